@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { EventMappings } from '../src/export/lines/event-mappings.js';
 import { OtelRunMapper } from '../src/export/mapping/otel-run-mapper.js';
 import { OtlpEncoder } from '../src/export/otlp-destination.js';
-import type { Resource } from '../src/record/resource.js';
+import type { Resource } from '../src/record/attributes.js';
 import { SharedTexts } from '../src/redaction/known-names.js';
 import { LARGE_SAMPLES, largeSampleFolder } from '../test/tool/large-samples.js';
 import { formatSpread, spreadOf } from './spread.js';

@@ -19,7 +19,7 @@ import {
   type FieldRow,
   fieldsOfMessage,
 } from '../src/record/event-table.js';
-import { attributePolicyOf, KNOWN_EVENTS } from '../src/redaction/redaction-policy.js';
+import { attributePolicyOf, KNOWN_EVENTS } from '../src/redaction/known-names.js';
 import { eventName } from '../src/run/node-outcome.js';
 import { PERMISSION_SETS } from '../src/storage/permission-set.js';
 import { WEBHOOK_PATHS } from '../src/webhook/openapi.js';

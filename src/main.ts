@@ -43,7 +43,7 @@ const [
   import('node:url'),
   import('./core/clock.js'),
   import('./core/file-mask.js'),
-  import('./core/host-check.js'),
+  import('./core/http-listener.js'),
   import('./core/package-file.js'),
   import('./cli/run-cli.js'),
 ]);

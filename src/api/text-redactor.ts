@@ -1,4 +1,4 @@
-import { type RedactionLevel, redactionFor } from '../redaction/redaction-policy.js';
+import { type RedactionLevel, redactionFor } from '../redaction/known-names.js';
 import { Redactor } from '../redaction/redactor.js';
 import type { Caller } from './caller.js';
 import { may } from './permissions.js';

@@ -6,7 +6,7 @@ import { TokenGate } from '../api/token-gate.js';
 import { newSecret } from '../api/token-secret.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
-import { isLoopback } from '../core/host-check.js';
+import { isLoopback } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
 import type { SenderGate } from '../core/sender-gate.js';
 import type { TokenStore } from '../storage/token-store.js';

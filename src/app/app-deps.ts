@@ -1,8 +1,8 @@
 import type { Writable } from 'node:stream';
 import type { Environment } from '../config/environment.js';
 import type { Clock } from '../core/clock.js';
+import type { Machine } from '../core/guard.js';
 import type { Logger } from '../core/logger.js';
-import type { Machine } from '../core/memory-guard.js';
 
 /** What the program gets from outside. */
 export interface AppDeps {

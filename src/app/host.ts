@@ -1,11 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
-import type { DiskGuard } from '../core/disk-guard.js';
-import type { Guard } from '../core/guard.js';
+import type { DiskGuard, Guard, MemoryGuard } from '../core/guard.js';
 import { Health, type HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
-import type { MemoryGuard } from '../core/memory-guard.js';
 import type { DestinationStatus } from '../export/destination.js';
 import { SPOOL_FOLDER } from '../files/spool-folder.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';

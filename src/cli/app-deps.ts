@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { AppDeps } from '../app/app-deps.js';
+import { systemMachine } from '../core/guard.js';
 import type { Logger } from '../core/logger.js';
-import { systemMachine } from '../core/memory-guard.js';
 import { packageVersion } from './package-info.js';
 import type { ProcessContext } from './process-context.js';
 

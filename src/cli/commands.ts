@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { SETTING_KEYS } from '../config/settings.js';
-import { youngGeneration } from '../core/memory-guard.js';
+import { youngGeneration } from '../core/guard.js';
 import { alignedRows } from '../core/text.js';
 import { PERMISSION_SETS } from '../storage/permission-set.js';
 import type { CliCommand } from './command-line.js';

@@ -9,9 +9,9 @@ import type { LoggedRecord, LogRange, RecordLogReader } from '../log/record-log.
 import { type DamageReport, RecordLogFiles } from '../log/record-log-files.js';
 import type { TraceId } from '../record/ids.js';
 import { sharedTelemetry } from '../retention/feature.js';
+import { type EndingTimes, RunState } from '../run/open-run.js';
 import { parseRun } from '../run/parse-run.js';
 import type { RunEvent, RunListener, StepListener } from '../run/run-event.js';
-import { type EndingTimes, RunState } from '../run/run-state.js';
 import type { RunSummary } from '../run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import type { RunFileCopies, RunFinder, SharedLogHost, SharedRecordLog } from '../run/shared-record-log.js';

@@ -1,8 +1,7 @@
-import { isJsonObject, type JsonValue } from '../record/json.js';
+import { isJsonObject, type JsonValue, type Resource } from '../record/attributes.js';
 import type { RecordBatch } from '../record/record-batch.js';
 import { formatRecordLine, parseRecordLine } from '../record/record-line.js';
 import { PageBatch } from '../record/record-page.js';
-import type { Resource } from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 
 const LINE_BREAK = 0x0a;

@@ -1,4 +1,4 @@
-import type { Machine } from '../core/memory-guard.js';
+import type { Machine } from '../core/guard.js';
 
 const MIB = 2 ** 20;
 /** Less than this is no use, in bytes; a small machine gives more than a quarter for it. */

@@ -1,11 +1,17 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import type { Clock, Timer } from '../core/clock.js';
-import { HostCheck } from '../core/host-check.js';
-import { HttpListener } from '../core/http-listener.js';
+import { HostCheck, HttpListener } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
-import { BodyPool, ByteBudget, type Reservation, readBody } from '../otlp/read-body.js';
-import { findEncoding, MEDIA_TYPES, parseContentLength } from '../otlp/request-format.js';
+import {
+  BodyPool,
+  ByteBudget,
+  findEncoding,
+  MEDIA_TYPES,
+  parseContentLength,
+  type Reservation,
+  readBody,
+} from '../otlp/read-body.js';
 import type { Signal } from '../record/record-batch.js';
 
 /**

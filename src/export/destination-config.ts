@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
+import type { ResourceValue } from '../record/attributes.js';
 import type { Signal } from '../record/record-batch.js';
-import type { ResourceValue } from '../record/resource.js';
-import type { RedactionLevel } from '../redaction/redaction-policy.js';
-import type { HttpTransportOptions } from './http-transport.js';
+import type { RedactionLevel } from '../redaction/known-names.js';
 
 /** PEM files of a TLS connection; relative paths start from the working directory. */
 export interface TlsFiles {
@@ -13,6 +12,13 @@ export interface TlsFiles {
   /** The sender's own certificate and its key. */
   readonly certFile?: string;
   readonly keyFile?: string;
+}
+
+/** The same as PEM texts. The receiver's certificate is always verified, against `ca` in place of the usual authorities where given. */
+export interface TlsTexts {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
 }
 
 /** Where and how one signal is sent. */
@@ -45,7 +51,7 @@ export interface DestinationConfig {
 }
 
 /** Reads the files of a TLS connection. @throws Error naming the file that cannot be read. */
-export async function loadTls(files: TlsFiles): Promise<NonNullable<HttpTransportOptions['tls']>> {
+export async function loadTls(files: TlsFiles): Promise<TlsTexts> {
   return {
     ...(files.caFile === undefined ? {} : { ca: await readPem(files.caFile) }),
     ...(files.certFile === undefined ? {} : { cert: await readPem(files.certFile) }),

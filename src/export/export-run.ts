@@ -1,11 +1,327 @@
-import type { Timer } from '../core/clock.js';
+import type { Clock, Timer } from '../core/clock.js';
 import type { TraceId } from '../record/ids.js';
 import type { Signal } from '../record/record-batch.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { ExportCursor } from '../storage/cursor-store.js';
-import type { MappedItem } from './run-mapper.js';
-import type { RunReplay } from './run-replay.js';
+import type { RunOrigin } from '../storage/trace-catalog.js';
+import type { ExportWorkerDeps } from './export-worker-options.js';
+import type { LoggedLines, MappedItem, RunMapper } from './run-mapper.js';
 import { SignalProgress, type SignalQueue } from './signal-queue.js';
+
+/** How many runs may hold a mapper. */
+export interface RunScheduleLimits {
+  readonly maxOpenRuns: number;
+  /** Memory of all open runs together, as `ExportRun` estimates it; a single one may take more. */
+  readonly maxOpenBytes: number;
+  readonly openSliceMs: number;
+}
+
+/** Open runs beyond this much memory, in bytes, are closed once they had nothing to do for a while … */
+const MAX_IDLE_BYTES = 64 * 1024 * 1024;
+/** … of so many milliseconds: those that get records every now and then do not read their log again for each. */
+const IDLE_MS = 5_000;
+
+/**
+ * Whose turn it is, and who may hold a mapper. Open runs take turns; closed ones wait, first come first served, until a
+ * mapper is free: fewer are open than may be, an open one has nothing to do or cannot go on, or one has had its slice of
+ * time. A run that is evicted comes to the end of the line, if there is more to do for it.
+ */
+export class RunSchedule {
+  /** Runs that hold a mapper, and the bytes that each took when it was last looked at. */
+  private readonly open = new Map<ExportRun, number>();
+  private openBytes = 0;
+  private readonly turns = new Set<ExportRun>();
+  private readonly backlog = new Set<ExportRun>();
+
+  constructor(private readonly limits: RunScheduleLimits) {}
+
+  get isEmpty(): boolean {
+    return this.turns.size === 0 && this.backlog.size === 0;
+  }
+
+  /** A run waits for a turn; once, however often this is called. */
+  add(run: ExportRun): void {
+    if (this.isWaiting(run)) return;
+    (run.replay === undefined ? this.backlog : this.turns).add(run);
+  }
+
+  /** Takes out the next run that may have a turn; a closed one among them has a place among the open ones. */
+  next(nowMs: number): ExportRun | undefined {
+    const line = this.backlog.size > 0 && this.makeRoom(nowMs) ? this.backlog : this.turns;
+    const [run] = line;
+    if (run !== undefined) line.delete(run);
+    return run;
+  }
+
+  /** A run had its turn: what it holds has changed. Where it is too much, others make room. */
+  hadTurn(run: ExportRun, nowMs: number): void {
+    run.lastTurnMs = nowMs;
+    if (run.replay === undefined) this.closed(run);
+    else this.measure(run);
+    this.closeIdle(run, nowMs);
+    while (this.openBytes > this.limits.maxOpenBytes) {
+      const victim = this.victim(run) ?? this.longestHeld(run);
+      if (victim === undefined) return;
+      this.evict(victim);
+    }
+  }
+
+  /** A run holds no mapper any more. */
+  closed(run: ExportRun): void {
+    this.openBytes -= this.open.get(run) ?? 0;
+    this.open.delete(run);
+  }
+
+  /** A run waits for no turn any more. */
+  remove(run: ExportRun): void {
+    this.closed(run);
+    this.turns.delete(run);
+    this.backlog.delete(run);
+  }
+
+  private isWaiting(run: ExportRun): boolean {
+    return this.turns.has(run) || this.backlog.has(run);
+  }
+
+  private measure(run: ExportRun): void {
+    const bytes = run.memoryBytes;
+    this.openBytes += bytes - (this.open.get(run) ?? 0);
+    this.open.set(run, bytes);
+  }
+
+  private get isFull(): boolean {
+    if (this.open.size === 0) return false;
+    return this.open.size >= this.limits.maxOpenRuns || this.openBytes >= this.limits.maxOpenBytes;
+  }
+
+  private makeRoom(nowMs: number): boolean {
+    if (!this.isFull) return true;
+    const victim = this.victim();
+    if (victim !== undefined) {
+      this.evict(victim);
+      return true;
+    }
+    // The slice begins with the first batch that was taken, or a run whose replay takes longer would never get anywhere.
+    const [next] = this.turns;
+    if (next?.progressMs === undefined || nowMs - next.progressMs < this.limits.openSliceMs) return false;
+    this.turns.delete(next);
+    next.isBehind = true;
+    this.evict(next);
+    return true;
+  }
+
+  /** Closes a run for the sake of others. What it was about to do, it does when it is its turn again. */
+  private evict(run: ExportRun): void {
+    run.isBehind ||= (run.replay?.heldCount ?? 0) > 0;
+    run.evict();
+    this.closed(run);
+    if (run.isBehind || run.isEvicted) this.add(run);
+  }
+
+  private closeIdle(except: ExportRun, nowMs: number): void {
+    while (this.openBytes > MAX_IDLE_BYTES) {
+      const idle = this.longestIdle(except);
+      if (idle === undefined || nowMs - idle.lastTurnMs < IDLE_MS) return;
+      this.evict(idle);
+    }
+  }
+
+  /** An open run that can be closed at no loss of work: one with nothing to do, else one that cannot go on. */
+  private victim(except?: ExportRun): ExportRun | undefined {
+    const idle = this.longestIdle(except);
+    if (idle !== undefined) return idle;
+    for (const run of this.open.keys()) if (run !== except && !this.isWaiting(run) && run.isStuck) return run;
+    return undefined;
+  }
+
+  /** The open run that has had nothing to do for the longest time. */
+  private longestIdle(except?: ExportRun): ExportRun | undefined {
+    return this.longest((run) => run !== except && !run.isStuck && run.replay?.heldCount === 0);
+  }
+
+  /** An open run that only waits for its held spans' time: it reads its log again then. */
+  private longestHeld(except: ExportRun): ExportRun | undefined {
+    return this.longest((run) => run !== except);
+  }
+
+  private longest(mayGo: (run: ExportRun) => boolean): ExportRun | undefined {
+    let found: ExportRun | undefined;
+    for (const run of this.open.keys()) {
+      if (this.isWaiting(run) || run.isBehind || run.isOutstanding || !mayGo(run)) continue;
+      if (run.lastTurnMs < (found?.lastTurnMs ?? Infinity)) found = run;
+    }
+    return found;
+  }
+}
+
+const LINE_BREAK = 0x0a;
+
+/**
+ * A mapper that reads a record log from its start, past what a cursor says was sent, and from there on gives what is new.
+ * What was released then is released at the same places now, so that late events go where they went.
+ */
+export class RunReplay {
+  /** Offset up to which lines were pushed. */
+  readOffset = 0;
+  /** Lines that were no records. */
+  damagedCount = 0;
+  /** How many steps of runs the mapper was told of. */
+  private originCount = 0;
+  /** Places at which everything held was sent, ascending. */
+  private readonly boundaries: number[];
+  /** Spans in the place of others that were sent when the run was finished before. */
+  private readonly closedSpanIds = new Set<string>();
+
+  /**
+   * @param cursor what was sent; items anchored before it are passed over.
+   * @param summary the run as it is known, for a run that was finished before.
+   */
+  constructor(
+    private readonly mapper: RunMapper,
+    private readonly cursor: ExportCursor,
+    private readonly summary: RunSummary | undefined,
+  ) {
+    const { tracesOffset, logsOffset, finishedAtBytes } = cursor;
+    this.boundaries = [finishedAtBytes ?? 0, tracesOffset].filter((offset) => offset > 0).sort((a, b) => a - b);
+    mapper.passOver(tracesOffset, logsOffset);
+  }
+
+  /** Tells the mapper which runs the trace's commands belong to; they are known a moment after its first records. */
+  async lookUpOrigins(find: () => Promise<readonly RunOrigin[]>): Promise<void> {
+    if (this.originCount > 0 && this.mapper.lacksOrigin !== true) return;
+    const origins = await find();
+    if (origins.length === this.originCount) return;
+    this.originCount = origins.length;
+    this.mapper.setOrigins?.(origins);
+  }
+
+  get heldCount(): number {
+    return this.mapper.heldCount;
+  }
+
+  /** Takes the next lines of the log and gives what became ready and was not sent. */
+  pushLines(pieces: readonly LoggedLines[]): readonly MappedItem[] {
+    const items: MappedItem[] = [];
+    let rest = pieces;
+    for (let boundary = this.boundaries[0]; boundary !== undefined; boundary = this.boundaries[0]) {
+      const limit = boundary;
+      const parts = rest.map((piece) => cutLines(piece, limit));
+      const after = parts.map(([, part]) => part).filter(({ lines }) => lines.length > 0);
+      if (after.length === 0) break;
+      for (const [part] of parts) this.pushPiece(part);
+      rest = after;
+      for (const item of this.passBoundary(limit)) items.push(item);
+    }
+    for (const piece of rest) this.pushPiece(piece);
+    for (const item of this.mapper.take(false)) items.push(item);
+    return this.onlyNew(items);
+  }
+
+  /** The log is read to its end and was quiet for the hold time: everything held is ready. */
+  takeHeld(): readonly MappedItem[] {
+    return this.onlyNew(this.mapper.take(true));
+  }
+
+  /** The run is finished at the place where the log was read to. It may still grow, and be finished again. */
+  finish(run: RunSummary): readonly MappedItem[] {
+    const items = [...this.takeHeld()];
+    for (let boundary = this.boundaries[0]; boundary !== undefined; boundary = this.boundaries[0])
+      this.passBoundary(boundary);
+    for (const item of this.mapper.finish(run)) {
+      const spanId = item.signal === 'traces' ? item.span.spanContext().spanId : null;
+      if (spanId !== null && this.closedSpanIds.has(spanId)) continue;
+      if (spanId !== null) this.closedSpanIds.add(spanId);
+      items.push(item);
+    }
+    return items;
+  }
+
+  private pushPiece(piece: LoggedLines): void {
+    if (piece.lines.length === 0) return;
+    this.damagedCount += this.mapper.pushLines(piece);
+    this.readOffset = piece.offset + piece.lines.length;
+  }
+
+  private passBoundary(boundary: number): readonly MappedItem[] {
+    this.boundaries.shift();
+    const items = this.mapper.take(true);
+    if (this.summary !== undefined && boundary === this.cursor.finishedAtBytes) {
+      for (const spanId of this.mapper.closingSpanIds(this.summary)) this.closedSpanIds.add(spanId);
+    }
+    return items;
+  }
+
+  private onlyNew(items: readonly MappedItem[]): readonly MappedItem[] {
+    return items.filter((item) => item.anchorOffset >= this.offsetOf(item.signal));
+  }
+
+  private offsetOf(signal: Signal): number {
+    return signal === 'traces' ? this.cursor.tracesOffset : this.cursor.logsOffset;
+  }
+}
+
+/** Cuts lines in two: those that begin before an offset of the log, and the others. Either part may be empty. */
+export function cutLines(whole: LoggedLines, atOffset: number): readonly [LoggedLines, LoggedLines] {
+  const { resource, offset, lines } = whole;
+  // The first line that begins at the offset or behind it, which need not be where a line begins.
+  const from = atOffset - offset - 1;
+  const lineBreak = from < 0 ? -1 : lines.indexOf(LINE_BREAK, from);
+  const cut = from < 0 ? 0 : lineBreak === -1 ? lines.length : lineBreak + 1;
+  return [
+    { resource, offset, lines: lines.subarray(0, cut) },
+    { resource, offset: offset + cut, lines: lines.subarray(cut) },
+  ];
+}
+
+/** How long a run that was sent to its end is remembered, in milliseconds: 10 minutes. */
+const KEPT_MS = 600_000;
+/** Runs that are remembered, and the memory that they may take together, as estimated, in bytes. */
+const MAX_RUNS = 8;
+const MAX_BYTES = 16 * 1024 * 1024;
+
+interface Kept {
+  readonly replay: RunReplay;
+  readonly bytes: number;
+  readonly untilMs: number;
+}
+
+/**
+ * Runs that were sent to their end a short while ago, each with what its mapper remembers: records that come late are
+ * mapped alone, and not with the whole log before them. Whatever is not here is found again by reading the log.
+ */
+export class FinishedReplays {
+  /** The one that ended longest ago is the first. */
+  private readonly replays = new Map<TraceId, Kept>();
+  private bytes = 0;
+
+  constructor(private readonly clock: Pick<Clock, 'monotonicMs'>) {}
+
+  /** @param bytes memory that it takes, as estimated */
+  keep(traceId: TraceId, replay: RunReplay, bytes: number): void {
+    this.drop(traceId);
+    const nowMs = this.clock.monotonicMs();
+    this.replays.set(traceId, { replay, bytes, untilMs: nowMs + KEPT_MS });
+    this.bytes += bytes;
+    for (const [oldest, { untilMs }] of this.replays) {
+      const isTooMuch = this.replays.size > MAX_RUNS || this.bytes > MAX_BYTES;
+      if (!isTooMuch && untilMs > nowMs) break;
+      this.drop(oldest);
+    }
+  }
+
+  /** Takes out what stands just where a cursor does. */
+  take(traceId: TraceId, { finishedAtBytes, tracesOffset, logsOffset }: ExportCursor): RunReplay | undefined {
+    const kept = this.replays.get(traceId);
+    this.drop(traceId);
+    const isThere = [tracesOffset, logsOffset, kept?.replay.readOffset].every((offset) => offset === finishedAtBytes);
+    return isThere ? kept?.replay : undefined;
+  }
+
+  drop(traceId: TraceId): void {
+    this.bytes -= this.replays.get(traceId)?.bytes ?? 0;
+    this.replays.delete(traceId);
+  }
+}
 
 /** What an open run takes at least, in bytes: a block for lines and one for items. */
 const OPEN_RUN_BYTES = 512 * 1024;
@@ -216,4 +532,131 @@ function halved(stretches: readonly Stretch[]): Stretch[] {
     merged.push(second === undefined ? first : { ...first, endOffset: second.endOffset, toMs: second.toMs });
   }
   return merged;
+}
+
+/** What a run gave when it was read. */
+export interface Reading {
+  readonly items: readonly MappedItem[];
+  /** Length of the log, where these are the run's last items. */
+  readonly closingAtBytes?: number;
+  /** There is more to read at once. */
+  readonly hasMore: boolean;
+  /** Spans are held, and are let go when nothing is appended for so long. */
+  readonly quietInMs?: number;
+}
+
+const NOTHING: Reading = { items: [], hasMore: false };
+
+/** How long a run's first items wait until it is known which run of which job they belong to, at most, in milliseconds … */
+const ORIGIN_WAIT_MS = 2_000;
+/** … and how often it is looked up until then. It is noted a moment after the first records. */
+const ORIGIN_LOOK_MS = 50;
+
+/** The first links of the chain: reads a run's record log on from where its mapper stands, about 1 MiB at a time, and maps it. */
+export class RunReader {
+  private readonly finished: FinishedReplays;
+
+  /** @param eventHoldMs how long spans are held for events that come after them, once their run is quiet. */
+  constructor(
+    private readonly eventHoldMs: number,
+    private readonly deps: ExportWorkerDeps,
+  ) {
+    this.finished = new FinishedReplays(deps.clock);
+  }
+
+  /**
+   * Reads on.
+   * @param isFlushing held spans are let go at once.
+   * @returns `undefined` where the destination is not to get the run, or got all of it.
+   */
+  async read(run: ExportRun, isFlushing: boolean): Promise<Reading | undefined> {
+    const cursor = (run.isLoaded ? run.cursor : undefined) ?? (await this.load(run));
+    if (cursor === undefined || cursor.finishedAtBytes === run.knownBytes) return undefined;
+    if (run.replay === undefined && !isFlushing && (await this.isTooEarly(run)))
+      return { ...NOTHING, quietInMs: ORIGIN_LOOK_MS };
+    const replay = run.replay === undefined || run.canCatchUp ? await this.open(run, cursor) : run.replay;
+    // Its last items are under way: whether more came is seen when they are answered.
+    if (run.closingAtBytes !== undefined) return NOTHING;
+    const { origins } = this.deps;
+    if (origins !== undefined) await replay.lookUpOrigins(() => origins.originsOf(run.traceId));
+    return replay.readOffset < run.knownBytes ? this.readLines(run, replay) : this.readEnd(run, replay, isFlushing);
+  }
+
+  /** A run's cursor, from the state; `undefined` where the destination is not to get the run. */
+  async load(run: ExportRun): Promise<ExportCursor | undefined> {
+    const { cursors, destination, reader, runs } = this.deps;
+    const { traceId } = run;
+    const found = run.cursor ?? (await cursors.find(destination.name, traceId));
+    if (found === undefined && !(await cursors.isWanted(destination.name, traceId))) return undefined;
+    run.knownBytes = Math.max(run.knownBytes, await reader.lengthBytes(traceId));
+    if (run.finished === undefined) {
+      const summary = await runs.find(traceId);
+      if (summary?.state === 'finished') run.finished ??= summary;
+    }
+    run.isLoaded = true;
+    run.cursor = found ?? {
+      destination: destination.name,
+      traceId,
+      tracesOffset: 0,
+      logsOffset: 0,
+      finishedAtBytes: null,
+    };
+    return run.cursor;
+  }
+
+  /** A run was sent to its end: what its mapper knows is kept for a while, for records that come late. */
+  keep(traceId: TraceId, replay: RunReplay, memoryBytes: number): void {
+    this.finished.keep(traceId, replay, memoryBytes);
+  }
+
+  /** Nothing of a run is kept. */
+  drop(traceId: TraceId): void {
+    this.finished.drop(traceId);
+  }
+
+  /** Whether it is not known yet which run of which job its items belong to, and will be in a moment. */
+  private async isTooEarly({ traceId, heardMs, finished }: ExportRun): Promise<boolean> {
+    const { origins, clock } = this.deps;
+    if (origins === undefined || finished !== undefined || clock.monotonicMs() - heardMs >= ORIGIN_WAIT_MS)
+      return false;
+    return (await origins.originsOf(traceId)).length === 0;
+  }
+
+  private async open(run: ExportRun, cursor: ExportCursor): Promise<RunReplay> {
+    run.close();
+    const kept = this.finished.take(run.traceId, cursor);
+    const summary = kept !== undefined || cursor.finishedAtBytes === null ? undefined : await this.findSummary(run);
+    const replay = kept ?? new RunReplay(this.deps.createMapper(), cursor, summary);
+    run.open(replay, cursor);
+    return replay;
+  }
+
+  private async findSummary(run: ExportRun): Promise<RunSummary | undefined> {
+    return run.finished ?? (await this.deps.runs.find(run.traceId));
+  }
+
+  /** At the end of what was known one more reading sees whether the run is finished, or its spans are to be let go. */
+  private async readLines({ traceId, knownBytes }: ExportRun, replay: RunReplay): Promise<Reading> {
+    const { readOffset, damagedCount } = replay;
+    // Not beyond what is known to be durable.
+    const items = await this.deps.lines.read(traceId, readOffset, knownBytes, (lines) => {
+      if (lines.length > 0) return replay.pushLines(lines);
+      throw new Error(
+        `the record log has ${readOffset} bytes where ${knownBytes} were expected; was it cut or removed?`,
+      );
+    });
+    const lines = replay.damagedCount - damagedCount;
+    if (lines > 0) this.deps.logger.warn({ traceId, lines }, 'skipped damaged lines of a record log');
+    return { items, hasMore: true };
+  }
+
+  private readEnd(run: ExportRun, replay: RunReplay, isFlushing: boolean): Reading {
+    const { finished } = run;
+    if (finished?.logBytes === replay.readOffset) {
+      return { items: replay.finish(finished), closingAtBytes: finished.logBytes, hasMore: false };
+    }
+    if (replay.heldCount === 0) return NOTHING;
+    const quietInMs = run.lastAppendMs + this.eventHoldMs - this.deps.clock.monotonicMs();
+    return isFlushing || quietInMs <= 0 ? { items: replay.takeHeld(), hasMore: false } : { ...NOTHING, quietInMs };
+  }
 }

@@ -12,14 +12,10 @@ import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { CursorStore, ExportCursor } from '../storage/cursor-store.js';
 import { BacklogKeeper } from './backlog-keeper.js';
 import type { DestinationStatus } from './destination.js';
-import { ExportRun } from './export-run.js';
+import { ExportRun, RunReader, RunSchedule } from './export-run.js';
 import type { ExportWorkerDeps, ExportWorkerOptions } from './export-worker-options.js';
 import { ForeignForwarder } from './foreign-forwarder.js';
-import { RunReader } from './run-reader.js';
-import { RunSchedule } from './run-schedule.js';
-import { SignalBreaker } from './signal-breaker.js';
-import { type RunBatch, SignalQueue } from './signal-queue.js';
-import { SignalSender } from './signal-sender.js';
+import { type RunBatch, SignalBreaker, SignalQueue, SignalSender } from './signal-queue.js';
 
 /**
  * Sends every run to one destination, from the record logs and behind a cursor: each item at least once, twice only what

@@ -6,7 +6,7 @@ import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { Signal } from '../record/record-batch.js';
 import type { CursorStore, ForeignCursor } from '../storage/cursor-store.js';
 import type { Destination } from './destination.js';
-import type { SignalBreaker } from './signal-breaker.js';
+import type { SignalBreaker } from './signal-queue.js';
 
 /** Forwards the telemetry of other services to one destination, one message after the other, from its cursor on. */
 export class ForeignForwarder {

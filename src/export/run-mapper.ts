@@ -1,4 +1,4 @@
-import type { Resource } from '../record/resource.js';
+import type { Resource } from '../record/attributes.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { RunOrigin } from '../storage/trace-catalog.js';
 import type { EncodedLog, EncodedSpan } from './wire/encoded-items.js';

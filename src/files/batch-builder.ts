@@ -1,5 +1,5 @@
+import { UNKNOWN_RESOURCE } from '../record/attributes.js';
 import type { RecordBatch } from '../record/record-batch.js';
-import { UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 
 /** Cuts records without a resource into batches of one trace each; the order stays. */

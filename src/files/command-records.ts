@@ -1,9 +1,9 @@
 import { type Clock, pause } from '../core/clock.js';
 import { groupBy } from '../core/lists.js';
 import type { DecodedRequest } from '../otlp/wire/wire-decoder.js';
+import type { Resource } from '../record/attributes.js';
 import type { TraceId } from '../record/ids.js';
 import type { Delivery, RecordBatch, RecordConsumer, Signal } from '../record/record-batch.js';
-import type { Resource } from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { HeldRequests } from './held-requests.js';
 import { JsonlKeys } from './jsonl-keys.js';

@@ -1,7 +1,7 @@
+import { STEP_ATTRIBUTE, stepIdOf } from '../record/attributes.js';
 import type { SpanId, TraceId } from '../record/ids.js';
 import type { Delivery, RecordBatch, RecordConsumer } from '../record/record-batch.js';
-import { STEP_ATTRIBUTE, stepIdOf } from '../record/resource.js';
-import { SpanIdTable } from '../record/span-id-table.js';
+import { SpanIdTable } from '../record/record-page.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import { eventName } from '../run/node-outcome.js';

@@ -1,4 +1,4 @@
-import type { Resource } from '../record/resource.js';
+import type { Resource } from '../record/attributes.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 
 /**

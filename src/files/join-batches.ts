@@ -1,5 +1,5 @@
+import { resourceKey } from '../record/attributes.js';
 import type { Delivery, RecordBatch } from '../record/record-batch.js';
-import { resourceKey } from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 
 /** Joins the stretches of one trace and resource; in each the order stays. */

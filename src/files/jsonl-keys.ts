@@ -1,7 +1,6 @@
 import { type Digest, logDigest } from '../record/log-digest.js';
 import type { RecordBatch } from '../record/record-batch.js';
-import { CELL, PageBatch } from '../record/record-page.js';
-import { SpanIdTable, spanIdHalves } from '../record/span-id-table.js';
+import { CELL, PageBatch, SpanIdTable, spanIdHalves } from '../record/record-page.js';
 import type { SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
 
 /** What the JSONL brought of a span. */

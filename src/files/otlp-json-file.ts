@@ -1,7 +1,7 @@
 import { reasonOf } from '../core/errors.js';
 import { type OtlpCodec, OtlpDecodeError } from '../otlp/otlp-codec.js';
 import type { BodyDecoder } from '../otlp/wire/wire-decoder.js';
-import { isJsonObject, type JsonValue } from '../record/json.js';
+import { isJsonObject, type JsonValue } from '../record/attributes.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
 import { unreadable } from './jsonl-file.js';
 import { rejectLine, rejectLongLine } from './line-reject.js';

@@ -1,5 +1,5 @@
 import { modernRecord } from '../otlp/attribute-schema.js';
-import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/json.js';
+import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/attributes.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { rejectLine } from './line-reject.js';

@@ -9,7 +9,7 @@ import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers
 import { idIn } from '../api/parameters.js';
 import type { Clock } from '../core/clock.js';
 import type { FactsOf, runShape } from '../platform/feature.js';
-import type { RedactionLevel } from '../redaction/redaction-policy.js';
+import type { RedactionLevel } from '../redaction/known-names.js';
 import type { CatalogJob, CatalogRun, JobCatalog, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/run-status.js';
 import type { JobService, RetryResult } from './service.js';

@@ -1,8 +1,6 @@
-import { isJsonObject, type JsonValue } from '../record/json.js';
+import { isJsonObject, type JsonValue, type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/attributes.js';
 import { type Digest, eventDigest, logDigest } from '../record/log-digest.js';
-import { CELL, type RecordPage } from '../record/record-page.js';
-import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
-import { SpanIdTable, spanIdHalves } from '../record/span-id-table.js';
+import { CELL, type RecordPage, SpanIdTable, spanIdHalves } from '../record/record-page.js';
 import type { SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
 
 /** Equal log records of one delivery so far, by their digests. */

@@ -1,7 +1,6 @@
-import type { DiskUsage } from '../core/disk-guard.js';
+import type { DiskUsage, MemoryUsage } from '../core/guard.js';
 import type { Health } from '../core/health.js';
 import type { ConnectionCounts } from '../core/http-listener.js';
-import type { MemoryUsage } from '../core/memory-guard.js';
 import type { DestinationStatus, SignalStatus } from '../export/destination.js';
 import type { IntakeCounts } from '../receiver/feature.js';
 import { type MetricSource, type Sample, stateSamples } from './samples.js';

@@ -1,9 +1,11 @@
-import { Attributes, ownText } from '../record/attributes.js';
+import { Attributes, isJsonObject, type JsonObject, type JsonValue, ownText } from '../record/attributes.js';
 import { ALL_FIELDS, EVENT_TYPE_PREFIX, EVENTS, type FieldKind } from '../record/event-table.js';
-import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
-import type { TelemetryRecord } from '../record/telemetry-record.js';
+import { invocationIdOf } from '../record/ids.js';
+import { fieldTexts } from '../record/record-line.js';
+import { DEBUG, INFO, type Severity } from '../record/severity.js';
+import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
+import type { AttributePart } from './any-value.js';
 import { type Field, type FieldType, type MessageType, PublicSchema } from './public-schema.js';
-import type { SpanShapes } from './span-event-type.js';
 
 /** Spellings that are remembered for a field; others are looked up each time. */
 export const MAX_OTHER_SPELLINGS = 256;
@@ -228,4 +230,246 @@ export function modernRecord<T extends TelemetryRecord>(record: T): T {
   if (!mayNeedSpelling(record)) return record;
   schema ??= new PublicAttributeSchema(PublicSchema.load());
   return modernSpelling(record, schema);
+}
+
+/** How a span's name begins where the beginning alone tells its full event type. */
+export const NAME_BEGINNINGS = namesOfSpans().flatMap(([beginning, eventType]) =>
+  typeof beginning === 'string' ? [{ beginning, eventType }] : [],
+);
+
+/** What other names fit. */
+const NAME_PATTERNS = namesOfSpans().flatMap(([pattern, eventType]) =>
+  typeof pattern === 'string' ? [] : [{ pattern, eventType }],
+);
+
+function namesOfSpans(): (readonly [string | RegExp, string])[] {
+  return [...EVENTS].flatMap(([eventType, { span }]) => (span?.names ?? []).map((name) => [name, eventType] as const));
+}
+
+/** The spelling of a node's span in documentation; whether it was processed or evaluated, its attributes tell. */
+const DOCUMENTED_NODE = /^Node\(/;
+const ONLY_PROCESSED = new Set(['last_phase', 'duration_ms', 'in_selection', 'node_index', 'group', 'source_name']);
+
+/** Messages that are spans, by the fields that they can have: how spans of another name are told. */
+export type SpanShapes = readonly { readonly eventType: string; readonly fields: ReadonlySet<string> }[];
+
+/** An attribute, as far as its name goes. */
+interface Named {
+  readonly key: string;
+}
+
+/** The event type of a span that nothing tells: the engine's own word for a span that it cannot name. */
+const UNKNOWN = `${EVENT_TYPE_PREFIX}dev.Unknown`;
+
+/**
+ * Tells a span's event type, which OTLP does not carry, from its name and attribute set. A name that is not known is
+ * matched by its attributes (asked for only then): the one message that has them all (the one with the fewest fields, if it is alone with that).
+ */
+export function spanEventType(name: string, attributesOf: () => readonly Named[], shapes: SpanShapes): string {
+  for (const { beginning, eventType } of NAME_BEGINNINGS) if (name.startsWith(beginning)) return eventType;
+  for (const { pattern, eventType } of NAME_PATTERNS) if (pattern.test(name)) return eventType;
+  if (DOCUMENTED_NODE.test(name)) {
+    const isProcessed = attributesOf().some(({ key }) => ONLY_PROCESSED.has(key));
+    return EVENT_TYPE_PREFIX + (isProcessed ? 'node.NodeProcessed' : 'node.NodeEvaluated');
+  }
+  return byAttributes(attributesOf(), shapes) ?? UNKNOWN;
+}
+
+function byAttributes(attributes: readonly Named[], shapes: SpanShapes): string | undefined {
+  if (attributes.length === 0) return undefined;
+  const fitting = shapes.filter(({ fields }) => attributes.every(({ key }) => fields.has(key)));
+  const fewest = Math.min(...fitting.map(({ fields }) => fields.size));
+  const best = fitting.filter(({ fields }) => fields.size === fewest);
+  return best.length === 1 ? best[0]?.eventType : undefined;
+}
+
+/** The event type without the public prefix, for example `node.NodeProcessed`; other types come back whole. */
+export function shortEventType(eventType: string): string {
+  return eventType.startsWith(EVENT_TYPE_PREFIX) ? eventType.slice(EVENT_TYPE_PREFIX.length) : eventType;
+}
+
+/** By event type without the prefix. */
+const SEVERITIES: ReadonlyMap<string, Severity> = new Map(
+  [...EVENTS].flatMap(([eventType, { span }]) =>
+    span === undefined ? [] : [[shortEventType(eventType), span.severity]],
+  ),
+);
+
+/** The operations that are DEBUG; the others are INFO. */
+const DEBUG_OPERATION = 'hydrate_relation_cache';
+
+/** Whether a span's attribute is this text. The one question that the rules ask, so that whoever decodes can answer it. */
+export type IsText = (name: string, text: string) => boolean;
+
+/**
+ * The severity of a span, which OTLP does not carry.
+ * @param shortType event type without the public prefix
+ * @param isText its attributes; the phase decides for evaluated nodes: INFO in RUN, else DEBUG; what is done, for generic operations
+ */
+export function spanSeverity(shortType: string, isText: IsText): Severity {
+  switch (shortType) {
+    case 'node.NodeEvaluated':
+      return isText('phase', 'EXECUTION_PHASE_RUN') ? INFO : DEBUG;
+    case 'generic.GenericOpExecuted':
+      return isText('operation_id', DEBUG_OPERATION) ? DEBUG : INFO;
+    default:
+      return SEVERITIES.get(shortType) ?? INFO;
+  }
+}
+
+/**
+ * The name of the span that a log record belongs to, told from the record alone; `null` where nothing tells it.
+ * OTLP carries only the span's id, and a span that never ends never comes. Read off real runs: what names a node is
+ * logged in the node's `Node evaluated` span, what names a file while parsing in the file's `Asset parsed` span,
+ * progress in its phase's span, and the rest in the invocation span.
+ */
+export function inferLogSpanName(record: LogRecord): string | null {
+  const type = shortEventType(record.eventType);
+  if (type === 'query.AdapterConnectionOpen' || type === 'query.AdapterConnectionClose') return null;
+  const { attributes } = record;
+  const uniqueId = attributes.text('unique_id');
+  if (uniqueId !== undefined) return `Node evaluated (${uniqueId})`;
+  const phase = attributes.text('phase')?.replace('EXECUTION_PHASE_', '');
+  if (phase === undefined) return `dbt invocation (${invocationIdOf(record.traceId)})`;
+  const path = attributes.text('relative_path');
+  if (type === 'log.UserLogMessage' && path !== undefined) return `Asset parsed (${path})`;
+  return `Phase: ${phase}`;
+}
+
+const TARGET_OPTION = /\s(?:--target|-t)[\s=]/;
+const PACKAGE_INSTALLED = 'deps.DepsPackageInstalled';
+/** What a package from Git is called, and its commit, is known when it has been cloned. */
+const GIT = 'PACKAGE_TYPE_GIT';
+const KNOWN_WHEN_CLONED: ReadonlySet<string> = new Set(['package_name', 'package_version']);
+const GENERIC_OPERATION = 'generic.GenericOpExecuted';
+/** The operation that finds out how many packages there are, and puts the count into its span's name. */
+const RESOLVE_PACKAGES = '"deps-compute-package-lock"';
+const ITEM_COUNT = / \(\d+ items\)$/;
+
+/** What differs between a span's start and its end. */
+export interface StartRule {
+  /** Attributes that only the end has. */
+  readonly endOnly: ReadonlySet<string>;
+  /** JSON texts of their values that the start has nevertheless. */
+  readonly knownValues: ReadonlyMap<string, string>;
+  /** JSON texts of values that are others at the start. */
+  readonly atStart: ReadonlyMap<string, string>;
+  /** The attribute, and JSON texts of its values, with which the start has all that the end has. */
+  readonly wholeWith: { readonly name: string; readonly values: ReadonlySet<string> } | undefined;
+  /** Whether more than these decides: then `startParts` says it. */
+  readonly isSpecial: boolean;
+}
+
+const RULES = new Map<string, StartRule>();
+
+/** @param shortType event type without the public prefix */
+export function startRuleOf(shortType: string): StartRule {
+  const known = RULES.get(shortType);
+  if (known !== undefined) return known;
+  const endOnly = new Set<string>();
+  const knownValues = new Map<string, string>();
+  const atStart = new Map<string, string>();
+  let wholeWith: StartRule['wholeWith'];
+  const fields = Object.entries(EVENTS.get(EVENT_TYPE_PREFIX + shortType)?.fields ?? {});
+  for (const [name, { start, wholeWith: values }] of fields) {
+    if (values !== undefined) wholeWith = { name, values: new Set(values.map((value) => JSON.stringify(value))) };
+    if (start === undefined) continue;
+    if (start === 'none' || 'known' in start) endOnly.add(name);
+    else atStart.set(name, start.value);
+    if (start !== 'none' && 'known' in start) knownValues.set(name, start.known);
+  }
+  const isSpecial =
+    shortType === 'invocation.Invocation' || shortType === GENERIC_OPERATION || shortType === PACKAGE_INSTALLED;
+  const rule: StartRule = { endOnly, knownValues, atStart, wholeWith, isSpecial };
+  if (EVENTS.has(EVENT_TYPE_PREFIX + shortType)) RULES.set(shortType, rule);
+  return rule;
+}
+
+/**
+ * The SpanStart that OTLP leaves out, made of the span's end: what the engine knows when a span begins. A name with counts and
+ * `eval_args.target` may differ from what the engine wrote then (it fills them in later, and does not say from what).
+ */
+export function spanStartOf(end: SpanEnd): SpanStart {
+  const { eventType, spanName } = end;
+  const shortType = shortEventType(eventType);
+  const parts = fieldTexts(end.attributes.json);
+  const start = startParts(parts, shortType);
+  return {
+    recordType: 'SpanStart',
+    traceId: end.traceId,
+    spanId: end.spanId,
+    spanName: start === parts ? spanName : startName(shortType, spanName, parts),
+    parentSpanId: end.parentSpanId,
+    links: null,
+    startTimeUnixNano: end.startTimeUnixNano,
+    severityNumber: end.severityNumber,
+    severityText: end.severityText,
+    eventType,
+    attributes: start === parts ? end.attributes : attributesOf(start),
+  };
+}
+
+function attributesOf(parts: readonly AttributePart[]): Attributes {
+  return Attributes.fromJson(`{${parts.map(({ name, json }) => `${JSON.stringify(name)}:${json}`).join(',')}}`);
+}
+
+/**
+ * The attributes of a span's start, made of its end's; the same list where they do not differ.
+ * @param shortType event type without the public prefix
+ */
+export function startParts(parts: readonly AttributePart[], shortType: string): readonly AttributePart[] {
+  const { endOnly, knownValues, atStart, wholeWith } = startRuleOf(shortType);
+  const isKnown = ({ name, json }: AttributePart) => !endOnly.has(name) || knownValues.get(name) === json;
+  if (shortType === 'invocation.Invocation') {
+    const known = parts.filter(isKnown);
+    return parts.some(namesTarget) ? known : known.map(withoutTarget);
+  }
+  if (shortType === GENERIC_OPERATION) return parts.some(isResolving) ? parts.filter(isNoCount) : parts;
+  if (endOnly.size === 0 && atStart.size === 0) return parts;
+  if (parts.some(({ name, json }) => name === wholeWith?.name && wholeWith.values.has(json))) return parts;
+  const isCloned = shortType === PACKAGE_INSTALLED && parts.some(isFromGit);
+  const known = parts.filter(isCloned ? isKnownBeforeCloning : isKnown);
+  if (atStart.size === 0) return known;
+  return known.map((part) => ({ name: part.name, json: atStart.get(part.name) ?? part.json }));
+}
+
+function isResolving({ name, json }: AttributePart): boolean {
+  return name === 'operation_id' && json === RESOLVE_PACKAGES;
+}
+
+function isNoCount({ name }: AttributePart): boolean {
+  return name !== 'item_count_total';
+}
+
+function isFromGit({ name, json }: AttributePart): boolean {
+  return name === 'package_type' && json === `"${GIT}"`;
+}
+
+function isKnownBeforeCloning({ name }: AttributePart): boolean {
+  return !KNOWN_WHEN_CLONED.has(name);
+}
+
+/**
+ * What a span is called at its start, where its start has other attributes than its end.
+ * @param parts the attributes of its end
+ */
+export function startName(shortType: string, spanName: string, parts: readonly AttributePart[]): string {
+  if (shortType === GENERIC_OPERATION) return spanName.replace(ITEM_COUNT, '');
+  if (shortType !== PACKAGE_INSTALLED || !parts.some(isFromGit)) return spanName;
+  const json = parts.find(({ name }) => name === 'package_url_or_path')?.json ?? 'null';
+  const url = JSON.parse(json) as JsonValue;
+  return typeof url === 'string' ? `Package "${url}" installed` : spanName;
+}
+
+function namesTarget({ name, json }: AttributePart): boolean {
+  return name === 'raw_command' && TARGET_OPTION.test(json);
+}
+
+/** The target is read from the profile after the command has begun, unless the command line names it. */
+function withoutTarget({ name, json }: AttributePart): AttributePart {
+  if (name !== 'eval_args') return { name, json };
+  const value = JSON.parse(json) as JsonValue;
+  if (!isJsonObject(value)) return { name, json };
+  const { target: _target, ...rest } = value;
+  return { name, json: JSON.stringify(rest) };
 }

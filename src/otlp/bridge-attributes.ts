@@ -1,8 +1,8 @@
-import { isNestedTooDeep, type JsonObject } from '../record/json.js';
+import { isNestedTooDeep, type JsonObject } from '../record/attributes.js';
 import { tryParseRecordLine } from '../record/record-line.js';
 import { severityNumberOf } from '../record/severity.js';
 import type { LogRecord, SpanEnd, TelemetryRecord } from '../record/telemetry-record.js';
-import { spanStartOf } from './span-event-type.js';
+import { spanStartOf } from './attribute-schema.js';
 
 /**
  * Attributes that the bridge itself puts on OTLP when it converts records, for what OTLP has no place for; reading them

@@ -1,5 +1,5 @@
 import { reasonOf } from '../core/errors.js';
-import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
+import { isJsonObject, type JsonObject, type JsonValue } from '../record/attributes.js';
 import type { Signal } from '../record/record-batch.js';
 import type {
   AnyValue,

@@ -1,9 +1,9 @@
+import { isJsonObject, type JsonValue, type Resource } from '../record/attributes.js';
 import type { SpanId, TraceId } from '../record/ids.js';
-import { isJsonObject, type JsonValue } from '../record/json.js';
 import type { RecordBatch } from '../record/record-batch.js';
 import { formatRecordLine } from '../record/record-line.js';
-import type { Resource } from '../record/resource.js';
 import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
+import { spanStartOf } from './attribute-schema.js';
 import { BRIDGE_ATTRIBUTE } from './bridge-attributes.js';
 import type {
   AnyValue,
@@ -14,7 +14,6 @@ import type {
   OtlpScope,
   OtlpSpan,
 } from './export-request.js';
-import { spanStartOf } from './span-event-type.js';
 
 /** The scope of records that came without one, so that they are read as the engine's again. */
 const DEFAULT_SCOPE = 'dbt-core';

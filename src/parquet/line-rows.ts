@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/json.js';
+import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/attributes.js';
 import { formatRecordLine, parseRecordLine, RecordParseError } from '../record/record-line.js';
 import { severityNumberOf } from '../record/severity.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';

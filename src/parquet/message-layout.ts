@@ -1,5 +1,5 @@
+import type { JsonValue } from '../record/attributes.js';
 import { ALL_FIELDS, EVENTS, type EventRow, fieldsOfMessage } from '../record/event-table.js';
-import type { JsonValue } from '../record/json.js';
 import { type AttributeColumn, isAttributeColumn } from './schema.js';
 
 /** A field of a message that has a column. */

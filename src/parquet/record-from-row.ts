@@ -1,7 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import { Attributes } from '../record/attributes.js';
+import {
+  Attributes,
+  isJsonObject,
+  isNestedTooDeep,
+  type JsonObject,
+  type JsonValue,
+  MAX_JSON_LEVELS,
+} from '../record/attributes.js';
 import { parseSpanId, parseTraceId, type SpanId, spanIdFromUint64, type TraceId } from '../record/ids.js';
-import { isJsonObject, isNestedTooDeep, type JsonObject, type JsonValue, MAX_JSON_LEVELS } from '../record/json.js';
 import { severityNumberOf } from '../record/severity.js';
 import type { SpanLink, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';

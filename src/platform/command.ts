@@ -14,7 +14,7 @@ import type { SettingContext } from '../config/setting.js';
 import { SETTINGS, type SettingKey, type SettingValues } from '../config/settings.js';
 import { type Clock, pause } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import { isLoopback } from '../core/host-check.js';
+import { isLoopback } from '../core/http-listener.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { counted } from '../core/text.js';

@@ -9,7 +9,7 @@ import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers
 import { among, idIn, isHttps, ListFilters, listPart, type Parameters, refused, textsOf } from '../api/parameters.js';
 import { textRedactor } from '../api/text-redactor.js';
 import type { Clock } from '../core/clock.js';
-import type { RedactionLevel } from '../redaction/redaction-policy.js';
+import type { RedactionLevel } from '../redaction/known-names.js';
 import type { AccountStore } from '../storage/account-store.js';
 import type {
   CatalogJob,

@@ -1,5 +1,7 @@
 import type { RequestListener } from 'node:http';
 import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express';
+import type { Clock } from '../core/clock.js';
+import { type Guard, MEMORY_PER_BODY_BYTE } from '../core/guard.js';
 import type { Health, HealthState } from '../core/health.js';
 import { healthRouter } from '../core/health-router.js';
 import {
@@ -11,17 +13,232 @@ import {
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import type { SenderGate } from '../core/sender-gate.js';
-import { readBody } from '../otlp/read-body.js';
-import { NO_METRICS, RequestError } from '../otlp/refusal.js';
+import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import {
+  BodyPool,
+  type BodyRoom,
+  ByteBudget,
   findEncoding,
   MEDIA_TYPES,
   parseContentCoding,
   parseContentLength,
   parseEncoding,
-} from '../otlp/request-format.js';
-import type { Signal } from '../record/record-batch.js';
-import type { ExportIntake } from './export-intake.js';
+  readBody,
+  type WholeBody,
+} from '../otlp/read-body.js';
+import {
+  NO_METRICS,
+  NO_ROOM,
+  type Refusal,
+  RefusalLog,
+  RequestError,
+  refusalOf,
+  ShortageError,
+} from '../otlp/refusal.js';
+import type { BodyDecoder, DecodedRequest } from '../otlp/wire/wire-decoder.js';
+import type { Delivery, RecordConsumer, Signal } from '../record/record-batch.js';
+import { batchOfAccount, recordCountOf } from '../record/record-page.js';
+
+/** A request in flight counts for at least this many bytes: it takes about that much without any body. */
+const MIN_RESERVED_BYTES = 16 * 1024;
+
+/** What an intake may take. */
+export interface ExportIntakeConfig {
+  /** Largest body, in bytes, on the wire and again after inflating. Default 64 MiB. */
+  readonly maxBodyBytes?: number | undefined;
+  /**
+   * What all bodies in flight may take together, in bytes, from their first byte to their answer. Each counts for at
+   * least 16 KiB, which bounds their number, too. Default 256 MiB; a body may have no more than this.
+   */
+  readonly maxInFlightBytes?: number | undefined;
+}
+
+/** 64 MiB. */
+const DEFAULT_MAX_BODY_BYTES = 64 * 1024 * 1024;
+
+/** 256 MiB. */
+export const DEFAULT_MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024;
+
+/** What an intake works with. */
+export interface ExportIntakeDeps {
+  readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
+  /** Reads requests of any size. */
+  readonly bodies: Readonly<Record<OtlpEncoding, Readonly<Record<Signal, BodyDecoder>>>>;
+  readonly consumer: RecordConsumer;
+  /** Asked before a body is read; none when left out. */
+  readonly guards?: readonly Guard[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * What stands behind every OTLP receiver: it gives a body room, and makes durable records of it. All receivers share
+ * one, so that its limits hold for all of them together.
+ */
+export class ExportIntake {
+  readonly counts = new IntakeCounts();
+  private readonly maxBodyBytes: number;
+  private readonly budget: ByteBudget;
+  private readonly pool = new BodyPool();
+  private readonly refusals: RefusalLog;
+  private readonly guards: readonly Guard[];
+
+  constructor(
+    config: ExportIntakeConfig,
+    private readonly deps: ExportIntakeDeps,
+  ) {
+    const maxInFlightBytes = config.maxInFlightBytes ?? DEFAULT_MAX_IN_FLIGHT_BYTES;
+    this.maxBodyBytes = Math.min(config.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES, maxInFlightBytes);
+    this.budget = new ByteBudget(maxInFlightBytes);
+    this.refusals = new RefusalLog(deps.clock, deps.logger);
+    this.guards = deps.guards ?? [];
+  }
+
+  /** OTLP's encodings, for answers. */
+  get codecs(): Readonly<Record<OtlpEncoding, OtlpCodec>> {
+    return this.deps.codecs;
+  }
+
+  /** What bodies in flight take now, in bytes. */
+  get inFlightBytes(): number {
+    return this.budget.usedBytes;
+  }
+
+  /**
+   * Room for one more body; the caller releases its reservation when the sender has its response.
+   * @param announcedBytes the body's length; 0 if unknown until it is read.
+   * @throws RequestError `too_large`, `busy`; ShortageError
+   */
+  makeRoom(announcedBytes: number): BodyRoom {
+    const { maxBodyBytes, pool } = this;
+    if (announcedBytes > maxBodyBytes) {
+      throw new RequestError(
+        'too_large',
+        `A body may have ${maxBodyBytes} bytes, this one has ${announcedBytes}; send smaller batches.`,
+      );
+    }
+    for (const guard of this.guards) {
+      const shortage = guard.findShortage(announcedBytes);
+      if (shortage !== undefined) throw new ShortageError(shortage);
+    }
+    const reservation = this.budget.reserve(Math.max(announcedBytes, MIN_RESERVED_BYTES));
+    if (reservation === undefined) throw new RequestError('busy', NO_ROOM);
+    return { maxBodyBytes, reservation, pool };
+  }
+
+  /**
+   * Makes records of a body and waits until they are durable.
+   * @param body is released.
+   * @param accountId whose the telemetry is; default: the first account's.
+   * @returns the response message, in the same encoding.
+   * @throws OtlpDecodeError, ConsumeError
+   */
+  async take(
+    signal: Signal,
+    encoding: OtlpEncoding,
+    body: WholeBody,
+    accountId: number | null = null,
+  ): Promise<Uint8Array> {
+    const codec = this.deps.codecs[encoding];
+    const { byteLength } = body;
+    for (const guard of this.guards) guard.onBody(byteLength);
+    const { delivery, rejectedCount, rejectionMessage } = await this.decode(signal, codec, body);
+    if (rejectedCount > 0) this.refusals.addPartial(rejectedCount, rejectionMessage);
+    const itemCount = itemCountOf(signal, delivery);
+    try {
+      if (!isEmpty(delivery)) await this.deps.consumer.consume(ofSender(delivery, accountId));
+    } finally {
+      delivery.release?.();
+    }
+    this.counts.accept(signal, itemCount, byteLength, rejectedCount);
+    return codec.encodeResponse(signal, rejectedCount, rejectionMessage);
+  }
+
+  /** What to answer instead; it is logged here. */
+  refuse(error: unknown): Refusal {
+    const refusal = refusalOf(error);
+    this.counts.refuse(refusal.reason);
+    this.refusals.add(refusal, error);
+    return refusal;
+  }
+
+  /** What comes out holds nothing of the body. */
+  private async decode(signal: Signal, codec: OtlpCodec, body: WholeBody): Promise<DecodedRequest> {
+    try {
+      return await this.deps.bodies[codec.encoding][signal].decode(body.bytes());
+    } finally {
+      body.release();
+    }
+  }
+}
+
+/** The delivery with its records as an account's (`null`: the first, whose a delivery is as it was decoded). */
+function ofSender(delivery: Delivery, accountId: number | null): Delivery {
+  if (accountId === null) return delivery;
+  return { ...delivery, batches: delivery.batches.map((batch) => batchOfAccount(batch, accountId)) };
+}
+
+function isEmpty(delivery: Delivery): boolean {
+  return delivery.batches.length === 0 && delivery.foreign.length === 0;
+}
+
+/** Contents of accepted requests of one signal, since the start. */
+export interface AcceptedCounts {
+  readonly requestCount: number;
+  /** Spans or log records. */
+  readonly itemCount: number;
+  /** Inflated. */
+  readonly bodyBytes: number;
+  /** Rejected parts of accepted requests, which were reported to the sender. */
+  readonly rejectedCount: number;
+}
+
+/** Counts of accepted and refused requests of an intake, since the start. Counted per request, never per record. */
+export class IntakeCounts {
+  readonly accepted: Readonly<Record<Signal, { -readonly [K in keyof AcceptedCounts]: number }>> = {
+    traces: { requestCount: 0, itemCount: 0, bodyBytes: 0, rejectedCount: 0 },
+    logs: { requestCount: 0, itemCount: 0, bodyBytes: 0, rejectedCount: 0 },
+  };
+  /** By reason; a closed set, so this map is bounded. */
+  readonly refused = new Map<string, number>();
+
+  accept(signal: Signal, itemCount: number, bodyBytes: number, rejectedCount: number): void {
+    const counts = this.accepted[signal];
+    counts.requestCount += 1;
+    counts.itemCount += itemCount;
+    counts.bodyBytes += bodyBytes;
+    counts.rejectedCount += rejectedCount;
+  }
+
+  refuse(reason: string): void {
+    this.refused.set(reason, (this.refused.get(reason) ?? 0) + 1);
+  }
+}
+
+/** Spans or log records of a delivery. */
+export function itemCountOf(signal: Signal, { batches, foreign }: Delivery): number {
+  let recordCount = 0;
+  for (const batch of batches) recordCount += recordCountOf(batch);
+  // A span makes two records, its start and its end; where another bridge sends them one by one, each is half of it.
+  let itemCount = signal === 'traces' ? recordCount / 2 : recordCount;
+  for (const one of foreign) itemCount += one.recordCount;
+  return itemCount;
+}
+
+const MIB = 2 ** 20;
+/** What the program takes without any request, measured: 75 MiB, and 20 MiB with its exports. */
+const IDLE_BYTES = 96 * MIB;
+/** A body of this size is always taken. */
+const MIN_IN_FLIGHT_BYTES = 4 * MIB;
+
+/**
+ * What all bodies in flight may take together, in bytes, so that the process stays below `maxMemoryBytes` when all of
+ * them are decoded at once: at most 256 MiB.
+ */
+export function inFlightLimit(maxMemoryBytes: number): number {
+  const bytes = Math.floor((0.9 * maxMemoryBytes - IDLE_BYTES) / MEMORY_PER_BODY_BYTE);
+  return Math.min(Math.max(bytes, MIN_IN_FLIGHT_BYTES), DEFAULT_MAX_IN_FLIGHT_BYTES);
+}
 
 /** What the receiver works with. */
 export interface OtlpHttpReceiverDeps {

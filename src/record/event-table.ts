@@ -1,4 +1,4 @@
-import type { JsonValue } from './json.js';
+import type { JsonValue } from './attributes.js';
 import { DEBUG, INFO, type Severity, TRACE } from './severity.js';
 
 /** The package that all of the engine's public events are in; a newer engine may have more of them than the schema. */

@@ -1,6 +1,5 @@
-import type { Attributes } from './attributes.js';
+import type { Attributes, JsonObject } from './attributes.js';
 import type { SpanId, TraceId } from './ids.js';
-import type { JsonObject } from './json.js';
 import type { UnixNano } from './unix-nano.js';
 
 /** A link from a span to another span. */

@@ -2,11 +2,18 @@ import { createHash } from 'node:crypto';
 import { ownText } from '../record/attributes.js';
 import type { AttributePolicy } from '../record/event-table.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { type ExportedSql, KnownNames, ProseCache, type SharedStatement, SharedTexts } from './known-names.js';
-import { attributePolicyOf, type RedactionLevel } from './redaction-policy.js';
+import {
+  attributePolicyOf,
+  type ExportedSql,
+  isCommonWord,
+  KnownNames,
+  ProseCache,
+  type RedactionLevel,
+  type SharedStatement,
+  SharedTexts,
+} from './known-names.js';
 import { firstSafeWords, sanitizeDiffTable, sanitizeProse, sanitizeUnknownText } from './sanitize-prose.js';
 import { type SqlDialect, sanitizeSql, sqlDialectOf } from './sanitize-sql.js';
-import { isCommonWord } from './vocabulary.js';
 
 /** Decides, for one run and one level, what of a text is exported. */
 export class Redactor {

@@ -1,6 +1,5 @@
-import { type WordList, wordEnd, wordStart } from './known-names.js';
+import { IDENTIFIER_INTRODUCERS, isCommonWord, type WordList, wordEnd, wordStart } from './known-names.js';
 import { SqlTokenizer, sqlDialectOf } from './sanitize-sql.js';
-import { IDENTIFIER_INTRODUCERS, isCommonWord } from './vocabulary.js';
 
 /** Longest text that is read, in UTF-16 units; what follows is cut off and `…` says so. */
 export const MAX_PROSE_LENGTH = 16_384;

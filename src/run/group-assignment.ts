@@ -1,6 +1,6 @@
 import { groupBy } from '../core/lists.js';
+import { resourceKey, UNKNOWN_RESOURCE } from '../record/attributes.js';
 import type { SpanId } from '../record/ids.js';
-import { resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import { InvocationParts } from './invocation-parts.js';
 import { LIKELY, type RootSpan, type SpanGroup } from './span-group.js';

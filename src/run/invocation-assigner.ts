@@ -1,8 +1,7 @@
 import type { LoggedRecord } from '../log/record-log.js';
+import { resourceKey } from '../record/attributes.js';
 import type { SpanId } from '../record/ids.js';
-import { CELL, type PageBatch, type RecordPage } from '../record/record-page.js';
-import { resourceKey } from '../record/resource.js';
-import { SpanIdTable } from '../record/span-id-table.js';
+import { CELL, type PageBatch, type RecordPage, SpanIdTable } from '../record/record-page.js';
 import type { LogRecord, SpanEnd, SpanStart } from '../record/telemetry-record.js';
 import { assignGroups } from './group-assignment.js';
 import type { InvocationParts } from './invocation-parts.js';

@@ -1,5 +1,5 @@
+import { type Resource, UNKNOWN_RESOURCE } from '../record/attributes.js';
 import type { SpanId } from '../record/ids.js';
-import { type Resource, UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { RootSpan, SpanGroup } from './span-group.js';
 

@@ -2,8 +2,8 @@ import type { Clock, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
+import { UNKNOWN_RESOURCE } from '../record/attributes.js';
 import type { TraceId } from '../record/ids.js';
-import { UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import type {

@@ -1,8 +1,13 @@
-import { Attributes, ownText } from '../record/attributes.js';
-import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
-import { isSame } from '../record/line-buffer.js';
+import {
+  Attributes,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  ownText,
+  type Resource,
+} from '../record/attributes.js';
+import { isSame } from '../record/record-line.js';
 import { CELL, type RecordPage } from '../record/record-page.js';
-import type { Resource } from '../record/resource.js';
 import type { SpanEnd, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { EngineWord, NodeVerdict } from './run-summary.js';

@@ -1,4 +1,4 @@
-import type { Resource } from '../record/resource.js';
+import type { Resource } from '../record/attributes.js';
 import type { RunPlace } from '../storage/invocation-store.js';
 import { DEFAULT_JOB } from '../storage/step-start.js';
 

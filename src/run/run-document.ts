@@ -1,7 +1,7 @@
 import { open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import { UNKNOWN_RESOURCE } from '../record/attributes.js';
 import { invocationIdOf } from '../record/ids.js';
-import { UNKNOWN_RESOURCE } from '../record/resource.js';
 import { endingDocument } from './ending-document.js';
 import type { PlaceDocument, StepDocument } from './parse-run.js';
 import type { InvocationStep, InvocationSummary, RunSummary } from './run-summary.js';

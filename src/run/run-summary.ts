@@ -1,5 +1,5 @@
+import type { Resource } from '../record/attributes.js';
 import type { SpanId, TraceId } from '../record/ids.js';
-import type { Resource } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 

@@ -1,17 +1,18 @@
 import type { LoggedRecord } from '../log/record-log.js';
-import { ownText } from '../record/attributes.js';
-import type { SpanId } from '../record/ids.js';
-import { isJsonObject, type JsonValue } from '../record/json.js';
-import { CELL, type RecordPage } from '../record/record-page.js';
 import {
   ACCOUNT_ATTRIBUTE,
   IMPORT_ATTRIBUTE,
+  isJsonObject,
+  type JsonValue,
+  ownText,
   type Resource,
   resourceKey,
   stepIdOf,
   UNKNOWN_RESOURCE,
   withoutImport,
-} from '../record/resource.js';
+} from '../record/attributes.js';
+import type { SpanId } from '../record/ids.js';
+import { CELL, type RecordPage } from '../record/record-page.js';
 import type { SpanEnd, SpanStart, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import {

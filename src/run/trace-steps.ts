@@ -1,5 +1,5 @@
+import { accountOfStep } from '../record/attributes.js';
 import type { TraceId } from '../record/ids.js';
-import { accountOfStep } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { ExecutionStore, StepRow } from '../storage/execution-store.js';
 

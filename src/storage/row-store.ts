@@ -1,7 +1,7 @@
 import { sql, type Transaction } from 'kysely';
 import { slices } from '../core/lists.js';
+import { accountOfStep } from '../record/attributes.js';
 import { parseTraceId, type TraceId } from '../record/ids.js';
-import { accountOfStep } from '../record/resource.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { addRun, type RunStart } from './add-run.js';
 import { changeState, nextIds } from './change-state.js';

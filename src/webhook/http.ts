@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import tls from 'node:tls';
 import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js';
 import type { Clock } from '../core/clock.js';
-import { exchange, exchangeErrorText, type HttpAnswer, StaleConnectionError } from '../core/http-exchange.js';
+import { exchange, exchangeErrorText, type HttpAnswer, StaleConnectionError } from '../core/http-listener.js';
 
 /** The outcome of one request. */
 export interface HttpOutcome {

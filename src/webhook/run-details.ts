@@ -1,7 +1,6 @@
 import { counted } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
-import { TextCache } from '../redaction/known-names.js';
-import { type RedactionLevel, redactionFor } from '../redaction/redaction-policy.js';
+import { type RedactionLevel, redactionFor, TextCache } from '../redaction/known-names.js';
 import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
 import { ageText } from '../run/measures/age-text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { RedactionLevel } from '../../src/redaction/redaction-policy.js';
+import type { RedactionLevel } from '../../src/redaction/known-names.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { systemClock } from '../../src/core/clock.js';
 import { HttpStepRegistry } from '../../src/files/http-step-registry.js';
-import { STEP_ATTRIBUTE } from '../../src/record/resource.js';
+import { STEP_ATTRIBUTE } from '../../src/record/attributes.js';
 import { stepStart } from '../contract/step-registry.contract.js';
 import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';

@@ -1,5 +1,5 @@
 import type { Field, FieldType, MessageType } from '../../src/otlp/public-schema.js';
-import type { JsonObject, JsonValue } from '../../src/record/json.js';
+import type { JsonObject, JsonValue } from '../../src/record/attributes.js';
 
 /** A number that no enum of the schema names. */
 const UNKNOWN_ENUM_NUMBER = 90210;

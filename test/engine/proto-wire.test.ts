@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AttributesCodec } from '../../src/otlp/attributes-codec.js';
 import { PublicSchema } from '../../src/otlp/public-schema.js';
-import type { JsonObject } from '../../src/record/json.js';
+import type { JsonObject } from '../../src/record/attributes.js';
 import { pythonWith } from '../tool/python-venv.js';
 import { readSchemaJson } from '../unit/otlp/schema-json.js';
 import { filledMessage } from './filled-message.js';

@@ -1,10 +1,9 @@
 import type { LineSource } from '../../src/export/record-log-lines.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from '../../src/log/record-log.js';
 import type { Appended, AppendListener } from '../../src/log/trace-log.js';
-import { Attributes } from '../../src/record/attributes.js';
+import { Attributes, UNKNOWN_RESOURCE } from '../../src/record/attributes.js';
 import { parseSpanId, parseTraceId, type SpanId, type TraceId } from '../../src/record/ids.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
-import { UNKNOWN_RESOURCE } from '../../src/record/resource.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
 import { appendedRecords } from './appended-records.js';
 

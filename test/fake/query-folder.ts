@@ -2,8 +2,8 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TraceId } from '../../src/record/ids.js';
+import { RunState } from '../../src/run/open-run.js';
 import { formatRun } from '../../src/run/run-document.js';
-import { RunState } from '../../src/run/run-state.js';
 import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
 import { fromJsonl } from '../unit/run/logged-samples.js';
 import { sampleFolder } from './sample-run.js';

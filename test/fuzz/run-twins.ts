@@ -2,7 +2,7 @@ import { type AppendedPiece, loggedRecords } from '../../src/log/trace-log.js';
 import type { Delivery } from '../../src/record/record-batch.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import { CELL, PageBatch } from '../../src/record/record-page.js';
-import { RunState } from '../../src/run/run-state.js';
+import { RunState } from '../../src/run/open-run.js';
 import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
 
 /** A trace's run model twice: of what the numbers of pages tell, and of the records. */

@@ -1,9 +1,8 @@
 import { OtlpDecodeError } from '../../src/otlp/otlp-codec.js';
 import type { DecodedRequest } from '../../src/otlp/wire/wire-decoder.js';
-import type { Attributes } from '../../src/record/attributes.js';
+import { type Attributes, resourceKey } from '../../src/record/attributes.js';
 import type { RecordBatch } from '../../src/record/record-batch.js';
 import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.js';
-import { resourceKey } from '../../src/record/resource.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
 
 /** What a decoder made of a body, to be compared with what another made of it. */

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { inferLogSpanName } from '../../src/otlp/attribute-schema.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { linesRequest, RecordsToRequests } from '../../src/otlp/records-to-request.js';
-import { inferLogSpanName } from '../../src/otlp/span-event-type.js';
+import { UNKNOWN_RESOURCE } from '../../src/record/attributes.js';
 import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.js';
-import { UNKNOWN_RESOURCE } from '../../src/record/resource.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
 import { decodeBody, decodeRequest } from '../fake/decode-at-once.js';
 import { sampleBodies, sampleRecords, sampleTraceId } from '../fake/sample-run.js';

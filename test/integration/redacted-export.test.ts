@@ -4,7 +4,7 @@ import { OtelRunMapper } from '../../src/export/mapping/otel-run-mapper.js';
 import { OtlpEncoder } from '../../src/export/otlp-destination.js';
 import type { LoggedRecord } from '../../src/log/record-log.js';
 import type { OtlpEncoding } from '../../src/otlp/otlp-codec.js';
-import type { RedactionLevel } from '../../src/redaction/redaction-policy.js';
+import type { RedactionLevel } from '../../src/redaction/known-names.js';
 import { decodeBody } from '../fake/decode-at-once.js';
 import { bodiesIn } from '../fake/sample-run.js';
 import { pushRecords } from '../unit/export/mapping/mapped-run.js';

@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/app.js';
 import { resolveConfiguration } from '../../src/config/resolve-configuration.js';
-import { systemMachine } from '../../src/core/memory-guard.js';
+import { systemMachine } from '../../src/core/guard.js';
 import { DEFAULT_MAPPING_SWITCHES } from '../../src/export/mapping/mapping-options.js';
 import { JumpingClock } from '../fake/jumping-clock.js';
 import { OtlpReceiver } from '../fake/otlp-receiver.js';

@@ -1,4 +1,4 @@
-import type { RedactionLevel } from '../../src/redaction/redaction-policy.js';
+import type { RedactionLevel } from '../../src/redaction/known-names.js';
 import { mapRun } from '../unit/export/mapping/mapped-run.js';
 import { loggedLines } from '../unit/export/mapping/read-sample.js';
 import { ERROR_MARKERS, type ErrorCase, type ErrorDatabase } from './error-cases.js';

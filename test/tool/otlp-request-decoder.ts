@@ -4,6 +4,10 @@ import {
   type AttributeSchema,
   modernEnumName,
   modernSpelling,
+  shortEventType,
+  spanEventType,
+  spanSeverity,
+  spanStartOf,
 } from '../../src/otlp/attribute-schema.js';
 import { BRIDGE_ATTRIBUTE, BRIDGE_PREFIX } from '../../src/otlp/bridge-attributes.js';
 import type {
@@ -18,15 +22,20 @@ import type {
   ScopeGroup,
 } from '../../src/otlp/export-request.js';
 import type { OtlpCodec } from '../../src/otlp/otlp-codec.js';
-import { shortEventType, spanEventType, spanSeverity, spanStartOf } from '../../src/otlp/span-event-type.js';
 import type { DecodedRequest } from '../../src/otlp/wire/wire-decoder.js';
-import { Attributes } from '../../src/record/attributes.js';
+import {
+  Attributes,
+  isNestedTooDeep,
+  isReserved,
+  type JsonObject,
+  type Resource,
+  type ResourceValue,
+  resourceKey,
+} from '../../src/record/attributes.js';
 import { EVENT_TYPE_PREFIX } from '../../src/record/event-table.js';
 import { parseSpanId, parseTraceId, type TraceId } from '../../src/record/ids.js';
-import { isNestedTooDeep, type JsonObject } from '../../src/record/json.js';
 import type { ForeignBatch, RecordBatch } from '../../src/record/record-batch.js';
 import { tryParseRecordLine } from '../../src/record/record-line.js';
-import { isReserved, type Resource, type ResourceValue, resourceKey } from '../../src/record/resource.js';
 import { DEBUG, ERROR, INFO, severityNumberOf, TRACE, WARN } from '../../src/record/severity.js';
 import type { LogRecord, SpanEnd, SpanLink, SpanStatus, TelemetryRecord } from '../../src/record/telemetry-record.js';
 

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { LineAttributes } from '../../src/export/lines/line-attributes.js';
+import { LineAttributes } from '../../src/export/lines/line-intake.js';
 import { LineScanner } from '../../src/export/lines/line-scanner.js';
 import { FreshRecords } from '../../src/log/trace-log.js';
 import { PageBatch, RecordPage } from '../../src/record/record-page.js';
-import { RunState } from '../../src/run/run-state.js';
+import { RunState } from '../../src/run/open-run.js';
 import { sampleDeliveries } from '../fake/sample-deliveries.js';
 import { LARGE_SAMPLES, largeSampleFolder } from '../tool/large-samples.js';
 import { mapLines } from './export/lines/mapped-bytes.js';

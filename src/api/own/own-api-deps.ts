@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import type { RecordLogReader } from '../../log/record-log.js';
-import type { RedactionLevel } from '../../redaction/redaction-policy.js';
+import type { RedactionLevel } from '../../redaction/known-names.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
 import type { RunCatalog } from '../../storage/run-catalog.js';

@@ -2,7 +2,7 @@ import { type Request, type Response, Router } from 'express';
 import type { z } from 'zod';
 import { pause } from '../../core/clock.js';
 import { formatRecordLine } from '../../record/record-line.js';
-import { redactionFor } from '../../redaction/redaction-policy.js';
+import { redactionFor } from '../../redaction/known-names.js';
 import { Redactor } from '../../redaction/redactor.js';
 import { API_PATH } from '../../run/api-path.js';
 import { isFinal } from '../../storage/run-status.js';

@@ -1,7 +1,5 @@
 import type { HrTime } from '@opentelemetry/api';
-import { Attributes, ownText } from '../../record/attributes.js';
-import type { JsonValue } from '../../record/json.js';
-import type { Resource } from '../../record/resource.js';
+import { Attributes, type JsonValue, ownText, type Resource } from '../../record/attributes.js';
 import type { SpanStatus } from '../../record/telemetry-record.js';
 import { type Interruption, interruptionOf } from '../../run/node-outcome.js';
 import {

@@ -1,6 +1,6 @@
 import { type Attributes, TraceFlags } from '@opentelemetry/api';
 import type { Redactor } from '../../redaction/redactor.js';
-import { LineAttributes } from '../lines/line-attributes.js';
+import { LineAttributes } from '../lines/line-intake.js';
 import type { LineReader } from '../lines/line-reader.js';
 import { CELL } from '../lines/line-scanner.js';
 import {

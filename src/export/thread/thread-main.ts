@@ -6,9 +6,9 @@ import { openState } from '../../app/open-state.js';
 import { ConfigurationError } from '../../config/configuration-error.js';
 import { type Clock, systemClock, type Timer } from '../../core/clock.js';
 import { reasonOf } from '../../core/errors.js';
+import { systemMachine } from '../../core/guard.js';
 import { lazy } from '../../core/lazy.js';
 import type { Logger } from '../../core/logger.js';
-import { systemMachine } from '../../core/memory-guard.js';
 import { type Channel, connectToStarter } from '../../core/thread.js';
 import {
   type ForeignEntry,
@@ -17,8 +17,8 @@ import {
   ForeignSegments,
 } from '../../log/foreign-segments.js';
 import { RecordLogFiles } from '../../log/record-log-files.js';
+import { type Resource, resourceKey } from '../../record/attributes.js';
 import type { TraceId } from '../../record/ids.js';
-import { type Resource, resourceKey } from '../../record/resource.js';
 import type { Fence } from '../../storage/fence.js';
 import type { State } from '../../storage/state.js';
 import type { ExportWorker } from '../export-worker.js';

@@ -1,10 +1,17 @@
 import type { FieldKind } from '../../record/event-table.js';
-import { isSame, LineBuffer } from '../../record/line-buffer.js';
+import { isSame, LineBuffer } from '../../record/record-line.js';
 import { CELL, type RecordPage } from '../../record/record-page.js';
 import type { Severity } from '../../record/severity.js';
 import { type AttributePart, nestedJson, valueJson } from '../any-value.js';
-import { type AttributeField, type AttributeSchema, mayBeSpeltOtherwise, modernEnumName } from '../attribute-schema.js';
-import { shortEventType, startParts, startRuleOf } from '../span-event-type.js';
+import {
+  type AttributeField,
+  type AttributeSchema,
+  mayBeSpeltOtherwise,
+  modernEnumName,
+  shortEventType,
+  startParts,
+  startRuleOf,
+} from '../attribute-schema.js';
 import { type AttributeSlice, BOOL, INT, integerAt, OTHER, STRING } from './item-slice.js';
 
 const TRUE = Buffer.from('true');

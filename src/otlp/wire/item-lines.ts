@@ -1,15 +1,21 @@
 import { Attributes } from '../../record/attributes.js';
 import { EVENT_TYPE_PREFIX } from '../../record/event-table.js';
 import type { SpanId, TraceId } from '../../record/ids.js';
-import { isSame, LineBuffer } from '../../record/line-buffer.js';
 import { digestOf } from '../../record/log-digest.js';
-import { parseRecordLine } from '../../record/record-line.js';
+import { isSame, LineBuffer, parseRecordLine } from '../../record/record-line.js';
 import { CELL, type RecordPage } from '../../record/record-page.js';
 import { DEBUG, ERROR, INFO, severityNumberOf, TRACE, WARN } from '../../record/severity.js';
 import type { SpanEnd, SpanLink, TelemetryRecord } from '../../record/telemetry-record.js';
-import { type AttributeSchema, modernSpelling } from '../attribute-schema.js';
+import {
+  type AttributeSchema,
+  modernSpelling,
+  NAME_BEGINNINGS,
+  spanEventType,
+  spanSeverity,
+  spanStartOf,
+  startName,
+} from '../attribute-schema.js';
 import { BRIDGE_ATTRIBUTE, carriedRecord, recordOfLog, recordsOfSpan } from '../bridge-attributes.js';
-import { NAME_BEGINNINGS, spanEventType, spanSeverity, spanStartOf, startName } from '../span-event-type.js';
 import { AttributesLine, FieldPlans, type TypePlan } from './attributes-line.js';
 import type { LogSlice, SpanSlice } from './item-slice.js';
 

@@ -1,9 +1,8 @@
-import type { JsonObject } from '../../record/json.js';
-import { readAnyValue, readKeyValue, valueJson } from '../any-value.js';
+import type { JsonObject } from '../../record/attributes.js';
+import { readAnyValue, readKeyValue, UNUSUAL, valueJson, type WireCursor } from '../any-value.js';
 import { BRIDGE_PREFIX } from '../bridge-attributes.js';
 import type { AnyValue, KeyValue } from '../export-request.js';
 import { FIXED32, FIXED64, LENGTH, VARINT } from '../wire-type.js';
-import { UNUSUAL, type WireCursor } from './wire-cursor.js';
 
 /** Attributes for which there is room at first; the engine's spans have about twenty. */
 const USUAL_ATTRIBUTES = 128;

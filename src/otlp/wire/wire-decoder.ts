@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
+import { isReserved, type Resource, type ResourceValue } from '../../record/attributes.js';
 import type { TraceId } from '../../record/ids.js';
-import { isSame } from '../../record/line-buffer.js';
 import type { Delivery, ForeignBatch, RecordBatch, Signal } from '../../record/record-batch.js';
+import { isSame } from '../../record/record-line.js';
 import { PageBatch, PagePool, type RecordPage, recordCountOf } from '../../record/record-page.js';
-import { isReserved, type Resource, type ResourceValue } from '../../record/resource.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
-import { valueJson } from '../any-value.js';
+import { lengthDelimited, UNUSUAL, UnusualShape, valueJson, WireCursor } from '../any-value.js';
 import type { AttributeSchema } from '../attribute-schema.js';
 import { COUNTED_BYTES, WireCounter } from '../body-limits.js';
 import type { AnyValue, KeyValue, OtlpLogRecord, OtlpSpan, ResourceGroup, ScopeGroup } from '../export-request.js';
@@ -14,7 +14,6 @@ import { UncutJson } from '../split-json.js';
 import { LENGTH } from '../wire-type.js';
 import { type Added, ItemLines, type Rejection } from './item-lines.js';
 import { LogSlice, SpanSlice } from './item-slice.js';
-import { lengthDelimited, UNUSUAL, UnusualShape, WireCursor } from './wire-cursor.js';
 
 /** Resources that are remembered by their bytes. */
 const MAX_RESOURCES = 64;

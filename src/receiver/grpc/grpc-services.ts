@@ -17,14 +17,19 @@ import {
 } from '@grpc/grpc-js';
 import protobuf from 'protobufjs';
 import type { Clock, Timer } from '../../core/clock.js';
-import type { HostCheck } from '../../core/host-check.js';
+import type { HostCheck } from '../../core/http-listener.js';
 import type { SenderGate } from '../../core/sender-gate.js';
 import type { OtlpCodec } from '../../otlp/otlp-codec.js';
-import { type BodyBuffer, type BodyRoom, readBody } from '../../otlp/read-body.js';
+import {
+  type BodyBuffer,
+  type BodyRoom,
+  type ContentCoding,
+  parseContentCoding,
+  readBody,
+} from '../../otlp/read-body.js';
 import { NO_METRICS, type Refusal, RequestError } from '../../otlp/refusal.js';
-import { type ContentCoding, parseContentCoding } from '../../otlp/request-format.js';
 import type { Signal } from '../../record/record-batch.js';
-import type { ExportIntake } from '../export-intake.js';
+import type { ExportIntake } from '../otlp-http-receiver.js';
 
 /** The receiver's address and limits. */
 export interface OtlpGrpcReceiverConfig {

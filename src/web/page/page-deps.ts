@@ -3,7 +3,7 @@ import type { Authenticator } from '../../api/authenticator.js';
 import type { Clock } from '../../core/clock.js';
 import type { Logger } from '../../core/logger.js';
 import type { RecordLogReader } from '../../log/record-log.js';
-import type { RedactionLevel } from '../../redaction/redaction-policy.js';
+import type { RedactionLevel } from '../../redaction/known-names.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
 import type { ArtifactPath } from '../../storage/artifact/artifact-path.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { defaultMaxMemoryBytes } from '../../../src/config/default-max-memory.js';
-import { systemMachine } from '../../../src/core/memory-guard.js';
+import { systemMachine } from '../../../src/core/guard.js';
 
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { DiskGuard, type DiskGuardConfig } from '../../../src/core/disk-guard.js';
+import { DiskGuard, type DiskGuardConfig } from '../../../src/core/guard.js';
 import { Health } from '../../../src/core/health.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';

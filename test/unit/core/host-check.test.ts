@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { HostCheck, machineNames } from '../../../src/core/host-check.js';
+import { HostCheck, machineNames } from '../../../src/core/http-listener.js';
 
 const check = new HostCheck(['Builder.example.com', 'builder', '.corp.example']);
 const LOOPBACK = '127.0.0.1';

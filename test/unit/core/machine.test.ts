@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemMachine } from '../../../src/core/memory-guard.js';
+import { systemMachine } from '../../../src/core/guard.js';
 
 test("the machine's memory is a number that a machine may have", () => {
   expect(systemMachine.memoryBytes).toBeGreaterThan(100 * 2 ** 20);

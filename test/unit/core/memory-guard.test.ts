@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
+import { MemoryGuard } from '../../../src/core/guard.js';
 import { Health } from '../../../src/core/health.js';
-import { MemoryGuard } from '../../../src/core/memory-guard.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SizeEstimate } from '../../../src/core/disk-guard.js';
+import { SizeEstimate } from '../../../src/core/guard.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 
 const clock = new FakeClock();

@@ -7,7 +7,7 @@ import { ForeignSegments } from '../../../src/log/foreign-segments.js';
 import { JsonlRecordLog } from '../../../src/log/jsonl-record-log.js';
 import { RecordLogFiles } from '../../../src/log/record-log-files.js';
 import type { AppendListener } from '../../../src/log/trace-log.js';
-import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import type { RunSummary } from '../../../src/run/run-summary.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { sampleRecords, sampleTraceId } from '../../fake/sample-run.js';

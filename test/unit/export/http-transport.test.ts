@@ -3,7 +3,7 @@ import http from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
-import { HttpTransport, type HttpTransportOptions } from '../../../src/export/http-transport.js';
+import { HttpTransport, type HttpTransportOptions } from '../../../src/export/otlp-destination.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 
 const clock = new FakeClock();

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { RunReplay } from '../../../src/export/export-run.js';
 import { OtelRunMapper } from '../../../src/export/mapping/otel-run-mapper.js';
 import type { LoggedLines, MappedItem } from '../../../src/export/run-mapper.js';
-import { RunReplay } from '../../../src/export/run-replay.js';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
+import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
-import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { RunSummary } from '../../../src/run/run-summary.js';
 import type { ExportCursor } from '../../../src/storage/cursor-store.js';
 import { sampleLines, sampleTraceId } from '../../fake/sample-run.js';

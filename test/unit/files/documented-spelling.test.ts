@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { convertFile } from '../../../src/files/convert-file.js';
 import { openSource } from '../../../src/files/open-source.js';
 import { PublicSchema } from '../../../src/otlp/public-schema.js';
-import type { JsonObject, JsonValue } from '../../../src/record/json.js';
+import type { JsonObject, JsonValue } from '../../../src/record/attributes.js';
 import { formatRecordLine, parseRecordLine } from '../../../src/record/record-line.js';
 import { rowsOf, writeParquet } from '../parquet/samples.js';
 import { otlp, readAll, running, sampleLines, samplePath, temporaryFolder } from './reading.js';

@@ -3,9 +3,9 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../../src/core/clock.js';
 import { importPaths } from '../../../src/files/import-paths.js';
+import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
-import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import { otlp, running, sampleLines, samplePath, temporaryFolder } from './reading.js';
 
 const folder = temporaryFolder('import-paths');

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AttributesCodec, SchemaError } from '../../../src/otlp/attributes-codec.js';
 import { PublicSchema } from '../../../src/otlp/public-schema.js';
+import type { JsonObject } from '../../../src/record/attributes.js';
 import { EVENT_TYPE_PREFIX } from '../../../src/record/event-table.js';
-import type { JsonObject } from '../../../src/record/json.js';
 import { SMALL_SAMPLES, sampleLines } from '../../fake/sample-run.js';
 import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 

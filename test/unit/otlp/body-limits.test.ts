@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { lengthDelimited } from '../../../src/otlp/any-value.js';
 import { BODY_LIMITS, WireCounter } from '../../../src/otlp/body-limits.js';
-import { lengthDelimited } from '../../../src/otlp/wire/wire-cursor.js';
 import type { Signal } from '../../../src/record/record-batch.js';
 import { sampleBodies } from '../../fake/sample-run.js';
 

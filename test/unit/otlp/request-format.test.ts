@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseContentCoding, parseContentLength, parseEncoding } from '../../../src/otlp/request-format.js';
+import { parseContentCoding, parseContentLength, parseEncoding } from '../../../src/otlp/read-body.js';
 
 test.each([
   ['application/x-protobuf', 'protobuf'],

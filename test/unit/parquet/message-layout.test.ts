@@ -7,8 +7,8 @@ import {
   ONEOF_FIELD,
   ONEOF_MEMBERS,
 } from '../../../src/parquet/message-layout.js';
+import type { JsonValue } from '../../../src/record/attributes.js';
 import { EVENT_TYPE_PREFIX } from '../../../src/record/event-table.js';
-import type { JsonValue } from '../../../src/record/json.js';
 
 const { about: _about, ...published }: Record<string, string | string[]> = JSON.parse(
   readFileSync(new URL('../../fixture/schema/parquet-layout.json', import.meta.url), 'utf8'),

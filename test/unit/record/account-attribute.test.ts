@@ -10,7 +10,7 @@ import {
   STEP_ATTRIBUTE,
   stepIdFor,
   stepIdOf,
-} from '../../../src/record/resource.js';
+} from '../../../src/record/attributes.js';
 
 const resource = (attributes: Resource['attributes']): Resource => ({ attributes, scope: { name: 'x', version: '1' } });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { PublicAttributeSchema } from '../../../src/otlp/attribute-schema.js';
 import { PublicSchema } from '../../../src/otlp/public-schema.js';
 import { ALL_FIELDS, EVENT_TYPE_PREFIX, EVENTS, fieldsOfMessage } from '../../../src/record/event-table.js';
-import { attributePolicyOf } from '../../../src/redaction/redaction-policy.js';
+import { attributePolicyOf } from '../../../src/redaction/known-names.js';
 
 const schema = PublicSchema.load();
 const kinds = new PublicAttributeSchema(schema);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RunState } from '../../../src/run/run-state.js';
+import { RunState } from '../../../src/run/open-run.js';
 import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
 import { casesOf, recordedErrors, traceOfCase } from '../../tool/error-runs.js';
 import { findCauses, markersShown } from '../../tool/error-texts.js';

@@ -1,6 +1,6 @@
 import type { LoggedRecord } from '../../../src/log/record-log.js';
+import { type Resource, UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import { formatRecordLine, parseRecordLine } from '../../../src/record/record-line.js';
-import { type Resource, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { decodeBody } from '../../fake/decode-at-once.js';
 import { sampleBodies, sampleLines } from '../../fake/sample-run.js';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Attributes } from '../../../src/record/attributes.js';
-import type { JsonObject } from '../../../src/record/json.js';
+import { Attributes, type JsonObject } from '../../../src/record/attributes.js';
 import type { SpanStatus } from '../../../src/record/telemetry-record.js';
 import { freshnessOutcomeOf, interruptionOf, nodeVerdictOf, testOutcomeOf } from '../../../src/run/node-outcome.js';
 import { countVerdicts } from '../../../src/run/verdict.js';

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
-import { asImported, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import { asImported, UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { InvocationAssigner } from '../../../src/run/invocation-assigner.js';
-import { summarizeInvocation } from '../../../src/run/run-state.js';
+import { summarizeInvocation } from '../../../src/run/open-run.js';
 import { fromJsonl, fromOtlp } from './logged-samples.js';
 
 /** The spans and log records of the two commands, by the commands' own files: `b`'s begins with the second process. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FreshRecords } from '../../../src/log/trace-log.js';
 import type { Delivery } from '../../../src/record/record-batch.js';
 import { PageBatch } from '../../../src/record/record-page.js';
-import { RunState } from '../../../src/run/run-state.js';
+import { RunState } from '../../../src/run/open-run.js';
 import { sampleDeliveries, sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
 import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 

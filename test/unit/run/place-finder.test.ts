@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import { type DeclaredPlaces, type MatchRule, PlaceFinder } from '../../../src/run/place-finder.js';
 
 const NOTHING: DeclaredPlaces = { jobs: [], environments: [], projects: [] };

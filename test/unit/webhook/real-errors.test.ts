@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RedactionLevel } from '../../../src/redaction/redaction-policy.js';
+import type { RedactionLevel } from '../../../src/redaction/known-names.js';
 import type { RunDetails } from '../../../src/webhook/run-details.js';
 import { detailsOfLog } from '../../fake/run-details.js';
 import { ERROR_MARKERS, type ErrorCase, type ErrorDatabase } from '../../tool/error-cases.js';

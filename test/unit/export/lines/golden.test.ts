@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import type { RedactionLevel } from '../../../../src/redaction/redaction-policy.js';
+import type { RedactionLevel } from '../../../../src/redaction/known-names.js';
 import { SMALL_SAMPLES, sampleFolder } from '../../../fake/sample-run.js';
 import { LARGE_SAMPLES } from '../../../tool/large-samples.js';
 import { mapLines } from './mapped-bytes.js';

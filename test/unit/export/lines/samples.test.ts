@@ -7,7 +7,7 @@ import {
   type MappingSwitch,
   mappingSwitchesFrom,
 } from '../../../../src/export/mapping/mapping-options.js';
-import type { RedactionLevel } from '../../../../src/redaction/redaction-policy.js';
+import type { RedactionLevel } from '../../../../src/redaction/known-names.js';
 import { SMALL_SAMPLES, sampleFolder } from '../../../fake/sample-run.js';
 import { LARGE_SAMPLES_OF_COSTLY_CHECKS } from '../../../tool/large-samples.js';
 import { mapBlankLines, mapLines } from './mapped-bytes.js';

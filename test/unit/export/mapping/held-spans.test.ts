@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { HeldSpans, LineBlock } from '../../../../src/export/lines/line-reader.js';
-import { UNKNOWN_RESOURCE } from '../../../../src/record/resource.js';
+import { UNKNOWN_RESOURCE } from '../../../../src/record/attributes.js';
 
 const block = new LineBlock(64);
 

@@ -9,8 +9,7 @@ import {
 } from '../../../../src/export/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
 import type { MappedItem } from '../../../../src/export/run-mapper.js';
-import { Attributes } from '../../../../src/record/attributes.js';
-import type { JsonObject } from '../../../../src/record/json.js';
+import { Attributes, type JsonObject } from '../../../../src/record/attributes.js';
 import type { TelemetryRecord } from '../../../../src/record/telemetry-record.js';
 import { end, idOf, log, logged, start } from './made-records.js';
 import { mapRun, namedSpan, nodeSpan, pushRecords } from './mapped-run.js';

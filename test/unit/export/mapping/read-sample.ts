@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { LoggedRecord } from '../../../../src/log/record-log.js';
+import type { Resource } from '../../../../src/record/attributes.js';
 import { parseRecordLine } from '../../../../src/record/record-line.js';
-import type { Resource } from '../../../../src/record/resource.js';
 
 /** The resource that the samples' OTLP bodies carry. */
 export const ENGINE: Resource = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { systemMachine } from '../../../../src/core/memory-guard.js';
+import { systemMachine } from '../../../../src/core/guard.js';
 import { SpanIdMap } from '../../../../src/export/mapping/span-tree.js';
 
 const SEED = 7;

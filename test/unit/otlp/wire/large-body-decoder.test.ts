@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { lengthDelimited } from '../../../../src/otlp/any-value.js';
 import { PublicAttributeSchema } from '../../../../src/otlp/attribute-schema.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
 import { PublicSchema } from '../../../../src/otlp/public-schema.js';
 import { splitJson } from '../../../../src/otlp/split-json.js';
-import { lengthDelimited } from '../../../../src/otlp/wire/wire-cursor.js';
 import {
   type DecodedRequest,
   JsonDecoder,

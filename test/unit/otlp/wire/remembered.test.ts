@@ -1,11 +1,11 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
+import { lengthDelimited } from '../../../../src/otlp/any-value.js';
 import { PublicAttributeSchema } from '../../../../src/otlp/attribute-schema.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
 import { PublicSchema } from '../../../../src/otlp/public-schema.js';
-import { lengthDelimited } from '../../../../src/otlp/wire/wire-cursor.js';
 import { WireDecoder } from '../../../../src/otlp/wire/wire-decoder.js';
 import { PageBatch } from '../../../../src/record/record-page.js';
 

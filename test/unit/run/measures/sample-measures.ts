@@ -2,7 +2,7 @@ import type { LoggedRecord } from '../../../../src/log/record-log.js';
 import type { NodeMeasure } from '../../../../src/run/measures/node-measure.js';
 import { readMeasures } from '../../../../src/run/measures/read-measures.js';
 import type { CommandMeasures } from '../../../../src/run/measures/run-totals.js';
-import { RunState } from '../../../../src/run/run-state.js';
+import { RunState } from '../../../../src/run/open-run.js';
 import { RUN_TRACKER_DEFAULTS } from '../../../../src/run/run-tracker-config.js';
 import { fromJsonl } from '../logged-samples.js';
 
