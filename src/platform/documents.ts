@@ -1,6 +1,7 @@
 import humanizeDuration from 'humanize-duration';
 import { z } from 'zod';
 import { type Redactor, statusText } from '../redaction/redactor.js';
+import type { AccountRow } from '../storage/account-store.js';
 import type { CatalogJob, CatalogRun, CatalogStep } from '../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../storage/run-status.js';
 
@@ -12,8 +13,34 @@ const status = z.literal([1, 2, 3, 10, 20, 30]).meta({
   description: '1 queued, 2 starting, 3 running, 10 success, 20 error, 30 cancelled',
 });
 
+/** The state of what exists: what is deleted is not kept. */
+const ACTIVE = 1;
+
+/** Fields that the hosted platform's clients read, and that stand for nothing here: plans, seats, repositories, connections and the like. */
+function nulls(names: string): Readonly<Record<string, null>> {
+  return Object.fromEntries(names.split(/\s+/).map((name) => [name, null]));
+}
+
 /** An account as the platform's API shows it. */
-export const accountSchema = z.looseObject({ id: integer, name: text }).meta({ id: 'Account' });
+export const accountSchema = z
+  .looseObject({ id: integer, name: text, identifier: text, state: integer })
+  .meta({ id: 'Account' });
+
+const NULLS_OF_ACCOUNT = nulls(`plan run_slots developer_seats it_seats explorer_seats analyst_seats read_only_seats
+  lock_reason lock_cause unlocked_at billing_email_address pod_memory_request_mebibytes
+  develop_pod_memory_request_mebibytes run_duration_limit_seconds queue_limit enterprise_login_slug starter_repo_url
+  git_auth_level trial_end_date static_subdomain vanity_subdomain run_locked_until docs_job_id freshness_job_id
+  copilot_locked_until created_at updated_at`);
+
+/** An account as the platform's API shows it: there are no plans, no seats and no bills. */
+export function accountDocument({ id, name }: AccountRow): z.input<typeof accountSchema> {
+  return {
+    ...NULLS_OF_ACCOUNT,
+    ...{ id, name, identifier: String(id), state: ACTIVE },
+    ...{ locked: false, pending_cancel: false, business_critical: false, agent_credit_locked: false },
+    ...{ account_migration_events: [], groups: [] },
+  };
+}
 
 /** A step as the platform's API shows it. */
 export const stepSchema = z
@@ -58,14 +85,18 @@ export const jobSchema = z
     created_at: time,
     updated_at: time,
     settings: z.object({ threads: integer, target_name: text }),
-    schedule: z.looseObject({}),
+    schedule: z.object({
+      cron: text,
+      date: z.looseObject({ type: text }),
+      time: z.looseObject({ type: text }),
+    }),
     triggers: z.looseObject({}),
   })
   .meta({ id: 'Job' });
 
 /** A run as the platform's API shows it. */
 export const runSchema = z
-  .object({
+  .looseObject({
     id: integer,
     trigger_id: integer,
     account_id: integer,
@@ -104,8 +135,11 @@ export const runSchema = z
     is_cancelled: flag,
     is_running: flag,
     can_retry: flag,
+    retry_not_supported_reason: z.enum(['RETRY_NOT_FAILED_RUN', 'RETRY_UNSUPPORTED_CMD']).nullable(),
+    used_repo_cache: flag,
+    blocked_by: z.array(integer),
     trigger: z.looseObject({ id: integer, cause: text }).nullable(),
-    job: jobSchema.nullable(),
+    job: jobSchema.extend({ schedule: z.object({ cron: text, date: text, time: text }) }).nullable(),
     environment: z.looseObject({ id: integer, name: text }).nullable(),
     run_steps: z.array(stepSchema),
   })
@@ -140,12 +174,15 @@ export function runDocument(run: CatalogRun, related: RunRelations, context: Run
   // A command that failed before its first record was running from its start.
   const workUnixMs = startedUnixMs ?? (finishedUnixMs === null ? null : run.dequeuedUnixMs);
   const isOver = isFinal(status);
+  const isFailed = isOver && status !== RUN_STATUS.success;
+  const isStartable = context.isStartable(run);
   const durations = {
     duration: endUnixMs - createdUnixMs,
     queued_duration: (workUnixMs ?? endUnixMs) - createdUnixMs,
     run_duration: workUnixMs === null ? 0 : endUnixMs - workUnixMs,
   };
   return {
+    ...NULLS_OF_RUN,
     id: run.id,
     trigger_id: run.id,
     account_id: run.accountId,
@@ -183,16 +220,33 @@ export function runDocument(run: CatalogRun, related: RunRelations, context: Run
     is_error: status === RUN_STATUS.error,
     is_cancelled: status === RUN_STATUS.cancelled,
     is_running: status === RUN_STATUS.running,
-    can_retry: isOver && status !== RUN_STATUS.success && context.isStartable(run),
+    can_retry: isFailed && isStartable,
+    retry_not_supported_reason: isFailed ? (isStartable ? null : 'RETRY_UNSUPPORTED_CMD') : 'RETRY_NOT_FAILED_RUN',
+    used_repo_cache: false,
+    blocked_by: [],
     trigger: related.hasTrigger ? triggerOf(run) : null,
-    job: related.job,
+    job: related.job === null ? null : { ...related.job, schedule: shortSchedule(related.job) },
     environment: related.hasEnvironment ? environmentOf(run) : null,
     run_steps: related.steps,
   };
 }
 
+const NULLS_OF_RUN = nulls(`owner_thread_id executed_by_thread_id deferring_run_id artifact_s3_path last_checked_at
+  last_heartbeat_at should_start_at deprecation retrying_run_id audit`);
+const NULLS_OF_TRIGGER = nulls(`azure_pull_request_id github_pull_request_id gitlab_merge_request_id
+  non_native_pull_request_id schema_override dbt_version_override threads_override target_name_override
+  generate_docs_override timeout_seconds_override steps_override cause_category`);
+const NULLS_OF_ENVIRONMENT = nulls(`connection_id credentials_id repository_id extended_attributes_id custom_branch
+  dbt_project_subdirectory dbt_version deployment_type created_by_id`);
+
+/** A schedule as jobs have it within runs: words in place of objects. */
+function shortSchedule({ schedule: { cron, date, time } }: JobDocument) {
+  return { cron, date: date.type, time: time.type };
+}
+
 function triggerOf(run: CatalogRun) {
   return {
+    ...NULLS_OF_TRIGGER,
     id: run.id,
     cause: run.reason ?? '',
     job_definition_id: run.job.id,
@@ -204,7 +258,11 @@ function triggerOf(run: CatalogRun) {
 
 function environmentOf(run: CatalogRun) {
   const { id, name } = run.environment;
-  return { id, account_id: run.accountId, project_id: run.project.id, name, state: 1 };
+  return {
+    ...NULLS_OF_ENVIRONMENT,
+    ...{ id, account_id: run.accountId, project_id: run.project.id, name, state: ACTIVE, type: 'deployment' },
+    ...{ use_custom_branch: false, supports_docs: false },
+  };
 }
 
 /** What a step wrote, as text; empty where it was not asked for. */
@@ -297,6 +355,7 @@ export type JobDocument = z.input<typeof jobSchema>;
 /** @param facts `undefined` for a job that is not in the configuration */
 export function jobDocument(job: CatalogJob, facts: JobFacts | undefined): JobDocument {
   return {
+    ...NULLS_OF_JOB,
     id: job.id,
     account_id: job.accountId,
     project_id: job.projectId,
@@ -304,21 +363,27 @@ export function jobDocument(job: CatalogJob, facts: JobFacts | undefined): JobDo
     name: job.name,
     description: '',
     dbt_version: job.engineVersion,
+    raw_dbt_version: job.engineVersion,
     execute_steps: [...(facts?.commandLines ?? [])],
-    state: 1,
+    state: ACTIVE,
     created_at: formatTime(job.createdUnixMs),
     updated_at: formatTime(job.updatedUnixMs),
     settings: { threads: facts?.threads ?? DEFAULT_THREADS, target_name: facts?.targetName ?? DEFAULT_TARGET },
     // The schedule belongs to the program that runs its commands.
     schedule: { cron: '', date: { type: 'every_day' }, time: { type: 'every_hour', interval: 1 } },
-    triggers: { github_webhook: false, git_provider_webhook: false, schedule: false, custom_branch_only: false },
+    triggers: {
+      ...{ github_webhook: false, git_provider_webhook: false, schedule: false, on_merge: false },
+      custom_branch_only: false,
+    },
     job_type: 'other',
-    generate_docs: false,
-    run_generate_sources: false,
-    deferring_job_definition_id: null,
-    deferring_environment_id: null,
+    ...{ generate_docs: false, run_generate_sources: false, generate_sources: false, triggers_on_draft_pr: false },
+    ...{ is_deferrable: false, lifecycle_webhooks: false, run_failure_count: 0, cost_optimization_features: [] },
+    ...{ run_compare_changes: false, run_lint: false, errors_on_lint_failure: false },
   };
 }
+
+const NULLS_OF_JOB = nulls(`deferring_job_definition_id deferring_environment_id lifecycle_webhooks_url
+  compare_changes_flags job_completion_trigger_condition account project environment fusion_readiness`);
 
 const WORDS: Readonly<Record<RunStatus, readonly [word: string, color: string]>> = {
   [RUN_STATUS.queued]: ['Queued', '#9e9e9e'],

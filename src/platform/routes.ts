@@ -6,7 +6,17 @@ import { V2_PATH } from '../api/api-router.js';
 import { authorize, callerOf } from '../api/authenticate.js';
 import { success, successList } from '../api/envelope.js';
 import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
-import { among, idIn, isHttps, ListFilters, listPart, type Parameters, refused, textsOf } from '../api/parameters.js';
+import {
+  among,
+  idIn,
+  isHttps,
+  ListFilters,
+  listPart,
+  MAX_LIMIT,
+  type Parameters,
+  refused,
+  textsOf,
+} from '../api/parameters.js';
 import { textRedactor } from '../api/text-redactor.js';
 import type { Clock } from '../core/clock.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
@@ -22,6 +32,7 @@ import type {
 } from '../storage/run-catalog.js';
 import type { RunStatus } from '../storage/run-status.js';
 import {
+  accountDocument,
   accountSchema,
   type JobDocument,
   type JobFacts,
@@ -259,12 +270,14 @@ function accountRouter({ accounts }: Pick<V2Deps, 'accounts'>): Router {
   const router = Router();
   router.get(`${V2_PATH}/accounts`, authorize(null), async (_request, response) => {
     const account = await accounts.find(callerOf(response).accountId);
-    response.json(success(account === undefined ? [] : [account]));
+    const found = account === undefined ? [] : [accountDocument(account)];
+    const pagination = { count: found.length, total_count: found.length };
+    response.json(successList(found, { filters: { limit: MAX_LIMIT, offset: 0 }, order_by: 'id', pagination }));
   });
   router.get(`${V2_PATH}/accounts/:accountId`, authorize(null), async (_request, response) => {
     const account = await accounts.find(callerOf(response).accountId);
     if (account === undefined) throw ApiError.notFound();
-    response.json(success(account));
+    response.json(success(accountDocument(account)));
   });
   return router;
 }
@@ -309,7 +322,10 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
     get: {
       tags: of('accounts'),
       summary: "The token's account",
-      responses: { 200: jsonAnswer(envelopeSchema(z.array(accountSchema)), 'One account.'), ...errorAnswers() },
+      responses: {
+        200: jsonAnswer(envelopeSchema(z.array(accountSchema), extraSchema), 'One account.'),
+        ...errorAnswers(),
+      },
     },
   },
   [ACCOUNT]: {
