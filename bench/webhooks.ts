@@ -117,7 +117,10 @@ async function withBench(
     http,
     openBox: async () => box,
     clock: systemClock,
-    runDetails: { statusMessage: async (_accountId, _runId, message) => message },
+    runDetails: {
+      statusMessage: async (_accountId, _runId, message) => message,
+      read: () => Promise.reject(new Error('no message is made here')),
+    },
     version: 'bench',
   });
   const { webhookEvents: events, subscriptions } = state;
@@ -138,6 +141,7 @@ async function withBench(
       ...sealUrl(isDead ? dead : `http://127.0.0.1:${port}/${at}`, 'http', id, box),
       ...{ eventTypes: ['job.run.completed'], jobIds: [], filter: NO_FILTER, state: 'active', archiveReason: null },
       ...{ hasAuthorization: true, hasStandardHeaders: true, maxPerMinute: null, sealedHeaders: null },
+      ...{ signatureHeader: 'authorization', sealedTemplate: null, sealedRoutingKey: null },
       ...{ sealedSecret: box.seal(SECRET, id), sealedOldSecret: null, oldSecretUntilUnixMs: null },
     });
   }

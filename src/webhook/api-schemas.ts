@@ -5,6 +5,7 @@ import type { JobCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/run-status.js';
 import { MASKED_PART } from './secrets.js';
 import {
+  MAX_TEMPLATE_LENGTH,
   NO_FILTER,
   WEBHOOK_EVENT_TYPES,
   WEBHOOK_KINDS,
@@ -45,8 +46,8 @@ const platformInputSchema = z.object({
 
 const names = z.array(z.string().min(1).max(255), 'is no list of names').max(MAX_LIST);
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
-/** Headers that a delivery sets itself; all others may be added. */
-const OWN_HEADERS = /^(authorization|content-(length|type|encoding)|transfer-encoding|connection|host|webhook-.*)$/i;
+/** Headers that a delivery sets itself; all others may be added. For `Authorization` and `Content-Type` see `checkParts`. */
+const OWN_HEADERS = /^(content-(length|encoding)|transfer-encoding|connection|host|webhook-.*)$/i;
 const MAX_HEADERS = 32;
 const MAX_HEADER_LENGTH = 4_000;
 const NO_OBJECT = {
@@ -84,7 +85,23 @@ const nativeInputSchema = z.strictObject({
     )
     .refine((headers) => Object.keys(headers).length <= MAX_HEADERS, `has more than ${MAX_HEADERS} headers`),
   authorization: switched,
+  signature_header: z
+    .string('must be a string')
+    .regex(HEADER_NAME, 'is not the name of a header: up to 100 letters, digits and hyphens')
+    .refine((one) => !OWN_HEADERS.test(one), 'is a header that each delivery sets itself; choose another name')
+    .transform((one) => one.toLowerCase())
+    .meta({ description: 'carries the signature of `authorization`; Authorization by default' }),
   standard_headers: switched,
+  body_template: z
+    .string('must be a string, or null for the usual body')
+    .min(1, 'is empty; give null for the usual body')
+    .max(MAX_TEMPLATE_LENGTH, `is longer than ${MAX_TEMPLATE_LENGTH.toLocaleString('en')} characters`)
+    .nullable()
+    .meta({ description: 'of type http: makes the bodies of deliveries, in the language Liquid' }),
+  routing_key: z
+    .string('must be a string')
+    .regex(/^[\x21-\x7e]{1,200}$/, 'is no integration key of PagerDuty')
+    .meta({ description: 'of type pagerduty: the integration key of a service; never shown again' }),
   max_per_minute: z
     .int('must be a whole number, or null for no limit')
     .min(1, 'is less than 1')
@@ -198,6 +215,9 @@ export async function toDraft(
     }),
     ...(input.headers !== undefined && { headers: input.headers }),
     ...(input.authorization !== undefined && { hasAuthorization: input.authorization }),
+    ...(input.signature_header !== undefined && { signatureHeader: input.signature_header }),
+    ...(input.body_template !== undefined && { bodyTemplate: input.body_template }),
+    ...(input.routing_key !== undefined && { routingKey: input.routing_key }),
     ...(input.standard_headers !== undefined && { hasStandardHeaders: input.standard_headers }),
     ...(input.max_per_minute !== undefined && { maxPerMinute: input.max_per_minute }),
   };
@@ -206,8 +226,42 @@ export async function toDraft(
 /** Settings of a new subscription that are not given. */
 export const DRAFT_DEFAULTS: Omit<WebhookDraft, 'name' | 'clientUrl' | 'eventTypes'> = {
   ...{ kind: 'http', description: '', jobIds: [], isActive: true, filter: NO_FILTER, headers: {} },
-  ...{ hasAuthorization: true, hasStandardHeaders: true, maxPerMinute: null },
+  ...{ hasAuthorization: true, signatureHeader: 'authorization', hasStandardHeaders: true, maxPerMinute: null },
+  ...{ bodyTemplate: null, routingKey: null },
 };
+
+/** What of a subscription has to fit together. */
+export interface SubscriptionParts
+  extends Pick<WebhookDraft, 'kind' | 'eventTypes' | 'hasAuthorization' | 'signatureHeader' | 'bodyTemplate'> {
+  readonly headerNames: readonly string[];
+  readonly hasRoutingKey: boolean;
+}
+
+/** @throws ApiError 400 that names the field that does not fit the others */
+export function checkParts(parts: SubscriptionParts): void {
+  const { kind, eventTypes, headerNames, hasAuthorization, signatureHeader, bodyTemplate, hasRoutingKey } = parts;
+  const ownName = (name: string) => headerNames.find((one) => one.toLowerCase() === name);
+  const isSigned = kind === 'http' || kind === 'cloudevents';
+  const doubled = isSigned && hasAuthorization ? ownName(signatureHeader) : undefined;
+  if (doubled !== undefined) {
+    const ways = 'set authorization to false, or signature_header to another name';
+    throw new ApiError(400, `headers.${doubled}: deliveries carry their signature in it; ${ways}.`);
+  }
+  const type = bodyTemplate === null ? ownName('content-type') : undefined;
+  if (type !== undefined) {
+    throw new ApiError(400, `headers.${type}: is set by each delivery; only a body_template may have another.`);
+  }
+  if (bodyTemplate !== null && kind !== 'http') {
+    throw new ApiError(400, `body_template: belongs to type http, not to ${kind}.`);
+  }
+  if (hasRoutingKey !== (kind === 'pagerduty')) {
+    const problem = hasRoutingKey ? `belongs to type pagerduty, not to ${kind}` : 'is missing; give that of a service';
+    throw new ApiError(400, `routing_key: ${problem}.`);
+  }
+  if (kind === 'pagerduty' && eventTypes.every((one) => one === 'job.run.started')) {
+    throw new ApiError(400, 'event_types: a start is no incident; give job.run.errored, job.run.completed or both.');
+  }
+}
 
 /** @throws ApiError 400 */
 function checkedUrl(text: string, kind: WebhookKind): string {
@@ -290,7 +344,10 @@ export const nativeSubscriptionSchema = subscriptionSchema
       transitions: z.array(z.enum(WEBHOOK_TRANSITIONS)),
     }),
     has_headers: z.boolean(),
+    has_routing_key: z.boolean(),
+    body_template: text.nullable().meta({ description: 'null for callers who may not write webhooks' }),
     authorization: z.boolean(),
+    signature_header: text,
     standard_headers: z.boolean(),
     max_per_minute: z.int().nullable(),
     failed_count: z.int().meta({ description: 'deliveries that failed since the last success' }),

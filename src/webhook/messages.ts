@@ -191,11 +191,21 @@ function readableLines(reason: string): readonly string[] {
   const [first = '', ...more] = rest.length > 0 && HEADS.some((pattern) => pattern.test(head)) ? rest : lines;
   const cause = PREFIXES.reduce((text, prefix) => text.replace(prefix, ''), first);
   // The engine joins an error and its cause, which may be the same words.
-  const once = cause
-    .replace(': ERROR: ', ': ')
-    .replace(/(.{10,}): \1$/, '$1')
-    .replace(/:$/, '');
+  const once = withoutRepeat(cause.replace(': ERROR: ', ': ')).replace(/:$/, '');
   return once === '' ? more : [once, ...more];
+}
+
+/** Fewer characters are no error that is said twice. */
+const MIN_REPEATED = 10;
+
+/** Drops the end of a text that repeats what stands before its colon. */
+function withoutRepeat(text: string): string {
+  // A pattern with a back reference would take time by the square of the length.
+  for (let at = text.indexOf(': ', MIN_REPEATED); at >= 0; at = text.indexOf(': ', at + 1)) {
+    const rest = text.slice(at + 2);
+    if (rest.length >= MIN_REPEATED && text.slice(0, at).endsWith(rest)) return text.slice(0, at);
+  }
+  return text;
 }
 
 /** Where in the project an error is, such as `models/orders.sql:3`; `null` where its text does not say so. */
@@ -402,11 +412,104 @@ function escapedForTeams(text: string): string {
   return text.replaceAll(/[\\*_[\]`]/g, (character) => `\\${character}`);
 }
 
+const EMBED_COLORS: Readonly<Record<MessageMood, number>> = {
+  good: 0x2eb67d,
+  warning: 0xecb22e,
+  bad: 0xe01e5a,
+  neutral: 0x868686,
+};
+/** Discord's limits, in characters; an embed may have 6,000 in all. */
+const MAX_EMBED = { title: 256, description: 4_000, name: 256, value: 200, fields: 8 } as const;
+
+/** A message as Discord's webhooks take it (https://docs.discord.com/developers/resources/message#embed-object). */
+export function discordMessage({ title, mood, facts, sections, url }: RunMessage) {
+  const lines = sections.flatMap(({ title: name, lines: listed }) => [
+    `**${escapedForDiscord(name)}**`,
+    ...listed.flatMap(({ text, more }) => [
+      `- ${escapedForDiscord(text)}`,
+      ...more.map((one) => `  ${escapedForDiscord(one)}`),
+    ]),
+  ]);
+  return {
+    embeds: [
+      {
+        title: cut(escapedForDiscord(title), MAX_EMBED.title),
+        description: cut(lines.join('\n'), MAX_EMBED.description),
+        color: EMBED_COLORS[mood],
+        ...(url !== null && { url }),
+        fields: facts.slice(0, MAX_EMBED.fields).map(([name, value]) => ({
+          name: cut(escapedForDiscord(name), MAX_EMBED.name),
+          value: cut(escapedForDiscord(value), MAX_EMBED.value),
+          inline: value.length < 40,
+        })),
+      },
+    ],
+    // No name in an error calls anybody.
+    allowed_mentions: { parse: [] },
+  };
+}
+
+/** Discord reads Markdown, and names of people, channels and times in angle brackets. */
+function escapedForDiscord(text: string): string {
+  return text.replaceAll(/[\\*_~`|<>[\]#]/g, (character) => `\\${character}`);
+}
+
+function cut(text: string, maxLength: number): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
+}
+
 /** A message in the format of each chat. */
 export const CHAT_MESSAGES: Readonly<Record<ChatKind, (message: RunMessage) => object>> = {
   slack: slackMessage,
   teams: teamsMessage,
+  discord: discordMessage,
 };
+
+/** What an event does to the incident of its job; `null` for nothing. A test resolves an incident that there is not. */
+export function pagerDutyAction({
+  facts,
+  isTest,
+}: Pick<OutgoingEvent, 'facts' | 'isTest'>): 'trigger' | 'resolve' | null {
+  if (isTest || facts.status === RUN_STATUS.success) return 'resolve';
+  return facts.status === RUN_STATUS.error ? 'trigger' : null;
+}
+
+/**
+ * An event as PagerDuty's Events API v2 takes it, without the routing key
+ * (https://developer.pagerduty.com/docs/send-alert-event). A job has one incident in each environment: the failure of
+ * one is not resolved by a success in another.
+ */
+export function pagerDutyAlert(
+  { accountId }: Pick<WebhookSubscription, 'accountId'>,
+  event: OutgoingEvent,
+  { title, facts, sections, url }: RunMessage,
+) {
+  const { jobId, jobName, environmentId, environmentName, projectName, finishedUnixMs, erroredUnixMs } = event.facts;
+  const details = [
+    ...facts,
+    ...sections.map(({ title: name, lines }) => [
+      name,
+      lines.map(({ text, more }) => [text, ...more].join('\n')).join('\n'),
+    ]),
+  ];
+  const job = event.isTest ? 'test' : `job:${jobId}:environment:${environmentId}`;
+  return {
+    event_action: pagerDutyAction(event),
+    dedup_key: `run-bridge:account:${accountId}:${job}`,
+    client: 'run-bridge',
+    ...(url !== null && { client_url: url, links: [{ href: url, text: 'Open the run' }] }),
+    payload: {
+      summary: cut(title.replaceAll(/\s+/g, ' '), 1_024),
+      source: environmentName,
+      severity: 'error',
+      timestamp: new Date(erroredUnixMs ?? finishedUnixMs ?? event.createdUnixMs).toISOString(),
+      component: jobName,
+      group: projectName,
+      class: event.eventType,
+      custom_details: Object.fromEntries(details),
+    },
+  };
+}
 
 /** A message as plain mail. */
 export function mailMessage({ title, facts, sections, url }: RunMessage): {

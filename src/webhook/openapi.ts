@@ -206,7 +206,7 @@ const NATIVE_PATHS: ZodOpenApiPathsObject = {
       summary: 'The payload that a run gives',
       requestParams: { path, query: previewSchema },
       responses: {
-        200: jsonAnswer(envelopeSchema(z.looseObject({ eventType: z.string() })), 'The payload.'),
+        200: jsonAnswer(envelopeSchema(z.looseObject({})), 'The body; as a text in `body` where it is no JSON.'),
         ...errorAnswers(404),
       },
     },

@@ -8,11 +8,13 @@ import { goneOf } from '../api/gone-of.js';
 import { numberOf, type Parameters, refused } from '../api/parameters.js';
 import { may } from '../api/permissions.js';
 import type { Clock } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
 import { API_PATH } from '../run/api-path.js';
 import type { JobCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS, type RunStatus } from '../storage/run-status.js';
 import {
   bodySchemas,
+  checkParts,
   DRAFT_DEFAULTS,
   parseInput,
   previewSchema,
@@ -23,9 +25,9 @@ import {
 import type { WebhookAttempt, WebhookEvent } from './event.js';
 import { NOT_REPLAYABLE, type ReplayScope, type WebhookEventStore } from './event-store.js';
 import type { RunDetailsReader } from './run-details.js';
-import { payloadOf } from './senders.js';
+import { bodyOf, contentTypeOf, payloadOf } from './senders.js';
 import type { WebhookSubscription } from './subscription.js';
-import type { SubscriptionService } from './subscription-service.js';
+import type { SubscriptionService, WebhookDraft } from './subscription-service.js';
 import type { SubscriptionStore } from './subscription-store.js';
 
 /** What the routers work with. */
@@ -37,7 +39,7 @@ export interface WebhookApiDeps {
   /** Something may be due. */
   readonly wake: () => void;
   /** Of the runs in payloads. */
-  readonly runDetails: Pick<RunDetailsReader, 'statusMessage'>;
+  readonly runDetails: Pick<RunDetailsReader, 'statusMessage' | 'read'>;
   readonly clock: Clock;
 }
 
@@ -64,11 +66,15 @@ function platformRouter(deps: WebhookApiDeps): Router {
     deps,
   );
   router.put(PLATFORM_ONE, authorize('webhooks:write'), json, async (request, response) => {
-    const { id, kind, accountId } = await foundSubscription(request, response, deps);
+    const current = await foundSubscription(request, response, deps);
+    const { id, kind, accountId } = current;
     const input = parseInput(bodySchemas.platform.change, request.body);
-    const changed = await (await openService()).change(accountId, id, await toDraft(input, kind, accountId, jobs));
+    const draft = await toDraft(input, kind, accountId, jobs);
+    const service = await openService();
+    await checkDraft(draft, current, service);
+    const changed = await service.change(accountId, id, draft);
     if (changed === undefined) throw ApiError.notFound();
-    response.json(success(subscriptionDocument(changed, await shownUrl(response, changed, deps))));
+    response.json(success(subscriptionDocument(changed, await shownSecrets(response, changed, deps))));
   });
   router.get(`${PLATFORM_ONE}/test`, authorize('webhooks:write'), async (request, response) => {
     const subscription = await foundSubscription(request, response, deps);
@@ -154,14 +160,18 @@ function nativeRouter(deps: WebhookApiDeps): Router {
     response.json(success({ replayed_count: count }));
   });
   router.patch(NATIVE_ONE, authorize('webhooks:write'), json, async (request, response) => {
-    const { id, accountId, kind } = await foundSubscription(request, response, deps);
+    const current = await foundSubscription(request, response, deps);
+    const { id, accountId, kind } = current;
     const input = parseInput(bodySchemas.native.change, request.body);
     if (input.type !== undefined && input.type !== kind) {
       throw new ApiError(400, 'type: cannot be changed; create another subscription.');
     }
-    const changed = await (await openService()).change(accountId, id, await toDraft(input, kind, accountId, jobs));
+    const draft = await toDraft(input, kind, accountId, jobs);
+    const service = await openService();
+    await checkDraft(draft, current, service);
+    const changed = await service.change(accountId, id, draft);
     if (changed === undefined) throw ApiError.notFound();
-    response.json(success(nativeSubscriptionDocument(changed, await shownUrl(response, changed, deps))));
+    response.json(success(nativeSubscriptionDocument(changed, await shownSecrets(response, changed, deps))));
   });
   router.post(`${NATIVE_ONE}/secret`, authorize('webhooks:write'), json, async (request, response) => {
     const { id, accountId } = await foundSubscription(request, response, deps);
@@ -169,21 +179,27 @@ function nativeRouter(deps: WebhookApiDeps): Router {
     const rotated = await (await openService()).rotate(accountId, id, seconds * 1_000);
     if (rotated === undefined) throw ApiError.notFound();
     const { subscription, secret } = rotated;
-    const url = await shownUrl(response, subscription, deps);
-    response.json(success(nativeSubscriptionDocument(subscription, url, secret)));
+    const shown = await shownSecrets(response, subscription, deps);
+    response.json(success(nativeSubscriptionDocument(subscription, shown, secret)));
   });
   router.delete(`${NATIVE_ONE}/old-secret`, authorize('webhooks:write'), async (request, response) => {
     const { id, accountId } = await foundSubscription(request, response, deps);
     const changed = await (await openService()).endOverlap(accountId, id);
     if (changed === undefined) throw ApiError.notFound();
-    response.json(success(nativeSubscriptionDocument(changed, await shownUrl(response, changed, deps))));
+    response.json(success(nativeSubscriptionDocument(changed, await shownSecrets(response, changed, deps))));
   });
   router.get(`${NATIVE_ONE}/preview`, authorize('webhooks:read'), async (request, response) => {
     const subscription = await foundSubscription(request, response, deps);
     const { eventType, runId } = previewOf(request);
-    const event = await (await openService()).sample(subscription, eventType, runId);
+    const service = await openService();
+    const event = await service.sample(subscription, eventType, runId);
     if (event === undefined) throw ApiError.notFound();
-    response.json(success(await payloadOf(subscription, event, deps.runDetails)));
+    const secrets = {
+      bodyTemplate: await service.templateOf(subscription),
+      headers: await service.headersOf(subscription),
+    };
+    const body = await bodyOf(subscription, event, secrets, deps.runDetails);
+    response.json(success(contentTypeOf(subscription, secrets).includes('json') ? JSON.parse(body) : { body }));
   });
   return router;
 }
@@ -201,18 +217,21 @@ function previewOf(request: Request) {
 
 /**
  * A subscription with the settings that the hosted platform does not have.
- * @param clientUrl as the caller may see it
+ * @param shown as the caller may see it
  * @param secret only right after its creation
  */
-function nativeSubscriptionDocument(subscription: WebhookSubscription, clientUrl: string, secret?: string) {
+function nativeSubscriptionDocument(subscription: WebhookSubscription, shown: ShownSecrets, secret?: string) {
   const { kind, state, filter, pausedUntilUnixMs } = subscription;
   return {
-    ...subscriptionDocument(subscription, clientUrl, secret),
+    ...subscriptionDocument(subscription, shown, secret),
     type: kind,
     state,
     filters: { ...filter, statuses: filter.statuses.map(wordOf) },
     has_headers: subscription.sealedHeaders !== null,
+    has_routing_key: subscription.sealedRoutingKey !== null,
+    body_template: shown.bodyTemplate,
     authorization: subscription.hasAuthorization,
+    signature_header: subscription.signatureHeader,
     standard_headers: subscription.hasStandardHeaders,
     max_per_minute: subscription.maxPerMinute,
     failed_count: subscription.failedCount,
@@ -231,6 +250,32 @@ function wordOf(status: RunStatus): string {
   return status === RUN_STATUS.cancelled ? 'cancelled' : 'errored';
 }
 
+/** @throws ApiError 400 where the parts of a subscription do not fit together after a change, or its template cannot be used */
+async function checkDraft(
+  given: Partial<WebhookDraft>,
+  current: WebhookSubscription | undefined,
+  service: SubscriptionService,
+): Promise<void> {
+  const headers = given.headers ?? (current === undefined ? {} : await service.headersOf(current));
+  const { bodyTemplate, routingKey } = given;
+  checkParts({
+    ...{ kind: given.kind ?? current?.kind ?? 'http', eventTypes: given.eventTypes ?? current?.eventTypes ?? [] },
+    hasAuthorization: given.hasAuthorization ?? current?.hasAuthorization ?? true,
+    signatureHeader: given.signatureHeader ?? current?.signatureHeader ?? 'authorization',
+    bodyTemplate: bodyTemplate === undefined && current !== undefined ? current.sealedTemplate : (bodyTemplate ?? null),
+    headerNames: Object.keys(headers),
+    hasRoutingKey: routingKey === undefined ? (current?.sealedRoutingKey ?? null) !== null : routingKey !== null,
+  });
+  if (bodyTemplate === undefined || bodyTemplate === null) return;
+  try {
+    const subscription = { id: current?.id ?? '', accountId: current?.accountId ?? 0, name: current?.name ?? '' };
+    await service.checkTemplate(subscription, bodyTemplate, headers);
+  } catch (error) {
+    // Whatever the library says of a template is said to who gave it.
+    throw new ApiError(400, `body_template: ${reasonOf(error)}.`);
+  }
+}
+
 /** How the two APIs differ. */
 interface SubscriptionRoutes {
   /** Path of the list. */
@@ -241,7 +286,7 @@ interface SubscriptionRoutes {
   readonly json: RequestHandler;
   readonly newSchema: (typeof bodySchemas)[keyof typeof bodySchemas]['create'];
   /** @param secret where it is shown, which is once */
-  readonly documentOf: (subscription: WebhookSubscription, clientUrl: string, secret?: string) => object;
+  readonly documentOf: (subscription: WebhookSubscription, shown: ShownSecrets, secret?: string) => object;
 }
 
 /** Adds the routes that both APIs have: list, make, show and remove subscriptions. */
@@ -256,7 +301,7 @@ function addSubscriptionRoutes(
     const { items, totalCount } = await subscriptions.list(callerOf(response).accountId, part);
     const pagination = { total_count: totalCount, count: items.length };
     const documents = await Promise.all(
-      items.map(async (found) => documentOf(found, await shownUrl(response, found, deps))),
+      items.map(async (found) => documentOf(found, await shownSecrets(response, found, deps))),
     );
     response.json(successList(documents, { pagination, filters: part, order_by: null }));
   });
@@ -267,12 +312,15 @@ function addSubscriptionRoutes(
     const given = await toDraft(input, kind, accountId, jobs);
     const { clientUrl = '', eventTypes = [], name = '' } = given;
     const draft = { ...DRAFT_DEFAULTS, ...given, clientUrl, eventTypes, name };
-    const { subscription, secret } = await (await openService()).create(accountId, draft);
-    response.status(201).json(success(documentOf(subscription, clientUrl, secret), 201));
+    const service = await openService();
+    await checkDraft(draft, undefined, service);
+    const { subscription, secret } = await service.create(accountId, draft);
+    const shown = { clientUrl, bodyTemplate: draft.bodyTemplate };
+    response.status(201).json(success(documentOf(subscription, shown, secret), 201));
   });
   router.get(one, authorize('webhooks:read'), async (request, response) => {
     const found = await foundSubscription(request, response, deps);
-    response.json(success(documentOf(found, await shownUrl(response, found, deps))));
+    response.json(success(documentOf(found, await shownSecrets(response, found, deps))));
   });
   router.delete(one, authorize('webhooks:write'), async (request, response) => {
     const { id, accountId } = await foundSubscription(request, response, deps);
@@ -292,22 +340,30 @@ export async function foundSubscription(
   return found;
 }
 
-/** The URL of a subscription: complete for callers who may change it, masked for others. */
-async function shownUrl(
+/** What only callers who may change a subscription see of it. */
+interface ShownSecrets {
+  /** Masked for others. */
+  readonly clientUrl: string;
+  /** `null` for others. */
+  readonly bodyTemplate: string | null;
+}
+
+async function shownSecrets(
   response: Response,
   subscription: WebhookSubscription,
   { openService }: Pick<WebhookApiDeps, 'openService'>,
-): Promise<string> {
-  if (!may(callerOf(response), 'webhooks:write')) return subscription.shownUrl;
-  return (await openService()).urlOf(subscription);
+): Promise<ShownSecrets> {
+  if (!may(callerOf(response), 'webhooks:write')) return { clientUrl: subscription.shownUrl, bodyTemplate: null };
+  const service = await openService();
+  return { clientUrl: await service.urlOf(subscription), bodyTemplate: await service.templateOf(subscription) };
 }
 
 /**
  * A subscription as the hosted platform shows it.
- * @param clientUrl as the caller may see it
+ * @param shown as the caller may see it
  * @param secret only right after its creation
  */
-function subscriptionDocument(subscription: WebhookSubscription, clientUrl: string, secret?: string) {
+function subscriptionDocument(subscription: WebhookSubscription, shown: ShownSecrets, secret?: string) {
   const { id, accountId, name, description, jobIds, eventTypes, state, dispatchedUnixMs } = subscription;
   return {
     id,
@@ -317,7 +373,7 @@ function subscriptionDocument(subscription: WebhookSubscription, clientUrl: stri
     description,
     job_ids: jobIds.map(String),
     event_types: eventTypes,
-    client_url: clientUrl,
+    client_url: shown.clientUrl,
     active: state === 'active',
     archived_reason: subscription.archiveReason,
     created_at: microseconds(subscription.createdUnixMs),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
 import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
-import type { WebhookKind, WebhookSubscription } from './subscription.js';
+import { CHAT_KINDS, type WebhookKind, type WebhookSubscription } from './subscription.js';
 
 const VERSION = 'v1';
 const NONCE_BYTES = 12;
@@ -74,18 +74,28 @@ export interface SubscriptionSecrets {
   readonly signing: readonly string[];
   /** Custom headers. */
   readonly headers: Readonly<Record<string, string>>;
+  readonly bodyTemplate: string | null;
+  readonly routingKey: string | null;
 }
 
 /** @throws SecretBoxError */
 export function openSecrets(
   subscription: Pick<
     WebhookSubscription,
-    'id' | 'sealedUrl' | 'sealedSecret' | 'sealedOldSecret' | 'oldSecretUntilUnixMs' | 'sealedHeaders'
+    | 'id'
+    | 'sealedUrl'
+    | 'sealedSecret'
+    | 'sealedOldSecret'
+    | 'oldSecretUntilUnixMs'
+    | 'sealedHeaders'
+    | 'sealedTemplate'
+    | 'sealedRoutingKey'
   >,
   box: SecretBox,
   nowUnixMs: number,
 ): SubscriptionSecrets {
-  const { id, sealedUrl, sealedSecret, sealedOldSecret, oldSecretUntilUnixMs, sealedHeaders } = subscription;
+  const { id, sealedUrl, sealedSecret, sealedOldSecret, oldSecretUntilUnixMs } = subscription;
+  const { sealedTemplate, sealedRoutingKey } = subscription;
   const current = box.open(sealedSecret, id);
   const hasOld = sealedOldSecret !== null && (oldSecretUntilUnixMs ?? 0) > nowUnixMs;
   const old = hasOld ? box.open(sealedOldSecret, id) : null;
@@ -93,9 +103,19 @@ export function openSecrets(
     clientUrl: box.open(sealedUrl, id),
     authorizing: old ?? current,
     signing: old === null ? [current] : [current, old],
-    // Only `sealHeaders` makes the text.
-    headers: sealedHeaders === null ? {} : (JSON.parse(box.open(sealedHeaders, id)) as Record<string, string>),
+    headers: openHeaders(subscription, box),
+    bodyTemplate: sealedTemplate === null ? null : box.open(sealedTemplate, id),
+    routingKey: sealedRoutingKey === null ? null : box.open(sealedRoutingKey, id),
   };
+}
+
+/** Custom headers. @throws SecretBoxError */
+export function openHeaders(
+  { id, sealedHeaders }: Pick<WebhookSubscription, 'id' | 'sealedHeaders'>,
+  box: SecretBox,
+): Readonly<Record<string, string>> {
+  // Only `sealHeaders` makes the text.
+  return sealedHeaders === null ? {} : (JSON.parse(box.open(sealedHeaders, id)) as Record<string, string>);
 }
 
 /** Custom headers as stored in the database; `null` for none. */
@@ -118,7 +138,8 @@ export const MASKED_PART = '…';
 function maskedUrl(clientUrl: string, kind: WebhookKind): string {
   if (kind === 'email') return clientUrl;
   const { origin, pathname, search } = new URL(clientUrl);
-  if (kind !== 'http') return `${origin}/${MASKED_PART}`;
+  const isChat = CHAT_KINDS.some((chat) => chat === kind);
+  if (isChat) return `${origin}/${MASKED_PART}`;
   return `${origin}${pathname}${search === '' ? '' : `?${MASKED_PART}`}`;
 }
 

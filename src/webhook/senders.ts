@@ -4,9 +4,15 @@ import { parseRetryAfterMs } from '../core/retry-policy.js';
 import { RUN_STATUS, type RunStatus } from '../storage/run-status.js';
 import type { OutgoingEvent } from './event.js';
 import type { HttpOutcome, WebhookHttp } from './http.js';
-import { CHAT_MESSAGES, mailMessage, messageOf } from './messages.js';
+import { CHAT_MESSAGES, mailMessage, messageOf, pagerDutyAction, pagerDutyAlert, type RunMessage } from './messages.js';
 import type { RunDetailsReader } from './run-details.js';
-import { openSecrets, platformSignature, type SecretBox, standardHeaders } from './secrets.js';
+import {
+  openSecrets,
+  platformSignature,
+  type SecretBox,
+  type SubscriptionSecrets,
+  standardHeaders,
+} from './secrets.js';
 import type { ChatKind, WebhookKind, WebhookSubscription } from './subscription.js';
 
 /** Header of every test, whatever the type of the subscription. */
@@ -72,7 +78,7 @@ export interface PlatformSenderDeps {
   readonly http: Pick<WebhookHttp, 'post'>;
   readonly openBox: () => Promise<SecretBox>;
   readonly clock: Clock;
-  readonly runDetails: Pick<RunDetailsReader, 'statusMessage'>;
+  readonly runDetails: Pick<RunDetailsReader, 'statusMessage' | 'read'>;
   /** The program's version. */
   readonly version: string;
 }
@@ -80,30 +86,96 @@ export interface PlatformSenderDeps {
 /** Stands in the log for values of the subscription's own headers. */
 const MASK = '***';
 
-/** Posts events as the hosted platform does, signed in its way and in that of Standard Webhooks. */
+/**
+ * Posts events as the hosted platform does, signed in its way and in that of Standard Webhooks; as CloudEvents, or with a body
+ * of the subscription's own, where it asks for that.
+ */
 export class PlatformSender implements EventSender {
   constructor(private readonly deps: PlatformSenderDeps) {}
 
   async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
     const { http, clock, runDetails, version } = this.deps;
-    const text = event.sentBefore?.body ?? JSON.stringify(await payloadOf(subscription, event, runDetails));
-    const body = Buffer.from(text);
     const nowUnixMs = clock.nowUnixMs();
     const secrets = openSecrets(subscription, await this.deps.openBox(), nowUnixMs);
+    const text = event.sentBefore?.body ?? (await bodyOf(subscription, event, secrets, runDetails));
+    const body = Buffer.from(text);
     const timestampS = Math.floor(nowUnixMs / 1_000);
     const signed = {
-      'content-type': 'application/json',
+      'content-type': contentTypeOf(subscription, secrets),
       'user-agent': `run-bridge/${version}`,
       ...(event.isTest && TEST_HEADER),
       ...(subscription.hasStandardHeaders && standardHeaders(event.id, timestampS, body, secrets.signing)),
-      ...(subscription.hasAuthorization && { authorization: platformSignature(secrets.authorizing, body) }),
+      ...(subscription.hasAuthorization && {
+        [subscription.signatureHeader]: platformSignature(secrets.authorizing, body),
+      }),
     };
-    const outcome = await http.post(new URL(secrets.clientUrl), { ...secrets.headers, ...signed }, body, signal);
-    const masked = Object.fromEntries(Object.keys(secrets.headers).map((name) => [name, MASK]));
+    const own = lowerCased(secrets.headers);
+    const outcome = await http.post(new URL(secrets.clientUrl), { ...own, ...signed }, body, signal);
+    const masked = Object.fromEntries(Object.keys(own).map((name) => [name, MASK]));
     const request = { requestHeaders: { ...masked, ...signed }, requestBody: text };
     return sentOf(outcome, request, clock.nowUnixMs());
   }
 }
+
+/** The body of a delivery over HTTP. @throws BodyTemplateError */
+export async function bodyOf(
+  subscription: PayloadSubscription & Pick<WebhookSubscription, 'kind' | 'eventTypes'>,
+  event: OutgoingEvent,
+  secrets: Pick<SubscriptionSecrets, 'bodyTemplate' | 'headers'>,
+  runDetails: PlatformSenderDeps['runDetails'],
+): Promise<string> {
+  const payload = await payloadOf(subscription, event, runDetails);
+  if (subscription.kind === 'cloudevents') return JSON.stringify(cloudEventOf(payload));
+  const { bodyTemplate } = secrets;
+  if (bodyTemplate === null) return JSON.stringify(payload);
+  // The message takes reading all that is known of a run.
+  const message = /\bmessage\b/.test(bodyTemplate) && (await messageOf(subscription, event, runDetails));
+  const { renderBody } = await import('./body-template.js');
+  const isJson = contentTypeOf(subscription, secrets).includes('json');
+  return renderBody(bodyTemplate, { ...payload, ...(message && { message: templateMessage(message) }) }, { isJson });
+}
+
+/** What a template sees of a message for people. */
+export function templateMessage(message: RunMessage) {
+  return { title: message.title, text: mailMessage(message).text, url: message.url };
+}
+
+/** Of a body of its own it may be any. */
+export function contentTypeOf(
+  { kind }: Pick<WebhookSubscription, 'kind'>,
+  { bodyTemplate, headers }: Pick<SubscriptionSecrets, 'bodyTemplate' | 'headers'>,
+): string {
+  if (kind === 'cloudevents') return 'application/cloudevents+json; charset=utf-8';
+  const own = bodyTemplate === null ? undefined : lowerCased(headers)['content-type'];
+  return own ?? 'application/json';
+}
+
+function lowerCased(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/**
+ * A payload as an event of CloudEvents 1.0, in structured mode (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md).
+ * Source and id together are unique; names of extensions have no capitals.
+ */
+function cloudEventOf({ accountId, eventId, timestamp, eventType, webhookId, webhookName, data, ...rest }: Payload) {
+  return {
+    specversion: '1.0',
+    id: eventId,
+    source: `/run-bridge/accounts/${accountId}`,
+    type: eventType,
+    subject: `runs/${data.runId}`,
+    time: timestamp,
+    datacontenttype: 'application/json',
+    accountid: String(accountId),
+    webhookid: webhookId,
+    webhookname: webhookName,
+    ...(rest.test && { webhooktest: true }),
+    data,
+  };
+}
+
+type Payload = Awaited<ReturnType<typeof payloadOf>>;
 
 /** The platform's words for statuses in webhooks: Errored where its API uses Error. */
 const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
@@ -226,13 +298,43 @@ function answerWords(status: number): string {
   return status === GONE ? 'the endpoint answered 410: it wants nothing more' : `the endpoint answered ${status}`;
 }
 
-/** A sender for each type: `http` and `email` are given, all others are chats. */
+/** Triggers and resolves incidents of PagerDuty, one for each job and environment. */
+class PagerDutySender implements EventSender {
+  constructor(private readonly deps: ChatSenderDeps) {}
+
+  async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
+    const { http, runDetails, clock, openBox } = this.deps;
+    const { clientUrl, headers, routingKey } = openSecrets(subscription, await openBox(), clock.nowUnixMs());
+    if (routingKey === null) throw new Error('there is no routing_key: give that of the service of PagerDuty');
+    if (pagerDutyAction(event) === null) {
+      // A run that was canceled, or has only started, says nothing of whether its job is well.
+      return {
+        ...NOTHING_SENT,
+        isDelivered: true,
+        responseBody: 'nothing was sent: the run neither failed nor succeeded',
+      };
+    }
+    const logged =
+      event.sentBefore?.body ??
+      JSON.stringify({
+        routing_key: MASK,
+        ...pagerDutyAlert(subscription, event, await messageOf(subscription, event, runDetails)),
+      });
+    const body = JSON.stringify({ ...JSON.parse(logged), routing_key: routingKey });
+    const own = { 'content-type': 'application/json', ...(event.isTest && TEST_HEADER) };
+    const outcome = await http.post(new URL(clientUrl), { ...headers, ...own }, Buffer.from(body), signal);
+    return sentOf(outcome, { requestHeaders: own, requestBody: logged }, clock.nowUnixMs());
+  }
+}
+
+/** A sender for each type: `http` and `email` are given, all others make messages. */
 export function createSenders(
   { http, email }: { readonly http: EventSender; readonly email: EventSender },
   chat: ChatSenderDeps,
 ): SenderOf {
   return (kind) => {
-    if (kind === 'http') return http;
+    if (kind === 'http' || kind === 'cloudevents') return http;
+    if (kind === 'pagerduty') return new PagerDutySender(chat);
     return kind === 'email' ? email : new ChatSender(kind, chat);
   };
 }

@@ -2,8 +2,8 @@ import type { Clock } from '../core/clock.js';
 import type { CatalogRun, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/run-status.js';
 import type { OutgoingEvent, RunFacts } from './event.js';
-import { newWebhookSecret, type SecretBox, SecretBoxError, sealHeaders, sealUrl } from './secrets.js';
-import { type SenderOf, type Sent, sendEvent } from './senders.js';
+import { newWebhookSecret, openHeaders, type SecretBox, SecretBoxError, sealHeaders, sealUrl } from './secrets.js';
+import { contentTypeOf, type PayloadSubscription, payloadOf, type SenderOf, type Sent, sendEvent } from './senders.js';
 import type { WebhookEventType, WebhookSettings, WebhookState, WebhookSubscription } from './subscription.js';
 import type { SubscriptionStore } from './subscription-store.js';
 
@@ -19,11 +19,15 @@ export interface WebhookDraft
     | 'sealedOldSecret'
     | 'oldSecretUntilUnixMs'
     | 'sealedHeaders'
+    | 'sealedTemplate'
+    | 'sealedRoutingKey'
   > {
   readonly isActive: boolean;
   /** An http or https URL; `mailto:` and addresses for mail. */
   readonly clientUrl: string;
   readonly headers: Readonly<Record<string, string>>;
+  readonly bodyTemplate: string | null;
+  readonly routingKey: string | null;
 }
 
 /** What the service works with. */
@@ -42,7 +46,7 @@ export class SubscriptionService {
   constructor(private readonly deps: SubscriptionServiceDeps) {}
 
   /** @returns the subscription and its signing secret, which is shown this once */
-  async create(accountId: number, { isActive, clientUrl, headers, ...draft }: WebhookDraft) {
+  async create(accountId: number, { isActive, clientUrl, headers, bodyTemplate, routingKey, ...draft }: WebhookDraft) {
     const { subscriptions, clock, newKsuid, randomBytes } = this.deps;
     const nowUnixMs = clock.nowUnixMs();
     const id = `wsu_${newKsuid(nowUnixMs)}`;
@@ -54,6 +58,8 @@ export class SubscriptionService {
       ...{ id, accountId, createdUnixMs: nowUnixMs, state: isActive ? 'active' : 'inactive', archiveReason: null },
       ...{ sealedSecret: box.seal(secret, id), sealedOldSecret: null, oldSecretUntilUnixMs: null },
       sealedHeaders: sealHeaders(headers, id, box),
+      sealedTemplate: bodyTemplate === null ? null : box.seal(bodyTemplate, id),
+      sealedRoutingKey: routingKey === null ? null : box.seal(routingKey, id),
     });
     return { subscription, secret };
   }
@@ -68,15 +74,53 @@ export class SubscriptionService {
     }
   }
 
+  /** The template of a subscription's bodies, for callers who may change it; `null` where it has none, or it cannot be opened. */
+  async templateOf({ id, sealedTemplate }: WebhookSubscription): Promise<string | null> {
+    if (sealedTemplate === null) return null;
+    try {
+      return (await this.deps.openBox()).open(sealedTemplate, id);
+    } catch {
+      return null;
+    }
+  }
+
+  /** A subscription's own headers, to be checked, not to be shown; none if they cannot be opened. */
+  async headersOf(subscription: WebhookSubscription): Promise<Readonly<Record<string, string>>> {
+    if (subscription.sealedHeaders === null) return {};
+    try {
+      return openHeaders(subscription, await this.deps.openBox());
+    } catch {
+      return {};
+    }
+  }
+
+  /** Renders a template with everything that an event may have. @throws BodyTemplateError if it names anything else, or makes no JSON where that is needed */
+  async checkTemplate(subscription: PayloadSubscription, bodyTemplate: string, headers: WebhookDraft['headers']) {
+    const event = this.eventOf('job.run.completed', undefined);
+    const full = { erroredUnixMs: event.createdUnixMs, missingArtifacts: { count: 0, paths: [], reason: '' } };
+    const facts = { ...event.facts, ...full };
+    const payload = await payloadOf(subscription, { ...event, facts, isTest: true }, NO_STATUS);
+    const { renderBody } = await import('./body-template.js');
+    const isJson = contentTypeOf({ kind: 'http' }, { bodyTemplate, headers }).includes('json');
+    const message = { title: '', text: '', url: '' };
+    renderBody(bodyTemplate, { ...payload, message }, { isJson, isStrict: true });
+  }
+
   /** Changes the given settings. @returns `undefined` if the subscription does not exist */
   async change(
     accountId: number,
     id: string,
-    { isActive, clientUrl, headers, ...changes }: Partial<WebhookDraft>,
+    { isActive, clientUrl, headers, bodyTemplate, routingKey, ...changes }: Partial<WebhookDraft>,
   ): Promise<WebhookSubscription | undefined> {
     const { subscriptions, clock } = this.deps;
-    const box = headers !== undefined || clientUrl !== undefined ? await this.deps.openBox() : undefined;
-    const sealed = headers && box && { sealedHeaders: sealHeaders(headers, id, box) };
+    const isSealing = [headers, clientUrl, bodyTemplate, routingKey].some((given) => given !== undefined);
+    const box = isSealing ? await this.deps.openBox() : undefined;
+    const seal = (text: string | null) => (text === null ? null : (box?.seal(text, id) ?? null));
+    const sealed = {
+      ...(headers && box && { sealedHeaders: sealHeaders(headers, id, box) }),
+      ...(bodyTemplate !== undefined && { sealedTemplate: seal(bodyTemplate) }),
+      ...(routingKey !== undefined && { sealedRoutingKey: seal(routingKey) }),
+    };
     return await subscriptions.change(
       accountId,
       id,
@@ -172,6 +216,9 @@ function openUrl({ id, sealedUrl }: WebhookSubscription, box: SecretBox): string
     throw error;
   }
 }
+
+/** For events whose run has no status message. */
+const NO_STATUS = { statusMessage: async (_accountId: number, _runId: number, message: string) => message };
 
 const NO_OLD_SECRET = { sealedOldSecret: null, oldSecretUntilUnixMs: null } as const;
 

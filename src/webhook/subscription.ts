@@ -5,17 +5,20 @@ export const WEBHOOK_EVENT_TYPES = ['job.run.started', 'job.run.completed', 'job
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
 /** Chats that take a message for people as JSON; `CHAT_MESSAGES` has the format of each. */
-export const CHAT_KINDS = ['slack', 'teams'] as const;
+export const CHAT_KINDS = ['slack', 'teams', 'discord'] as const;
 export type ChatKind = (typeof CHAT_KINDS)[number];
 
-/** How an event is delivered: like the hosted platform does (`http`), or as a message for people. */
-export const WEBHOOK_KINDS = ['http', ...CHAT_KINDS, 'email'] as const;
+/** How an event is delivered: like the hosted platform does (`http`), as CloudEvents, as an alert, or as a message for people. */
+export const WEBHOOK_KINDS = ['http', 'cloudevents', ...CHAT_KINDS, 'email', 'pagerduty'] as const;
 export type WebhookKind = (typeof WEBHOOK_KINDS)[number];
 
 /** Whether people read what is delivered: then a failed run gives one message, when it errors. */
 export function isForPeople(kind: WebhookKind): boolean {
   return kind === 'email' || CHAT_KINDS.some((one) => one === kind);
 }
+
+/** The longest template of a body, in characters. */
+export const MAX_TEMPLATE_LENGTH = 20_000;
 
 /** `archived`: switched off by itself, because nothing arrived any more. */
 export type WebhookState = 'active' | 'inactive' | 'archived';
@@ -56,8 +59,10 @@ export interface WebhookSettings {
   readonly state: WebhookState;
   /** Why it was archived; `null` in other states. */
   readonly archiveReason: string | null;
-  /** Whether deliveries carry the `Authorization` signature. */
+  /** Whether deliveries carry the hosted platform's signature. */
   readonly hasAuthorization: boolean;
+  /** The header that carries it, in lower case; `authorization` where nothing else was asked for. */
+  readonly signatureHeader: string;
   /** Whether they carry the headers of Standard Webhooks. */
   readonly hasStandardHeaders: boolean;
   /** Attempts a minute; `null` for no limit. */
@@ -69,6 +74,10 @@ export interface WebhookSettings {
   readonly oldSecretUntilUnixMs: number | null;
   /** Custom headers as a JSON object, sealed, since they may contain secrets. */
   readonly sealedHeaders: string | null;
+  /** What makes the bodies of deliveries in place of the hosted platform's, sealed; only of `http`. */
+  readonly sealedTemplate: string | null;
+  /** The integration key of a service of PagerDuty, sealed; only of `pagerduty`. */
+  readonly sealedRoutingKey: string | null;
 }
 
 /** Statistics of deliveries. */

@@ -37,6 +37,9 @@ export type WebhookTables = {
     readonly sealed_old_secret: string | null;
     readonly old_secret_until_unix_ms: number | null;
     readonly sealed_headers: string | null;
+    readonly signature_header: string;
+    readonly sealed_template: string | null;
+    readonly sealed_routing_key: string | null;
     readonly created_unix_ms: number;
     readonly updated_unix_ms: number;
     readonly dispatched_unix_ms: number | null;
@@ -121,6 +124,9 @@ export function fromSettings(settings: WebhookSettings) {
     sealed_old_secret: settings.sealedOldSecret,
     old_secret_until_unix_ms: settings.oldSecretUntilUnixMs,
     sealed_headers: settings.sealedHeaders,
+    signature_header: settings.signatureHeader,
+    sealed_template: settings.sealedTemplate,
+    sealed_routing_key: settings.sealedRoutingKey,
   } satisfies Partial<Columns>;
 }
 
@@ -161,6 +167,9 @@ export function toSubscription(row: Columns): WebhookSubscription {
     sealedOldSecret: row.sealed_old_secret,
     oldSecretUntilUnixMs: row.old_secret_until_unix_ms,
     sealedHeaders: row.sealed_headers,
+    signatureHeader: row.signature_header,
+    sealedTemplate: row.sealed_template,
+    sealedRoutingKey: row.sealed_routing_key,
     createdUnixMs: row.created_unix_ms,
     updatedUnixMs: row.updated_unix_ms,
     dispatchedUnixMs: row.dispatched_unix_ms,

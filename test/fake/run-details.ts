@@ -3,7 +3,7 @@ import type { RedactionLevel } from '../../src/redaction/known-names.js';
 import { RunState } from '../../src/run/open-run.js';
 import type { RunSummary } from '../../src/run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
-import { RunDetailsReader } from '../../src/webhook/run-details.js';
+import { type RunDetails, RunDetailsReader } from '../../src/webhook/run-details.js';
 
 /** Long after every command has ended. */
 const LONG_AFTER_MS = 10_000_000;
@@ -49,3 +49,41 @@ export function detailsOfLog(
     webUrl: () => webUrl ?? null,
   });
 }
+
+export const NONE_OMITTED = {
+  errors: 0,
+  otherErrors: 0,
+  failedTests: 0,
+  staleSources: 0,
+  otherOutcomes: 0,
+  warnings: 0,
+  skipped: 0,
+};
+export const NO_NODES = { success: 0, warned: 0, failed: 0, error: 0, canceled: 0, skipped: 0, unfinished: 0 };
+/** Nothing is known of a run. */
+export const QUIET: RunDetails = {
+  ...{
+    counts: NO_NODES,
+    noOpCount: 0,
+    errors: [],
+    otherErrors: [],
+    failedTests: [],
+    staleSources: [],
+    otherOutcomes: [],
+  },
+  ...{ warnings: [], skipped: [], skippedCount: 0, omitted: NONE_OMITTED, loggedWarningCount: 0 },
+  ...{ statusMessage: null, url: null },
+};
+
+/** One model of a run had an error. */
+export const DETAILS_OF_ONE_ERROR: RunDetails = {
+  ...QUIET,
+  counts: { ...NO_NODES, success: 5, error: 1 },
+  errors: [
+    {
+      ...{ uniqueId: 'model.shop.broken', label: 'model broken', path: 'models/broken.sql', line: null },
+      reason: 'Table "orders" does not exist',
+    },
+  ],
+  url: 'https://runs.example.com/runs/1001',
+};

@@ -10,7 +10,7 @@ import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from '../../src/webh
 import { DISPATCHER_DEFAULTS, type DispatcherConfig, WebhookDispatcher } from '../../src/webhook/dispatcher.js';
 import type { WebhookEvent } from '../../src/webhook/event.js';
 import { AddressRules, parseAllowed, WebhookHttp } from '../../src/webhook/http.js';
-import { PlatformSender } from '../../src/webhook/senders.js';
+import { createSenders, PlatformSender } from '../../src/webhook/senders.js';
 import type { WebhookStanding, WebhookSubscription } from '../../src/webhook/subscription.js';
 import { fromSettings, fromStanding, type WebhookTables } from '../../src/webhook/tables.js';
 import { until } from '../tool/until.js';
@@ -57,7 +57,9 @@ export class WebhookBench {
   readonly received: Received[] = [];
   /** What is answered to a request, by its path. */
   answer: (path: string, count: number) => Answer = () => ({ status: 200 });
-  /** What senders know of the reason of a run. */
+  /** What senders know of a run. */
+  readDetails: (typeof NO_DETAILS)['read'] = NO_DETAILS.read;
+  /** What they know of its reason. */
   statusMessage: (typeof NO_DETAILS)['statusMessage'] = NO_DETAILS.statusMessage;
   readonly box = TEST_BOX;
   readonly dispatcher: WebhookDispatcher;
@@ -96,11 +98,16 @@ export class WebhookBench {
     const rules = new AddressRules(parseAllowed(allow) ?? []);
     const resolve = async () => [{ address: '127.0.0.1', family: 4 }];
     const http = new WebhookHttp({ rules, timeoutMs: 10_000, resolve }, clock);
+    const runDetails: typeof NO_DETAILS = {
+      read: (...asked) => this.readDetails(...asked),
+      statusMessage: (...asked) => this.statusMessage(...asked),
+    };
+    const openBox = async () => this.box;
     const sender = new PlatformSender({
       http,
-      openBox: async () => this.box,
+      openBox,
       clock,
-      runDetails: { statusMessage: (...asked) => this.statusMessage(...asked) },
+      runDetails,
       version: '0.0.0',
     });
     const dispatcher = new WebhookDispatcher(
@@ -111,7 +118,7 @@ export class WebhookBench {
       },
       {
         ...{ events: state.webhookEvents, subscriptions: state.subscriptions, clock, logger, holder, random: () => 0 },
-        senderOf: () => sender,
+        senderOf: createSenders({ http: sender, email: sender }, { http, openBox, clock, runDetails }),
       },
     );
     this.others.push(dispatcher);

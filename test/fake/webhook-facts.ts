@@ -75,6 +75,9 @@ export function subscription(
     sealedOldSecret: null,
     oldSecretUntilUnixMs: null,
     sealedHeaders: null,
+    signatureHeader: 'authorization',
+    sealedTemplate: null,
+    sealedRoutingKey: null,
     ...given,
   };
 }

@@ -10,10 +10,9 @@ import { createSenders, MailSender, PlatformSender } from '../../src/webhook/sen
 import { SubscriptionService } from '../../src/webhook/subscription-service.js';
 import { NO_DETAILS, TEST_BOX, withFeatureStores } from './webhook-facts.js';
 
-/** Webhooks of a state that may be sent to this machine, and how often something was due. */
-export function webhookParts(state: State, clock: Clock) {
+/** Webhooks of a state that may be sent to this machine, and how often something was due. @param runDetails what is known of runs */
+export function webhookParts(state: State, clock: Clock, runDetails = NO_DETAILS) {
   const { subscriptions, webhookEvents: events, catalog } = withFeatureStores(state);
-  const runDetails = NO_DETAILS;
   const routing = { subscriptions, events, jobs: catalog, openService, wake, runDetails, clock };
   const parts = {
     wakeCount: 0,

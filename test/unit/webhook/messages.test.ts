@@ -7,6 +7,7 @@ import { MailSender } from '../../../src/webhook/senders.js';
 import { FRESH_STANDING } from '../../../src/webhook/subscription.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { type OwnApi, openOwnApi } from '../../fake/own-api.js';
+import { NO_NODES, NONE_OMITTED, QUIET } from '../../fake/run-details.js';
 import { NO_DETAILS, subscription, TEST_BOX } from '../../fake/webhook-facts.js';
 import { until } from '../../tool/until.js';
 
@@ -25,29 +26,6 @@ const place = (uniqueId: string, label: string, path: string | null, line: numbe
   path,
   line,
 });
-const NONE_OMITTED = {
-  errors: 0,
-  otherErrors: 0,
-  failedTests: 0,
-  staleSources: 0,
-  otherOutcomes: 0,
-  warnings: 0,
-  skipped: 0,
-};
-const NO_NODES = { success: 0, warned: 0, failed: 0, error: 0, canceled: 0, skipped: 0, unfinished: 0 };
-const QUIET: RunDetails = {
-  ...{
-    counts: NO_NODES,
-    noOpCount: 0,
-    errors: [],
-    otherErrors: [],
-    failedTests: [],
-    staleSources: [],
-    otherOutcomes: [],
-  },
-  ...{ warnings: [], skipped: [], skippedCount: 0, omitted: NONE_OMITTED, loggedWarningCount: 0 },
-  ...{ statusMessage: null, url: null },
-};
 const STORY: RunDetails = {
   ...QUIET,
   counts: { ...NO_NODES, success: 5, error: 1, failed: 2, skipped: 3 },
