@@ -319,6 +319,7 @@ export const subscriptionSchema = z
     archived_reason: text
       .nullable()
       .meta({ description: 'why nothing is sent any more; null where it was not archived' }),
+    deactivate_reason: text.nullable().meta({ description: 'the same' }),
     created_at: micros,
     updated_at: micros,
     dispatched_at: micros.optional(),

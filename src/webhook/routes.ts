@@ -376,6 +376,8 @@ function subscriptionDocument(subscription: WebhookSubscription, shown: ShownSec
     client_url: shown.clientUrl,
     active: state === 'active',
     archived_reason: subscription.archiveReason,
+    // The hosted platform's name of it.
+    deactivate_reason: subscription.archiveReason,
     created_at: microseconds(subscription.createdUnixMs),
     updated_at: microseconds(subscription.updatedUnixMs),
     ...(dispatchedUnixMs !== null && { dispatched_at: microseconds(dispatchedUnixMs) }),

@@ -58,7 +58,12 @@ describe('webhook subscriptions over the platform API', () => {
     expect(shown).toEqual({
       ...{ account_identifier: '10001', account_id: '10001', name: 'n', description: '', job_ids: [] },
       ...{ event_types: ['job.run.started'], client_url: 'https://hooks.example.com/', active: true },
-      ...{ archived_reason: null, created_at: '1767225600000000', updated_at: '1767225600000000' },
+      ...{
+        archived_reason: null,
+        deactivate_reason: null,
+        created_at: '1767225600000000',
+        updated_at: '1767225600000000',
+      },
       ...{ http_status_code: '0', last_error: null },
     });
     for (const path of [ALL, `${ONE}/${id}`, `${ONE}/${id}/`]) {
@@ -170,7 +175,11 @@ describe('webhook subscriptions over the platform API', () => {
     const { id } = await make();
     await archive(id);
     expect((await ask('GET', `${ONE}/${id}`)).body).toMatchObject({
-      data: { active: false, archived_reason: '1000 deliveries in a row have failed' },
+      data: {
+        active: false,
+        archived_reason: '1000 deliveries in a row have failed',
+        deactivate_reason: '1000 deliveries in a row have failed',
+      },
     });
   });
 
