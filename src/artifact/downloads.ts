@@ -5,9 +5,11 @@ import { ApiError } from '../api/api-error.js';
 import { V2_PATH } from '../api/api-router.js';
 import { authorize, callerOf } from '../api/authenticate.js';
 import { success } from '../api/envelope.js';
+import { idIn } from '../api/parameters.js';
 import type { Logger } from '../core/logger.js';
 import { type ArtifactPath, telemetryPlaceOf } from '../storage/artifact/artifact-path.js';
 import type { Artifact, ByteRange, OpenArtifact } from '../storage/artifact/artifact-store.js';
+import type { CatalogStep } from '../storage/run-catalog.js';
 import { parseRunNumber } from '../storage/run-number.js';
 import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError } from './requests.js';
 import type { RunArtifacts } from './run-artifacts.js';
@@ -18,7 +20,7 @@ export interface ArtifactRouterDeps {
   readonly logger: Logger;
 }
 
-/** `…/runs/{id}/artifacts/` and `…/runs/{id}/artifacts/{path}`: what a step left, by `?step=N`; the last step's without. */
+/** `…/runs/{id}/artifacts/` and `…/runs/{id}/artifacts/{path}`: what a step left, by `?step=N`; the last step's without. `…/jobs/{id}/artifacts/{path}`: of the job's latest run that is over. */
 export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Router {
   const router = Router();
   const base = `${V2_PATH}/accounts/:accountId/runs/:runId/artifacts`;
@@ -29,10 +31,21 @@ export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Route
     // A run without started steps has no artifacts, which is not an error.
     if (step === undefined && index !== null) throw ApiError.notFound();
     const paths = step === undefined ? [] : await artifacts.list(step).catch(fail);
-    response.json(success(paths.length === 0 ? null : paths));
+    response.json(success(paths));
   });
   router.get(`${base}/*path`, authorize('artifacts:read'), async (request, response) => {
-    const steps = await stepsOf(callerOf(response).accountId, request.params.runId);
+    await send(request, response, await stepsOf(callerOf(response).accountId, request.params.runId));
+  });
+  const ofJob = `${V2_PATH}/accounts/:accountId/jobs/:jobId/artifacts/*path`;
+  router.get(ofJob, authorize('artifacts:read'), async (request, response) => {
+    const { accountId } = callerOf(response);
+    const runId = await artifacts.latestRunOf(accountId, idIn(request, 'jobId'));
+    if (runId === undefined) throw ApiError.notFound();
+    await send(request, response, await stepsOf(accountId, String(runId)));
+  });
+  return router;
+
+  async function send(request: Request, response: Response, steps: readonly CatalogStep[]): Promise<void> {
     const path = readArtifactParameter(request.params.path);
     if (path === undefined) throw ApiError.notFound();
     // The name contains the step of the telemetry.
@@ -42,8 +55,7 @@ export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Route
     if (step === undefined || artifact === undefined) throw ApiError.notFound();
     const open = (range?: Parameters<RunArtifacts['open']>[2]) => artifacts.open(step, path, range).catch(fail);
     await sendArtifact(request, response, { artifact, open });
-  });
-  return router;
+  }
 
   async function stepsOf(accountId: number, runId: unknown) {
     const id = parseRunNumber(runId);

@@ -13,25 +13,14 @@ const BYTES = Object.fromEntries(
   ARTIFACT_CONTENT_TYPES.map((type) => [type.replace(/;.*$/, ''), { schema: z.unknown() }]),
 );
 
-/** What the routers of artifacts answer. */
-export const ARTIFACT_PATHS: ZodOpenApiPathsObject = {
-  [RUN]: {
+/** GET of a file. @param of whose artifact it is */
+function download(summary: string, of: Readonly<Record<string, z.ZodString>>): ZodOpenApiPathsObject[string] {
+  return {
     get: {
       tags: ['v2: artifacts'],
-      summary: 'Paths of what a step left',
-      requestParams: { path: z.object({ accountId: z.string(), runId }), query: z.object({ step }) },
-      responses: {
-        200: jsonAnswer(envelopeSchema(z.array(z.string()).nullable()), 'Paths; null where there are none.'),
-        ...errorAnswers(404),
-      },
-    },
-  },
-  [`${RUN}/{path}`]: {
-    get: {
-      tags: ['v2: artifacts'],
-      summary: 'An artifact, or a part of it',
+      summary,
       requestParams: {
-        path: z.object({ accountId: z.string(), runId, path }),
+        path: z.object({ accountId: z.string(), ...of, path }),
         query: z.object({ step }),
         header: z.object({ Range: z.string().optional(), 'If-None-Match': z.string().optional() }),
       },
@@ -42,7 +31,27 @@ export const ARTIFACT_PATHS: ZodOpenApiPathsObject = {
         ...errorAnswers(404, 416),
       },
     },
+  };
+}
+
+/** What the routers of artifacts answer. */
+export const ARTIFACT_PATHS: ZodOpenApiPathsObject = {
+  [RUN]: {
+    get: {
+      tags: ['v2: artifacts'],
+      summary: 'Paths of what a step left',
+      requestParams: { path: z.object({ accountId: z.string(), runId }), query: z.object({ step }) },
+      responses: {
+        200: jsonAnswer(envelopeSchema(z.array(z.string())), 'Paths.'),
+        ...errorAnswers(404),
+      },
+    },
   },
+  [`${RUN}/{path}`]: download('An artifact, or a part of it', { runId }),
+  '/api/v2/accounts/{accountId}/jobs/{jobId}/artifacts/{path}': download(
+    "An artifact of a job's latest run that is over",
+    { jobId: z.string() },
+  ),
   [`${API_PATH}/runs/{runId}/artifacts/{path}`]: {
     put: {
       tags: ['run-bridge: artifacts'],

@@ -11,11 +11,11 @@ import type {
   OpenArtifact,
 } from '../storage/artifact/artifact-store.js';
 import { describeFile, openRegularFile, readFileOf } from '../storage/artifact/regular-file.js';
-import type { CatalogInvocation, CatalogStep, RunCatalog } from '../storage/run-catalog.js';
+import type { CatalogInvocation, CatalogStep, JobCatalog, RunCatalog } from '../storage/run-catalog.js';
 
 /** What artifacts of runs are found with. */
 export interface RunArtifactsDeps {
-  readonly catalog: Pick<RunCatalog, 'findRun' | 'stepsOf'>;
+  readonly catalog: Pick<RunCatalog, 'findRun' | 'stepsOf'> & Pick<JobCatalog, 'latestRunsOf'>;
   /** Gives the store; called for each request. */
   readonly openStore: () => Promise<ArtifactStore>;
   /** The data folder; Parquet files are in its `runs/<trace id>/`. */
@@ -37,6 +37,11 @@ export class RunArtifacts {
     const { catalog } = this.deps;
     if ((await catalog.findRun(accountId, runId)) === undefined) return undefined;
     return catalog.stepsOf(accountId, [runId]);
+  }
+
+  /** An account's job's latest run that is over; `undefined` where there is none. @throws StoreError */
+  async latestRunOf(accountId: number, jobId: number): Promise<number | undefined> {
+    return (await this.deps.catalog.latestRunsOf(accountId, [jobId])).get(jobId)?.completed ?? undefined;
   }
 
   /** Sorted paths of all downloads of a step. @throws ArtifactError */

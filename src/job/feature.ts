@@ -56,9 +56,9 @@ export class Jobs implements Feature, Component {
     private readonly host: JobHost,
   ) {
     this.facts = new Map(
-      config.jobs.map(({ name, commands, threads, targetName }) => [
+      config.jobs.map(({ name, commands, threads, targetName, timeoutMs }) => [
         name,
-        { commandLines: commands.map(joinCommandLine), threads, targetName },
+        { commandLines: commands.map(joinCommandLine), threads, targetName, timeoutMs },
       ]),
     );
   }

@@ -2,7 +2,13 @@ import humanizeDuration from 'humanize-duration';
 import { z } from 'zod';
 import { type Redactor, statusText } from '../redaction/redactor.js';
 import type { AccountRow } from '../storage/account-store.js';
-import type { CatalogJob, CatalogRun, CatalogStep } from '../storage/run-catalog.js';
+import type {
+  CatalogEnvironment,
+  CatalogJob,
+  CatalogProject,
+  CatalogRun,
+  CatalogStep,
+} from '../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../storage/run-status.js';
 
 const integer = z.number().int();
@@ -72,6 +78,155 @@ export const stepSchema = z
   })
   .meta({ id: 'RunStep' });
 
+/** A project as the platform's API shows it. */
+export const projectSchema = z
+  .object({
+    id: integer,
+    account_id: integer,
+    name: text,
+    description: text,
+    state: integer,
+    type: integer,
+    connection_id: integer.nullable(),
+    repository_id: integer.nullable(),
+    semantic_layer_config_id: integer.nullable(),
+    dbt_project_subdirectory: text.nullable(),
+    docs_job_id: integer.nullable(),
+    freshness_job_id: integer.nullable(),
+    created_at: time,
+    updated_at: time,
+    connection: z.null(),
+    repository: z.null(),
+    docs_job: z.null(),
+    freshness_job: z.null(),
+    fusion_readiness: z.null(),
+    default_version: text.nullable(),
+    environments: z.array(z.unknown()),
+    group_permissions: z.array(z.unknown()),
+  })
+  .meta({ id: 'Project' });
+
+/** An environment as the platform's API shows it, versions 2 and 3. */
+export const environmentSchema = z
+  .object({
+    id: integer,
+    account_id: integer,
+    project_id: integer,
+    name: text,
+    type: z.literal('deployment'),
+    deployment_type: z.enum(['production', 'staging']).nullable().meta({ description: 'by the name' }),
+    state: integer,
+    dbt_version: text,
+    raw_dbt_version: text,
+    connection_id: integer.nullable(),
+    credentials_id: integer.nullable(),
+    repository_id: integer.nullable(),
+    extended_attributes_id: integer.nullable(),
+    primary_profile_id: integer.nullable(),
+    created_by_id: integer.nullable(),
+    custom_branch: text.nullable(),
+    use_custom_branch: flag,
+    dbt_project_subdirectory: text.nullable(),
+    supports_docs: flag,
+    is_deferrable: flag,
+    enable_model_query_history: flag,
+    enable_dbt_state: flag,
+    created_at: time,
+    updated_at: time,
+    project: projectSchema.nullable(),
+    connection: z.null(),
+    credentials: z.null(),
+    repository: z.null(),
+    fusion_readiness: z.null(),
+    jobs: z.array(z.unknown()),
+    custom_environment_variables: z.array(z.unknown()),
+  })
+  .meta({ id: 'Environment' });
+
+/** A project as the platform's API shows it. Connections and repositories are unknown here. */
+export type ProjectDocument = z.input<typeof projectSchema>;
+
+export function projectDocument(project: CatalogProject): ProjectDocument {
+  return {
+    id: project.id,
+    account_id: project.accountId,
+    name: project.name,
+    description: '',
+    state: 1,
+    type: 0,
+    connection_id: null,
+    repository_id: null,
+    semantic_layer_config_id: null,
+    dbt_project_subdirectory: null,
+    docs_job_id: null,
+    freshness_job_id: null,
+    created_at: formatTime(project.createdUnixMs),
+    updated_at: formatTime(project.updatedUnixMs),
+    connection: null,
+    repository: null,
+    docs_job: null,
+    freshness_job: null,
+    fusion_readiness: null,
+    default_version: null,
+    environments: [],
+    group_permissions: [],
+  };
+}
+
+/** An environment as the platform's API shows it. */
+export type EnvironmentDocument = z.input<typeof environmentSchema>;
+
+/** The hosted platform marks one environment of each kind; here the name says it. */
+const DEPLOYMENT_TYPES: Readonly<Record<string, 'production' | 'staging'>> = {
+  production: 'production',
+  prod: 'production',
+  staging: 'staging',
+  stage: 'staging',
+};
+/** The platform's word for an environment without a version of its own. */
+const ANY_VERSION = 'latest';
+
+/** @param project the environment's, if it was requested */
+export function environmentDocument(
+  environment: CatalogEnvironment,
+  project: ProjectDocument | null = null,
+): EnvironmentDocument {
+  const version = environment.engineVersion ?? ANY_VERSION;
+  return {
+    id: environment.id,
+    account_id: environment.accountId,
+    project_id: environment.projectId,
+    name: environment.name,
+    type: 'deployment',
+    deployment_type: DEPLOYMENT_TYPES[environment.name.toLowerCase()] ?? null,
+    state: 1,
+    dbt_version: version,
+    raw_dbt_version: version,
+    connection_id: null,
+    credentials_id: null,
+    repository_id: null,
+    extended_attributes_id: null,
+    primary_profile_id: null,
+    created_by_id: null,
+    custom_branch: null,
+    use_custom_branch: false,
+    dbt_project_subdirectory: null,
+    supports_docs: false,
+    is_deferrable: false,
+    enable_model_query_history: false,
+    enable_dbt_state: false,
+    created_at: formatTime(environment.createdUnixMs),
+    updated_at: formatTime(environment.updatedUnixMs),
+    project,
+    connection: null,
+    credentials: null,
+    repository: null,
+    fusion_readiness: null,
+    jobs: [],
+    custom_environment_variables: [],
+  };
+}
+
 /** A job as the platform's API shows it. */
 export const jobSchema = z
   .looseObject({
@@ -85,12 +240,16 @@ export const jobSchema = z
     created_at: time,
     updated_at: time,
     settings: z.object({ threads: integer, target_name: text }),
+    execution: z.object({ timeout_seconds: integer }),
     schedule: z.object({
       cron: text,
       date: z.looseObject({ type: text }),
       time: z.looseObject({ type: text }),
     }),
     triggers: z.looseObject({}),
+    environment: environmentSchema.nullable(),
+    most_recent_run: z.looseObject({ id: integer, status }).nullable().meta({ description: 'a run, if asked for' }),
+    most_recent_completed_run: z.looseObject({ id: integer, status }).nullable(),
   })
   .meta({ id: 'Job' });
 
@@ -343,7 +502,18 @@ export interface JobFacts {
   readonly commandLines: readonly string[];
   readonly threads: number | null;
   readonly targetName: string | null;
+  /** `null` for none. */
+  readonly timeoutMs: number | null;
 }
+
+/** Objects included in a job; `null` if not requested, or not there. */
+export interface JobRelations {
+  readonly environment: EnvironmentDocument | null;
+  readonly latestRun: RunDocument | null;
+  readonly latestCompletedRun: RunDocument | null;
+}
+
+const NO_RELATIONS: JobRelations = { environment: null, latestRun: null, latestCompletedRun: null };
 
 /** The engine's own defaults. */
 const DEFAULT_THREADS = 4;
@@ -353,7 +523,11 @@ const DEFAULT_TARGET = 'default';
 export type JobDocument = z.input<typeof jobSchema>;
 
 /** @param facts `undefined` for a job that is not in the configuration */
-export function jobDocument(job: CatalogJob, facts: JobFacts | undefined): JobDocument {
+export function jobDocument(
+  job: CatalogJob,
+  facts: JobFacts | undefined,
+  related: JobRelations = NO_RELATIONS,
+): JobDocument {
   return {
     ...NULLS_OF_JOB,
     id: job.id,
@@ -369,8 +543,9 @@ export function jobDocument(job: CatalogJob, facts: JobFacts | undefined): JobDo
     created_at: formatTime(job.createdUnixMs),
     updated_at: formatTime(job.updatedUnixMs),
     settings: { threads: facts?.threads ?? DEFAULT_THREADS, target_name: facts?.targetName ?? DEFAULT_TARGET },
-    // The schedule belongs to the program that runs its commands.
-    schedule: { cron: '', date: { type: 'every_day' }, time: { type: 'every_hour', interval: 1 } },
+    execution: { timeout_seconds: Math.ceil((facts?.timeoutMs ?? 0) / 1_000) },
+    // The schedule belongs to the program that runs its commands. The hosted platform shows this of a job without one.
+    schedule: { cron: '0 * * * *', date: { type: 'every_day' }, time: { type: 'every_hour', interval: 1 } },
     triggers: {
       ...{ github_webhook: false, git_provider_webhook: false, schedule: false, on_merge: false },
       custom_branch_only: false,
@@ -379,11 +554,14 @@ export function jobDocument(job: CatalogJob, facts: JobFacts | undefined): JobDo
     ...{ generate_docs: false, run_generate_sources: false, generate_sources: false, triggers_on_draft_pr: false },
     ...{ is_deferrable: false, lifecycle_webhooks: false, run_failure_count: 0, cost_optimization_features: [] },
     ...{ run_compare_changes: false, run_lint: false, errors_on_lint_failure: false },
+    environment: related.environment,
+    most_recent_run: related.latestRun,
+    most_recent_completed_run: related.latestCompletedRun,
   };
 }
 
 const NULLS_OF_JOB = nulls(`deferring_job_definition_id deferring_environment_id lifecycle_webhooks_url
-  compare_changes_flags job_completion_trigger_condition account project environment fusion_readiness`);
+  compare_changes_flags job_completion_trigger_condition account project fusion_readiness`);
 
 const WORDS: Readonly<Record<RunStatus, readonly [word: string, color: string]>> = {
   [RUN_STATUS.queued]: ['Queued', '#9e9e9e'],

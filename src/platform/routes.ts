@@ -2,7 +2,7 @@ import { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { ApiError } from '../api/api-error.js';
-import { V2_PATH } from '../api/api-router.js';
+import { V2_PATH, V3_PATH } from '../api/api-router.js';
 import { authorize, callerOf } from '../api/authenticate.js';
 import { success, successList } from '../api/envelope.js';
 import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
@@ -22,11 +22,16 @@ import type { Clock } from '../core/clock.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
 import type { AccountStore } from '../storage/account-store.js';
 import type {
+  CatalogEnvironment,
   CatalogJob,
   CatalogRun,
   CatalogStep,
+  EnvironmentQuery,
   JobCatalog,
   JobQuery,
+  LatestRuns,
+  PlaceCatalog,
+  ProjectQuery,
   RunCatalog,
   RunQuery,
 } from '../storage/run-catalog.js';
@@ -34,12 +39,18 @@ import type { RunStatus } from '../storage/run-status.js';
 import {
   accountDocument,
   accountSchema,
+  type EnvironmentDocument,
+  environmentDocument,
+  environmentSchema,
   type JobDocument,
   type JobFacts,
   jobDocument,
   jobSchema,
   NO_LOGS,
+  type ProjectDocument,
   parseStatus,
+  projectDocument,
+  projectSchema,
   type RunDocument,
   type RunDocumentContext,
   runDocument,
@@ -57,7 +68,7 @@ export type FactsOf = (job: Pick<CatalogJob, 'name' | 'accountId'>) => JobFacts 
 
 /** What the routers of the platform's API work with. */
 interface V2Deps {
-  readonly catalog: RunCatalog & JobCatalog;
+  readonly catalog: RunCatalog & JobCatalog & PlaceCatalog;
   readonly accounts: AccountStore;
   readonly factsOf: FactsOf;
   /** What a step wrote. */
@@ -71,7 +82,7 @@ interface V2Deps {
 
 /** Every router of version 2; each stands behind the API's tokens and has whole paths. */
 export function platformRouters(deps: V2Deps): readonly Router[] {
-  return [accountRouter(deps), runRouter(deps), jobRouter(deps)];
+  return [accountRouter(deps), runRouter(deps), jobRouter(deps), placeRouter(deps)];
 }
 
 /** Runs and their steps. */
@@ -122,7 +133,7 @@ async function runDocuments(
     const document = stepDocument(step, logs, { ...context, hasDebugLogs: related.has('debug_logs') });
     stepsByRun.set(step.runId, [...(stepsByRun.get(step.runId) ?? []), document]);
   }
-  const jobs = related.has('job') ? await jobDocuments(deps, accountId, runs) : new Map<number, JobDocument>();
+  const jobs = related.has('job') ? await jobsOfRuns(deps, accountId, runs) : new Map<number, JobDocument>();
   return runs.map((run) =>
     runDocument(
       run,
@@ -144,11 +155,50 @@ async function logsOf(deps: V2Deps, step: CatalogStep, response: Response): Prom
   return { logs: redactor.text(logs), debugLogs: redactor.text(debugLogs) };
 }
 
-async function jobDocuments(deps: V2Deps, accountId: number, runs: readonly CatalogRun[]) {
+async function jobsOfRuns(deps: V2Deps, accountId: number, runs: readonly CatalogRun[]) {
   const ids = [...new Set(runs.map(({ job }) => job.id))];
   const jobs = await deps.catalog.findJobs(accountId, ids);
   return new Map(jobs.map((job) => [job.id, jobDocument(job, deps.factsOf(job))]));
 }
+
+async function jobDocuments(
+  deps: V2Deps,
+  jobs: readonly CatalogJob[],
+  request: Request,
+  response: Response,
+): Promise<readonly JobDocument[]> {
+  const { catalog, factsOf } = deps;
+  const { accountId } = callerOf(response);
+  const related = new Set(textsOf(request.query, 'include_related') ?? []);
+  const environments = new Map<number, EnvironmentDocument>();
+  if (related.has('environment')) {
+    const ids = [...new Set(jobs.map(({ environmentId }) => environmentId))];
+    const { items } = await catalog.listEnvironments(accountId, { ...ALL, ids, limit: ids.length });
+    for (const one of items) environments.set(one.id, environmentDocument(one));
+  }
+  const kinds = (['most_recent_run', 'most_recent_completed_run'] as const).filter((kind) => related.has(kind));
+  const jobIds = jobs.map(({ id }) => id);
+  const latest = kinds.length === 0 ? new Map<number, LatestRuns>() : await catalog.latestRunsOf(accountId, jobIds);
+  const runIds = [...latest.values()].flatMap((one) =>
+    kinds.flatMap((kind) => (kind === 'most_recent_run' ? one.latest : one.completed) ?? []),
+  );
+  const ids = [...new Set(runIds)];
+  const { items: runs } = await catalog.listRuns(accountId, { ...ALL, ids, limit: ids.length });
+  const context = runContext(request, response, deps);
+  const nothing = { job: null, hasTrigger: false, hasEnvironment: false, steps: [] };
+  const documents = new Map(runs.map((run) => [run.id, runDocument(run, nothing, context)]));
+  return jobs.map((job) => {
+    const { latest: run, completed } = latest.get(job.id) ?? { latest: null, completed: null };
+    return jobDocument(job, factsOf(job), {
+      environment: environments.get(job.environmentId) ?? null,
+      latestRun: related.has('most_recent_run') ? (documents.get(run ?? 0) ?? null) : null,
+      latestCompletedRun: related.has('most_recent_completed_run') ? (documents.get(completed ?? 0) ?? null) : null,
+    });
+  });
+}
+
+/** All of a list, in the order of their ids. */
+const ALL = { orderBy: 'id', isDescending: false, offset: 0 } as const;
 
 /** A list of runs that was asked for. */
 export interface RunListQuery {
@@ -219,20 +269,22 @@ const JOBS_PATH = `${V2_PATH}/accounts/:accountId/jobs`;
 const JOB_ORDERS = { id: 'id', name: 'name', created_at: 'created', updated_at: 'updated' } as const;
 
 /** Jobs, read-only: they are declared in the configuration. */
-function jobRouter({ catalog, factsOf }: Pick<V2Deps, 'catalog' | 'factsOf'>): Router {
+function jobRouter(deps: V2Deps): Router {
+  const { catalog } = deps;
   const router = Router();
   router.get(JOBS_PATH, authorize('jobs:read'), async (request, response) => {
     const { accountId } = callerOf(response);
     const { query, filters, order } = jobListQuery(accountId, request.query);
     const { items, totalCount } = await catalog.listJobs(accountId, query);
-    const documents = items.map((job) => jobDocument(job, factsOf(job)));
+    const documents = await jobDocuments(deps, items, request, response);
     const pagination = { count: items.length, total_count: totalCount };
     response.json(successList(documents, { filters, order_by: order, pagination }));
   });
   router.get(`${JOBS_PATH}/:jobId`, authorize('jobs:read'), async (request, response) => {
     const job = await catalog.findJob(callerOf(response).accountId, idIn(request, 'jobId'));
     if (job === undefined) throw ApiError.notFound();
-    response.json(success(jobDocument(job, factsOf(job))));
+    const [document] = await jobDocuments(deps, [job], request, response);
+    response.json(success(document));
   });
   const refuse = () => {
     const message = 'Jobs are declared in run-bridge.yaml: add, change or remove it there, and restart run-bridge.';
@@ -263,6 +315,114 @@ function jobListQuery(accountId: number, parameters: Parameters) {
     ...(engineVersions !== undefined && { engineVersions }),
   };
   return { query, filters: { limit, offset, account_id: accountId, ...filters.given }, order };
+}
+
+const PLACE_ORDERS = JOB_ORDERS;
+/** Both versions have the same projects and environments. */
+const PLACE_PATHS = [V2_PATH, V3_PATH].map((version) => `${version}/accounts/:accountId`);
+
+/** Projects and environments, read-only: they come into being with the configuration and the runs that name them. */
+function placeRouter({ catalog }: Pick<V2Deps, 'catalog'>): Router {
+  const router = Router();
+  const mayRead = authorize('jobs:read');
+  for (const base of PLACE_PATHS) {
+    router.get(`${base}/projects`, mayRead, answerProjects);
+    router.get(`${base}/projects/:projectId`, mayRead, async (request, response) => {
+      response.json(success(projectDocument(await projectIn(request, response))));
+    });
+    router.get(`${base}/projects/:projectId/environments`, mayRead, async (request, response) => {
+      await answerEnvironments(request, response, (await projectIn(request, response)).id);
+    });
+    router.get(`${base}/projects/:projectId/environments/:environmentId`, mayRead, answerEnvironment);
+    router.get(`${base}/environments`, mayRead, (request, response) => answerEnvironments(request, response));
+    router.get(`${base}/environments/:environmentId`, mayRead, answerEnvironment);
+  }
+  return router;
+
+  async function answerProjects(request: Request, response: Response): Promise<void> {
+    const { accountId } = callerOf(response);
+    const { query, filters, order } = projectListQuery(accountId, request.query);
+    const { items, totalCount } = await catalog.listProjects(accountId, query);
+    const pagination = { count: items.length, total_count: totalCount };
+    response.json(successList(items.map(projectDocument), { filters, order_by: order, pagination }));
+  }
+
+  async function answerEnvironment(request: Request, response: Response): Promise<void> {
+    const ids = [idIn(request, 'environmentId')];
+    const projectIds = request.params.projectId === undefined ? {} : { projectIds: [idIn(request, 'projectId')] };
+    const query = { ...ALL, limit: 1, ids, ...projectIds };
+    const { items } = await catalog.listEnvironments(callerOf(response).accountId, query);
+    const [document] = await environmentDocuments(request, items);
+    if (document === undefined) throw ApiError.notFound();
+    response.json(success(document));
+  }
+
+  async function answerEnvironments(request: Request, response: Response, projectId?: number) {
+    const { accountId } = callerOf(response);
+    const { query, filters, order } = environmentListQuery(accountId, request.query, projectId);
+    const { items, totalCount } = await catalog.listEnvironments(accountId, query);
+    const pagination = { count: items.length, total_count: totalCount };
+    const documents = await environmentDocuments(request, items);
+    response.json(successList(documents, { filters, order_by: order, pagination }));
+  }
+
+  async function environmentDocuments(request: Request, environments: readonly CatalogEnvironment[]) {
+    const [first] = environments;
+    const projects = new Map<number, ProjectDocument>();
+    if (first !== undefined && (textsOf(request.query, 'include_related') ?? []).includes('project')) {
+      const ids = [...new Set(environments.map(({ projectId }) => projectId))];
+      const { items } = await catalog.listProjects(first.accountId, { ...ALL, ids, limit: ids.length });
+      for (const project of items) projects.set(project.id, projectDocument(project));
+    }
+    return environments.map((each) => environmentDocument(each, projects.get(each.projectId) ?? null));
+  }
+
+  async function projectIn(request: Request, response: Response) {
+    const query = { ...ALL, limit: 1, ids: [idIn(request, 'projectId')] };
+    const [project] = (await catalog.listProjects(callerOf(response).accountId, query)).items;
+    if (project === undefined) throw ApiError.notFound();
+    return project;
+  }
+}
+
+function projectListQuery(accountId: number, parameters: Parameters) {
+  const { limit, offset, orderBy, isDescending, order } = listPart(parameters, PLACE_ORDERS);
+  const filters = new ListFilters(parameters);
+  const query = { ...placeQuery(filters), orderBy, isDescending, limit, offset };
+  return { query, filters: { limit, offset, account_id: accountId, ...filters.given }, order };
+}
+
+/** @param projectId of the path */
+function environmentListQuery(accountId: number, parameters: Parameters, projectId: number | undefined) {
+  const { limit, offset, orderBy, isDescending, order } = listPart(parameters, PLACE_ORDERS);
+  const filters = new ListFilters(parameters);
+  const projectIds = among(
+    filters.oneNumber('project_id'),
+    filters.numbers('project_id__in'),
+    filters.remember('project_id', projectId) === undefined ? undefined : [projectId ?? 0],
+  );
+  const engineVersions = among(filters.texts('dbt_version'), filters.texts('dbt_version__in'));
+  const query: EnvironmentQuery = {
+    ...placeQuery(filters),
+    ...{ orderBy, isDescending, limit, offset },
+    ...(projectIds !== undefined && { projectIds }),
+    ...(engineVersions !== undefined && { engineVersions }),
+  };
+  return { query, filters: { limit, offset, account_id: accountId, ...filters.given }, order };
+}
+
+/** Filters of projects and environments alike. */
+function placeQuery(filters: ListFilters): Pick<ProjectQuery, 'ids' | 'idAbove' | 'name' | 'nameContains'> {
+  const ids = among(filters.oneNumber('pk'), filters.numbers('pk__in'));
+  const above = [filters.number('pk__gt'), filters.number('id__gt')].filter((id) => id !== undefined);
+  const name = filters.text('name');
+  const nameContains = filters.text('name__icontains');
+  return {
+    ...(filters.isActive() ? ids !== undefined && { ids } : { ids: [] }),
+    ...(above.length > 0 && { idAbove: Math.max(...above) }),
+    ...(name !== undefined && { name }),
+    ...(nameContains !== undefined && { nameContains }),
+  };
 }
 
 /** Accounts: everybody sees their own. */
@@ -308,6 +468,9 @@ const account = { accountId: text };
 const include = {
   include_related: text.optional().meta({ description: 'a,b or ["a","b"]: trigger, job, environment, run_steps …' }),
 };
+const includeInJobs = {
+  include_related: text.optional().meta({ description: 'environment, most_recent_run, most_recent_completed_run' }),
+};
 const ACCOUNT = '/api/v2/accounts/{accountId}';
 const of = (...tags: readonly string[]) => tags.map((tag) => `v2: ${tag}`);
 
@@ -316,8 +479,70 @@ function refusedChange(summary: string, path: z.ZodObject) {
   return { tags: of('jobs'), summary, requestParams: { path }, responses: errorAnswers(404, 405) };
 }
 
+const placeParameters = {
+  ...listParameters,
+  include_related: text.optional(),
+  pk: text.optional(),
+  pk__in: text.optional(),
+  pk__gt: text.optional(),
+  id__gt: text.optional(),
+  name: text.optional(),
+  name__icontains: text.optional(),
+  state: text.optional(),
+};
+const environmentParameters = {
+  ...placeParameters,
+  project_id: text.optional(),
+  project_id__in: text.optional(),
+  dbt_version: text.optional(),
+  dbt_version__in: text.optional(),
+};
+
+/** Projects and environments of one version. */
+function placePaths(version: 'v2' | 'v3'): ZodOpenApiPathsObject {
+  const base = `/api/${version}/accounts/{accountId}`;
+  const get = (summary: string, path: z.ZodObject, schema: z.ZodType, query: z.ZodObject = z.object({})) => ({
+    get: {
+      tags: [`${version}: projects and environments`],
+      summary,
+      requestParams: { path, query },
+      responses: { 200: jsonAnswer(schema, 'As it is shown.'), ...errorAnswers(404) },
+    },
+  });
+  const list = (schema: z.ZodType) => envelopeSchema(z.array(schema), extraSchema);
+  const ofProject = z.object({ ...account, projectId: text });
+  const related = z.object({ include_related: text.optional() });
+  const ofAccount = z.object(account);
+  const environments = list(environmentSchema);
+  return {
+    [`${base}/projects`]: get('Projects', ofAccount, list(projectSchema), z.object(placeParameters)),
+    [`${base}/projects/{projectId}`]: get('A project', ofProject, envelopeSchema(projectSchema)),
+    [`${base}/projects/{projectId}/environments`]: get(
+      'Environments of a project',
+      ofProject,
+      environments,
+      z.object(environmentParameters),
+    ),
+    [`${base}/projects/{projectId}/environments/{environmentId}`]: get(
+      'An environment of a project',
+      z.object({ ...account, projectId: text, environmentId: text }),
+      envelopeSchema(environmentSchema),
+      related,
+    ),
+    [`${base}/environments`]: get('Environments', ofAccount, environments, z.object(environmentParameters)),
+    [`${base}/environments/{environmentId}`]: get(
+      'An environment',
+      z.object({ ...account, environmentId: text }),
+      envelopeSchema(environmentSchema),
+      related,
+    ),
+  };
+}
+
 /** What the routers of the hosted platform's API answer. */
 export const V2_PATHS: ZodOpenApiPathsObject = {
+  ...placePaths('v2'),
+  ...placePaths('v3'),
   '/api/v2/accounts': {
     get: {
       tags: of('accounts'),
@@ -396,6 +621,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
         path: z.object(account),
         query: z.object({
           ...listParameters,
+          ...includeInJobs,
           project_id: text.optional(),
           project_id__in: text.optional(),
           environment_id: text.optional(),
@@ -418,7 +644,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
     get: {
       tags: of('jobs'),
       summary: 'A job',
-      requestParams: { path: z.object({ ...account, jobId: text }) },
+      requestParams: { path: z.object({ ...account, jobId: text }), query: z.object(includeInJobs) },
       responses: { 200: jsonAnswer(envelopeSchema(jobSchema), 'The job.'), ...errorAnswers(404) },
     },
     post: refusedChange('Refused: jobs are changed in run-bridge.yaml', z.object({ ...account, jobId: text })),

@@ -104,6 +104,20 @@ export interface CatalogJob extends NamedThing {
   readonly updatedUnixMs: number;
 }
 
+/** A project. */
+export interface CatalogProject extends NamedThing {
+  readonly accountId: number;
+  readonly createdUnixMs: number;
+  readonly updatedUnixMs: number;
+}
+
+/** An environment; its project is that of its first run, or the declared one. */
+export interface CatalogEnvironment extends CatalogProject {
+  readonly projectId: number;
+  /** Of its last run that ended; `null` where there is none, or its telemetry does not have it. */
+  readonly engineVersion: string | null;
+}
+
 /** From and to, both included, in Unix milliseconds. */
 export type TimeRange = readonly [fromUnixMs: number, toUnixMs: number];
 
@@ -142,6 +156,25 @@ export interface JobQuery {
   readonly offset: number;
 }
 
+/** Which projects, in which order. */
+export interface ProjectQuery {
+  readonly ids?: readonly number[];
+  readonly idAbove?: number;
+  readonly name?: string;
+  /** Part of the name, ignoring case. */
+  readonly nameContains?: string;
+  readonly orderBy: JobQuery['orderBy'];
+  readonly isDescending: boolean;
+  readonly limit: number;
+  readonly offset: number;
+}
+
+/** Which environments, in which order. */
+export interface EnvironmentQuery extends ProjectQuery {
+  readonly projectIds?: readonly number[];
+  readonly engineVersions?: readonly string[];
+}
+
 /** A part of a list. */
 export interface Page<Item> {
   readonly items: readonly Item[];
@@ -164,13 +197,27 @@ export interface JobCatalog {
   listJobs(accountId: number, query: JobQuery): Promise<Page<CatalogJob>>;
   /** Those of the jobs that there are. */
   findJobs(accountId: number, ids: readonly number[]): Promise<readonly CatalogJob[]>;
+  /** The latest runs of jobs, by the ids of the jobs. */
+  latestRunsOf(accountId: number, jobIds: readonly number[]): Promise<ReadonlyMap<number, LatestRuns>>;
+}
+
+/** Ids of a job's latest run, and of the latest one that is over; `null` where there is none. */
+export interface LatestRuns {
+  readonly latest: number | null;
+  readonly completed: number | null;
+}
+
+/** Projects and environments, as an account sees them. */
+export interface PlaceCatalog {
+  listProjects(accountId: number, query: ProjectQuery): Promise<Page<CatalogProject>>;
+  listEnvironments(accountId: number, query: EnvironmentQuery): Promise<Page<CatalogEnvironment>>;
 }
 
 /** Ids asked for by one statement. */
 const IDS_PER_STATEMENT = 500;
 
 /** Runs, steps and jobs as accounts see them, from an SQL database. */
-export class SqlRunCatalog implements RunCatalog, JobCatalog {
+export class SqlRunCatalog implements RunCatalog, JobCatalog, PlaceCatalog {
   constructor(private readonly db: StateDb) {}
 
   async findRun(accountId: number, runId: number): Promise<CatalogRun | undefined> {
@@ -254,7 +301,7 @@ export class SqlRunCatalog implements RunCatalog, JobCatalog {
     const { ids, projectIds, environmentId, nameContains, engineVersions } = query;
     const matching = this.db
       .selectFrom('jobs')
-      .where(({ and, eb, fn }) =>
+      .where(({ and, eb }) =>
         and([
           eb('account_id', '=', accountId),
           ...(ids === undefined ? [] : [inAny(eb('id', 'in', ids), ids)]),
@@ -263,9 +310,7 @@ export class SqlRunCatalog implements RunCatalog, JobCatalog {
             : [inAny(eb(JOB_ENGINE_VERSION, 'in', engineVersions), engineVersions)]),
           ...(projectIds === undefined ? [] : [inAny(eb('project_id', 'in', projectIds), projectIds)]),
           ...(environmentId === undefined ? [] : [eb('environment_id', '=', environmentId)]),
-          ...(nameContains === undefined
-            ? []
-            : [sql<boolean>`${fn<string>('lower', ['name'])} like ${likePattern(nameContains)} escape '!'`]),
+          ...(nameContains === undefined ? [] : [isNameLike(nameContains)]),
         ]),
       );
     const direction = query.isDescending ? 'desc' : 'asc';
@@ -281,6 +326,83 @@ export class SqlRunCatalog implements RunCatalog, JobCatalog {
       .select(({ fn }) => fn.countAll<number>().as('totalCount'))
       .executeTakeFirstOrThrow();
     return { items: rows.map(toJob), totalCount: Number(totalCount) };
+  }
+
+  async latestRunsOf(accountId: number, jobIds: readonly number[]): Promise<ReadonlyMap<number, LatestRuns>> {
+    const found = new Map<number, LatestRuns>();
+    for (const some of slices(jobIds, IDS_PER_STATEMENT)) {
+      const rows = await this.db
+        .selectFrom('jobs')
+        .select(['id', LATEST_RUN.as('latest'), LATEST_COMPLETED_RUN.as('completed')])
+        .where('account_id', '=', accountId)
+        .where('id', 'in', some)
+        .execute();
+      for (const { id, latest, completed } of rows) found.set(id, { latest, completed });
+    }
+    return found;
+  }
+
+  async listProjects(accountId: number, query: ProjectQuery): Promise<Page<CatalogProject>> {
+    const matching = this.db
+      .selectFrom('projects')
+      .where(({ and, eb }) =>
+        and([
+          eb('account_id', '=', accountId),
+          ...(query.ids === undefined ? [] : [inAny(eb('id', 'in', query.ids), query.ids)]),
+          ...(query.idAbove === undefined ? [] : [eb('id', '>', query.idAbove)]),
+          ...(query.name === undefined ? [] : [eb('name', '=', query.name)]),
+          ...(query.nameContains === undefined ? [] : [isNameLike(query.nameContains)]),
+        ]),
+      );
+    const direction = query.isDescending ? 'desc' : 'asc';
+    const rows = await matching
+      .selectAll()
+      .orderBy(JOB_ORDER[query.orderBy], direction)
+      .orderBy('id', direction)
+      .limit(query.limit)
+      .offset(query.offset)
+      .execute();
+    const { totalCount } = await matching
+      .select(({ fn }) => fn.countAll<number>().as('totalCount'))
+      .executeTakeFirstOrThrow();
+    return { items: rows.map(toProject), totalCount: Number(totalCount) };
+  }
+
+  async listEnvironments(accountId: number, query: EnvironmentQuery): Promise<Page<CatalogEnvironment>> {
+    const { ids, projectIds, engineVersions } = query;
+    const matching = this.db
+      .selectFrom('environments')
+      .where(({ and, eb }) =>
+        and([
+          eb('account_id', '=', accountId),
+          ...(ids === undefined ? [] : [inAny(eb('id', 'in', ids), ids)]),
+          ...(query.idAbove === undefined ? [] : [eb('id', '>', query.idAbove)]),
+          ...(query.name === undefined ? [] : [eb('name', '=', query.name)]),
+          ...(query.nameContains === undefined ? [] : [isNameLike(query.nameContains)]),
+          ...(projectIds === undefined ? [] : [inAny(eb('project_id', 'in', projectIds), projectIds)]),
+          ...(engineVersions === undefined
+            ? []
+            : [inAny(eb(ENVIRONMENT_ENGINE_VERSION, 'in', engineVersions), engineVersions)]),
+        ]),
+      );
+    const direction = query.isDescending ? 'desc' : 'asc';
+    const rows = await matching
+      .selectAll()
+      .select(ENVIRONMENT_ENGINE_VERSION.as('engine_version'))
+      .orderBy(JOB_ORDER[query.orderBy], direction)
+      .orderBy('id', direction)
+      .limit(query.limit)
+      .offset(query.offset)
+      .execute();
+    const { totalCount } = await matching
+      .select(({ fn }) => fn.countAll<number>().as('totalCount'))
+      .executeTakeFirstOrThrow();
+    const items = rows.map((row) => ({
+      ...toProject(row),
+      projectId: row.project_id,
+      engineVersion: row.engine_version,
+    }));
+    return { items, totalCount: Number(totalCount) };
   }
 
   private async withInvocations(rows: readonly StepColumns[]): Promise<CatalogStep[]> {
@@ -341,6 +463,19 @@ const JOB_ENGINE_VERSION = sql<string | null>`(
   where run.account_id = jobs.account_id and run.job_id = jobs.id and run.status >= 10
   order by run.id desc limit 1)`;
 
+/** The same for environments. */
+const ENVIRONMENT_ENGINE_VERSION = sql<string | null>`(
+  select run.engine_version from executions as run
+  where run.account_id = environments.account_id and run.environment_id = environments.id and run.status >= 10
+  order by run.id desc limit 1)`;
+
+const LATEST_RUN = sql<number | null>`(
+  select run.id from executions as run
+  where run.account_id = jobs.account_id and run.job_id = jobs.id order by run.id desc limit 1)`;
+const LATEST_COMPLETED_RUN = sql<number | null>`(
+  select run.id from executions as run
+  where run.account_id = jobs.account_id and run.job_id = jobs.id and run.status >= 10 order by run.id desc limit 1)`;
+
 /** Names are looked for in the tables that have few rows, so that runs are found by their numbers. */
 function isNamed(
   { eb, or, selectFrom }: ExpressionBuilder<StateTables & { run: StateTables['executions'] }, 'run'>,
@@ -367,6 +502,11 @@ function isNamed(
 /** An empty list matches nothing, and is not valid SQL. */
 function inAny<Expression>(expression: Expression, list: readonly unknown[]) {
   return list.length === 0 ? sql<boolean>`1 = 0` : expression;
+}
+
+/** Whether the column `name` contains a text, ignoring case. */
+function isNameLike(text: string) {
+  return sql<boolean>`lower(name) like ${likePattern(text)} escape '!'`;
 }
 
 function likePattern(text: string): string {
@@ -483,6 +623,16 @@ function toInvocation(row: StateTables['invocations']): CatalogInvocation | unde
     verdict: row.verdict,
     parquetFile: row.parquet_file,
     isSaved: row.is_saved !== 0,
+  };
+}
+
+function toProject(row: StateTables['projects']): CatalogProject {
+  return {
+    id: row.id,
+    name: row.name,
+    accountId: row.account_id,
+    createdUnixMs: row.created_unix_ms,
+    updatedUnixMs: row.updated_unix_ms,
   };
 }
 

@@ -13,7 +13,7 @@ import { type PlaceStore, SqlPlaceStore } from './place-store.js';
 import { type PullStore, SqlPullStore } from './pull-store.js';
 import { type RetentionStore, SqlRetentionStore } from './retention-store.js';
 import { type RowStore, SqlRowStore } from './row-store.js';
-import { type JobCatalog, type RunCatalog, SqlRunCatalog } from './run-catalog.js';
+import { type JobCatalog, type PlaceCatalog, type RunCatalog, SqlRunCatalog } from './run-catalog.js';
 import { type RunStore, SqlRunStore } from './run-store.js';
 import type { RunObserver } from './settle-runs.js';
 import { SqlExecutionStore } from './sql-execution-store.js';
@@ -30,7 +30,7 @@ export class SqlState implements State {
   readonly executions: ExecutionStore;
   readonly invocations: InvocationStore;
   readonly places: PlaceStore;
-  readonly catalog: RunCatalog & JobCatalog;
+  readonly catalog: RunCatalog & JobCatalog & PlaceCatalog;
   readonly leases: LeaseStore;
   readonly traces: TraceCatalog;
   readonly retention: RetentionStore;

@@ -9,7 +9,7 @@ import type { PlaceStore } from './place-store.js';
 import type { PullStore } from './pull-store.js';
 import type { RetentionStore } from './retention-store.js';
 import type { RowStore } from './row-store.js';
-import type { JobCatalog, RunCatalog } from './run-catalog.js';
+import type { JobCatalog, PlaceCatalog, RunCatalog } from './run-catalog.js';
 import type { RunStore } from './run-store.js';
 import type { RunObserver } from './settle-runs.js';
 import type { StateDb } from './state-tables.js';
@@ -29,8 +29,8 @@ export interface State {
   readonly executions: ExecutionStore;
   readonly invocations: InvocationStore;
   readonly places: PlaceStore;
-  /** Runs, steps and jobs as the API shows them. */
-  readonly catalog: RunCatalog & JobCatalog;
+  /** Runs, steps, jobs, projects and environments as the API shows them. */
+  readonly catalog: RunCatalog & JobCatalog & PlaceCatalog;
   readonly leases: LeaseStore;
   readonly traces: TraceCatalog;
   readonly retention: RetentionStore;

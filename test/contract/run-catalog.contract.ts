@@ -340,6 +340,22 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
         expect(await named({ orderBy: 'id', isDescending: true, limit: 1 })).toEqual(['Hourly_1']);
       }));
 
+    it('says which runs are the latest of each', () =>
+      withState(async (state) => {
+        await fill(state);
+        const found = (await jobs(state, {})).items;
+        const ids = found.map(({ id }) => id);
+        const latest = await state.catalog.latestRunsOf(ACCOUNT, [...ids, 9]);
+        // The last run that was noted has just begun; its job's others are over.
+        const [nightly, hourly] = ids.map((id) => latest.get(id));
+        const all = (await runs(state)).filter(({ job }) => job.name === 'nightly').map(({ id }) => id);
+        expect(nightly?.latest).toBe(Math.max(...all));
+        expect(all.filter((id) => id < Math.max(...all))).toContain(nightly?.completed);
+        expect(hourly?.latest).toBe(hourly?.completed);
+        expect(latest.size).toBe(2);
+        expect((await state.catalog.latestRunsOf(ACCOUNT + 1, ids)).size).toBe(0);
+      }));
+
     it('says with which engine the last run of each ended, and finds them by it', () =>
       withState(async (state) => {
         await fill(state);
@@ -353,6 +369,38 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
         await state.invocations.note([note(5, { place, engineVersion: '2.2.0' })], 9_600);
         expect(await shown({ engineVersions: ['2.1.0', '2.2.0'] })).toEqual([['nightly', '2.2.0']]);
         expect(await shown({ engineVersions: ['2.1.0'] })).toEqual([]);
+      }));
+  });
+
+  describe('lists of projects and environments', () => {
+    const ALL = { orderBy: 'id', isDescending: false, limit: 100, offset: 0 } as const;
+
+    it('have those that were ever named, and are filtered by whatever is asked', () =>
+      withState(async (state) => {
+        await fill(state);
+        const projects = async (query: object) => {
+          const { items } = await state.catalog.listProjects(ACCOUNT, { ...ALL, ...query });
+          return items.map(({ name }) => name);
+        };
+        expect(await projects({})).toEqual(['shop', 'other']);
+        expect(await projects({ orderBy: 'name', limit: 1 })).toEqual(['other']);
+        expect(await projects({ nameContains: 'SH' })).toEqual(['shop']);
+        expect(await projects({ name: 'SHOP' })).toEqual([]);
+        const [shop] = (await state.catalog.listProjects(ACCOUNT, { ...ALL, name: 'shop' })).items;
+        const environments = async (query: object) => {
+          const { items, totalCount } = await state.catalog.listEnvironments(ACCOUNT, { ...ALL, ...query });
+          expect(totalCount).toBe(items.length);
+          return items.map(({ name }) => name);
+        };
+        expect(await environments({})).toEqual(['production', 'staging']);
+        expect(await environments({ projectIds: [shop?.id] })).toEqual(['production']);
+        expect(await environments({ ids: [] })).toEqual([]);
+        const [first] = (await state.catalog.listEnvironments(ACCOUNT, { ...ALL, limit: 1 })).items;
+        expect(await environments({ idAbove: first?.id })).toEqual(['staging']);
+        const place = { job: 'nightly', environment: null, project: null };
+        await state.invocations.note([note(5, { place, engineVersion: '2.2.0' })], 9_600);
+        expect(await environments({ engineVersions: ['2.2.0'] })).toEqual(['production']);
+        expect((await state.catalog.listProjects(ACCOUNT + 1, ALL)).totalCount).toBe(0);
       }));
   });
 }

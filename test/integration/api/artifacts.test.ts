@@ -14,6 +14,7 @@ import { ApiServer } from '../../fake/api-server.js';
 import { type Sending, send } from '../../fake/http-client.js';
 
 const RUN = 1001;
+const JOB = 4001;
 const TRACE = 'aa'.repeat(16);
 const BASE = `/api/v2/accounts/${FIRST_ACCOUNT_ID}/runs/${RUN}/artifacts`;
 const UPLOAD = `/api/run-bridge/v1/runs/${RUN}/artifacts`;
@@ -53,6 +54,15 @@ function catalogOf(steps: readonly CatalogStep[]) {
       lookups += 1;
       return steps;
     },
+    latestRunsOf: async (accountId: number) =>
+      new Map(
+        accountId === FIRST_ACCOUNT_ID
+          ? [
+              [JOB, { latest: RUN + 1, completed: RUN }],
+              [JOB + 1, { latest: RUN, completed: null }],
+            ]
+          : [],
+      ),
   };
 }
 
@@ -105,10 +115,10 @@ describe('what is there', () => {
       expect(await dataOf(`${BASE}/?step=1`)).toEqual(['manifest.json', 'metadata/telemetry-1-otel.parquet']);
     });
 
-    it('is null where there are none', async () => {
+    it('is empty where there are none', async () => {
       const answer = await ask(`${BASE}/?step=2`);
       expect(answer.status).toBe(200);
-      expect(jsonOf(answer)).toMatchObject({ status: { code: 200, user_message: 'Success!' }, data: null });
+      expect(jsonOf(answer)).toMatchObject({ status: { code: 200, user_message: 'Success!' }, data: [] });
     });
 
     it.each([
@@ -123,6 +133,32 @@ describe('what is there', () => {
       const answer = await ask(path);
       expect(answer.status).toBe(status);
       expect(jsonOf(answer)).toMatchObject({ status: { code: status, is_success: false }, data: null });
+    });
+  });
+
+  describe("an artifact of a job's latest run that is over", () => {
+    const ofJob = (path: string, job = JOB) => `/api/v2/accounts/${FIRST_ACCOUNT_ID}/jobs/${job}/artifacts/${path}`;
+
+    it('is the raw file of its last step, or of the one that is asked for', async () => {
+      await keep('run_results.json', '{"a":1}');
+      await keep('manifest.json', '{}', 1);
+      const answer = await ask(ofJob('run_results.json'));
+      expect([answer.status, answer.headers['content-type'], answer.body.toString()]).toEqual([
+        200,
+        'application/json; charset=utf-8',
+        '{"a":1}',
+      ]);
+      expect((await ask(`${ofJob('manifest.json')}?step=1`)).status).toBe(200);
+    });
+
+    it.each([
+      ['no such artifact', ofJob('manifest.json')],
+      ['no run that is over', ofJob('run_results.json', JOB + 1)],
+      ['no such job', ofJob('run_results.json', JOB + 2)],
+      ['no number', `/api/v2/accounts/${FIRST_ACCOUNT_ID}/jobs/x/artifacts/run_results.json`],
+    ])('is 404 where there is %s', async (_name, path) => {
+      await keep('run_results.json', '{}');
+      expect((await ask(path)).status).toBe(404);
     });
   });
 

@@ -335,6 +335,37 @@ describe('the jobs of the platform API', () => {
     expect((await server.get('/jobs/4001')).body.data).toMatchObject({ name: 'adhoc', execute_steps: [] });
   });
 
+  it('have the timeout of the configuration, and the schedule that the hosted platform shows of a job without one', async () => {
+    const schedule = { cron: '0 * * * *', date: { type: 'every_day' }, time: { type: 'every_hour', interval: 1 } };
+    const timed = { ...NIGHTLY, timeoutMs: 90_500 };
+    const other = await V2Server.start(state, { dataFolder: folder, jobs: [timed], clock });
+    expect((await other.get('/jobs/4002/')).body.data).toMatchObject({ schedule, execution: { timeout_seconds: 91 } });
+    await other.close();
+    expect((await server.get('/jobs/4001')).body.data).toMatchObject({ schedule, execution: { timeout_seconds: 0 } });
+  });
+
+  it('have their environment and their latest runs where that is asked for', async () => {
+    const related = 'include_related=["environment","most_recent_run","most_recent_completed_run"]';
+    const [adhoc, nightly] = (await server.get(`/jobs/?${related}`)).body.data;
+    expect(adhoc).toMatchObject({
+      environment: { id: 3001, name: 'default', deployment_type: null },
+      most_recent_run: { id: 1004, is_complete: true, job_definition_id: 4001 },
+      most_recent_completed_run: { id: 1004 },
+    });
+    expect(nightly).toMatchObject({
+      environment: { id: 3002, name: 'production', deployment_type: 'production' },
+      most_recent_run: { id: namedRun, is_complete: false },
+      most_recent_completed_run: null,
+    });
+    const [run] = (await server.get(`/runs/?pk=1004`)).body.data;
+    expect(adhoc.most_recent_run).toEqual(run);
+    expect((await server.get('/jobs/4001/?include_related=most_recent_run')).body.data).toMatchObject({
+      ...{ environment: null, most_recent_run: { id: 1004 }, most_recent_completed_run: null },
+    });
+    const none = { environment: null, most_recent_run: null, most_recent_completed_run: null };
+    expect((await server.get('/jobs/4001')).body.data).toMatchObject(none);
+  });
+
   it.each([
     ['POST', '/jobs/'],
     ['POST', '/jobs/4002/'],
@@ -347,6 +378,78 @@ describe('the jobs of the platform API', () => {
       data: null,
     });
   });
+});
+
+describe.each(['v2', 'v3'])('projects and environments of the platform API, version %s', (version) => {
+  const ask = (path: string) => server.getAt(encodeURI(`/api/${version}/accounts/10001${path}`));
+  const names = async (path: string) => {
+    const { body } = await ask(path);
+    expect(body.extra.pagination.count).toBe(body.data.length);
+    return body.data.map(({ name }: { name: string }) => name);
+  };
+
+  it.each([
+    ['/projects/', ['default', 'shop']],
+    ['/projects?order_by=-name&limit=1', ['shop']],
+    ['/projects/?name__icontains=SHO', ['shop']],
+    ['/projects/?pk=2001', ['default']],
+    ['/projects/?pk__in=[2001,2002]&pk__gt=2001', ['shop']],
+    ['/projects/?state=2', []],
+    ['/projects/?state=all&nobody=knows', ['default', 'shop']],
+    ['/environments/', ['default', 'production']],
+    ['/environments?project_id=2002', ['production']],
+    ['/environments/?project_id__in=2001,2002&id__gt=3001', ['production']],
+    ['/environments/?name=default', ['default']],
+    ['/environments/?limit=1&offset=1', ['production']],
+    ['/environments/?state=deleted', []],
+    ['/environments/?dbt_version=0.1', []],
+    ['/projects/2002/environments/', ['production']],
+    ['/projects/2001/environments?project_id=2002', []],
+  ])('answers %s', async (path, expected) => {
+    expect(await names(path)).toEqual(expected);
+  });
+
+  it('say what they were filtered by, and how much there is', async () => {
+    const { body } = await ask('/projects/2002/environments/?limit=1&name__icontains=o');
+    expect(body).toMatchObject({
+      status: { code: 200 },
+      extra: {
+        filters: { limit: 1, offset: 0, account_id: 10_001, project_id: 2002, name__icontains: 'o' },
+        pagination: { count: 1, total_count: 1 },
+      },
+    });
+  });
+
+  it('are there by their numbers, with what clients read', async () => {
+    const project = { id: 2002, account_id: 10_001, name: 'shop', state: 1, connection: null, repository: null };
+    expect((await ask('/projects/2002/')).body.data).toMatchObject(project);
+    const environment = {
+      ...{ id: 3002, account_id: 10_001, project_id: 2002, name: 'production', type: 'deployment', state: 1 },
+      ...{ deployment_type: 'production', dbt_version: 'latest', connection: null, repository: null, project: null },
+      created_at: expect.stringMatching(/\+00:00$/),
+    };
+    expect((await ask('/environments/3002')).body.data).toMatchObject(environment);
+    const inProject = await ask('/projects/2002/environments/3002/?include_related=project');
+    expect(inProject.body.data).toMatchObject({ ...environment, project });
+    expect((await ask('/environments/3001/')).body.data).toMatchObject({ deployment_type: null });
+  });
+
+  it.each([
+    '/projects/2003/',
+    '/projects/x',
+    '/environments/3003',
+    '/projects/2003/environments/',
+    '/projects/2001/environments/3002/',
+  ])('are 404 where there is none: %s', async (path) => {
+    expect(await ask(path)).toMatchObject({ status: 404, body: { status: { code: 404 }, data: null } });
+  });
+
+  it.each(['projects/', 'projects/2002/', 'environments/', 'environments/3002/', 'projects/2002/environments/'])(
+    "are another account's alone: %s",
+    async (path) => {
+      expect(await server.getAt(`/api/${version}/accounts/1/${path}`)).toMatchObject({ status: 404 });
+    },
+  );
 });
 
 describe('what a retry would go on from', () => {
