@@ -1,7 +1,7 @@
 import { open, stat } from 'node:fs/promises';
 import { reasonOf } from '../core/errors.js';
 import { type DeliveryWriter, JsonlWriter, OtlpJsonWriter } from '../log/delivery-writer.js';
-import { modernRecord } from '../otlp/attribute-schema.js';
+import { modernRecord } from '../otlp/create-decoding.js';
 import { jsonlToParquet } from '../parquet/jsonl-parquet.js';
 import { ParquetDeliveryWriter, ParquetOutput } from '../parquet/parquet-writer.js';
 import { DEFAULT_LIMITS } from '../parquet/row-group.js';

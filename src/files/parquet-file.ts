@@ -1,4 +1,4 @@
-import { modernRecord } from '../otlp/attribute-schema.js';
+import { modernRecord } from '../otlp/create-decoding.js';
 import { ParquetReadError, readParquetRows } from '../parquet/parquet-reader.js';
 import { RowParseError, recordFromRow } from '../parquet/record-from-row.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';

@@ -1,4 +1,4 @@
-import { modernRecord } from '../otlp/attribute-schema.js';
+import { modernRecord } from '../otlp/create-decoding.js';
 import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/attributes.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';

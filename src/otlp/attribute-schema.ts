@@ -5,7 +5,7 @@ import { fieldTexts } from '../record/record-line.js';
 import { DEBUG, INFO, type Severity } from '../record/severity.js';
 import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
 import type { AttributePart } from './any-value.js';
-import { type Field, type FieldType, type MessageType, PublicSchema } from './public-schema.js';
+import type { Field, FieldType, MessageType, PublicSchema } from './public-schema.js';
 
 /** Spellings that are remembered for a field; others are looked up each time. */
 export const MAX_OTHER_SPELLINGS = 256;
@@ -221,15 +221,6 @@ function commonPrefix(names: readonly string[]): string {
   let length = first.length;
   for (const name of names) while (!name.startsWith(first.slice(0, length))) length--;
   return first.slice(0, first.lastIndexOf('_', length - 1) + 1);
-}
-
-let schema: PublicAttributeSchema | undefined;
-
-/** As `modernSpelling`, by the public schema, which is loaded for the first record that may not be in modern spelling. */
-export function modernRecord<T extends TelemetryRecord>(record: T): T {
-  if (!mayNeedSpelling(record)) return record;
-  schema ??= new PublicAttributeSchema(PublicSchema.load());
-  return modernSpelling(record, schema);
 }
 
 /** How a span's name begins where the beginning alone tells its full event type. */

@@ -1,9 +1,10 @@
 import type { Signal } from '../record/record-batch.js';
-import { PublicAttributeSchema } from './attribute-schema.js';
+import type { TelemetryRecord } from '../record/telemetry-record.js';
+import { mayNeedSpelling, modernSpelling, PublicAttributeSchema } from './attribute-schema.js';
 import { JsonCodec } from './json-codec.js';
 import type { OtlpCodec, OtlpEncoding } from './otlp-codec.js';
 import { ProtobufCodec } from './protobuf-codec.js';
-import type { PublicSchema } from './public-schema.js';
+import { PublicSchema } from './public-schema.js';
 import { splitJson } from './split-json.js';
 import { type BodyDecoder, JsonDecoder, LargeBodyDecoder, splitProtobuf, WireDecoder } from './wire/wire-decoder.js';
 
@@ -33,4 +34,13 @@ export function createDecoding(publicSchema: PublicSchema): Decoding {
       json: { traces: traces.json, logs: logs.json },
     },
   };
+}
+
+let schema: PublicAttributeSchema | undefined;
+
+/** As `modernSpelling`, by the public schema, which is loaded for the first record that may not be in modern spelling. */
+export function modernRecord<T extends TelemetryRecord>(record: T): T {
+  if (!mayNeedSpelling(record)) return record;
+  schema ??= new PublicAttributeSchema(PublicSchema.load());
+  return modernSpelling(record, schema);
 }

@@ -1,7 +1,7 @@
 // The program of a thread that encodes stretches of files; `jsonlToParquet` starts it.
 import { workerData } from 'node:worker_threads';
 import { connectToStarter } from '../core/thread.js';
-import { modernRecord } from '../otlp/attribute-schema.js';
+import { modernRecord } from '../otlp/create-decoding.js';
 import { type Stretch, StretchEncoder, type StretchLimits, type StretchStep } from './line-encoder.js';
 
 /** What the thread offers. */
