@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseTraceId, type TraceId } from '../src/record/ids.js';
+import { parseTraceId, type TraceId } from '../src/record/telemetry-record.js';
 import { openSqliteState } from '../src/storage/open-sqlite-state.js';
 import type { RunRow } from '../src/storage/run-store.js';
 import type { State } from '../src/storage/state.js';

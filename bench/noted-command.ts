@@ -1,4 +1,4 @@
-import { parseTraceId } from '../src/record/ids.js';
+import { parseTraceId } from '../src/record/telemetry-record.js';
 import type { InvocationNote, TraceNote } from '../src/storage/invocation-store.js';
 
 /**

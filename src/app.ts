@@ -14,7 +14,7 @@ import { GuardedConsumer } from './log/record-log.js';
 import { createMetrics } from './metric/feature.js';
 import { createPlatformApi } from './platform/feature.js';
 import { createQueries } from './query/feature.js';
-import type { TraceId } from './record/ids.js';
+import type { TraceId } from './record/telemetry-record.js';
 import { createRemovals, createRetention } from './retention/feature.js';
 import { createWebhooks, retainedDeliveries } from './webhook/feature.js';
 

@@ -7,8 +7,8 @@ import type { Component } from './core/lifecycle.js';
 import type { Logger } from './core/logger.js';
 import type { ArtifactSink } from './files/artifact/artifact-sink.js';
 import type { MetricSource } from './metric/feature.js';
-import type { TraceId } from './record/ids.js';
 import type { RecordConsumer } from './record/record-batch.js';
+import type { TraceId } from './record/telemetry-record.js';
 import type { StepRegistry } from './run/step-registry.js';
 import type { State } from './storage/state.js';
 

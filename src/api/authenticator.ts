@@ -1,10 +1,39 @@
-import { timingSafeEqual } from 'node:crypto';
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { RequestHandler, Response } from 'express';
 import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import type { TokenRow, TokenStore } from '../storage/token-store.js';
-import type { Caller } from './caller.js';
+import { ApiError } from './api-error.js';
+import { type Caller, SENDER } from './caller.js';
 import type { FailedTries } from './failed-tries.js';
-import { hashOf, isSecret } from './token-secret.js';
+import { may, type Right } from './permissions.js';
+
+/** The prefix by which secret scanners, and people, recognise a token. */
+const PREFIX = 'rbt_';
+/** Random bytes of a token: 256 bits cannot be guessed, so one round of SHA-256 protects it. */
+const SECRET_BYTES = 32;
+
+const WHOLE = /^rbt_[\w-]{43}$/;
+
+/** A new token as it is shown, once: `rbt_` and 43 letters, digits, `-` and `_`. */
+export function newSecret(): string {
+  return `${PREFIX}${randomBytes(SECRET_BYTES).toString('base64url')}`;
+}
+
+/** Whether a text looks like a token of run-bridge. */
+export function isSecret(text: string): boolean {
+  return text.startsWith(PREFIX);
+}
+
+/** Whether a text is a token of run-bridge as they are made. */
+export function isWholeSecret(text: string): boolean {
+  return WHOLE.test(text);
+}
+
+/** The stored form of a token: SHA-256, 32 bytes. Accepts any text. */
+export function hashOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}
 
 /** The result of authentication. `invalid` is every invalid token: unknown, malformed, expired and revoked ones look the same. */
 export type Admission =
@@ -137,4 +166,72 @@ const NO_HASH = '0'.repeat(64);
 
 function tokenIn(authorization: string): string {
   return /^(?:token|bearer) +(.*)$/i.exec(authorization)?.[1]?.trim() ?? '';
+}
+
+/**
+ * Requires a valid token, and stores its caller for `authorize` and `callerOf`.
+ * @param isOpen whether the address accepts telemetry without a token: then anonymous requests are senders
+ */
+export function authenticate(authenticator: Authenticator, isOpen: boolean): RequestHandler {
+  return async (request, response, next) => {
+    const admission = await authenticator.admit(request.headers.authorization, request.socket.remoteAddress ?? '');
+    switch (admission.kind) {
+      case 'admitted':
+        response.locals.caller = admission.caller;
+        next();
+        return;
+      case 'missing':
+        if (!isOpen) throw tokenNeeded();
+        response.locals.caller = SENDER;
+        next();
+        return;
+      case 'invalid':
+        throw new ApiError(401, 'Invalid token.', CHALLENGE);
+      case 'limited': {
+        const seconds = Math.ceil(admission.retryAfterMs / 1_000);
+        throw new ApiError(429, `Too many requests with invalid tokens; try again in ${seconds} s.`, {
+          'Retry-After': String(seconds),
+        });
+      }
+    }
+  };
+}
+
+/** The response to a request without a token. */
+export function tokenNeeded(): ApiError {
+  return new ApiError(401, 'A token is needed: send the header "Authorization: Token <token>".', CHALLENGE);
+}
+
+const CHALLENGE = { 'WWW-Authenticate': 'Bearer realm="run-bridge"' };
+
+/** A guard that exposes its permission, so that a test can compare every route with the table. */
+export type Guard = RequestHandler & { readonly right: Right | null };
+
+/**
+ * Stands before a route's handler: `router.get(path, authorize('runs:read'), …)`. A path's `:accountId` must be the
+ * caller's; another's is 404, like one that does not exist.
+ * @param right what the caller must have; `null` for every caller with a good token
+ */
+export function authorize(right: Right | null): Guard {
+  const guard: RequestHandler = (request, response, next) => {
+    const caller = callerOf(response);
+    const { accountId } = request.params;
+    if (caller === SENDER && (right === null || !may(caller, right))) throw tokenNeeded();
+    if (accountId !== undefined && accountId !== String(caller.accountId)) throw ApiError.notFound();
+    if (right !== null && !may(caller, right)) {
+      throw new ApiError(
+        403,
+        `This token is not allowed to do that: its permission set ${caller.permission} does not include ${right}.`,
+      );
+    }
+    next();
+  };
+  return Object.assign(guard, { right });
+}
+
+/** The caller of a request, after `authenticate`. */
+export function callerOf(response: Response): Caller {
+  const { caller }: { readonly caller?: Caller } = response.locals;
+  if (caller === undefined) throw new Error('this route is mounted before authenticate()');
+  return caller;
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../core/clock.js';
 import { errorCode } from '../core/errors.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { TokenStore } from '../storage/token-store.js';
-import { hashOf, isWholeSecret, newSecret } from './token-secret.js';
+import { hashOf, isWholeSecret, newSecret } from './authenticator.js';
 
 /** Where the first start leaves its token: not in the log, which others read and keep. */
 export const FIRST_TOKEN_FILE = 'admin-token';

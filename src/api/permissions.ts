@@ -1,4 +1,7 @@
+import type { Response } from 'express';
+import { ApiError } from './api-error.js';
 import type { Caller } from './caller.js';
+import { goneOf } from './gone-of.js';
 
 /** What an endpoint asks of its caller. */
 export type Right =
@@ -42,4 +45,99 @@ export const PERMISSIONS: Readonly<Record<Caller['permission'], readonly Right[]
 /** Whether a caller has a right. */
 export function may({ permission }: Pick<Caller, 'permission'>, right: Right): boolean {
   return PERMISSIONS[permission].includes(right);
+}
+
+/** How many of a kind run at once. */
+const MAX_RUNNING = 2;
+/** How many wait for a permit. */
+const MAX_WAITING = 8;
+
+/** There was no permit to be had. */
+export class NoPermitError extends Error {
+  override readonly name = 'NoPermitError';
+  /** @param code `busy` if the queue is full, `stopped` if the client has gone */
+  constructor(
+    readonly code: 'busy' | 'stopped',
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Hands out permits for queries, or other work that takes much memory or time, in the order in which they were asked for. */
+export class Permits {
+  /** @param what what runs with them, for the message, in the plural */
+  constructor(private readonly what: string) {}
+
+  private running = 0;
+  private readonly waiting: (() => void)[] = [];
+
+  /**
+   * Waits for a permit. @returns what gives it back
+   * @throws NoPermitError
+   */
+  async take(signal: AbortSignal): Promise<() => void> {
+    if (signal.aborted) throw stopped();
+    if (this.running < MAX_RUNNING) {
+      this.running += 1;
+    } else if (this.waiting.length >= MAX_WAITING) {
+      throw new NoPermitError(
+        'busy',
+        `${MAX_RUNNING} ${this.what} are running and ${MAX_WAITING} are waiting; try again later`,
+      );
+    } else {
+      await this.wait(signal);
+    }
+    return () => this.leave();
+  }
+
+  private wait(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const onStop = () => {
+        this.waiting.splice(this.waiting.indexOf(enter), 1);
+        reject(stopped());
+      };
+      const enter = () => {
+        signal.removeEventListener('abort', onStop);
+        resolve();
+      };
+      this.waiting.push(enter);
+      signal.addEventListener('abort', onStop, { once: true });
+    });
+  }
+
+  private leave(): void {
+    const next = this.waiting.shift();
+    if (next === undefined) this.running -= 1;
+    else next();
+  }
+}
+
+function stopped(): NoPermitError {
+  return new NoPermitError('stopped', 'it was stopped while it waited');
+}
+
+/**
+ * Answers a request with work that reads whole record logs, and so needs a permit.
+ * @param toMessage what is answered where there was none
+ * @throws ApiError 503; what `work` throws
+ */
+export async function withPermit<T>(
+  permits: Permits,
+  response: Response,
+  work: () => Promise<T>,
+  toMessage: (reason: string) => string = (reason) => reason,
+): Promise<T> {
+  let release: () => void;
+  try {
+    release = await permits.take(goneOf(response));
+  } catch (error) {
+    if (!(error instanceof NoPermitError)) throw error;
+    throw new ApiError(503, toMessage(error.message), { 'Retry-After': '2' }, { cause: error });
+  }
+  try {
+    return await work();
+  } finally {
+    release();
+  }
 }

@@ -7,8 +7,7 @@ import type { Feature } from '../feature.js';
 import type { Metrics } from '../metric/feature.js';
 import { API_PATH } from '../run/api-path.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
-import { lazyRouter } from '../web/lazy-router.js';
-import { isForPages } from '../web/page/is-for-pages.js';
+import { isForPages, lazyRouter } from '../web/lazy-router.js';
 import type { Access } from './access.js';
 import type { ApiRoutersDeps } from './api-routers.js';
 

@@ -22,9 +22,9 @@ import { OtlpDestination, type OtlpDestinationDeps } from '../export/otlp-destin
 import type { LineSource } from '../export/record-log-lines.js';
 import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import { redactionFor, SharedTexts } from '../redaction/known-names.js';
-import type { RunSummary } from '../run/run-summary.js';
+import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/trace-catalog.js';
 

@@ -11,7 +11,7 @@ import type { ExportThread } from '../export/thread/export-thread.js';
 import type { ThreadCluster } from '../export/thread/messages.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
 import { PublicSchema } from '../otlp/public-schema.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { SharedLogOpening } from '../run/shared-record-log.js';
 import { type DataFolderLock, takeDataFolder } from '../storage/data-folder-lock.js';
 import type { State } from '../storage/state.js';

@@ -8,7 +8,7 @@ import { listTraces, RecordLogFiles } from '../log/record-log-files.js';
 import { Appended, type AppendListener } from '../log/trace-log.js';
 import { ParquetThread } from '../parquet/parquet-thread.js';
 import { InvocationParquet } from '../parquet/run-parquet.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import { InvocationNotes } from '../run/invocation-notes.js';
 import { PlaceFinder } from '../run/place-finder.js';
 import { RunFile } from '../run/run-document.js';

@@ -3,14 +3,19 @@ import { pipeline } from 'node:stream/promises';
 import { type Request, type Response, Router } from 'express';
 import { ApiError } from '../api/api-error.js';
 import { V2_PATH } from '../api/api-router.js';
-import { authorize, callerOf } from '../api/authenticate.js';
+import { authorize, callerOf } from '../api/authenticator.js';
 import { success } from '../api/envelope.js';
 import { idIn } from '../api/parameters.js';
 import type { Logger } from '../core/logger.js';
-import { type ArtifactPath, telemetryPlaceOf } from '../storage/artifact/artifact-path.js';
-import type { Artifact, ByteRange, OpenArtifact } from '../storage/artifact/artifact-store.js';
+import {
+  type Artifact,
+  type ArtifactPath,
+  type ByteRange,
+  type OpenArtifact,
+  telemetryPlaceOf,
+} from '../storage/artifact/artifact-store.js';
 import type { CatalogStep } from '../storage/run-catalog.js';
-import { parseRunNumber } from '../storage/run-number.js';
+import { parseRunNumber } from '../storage/state-tables.js';
 import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError } from './requests.js';
 import type { RunArtifacts } from './run-artifacts.js';
 

@@ -1,16 +1,20 @@
 import { join } from 'node:path';
 import { closeOnFailure } from '../core/errors.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import { ArtifactError } from '../storage/artifact/artifact-error.js';
-import { type ArtifactPath, telemetryPath, telemetryPlaceOf } from '../storage/artifact/artifact-path.js';
-import type {
-  Artifact,
-  ArtifactKey,
-  ArtifactStore,
-  ByteRange,
-  OpenArtifact,
+import {
+  type Artifact,
+  type ArtifactKey,
+  type ArtifactPath,
+  type ArtifactStore,
+  type ByteRange,
+  describeFile,
+  type OpenArtifact,
+  openRegularFile,
+  readFileOf,
+  telemetryPath,
+  telemetryPlaceOf,
 } from '../storage/artifact/artifact-store.js';
-import { describeFile, openRegularFile, readFileOf } from '../storage/artifact/regular-file.js';
 import type { CatalogInvocation, CatalogStep, JobCatalog, RunCatalog } from '../storage/run-catalog.js';
 
 /** What artifacts of runs are found with. */

@@ -1,6 +1,6 @@
 import { type Request, type RequestHandler, Router } from 'express';
 import { ApiError } from '../api/api-error.js';
-import { authorize, callerOf } from '../api/authenticate.js';
+import { authorize, callerOf } from '../api/authenticator.js';
 import { success } from '../api/envelope.js';
 import type { Guard } from '../core/guard.js';
 import { letTakeItsTime } from '../core/http-listener.js';
@@ -8,9 +8,8 @@ import type { Logger } from '../core/logger.js';
 import { readableBytes } from '../core/text.js';
 import { API_PATH } from '../run/api-path.js';
 import { ArtifactError } from '../storage/artifact/artifact-error.js';
-import { telemetryPlaceOf } from '../storage/artifact/artifact-path.js';
-import type { ArtifactKey, ArtifactStore } from '../storage/artifact/artifact-store.js';
-import { parseRunNumber } from '../storage/run-number.js';
+import { type ArtifactKey, type ArtifactStore, telemetryPlaceOf } from '../storage/artifact/artifact-store.js';
+import { parseRunNumber } from '../storage/state-tables.js';
 import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError, tooLarge } from './requests.js';
 import type { RunArtifacts } from './run-artifacts.js';
 

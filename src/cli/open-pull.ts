@@ -7,7 +7,7 @@ import type { Logger } from '../core/logger.js';
 import { askBridge } from '../files/ask-bridge.js';
 import { HttpStepRegistry } from '../files/http-step-registry.js';
 import { loadHostedRuns, type OpenedPull, type OpenPull } from '../platform/feature.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { State } from '../storage/state.js';
 import { bridgeHeaders } from './bridge-headers.js';
 import type { Invocation } from './command-line.js';

@@ -12,8 +12,7 @@ import type {
   ResourceGroup,
 } from '../otlp/export-request.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
-import { invocationIdOf, parseTraceId, type TraceId } from '../record/ids.js';
-import type { UnixNano } from '../record/unix-nano.js';
+import { invocationIdOf, parseTraceId, type TraceId, type UnixNano } from '../record/telemetry-record.js';
 import { shortReport } from '../report/feature.js';
 import { appDeps } from './app-deps.js';
 import { bridgeHeaders } from './bridge-headers.js';

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../core/clock.js';
 import type { Component } from '../core/lifecycle.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';
 import type { SharedFile, SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
 import type { TraceCopies } from './removed-copies.js';

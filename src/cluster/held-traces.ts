@@ -5,7 +5,7 @@ import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import type { Appended } from '../log/trace-log.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { TraceFollower } from '../run/shared-record-log.js';
 import type { ClusterStores } from '../storage/cluster/cluster-stores.js';
 import type { SharedTrace } from '../storage/cluster/shared-trace-store.js';

@@ -2,7 +2,7 @@ import { type Clock, FixedDelayTask } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
 
 /** Copies of what is in the bucket, by traces. */

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';
 import type { ClusterStores } from '../storage/cluster/cluster-stores.js';
 import type { SharedFile } from '../storage/cluster/shared-trace-store.js';

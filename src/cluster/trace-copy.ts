@@ -10,8 +10,8 @@ import {
   TraceLog,
   type TraceLogOptions,
 } from '../log/trace-log.js';
-import type { TraceId } from '../record/ids.js';
 import { PagePool } from '../record/record-page.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';
 import type { JournalPart, JournalStore } from '../storage/cluster/journal-store.js';
 import type { SharedTrace, SharedTraceStore } from '../storage/cluster/shared-trace-store.js';

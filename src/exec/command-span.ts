@@ -1,8 +1,8 @@
 import type { KeyValue } from '../otlp/export-request.js';
 import { JsonCodec } from '../otlp/json-codec.js';
 import { STEP_ATTRIBUTE } from '../record/attributes.js';
-import type { SpanId, TraceId } from '../record/ids.js';
 import type { ForeignBatch } from '../record/record-batch.js';
+import type { SpanId, TraceId } from '../record/telemetry-record.js';
 import type { ChildEnding } from './command-facts.js';
 
 /** What the span of a wrapped command says. */

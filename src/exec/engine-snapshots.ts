@@ -5,9 +5,8 @@ import { groupBy, slices } from '../core/lists.js';
 import { STEP_LIMITS } from '../files/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../files/artifact/found-artifact.js';
 import type { CommandStep } from '../files/command-steps.js';
-import { invocationIdOf } from '../record/ids.js';
-import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { openRegularFile } from '../storage/artifact/regular-file.js';
+import { invocationIdOf, type TelemetryRecord } from '../record/telemetry-record.js';
+import { openRegularFile } from '../storage/artifact/artifact-store.js';
 import type { CommandFacts } from './command-facts.js';
 import { findArtifacts } from './find-artifacts.js';
 

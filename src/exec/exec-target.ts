@@ -3,8 +3,8 @@ import type { Configuration } from '../config/configuration.js';
 import type { Logger } from '../core/logger.js';
 import type { CommandHost } from '../feature.js';
 import type { ArtifactSink } from '../files/artifact/artifact-sink.js';
-import type { TraceId } from '../record/ids.js';
 import type { RecordConsumer } from '../record/record-batch.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { StepRegistry } from '../run/step-registry.js';
 
 /** Where a wrapped command's step is told. */

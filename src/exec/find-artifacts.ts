@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
 import type { ArtifactLimits } from '../files/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../files/artifact/found-artifact.js';
-import { artifactPathIn } from '../storage/artifact/artifact-path.js';
+import { artifactPathIn } from '../storage/artifact/artifact-store.js';
 
 /** What a command left in the engine's target folder. */
 export interface FoundArtifacts {

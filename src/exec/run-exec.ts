@@ -21,7 +21,7 @@ import { ENGINE_FILE, SPOOL_FOLDER } from '../files/spool-folder.js';
 import { writeSpoolEntry } from '../files/write-spool-entry.js';
 import { hasRunIdentity, withRunIdentity } from '../platform/feature.js';
 import { STEP_ATTRIBUTE } from '../record/attributes.js';
-import { invocationIdOf } from '../record/ids.js';
+import { invocationIdOf } from '../record/telemetry-record.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
 import {
   type ChildEnding,

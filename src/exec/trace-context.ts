@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { parseSpanId, parseTraceId, type SpanId, type TraceId } from '../record/ids.js';
+import { parseSpanId, parseTraceId, type SpanId, type TraceId } from '../record/telemetry-record.js';
 
 /** The span that a caller is in, as `TRACEPARENT` names it. */
 export interface TraceContext {

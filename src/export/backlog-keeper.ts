@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import type { RecordLogReader } from '../log/record-log.js';
-import type { TraceId } from '../record/ids.js';
-import type { RunSummary } from '../run/run-summary.js';
+import type { TraceId } from '../record/telemetry-record.js';
+import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore, ExportCursor, PendingRun } from '../storage/cursor-store.js';
 import type { BacklogStatus, Destination } from './destination.js';
 import type { ExportRun } from './export-run.js';

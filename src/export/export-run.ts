@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../core/clock.js';
-import type { TraceId } from '../record/ids.js';
 import type { Signal } from '../record/record-batch.js';
-import type { RunSummary } from '../run/run-summary.js';
+import type { TraceId } from '../record/telemetry-record.js';
+import type { RunSummary } from '../run/verdict.js';
 import type { ExportCursor } from '../storage/cursor-store.js';
 import type { RunOrigin } from '../storage/trace-catalog.js';
 import type { ExportWorkerDeps } from './export-worker-options.js';

@@ -5,7 +5,7 @@ import { errorCode } from '../core/errors.js';
 import { ResourceIndex } from '../log/record-keys.js';
 import { LOG_FILE, RESOURCES_FILE } from '../log/trace-log.js';
 import type { Resource } from '../record/attributes.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { LoggedLines } from './run-mapper.js';
 
 /** Reads record logs as they stand, line by line, without making records of them. */

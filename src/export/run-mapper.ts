@@ -1,5 +1,5 @@
 import type { Resource } from '../record/attributes.js';
-import type { RunSummary } from '../run/run-summary.js';
+import type { RunSummary } from '../run/verdict.js';
 import type { RunOrigin } from '../storage/trace-catalog.js';
 import type { EncodedLog, EncodedSpan } from './wire/encoded-items.js';
 

@@ -1,9 +1,7 @@
 import { STEP_ATTRIBUTE, stepIdOf } from '../record/attributes.js';
-import type { SpanId, TraceId } from '../record/ids.js';
 import type { Delivery, RecordBatch, RecordConsumer } from '../record/record-batch.js';
 import { SpanIdTable } from '../record/record-page.js';
-import type { TelemetryRecord } from '../record/telemetry-record.js';
-import type { UnixNano } from '../record/unix-nano.js';
+import type { SpanId, TelemetryRecord, TraceId, UnixNano } from '../record/telemetry-record.js';
 import { eventName } from '../run/node-outcome.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import type { CommandEnding } from '../storage/command-ending.js';

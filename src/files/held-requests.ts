@@ -1,8 +1,8 @@
 import type { FileHandle } from 'node:fs/promises';
 import { open } from 'node:fs/promises';
 import type { OtlpCodec } from '../otlp/otlp-codec.js';
-import type { TraceId } from '../record/ids.js';
 import type { Signal } from '../record/record-batch.js';
+import type { TraceId } from '../record/telemetry-record.js';
 
 /** An OTLP request that was answered and whose records are not appended yet. */
 export interface HeldRequest {

@@ -1,5 +1,5 @@
 import { type Clock, pause, type Timer } from '../core/clock.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import { API_PATH } from '../run/api-path.js';
 import { endingDocument } from '../run/ending-document.js';
 import {

@@ -1,7 +1,6 @@
 import { type Clock, pause } from '../core/clock.js';
-import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
-import type { TelemetryRecord } from '../record/telemetry-record.js';
+import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
 import { batchesOf } from './batch-builder.js';
 import { joinBatches } from './join-batches.js';
 import { rejectLine } from './line-reject.js';

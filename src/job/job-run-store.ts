@@ -4,9 +4,8 @@ import { addRun } from '../storage/add-run.js';
 import { changeState } from '../storage/change-state.js';
 import type { Fence } from '../storage/fence.js';
 import { closeRun, finishIfOver } from '../storage/finish-run.js';
-import type { RunStatus } from '../storage/run-status.js';
 import { type RunObserver, settleRuns } from '../storage/settle-runs.js';
-import type { StateDb } from '../storage/state-tables.js';
+import type { RunStatus, StateDb } from '../storage/state-tables.js';
 import { touched } from '../storage/touch-rows.js';
 
 /** Whether a run is queued, running, or neither. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { ApiError } from '../api/api-error.js';
 import { V2_PATH } from '../api/api-router.js';
-import { authorize, callerOf } from '../api/authenticate.js';
+import { authorize, callerOf } from '../api/authenticator.js';
 import { success } from '../api/envelope.js';
 import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
 import { idIn } from '../api/parameters.js';
@@ -11,7 +11,7 @@ import type { Clock } from '../core/clock.js';
 import type { FactsOf, runShape } from '../platform/feature.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
 import type { CatalogJob, CatalogRun, JobCatalog, RunCatalog } from '../storage/run-catalog.js';
-import { RUN_STATUS } from '../storage/run-status.js';
+import { RUN_STATUS } from '../storage/state-tables.js';
 import type { JobService, RetryResult } from './service.js';
 
 /** The document of a run. */

@@ -4,8 +4,8 @@ import type { Writable } from 'node:stream';
 import { errorCode } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import type { TraceId } from '../record/ids.js';
 import { formatRecordLine } from '../record/record-line.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { RecordLogReader } from './record-log.js';
 import type { Appended, AppendListener } from './trace-log.js';
 

@@ -1,8 +1,8 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
-import { parseTraceId, type TraceId } from '../record/ids.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
+import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { type FileLine, readLines } from './line-reader.js';
 import { ResourceIndex } from './record-keys.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from './record-log.js';

@@ -1,9 +1,8 @@
 import type { Guard } from '../core/guard.js';
 import type { WriteWatch } from '../core/write-watch.js';
 import type { Resource } from '../record/attributes.js';
-import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type ConsumeErrorCode, type Delivery, type RecordConsumer } from '../record/record-batch.js';
-import type { TelemetryRecord } from '../record/telemetry-record.js';
+import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
 
 /** A record with its place in its trace's record log. */
 export interface LoggedRecord {

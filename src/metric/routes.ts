@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { Router } from 'express';
 import { Counter, Gauge, Registry, type RegistryContentType } from 'prom-client';
 import { ApiError } from '../api/api-error.js';
-import { authorize, callerOf } from '../api/authenticate.js';
+import { authorize, callerOf } from '../api/authenticator.js';
 import { METRICS_PATH } from '../api/metrics-path.js';
 import type { Clock, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';

@@ -1,9 +1,14 @@
 import { Attributes, isJsonObject, type JsonObject, type JsonValue, ownText } from '../record/attributes.js';
 import { ALL_FIELDS, EVENT_TYPE_PREFIX, EVENTS, type FieldKind } from '../record/event-table.js';
-import { invocationIdOf } from '../record/ids.js';
 import { fieldTexts } from '../record/record-line.js';
 import { DEBUG, INFO, type Severity } from '../record/severity.js';
-import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
+import {
+  invocationIdOf,
+  type LogRecord,
+  type SpanEnd,
+  type SpanStart,
+  type TelemetryRecord,
+} from '../record/telemetry-record.js';
 import type { AttributePart } from './any-value.js';
 import type { Field, FieldType, MessageType, PublicSchema } from './public-schema.js';
 

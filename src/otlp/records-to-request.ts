@@ -1,8 +1,7 @@
 import { isJsonObject, type JsonValue, type Resource } from '../record/attributes.js';
-import type { SpanId, TraceId } from '../record/ids.js';
 import type { RecordBatch } from '../record/record-batch.js';
 import { formatRecordLine } from '../record/record-line.js';
-import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
+import type { LogRecord, SpanEnd, SpanId, SpanStart, TelemetryRecord, TraceId } from '../record/telemetry-record.js';
 import { spanStartOf } from './attribute-schema.js';
 import { BRIDGE_ATTRIBUTE } from './bridge-attributes.js';
 import type {

@@ -7,10 +7,18 @@ import {
   type JsonValue,
   MAX_JSON_LEVELS,
 } from '../record/attributes.js';
-import { parseSpanId, parseTraceId, type SpanId, spanIdFromUint64, type TraceId } from '../record/ids.js';
 import { severityNumberOf } from '../record/severity.js';
-import type { SpanLink, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
-import type { UnixNano } from '../record/unix-nano.js';
+import {
+  parseSpanId,
+  parseTraceId,
+  type SpanId,
+  type SpanLink,
+  type SpanStatus,
+  spanIdFromUint64,
+  type TelemetryRecord,
+  type TraceId,
+  type UnixNano,
+} from '../record/telemetry-record.js';
 import { MESSAGE_LAYOUTS, type MessageLayout, ONEOF_FIELD, ONEOF_MEMBERS } from './message-layout.js';
 import { type AttributeColumn, isAttributeColumn } from './schema.js';
 

@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
-import type { InvocationSummary, RunSummary } from '../run/run-summary.js';
+import type { InvocationSummary, RunSummary } from '../run/verdict.js';
 
 /**
  * Has each invocation's Parquet file written beside the record log: when it ends while others of its trace go on, and what

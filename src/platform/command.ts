@@ -18,7 +18,7 @@ import { isLoopback } from '../core/http-listener.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { counted } from '../core/text.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { HostedRunKey, PullStore, WatchScope } from '../storage/pull-store.js';
 import { type HostedRuns, MAX_WAITING_RUNS } from './hosted-runs.js';
 import type { PlatformApi } from './platform-api.js';

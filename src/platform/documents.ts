@@ -9,7 +9,7 @@ import type {
   CatalogRun,
   CatalogStep,
 } from '../storage/run-catalog.js';
-import { isFinal, RUN_STATUS, type RunStatus } from '../storage/run-status.js';
+import { isFinal, RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 
 const integer = z.number().int();
 const time = z.string().meta({ description: 'like 2021-12-07 10:32:24.326116+00:00' });

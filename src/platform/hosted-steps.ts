@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import type { PlatformRun, PlatformStep } from './platform-run.js';

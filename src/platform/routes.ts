@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { ApiError } from '../api/api-error.js';
 import { V2_PATH, V3_PATH } from '../api/api-router.js';
-import { authorize, callerOf } from '../api/authenticate.js';
+import { authorize, callerOf } from '../api/authenticator.js';
 import { success, successList } from '../api/envelope.js';
 import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
 import {
@@ -35,7 +35,7 @@ import type {
   RunCatalog,
   RunQuery,
 } from '../storage/run-catalog.js';
-import type { RunStatus } from '../storage/run-status.js';
+import type { RunStatus } from '../storage/state-tables.js';
 import {
   accountDocument,
   accountSchema,

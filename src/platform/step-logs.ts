@@ -1,6 +1,5 @@
 import type { RecordLogReader } from '../log/record-log.js';
-import type { LogRecord } from '../record/telemetry-record.js';
-import { toUnixMs } from '../record/unix-nano.js';
+import { type LogRecord, toUnixMs } from '../record/telemetry-record.js';
 import type { CatalogInvocation, CatalogStep } from '../storage/run-catalog.js';
 import { NO_LOGS, type StepLogs } from './documents.js';
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { NoPermitError, Permits } from '../api/permits.js';
+import { NoPermitError, Permits } from '../api/permissions.js';
 import type { Clock } from '../core/clock.js';
 import { packageFile } from '../core/package-file.js';
 import type { QueryFiles } from './files.js';

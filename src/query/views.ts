@@ -1,4 +1,4 @@
-import { NODE_VERDICTS } from '../run/run-summary.js';
+import { NODE_VERDICTS } from '../run/verdict.js';
 import type { UnnamedRun } from '../storage/trace-catalog.js';
 import type { QueryFiles } from './files.js';
 

@@ -1,6 +1,5 @@
 import type { Resource } from './attributes.js';
-import type { TraceId } from './ids.js';
-import type { TelemetryRecord } from './telemetry-record.js';
+import type { TelemetryRecord, TraceId } from './telemetry-record.js';
 
 /** Records of one trace from one resource, in the order in which they came. */
 export interface RecordBatch {

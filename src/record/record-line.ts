@@ -1,9 +1,20 @@
 import { reasonOf } from '../core/errors.js';
 import { Attributes, isJsonObject, type JsonObject, type JsonValue } from './attributes.js';
-import { parseSpanId, parseTraceId, type SpanId, type TraceId } from './ids.js';
 import { severityNumberOf } from './severity.js';
-import type { LogRecord, SpanEnd, SpanLink, SpanStart, SpanStatus, TelemetryRecord } from './telemetry-record.js';
-import { parseUnixNano, type UnixNano } from './unix-nano.js';
+import {
+  type LogRecord,
+  parseSpanId,
+  parseTraceId,
+  parseUnixNano,
+  type SpanEnd,
+  type SpanId,
+  type SpanLink,
+  type SpanStart,
+  type SpanStatus,
+  type TelemetryRecord,
+  type TraceId,
+  type UnixNano,
+} from './telemetry-record.js';
 
 /** Bytes that are written to by position and grow as needed. */
 export class GrowingBytes {

@@ -1,11 +1,9 @@
 import { randomInt } from 'node:crypto';
 import { endianness } from 'node:os';
 import { ofAccount, type Resource } from './attributes.js';
-import type { SpanId, TraceId } from './ids.js';
 import type { RecordBatch } from './record-batch.js';
 import { formatRecordLine, LineBuffer, parseRecordLine } from './record-line.js';
-import type { LogRecord, TelemetryRecord } from './telemetry-record.js';
-import type { UnixNano } from './unix-nano.js';
+import type { LogRecord, SpanId, TelemetryRecord, TraceId, UnixNano } from './telemetry-record.js';
 
 const MIN_CAPACITY = 64;
 /** Slots are free while their value is this. */

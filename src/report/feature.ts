@@ -1,6 +1,6 @@
 import type { CliCommand } from '../cli/command-line.js';
 import type { RecordLogReader } from '../log/record-log.js';
-import type { RunSummary } from '../run/run-summary.js';
+import type { RunSummary } from '../run/verdict.js';
 import type { ReportHost } from './command.js';
 
 // The door of reports: no other folder imports anything else of this one. It imports nothing at run time.

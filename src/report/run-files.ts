@@ -6,12 +6,12 @@ import { errorCode } from '../core/errors.js';
 import { slices } from '../core/lists.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { listTraces } from '../log/record-log-files.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import { RunState } from '../run/open-run.js';
 import { parseRun } from '../run/parse-run.js';
-import type { RunSummary } from '../run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
-import { parseRunNumber } from '../storage/run-number.js';
+import type { RunSummary } from '../run/verdict.js';
+import { parseRunNumber } from '../storage/state-tables.js';
 
 /** Maximum number of runs whose summaries are searched for names and earlier durations. */
 const MAX_RECENT = 500;

@@ -1,13 +1,10 @@
 import { alignedRows, counted } from '../core/text.js';
-import { invocationIdOf, type TraceId } from '../record/ids.js';
-import { ageText } from '../run/measures/age-text.js';
-import type { Comparison } from '../run/measures/comparison.js';
-import type { PathLink } from '../run/measures/critical-path.js';
-import { measuresDocument } from '../run/measures/measures-document.js';
+import { invocationIdOf, type TraceId } from '../record/telemetry-record.js';
+import { ageText, measuresDocument } from '../run/measures/measures-document.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
-import { type CommandMeasures, slowestNodes } from '../run/measures/run-totals.js';
-import { shareOf } from '../run/measures/time-split.js';
-import { hasOwnWord, type NodeVerdict } from '../run/run-summary.js';
+import { type CommandMeasures, type Comparison, slowestNodes } from '../run/measures/run-totals.js';
+import { type PathLink, shareOf } from '../run/measures/time-split.js';
+import { hasOwnWord, type NodeVerdict } from '../run/verdict.js';
 
 const MAX_SLOWEST = 10;
 /** Steps of the critical path that are shown: the longest ones with their waits. */

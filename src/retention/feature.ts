@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { RunTracker } from '../run/run-tracker.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import type { TelemetryPlace } from '../storage/retention-store.js';

@@ -1,5 +1,5 @@
 import type { EndedSegment, ForeignSegments } from '../log/foreign-segments.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import type { CursorStore, ForeignCursor } from '../storage/cursor-store.js';
 import type {

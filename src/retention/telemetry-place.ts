@@ -2,7 +2,7 @@ import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
 import { makeFolderIn, readFolderSize, readFolderUsage } from '../core/folders.js';
-import { parseTraceId, type TraceId } from '../record/ids.js';
+import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { ROWS_FOLDER } from '../run/run-row-backup.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';
 import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js';

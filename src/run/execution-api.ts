@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseArtifactPath } from '../storage/artifact/artifact-path.js';
+import { parseArtifactPath } from '../storage/artifact/artifact-store.js';
 import type { ExecutionRow, FinishResult } from '../storage/execution-store.js';
 import { DEFAULT_JOB, type StepPlace, type StepStart } from '../storage/step-start.js';
 import { endingSchema } from './ending-schema.js';

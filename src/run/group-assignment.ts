@@ -1,9 +1,8 @@
 import { groupBy } from '../core/lists.js';
 import { resourceKey, UNKNOWN_RESOURCE } from '../record/attributes.js';
-import type { SpanId } from '../record/ids.js';
-import type { UnixNano } from '../record/unix-nano.js';
-import { InvocationParts } from './invocation-parts.js';
+import type { SpanId, UnixNano } from '../record/telemetry-record.js';
 import { LIKELY, type RootSpan, type SpanGroup } from './span-group.js';
+import { InvocationParts } from './trace-steps.js';
 
 /**
  * Maximum number of invocations in one trace for which detached groups are compared. Beyond, such groups go to the first one,

@@ -1,12 +1,11 @@
 import type { LoggedRecord } from '../log/record-log.js';
 import { resourceKey } from '../record/attributes.js';
-import type { SpanId } from '../record/ids.js';
 import { CELL, type PageBatch, type RecordPage, SpanIdTable } from '../record/record-page.js';
-import type { LogRecord, SpanEnd, SpanStart } from '../record/telemetry-record.js';
+import type { LogRecord, SpanEnd, SpanId, SpanStart } from '../record/telemetry-record.js';
 import { assignGroups } from './group-assignment.js';
-import type { InvocationParts } from './invocation-parts.js';
 import { eventName, NodeEndReader, ROW_KIND, type RowKind, type RowPlace, rowKind } from './node-outcome.js';
 import { CERTAIN, isInvocationName, parentEvidence, SpanGroup } from './span-group.js';
+import type { InvocationParts } from './trace-steps.js';
 
 /** Maximum number of spans of a trace that are distinguished, about 30 bytes each; beyond, a span follows its parent or is ambiguous. */
 const MAX_SPANS = 4_000_000;

@@ -3,8 +3,7 @@ import type { HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { accountOf, accountOfStep, importBeganUnixMs, type Resource, stepIdOf } from '../record/attributes.js';
-import type { TraceId } from '../record/ids.js';
-import { toUnixMs } from '../record/unix-nano.js';
+import { type TraceId, toUnixMs } from '../record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { InvocationNote, InvocationStore, TraceNote } from '../storage/invocation-store.js';
 import type { RunRow } from '../storage/run-store.js';
@@ -13,7 +12,7 @@ import { DEFAULT_JOB } from '../storage/step-start.js';
 import { StoreError } from '../storage/store-error.js';
 import type { PlaceFinder } from './place-finder.js';
 import type { RunEvent, RunListener } from './run-event.js';
-import type { InvocationSummary, RunSummary } from './run-summary.js';
+import type { InvocationSummary, RunSummary } from './verdict.js';
 
 /** Dependencies of `InvocationNotes`. */
 export interface InvocationNotesDeps {

@@ -3,13 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { slices } from '../core/lists.js';
 import { listTraces } from '../log/record-log-files.js';
-import type { TraceId } from '../record/ids.js';
-import type { UnixNano } from '../record/unix-nano.js';
+import type { TraceId, UnixNano } from '../record/telemetry-record.js';
 import type { NamedStep } from '../storage/row-store.js';
 import type { RunRow } from '../storage/run-store.js';
 import { parseRun } from './parse-run.js';
 import { formatRun } from './run-document.js';
-import type { InvocationSummary, RunSummary } from './run-summary.js';
+import type { InvocationSummary, RunSummary } from './verdict.js';
 
 /** A trace as described by its `run.json`. */
 export interface KeptTrace {

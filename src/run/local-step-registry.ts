@@ -3,7 +3,7 @@ import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { UNKNOWN_RESOURCE } from '../record/attributes.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import type {

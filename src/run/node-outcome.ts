@@ -8,9 +8,8 @@ import {
 } from '../record/attributes.js';
 import { isSame } from '../record/record-line.js';
 import { CELL, type RecordPage } from '../record/record-page.js';
-import type { SpanEnd, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
-import type { UnixNano } from '../record/unix-nano.js';
-import type { EngineWord, NodeVerdict } from './run-summary.js';
+import type { SpanEnd, SpanStatus, TelemetryRecord, UnixNano } from '../record/telemetry-record.js';
+import type { EngineWord, NodeVerdict } from './verdict.js';
 
 /** LogMessage code of a node whose task was cancelled; carries the node's `unique_id`. */
 const TASK_CANCELLED = 1404;

@@ -2,20 +2,21 @@ import { type Clock, EarliestTimer } from '../core/clock.js';
 import type { LoggedRecord } from '../log/record-log.js';
 import { type Appended, type AppendedPiece, loggedRecords } from '../log/trace-log.js';
 import { accountOf } from '../record/attributes.js';
-import type { TraceId } from '../record/ids.js';
-import type { UnixNano } from '../record/unix-nano.js';
+import type { TraceId, UnixNano } from '../record/telemetry-record.js';
 import type { StepRow } from '../storage/execution-store.js';
 import type { RunRow } from '../storage/run-store.js';
 import { InvocationAssigner } from './invocation-assigner.js';
-import type { InvocationParts } from './invocation-parts.js';
 import { NodeFacts } from './node-outcome.js';
 import { formatRun, formatStep } from './run-document.js';
 import type { RunEvent } from './run-event.js';
-import type { InvocationStep, InvocationSummary, NodeCounts, RunSummary } from './run-summary.js';
 import type { RunTrackerConfig, RunTrackerDeps } from './run-tracker-config.js';
-import { namesOf, TraceSteps } from './trace-steps.js';
+import { type InvocationParts, namesOf, TraceSteps } from './trace-steps.js';
 import {
   countVerdicts,
+  type InvocationStep,
+  type InvocationSummary,
+  type NodeCounts,
+  type RunSummary,
   selectedNodes,
   type VerdictEvidence,
   type VerdictWithReason,

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { parseSpanId, parseTraceId, type SpanId } from '../record/ids.js';
-import { parseUnixNano } from '../record/unix-nano.js';
+import { parseSpanId, parseTraceId, parseUnixNano, type SpanId } from '../record/telemetry-record.js';
 import { endingSchema } from './ending-schema.js';
-import type { InvocationStep, InvocationSummary, RunSummary } from './run-summary.js';
+import type { InvocationStep, InvocationSummary, RunSummary } from './verdict.js';
 
 const nanoSchema = z.string().transform((text, context) => {
   const value = parseUnixNano(text);

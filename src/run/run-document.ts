@@ -1,10 +1,10 @@
 import { open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UNKNOWN_RESOURCE } from '../record/attributes.js';
-import { invocationIdOf } from '../record/ids.js';
+import { invocationIdOf } from '../record/telemetry-record.js';
 import { endingDocument } from './ending-document.js';
 import type { PlaceDocument, StepDocument } from './parse-run.js';
-import type { InvocationStep, InvocationSummary, RunSummary } from './run-summary.js';
+import type { InvocationStep, InvocationSummary, RunSummary } from './verdict.js';
 
 /**
  * A run's summary as JSON: the content of `run.json` and of the run's row. `job` is

@@ -1,5 +1,5 @@
-import type { TraceId } from '../record/ids.js';
-import type { InvocationSummary, RunSummary } from './run-summary.js';
+import type { TraceId } from '../record/telemetry-record.js';
+import type { InvocationSummary, RunSummary } from './verdict.js';
 
 /** A change of a run, published after it is durable. */
 export type RunEvent =

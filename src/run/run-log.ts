@@ -1,6 +1,6 @@
 import type { LogFields, Logger } from '../core/logger.js';
 import type { RunEvent, RunListener } from './run-event.js';
-import type { InvocationSummary, RunSummary } from './run-summary.js';
+import type { InvocationSummary, RunSummary } from './verdict.js';
 
 /** Logs when a run starts and how its commands end, with job and step if known. */
 export class RunLog implements RunListener {

@@ -1,11 +1,11 @@
 import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import type { RecordLogReader } from '../log/record-log.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { RunStore } from '../storage/run-store.js';
 import type { RunListener } from './run-event.js';
-import type { RunSummary } from './run-summary.js';
 import type { StepReader } from './trace-steps.js';
+import type { RunSummary } from './verdict.js';
 
 /** How a tracker judges and what it holds. */
 export interface RunTrackerConfig {

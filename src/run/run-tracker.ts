@@ -1,11 +1,11 @@
 import { type Timer, whenAborted } from '../core/clock.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Appended, AppendListener } from '../log/trace-log.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import { EvictedRuns, OpenRun, type ParkedRun } from './open-run.js';
 import type { StepListener } from './run-event.js';
-import type { RunSummary } from './run-summary.js';
 import type { RunTrackerConfig, RunTrackerDeps } from './run-tracker-config.js';
+import type { RunSummary } from './verdict.js';
 
 /**
  * Follows every run from its first record to its verdicts, and beyond when late records arrive. Its state is a

@@ -6,13 +6,13 @@ import type { Logger } from '../core/logger.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { Appended } from '../log/trace-log.js';
-import type { TraceId } from '../record/ids.js';
 import type { RecordConsumer } from '../record/record-batch.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { Fence } from '../storage/fence.js';
 import type { TelemetryPlace } from '../storage/retention-store.js';
 import type { State } from '../storage/state.js';
 import type { RunListener, StepListener } from './run-event.js';
-import type { RunSummary } from './run-summary.js';
+import type { RunSummary } from './verdict.js';
 
 /**
  * The record log where several processes share the work: a journal comes before it, and one process a trace makes the log

@@ -11,10 +11,8 @@ import {
   UNKNOWN_RESOURCE,
   withoutImport,
 } from '../record/attributes.js';
-import type { SpanId } from '../record/ids.js';
 import { CELL, type RecordPage } from '../record/record-page.js';
-import type { SpanEnd, SpanStart, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
-import type { UnixNano } from '../record/unix-nano.js';
+import type { SpanEnd, SpanId, SpanStart, SpanStatus, TelemetryRecord, UnixNano } from '../record/telemetry-record.js';
 import {
   eventName,
   interruptionOf,

@@ -1,4 +1,4 @@
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import type { FinishResult } from '../storage/execution-store.js';
 import type { StepPlace, StepStart } from '../storage/step-start.js';

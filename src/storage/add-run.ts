@@ -1,8 +1,7 @@
 import type { Transaction } from 'kysely';
 import { nextIds } from './change-state.js';
 import { namedIds } from './named-ids.js';
-import { RUN_STATUS } from './run-status.js';
-import { NOT_FINISHED, type StateTables } from './state-tables.js';
+import { NOT_FINISHED, RUN_STATUS, type StateTables } from './state-tables.js';
 import type { RunColumns } from './step-columns.js';
 import type { StepStart } from './step-start.js';
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import { type Fence, ownTraces } from './fence.js';
 import type { StateDb } from './state-tables.js';
 import { StoreError } from './store-error.js';

@@ -1,4 +1,4 @@
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { CommandEnding } from './command-ending.js';
 import type { StepPlace, StepStart } from './step-start.js';
 

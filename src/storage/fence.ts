@@ -1,5 +1,5 @@
 import type { Transaction } from 'kysely';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { StateTables } from './state-tables.js';
 
 /**

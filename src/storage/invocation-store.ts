@@ -1,4 +1,4 @@
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import type { RunRow } from './run-store.js';
 
 /** The names for an invocation without a registered step; `null` for the default. */

@@ -1,11 +1,10 @@
 import { type SqlBool, sql, type Transaction } from 'kysely';
 import { slices } from '../core/lists.js';
-import { parseTraceId, type TraceId } from '../record/ids.js';
+import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { changeState } from './change-state.js';
 import { IS_BEHIND } from './cursor-store.js';
 import type { DatabaseTraits } from './database-traits.js';
-import { isFinal } from './run-status.js';
-import type { StateDb, StateTables } from './state-tables.js';
+import { isFinal, type StateDb, type StateTables } from './state-tables.js';
 
 /** A run that is over. */
 export interface EndedRun {

@@ -1,16 +1,15 @@
 import { sql, type Transaction } from 'kysely';
 import { slices } from '../core/lists.js';
 import { accountOfStep } from '../record/attributes.js';
-import { parseTraceId, type TraceId } from '../record/ids.js';
+import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { addRun, type RunStart } from './add-run.js';
 import { changeState, nextIds } from './change-state.js';
 import type { CommandEnding } from './command-ending.js';
 import { closeRun, finishIfOver } from './finish-run.js';
 import type { RunRows } from './run-rows.js';
-import { RUN_STATUS } from './run-status.js';
 import { type RunRow, SqlRunStore } from './run-store.js';
-import type { StateDb, StateTables } from './state-tables.js';
+import { RUN_STATUS, type StateDb, type StateTables } from './state-tables.js';
 import { fromEnding } from './step-columns.js';
 
 /** A run's rows that are not in its file, or not as they are now. */

@@ -1,9 +1,7 @@
 import { type ExpressionBuilder, type RawBuilder, type Selectable, sql } from 'kysely';
 import { slices } from '../core/lists.js';
-import { parseTraceId, type TraceId } from '../record/ids.js';
-import { parseRunNumber } from './run-number.js';
-import type { RunStatus } from './run-status.js';
-import { NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
+import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
+import { NOT_FINISHED, parseRunNumber, type RunStatus, type StateDb, type StateTables } from './state-tables.js';
 
 /** Something with a number and a name that runs belong to. */
 export interface NamedThing {

@@ -1,6 +1,6 @@
 import { type Insertable, type Selectable, sql } from 'kysely';
 import { slices } from '../core/lists.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import { type Fence, ownTraces } from './fence.js';
 import type { StateDb, StateTables } from './state-tables.js';
 

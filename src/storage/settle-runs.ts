@@ -1,7 +1,6 @@
 import { sql, type Transaction } from 'kysely';
 import { slices } from '../core/lists.js';
-import { isFinal, type RunStatus } from './run-status.js';
-import { NOT_FINISHED, type StateTables } from './state-tables.js';
+import { isFinal, NOT_FINISHED, type RunStatus, type StateTables } from './state-tables.js';
 import { toEnding } from './step-columns.js';
 import { runStatus, stepStatus } from './step-status.js';
 import { touched } from './touch-rows.js';

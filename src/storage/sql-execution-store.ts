@@ -1,5 +1,5 @@
 import { sql, type Transaction } from 'kysely';
-import { parseTraceId, type TraceId } from '../record/ids.js';
+import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { addRun } from './add-run.js';
 import { changeState, nextIds } from './change-state.js';
@@ -17,9 +17,8 @@ import type {
   UploadingStep,
 } from './execution-store.js';
 import { closeRun, finishIfOver } from './finish-run.js';
-import { RUN_STATUS } from './run-status.js';
 import { type RunObserver, settleRuns, settleSteps } from './settle-runs.js';
-import type { StateDb, StateTables } from './state-tables.js';
+import { RUN_STATUS, type StateDb, type StateTables } from './state-tables.js';
 import { fromEnding, type RunColumns, type StepColumns, toRun, toStep } from './step-columns.js';
 import type { StepPlace, StepStart } from './step-start.js';
 import { touched } from './touch-rows.js';

@@ -1,16 +1,15 @@
 import { type Insertable, sql, type Transaction } from 'kysely';
 import { slices } from '../core/lists.js';
-import type { TraceId } from '../record/ids.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { changeState, nextIds } from './change-state.js';
 import { type Fence, ownTraces } from './fence.js';
 import { findNamedSteps } from './find-named-steps.js';
 import type { InvocationNote, InvocationStore, TraceNote } from './invocation-store.js';
 import { namedIds, type PlaceIds } from './named-ids.js';
-import { isFinal } from './run-status.js';
 import { type RunRow, toRunRow } from './run-store.js';
 import { type RunObserver, settleSteps } from './settle-runs.js';
-import { NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
+import { isFinal, NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
 import { stepStatus } from './step-status.js';
 import { touched } from './touch-rows.js';
 

@@ -1,5 +1,5 @@
 import type { CommandEnding } from './command-ending.js';
-import { isFinal, RUN_STATUS, type StatusWithReason } from './run-status.js';
+import { isFinal, RUN_STATUS, type StatusWithReason } from './state-tables.js';
 
 /** The result of an invocation for its step. */
 export interface InvocationEvidence {

@@ -1,4 +1,4 @@
-import { parseTraceId, type TraceId } from '../record/ids.js';
+import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import type { StateDb } from './state-tables.js';
 
 /** A run of one engine command without a registered step, and its place. */

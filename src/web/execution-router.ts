@@ -4,7 +4,7 @@ import type { Logger } from '../core/logger.js';
 import type { SenderGate } from '../core/sender-gate.js';
 import { refusalOf } from '../otlp/refusal.js';
 import { stepIdFor } from '../record/attributes.js';
-import { parseTraceId } from '../record/ids.js';
+import { parseTraceId } from '../record/telemetry-record.js';
 import { API_PATH } from '../run/api-path.js';
 import {
   artifactsEndSchema,

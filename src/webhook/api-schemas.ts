@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { ApiError } from '../api/api-error.js';
 import { nearestName } from '../config/suggestion.js';
 import type { JobCatalog } from '../storage/run-catalog.js';
-import { RUN_STATUS } from '../storage/run-status.js';
+import { RUN_STATUS } from '../storage/state-tables.js';
 import { MASKED_PART } from './secrets.js';
 import {
   MAX_TEMPLATE_LENGTH,

@@ -1,4 +1,4 @@
-import type { RunStatus } from '../storage/run-status.js';
+import type { RunStatus } from '../storage/state-tables.js';
 import type { WebhookEventType, WebhookSubscription, WebhookTransition } from './subscription.js';
 
 /**

@@ -1,6 +1,6 @@
 import { counted, lengthText } from '../core/text.js';
 import { DEFAULT_NAME } from '../storage/named-ids.js';
-import { RUN_STATUS } from '../storage/run-status.js';
+import { RUN_STATUS } from '../storage/state-tables.js';
 import type { OutgoingEvent, RunFacts } from './event.js';
 import type { DetailList, NodeTrouble, RunDetails, RunDetailsReader, SkippedNodes } from './run-details.js';
 import type { ChatKind, WebhookSubscription } from './subscription.js';

@@ -5,9 +5,8 @@ import { ksuid } from '../core/ksuid.js';
 import { slices } from '../core/lists.js';
 import { nextIds } from '../storage/change-state.js';
 import { type CatalogRun, SqlRunCatalog } from '../storage/run-catalog.js';
-import { isFinal, RUN_STATUS, type RunStatus } from '../storage/run-status.js';
 import type { RunObserver } from '../storage/settle-runs.js';
-import type { StateTables } from '../storage/state-tables.js';
+import { isFinal, RUN_STATUS, type RunStatus, type StateTables } from '../storage/state-tables.js';
 import type { MissingArtifactFacts, RunFacts } from './event.js';
 import {
   isForPeople,

@@ -1,6 +1,6 @@
 import express, { type Request, type Response, Router } from 'express';
 import { ApiError } from '../api/api-error.js';
-import { authorize, callerOf } from '../api/authenticate.js';
+import { authorize, callerOf } from '../api/authenticator.js';
 import type { Caller } from '../api/caller.js';
 import { goneOf } from '../api/gone-of.js';
 import type { Clock } from '../core/clock.js';

@@ -2,7 +2,7 @@ import express, { type Request, type RequestHandler, type Response, Router } fro
 import type { z } from 'zod';
 import { ApiError } from '../api/api-error.js';
 import { V3_PATH } from '../api/api-router.js';
-import { authorize, callerOf } from '../api/authenticate.js';
+import { authorize, callerOf } from '../api/authenticator.js';
 import { success, successList } from '../api/envelope.js';
 import { goneOf } from '../api/gone-of.js';
 import { numberOf, type Parameters, refused } from '../api/parameters.js';
@@ -11,7 +11,7 @@ import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { API_PATH } from '../run/api-path.js';
 import type { JobCatalog } from '../storage/run-catalog.js';
-import { RUN_STATUS, type RunStatus } from '../storage/run-status.js';
+import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 import {
   bodySchemas,
   checkParts,

@@ -2,12 +2,11 @@ import { counted } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { type RedactionLevel, redactionFor, TextCache } from '../redaction/known-names.js';
 import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
-import { ageText } from '../run/measures/age-text.js';
+import { ageText } from '../run/measures/measures-document.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { readStepMeasures } from '../run/measures/read-measures.js';
-import { hasOwnWord, type NodeCounts } from '../run/run-summary.js';
 import type { RunTracker } from '../run/run-tracker.js';
-import { countVerdicts } from '../run/verdict.js';
+import { countVerdicts, hasOwnWord, type NodeCounts } from '../run/verdict.js';
 import type { CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
 /** A node that failed, or had another outcome worth a message, and the reason. */

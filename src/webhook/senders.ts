@@ -1,7 +1,7 @@
 import { type Clock, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { parseRetryAfterMs } from '../core/retry-policy.js';
-import { RUN_STATUS, type RunStatus } from '../storage/run-status.js';
+import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 import type { OutgoingEvent } from './event.js';
 import type { HttpOutcome, WebhookHttp } from './http.js';
 import { CHAT_MESSAGES, mailMessage, messageOf, pagerDutyAction, pagerDutyAlert, type RunMessage } from './messages.js';

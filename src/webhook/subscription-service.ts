@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import type { CatalogRun, RunCatalog } from '../storage/run-catalog.js';
-import { RUN_STATUS } from '../storage/run-status.js';
+import { RUN_STATUS } from '../storage/state-tables.js';
 import type { OutgoingEvent, RunFacts } from './event.js';
 import { newWebhookSecret, openHeaders, type SecretBox, SecretBoxError, sealHeaders, sealUrl } from './secrets.js';
 import { contentTypeOf, type PayloadSubscription, payloadOf, type SenderOf, type Sent, sendEvent } from './senders.js';

@@ -1,4 +1,4 @@
-import type { RunStatus } from '../storage/run-status.js';
+import type { RunStatus } from '../storage/state-tables.js';
 
 /** What can be subscribed to, by the hosted platform's names. */
 export const WEBHOOK_EVENT_TYPES = ['job.run.started', 'job.run.completed', 'job.run.errored'] as const;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseTraceId, type TraceId } from '../../src/record/ids.js';
+import { parseTraceId, type TraceId } from '../../src/record/telemetry-record.js';
 import type { CursorStore, ExportCursor } from '../../src/storage/cursor-store.js';
 import type { RunRow, RunStore } from '../../src/storage/run-store.js';
 

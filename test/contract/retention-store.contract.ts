@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseTraceId, type TraceId } from '../../src/record/ids.js';
+import { parseTraceId, type TraceId } from '../../src/record/telemetry-record.js';
 import type { State } from '../../src/storage/state.js';
 import { noteOf, rowOf } from '../fake/noted-run.js';
 

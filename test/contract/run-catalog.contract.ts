@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { parseTraceId, type TraceId } from '../../src/record/ids.js';
+import { parseTraceId, type TraceId } from '../../src/record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import type { InvocationNote, TraceNote } from '../../src/storage/invocation-store.js';
 import type { CatalogRun, RunQuery } from '../../src/storage/run-catalog.js';
-import { RUN_STATUS } from '../../src/storage/run-status.js';
 import type { State } from '../../src/storage/state.js';
+import { RUN_STATUS } from '../../src/storage/state-tables.js';
 import { stepStart } from './step-registry.contract.js';
 
 const ALL: RunQuery = { orderBy: 'id', isDescending: false, limit: 100, offset: 0 };

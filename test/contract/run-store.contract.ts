@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseTraceId, type TraceId } from '../../src/record/ids.js';
+import { parseTraceId, type TraceId } from '../../src/record/telemetry-record.js';
 import type { RunRow, RunStore } from '../../src/storage/run-store.js';
 
 /** What every RunStore does. `withStore` gives the body an empty store and clears it away afterwards. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseTraceId, type TraceId } from '../../src/record/ids.js';
+import { parseTraceId, type TraceId } from '../../src/record/telemetry-record.js';
 import type { StepRegistry } from '../../src/run/step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import type { ExecutionStore, StepRow } from '../../src/storage/execution-store.js';

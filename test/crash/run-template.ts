@@ -1,7 +1,7 @@
 import type { ExportRequest, OtlpSpan } from '../../src/otlp/export-request.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
-import { invocationIdOf, parseTraceId } from '../../src/record/ids.js';
 import type { Signal } from '../../src/record/record-batch.js';
+import { invocationIdOf, parseTraceId } from '../../src/record/telemetry-record.js';
 import { sampleBodies, sampleTraceId } from '../fake/sample-run.js';
 import { spanKey, spanNumber, traceIdOf } from './load-ids.js';
 

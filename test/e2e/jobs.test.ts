@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { hashOf } from '../../src/api/token-secret.js';
+import { hashOf } from '../../src/api/authenticator.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
 import { BridgeProcess } from '../tool/bridge-process.js';

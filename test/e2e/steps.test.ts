@@ -4,7 +4,7 @@ import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { askBridge } from '../../src/files/ask-bridge.js';
 import { HttpStepRegistry } from '../../src/files/http-step-registry.js';
-import { parseTraceId, type TraceId } from '../../src/record/ids.js';
+import { parseTraceId, type TraceId } from '../../src/record/telemetry-record.js';
 import { stepStart } from '../contract/step-registry.contract.js';
 import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';

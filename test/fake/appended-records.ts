@@ -1,8 +1,8 @@
 import type { LoggedRecord } from '../../src/log/record-log.js';
 import { Appended } from '../../src/log/trace-log.js';
 import { UNKNOWN_RESOURCE } from '../../src/record/attributes.js';
-import type { TraceId } from '../../src/record/ids.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
+import type { TraceId } from '../../src/record/telemetry-record.js';
 
 /** What a record log says of records that it has just appended. */
 export function appendedRecords(traceId: TraceId, logged: readonly LoggedRecord[], lengthBytes: number): Appended {

@@ -11,7 +11,7 @@ import { ProcessIdentity } from '../../src/cluster/membership.js';
 import { SharedFiles } from '../../src/cluster/shared-files.js';
 import { ForeignSegments } from '../../src/log/foreign-segments.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
-import type { TraceId } from '../../src/record/ids.js';
+import type { TraceId } from '../../src/record/telemetry-record.js';
 import type { TraceFollower } from '../../src/run/shared-record-log.js';
 import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
 import type { State } from '../../src/storage/state.js';

@@ -12,8 +12,8 @@ import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import type { Appended } from '../../src/log/trace-log.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
-import type { TraceId } from '../../src/record/ids.js';
 import type { ForeignBatch } from '../../src/record/record-batch.js';
+import type { TraceId } from '../../src/record/telemetry-record.js';
 import type { RunEvent } from '../../src/run/run-event.js';
 import type { CursorStore } from '../../src/storage/cursor-store.js';
 

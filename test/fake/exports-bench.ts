@@ -14,9 +14,8 @@ import { type ForeignListener, ForeignSegments } from '../../src/log/foreign-seg
 import { JsonlRecordLog } from '../../src/log/jsonl-record-log.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import type { AppendListener } from '../../src/log/trace-log.js';
-import type { TraceId } from '../../src/record/ids.js';
-import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
-import type { RunSummary } from '../../src/run/run-summary.js';
+import type { TelemetryRecord, TraceId } from '../../src/record/telemetry-record.js';
+import type { RunSummary } from '../../src/run/verdict.js';
 import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
 import type { State } from '../../src/storage/state.js';
 import { OtlpReceiver } from './otlp-receiver.js';

@@ -2,8 +2,8 @@ import type { ExportRequest } from '../../src/otlp/export-request.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import type { OtlpCodec } from '../../src/otlp/otlp-codec.js';
 import type { BodyDecoder, DecodedRequest } from '../../src/otlp/wire/wire-decoder.js';
-import { parseSpanId, parseTraceId } from '../../src/record/ids.js';
 import type { Signal } from '../../src/record/record-batch.js';
+import { parseSpanId, parseTraceId } from '../../src/record/telemetry-record.js';
 
 const json = new JsonCodec();
 

@@ -2,9 +2,14 @@ import type { LineSource } from '../../src/export/record-log-lines.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from '../../src/log/record-log.js';
 import type { Appended, AppendListener } from '../../src/log/trace-log.js';
 import { Attributes, UNKNOWN_RESOURCE } from '../../src/record/attributes.js';
-import { parseSpanId, parseTraceId, type SpanId, type TraceId } from '../../src/record/ids.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
-import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
+import {
+  parseSpanId,
+  parseTraceId,
+  type SpanId,
+  type TelemetryRecord,
+  type TraceId,
+} from '../../src/record/telemetry-record.js';
 import { appendedRecords } from './appended-records.js';
 
 /** Every record of the fake takes this many bytes of its log; a longer one is refused. */

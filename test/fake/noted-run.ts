@@ -1,4 +1,4 @@
-import type { TraceId } from '../../src/record/ids.js';
+import type { TraceId } from '../../src/record/telemetry-record.js';
 import type { TraceNote } from '../../src/storage/invocation-store.js';
 import type { RunRow } from '../../src/storage/run-store.js';
 

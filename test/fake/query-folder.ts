@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TraceId } from '../../src/record/ids.js';
+import type { TraceId } from '../../src/record/telemetry-record.js';
 import { RunState } from '../../src/run/open-run.js';
 import { formatRun } from '../../src/run/run-document.js';
 import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';

@@ -1,8 +1,8 @@
 import type { LoggedRecord } from '../../src/log/record-log.js';
 import type { RedactionLevel } from '../../src/redaction/known-names.js';
 import { RunState } from '../../src/run/open-run.js';
-import type { RunSummary } from '../../src/run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
+import type { RunSummary } from '../../src/run/verdict.js';
 import { type RunDetails, RunDetailsReader } from '../../src/webhook/run-details.js';
 
 /** Long after every command has ended. */

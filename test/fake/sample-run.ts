@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { TraceId } from '../../src/record/ids.js';
 import type { Signal } from '../../src/record/record-batch.js';
 import { parseRecordLine } from '../../src/record/record-line.js';
-import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
+import type { TelemetryRecord, TraceId } from '../../src/record/telemetry-record.js';
 import { isLargeSample, largeSampleFolder } from '../tool/large-samples.js';
 
 /** Where the engine's real runs are; their README says what each is. */

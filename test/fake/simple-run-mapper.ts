@@ -4,7 +4,7 @@ import type { LoggedLines, MappedItem, RunMapper } from '../../src/export/run-ma
 import { type EncodedSpan, ExportGroup, ItemEncoder } from '../../src/export/wire/encoded-items.js';
 import type { LoggedRecord } from '../../src/log/record-log.js';
 import { tryParseRecordLine } from '../../src/record/record-line.js';
-import type { RunSummary } from '../../src/run/run-summary.js';
+import type { RunSummary } from '../../src/run/verdict.js';
 import { encodedLog, encodedSpan } from './encoded-item.js';
 
 const RESOURCE = resourceFromAttributes({ 'service.name': 'dbt-core' });

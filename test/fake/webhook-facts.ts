@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../src/core/clock.js';
 import { JobRunStore } from '../../src/job/job-run-store.js';
-import { parseTraceId } from '../../src/record/ids.js';
+import { parseTraceId } from '../../src/record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import type { InvocationNote, TraceNote } from '../../src/storage/invocation-store.js';
 import { openSqliteState } from '../../src/storage/open-sqlite-state.js';

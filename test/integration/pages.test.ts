@@ -2,7 +2,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { parseTraceId } from '../../src/record/ids.js';
+import { parseTraceId } from '../../src/record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/permission-set.js';
 import { readRunPageModel } from '../../src/web/page/run-page-model.js';

@@ -33,11 +33,19 @@ import {
   resourceKey,
 } from '../../src/record/attributes.js';
 import { EVENT_TYPE_PREFIX } from '../../src/record/event-table.js';
-import { parseSpanId, parseTraceId, type TraceId } from '../../src/record/ids.js';
 import type { ForeignBatch, RecordBatch } from '../../src/record/record-batch.js';
 import { tryParseRecordLine } from '../../src/record/record-line.js';
 import { DEBUG, ERROR, INFO, severityNumberOf, TRACE, WARN } from '../../src/record/severity.js';
-import type { LogRecord, SpanEnd, SpanLink, SpanStatus, TelemetryRecord } from '../../src/record/telemetry-record.js';
+import {
+  type LogRecord,
+  parseSpanId,
+  parseTraceId,
+  type SpanEnd,
+  type SpanLink,
+  type SpanStatus,
+  type TelemetryRecord,
+  type TraceId,
+} from '../../src/record/telemetry-record.js';
 
 /** Service and scope names of the engine's builds; whatever else comes is another service's. */
 const ENGINE_NAMES = new Set(['dbt-core', 'dbt-fusion', 'dbt-tracing']);

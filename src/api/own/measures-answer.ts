@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { learnNames, type Redactor } from '../../redaction/redactor.js';
-import { type Comparison, compareWithEarlier } from '../../run/measures/comparison.js';
 import { measuresDocument } from '../../run/measures/measures-document.js';
 import { readStepMeasures } from '../../run/measures/read-measures.js';
+import { type Comparison, compareWithEarlier } from '../../run/measures/run-totals.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
-import { RUN_STATUS } from '../../storage/run-status.js';
+import { RUN_STATUS } from '../../storage/state-tables.js';
 import type { OwnApiDeps } from './own-api-deps.js';
 import type { FoundRun } from './run-finder.js';
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { invocationIdOf } from '../../record/ids.js';
+import { invocationIdOf } from '../../record/telemetry-record.js';
 import { type Redactor, statusText } from '../../redaction/redactor.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
-import { RUN_STATUS, type RunStatus } from '../../storage/run-status.js';
+import { RUN_STATUS, type RunStatus } from '../../storage/state-tables.js';
 import type { FoundRun } from './run-finder.js';
 
 const statusSchema = z.enum(['queued', 'starting', 'running', 'success', 'error', 'cancelled']);

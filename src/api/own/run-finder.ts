@@ -1,6 +1,6 @@
-import { parseTraceId, type TraceId } from '../../record/ids.js';
+import { parseTraceId, type TraceId } from '../../record/telemetry-record.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
-import { parseRunNumber } from '../../storage/run-number.js';
+import { parseRunNumber } from '../../storage/state-tables.js';
 import { ApiError } from '../api-error.js';
 import type { OwnApiDeps } from './own-api-deps.js';
 

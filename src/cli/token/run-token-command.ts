@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { hashOf, newSecret } from '../../api/authenticator.js';
 import { removeFirstToken } from '../../api/first-token.js';
-import { hashOf, newSecret } from '../../api/token-secret.js';
 import { STATE_FILE } from '../../app/limits.js';
 import { openState } from '../../app/open-state.js';
 import { parseDurationMs } from '../../config/duration.js';

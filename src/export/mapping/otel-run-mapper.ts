@@ -7,11 +7,10 @@ import {
   ATTR_DEPLOYMENT_ENVIRONMENT_NAME,
 } from '@opentelemetry/semantic-conventions/incubating';
 import { type Resource, type ResourceValue, resourceKey, stepIdOf } from '../../record/attributes.js';
-import { invocationIdOf, type SpanId, type TraceId } from '../../record/ids.js';
-import type { UnixNano } from '../../record/unix-nano.js';
+import { invocationIdOf, type SpanId, type TraceId, type UnixNano } from '../../record/telemetry-record.js';
 import { KnownNames, SharedTexts } from '../../redaction/known-names.js';
 import { learnStatement, Redactor } from '../../redaction/redactor.js';
-import type { InvocationSummary, RunSummary } from '../../run/run-summary.js';
+import type { InvocationSummary, RunSummary } from '../../run/verdict.js';
 import type { RunOrigin } from '../../storage/trace-catalog.js';
 import { EventMappings } from '../lines/event-mappings.js';
 import { LineIntake, type LineStart } from '../lines/line-intake.js';

@@ -1,10 +1,9 @@
 import { randomInt } from 'node:crypto';
 import type { HrTime } from '@opentelemetry/api';
 import type { Resource } from '../../record/attributes.js';
-import type { SpanId } from '../../record/ids.js';
 import { SpanIdTable } from '../../record/record-page.js';
 import { ERROR } from '../../record/severity.js';
-import type { UnixNano } from '../../record/unix-nano.js';
+import type { SpanId, UnixNano } from '../../record/telemetry-record.js';
 import type { Interruption, InterruptionSign } from '../../run/node-outcome.js';
 import { EVENT_TYPE } from './event-types.js';
 

@@ -32,8 +32,7 @@ import {
   testOutcomeOf,
   withoutFrames,
 } from '../../run/node-outcome.js';
-import type { InvocationSummary, NodeVerdict, Verdict } from '../../run/run-summary.js';
-import { FAIL_FAST } from '../../run/verdict.js';
+import { FAIL_FAST, type InvocationSummary, type NodeVerdict, type Verdict } from '../../run/verdict.js';
 import { flattenAttributes, int64Value, roleIndexOf } from '../lines/event-mappings.js';
 import { LineAttributes } from '../lines/line-intake.js';
 import type { LineReader } from '../lines/line-reader.js';

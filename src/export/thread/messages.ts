@@ -1,9 +1,9 @@
 import type { Configuration } from '../../config/configuration.js';
 import type { LogFields, Logger } from '../../core/logger.js';
 import type { ForeignPlace } from '../../log/foreign-segments.js';
-import type { TraceId } from '../../record/ids.js';
+import type { TraceId } from '../../record/telemetry-record.js';
 import type { RunEvent } from '../../run/run-event.js';
-import type { RunSummary } from '../../run/run-summary.js';
+import type { RunSummary } from '../../run/verdict.js';
 import type { Fence } from '../../storage/fence.js';
 import type { DestinationStatus } from '../destination.js';
 

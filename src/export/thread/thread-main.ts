@@ -18,7 +18,7 @@ import {
 } from '../../log/foreign-segments.js';
 import { RecordLogFiles } from '../../log/record-log-files.js';
 import { type Resource, resourceKey } from '../../record/attributes.js';
-import type { TraceId } from '../../record/ids.js';
+import type { TraceId } from '../../record/telemetry-record.js';
 import type { Fence } from '../../storage/fence.js';
 import type { State } from '../../storage/state.js';
 import type { ExportWorker } from '../export-worker.js';

@@ -1,4 +1,4 @@
-import type { ArtifactPath } from '../../storage/artifact/artifact-path.js';
+import type { ArtifactPath } from '../../storage/artifact/artifact-store.js';
 
 /** A file that is to become an artifact of a step. */
 export interface FoundArtifact {

@@ -3,7 +3,7 @@ import { chmod, copyFile, lstat, mkdir, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errorCode } from '../../core/errors.js';
 import { namesIn } from '../../core/folders.js';
-import { artifactPathIn } from '../../storage/artifact/artifact-path.js';
+import { artifactPathIn } from '../../storage/artifact/artifact-store.js';
 import type { FoundArtifact } from './found-artifact.js';
 
 /** Artifacts that could not be brought to where they belong, in a command's folder. */

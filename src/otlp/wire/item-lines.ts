@@ -1,11 +1,10 @@
 import { Attributes } from '../../record/attributes.js';
 import { EVENT_TYPE_PREFIX } from '../../record/event-table.js';
-import type { SpanId, TraceId } from '../../record/ids.js';
 import { digestOf } from '../../record/log-digest.js';
 import { isSame, LineBuffer, parseRecordLine } from '../../record/record-line.js';
 import { CELL, type RecordPage } from '../../record/record-page.js';
 import { DEBUG, ERROR, INFO, severityNumberOf, TRACE, WARN } from '../../record/severity.js';
-import type { SpanEnd, SpanLink, TelemetryRecord } from '../../record/telemetry-record.js';
+import type { SpanEnd, SpanId, SpanLink, TelemetryRecord, TraceId } from '../../record/telemetry-record.js';
 import {
   type AttributeSchema,
   modernSpelling,

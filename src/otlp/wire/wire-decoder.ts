@@ -1,10 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import { isReserved, type Resource, type ResourceValue } from '../../record/attributes.js';
-import type { TraceId } from '../../record/ids.js';
 import type { Delivery, ForeignBatch, RecordBatch, Signal } from '../../record/record-batch.js';
 import { isSame } from '../../record/record-line.js';
 import { PageBatch, PagePool, type RecordPage, recordCountOf } from '../../record/record-page.js';
-import type { TelemetryRecord } from '../../record/telemetry-record.js';
+import type { TelemetryRecord, TraceId } from '../../record/telemetry-record.js';
 import { lengthDelimited, UNUSUAL, UnusualShape, valueJson, WireCursor } from '../any-value.js';
 import type { AttributeSchema } from '../attribute-schema.js';
 import { COUNTED_BYTES, WireCounter } from '../body-limits.js';

@@ -1,10 +1,8 @@
-import { invocationIdOf, type TraceId } from '../../record/ids.js';
-import type { PathLink } from './critical-path.js';
-import type { HookMeasure, NodeMeasure } from './node-measure.js';
-import type { NodePhase } from './node-phase.js';
-import type { PhaseMeasure } from './phase-measure.js';
+import { counted } from '../../core/text.js';
+import { invocationIdOf, type TraceId } from '../../record/telemetry-record.js';
+import type { HookMeasure, NodeMeasure, NodePhase, PhaseMeasure } from './node-measure.js';
 import { type CommandMeasures, slowestNodes } from './run-totals.js';
-import { shareOf, type TimeShare } from './time-split.js';
+import { type PathLink, shareOf, type TimeShare } from './time-split.js';
 
 /** Nodes in `slowest_nodes`. */
 const SLOWEST = 10;
@@ -160,4 +158,18 @@ function outcomeDocument(measured: NodeMeasure | NodePhase) {
 /** Lengths are far below 2^53 ns (104 days), so nothing is lost. */
 function toMs(nano: bigint): number {
   return Number(nano) / 1e6;
+}
+
+const DAY_S = 86_400;
+const HOUR_S = 3_600;
+const MINUTE_S = 60;
+
+/** An age in its two largest units: `325 days 13 h`, `2 h 5 min`, `40 s`. */
+export function ageText(seconds: number): string {
+  const days = Math.floor(seconds / DAY_S);
+  const hours = Math.floor((seconds % DAY_S) / HOUR_S);
+  const minutes = Math.floor((seconds % HOUR_S) / MINUTE_S);
+  if (days > 0) return `${counted(days, 'day')}${hours > 0 ? ` ${hours} h` : ''}`;
+  if (hours > 0) return `${hours} h${minutes > 0 ? ` ${minutes} min` : ''}`;
+  return minutes > 0 ? `${minutes} min` : `${Math.floor(seconds)} s`;
 }

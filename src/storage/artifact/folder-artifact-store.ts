@@ -6,9 +6,20 @@ import { closeOnFailure, errorCode } from '../../core/errors.js';
 import { readFolderUsage } from '../../core/folders.js';
 import { FolderSync } from '../../log/jsonl-record-log.js';
 import { ArtifactError } from './artifact-error.js';
-import { type ArtifactPath, artifactPathIn } from './artifact-path.js';
-import type { Artifact, ArtifactKey, ArtifactStore, ArtifactUsage, ByteRange, OpenArtifact } from './artifact-store.js';
-import { describeFile, isAbsent, openRegularFile, readFileOf } from './regular-file.js';
+import {
+  type Artifact,
+  type ArtifactKey,
+  type ArtifactPath,
+  type ArtifactStore,
+  type ArtifactUsage,
+  artifactPathIn,
+  type ByteRange,
+  describeFile,
+  isAbsent,
+  type OpenArtifact,
+  openRegularFile,
+  readFileOf,
+} from './artifact-store.js';
 
 /** Where artifacts are while they are written, below the folder of all; runs are numbers. */
 const INCOMING = 'incoming';

@@ -1,8 +1,15 @@
 import { Readable } from 'node:stream';
 import { type ObjectFacts, S3Bucket } from '../bucket/s3-bucket.js';
 import type { S3Location } from '../bucket/s3-location.js';
-import { parseArtifactPath } from './artifact-path.js';
-import type { Artifact, ArtifactKey, ArtifactStore, ArtifactUsage, ByteRange, OpenArtifact } from './artifact-store.js';
+import {
+  type Artifact,
+  type ArtifactKey,
+  type ArtifactStore,
+  type ArtifactUsage,
+  type ByteRange,
+  type OpenArtifact,
+  parseArtifactPath,
+} from './artifact-store.js';
 
 /** Where artifacts are within the bucket, below its prefix. */
 const ROOT = 'artifacts/';

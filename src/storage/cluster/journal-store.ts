@@ -1,4 +1,4 @@
-import type { TraceId } from '../../record/ids.js';
+import type { TraceId } from '../../record/telemetry-record.js';
 
 /** The records of one trace in one delivery: a range of bytes of an object in the bucket. */
 export interface NewPart {

@@ -1,5 +1,5 @@
 import type { FolderUsage } from '../../core/folders.js';
-import type { TraceId } from '../../record/ids.js';
+import type { TraceId } from '../../record/telemetry-record.js';
 
 /** Where a trace stands among the processes. */
 export interface SharedTrace {

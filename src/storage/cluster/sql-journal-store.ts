@@ -1,6 +1,6 @@
 import type { Transaction } from 'kysely';
 import { slices } from '../../core/lists.js';
-import type { TraceId } from '../../record/ids.js';
+import type { TraceId } from '../../record/telemetry-record.js';
 import type { DatabaseTraits } from '../database-traits.js';
 import type { StateDb, StateTables } from '../state-tables.js';
 import { StoreError } from '../store-error.js';

@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely';
 import type { FolderUsage } from '../../core/folders.js';
 import { slices } from '../../core/lists.js';
-import type { TraceId } from '../../record/ids.js';
+import type { TraceId } from '../../record/telemetry-record.js';
 import type { DatabaseTraits } from '../database-traits.js';
 import type { StateDb, StateTables } from '../state-tables.js';
 import type { SharedFile, SharedTrace, SharedTraceStore } from './shared-trace-store.js';

@@ -6,7 +6,7 @@ import type { RecordLogReader } from '../../log/record-log.js';
 import type { RedactionLevel } from '../../redaction/known-names.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
-import type { ArtifactPath } from '../../storage/artifact/artifact-path.js';
+import type { ArtifactPath } from '../../storage/artifact/artifact-store.js';
 import type { CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
 
 /** What the pages read. */

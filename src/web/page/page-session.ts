@@ -4,7 +4,7 @@ import { ApiError } from '../../api/api-error.js';
 import type { Authenticator } from '../../api/authenticator.js';
 import { SENDER } from '../../api/caller.js';
 import { isHttps } from '../../api/parameters.js';
-import { PAGE_COOKIE } from './is-for-pages.js';
+import { PAGE_COOKIE } from '../lazy-router.js';
 
 /** How long a browser stays signed in, in milliseconds: a week. */
 const MAX_AGE_MS = 7 * 86_400_000;

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import type { Child } from 'hono/jsx';
 import type { CatalogRun } from '../../storage/run-catalog.js';
-import type { RunStatus } from '../../storage/run-status.js';
+import type { RunStatus } from '../../storage/state-tables.js';
 
 /** A name and a value in a description list. @param isName whether it may be a long name, which is broken anywhere */
 export function Fact(props: { readonly name: string; readonly isName?: boolean; readonly children?: Child }) {

@@ -1,12 +1,12 @@
 import { type Request, Router } from 'express';
-import { authorize, callerOf } from '../../api/authenticate.js';
+import { authorize, callerOf } from '../../api/authenticator.js';
 import type { Caller } from '../../api/caller.js';
 import { groupBy } from '../../core/lists.js';
 import { lengthText } from '../../core/text.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
 import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
-import { RUN_STATUS, type RunStatus } from '../../storage/run-status.js';
+import { RUN_STATUS, type RunStatus } from '../../storage/state-tables.js';
 import { Layout, sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { type Column, countText, Moment, Pager, pageNumber, RunMark, runLengthMs, ScrollTable } from './parts.js';

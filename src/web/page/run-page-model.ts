@@ -4,8 +4,7 @@ import { learnNames, type Redactor, statusText } from '../../redaction/redactor.
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { readStepMeasures, type StepMeasures } from '../../run/measures/read-measures.js';
 import { slowestNodes } from '../../run/measures/run-totals.js';
-import { hasOwnWord, type NodeCounts, type NodeVerdict } from '../../run/run-summary.js';
-import { countVerdicts } from '../../run/verdict.js';
+import { countVerdicts, hasOwnWord, type NodeCounts, type NodeVerdict } from '../../run/verdict.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import type { PageDeps } from './page-deps.js';
 

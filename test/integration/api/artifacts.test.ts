@@ -5,9 +5,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { artifactRouter } from '../../../src/artifact/downloads.js';
 import { RunArtifacts } from '../../../src/artifact/run-artifacts.js';
 import { uploadRouter } from '../../../src/artifact/uploads.js';
-import { parseTraceId } from '../../../src/record/ids.js';
+import { parseTraceId } from '../../../src/record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
-import { parseArtifactPath } from '../../../src/storage/artifact/artifact-path.js';
+import { parseArtifactPath } from '../../../src/storage/artifact/artifact-store.js';
 import { FolderArtifactStore } from '../../../src/storage/artifact/folder-artifact-store.js';
 import type { CatalogInvocation, CatalogStep } from '../../../src/storage/run-catalog.js';
 import { ApiServer } from '../../fake/api-server.js';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { toUnixMs, type UnixNano } from '../../../src/record/unix-nano.js';
+import { toUnixMs, type UnixNano } from '../../../src/record/telemetry-record.js';
 import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { stepStart } from '../../contract/step-registry.contract.js';

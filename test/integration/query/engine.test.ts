@@ -8,7 +8,7 @@ import { type QueryAnswer, QueryEngine } from '../../../src/query/engine.js';
 import { listQueryFiles } from '../../../src/query/files.js';
 import { QueryError } from '../../../src/query/protocol.js';
 import { API_QUERY_LIMITS } from '../../../src/query/routes.js';
-import type { TraceId } from '../../../src/record/ids.js';
+import type { TraceId } from '../../../src/record/telemetry-record.js';
 import { queryFolder } from '../../fake/query-folder.js';
 import { compileSource } from '../../tool/compiled-source.js';
 

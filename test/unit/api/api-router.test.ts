@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { authorize, callerOf } from '../../../src/api/authenticate.js';
+import { authorize, callerOf } from '../../../src/api/authenticator.js';
 import { success, successList } from '../../../src/api/envelope.js';
 import { ApiServer } from '../../fake/api-server.js';
 

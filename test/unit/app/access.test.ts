@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hashOf, newSecret } from '../../../src/api/token-secret.js';
+import { hashOf, newSecret } from '../../../src/api/authenticator.js';
 import { Access } from '../../../src/app/access.js';
 import { RequestError } from '../../../src/otlp/refusal.js';
 import { ConsumeError } from '../../../src/record/record-batch.js';

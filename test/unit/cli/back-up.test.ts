@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { parseTraceId } from '../../../src/record/ids.js';
+import { parseTraceId } from '../../../src/record/telemetry-record.js';
 import { takeDataFolder } from '../../../src/storage/data-folder-lock.js';
 import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import { stepStart } from '../../contract/step-registry.contract.js';

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { latestTime, rebaseRequest } from '../../../src/cli/replay-demo.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
-import { invocationIdOf, parseTraceId } from '../../../src/record/ids.js';
+import { invocationIdOf, parseTraceId } from '../../../src/record/telemetry-record.js';
 
 const folder = new URL('../../../demo/', import.meta.url);
 const codec = new ProtobufCodec();

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hashOf } from '../../../src/api/token-secret.js';
+import { hashOf } from '../../../src/api/authenticator.js';
 import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import { runInProcess } from '../../fake/run-in-process.js';
 

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ACCOUNT_ATTRIBUTE } from '../../../src/record/attributes.js';
-import type { TraceId } from '../../../src/record/ids.js';
 import type { Delivery } from '../../../src/record/record-batch.js';
 import { batchOfAccount } from '../../../src/record/record-page.js';
+import type { TraceId } from '../../../src/record/telemetry-record.js';
 import { type BenchProcess, ClusterBench } from '../../fake/cluster-bench.js';
 import { sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
 

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { BacklogKeeper } from '../../../src/export/backlog-keeper.js';
 import type { ExportRun } from '../../../src/export/export-run.js';
-import type { TraceId } from '../../../src/record/ids.js';
+import type { TraceId } from '../../../src/record/telemetry-record.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { logRecord, RECORD_BYTES, spanEnd, spanStart, traceIdOf } from '../../fake/memory-record-log.js';
 import { untilTurned } from '../../tool/until.js';

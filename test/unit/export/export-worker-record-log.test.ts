@@ -8,7 +8,7 @@ import { JsonlRecordLog } from '../../../src/log/jsonl-record-log.js';
 import { RecordLogFiles } from '../../../src/log/record-log-files.js';
 import type { AppendListener } from '../../../src/log/trace-log.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
-import type { RunSummary } from '../../../src/run/run-summary.js';
+import type { RunSummary } from '../../../src/run/verdict.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { sampleRecords, sampleTraceId } from '../../fake/sample-run.js';
 import { untilTurned } from '../../tool/until.js';

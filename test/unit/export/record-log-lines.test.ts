@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RecordLogLines } from '../../../src/export/record-log-lines.js';
-import type { TraceId } from '../../../src/record/ids.js';
+import type { TraceId } from '../../../src/record/telemetry-record.js';
 import { traceIdOf } from '../../fake/memory-record-log.js';
 
 const RUN = traceIdOf(1);

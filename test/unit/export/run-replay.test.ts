@@ -5,7 +5,7 @@ import type { LoggedLines, MappedItem } from '../../../src/export/run-mapper.js'
 import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
-import type { RunSummary } from '../../../src/run/run-summary.js';
+import type { RunSummary } from '../../../src/run/verdict.js';
 import type { ExportCursor } from '../../../src/storage/cursor-store.js';
 import { sampleLines, sampleTraceId } from '../../fake/sample-run.js';
 

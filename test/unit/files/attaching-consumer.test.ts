@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { AttachingConsumer } from '../../../src/files/command-steps.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
-import { parseTraceId } from '../../../src/record/ids.js';
+import { parseTraceId } from '../../../src/record/telemetry-record.js';
 import { StepRegistryError } from '../../../src/run/step-registry.js';
 
 /** Records of a trace. @param stepId that their resource names */

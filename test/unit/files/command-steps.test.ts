@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { CommandSteps } from '../../../src/files/command-steps.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
-import { parseTraceId } from '../../../src/record/ids.js';
 import type { RecordBatch } from '../../../src/record/record-batch.js';
-import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { parseTraceId, type TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { stepStart } from '../../contract/step-registry.contract.js';
 import { sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
 import { SMALL_SAMPLES, sampleRecords, WITHOUT_BODIES } from '../../fake/sample-run.js';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HttpStepRegistry } from '../../../src/files/http-step-registry.js';
-import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
+import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
 import { stepRegistryContract, stepStart } from '../../contract/step-registry.contract.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RegistryServer } from '../../fake/registry-server.js';

@@ -13,7 +13,7 @@ import { LocalStepRegistry } from '../../../src/run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import type { PermissionSet } from '../../../src/storage/permission-set.js';
 import type { CatalogRun } from '../../../src/storage/run-catalog.js';
-import { isFinal, RUN_STATUS } from '../../../src/storage/run-status.js';
+import { isFinal, RUN_STATUS } from '../../../src/storage/state-tables.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 import { type FeatureState, openFeatureState } from '../../fake/webhook-facts.js';
 import { until } from '../../tool/until.js';

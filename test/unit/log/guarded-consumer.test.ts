@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import type { Guard, Shortage } from '../../../src/core/guard.js';
 import { GuardedConsumer } from '../../../src/log/record-log.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
-import { parseTraceId } from '../../../src/record/ids.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
+import { parseTraceId } from '../../../src/record/telemetry-record.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
 import { sampleLines } from '../files/reading.js';
 

@@ -5,8 +5,8 @@ import { JsonlOutput } from '../../../src/log/jsonl-output.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from '../../../src/log/record-log.js';
 import type { Appended } from '../../../src/log/trace-log.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
-import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
+import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
 import { appendedRecords } from '../../fake/appended-records.js';
 import { bufferedText } from '../../fake/buffered-text.js';
 

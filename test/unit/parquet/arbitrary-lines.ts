@@ -5,7 +5,7 @@ import {
   ONEOF_FIELD,
   ONEOF_MEMBERS,
 } from '../../../src/parquet/message-layout.js';
-import { parseSpanId, parseTraceId } from '../../../src/record/ids.js';
+import { parseSpanId, parseTraceId } from '../../../src/record/telemetry-record.js';
 
 const hex = (length: number) =>
   fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: length, maxLength: length });

@@ -10,8 +10,7 @@ import { writeLogAsParquet } from '../../../src/parquet/log-parquet.js';
 import { readParquetRows } from '../../../src/parquet/parquet-reader.js';
 import { recordFromRow } from '../../../src/parquet/record-from-row.js';
 import { InvocationParquet } from '../../../src/parquet/run-parquet.js';
-import type { TraceId } from '../../../src/record/ids.js';
-import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import type { TelemetryRecord, TraceId } from '../../../src/record/telemetry-record.js';
 import { fromJsonl, fromOtlp } from '../run/logged-samples.js';
 import { TrackerBench } from '../run/tracker-bench.js';
 

@@ -5,9 +5,13 @@ import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
 import { MESSAGE_LAYOUTS } from '../../../src/parquet/message-layout.js';
 import { Attributes, type JsonObject } from '../../../src/record/attributes.js';
-import { parseSpanId, parseTraceId } from '../../../src/record/ids.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
-import type { SpanLink, TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import {
+  parseSpanId,
+  parseTraceId,
+  type SpanLink,
+  type TelemetryRecord,
+} from '../../../src/record/telemetry-record.js';
 import { propertyRuns } from '../../tool/property-runs.js';
 import { recordsOf, writeParquet } from './samples.js';
 

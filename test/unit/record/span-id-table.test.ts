@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type SpanId, spanIdFromUint64 } from '../../../src/record/ids.js';
 import { SpanIdTable } from '../../../src/record/record-page.js';
+import { type SpanId, spanIdFromUint64 } from '../../../src/record/telemetry-record.js';
 
 const spanId = fc
   .bigInt({ min: 1n, max: 2n ** 64n - 1n })

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
+import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
 import { Removals } from '../../../src/retention/removals.js';
 import { Retention } from '../../../src/retention/sweep.js';
 import { TelemetryFolder } from '../../../src/retention/telemetry-place.js';

@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { Attributes, type Resource, UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
-import { parseSpanId, parseTraceId, type SpanId } from '../../../src/record/ids.js';
-import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { parseSpanId, parseTraceId, type SpanId, type TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { InvocationAssigner } from '../../../src/run/invocation-assigner.js';
 import { fromOtlp } from './logged-samples.js';
 

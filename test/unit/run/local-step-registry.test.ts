@@ -2,14 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
+import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
 import {
   type LocalExecutionBookDeps,
   LocalStepRegistry,
   TELLER_LEASE_MS,
 } from '../../../src/run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
-import { parseArtifactPath } from '../../../src/storage/artifact/artifact-path.js';
+import { parseArtifactPath } from '../../../src/storage/artifact/artifact-store.js';
 import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { stepStart } from '../../contract/step-registry.contract.js';

@@ -2,8 +2,8 @@ import { expect, it } from 'vitest';
 import { RunState } from '../../../src/run/open-run.js';
 import { parseRun } from '../../../src/run/parse-run.js';
 import { formatRun } from '../../../src/run/run-document.js';
-import type { RunSummary } from '../../../src/run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
+import type { RunSummary } from '../../../src/run/verdict.js';
 import { fromJsonl, fromOtlp } from './logged-samples.js';
 
 it.each([

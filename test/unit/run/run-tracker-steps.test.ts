@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { ofAccount, type Resource, STEP_ATTRIBUTE, UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
-import type { TraceId } from '../../../src/record/ids.js';
+import type { TraceId } from '../../../src/record/telemetry-record.js';
 import { RunLog } from '../../../src/run/run-log.js';
 import { stepStart } from '../../contract/step-registry.contract.js';
 import { fromJsonl } from './logged-samples.js';

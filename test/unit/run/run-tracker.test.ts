@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
-import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
+import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
 import { fromJsonl, fromOtlp } from './logged-samples.js';
 import { asTrace, TrackerBench } from './tracker-bench.js';
 

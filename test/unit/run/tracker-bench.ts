@@ -6,7 +6,7 @@ import { JsonlRecordLog } from '../../../src/log/jsonl-record-log.js';
 import type { LoggedRecord, RecordLogReader } from '../../../src/log/record-log.js';
 import { RecordLogFiles } from '../../../src/log/record-log-files.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
-import type { TraceId } from '../../../src/record/ids.js';
+import type { TraceId } from '../../../src/record/telemetry-record.js';
 import { LocalStepRegistry } from '../../../src/run/local-step-registry.js';
 import { RunFile } from '../../../src/run/run-document.js';
 import type { RunEvent, RunListener } from '../../../src/run/run-event.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { InvocationAssigner } from '../../../src/run/invocation-assigner.js';
 import { summarizeInvocation } from '../../../src/run/open-run.js';
-import type { InvocationSummary } from '../../../src/run/run-summary.js';
+import type { InvocationSummary } from '../../../src/run/verdict.js';
 import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 import { bodyCount, fromJsonl, fromOtlp } from './logged-samples.js';
 

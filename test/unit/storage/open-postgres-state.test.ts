@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
-import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
+import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
 import { openPostgresState } from '../../../src/storage/open-postgres-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { StoreError } from '../../../src/storage/store-error.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
-import { RUN_STATUS } from '../../../src/storage/run-status.js';
+import { RUN_STATUS } from '../../../src/storage/state-tables.js';
 import type { RunFacts } from '../../../src/webhook/event.js';
 import { CHAT_MESSAGES, mailMessage, type RunMessage, runMessage } from '../../../src/webhook/messages.js';
 import { CHAT_KINDS } from '../../../src/webhook/subscription.js';

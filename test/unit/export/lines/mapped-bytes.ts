@@ -3,7 +3,7 @@ import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/ex
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
 import type { LoggedLines, MappedItem } from '../../../../src/export/run-mapper.js';
 import { parseRecordLine } from '../../../../src/record/record-line.js';
-import type { RunSummary } from '../../../../src/run/run-summary.js';
+import type { RunSummary } from '../../../../src/run/verdict.js';
 import { invocationSummary } from '../mapping/mapped-run.js';
 import { ENGINE } from '../mapping/read-sample.js';
 

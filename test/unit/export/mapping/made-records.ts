@@ -1,7 +1,6 @@
 import type { LoggedRecord } from '../../../../src/log/record-log.js';
 import { Attributes, type JsonObject } from '../../../../src/record/attributes.js';
-import { parseTraceId } from '../../../../src/record/ids.js';
-import type { TelemetryRecord } from '../../../../src/record/telemetry-record.js';
+import { parseTraceId, type TelemetryRecord } from '../../../../src/record/telemetry-record.js';
 import { spanId } from './mapped-run.js';
 import { ENGINE } from './read-sample.js';
 

@@ -4,9 +4,9 @@ import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/ex
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
 import type { MappedItem } from '../../../../src/export/run-mapper.js';
 import type { LoggedRecord } from '../../../../src/log/record-log.js';
-import { parseSpanId, parseTraceId, type SpanId } from '../../../../src/record/ids.js';
 import { formatRecordLine } from '../../../../src/record/record-line.js';
-import type { InvocationSummary, RunSummary } from '../../../../src/run/run-summary.js';
+import { parseSpanId, parseTraceId, type SpanId } from '../../../../src/record/telemetry-record.js';
+import type { InvocationSummary, RunSummary } from '../../../../src/run/verdict.js';
 import { ENGINE } from './read-sample.js';
 
 /** What a mapper made of a whole log. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { HttpArtifactSink } from '../../../../src/files/artifact/http-artifact-sink.js';
-import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-path.js';
+import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-store.js';
 
 const NEVER = new AbortController().signal;
 let folder: string;

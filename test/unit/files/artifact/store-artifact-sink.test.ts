@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { StoreArtifactSink } from '../../../../src/files/artifact/store-artifact-sink.js';
-import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-path.js';
+import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-store.js';
 
 // What is thrown where nobody catches it fails the file.
 it('ends when it is told to, also before the store has read a byte', async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { compareWithEarlier } from '../../../../src/run/measures/comparison.js';
+import { compareWithEarlier } from '../../../../src/run/measures/run-totals.js';
 
 it('there is nothing to say without earlier runs', () => {
   expect(compareWithEarlier(5, [])).toBeNull();

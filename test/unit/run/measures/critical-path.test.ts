@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { criticalPath } from '../../../../src/run/measures/critical-path.js';
-import type { PathStep } from '../../../../src/run/measures/path-step.js';
+import { criticalPath, type PathStep } from '../../../../src/run/measures/time-split.js';
 
 const MS = 1_000_000n;
 

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { Attributes } from '../../../../src/record/attributes.js';
-import { engineOutcomeOf } from '../../../../src/run/measures/engine-outcome.js';
-import { previousStatusOf } from '../../../../src/run/measures/previous-status.js';
+import { engineOutcomeOf, previousStatusOf } from '../../../../src/run/measures/node-measure.js';
 
 const statusOf = (attributes: Parameters<typeof Attributes.of>[0]) =>
   previousStatusOf(engineOutcomeOf(Attributes.of(attributes)));

@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-path.js';
-import type { ArtifactKey } from '../../../../src/storage/artifact/artifact-store.js';
+import { type ArtifactKey, parseArtifactPath } from '../../../../src/storage/artifact/artifact-store.js';
 import { FolderArtifactStore } from '../../../../src/storage/artifact/folder-artifact-store.js';
 import { artifactStoreContract } from '../../../contract/artifact-store.contract.js';
 
