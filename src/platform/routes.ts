@@ -229,7 +229,8 @@ export function runListQuery(accountId: number, parameters: Parameters): RunList
   const idAbove = filters.number('id__gt');
   const createdRange = filters.range('created_at__range');
   const finishedRange = filters.range('finished_at__range');
-  const engineVersions = among(filters.texts('dbt_version'), filters.texts('dbt_version__in'));
+  const version = filters.text('dbt_version');
+  const engineVersions = among(version === undefined ? undefined : [version], filters.texts('dbt_version__in'));
   // No run here has documentation or sources of its own, or defers to another.
   const isNone = [
     !filters.isActive(),

@@ -263,6 +263,12 @@ describe('the list of runs of the platform API', () => {
       filters: { ...extra.filters, status__in: [10, 30], job_definition_id: 4001 },
     });
     expect((await ids('limit=1000')).filters).toMatchObject({ limit: 100, offset: 0 });
+    const given = 'pk=7&pk__in=7,8&trigger_id=7&dbt_version=2.0.0&has_docs_generated=False&state=1&unknown=7';
+    expect((await ids(given)).filters).toEqual({
+      ...{ limit: 100, offset: 0, account_id: 10_001, pk: 7, pk__in: [7, 8], trigger_id: 7, dbt_version: '2.0.0' },
+      ...{ has_docs_generated: false, state: 1 },
+    });
+    expect((await ids('')).order_by).toBe('id');
   });
 
   it('is paged by adding the limit to the offset until everything was counted', async () => {
