@@ -170,6 +170,13 @@ describe('published clients of the hosted platform, against runs of the real eng
     for (const each of started) expect(each).toMatchObject({ status: 10, run_steps: [{ status: 10 }, { status: 10 }] });
   }, 600_000);
 
+  it("Dagster's client finds the project, the environment and its jobs, and knows runs by the id in their artifacts", async () => {
+    const packages = ['dagster-dbt==0.29.27', 'dagster==1.13.27', 'python-dateutil==2.9.0.post0'];
+    const { exitCode, output } = await runClient('compat_dagster.py', pythonWith('dagster-dbt-0.29.27', packages));
+    expect(output.match(/^FAIL .*/gm)).toBeNull();
+    expect([exitCode, output]).toEqual([0, expect.stringMatching(/^ok {3}cancel_run[\s\S]*^PASS$/m)]);
+  }, 600_000);
+
   it("run-bridge's own pull brings the same records from the bridge's API", async () => {
     const { webUrl, dataFolder } = bridge;
     const named = ['--base-url', webUrl, '--account', String(ACCOUNT), '--run', String(run.id)];
