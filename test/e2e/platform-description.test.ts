@@ -2,6 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { DESCRIBED, differencesOf } from '../contract/platform-description.js';
@@ -9,7 +11,8 @@ import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';
 import { until } from '../tool/until.js';
 
-// A bridge that is filled with real runs and deliveries, each of whose answers is held to what the platform publishes of its API.
+// A bridge that is filled with real runs and deliveries, each of whose answers is held to what the platform publishes of its API, and to what
+// the bridge says of its own.
 
 const CONFIGURATION = `jobs:
   broken: { command: [[sh, -c, "exit 3"], [touch, never]], target: prod }
@@ -22,6 +25,8 @@ let bridge: BridgeProcess;
 let folder: string;
 let token: string;
 let receiver: Server;
+/** Checks an answer as the bridge's own description has it, by its request without the names of its parts. */
+let own: ReadonlyMap<string, ValidateFunction>;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'run-bridge-description-'));
   writeFileSync(join(folder, 'run-bridge.yaml'), CONFIGURATION);
@@ -32,6 +37,7 @@ beforeAll(async () => {
   const args = ['--config', join(folder, 'run-bridge.yaml'), '--webhook-allow', 'loopback'];
   bridge = await BridgeProcess.start({ args });
   token = readFileSync(join(bridge.dataFolder, 'admin-token'), 'utf8').trim();
+  own = await ownDescription(bridge.webUrl);
 });
 afterAll(async () => {
   await bridge.remove();
@@ -62,6 +68,8 @@ async function ask(route: string, ids: readonly (string | number)[] = [], query 
   expect([route, answer.status < 300, answer.status < 300 ? '' : json]).toEqual([route, true, '']);
   asked.add(route);
   for (const one of differencesOf(json, shape, 'answer')) found.add(one);
+  const validate = own.get(unnamed(route));
+  expect([route, validate?.(json), validate?.errors ?? null]).toEqual([route, true, null]);
   return json;
 }
 const V2 = '/api/v2/accounts/{a}';
@@ -148,6 +156,37 @@ test('answers are as the published description has them, but for the differences
   expect([...found].sort()).toEqual(documentedDifferences());
   expect([...asked].sort()).toEqual(Object.keys(DESCRIBED).sort());
 }, 90_000);
+
+const ownSchema = z.looseObject({
+  paths: z.record(z.string(), z.record(z.string(), z.looseObject({ responses: z.record(z.string(), z.unknown()) }))),
+});
+
+/** A request whatever its parts are called: `GET /api/v2/accounts/{}/runs`. */
+function unnamed(route: string): string {
+  return route.replaceAll(/\{\w+\}/g, '{}');
+}
+
+async function ownDescription(webUrl: string): Promise<ReadonlyMap<string, ValidateFunction>> {
+  const document = ownSchema.parse(await (await fetch(`${webUrl}/api/openapi.json`)).json());
+  const ajv = new Ajv2020({ strict: false });
+  formats.default(ajv);
+  ajv.addSchema(document, 'api');
+  const found = new Map<string, ValidateFunction>();
+  for (const [path, methods] of Object.entries(document.paths)) {
+    for (const [method, { responses }] of Object.entries(methods)) {
+      const status = ['200', '201'].find((one) => one in responses);
+      if (status === undefined) continue;
+      const pointer = [path, method, 'responses', status, 'content', 'application/json', 'schema']
+        .map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')))
+        .join('/');
+      const route = `${method.toUpperCase()} ${unnamed(path)}`;
+      if (route in DESCRIBED_UNNAMED) found.set(route, ajv.compile({ $ref: `api#/paths/${pointer}` }));
+    }
+  }
+  return found;
+}
+
+const DESCRIBED_UNNAMED = Object.fromEntries(Object.keys(DESCRIBED).map((route) => [unnamed(route), true]));
 
 const PHRASES: Readonly<Record<string, string>> = {
   null: 'is null',
