@@ -129,6 +129,8 @@ async function withBench(
     {
       ...{ events, subscriptions, holder: 'bench', clock: systemClock, random: Math.random, logger: silentLogger },
       senderOf: () => sender,
+      selector: { select: noDetails },
+      newKsuid: () => '',
     },
   );
   const deadCount = Math.round(count * deadPart);
@@ -140,6 +142,7 @@ async function withBench(
       ...{ id, accountId: FIRST_ACCOUNT_ID, createdUnixMs: at, kind: 'http', name: id, description: '' },
       ...sealUrl(isDead ? dead : `http://127.0.0.1:${port}/${at}`, 'http', id, box),
       ...{ eventTypes: ['job.run.completed'], jobIds: [], filter: NO_FILTER, state: 'active', archiveReason: null },
+      ...{ hasRunDetails: false, isPerOwner: false, holdsRepeats: false },
       ...{ hasAuthorization: true, hasStandardHeaders: true, maxPerMinute: null, sealedHeaders: null },
       ...{ signatureHeader: 'authorization', sealedTemplate: null, sealedRoutingKey: null },
       ...{ sealedSecret: box.seal(SECRET, id), sealedOldSecret: null, oldSecretUntilUnixMs: null },
@@ -162,4 +165,9 @@ async function endRun(state: FeatureState, index: number): Promise<void> {
     place: { job: `job ${index % 50}`, environment: 'production', project: 'shop' },
   });
   await state.invocations.note([note], Date.now());
+}
+
+/** No subscription here asks for what is known of runs. */
+function noDetails(): Promise<never> {
+  return Promise.reject(new Error('there are no details of runs here'));
 }

@@ -5,11 +5,13 @@ import type { JobCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { MASKED_PART } from './secrets.js';
 import {
+  isForPeople,
   MAX_TEMPLATE_LENGTH,
   NO_FILTER,
   WEBHOOK_EVENT_TYPES,
   WEBHOOK_KINDS,
   WEBHOOK_TRANSITIONS,
+  WEBHOOK_VERDICTS,
   type WebhookKind,
 } from './subscription.js';
 import type { WebhookDraft } from './subscription-service.js';
@@ -68,6 +70,11 @@ const nativeInputSchema = z.strictObject({
       projects: names.optional(),
       statuses: z.array(oneOf(['success', 'errored', 'cancelled'])).optional(),
       transitions: z.array(oneOf(WEBHOOK_TRANSITIONS)).optional(),
+      verdicts: z.array(oneOf(WEBHOOK_VERDICTS)).optional(),
+      tags: names.optional(),
+      owners: names.optional(),
+      groups: names.optional(),
+      models: names.optional().meta({ description: 'names or unique ids; * stands for any characters' }),
     },
     NO_OBJECT,
   ),
@@ -84,6 +91,9 @@ const nativeInputSchema = z.strictObject({
       'must be an object of names and values, for example {"X-Api-Key": "…"}',
     )
     .refine((headers) => Object.keys(headers).length <= MAX_HEADERS, `has more than ${MAX_HEADERS} headers`),
+  run_details: switched.meta({ description: 'payloads have run_bridge: verdict, counts and failed nodes' }),
+  per_owner: switched.meta({ description: "chats and mail: a message for each owner's failures" }),
+  hold_repeats: switched.meta({ description: 'the same failure is told again only after a day' }),
   authorization: switched,
   signature_header: z
     .string('must be a string')
@@ -197,6 +207,18 @@ export async function toDraft(
     if (unknown !== undefined) throw new ApiError(400, `job_ids: there is no job ${unknown} in this account.`);
   }
   const { filters } = input;
+  if (input.per_owner === true && !isForPeople(kind)) {
+    throw new ApiError(
+      400,
+      `per_owner: is for chats and mail; ${kind} has whole runs, and run_details names the nodes.`,
+    );
+  }
+  if (input.run_details === true && kind !== 'http' && kind !== 'cloudevents') {
+    throw new ApiError(
+      400,
+      `run_details: is for payloads, of types http and cloudevents; ${kind} names the nodes anyway.`,
+    );
+  }
   return {
     ...(input.type !== undefined && { kind: input.type }),
     ...(input.name !== undefined && { name: input.name }),
@@ -211,8 +233,16 @@ export async function toDraft(
         projects: filters.projects ?? [],
         statuses: (filters.statuses ?? []).map((one) => STATUSES[one]),
         transitions: filters.transitions ?? [],
+        verdicts: filters.verdicts ?? [],
+        tags: filters.tags ?? [],
+        owners: filters.owners ?? [],
+        groups: filters.groups ?? [],
+        models: filters.models ?? [],
       },
     }),
+    ...(input.run_details !== undefined && { hasRunDetails: input.run_details }),
+    ...(input.per_owner !== undefined && { isPerOwner: input.per_owner }),
+    ...(input.hold_repeats !== undefined && { holdsRepeats: input.hold_repeats }),
     ...(input.headers !== undefined && { headers: input.headers }),
     ...(input.authorization !== undefined && { hasAuthorization: input.authorization }),
     ...(input.signature_header !== undefined && { signatureHeader: input.signature_header }),
@@ -228,6 +258,7 @@ export const DRAFT_DEFAULTS: Omit<WebhookDraft, 'name' | 'clientUrl' | 'eventTyp
   ...{ kind: 'http', description: '', jobIds: [], isActive: true, filter: NO_FILTER, headers: {} },
   ...{ hasAuthorization: true, signatureHeader: 'authorization', hasStandardHeaders: true, maxPerMinute: null },
   ...{ bodyTemplate: null, routingKey: null },
+  ...{ hasRunDetails: false, isPerOwner: false, holdsRepeats: false },
 };
 
 /** What of a subscription has to fit together. */
@@ -292,7 +323,7 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
 
 const text = z.string();
 const micros = text.meta({ description: 'microseconds since 1970, as a text of digits' });
-const state = z.enum(['pending', 'delivered', 'failed', 'skipped']);
+const state = z.enum(['pending', 'delivered', 'failed', 'skipped', 'filtered']);
 
 /** Parameters of lists of webhooks. */
 export const partParameters = z.object({ limit: text.optional(), offset: text.optional() });
@@ -343,7 +374,15 @@ export const nativeSubscriptionSchema = subscriptionSchema
       projects: z.array(text),
       statuses: z.array(z.enum(['success', 'errored', 'cancelled'])),
       transitions: z.array(z.enum(WEBHOOK_TRANSITIONS)),
+      verdicts: z.array(z.enum(WEBHOOK_VERDICTS)),
+      tags: z.array(text),
+      owners: z.array(text),
+      groups: z.array(text),
+      models: z.array(text),
     }),
+    run_details: z.boolean(),
+    per_owner: z.boolean(),
+    hold_repeats: z.boolean(),
     has_headers: z.boolean(),
     has_routing_key: z.boolean(),
     body_template: text.nullable().meta({ description: 'null for callers who may not write webhooks' }),
@@ -378,6 +417,7 @@ export const eventSchema = z
     payload: text.meta({ description: 'JSON' }),
     http_status_code: text.meta({ description: 'the latest; 0 if nothing was ever sent, empty if no attempt had one' }),
     state,
+    filtered_reason: text.optional().meta({ description: 'why it was not sent; only where it is filtered' }),
     attempt_count: text,
     created_at: micros,
   })

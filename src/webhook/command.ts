@@ -161,6 +161,7 @@ export function eventLines(events: readonly WebhookEvent[]): readonly string[] {
     one.state,
     String(one.attemptCount),
     one.httpStatusCode === null ? '-' : String(one.httpStatusCode),
+    one.filteredReason ?? '',
   ]);
-  return alignedRows([['ID', 'CREATED', 'EVENT', 'RUN', 'STATE', 'ATTEMPTS', 'LAST'], ...rows]);
+  return alignedRows([['ID', 'CREATED', 'EVENT', 'RUN', 'STATE', 'ATTEMPTS', 'LAST', 'WHY NOT SENT'], ...rows]);
 }

@@ -13,6 +13,7 @@ import {
 } from './circuit-breaker.js';
 import type { ArchivedSubscription, AttemptResult, WebhookEvent } from './event.js';
 import type { WebhookEventStore } from './event-store.js';
+import { type EventSelector, needsSelection } from './selection.js';
 import { type SenderOf, type Sent, sendEvent } from './senders.js';
 import { isProven, type WebhookSubscription } from './subscription.js';
 import type { SubscriptionStore } from './subscription-store.js';
@@ -35,6 +36,10 @@ export interface DispatcherDeps {
   readonly events: WebhookEventStore;
   readonly subscriptions: Pick<SubscriptionStore, 'find'>;
   readonly senderOf: SenderOf;
+  /** Decides which part of a run a subscription is told of. */
+  readonly selector: Pick<EventSelector, 'select'>;
+  /** Unique text of 27 letters and digits. */
+  readonly newKsuid: (nowUnixMs: number) => string;
   /** Unique among processes. */
   readonly holder: string;
   readonly clock: Clock;
@@ -231,9 +236,15 @@ export class WebhookDispatcher implements Component {
     this.cutOff.signal.addEventListener('abort', cut);
     const timer = clock.after(Math.max(0, endMs - startedMs), cut);
     try {
+      const selected = await this.selected(subscription, event);
+      // Nothing was sent, and nothing failed: the queue goes on as it is.
+      if (selected === undefined) {
+        isDelivered = !queue.isSuspect;
+        return;
+      }
       // What was made for the first attempt is not made again: that may take reading all that is known of a run.
       const sentBefore = event.roundCount === 0 ? undefined : await events.lastRequest(event.id);
-      const outgoing = sentBefore === undefined ? event : { ...event, sentBefore };
+      const outgoing = sentBefore === undefined ? selected : { ...selected, sentBefore };
       const sent = await sendEvent(this.deps.senderOf, subscription, outgoing, end.signal);
       // The shutdown of the program aborted it, which does not count against the endpoint.
       if (this.cutOff.signal.aborted && !sent.isDelivered) return;
@@ -258,6 +269,18 @@ export class WebhookDispatcher implements Component {
       this.inFlightCount -= 1;
       await this.goOn(subscription, queue, isDelivered);
     }
+  }
+
+  /** The event with the part of its run that it is about; `undefined` if it is not to be sent now. */
+  private async selected(subscription: WebhookSubscription, event: WebhookEvent): Promise<WebhookEvent | undefined> {
+    const { events, selector, holder, newKsuid, clock } = this.deps;
+    if (!needsSelection(subscription, event)) return event;
+    const found = await selector.select(subscription, event);
+    if (found.kind === 'filtered') {
+      await events.filter(event, found.reason, holder);
+      return undefined;
+    }
+    return await events.select(event, found.selections, holder, () => `wev_${newKsuid(clock.nowUnixMs())}`);
   }
 
   /** Takes the next events of a subscription that answers, with its current settings; others wait for their turn. */

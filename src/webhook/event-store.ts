@@ -1,11 +1,13 @@
 import { sql } from 'kysely';
-import { groupBy } from '../core/lists.js';
+import { groupBy, slices } from '../core/lists.js';
+import { nextIds } from '../storage/change-state.js';
 import type { Page } from '../storage/run-catalog.js';
 import type { StateDb } from '../storage/state-tables.js';
 import type { CircuitBreaker } from './circuit-breaker.js';
 import type {
   ArchivedSubscription,
   AttemptResult,
+  EventSelection,
   RunFacts,
   SentRequest,
   WebhookAttempt,
@@ -38,6 +40,10 @@ export type ReplayScope =
 /** How many due events are searched for one that can be claimed. Behind this many events that wait for an earlier event of their job, others wait too. */
 const MAX_LOOKED_AT = 256;
 const MINUTE_MS = 60_000;
+/** Rows written by one statement. */
+const ROWS_PER_STATEMENT = 500;
+/** Earlier events of a job that are looked through for repeats of a failure. */
+const MAX_TOLD_BEFORE = 200;
 
 /** Events of subscriptions, and the log of attempts to deliver them. The outbox adds them as runs change. */
 export class WebhookEventStore {
@@ -168,6 +174,68 @@ export class WebhookEventStore {
     return changeWebhooks(this.db, (transaction) => new EventResults(transaction, holder, breaker).write(results));
   }
 
+  /**
+   * Saves what a claimed event is about: `selections` has one or more parts of its run, of which the first is the event's,
+   * and each further one gets an event of its own. @returns the event with its part; `undefined` if another holder has it
+   */
+  select(
+    event: WebhookEvent,
+    selections: readonly EventSelection[],
+    holder: string,
+    newId: () => string,
+  ): Promise<WebhookEvent | undefined> {
+    const [own = {}, ...further] = selections;
+    const factsOf = (selection: EventSelection): RunFacts => ({ ...event.facts, selection });
+    return changeWebhooks(this.db, async (transaction) => {
+      const first = await nextIds(transaction, 'webhook', further.length);
+      const row = await transaction
+        .updateTable('webhook_events')
+        .set({ facts: JSON.stringify(factsOf(own)) })
+        .where('id', '=', event.id)
+        .where('lease_holder', '=', holder)
+        .returningAll()
+        .executeTakeFirst();
+      if (row === undefined) return undefined;
+      const added = further.map((selection, index) => ({
+        ...row,
+        ...{ seq: first + index, id: newId(), facts: JSON.stringify(factsOf(selection)) },
+        ...{ lease_until_unix_ms: 0, lease_holder: null },
+      }));
+      for (const some of slices(added, ROWS_PER_STATEMENT)) {
+        await transaction.insertInto('webhook_events').values(some).execute();
+      }
+      return toEvent(row);
+    });
+  }
+
+  /** A claimed event is not sent. @param reason in words */
+  async filter(event: WebhookEvent, reason: string, holder: string): Promise<void> {
+    await this.db
+      .updateTable('webhook_events')
+      // Whoever replays it wants it whatever the filters say.
+      .set({ facts: JSON.stringify({ ...event.facts, selection: {} }), state: 'filtered', filtered_reason: reason })
+      .set({ is_tried: 1, lease_until_unix_ms: 0, lease_holder: null })
+      .where('id', '=', event.id)
+      .where('lease_holder', '=', holder)
+      .execute();
+  }
+
+  /** The latest events that a subscription was told of a job before an event, or is being told, the latest first. */
+  async toldBefore(event: WebhookEvent): Promise<readonly WebhookEvent[]> {
+    const rows = await this.db
+      .selectFrom('webhook_events as event')
+      .selectAll('event')
+      .where('subscription_id', '=', event.subscriptionId)
+      .where('job_id', '=', event.facts.jobId)
+      .where('run_id', '<', event.facts.runId)
+      .where('event_type', '<>', 'job.run.started')
+      .where('state', 'in', ['pending', 'delivered'])
+      .orderBy('seq', 'desc')
+      .limit(MAX_TOLD_BEFORE)
+      .execute();
+    return rows.map(toEvent);
+  }
+
   /** Releases events that were claimed and not finished. @param holder all holders with this prefix; everybody when left out */
   async release(holder?: string): Promise<void> {
     await this.db
@@ -234,7 +302,7 @@ export class WebhookEventStore {
         );
       const replayed = await transaction
         .updateTable('webhook_events')
-        .set({ state: 'pending', is_forced: 1, round_count: 0, due_unix_ms: nowUnixMs })
+        .set({ state: 'pending', filtered_reason: null, is_forced: 1, round_count: 0, due_unix_ms: nowUnixMs })
         .set({ lease_until_unix_ms: 0, lease_holder: null })
         .where('subscription_id', 'in', own)
         .where(({ and, eb }) =>
@@ -311,6 +379,7 @@ function toEvent(row: WebhookTables['webhook_events']): WebhookEvent {
     facts: JSON.parse(row.facts) as RunFacts,
     createdUnixMs: row.created_unix_ms,
     state: row.state,
+    filteredReason: row.filtered_reason,
     roundCount: row.round_count,
     attemptCount: row.attempt_count,
     dueUnixMs: row.due_unix_ms,

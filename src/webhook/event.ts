@@ -3,9 +3,9 @@ import type { WebhookEventType, WebhookSubscription, WebhookTransition } from '.
 
 /**
  * Whether an event is still to be delivered, was, was not in all attempts (`failed`), or was never tried because its
- * subscription was not active (`skipped`).
+ * subscription was not active (`skipped`), or because its filters leave the run out once it is known (`filtered`).
  */
-export type WebhookEventState = 'pending' | 'delivered' | 'failed' | 'skipped';
+export type WebhookEventState = 'pending' | 'delivered' | 'failed' | 'skipped' | 'filtered';
 
 /** An event for one subscription. */
 export interface WebhookEvent {
@@ -16,6 +16,8 @@ export interface WebhookEvent {
   readonly facts: RunFacts;
   readonly createdUnixMs: number;
   readonly state: WebhookEventState;
+  /** Why it is not sent, in words; `null` unless it is `filtered`. */
+  readonly filteredReason: string | null;
   /** Attempts since it was made, or last replayed. */
   readonly roundCount: number;
   /** All attempts. */
@@ -108,8 +110,22 @@ export interface RunFacts {
   readonly missingArtifacts?: MissingArtifactFacts;
   /** How it differs from the job's run before it in its environment; left out where it does not, and in `job.run.started`. */
   readonly transition?: WebhookTransition;
+  /** Which part of the run the event is about; left out until that is decided, which is before its first attempt, if at all. */
+  readonly selection?: EventSelection;
   /** Only in `job.run.errored`: the time when the first failed command ended. */
   readonly erroredUnixMs: number | null;
+}
+
+/** Which part of a run an event is about. */
+export interface EventSelection {
+  /** Whose failures; left out if they are not told apart. `null`: of nodes without an owner. */
+  readonly owner?: string | null;
+  /** The failed and warned nodes; left out for all of them. At most 1,000. */
+  readonly nodeIds?: readonly string[];
+  /** Other failures of the run, which the event is not about. */
+  readonly otherCount?: number;
+  /** The same for the same failure; left out where nothing failed. */
+  readonly failureKey?: string;
 }
 
 /** Count of missing artifacts and the reason. */

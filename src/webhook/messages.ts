@@ -39,8 +39,22 @@ export async function messageOf(
   runDetails: Pick<RunDetailsReader, 'read'>,
 ): Promise<RunMessage> {
   if (event.isTest) return testMessage(subscription);
-  const { runId, statusMessage } = event.facts;
-  return runMessage(event, await runDetails.read(subscription.accountId, runId, statusMessage));
+  return runMessage(event, await detailsOf(subscription.accountId, event, runDetails));
+}
+
+/** The details of the part of a run that an event is about. @param limit of each list; ten if left out */
+export function detailsOf(
+  accountId: number,
+  { facts }: Pick<OutgoingEvent, 'facts'>,
+  runDetails: Pick<RunDetailsReader, 'read'>,
+  limit?: number,
+): Promise<RunDetails> {
+  const { runId, statusMessage, selection } = facts;
+  const nodeIds = selection?.nodeIds;
+  return runDetails.read(accountId, runId, statusMessage, {
+    ...(nodeIds !== undefined && { nodeIds }),
+    ...(limit !== undefined && { limit }),
+  });
 }
 
 function testMessage({ name, eventTypes }: Pick<WebhookSubscription, 'name' | 'eventTypes'>): RunMessage {
@@ -73,6 +87,7 @@ export function runMessage(
       ['Project', facts.projectName],
       ['Environment', facts.environmentName],
       ...(facts.reason === null ? [] : [['Reason', facts.reason] as const]),
+      ...(hasEnded ? selectionFacts(facts) : []),
       ...(lengthMs === null ? [] : [['Duration', lengthText(lengthMs)] as const]),
       ...(hasEnded ? countsFact(details) : []),
       ...(facts.missingArtifacts === undefined ? [] : [['Artifacts', missingText(facts.missingArtifacts)] as const]),
@@ -81,6 +96,15 @@ export function runMessage(
     sections,
     url: details.url,
   };
+}
+
+/** Whose failures a message is about, and how many it leaves to others. */
+function selectionFacts({ selection }: RunFacts): RunMessage['facts'] {
+  const { owner, otherCount = 0 } = selection ?? {};
+  return [
+    ...(owner === undefined ? [] : [['Owner', owner ?? 'nobody'] as const]),
+    ...(otherCount === 0 ? [] : [['Left out', `${counted(otherCount, 'other node')} that failed or warn`] as const]),
+  ];
 }
 
 /** How a run stands in a message. A run that recovered succeeded after one that had failed. */

@@ -4,13 +4,16 @@ import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
 import { ksuid } from '../core/ksuid.js';
 import type { Logger } from '../core/logger.js';
+import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import type { State } from '../storage/state.js';
 import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from './circuit-breaker.js';
 import { DISPATCHER_DEFAULTS, WebhookDispatcher } from './dispatcher.js';
 import type { WebhookEventStore } from './event-store.js';
 import { AddressRules, parseAllowed, WebhookHttp } from './http.js';
+import { ManifestReader } from './manifest.js';
 import { type RunDetailsDeps, RunDetailsReader } from './run-details.js';
 import { boxOpener, readWebhookKeyFile } from './secrets.js';
+import { EventSelector } from './selection.js';
 import { createSenders, MailSender, PlatformSender } from './senders.js';
 import { SubscriptionService } from './subscription-service.js';
 import type { SubscriptionStore } from './subscription-store.js';
@@ -32,6 +35,8 @@ export type PartsConfig = Pick<
 /** What deliveries need of the program. */
 export interface PartsHost extends Pick<RunDetailsDeps, 'tracker' | 'reader' | 'webUrl'> {
   readonly state: Pick<State, 'catalog'>;
+  /** Where manifests of runs are. */
+  readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'stat' | 'open'>>;
   readonly subscriptions: SubscriptionStore;
   readonly events: WebhookEventStore;
   /** The id of a data folder, which one process at a time uses, in a database that others share. */
@@ -76,11 +81,23 @@ export class WebhookParts {
     const email = new MailSender({ runDetails, smtpUrl, from, timeoutMs: TIMEOUT_MS, openBox, clock });
     const senderOf = createSenders({ http: platform, email }, chat);
     const schedule = { ...DEFAULT_ATTEMPT_SCHEDULE, delaysMs: config['webhook-retries'] };
+    const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
+    const manifests = new ManifestReader({ catalog, openArtifacts: host.openArtifacts });
+    const selector = new EventSelector({ runDetails, manifests, toldBefore: (event) => events.toldBefore(event) });
     this.dispatcher = new WebhookDispatcher(
       { ...DISPATCHER_DEFAULTS, schedule, limits: DEFAULT_BREAKER_LIMITS },
-      { events, subscriptions, senderOf, holder: this.folderHolder + randomUUID(), clock, random, logger },
+      {
+        events,
+        subscriptions,
+        senderOf,
+        selector,
+        newKsuid,
+        holder: this.folderHolder + randomUUID(),
+        clock,
+        random,
+        logger,
+      },
     );
-    const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
     this.service = new SubscriptionService({ subscriptions, catalog, senderOf, openBox, clock, newKsuid, randomBytes });
   }
 

@@ -9,11 +9,13 @@ import type { RunObserver } from '../storage/settle-runs.js';
 import { isFinal, RUN_STATUS, type RunStatus, type StateTables } from '../storage/state-tables.js';
 import type { MissingArtifactFacts, RunFacts } from './event.js';
 import {
+  asksForNodes,
   isForPeople,
   type WebhookEventType,
   type WebhookSettings,
   type WebhookSubscription,
   type WebhookTransition,
+  type WebhookVerdict,
 } from './subscription.js';
 import { toSubscription, type WebhookTables } from './tables.js';
 
@@ -174,6 +176,7 @@ export class WebhookOutbox implements RunObserver {
       ...{ job_id: facts.jobId, run_id: facts.runId, facts: JSON.stringify(facts), created_unix_ms: nowUnixMs },
       // Created even if nothing is delivered, so that it can be redelivered.
       state: state === 'active' ? 'pending' : 'skipped',
+      filtered_reason: null,
       ...{ is_tried: 0, is_forced: 0, round_count: 0, attempt_count: 0, http_status_code: null },
       ...{ due_unix_ms: nowUnixMs + waitMs, lease_until_unix_ms: 0, lease_holder: null },
     };
@@ -401,15 +404,31 @@ function matchesRun(
   eventType: WebhookEventType,
   facts: RunFacts,
 ): boolean {
-  const { environments, projects, statuses, transitions } = filter;
+  const { environments, projects, statuses, transitions, verdicts } = filter;
   if (!eventTypes.includes(eventType)) return false;
   if (jobIds.length > 0 && !jobIds.includes(facts.jobId)) return false;
   if (environments.length > 0 && !environments.includes(facts.environmentName)) return false;
   if (projects.length > 0 && !projects.includes(facts.projectName)) return false;
-  if (eventType === 'job.run.started') return transitions.length === 0;
+  if (eventType === 'job.run.started') return transitions.length === 0 && !asksForNodes(filter);
   // People read of a failed run once, when it errors.
   const isToldAlready = eventTypes.includes('job.run.errored') && facts.status === RUN_STATUS.error;
   if (eventType === 'job.run.completed' && isToldAlready && isForPeople(kind)) return false;
+  if (verdicts.length > 0 && !verdicts.some((verdict) => mayHave(facts, verdict))) return false;
   if (statuses.length > 0 && !statuses.includes(facts.status)) return false;
   return transitions.length === 0 || (facts.transition !== undefined && transitions.includes(facts.transition));
+}
+
+/** Whether a run has a verdict, as far as it is known here: whether one that succeeded has warnings is known only later. */
+function mayHave({ status, transition }: RunFacts, verdict: WebhookVerdict): boolean {
+  switch (verdict) {
+    case 'failed':
+      return status === RUN_STATUS.error;
+    case 'canceled':
+      return status === RUN_STATUS.cancelled;
+    case 'recovered':
+      return transition === 'recovery';
+    case 'success':
+    case 'warned':
+      return status === RUN_STATUS.success;
+  }
 }

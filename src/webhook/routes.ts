@@ -11,7 +11,6 @@ import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { API_PATH } from '../run/api-path.js';
 import type { JobCatalog } from '../storage/run-catalog.js';
-import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 import {
   bodySchemas,
   checkParts,
@@ -26,14 +25,14 @@ import type { WebhookAttempt, WebhookEvent } from './event.js';
 import { NOT_REPLAYABLE, type ReplayScope, type WebhookEventStore } from './event-store.js';
 import type { RunDetailsReader } from './run-details.js';
 import { bodyOf, contentTypeOf, payloadOf } from './senders.js';
-import type { WebhookSubscription } from './subscription.js';
+import { statusWord, type WebhookSubscription } from './subscription.js';
 import type { SubscriptionService, WebhookDraft } from './subscription-service.js';
 import type { SubscriptionStore } from './subscription-store.js';
 
 /** What the routers work with. */
 export interface WebhookApiDeps {
   readonly subscriptions: Pick<SubscriptionStore, 'find' | 'list' | 'remove'>;
-  readonly events: Pick<WebhookEventStore, 'list' | 'find' | 'attemptsOf' | 'replay'>;
+  readonly events: Pick<WebhookEventStore, 'lastRequest' | 'list' | 'find' | 'attemptsOf' | 'replay'>;
   readonly jobs: Pick<JobCatalog, 'findJobs'>;
   readonly openService: () => Promise<SubscriptionService>;
   /** Something may be due. */
@@ -93,7 +92,7 @@ function platformRouter(deps: WebhookApiDeps): Router {
     const pagination = { total_count: totalCount, count: items.length };
     const documents: Awaited<ReturnType<typeof eventDocument>>[] = [];
     // One after the other: each may read a record log.
-    for (const one of items) documents.push(await eventDocument(subscription, one, deps.runDetails));
+    for (const one of items) documents.push(await eventDocument(subscription, one, deps));
     response.json(successList(documents, { pagination, filters: part, order_by: null }));
   });
   router.get(`${PLATFORM_ONE}/event/:eventId/receipt`, authorize('webhooks:read'), async (request, response) => {
@@ -104,7 +103,7 @@ function platformRouter(deps: WebhookApiDeps): Router {
     const event = await foundEvent(response, request.params.eventId);
     const subscription = await subscriptions.find(callerOf(response).accountId, event.subscriptionId);
     if (subscription === undefined) throw ApiError.notFound();
-    response.json(success(await eventDocument(subscription, event, deps.runDetails)));
+    response.json(success(await eventDocument(subscription, event, deps)));
   });
   router.get(`${PLATFORM_EVENT}/receipts`, authorize('webhooks:read'), async (request, response) => {
     response.json(success(await receiptsOf(await foundEvent(response, request.params.eventId))));
@@ -226,7 +225,10 @@ function nativeSubscriptionDocument(subscription: WebhookSubscription, shown: Sh
     ...subscriptionDocument(subscription, shown, secret),
     type: kind,
     state,
-    filters: { ...filter, statuses: filter.statuses.map(wordOf) },
+    filters: { ...filter, statuses: filter.statuses.map(statusWord) },
+    run_details: subscription.hasRunDetails,
+    per_owner: subscription.isPerOwner,
+    hold_repeats: subscription.holdsRepeats,
     has_headers: subscription.sealedHeaders !== null,
     has_routing_key: subscription.sealedRoutingKey !== null,
     body_template: shown.bodyTemplate,
@@ -243,11 +245,6 @@ function nativeSubscriptionDocument(subscription: WebhookSubscription, shown: Sh
 
 function orNull(unixMs: number | null): string | null {
   return unixMs === null ? null : microseconds(unixMs);
-}
-
-function wordOf(status: RunStatus): string {
-  if (status === RUN_STATUS.success) return 'success';
-  return status === RUN_STATUS.cancelled ? 'cancelled' : 'errored';
 }
 
 /** @throws ApiError 400 where the parts of a subscription do not fit together after a change, or its template cannot be used */
@@ -268,7 +265,12 @@ async function checkDraft(
   });
   if (bodyTemplate === undefined || bodyTemplate === null) return;
   try {
-    const subscription = { id: current?.id ?? '', accountId: current?.accountId ?? 0, name: current?.name ?? '' };
+    const subscription = {
+      id: current?.id ?? '',
+      accountId: current?.accountId ?? 0,
+      name: current?.name ?? '',
+      hasRunDetails: false,
+    };
     await service.checkTemplate(subscription, bodyTemplate, headers);
   } catch (error) {
     // Whatever the library says of a template is said to who gave it.
@@ -401,8 +403,11 @@ function microseconds(unixMs: number): string {
 async function eventDocument(
   subscription: WebhookSubscription,
   event: WebhookEvent,
-  runDetails: Pick<RunDetailsReader, 'statusMessage'>,
+  { events, runDetails }: Pick<WebhookApiDeps, 'events' | 'runDetails'>,
 ) {
+  // What was sent is at hand; making it again may take reading all that is known of the run.
+  const isPayload = subscription.kind === 'http' && subscription.sealedTemplate === null;
+  const sent = subscription.hasRunDetails && isPayload ? await events.lastRequest(event.id) : undefined;
   const accountId = String(subscription.accountId);
   return {
     id: event.id,
@@ -412,9 +417,10 @@ async function eventDocument(
     job_id: String(event.facts.jobId),
     run_id: String(event.facts.runId),
     trigger_event_type: event.eventType,
-    payload: JSON.stringify(await payloadOf(subscription, event, runDetails)),
+    payload: sent?.body ?? JSON.stringify(await payloadOf(subscription, event, runDetails)),
     http_status_code: statusText(event.httpStatusCode ?? 0, event.attemptCount > 0),
     state: event.state,
+    ...(event.filteredReason !== null && { filtered_reason: event.filteredReason }),
     attempt_count: String(event.attemptCount),
     created_at: microseconds(event.createdUnixMs),
   };

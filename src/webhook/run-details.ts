@@ -5,8 +5,9 @@ import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
 import { ageText } from '../run/measures/measures-document.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { readStepMeasures } from '../run/measures/read-measures.js';
+import type { CommandMeasures } from '../run/measures/run-totals.js';
 import type { RunTracker } from '../run/run-tracker.js';
-import { countVerdicts, hasOwnWord, type NodeCounts } from '../run/verdict.js';
+import { countVerdicts, hasOwnWord, type NodeCounts, type NodeVerdict } from '../run/verdict.js';
 import type { CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
 /** A node that failed, or had another outcome worth a message, and the reason. */
@@ -18,6 +19,9 @@ export interface NodeTrouble {
   /** The file that defines it, and the line in it; `null` where the telemetry has none. */
   readonly path: string | null;
   readonly line: number | null;
+  readonly verdict: NodeVerdict;
+  /** Its group by the telemetry; `null` if it has none. */
+  readonly group: string | null;
   /** The error's text, redacted; of a failed test how many rows fail, of a stale source its age; empty if unknown. */
   readonly reason: string;
 }
@@ -76,6 +80,24 @@ export interface RunDetails {
   readonly url: string | null;
 }
 
+/** The nodes of a run on which it depends who is told of it. */
+export interface RunNodes {
+  /** Nodes with an error, failed tests and stale sources. */
+  readonly failed: readonly NodeMeasure[];
+  /** Tests and sources that warn. */
+  readonly warned: readonly NodeMeasure[];
+  /** Errors that name no node, as the engine wrote them: not redacted. */
+  readonly otherErrors: readonly string[];
+}
+
+/** Which part of a run's details is read. */
+export interface DetailsScope {
+  /** Failed and warned nodes; all of them if left out. */
+  readonly nodeIds?: readonly string[];
+  /** How many of each list; ten if left out. */
+  readonly limit?: number;
+}
+
 /** What details are read from. */
 export interface RunDetailsDeps {
   readonly catalog: {
@@ -105,25 +127,32 @@ export class RunDetailsReader {
   constructor(private readonly deps: RunDetailsDeps) {}
 
   /** @param statusMessage the event's reason for the run's failure */
-  async read(accountId: number, runId: number, statusMessage: string | null): Promise<RunDetails> {
+  async read(
+    accountId: number,
+    runId: number,
+    statusMessage: string | null,
+    { nodeIds, limit = MAX_NAMED }: DetailsScope = {},
+  ): Promise<RunDetails> {
     const { catalog, webUrl } = this.deps;
     const steps = await catalog.stepsOf(accountId, [runId]);
     const redactor = this.newRedactor();
     const measured = await readStepMeasures(steps, this.deps, (record) => learnNames(record, redactor));
     const commands = measured.map(({ command }) => command);
     const nodes = commands.flatMap((command) => command.nodes);
-    const bad = nodes.filter(({ verdict }) => verdict === 'failed');
+    const only = nodeIds === undefined ? undefined : new Set(nodeIds);
+    const own = only === undefined ? nodes : nodes.filter(({ uniqueId }) => only.has(uniqueId));
+    const bad = own.filter(({ verdict }) => verdict === 'failed');
     const base = webUrl();
     const lists = {
-      errors: onceEach(nodes.filter(({ verdict }) => verdict === 'error')),
-      otherErrors: [...new Set(commands.flatMap((command) => command.messages))].filter((text) => !STOPPED.test(text)),
+      errors: onceEach(own.filter(({ verdict }) => verdict === 'error')),
+      otherErrors: errorsOfNoNode(commands),
       failedTests: onceEach(bad.filter(({ freshness }) => freshness === null)),
       staleSources: onceEach(bad.filter(({ freshness }) => freshness !== null)),
-      otherOutcomes: onceEach(nodes.filter(hasOwnWord)),
-      warnings: onceEach(nodes.filter(({ verdict }) => verdict === 'warned')),
-      skipped: skippedByCause(nodes),
+      otherOutcomes: onceEach(own.filter(hasOwnWord)),
+      warnings: onceEach(own.filter(({ verdict }) => verdict === 'warned')),
+      skipped: skippedByCause(nodes, only),
     } satisfies Record<DetailList, readonly unknown[]>;
-    const first = <T>(list: readonly T[]) => list.slice(0, MAX_NAMED);
+    const first = <T>(list: readonly T[]) => list.slice(0, limit);
     const troubleOf = (node: NodeMeasure): NodeTrouble => ({ ...placeOf(node), reason: reasonOf(node, redactor) });
     const warningCount = commands.reduce((sum, { invocation }) => sum + (invocation.totalWarnings ?? 0), 0);
     return {
@@ -137,11 +166,23 @@ export class RunDetailsReader {
       warnings: shortened(first(lists.warnings).map(troubleOf)),
       skipped: first(lists.skipped),
       skippedCount: lists.skipped.reduce((sum, { count }) => sum + count, 0),
-      omitted: omittedOf(lists),
-      loggedWarningCount: Math.max(0, warningCount - lists.warnings.length),
+      omitted: omittedOf(lists, limit),
+      loggedWarningCount: only === undefined ? Math.max(0, warningCount - lists.warnings.length) : 0,
       statusMessage:
         statusMessage === null ? null : shortenedText(statusText(statusMessage, redactor), MAX_REASON_LENGTH),
       url: base === null ? null : `${base}/runs/${runId}`,
+    };
+  }
+
+  /** The nodes that failed or warn, of all commands of a run. @throws errors of the reader if a log cannot be read */
+  async readNodes(accountId: number, runId: number): Promise<RunNodes> {
+    const steps = await this.deps.catalog.stepsOf(accountId, [runId]);
+    const commands = (await readStepMeasures(steps, this.deps)).map(({ command }) => command);
+    const nodes = commands.flatMap((command) => command.nodes);
+    return {
+      failed: onceEach(nodes.filter(({ verdict }) => verdict === 'error' || verdict === 'failed')),
+      warned: onceEach(nodes.filter(({ verdict }) => verdict === 'warned')),
+      otherErrors: errorsOfNoNode(commands),
     };
   }
 
@@ -212,13 +253,17 @@ function shortenedText(text: string, maxLength: number): string {
 /** The engine's word on a run that was cut short, which its status tells better. */
 const STOPPED = /^Operation cancell?ed$/;
 
+function errorsOfNoNode(commands: readonly CommandMeasures[]): readonly string[] {
+  return [...new Set(commands.flatMap((command) => command.messages))].filter((text) => !STOPPED.test(text));
+}
+
 /** A node that failed in several commands of a run is named once. */
 function onceEach(nodes: readonly NodeMeasure[]): readonly NodeMeasure[] {
   return [...new Map(nodes.map((node) => [node.uniqueId, node])).values()];
 }
 
-function omittedOf(lists: Readonly<Record<DetailList, readonly unknown[]>>): RunDetails['omitted'] {
-  const omitted = (list: DetailList) => Math.max(0, lists[list].length - MAX_NAMED);
+function omittedOf(lists: Readonly<Record<DetailList, readonly unknown[]>>, limit: number): RunDetails['omitted'] {
+  const omitted = (list: DetailList) => Math.max(0, lists[list].length - limit);
   return {
     errors: omitted('errors'),
     otherErrors: omitted('otherErrors'),
@@ -241,14 +286,14 @@ function sumOfCounts(all: readonly NodeCounts[]): NodeCounts {
 /** Nodes that a message names of those that one failed node had skipped. */
 const MAX_SKIPPED_NAMED = 5;
 
-/** Skipped nodes by the node whose failure is the cause, those with most first. */
-function skippedByCause(nodes: readonly NodeMeasure[]): readonly SkippedNodes[] {
+/** Skipped nodes by the node whose failure is the cause, those with most first. @param only these causes; all if left out */
+function skippedByCause(nodes: readonly NodeMeasure[], only?: ReadonlySet<string>): readonly SkippedNodes[] {
   const skipped = new Map(nodes.filter(({ verdict }) => verdict === 'skipped').map((node) => [node.uniqueId, node]));
   const labels = new Map(nodes.map((node) => [node.uniqueId, labelOf(node)]));
   const byCause = new Map<string, string[]>();
   for (const node of skipped.values()) {
     const cause = causeOfSkip(node, skipped);
-    if (cause === null) continue;
+    if (cause === null || only?.has(cause) === false) continue;
     const known = byCause.get(cause);
     if (known === undefined) byCause.set(cause, [labelOf(node)]);
     else known.push(labelOf(node));
@@ -276,7 +321,8 @@ function causeOfSkip(node: NodeMeasure, skipped: ReadonlyMap<string, NodeMeasure
 }
 
 function placeOf(node: NodeMeasure): Omit<NodeTrouble, 'reason'> {
-  return { uniqueId: node.uniqueId, label: labelOf(node), path: node.relativePath, line: node.definedAtLine };
+  const { uniqueId, relativePath: path, definedAtLine: line, verdict, group } = node;
+  return { uniqueId, label: labelOf(node), path, line, verdict, group };
 }
 
 /** `model orders`, `unit test paid_revenue`, `source erp.orders`. */

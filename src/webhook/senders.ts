@@ -4,8 +4,16 @@ import { parseRetryAfterMs } from '../core/retry-policy.js';
 import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 import type { OutgoingEvent } from './event.js';
 import type { HttpOutcome, WebhookHttp } from './http.js';
-import { CHAT_MESSAGES, mailMessage, messageOf, pagerDutyAction, pagerDutyAlert, type RunMessage } from './messages.js';
-import type { RunDetailsReader } from './run-details.js';
+import {
+  CHAT_MESSAGES,
+  detailsOf,
+  mailMessage,
+  messageOf,
+  pagerDutyAction,
+  pagerDutyAlert,
+  type RunMessage,
+} from './messages.js';
+import type { RunDetails, RunDetailsReader } from './run-details.js';
 import {
   openSecrets,
   platformSignature,
@@ -13,7 +21,7 @@ import {
   type SubscriptionSecrets,
   standardHeaders,
 } from './secrets.js';
-import type { ChatKind, WebhookKind, WebhookSubscription } from './subscription.js';
+import type { ChatKind, WebhookKind, WebhookSubscription, WebhookVerdict } from './subscription.js';
 
 /** Header of every test, whatever the type of the subscription. */
 export const TEST_HEADER = { 'webhook-test': 'true' } as const;
@@ -171,7 +179,8 @@ function cloudEventOf({ accountId, eventId, timestamp, eventType, webhookId, web
     webhookid: webhookId,
     webhookname: webhookName,
     ...(rest.test && { webhooktest: true }),
-    data,
+    // Attributes of extensions are plain values, so what has parts stands in the data.
+    data: rest.run_bridge === undefined ? data : { ...data, run_bridge: rest.run_bridge },
   };
 }
 
@@ -190,13 +199,13 @@ const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
 const UNKNOWN_REASON = 'Started outside of the platform';
 
 /** What of a subscription makes the payload. */
-export type PayloadSubscription = Pick<WebhookSubscription, 'id' | 'accountId' | 'name'>;
+export type PayloadSubscription = Pick<WebhookSubscription, 'id' | 'accountId' | 'name' | 'hasRunDetails'>;
 
 /** The JSON body of a delivery, its keys in the order of the hosted platform's. */
 export async function payloadOf(
   subscription: PayloadSubscription,
   event: OutgoingEvent,
-  runDetails: Pick<RunDetailsReader, 'statusMessage'>,
+  runDetails: Pick<RunDetailsReader, 'statusMessage' | 'read'>,
 ) {
   const { facts } = event;
   const { statusMessage } = facts;
@@ -230,7 +239,41 @@ export async function payloadOf(
       ...(facts.missingArtifacts !== undefined && { missingArtifacts: facts.missingArtifacts }),
       ...(facts.erroredUnixMs !== null && { runErroredAt: wholeSeconds(facts.erroredUnixMs) }),
     },
+    ...(subscription.hasRunDetails &&
+      event.isTest !== true &&
+      event.eventType !== 'job.run.started' && { run_bridge: await runDetailsOf(subscription, event, runDetails) }),
   };
+}
+
+/** Failed nodes in a payload. */
+const MAX_FAILED_NODES = 100;
+
+/** What the bridge knows of a run beside the hosted platform's payload. */
+async function runDetailsOf(
+  { accountId }: PayloadSubscription,
+  event: OutgoingEvent,
+  runDetails: Pick<RunDetailsReader, 'read'>,
+) {
+  const details = await detailsOf(accountId, event, runDetails, MAX_FAILED_NODES);
+  const { errors, failedTests, staleSources, omitted } = details;
+  const failed = [...errors, ...failedTests, ...staleSources];
+  return {
+    verdict: payloadVerdict(event, details),
+    recovered: event.facts.transition === 'recovery',
+    counts: details.counts,
+    failed_nodes: failed.slice(0, MAX_FAILED_NODES).map(({ uniqueId, verdict, path, line, group, reason }) => ({
+      ...{ unique_id: uniqueId, verdict, path, line, group },
+      message: reason === '' ? null : reason,
+    })),
+    omitted_failed_node_count:
+      Math.max(0, failed.length - MAX_FAILED_NODES) + omitted.errors + omitted.failedTests + omitted.staleSources,
+  };
+}
+
+function payloadVerdict({ facts }: OutgoingEvent, { counts }: RunDetails): WebhookVerdict {
+  if (facts.status === RUN_STATUS.cancelled) return 'canceled';
+  if (facts.status !== RUN_STATUS.success) return 'failed';
+  return counts.warned > 0 ? 'warned' : 'success';
 }
 
 /** `2023-05-04T09:39:44.49Z`: zeros at the end are cut, but for one digit. */

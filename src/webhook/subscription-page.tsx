@@ -4,7 +4,7 @@ import { lengthText } from '../core/text.js';
 import { Layout } from '../web/page/layout.js';
 import { countText, Fact, Mark, Moment, type Mood, Pager, ScrollTable } from '../web/page/parts.js';
 import type { WebhookAttempt, WebhookEvent, WebhookEventState } from './event.js';
-import type { WebhookStanding, WebhookState, WebhookSubscription } from './subscription.js';
+import { statusWord, type WebhookStanding, type WebhookState, type WebhookSubscription } from './subscription.js';
 
 /** The result of the form that was just sent. */
 export interface WebhookNotice {
@@ -72,6 +72,7 @@ function Facts(props: { readonly subscription: WebhookSubscription; readonly pen
         {shownAddress(subscription)} <span class="sub">{kind}</span>
       </Fact>
       <Fact name="Events">{eventTypes.join(', ')}</Fact>
+      <Restrictions subscription={subscription} />
       <Fact name="Last delivery">
         <LastOutcome standing={subscription} />
       </Fact>
@@ -93,6 +94,23 @@ function Facts(props: { readonly subscription: WebhookSubscription; readonly pen
       </Fact>
     </dl>
   );
+}
+
+/** Which runs a subscription is told of, and how; nothing where it is told of all. */
+function Restrictions({ subscription }: { readonly subscription: WebhookSubscription }) {
+  const { filter, jobIds, isPerOwner, holdsRepeats } = subscription;
+  const { statuses, ...named } = filter;
+  const lists: readonly (readonly [string, readonly (string | number)[]])[] = [
+    ['jobs', jobIds],
+    ['statuses', statuses.map(statusWord)],
+    ...Object.entries(named),
+  ];
+  const parts = [
+    ...lists.filter(([, values]) => values.length > 0).map(([name, values]) => `${name}: ${values.join(', ')}`),
+    ...(isPerOwner ? ["a message for each owner's failures"] : []),
+    ...(holdsRepeats ? ['the same failure once a day'] : []),
+  ];
+  return parts.length === 0 ? null : <Fact name="Only">{parts.join('; ')}</Fact>;
 }
 
 /** The form offers to replay events since so long ago, in milliseconds. */
@@ -150,7 +168,7 @@ function WebhookLog(props: {
 function Row(props: { readonly subscriptionId: string; readonly isWriter: boolean; readonly logged: LoggedEvent }) {
   const { subscriptionId, isWriter, logged } = props;
   const { event, attempts } = logged;
-  const { id, eventType, state, facts, createdUnixMs, dueUnixMs } = event;
+  const { id, eventType, state, facts, createdUnixMs, dueUnixMs, filteredReason } = event;
   return (
     <tr>
       <th scope="row">
@@ -166,6 +184,7 @@ function Row(props: { readonly subscriptionId: string; readonly isWriter: boolea
             next attempt at <Moment unixMs={dueUnixMs} />
           </span>
         )}
+        {filteredReason !== null && <span class="sub text">{filteredReason}</span>}
       </td>
       <td class="name">
         <a href={`/runs/${facts.runId}`}>#{facts.runId}</a> <span class="sub name">{facts.jobName}</span>
@@ -273,6 +292,7 @@ const MOODS: Readonly<Record<WebhookState | WebhookEventState, Mood>> = {
   delivered: 'good',
   failed: 'bad',
   skipped: 'neutral',
+  filtered: 'neutral',
   pending: 'busy',
 };
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.js';
+import { countVerdicts } from '../run/verdict.js';
 import type { CatalogRun, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import type { OutgoingEvent, RunFacts } from './event.js';
@@ -99,11 +100,11 @@ export class SubscriptionService {
     const event = this.eventOf('job.run.completed', undefined);
     const full = { erroredUnixMs: event.createdUnixMs, missingArtifacts: { count: 0, paths: [], reason: '' } };
     const facts = { ...event.facts, ...full };
-    const payload = await payloadOf(subscription, { ...event, facts, isTest: true }, NO_STATUS);
+    const payload = await payloadOf(subscription, { ...event, facts, isTest: true }, NO_DETAILS);
     const { renderBody } = await import('./body-template.js');
     const isJson = contentTypeOf({ kind: 'http' }, { bodyTemplate, headers }).includes('json');
     const message = { title: '', text: '', url: '' };
-    renderBody(bodyTemplate, { ...payload, message }, { isJson, isStrict: true });
+    renderBody(bodyTemplate, { ...payload, run_bridge: NO_RUN_DETAILS, message }, { isJson, isStrict: true });
   }
 
   /** Changes the given settings. @returns `undefined` if the subscription does not exist */
@@ -218,7 +219,16 @@ function openUrl({ id, sealedUrl }: WebhookSubscription, box: SecretBox): string
 }
 
 /** For events whose run has no status message. */
-const NO_STATUS = { statusMessage: async (_accountId: number, _runId: number, message: string) => message };
+/** A test needs no details of a run. */
+const NO_DETAILS = {
+  statusMessage: async (_accountId: number, _runId: number, message: string) => message,
+  read: () => Promise.reject(new Error('no run has happened')),
+};
+
+const NO_RUN_DETAILS = {
+  ...{ verdict: 'success', recovered: false, counts: countVerdicts([]) },
+  ...{ failed_nodes: [], omitted_failed_node_count: 0 },
+};
 
 const NO_OLD_SECRET = { sealedOldSecret: null, oldSecretUntilUnixMs: null } as const;
 

@@ -1,4 +1,4 @@
-import type { RunStatus } from '../storage/state-tables.js';
+import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 
 /** What can be subscribed to, by the hosted platform's names. */
 export const WEBHOOK_EVENT_TYPES = ['job.run.started', 'job.run.completed', 'job.run.errored'] as const;
@@ -20,12 +20,22 @@ export function isForPeople(kind: WebhookKind): boolean {
 /** The longest template of a body, in characters. */
 export const MAX_TEMPLATE_LENGTH = 20_000;
 
+/** The word for a status in filters. */
+export function statusWord(status: RunStatus): string {
+  if (status === RUN_STATUS.success) return 'success';
+  return status === RUN_STATUS.cancelled ? 'cancelled' : 'errored';
+}
+
 /** `archived`: switched off by itself, because nothing arrived any more. */
 export type WebhookState = 'active' | 'inactive' | 'archived';
 
 /** The outcome of a run compared with the previous one of the same job and environment. */
 export const WEBHOOK_TRANSITIONS = ['first_failure', 'recovery'] as const;
 export type WebhookTransition = (typeof WEBHOOK_TRANSITIONS)[number];
+
+/** How a run ended. One that succeeded after a failed one of its job and environment has `recovered` as well. */
+export const WEBHOOK_VERDICTS = ['success', 'warned', 'failed', 'canceled', 'recovered'] as const;
+export type WebhookVerdict = (typeof WEBHOOK_VERDICTS)[number];
 
 /** Restricts a subscription to some runs, besides its jobs; an empty list does not restrict. */
 export interface WebhookFilter {
@@ -37,10 +47,28 @@ export interface WebhookFilter {
   readonly statuses: readonly RunStatus[];
   /** Any of them; then no started event matches. */
   readonly transitions: readonly WebhookTransition[];
+  /** Any of them; of errored and completed events. */
+  readonly verdicts: readonly WebhookVerdict[];
+  /** Of nodes that failed, or warn. */
+  readonly tags: readonly string[];
+  /** Of nodes that failed, or warn; case does not matter. */
+  readonly owners: readonly string[];
+  /** Of nodes that failed, or warn. */
+  readonly groups: readonly string[];
+  /** Patterns with `*` for the names or unique ids of nodes that failed, or warn, or of the nodes that tests are of. */
+  readonly models: readonly string[];
+}
+
+/** Whether a filter asks for what is known of nodes. */
+export function asksForNodes({ tags, owners, groups, models }: WebhookFilter): boolean {
+  return tags.length + owners.length + groups.length + models.length > 0;
 }
 
 /** A filter that leaves nothing out. */
-export const NO_FILTER: WebhookFilter = { environments: [], projects: [], statuses: [], transitions: [] };
+export const NO_FILTER: WebhookFilter = {
+  ...{ environments: [], projects: [], statuses: [], transitions: [], verdicts: [] },
+  ...{ tags: [], owners: [], groups: [], models: [] },
+};
 
 /** The settings of a subscription. */
 export interface WebhookSettings {
@@ -56,6 +84,12 @@ export interface WebhookSettings {
   /** Empty for all jobs of the account. */
   readonly jobIds: readonly number[];
   readonly filter: WebhookFilter;
+  /** Whether payloads have `run_bridge`, with counts and failed nodes. */
+  readonly hasRunDetails: boolean;
+  /** Whether each owner's failures are a message of their own. */
+  readonly isPerOwner: boolean;
+  /** Whether the same failure is told again only after a day. */
+  readonly holdsRepeats: boolean;
   readonly state: WebhookState;
   /** Why it was archived; `null` in other states. */
   readonly archiveReason: string | null;

@@ -28,6 +28,9 @@ export type WebhookTables = {
     readonly event_types: string;
     readonly job_ids: string;
     readonly filter: string;
+    readonly has_run_details: number;
+    readonly is_per_owner: number;
+    readonly holds_repeats: number;
     readonly state: WebhookState;
     readonly archive_reason: string | null;
     readonly has_authorization: number;
@@ -64,6 +67,7 @@ export type WebhookTables = {
     readonly facts: string;
     readonly created_unix_ms: number;
     readonly state: WebhookEventState;
+    readonly filtered_reason: string | null;
     /** 1 once its first attempt has ended: later ones of its job no longer wait for it. */
     readonly is_tried: number;
     /** 1 if it was requested: then it is delivered whatever the subscription's state. */
@@ -115,6 +119,9 @@ export function fromSettings(settings: WebhookSettings) {
     event_types: JSON.stringify(settings.eventTypes),
     job_ids: JSON.stringify(settings.jobIds),
     filter: JSON.stringify(settings.filter),
+    has_run_details: settings.hasRunDetails ? 1 : 0,
+    is_per_owner: settings.isPerOwner ? 1 : 0,
+    holds_repeats: settings.holdsRepeats ? 1 : 0,
     state: settings.state,
     archive_reason: settings.archiveReason,
     has_authorization: settings.hasAuthorization ? 1 : 0,
@@ -158,6 +165,9 @@ export function toSubscription(row: Columns): WebhookSubscription {
     eventTypes: JSON.parse(row.event_types) as readonly WebhookEventType[],
     jobIds: JSON.parse(row.job_ids) as readonly number[],
     filter,
+    hasRunDetails: row.has_run_details !== 0,
+    isPerOwner: row.is_per_owner !== 0,
+    holdsRepeats: row.holds_repeats !== 0,
     state: row.state,
     archiveReason: row.archive_reason,
     hasAuthorization: row.has_authorization !== 0,

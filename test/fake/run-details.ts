@@ -82,6 +82,7 @@ export const DETAILS_OF_ONE_ERROR: RunDetails = {
   errors: [
     {
       ...{ uniqueId: 'model.shop.broken', label: 'model broken', path: 'models/broken.sql', line: null },
+      ...{ verdict: 'error', group: null },
       reason: 'Table "orders" does not exist',
     },
   ],

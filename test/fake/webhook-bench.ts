@@ -1,8 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ksuid } from '../../src/core/ksuid.js';
 import { slices } from '../../src/core/lists.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import type { InvocationNote } from '../../src/storage/invocation-store.js';
@@ -10,7 +12,10 @@ import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from '../../src/webh
 import { DISPATCHER_DEFAULTS, type DispatcherConfig, WebhookDispatcher } from '../../src/webhook/dispatcher.js';
 import type { WebhookEvent } from '../../src/webhook/event.js';
 import { AddressRules, parseAllowed, WebhookHttp } from '../../src/webhook/http.js';
+import type { Manifest } from '../../src/webhook/manifest.js';
+import { EventSelector, type EventSelectorDeps } from '../../src/webhook/selection.js';
 import { createSenders, PlatformSender } from '../../src/webhook/senders.js';
+
 import type { WebhookStanding, WebhookSubscription } from '../../src/webhook/subscription.js';
 import { fromSettings, fromStanding, type WebhookTables } from '../../src/webhook/tables.js';
 import { until } from '../tool/until.js';
@@ -61,6 +66,10 @@ export class WebhookBench {
   readDetails: (typeof NO_DETAILS)['read'] = NO_DETAILS.read;
   /** What they know of its reason. */
   statusMessage: (typeof NO_DETAILS)['statusMessage'] = NO_DETAILS.statusMessage;
+  /** What is known of nodes of runs. */
+  readNodes: EventSelectorDeps['runDetails']['readNodes'] = async () => ({ failed: [], warned: [], otherErrors: [] });
+  /** What the manifests of runs say. */
+  manifest: Manifest | undefined;
   readonly box = TEST_BOX;
   readonly dispatcher: WebhookDispatcher;
   private readonly server: Server;
@@ -110,6 +119,12 @@ export class WebhookBench {
       runDetails,
       version: '0.0.0',
     });
+    const selector = new EventSelector({
+      runDetails: { readNodes: (...asked) => this.readNodes(...asked) },
+      manifests: { read: async () => this.manifest },
+      toldBefore: (event) => state.webhookEvents.toldBefore(event),
+    });
+    const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
     const dispatcher = new WebhookDispatcher(
       {
         ...DISPATCHER_DEFAULTS,
@@ -119,6 +134,7 @@ export class WebhookBench {
       {
         ...{ events: state.webhookEvents, subscriptions: state.subscriptions, clock, logger, holder, random: () => 0 },
         senderOf: createSenders({ http: sender, email: sender }, { http, openBox, clock, runDetails }),
+        ...{ selector, newKsuid },
       },
     );
     this.others.push(dispatcher);

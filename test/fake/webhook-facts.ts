@@ -66,6 +66,7 @@ export function subscription(
     eventTypes: WEBHOOK_EVENT_TYPES,
     jobIds: [],
     filter: NO_FILTER,
+    ...{ hasRunDetails: false, isPerOwner: false, holdsRepeats: false },
     state: 'active',
     archiveReason: null,
     hasAuthorization: true,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
-import { FRESH_STANDING } from '../../../src/webhook/subscription.js';
+import { FRESH_STANDING, NO_FILTER } from '../../../src/webhook/subscription.js';
 import { attempted, commandNote, eventsOf, type FeatureState, subscription } from '../../fake/webhook-facts.js';
 
 const ACCOUNT = FIRST_ACCOUNT_ID;
@@ -16,7 +16,14 @@ export function webhookSubscriptionStoreContract(
         const given = subscription('a', {
           ...{ kind: 'slack', name: 'Ü "n"', description: 'd', jobIds: [4_001, 4_002], maxPerMinute: 30 },
           eventTypes: ['job.run.errored', 'job.run.started'],
-          filter: { environments: ['prod'], projects: [], statuses: [20], transitions: ['recovery'] },
+          filter: {
+            ...NO_FILTER,
+            environments: ['prod'],
+            statuses: [20],
+            transitions: ['recovery'],
+            owners: ['a@example.com'],
+          },
+          ...{ hasRunDetails: true, isPerOwner: true, holdsRepeats: true },
           ...{ hasAuthorization: false, sealedOldSecret: 'old', oldSecretUntilUnixMs: 9, sealedHeaders: 'h' },
         });
         const kept = await subscriptions.add(given);

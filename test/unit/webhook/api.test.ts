@@ -428,8 +428,18 @@ describe('the URL of a subscription', () => {
 describe('webhooks of run-bridge’s own', () => {
   const GIVEN = {
     ...{ ...INPUT, type: 'slack', headers: { 'X-Key': 'hidden' }, authorization: false, max_per_minute: 60 },
-    filters: { environments: ['prod'], statuses: ['errored'], transitions: ['recovery'] },
+    filters: {
+      ...{ environments: ['prod'], statuses: ['errored'], transitions: ['recovery'] },
+      ...{ verdicts: ['failed'], owners: ['ana@example.com'], models: ['stg_*'] },
+    },
+    ...{ per_owner: true, hold_repeats: true },
   };
+
+  it('have details of runs in payloads alone', async () => {
+    const given = { ...INPUT, type: 'slack', client_url: 'https://hooks.slack.com/services/a', run_details: true };
+    const words = 'run_details: is for payloads, of types http and cloudevents; slack names the nodes anyway.';
+    expect(await ask('POST', OWN, given)).toMatchObject({ status: 400, body: { status: { user_message: words } } });
+  });
 
   it('have filters, headers, a rate cap and a kind; headers are not shown', async () => {
     const { status, body } = await ask('POST', OWN, GIVEN);
@@ -437,7 +447,11 @@ describe('webhooks of run-bridge’s own', () => {
     expect(body).toMatchObject({
       data: {
         ...{ type: 'slack', state: 'active', has_headers: true, authorization: false, standard_headers: true },
-        filters: { environments: ['prod'], projects: [], statuses: ['errored'], transitions: ['recovery'] },
+        filters: {
+          ...{ environments: ['prod'], projects: [], statuses: ['errored'], transitions: ['recovery'] },
+          ...{ verdicts: ['failed'], tags: [], owners: ['ana@example.com'], groups: [], models: ['stg_*'] },
+        },
+        ...{ per_owner: true, hold_repeats: true, run_details: false },
         max_per_minute: 60,
       },
     });
@@ -474,6 +488,13 @@ describe('webhooks of run-bridge’s own', () => {
     [{ has_headers: true }, 'has_headers: is only answered, and cannot be set; leave it out.'],
     [{ filters: { enviroments: [] } }, 'filters.enviroments: there is no such field (perhaps you mean environments).'],
     [{ filters: 7 }, 'filters: must be an object.'],
+    [
+      { filters: { verdicts: ['bad'] } },
+      'filters.verdicts.0: is none of success, warned, failed, canceled, recovered.',
+    ],
+    [{ filters: { owners: 'ana' } }, 'filters.owners: is no list of names.'],
+    [{ per_owner: true }, 'per_owner: is for chats and mail; http has whole runs, and run_details names the nodes.'],
+    [{ hold_repeats: 1 }, 'hold_repeats: is neither true nor false.'],
     [{ filters: { statuses: ['running'] } }, 'filters.statuses.0: is none of success, errored, cancelled.'],
     [{ headers: 'a: b' }, 'headers: must be an object of names and values, for example {"X-Api-Key": "…"}.'],
     [{ headers: { 'a b': 'x' } }, 'headers.a b: is not the name of a header: up to 100 letters, digits and hyphens.'],

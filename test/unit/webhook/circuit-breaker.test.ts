@@ -6,7 +6,14 @@ import { attempted } from '../../fake/webhook-facts.js';
 
 const rule = circuitBreaker(DEFAULT_BREAKER_LIMITS);
 const EVENT: AttemptResult['event'] = {
-  ...{ id: 'wev_1', subscriptionId: 'wsu_1', eventType: 'job.run.completed', state: 'pending', createdUnixMs: 0 },
+  ...{
+    id: 'wev_1',
+    subscriptionId: 'wsu_1',
+    eventType: 'job.run.completed',
+    state: 'pending',
+    filteredReason: null,
+    createdUnixMs: 0,
+  },
   ...{ roundCount: 0, attemptCount: 0, dueUnixMs: 0, leaseUntilUnixMs: 0, httpStatusCode: null },
   facts: {
     ...{ jobId: 1, jobName: '', runId: 1, environmentId: 1, environmentName: '', projectId: 1, projectName: '' },

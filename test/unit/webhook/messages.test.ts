@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { OutgoingEvent, RunFacts, WebhookEvent } from '../../../src/webhook/event.js';
+import type { EventSelection, OutgoingEvent, RunFacts, WebhookEvent } from '../../../src/webhook/event.js';
 import { mailMessage, runMessage, slackMessage, teamsMessage } from '../../../src/webhook/messages.js';
 import { type RunDetails, RunDetailsReader } from '../../../src/webhook/run-details.js';
 import { MailSender } from '../../../src/webhook/senders.js';
@@ -18,13 +18,19 @@ const FACTS: RunFacts = {
 };
 const EVENT: WebhookEvent = {
   ...{ id: 'wev_1', subscriptionId: 'wsu_1', eventType: 'job.run.completed', facts: FACTS, createdUnixMs: 0 },
-  ...{ state: 'pending', roundCount: 0, attemptCount: 0, dueUnixMs: 0, leaseUntilUnixMs: 0, httpStatusCode: null },
+  ...{
+    state: 'pending',
+    filteredReason: null,
+    roundCount: 0,
+    attemptCount: 0,
+    dueUnixMs: 0,
+    leaseUntilUnixMs: 0,
+    httpStatusCode: null,
+  },
 };
 const place = (uniqueId: string, label: string, path: string | null, line: number | null) => ({
-  uniqueId,
-  label,
-  path,
-  line,
+  ...{ uniqueId, label, path, line },
+  ...{ verdict: 'error' as const, group: null },
 });
 const STORY: RunDetails = {
   ...QUIET,
@@ -94,6 +100,34 @@ describe('a message', () => {
     const { facts, sections } = runMessage({ ...EVENT, eventType: 'job.run.started' }, STORY);
     expect(sections).toEqual([]);
     expect(facts.map(([name]) => name)).toEqual(['Run', 'Project', 'Environment']);
+  });
+
+  it('about the failures of one owner names the owner, and how many others there are', () => {
+    const ofOwner = (selection: EventSelection) =>
+      runMessage({ ...EVENT, facts: { ...FACTS, selection } }, STORY).facts;
+    expect(ofOwner({ owner: 'ana', nodeIds: ['model.shop.broken'], otherCount: 2 })).toEqual(
+      expect.arrayContaining([
+        ['Owner', 'ana'],
+        ['Left out', '2 other nodes that failed or warn'],
+      ]),
+    );
+    expect(ofOwner({ owner: null })).toContainEqual(['Owner', 'nobody']);
+    expect(ofOwner({}).map(([name]) => name)).not.toContain('Owner');
+  });
+
+  it.each([
+    ['warned', { warned: 1 }, undefined, 'succeeded with warnings: test unique_id: 3 failing rows'],
+    [
+      'warned, after a failure',
+      { warned: 1 },
+      'recovery',
+      'succeeded again with warnings: test unique_id: 3 failing rows',
+    ],
+    ['recovered', {}, 'recovery', 'succeeded again'],
+  ] as const)('of a run that %s says so', (_verdict, counts, transition, words) => {
+    const details = { ...QUIET, counts: { ...NO_NODES, ...counts }, warnings: STORY.failedTests };
+    const facts = { ...FACTS, status: 10, ...(transition !== undefined && { transition }) } as const;
+    expect(runMessage({ ...EVENT, facts }, details).title).toBe(`nightly · a<b>&_c ${words}`);
   });
 
   it('that a run is over says how many artifacts never came, and why, in every form', () => {

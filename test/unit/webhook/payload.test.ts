@@ -1,14 +1,16 @@
 import { expect, it } from 'vitest';
 import type { RunFacts } from '../../../src/webhook/event.js';
 import { payloadOf } from '../../../src/webhook/senders.js';
+import { detailsOfLog } from '../../fake/run-details.js';
 import { NO_DETAILS } from '../../fake/webhook-facts.js';
+import { readLog } from '../export/mapping/read-sample.js';
 
 const FACTS: RunFacts = {
   ...{ jobId: 4_001, jobName: 'nightly', runId: 1_001, environmentId: 3_001, environmentName: 'production' },
   ...{ projectId: 2_001, projectName: 'shop', engineVersion: '2.0.0', status: 20, statusMessage: null, reason: null },
   ...{ startedUnixMs: 1_683_193_184_999, finishedUnixMs: null, erroredUnixMs: null },
 };
-const SUBSCRIPTION = { id: 'wsu_1', accountId: 10_001, name: 'n' };
+const SUBSCRIPTION = { id: 'wsu_1', accountId: 10_001, name: 'n', hasRunDetails: false };
 const EVENT = { id: 'wev_1', eventType: 'job.run.errored', facts: FACTS, createdUnixMs: 1_683_193_184_490 } as const;
 
 it('has the keys of the hosted platform, in their order, and both names of the version', async () => {
@@ -51,4 +53,25 @@ it.each([
 ])('writes the time %d as %s', async (createdUnixMs, timestamp) => {
   const payload = await payloadOf(SUBSCRIPTION, { ...EVENT, createdUnixMs }, NO_DETAILS);
   expect(payload.timestamp).toBe(timestamp);
+});
+
+it('has counts and failed nodes, redacted, where the subscription asks for them', async () => {
+  const reader = detailsOfLog(readLog('samples/build-mixed/otel.jsonl'), { redaction: 'literals' });
+  const asking = { ...SUBSCRIPTION, hasRunDetails: true };
+  const { run_bridge: details } = await payloadOf(asking, EVENT, reader);
+  expect(details).toMatchObject({
+    ...{ verdict: 'failed', recovered: false, omitted_failed_node_count: 0 },
+    counts: { success: 13, warned: 1, failed: 2, error: 1, skipped: 4 },
+  });
+  expect(
+    details?.failed_nodes.map(({ unique_id, verdict, path, line, group }) => [unique_id, verdict, path, line, group]),
+  ).toEqual([
+    ['model.shop.broken', 'error', 'models/marts/broken.sql', null, 'finance'],
+    ['unit_test.shop.ut_target.ut_wrong', 'failed', 'models/schema.yml', 45, null],
+    ['test.shop.status_strict.0c25ec6282', 'failed', 'models/schema.yml', 25, 'finance'],
+  ]);
+  expect(details?.failed_nodes[0]?.message).toContain('Referenced column "nonexistent_column" not found');
+  expect(await payloadOf(SUBSCRIPTION, EVENT, reader)).not.toHaveProperty('run_bridge');
+  expect(await payloadOf(asking, { ...EVENT, eventType: 'job.run.started' }, reader)).not.toHaveProperty('run_bridge');
+  expect(await payloadOf(asking, { ...EVENT, isTest: true }, reader)).not.toHaveProperty('run_bridge');
 });

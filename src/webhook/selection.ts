@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto';
+import type { NodeMeasure } from '../run/measures/node-measure.js';
+import { RUN_STATUS } from '../storage/state-tables.js';
+import type { EventSelection, RunFacts, WebhookEvent } from './event.js';
+import type { Manifest, ManifestNode, ManifestReader, ManifestRun } from './manifest.js';
+import type { RunDetailsReader, RunNodes } from './run-details.js';
+import { asksForNodes, type WebhookFilter, type WebhookSubscription, type WebhookVerdict } from './subscription.js';
+
+/** What a subscription is told of a run: one event for each of these parts, or nothing, and why. */
+export type Selected =
+  | { readonly kind: 'told'; readonly selections: readonly EventSelection[] }
+  | { readonly kind: 'filtered'; readonly reason: string };
+
+/** An earlier event of a subscription's that was told, with what it was about. */
+export type ToldEvent = Pick<WebhookEvent, 'eventType' | 'facts' | 'createdUnixMs'>;
+
+/** What a selector works with. */
+export interface EventSelectorDeps {
+  readonly runDetails: Pick<RunDetailsReader, 'readNodes'>;
+  readonly manifests: Pick<ManifestReader, 'read'>;
+  /** Earlier events that a subscription was told of the same job, the latest first. */
+  readonly toldBefore: (event: WebhookEvent) => Promise<readonly ToldEvent[]>;
+}
+
+/** Whether what is known of a run's nodes decides about an event. */
+export function needsSelection(
+  { filter, isPerOwner, holdsRepeats }: Pick<WebhookSubscription, 'filter' | 'isPerOwner' | 'holdsRepeats'>,
+  { eventType, facts }: Pick<WebhookEvent, 'eventType' | 'facts'>,
+): boolean {
+  if (eventType === 'job.run.started' || facts.selection !== undefined) return false;
+  const { verdicts } = filter;
+  const isWarningAsked = verdicts.includes('success') !== verdicts.includes('warned');
+  return asksForNodes(filter) || isPerOwner || holdsRepeats || (facts.status === RUN_STATUS.success && isWarningAsked);
+}
+
+/** A repeat of a failure is held back for so long, in milliseconds. */
+const HOLD_MS = 86_400_000;
+/** Nodes that an event is about; more are counted as others'. */
+const MAX_NODES = 1_000;
+
+/**
+ * Decides what a subscription is told of a run, by what is known of its nodes when the event is first due: its record log
+ * has their outcomes and groups, the run's manifest their tags and owners.
+ */
+export class EventSelector {
+  constructor(private readonly deps: EventSelectorDeps) {}
+
+  /** @throws what reading the run or its manifest throws: the attempt has failed then, and is repeated */
+  async select(subscription: WebhookSubscription, event: WebhookEvent): Promise<Selected> {
+    const { runDetails } = this.deps;
+    const { filter } = subscription;
+    const { facts } = event;
+    const run = await runDetails.readNodes(subscription.accountId, facts.runId);
+    const verdicts = verdictsOf(facts, run);
+    if (filter.verdicts.length > 0 && !verdicts.some((one) => filter.verdicts.includes(one))) {
+      return { kind: 'filtered', reason: `the run has the verdict ${verdicts.join(' and ')}, which is not asked for` };
+    }
+    const told = await this.partsFor(subscription, event, run);
+    if (told.kind === 'filtered' || !subscription.holdsRepeats) return told;
+    return this.withoutRepeats(event, told.selections);
+  }
+
+  private async partsFor(subscription: WebhookSubscription, event: WebhookEvent, run: RunNodes): Promise<Selected> {
+    const { filter, isPerOwner, accountId } = subscription;
+    const { facts } = event;
+    if (!asksForNodes(filter) && !isPerOwner) return toldOf([{ ...keyed(run, run.failed) }]);
+    const bad = [...run.failed, ...run.warned];
+    if (bad.length === 0) {
+      if (facts.status === RUN_STATUS.error) return toldOf([{ ...keyed(run, []) }]);
+      return this.recovered(event, asksForNodes(filter));
+    }
+    const { runId, jobId, environmentId } = facts;
+    const isManifestNeeded = isPerOwner || filter.tags.length + filter.owners.length + filter.groups.length > 0;
+    const isTested = bad.some(({ uniqueId }) => TEST_ID.test(uniqueId)) && filter.models.length > 0;
+    const manifest =
+      isManifestNeeded || isTested ? await this.manifestOf({ accountId, runId, jobId, environmentId }) : undefined;
+    const known = bad.map((node) => new KnownNode(node, manifest));
+    const own = known.filter((node) => node.matches(filter));
+    if (own.length === 0)
+      return { kind: 'filtered', reason: 'none of the nodes that failed or warn match the filters' };
+    if (!isPerOwner) return toldOf([selectionOf(run, own, bad.length)]);
+    const owners = new Map<string | null, KnownNode[]>();
+    const isWanted = (owner: string) =>
+      filter.owners.length === 0 || filter.owners.some((one) => one.toLowerCase() === owner.toLowerCase());
+    for (const node of own) {
+      const wanted = node.owners.filter(isWanted);
+      for (const owner of wanted.length === 0 ? [null] : wanted) {
+        const nodes = owners.get(owner);
+        if (nodes === undefined) owners.set(owner, [node]);
+        else nodes.push(node);
+      }
+    }
+    return toldOf([...owners].map(([owner, nodes]) => ({ owner, ...selectionOf(run, nodes, bad.length) })));
+  }
+
+  /** A manifest that cannot be read is as if there were none: it holds up no message. */
+  private async manifestOf(run: ManifestRun): Promise<Manifest | undefined> {
+    try {
+      return await this.deps.manifests.read(run);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Who was told of a failure is told that it is over. */
+  private async recovered(event: WebhookEvent, isFiltered: boolean): Promise<Selected> {
+    const { facts } = event;
+    if (!isFiltered) return toldOf([{}]);
+    if (facts.transition === 'recovery') {
+      const before = (await this.deps.toldBefore(event)).filter(isOfPlace(facts));
+      const [last] = before;
+      if (last?.facts.selection?.failureKey !== undefined || last?.facts.status === RUN_STATUS.error)
+        return toldOf([{}]);
+    }
+    return { kind: 'filtered', reason: 'no node of the run failed or warns' };
+  }
+
+  private async withoutRepeats(event: WebhookEvent, selections: readonly EventSelection[]): Promise<Selected> {
+    const { facts, eventType, createdUnixMs } = event;
+    // What failed again after a success is news.
+    if (facts.transition !== undefined || facts.status !== RUN_STATUS.error) return toldOf(selections);
+    const before = (await this.deps.toldBefore(event)).filter(isOfPlace(facts));
+    const isRepeat = ({ owner, failureKey }: EventSelection) => {
+      const last = before.find((one) => one.eventType === eventType && one.facts.selection?.owner === owner);
+      if (last === undefined || failureKey === undefined) return false;
+      return last.facts.selection?.failureKey === failureKey && createdUnixMs - last.createdUnixMs < HOLD_MS;
+    };
+    const news = selections.filter((one) => !isRepeat(one));
+    if (news.length > 0) return toldOf(news);
+    return { kind: 'filtered', reason: 'the same failure was reported less than a day ago' };
+  }
+}
+
+function toldOf(selections: readonly EventSelection[]): Selected {
+  return { kind: 'told', selections };
+}
+
+function isOfPlace({ environmentId }: RunFacts): (told: ToldEvent) => boolean {
+  return ({ facts }) => facts.environmentId === environmentId;
+}
+
+function selectionOf(run: RunNodes, own: readonly KnownNode[], allCount: number): EventSelection {
+  const ids = own.map(({ node }) => node.uniqueId).slice(0, MAX_NODES);
+  const failed = own.map(({ node }) => node).filter(({ verdict }) => verdict !== 'warned');
+  const otherCount = allCount - ids.length;
+  return { nodeIds: ids, ...(otherCount > 0 && { otherCount }), ...keyed(run, failed) };
+}
+
+/** The verdicts of a run, of which filters name one or several. */
+export function verdictsOf({ status, transition }: RunFacts, { warned }: RunNodes): readonly WebhookVerdict[] {
+  if (status === RUN_STATUS.cancelled) return ['canceled'];
+  if (status !== RUN_STATUS.success) return ['failed'];
+  return [warned.length > 0 ? 'warned' : 'success', ...(transition === 'recovery' ? (['recovered'] as const) : [])];
+}
+
+/** Names a failure by what failed and how, without numbers, which differ from run to run. */
+function keyed({ otherErrors }: RunNodes, failed: readonly NodeMeasure[]): Pick<EventSelection, 'failureKey'> {
+  if (failed.length === 0 && otherErrors.length === 0) return {};
+  const nodes = failed.map(
+    ({ uniqueId, verdict, message }) => `${uniqueId} ${verdict} ${withoutNumbers(message ?? '')}`,
+  );
+  const hash = createHash('sha256');
+  for (const text of [...nodes.sort(), ...otherErrors.map(withoutNumbers).sort()]) hash.update(text).update('\0');
+  return { failureKey: hash.digest('hex').slice(0, 32) };
+}
+
+function withoutNumbers(text: string): string {
+  return text.replaceAll(/\d+/g, '#');
+}
+
+const TEST_ID = /^(?:unit_)?test\./;
+
+/** A node with what its manifest says of it, and of the node that it tests. */
+class KnownNode {
+  private readonly own: ManifestNode | undefined;
+  private readonly tested: ManifestNode | undefined;
+
+  constructor(
+    readonly node: NodeMeasure,
+    manifest: Manifest | undefined,
+  ) {
+    this.own = manifest?.get(node.uniqueId);
+    this.tested = manifest?.get(this.own?.testedId ?? '');
+  }
+
+  /** Its own, else those of the node that it tests. */
+  get owners(): readonly string[] {
+    const own = this.own?.owners ?? [];
+    return own.length > 0 ? own : (this.tested?.owners ?? []);
+  }
+
+  /** What is not known of a node does not leave it out: a failure is rather told to too many than to nobody. */
+  matches({ tags, owners, groups, models }: WebhookFilter): boolean {
+    const isKnown = this.own !== undefined;
+    const { uniqueId, name, group } = this.node;
+    const ownTags = [...(this.own?.tags ?? []), ...(this.tested?.tags ?? [])];
+    const ownGroups = [group, this.own?.group, this.tested?.group].filter((one) => typeof one === 'string');
+    const wantedOwners = owners.map((one) => one.toLowerCase());
+    const testedId = this.own?.testedId ?? null;
+    const names = [uniqueId, name, ...(testedId === null ? [] : [testedId, testedId.split('.').slice(2).join('.')])];
+    return (
+      (tags.length === 0 || !isKnown || ownTags.some((tag) => tags.includes(tag))) &&
+      (owners.length === 0 || !isKnown || this.owners.some((one) => wantedOwners.includes(one.toLowerCase()))) &&
+      (groups.length === 0 || (!isKnown && ownGroups.length === 0) || ownGroups.some((one) => groups.includes(one))) &&
+      (models.length === 0 ||
+        (!isKnown && TEST_ID.test(uniqueId)) ||
+        models.some((pattern) => names.some((one) => one !== null && isLike(one, pattern))))
+    );
+  }
+}
+
+/** @param pattern `*` stands for any characters */
+function isLike(name: string, pattern: string): boolean {
+  const [first = '', ...parts] = pattern.split('*');
+  if (!name.startsWith(first)) return false;
+  const last = parts.pop();
+  if (last === undefined) return name === first;
+  let at = first.length;
+  for (const part of parts) {
+    const found = name.indexOf(part, at);
+    if (found === -1) return false;
+    at = found + part.length;
+  }
+  return name.length - at >= last.length && name.endsWith(last);
+}
