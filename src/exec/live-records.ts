@@ -70,12 +70,12 @@ export class LiveRecords {
   private readonly steps: CommandSteps;
   private readonly running: Promise<void>;
   private readonly artifacts: StepArtifacts;
-  /** What had been written when the first records were handed over, in bytes. */
+  /** How long the command's file was when the first records were delivered, in bytes. */
   private firstBytes: number | undefined;
-  private isFirstShown = false;
-  private onFirst: () => void = () => {};
-  private readonly first = new Promise<void>((resolve) => {
-    this.onFirst = resolve;
+  private onFirstStored: () => void = () => {};
+  /** Resolves when the first records are stored, with what the command had written by then. */
+  readonly firstStored = new Promise<void>((resolve) => {
+    this.onFirstStored = resolve;
   });
   private trouble: string | undefined;
   private isTroubleSaid = false;
@@ -135,14 +135,6 @@ export class LiveRecords {
     );
     this.running = this.records.then((records) => records.run(this.giveUp.signal));
     this.running.catch(() => undefined);
-  }
-
-  /**
-   * Resolves when a bridge that runs has the first records, and what was written until it had them; at once where there is
-   * none, since nobody looks on.
-   */
-  async firstShown(): Promise<void> {
-    if (await this.target.isBridge()) await this.first;
   }
 
   /** An engine command ends: copies what it left. Never throws. @param bytes of its last request, not answered yet */
@@ -244,15 +236,13 @@ export class LiveRecords {
       for (const engine of endedEngines(delivery)) void this.artifacts.snapshots.takeAtEnd(engine);
     }
     await this.steps.consume(delivery);
-    if (!this.isFirstShown) await this.noteShown();
+    await this.noteStored();
   }
 
-  private async noteShown(): Promise<void> {
+  private async noteStored(): Promise<void> {
     const { file } = this.facts;
     this.firstBytes ??= file === undefined ? 0 : ((await stat(file.path).catch(() => undefined))?.size ?? 0);
-    if ((await this.records).takenBytes < this.firstBytes) return;
-    this.isFirstShown = true;
-    this.onFirst();
+    if ((await this.records).takenBytes >= this.firstBytes) this.onFirstStored();
   }
 
   /** What turns out to be no OTLP cannot be refused any more. @throws ConsumeError */
@@ -457,11 +447,6 @@ export class CommandTarget {
   ) {
     this.bridge = chooseBridge(choice).then(async (bridge) => bridge && (await this.begun(bridge)));
     this.bridge.catch(() => undefined);
-  }
-
-  /** Whether a bridge that runs takes the records. @throws what keeps it from being asked */
-  async isBridge(): Promise<boolean> {
-    return (await this.bridge) !== undefined;
   }
 
   /** Opens it for records. @throws StoreError, ConfigurationError, DataFolderInUseError */

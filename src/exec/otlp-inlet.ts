@@ -73,10 +73,8 @@ interface ParkedRequest {
 const MAX_PARKED_BYTES = 16 * 1024 * 1024;
 /** Each counts for at least so many bytes, which bounds their number. */
 const MIN_RESERVED_BYTES = 1_024;
-/** Requests are looked into when none has come for so long, in milliseconds: an engine that ends sends several in a row. */
-const QUIET_MS = 100;
-/** Or when the first of them is parked for so long, in milliseconds; and it is so long until one is tried again. */
-const MAX_PARKED_MS = 1_000;
+/** Interval until a request that could not be taken is tried again, in milliseconds. */
+const RETRY_MS = 1_000;
 
 /** An engine waits for its last answer at most so long, in milliseconds. */
 const MAX_HOLD_MS = 5_000;
@@ -101,8 +99,7 @@ export class ParkedRequests {
   private take: ParkedRequestTaker | undefined;
   private beforeEnd: BeforeEnd | undefined;
   private timer: Timer | undefined;
-  private firstParkedMs = 0;
-  private handingOver: Promise<void> = Promise.resolve();
+  private handingOver: Promise<void> | undefined;
 
   constructor(private readonly clock: Clock) {}
 
@@ -123,7 +120,7 @@ export class ParkedRequests {
   /** Hands them over from now on, one after the other in the order in which they came. */
   handOverTo(take: ParkedRequestTaker): void {
     this.take = take;
-    if (this.requests.length > 0) this.handOverLater();
+    this.handOverSoon();
   }
 
   /** From now on the last spans of an engine are answered when this is done, or after a while. */
@@ -133,6 +130,7 @@ export class ParkedRequests {
 
   /** Hands over what is left. @throws what the taker throws */
   async settle(): Promise<void> {
+    await this.handingOver?.catch(() => undefined);
     await this.handOver();
     this.timer?.cancel();
   }
@@ -151,10 +149,9 @@ export class ParkedRequests {
       if (this.beforeEnd !== undefined && isLast(signal, bytes)) await this.hold(this.beforeEnd(bytes));
       // An empty message: all of it was accepted.
       response.writeHead(200, { 'Content-Type': MEDIA_TYPES.protobuf, 'Content-Length': 0 }).end();
-      if (this.requests.length === 0) this.firstParkedMs = this.clock.monotonicMs();
       // The pool does not get its memory back: it is kept.
       this.requests.push({ signal, bytes, reservation });
-      this.handOverLater();
+      this.handOverSoon();
     } catch {
       // The sender went away: it has no answer, and nothing was accepted.
       reservation.release();
@@ -170,32 +167,34 @@ export class ParkedRequests {
     timer?.cancel();
   }
 
-  private handOverLater(): void {
-    if (this.take === undefined) return;
-    this.timer?.cancel();
-    const leftMs = this.firstParkedMs + MAX_PARKED_MS - this.clock.monotonicMs();
-    this.timer = this.clock.after(Math.max(0, Math.min(QUIET_MS, leftMs)), () => {
-      this.handOver().catch(() => {
-        this.firstParkedMs = this.clock.monotonicMs();
-        this.timer = this.clock.after(MAX_PARKED_MS, () => this.handOverLater());
+  private handOverSoon(): void {
+    if (this.take === undefined || this.timer !== undefined || this.handingOver !== undefined) return;
+    this.handOver().catch(() => {
+      this.timer = this.clock.after(RETRY_MS, () => {
+        this.timer = undefined;
+        this.handOverSoon();
       });
     });
   }
 
   private handOver(): Promise<void> {
-    const { take } = this;
-    if (take === undefined) return Promise.resolve();
-    const handed = this.handingOver.then(async () => {
+    this.handingOver ??= this.handOverAll();
+    return this.handingOver;
+  }
+
+  private async handOverAll(): Promise<void> {
+    try {
+      // The answer goes first, and requests that come meanwhile are answered in between.
+      await setImmediate();
       for (let next = this.requests[0]; next !== undefined; next = this.requests[0]) {
-        await take(next.signal, next.bytes);
+        await this.take?.(next.signal, next.bytes);
         this.requests.shift();
         next.reservation.release();
-        // Requests that come meanwhile are answered in between.
         await setImmediate();
       }
-    });
-    this.handingOver = handed.catch(() => undefined);
-    return handed;
+    } finally {
+      this.handingOver = undefined;
+    }
   }
 }
 

@@ -37,7 +37,7 @@ import {
 import type { CommandSpan } from './command-span.js';
 import { findUserFile, mayRunSeveral, readEngineSwitches } from './engine-switches.js';
 import type { ExecHost } from './exec-target.js';
-import { endedChildrenCpuSeconds, giveWay, ProcessUsage, type TakeBack } from './give-way.js';
+import { endedChildrenCpuSeconds, giveWay, ProcessUsage } from './give-way.js';
 import type { LiveRecords } from './live-records.js';
 import { OtlpInlet } from './otlp-inlet.js';
 import { makePrivateFolder } from './private-folder.js';
@@ -210,7 +210,7 @@ function notStarted(program: string, error: unknown): ChildEnding {
   return { kind: 'notStarted', exitCode: 126, reason: `${program}: cannot be run: ${reason}` };
 }
 
-/** How long the command shares the processors with this process at most before it goes first, in milliseconds. */
+/** The command has priority after this time at the latest, in milliseconds. */
 const MAX_SHARE_MS = 30_000;
 
 /** The bridge of one wrapped command, from the port that is open before it starts to the last record. */
@@ -255,8 +255,7 @@ export class CommandBridge {
   }
 
   private lock: Promise<DataFolderLock | undefined> | undefined;
-
-  private takeBack: Promise<TakeBack | undefined> | undefined;
+  private priority: Promise<() => void> | undefined;
   private live: Promise<LiveRecords> | undefined;
   private usage: ProcessUsage | undefined;
   private pid: number | undefined;
@@ -277,7 +276,7 @@ export class CommandBridge {
     // Awaited at the end; until then its failure is nobody's.
     this.live.catch(() => undefined);
     const { live } = this;
-    if (pid !== undefined) this.takeBack = this.giveWayOnceShown(pid, live);
+    this.priority = this.giveWayOnceStored(live);
     const { command, inlet } = this.facts;
     // What one engine command left is copied before the next one can write its own in its place.
     if (mayRunSeveral(command)) {
@@ -334,21 +333,21 @@ export class CommandBridge {
     // Before what this program itself has started ends, too.
     const span = this.spanOf(ending);
     this.ended.abort();
-    await (await this.takeBack)?.();
+    (await this.priority)?.();
     this.usage?.stop();
     this.interruption?.stop();
     await (await this.live)?.end(ending, stop, { span, onStage });
   }
 
   /**
-   * Where people look on, the command goes first only once they see its first records: what brings those in is loaded while
-   * the engine starts, which leaves processors idle that it keeps busy afterwards.
+   * The command has priority once its first records are stored: the code that stores them is loaded while the engine starts,
+   * which leaves processors idle that it keeps busy afterwards.
    */
-  private async giveWayOnceShown(commandPid: number, live: Promise<LiveRecords>): Promise<TakeBack | undefined> {
+  private async giveWayOnceStored(live: Promise<LiveRecords>): Promise<() => void> {
     const { signal } = this.ended;
-    const shown = live.then((records) => records.firstShown()).catch(() => undefined);
-    await Promise.race([shown, pause(this.facts.context.clock, MAX_SHARE_MS, signal)]);
-    return signal.aborted ? undefined : giveWay(commandPid);
+    const stored = live.then((records) => records.firstStored).catch(() => undefined);
+    await Promise.race([stored, pause(this.facts.context.clock, MAX_SHARE_MS, signal)]);
+    return signal.aborted ? () => {} : giveWay();
   }
 
   /** Everything that the command has started is signalled, as by a terminal's Ctrl+C: a shell does not pass a signal on. */

@@ -19,6 +19,7 @@ import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
 const main = new URL('../../dist/main.js', import.meta.url).pathname;
+const SAMPLE = new URL('../fixture/samples/build-mixed/otel.jsonl', import.meta.url).pathname;
 let dir: string;
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'run-bridge-exec-'));
@@ -47,20 +48,11 @@ async function started(
   return { child, output: () => output, ended };
 }
 
-/** SCHED_IDLE in Linux's numbers. */
-const IDLE = 5;
-
-interface Scheduling {
-  readonly policy: number;
-  readonly niceness: number;
-}
-
-/** Of each thread of a process; see proc_pid_stat(5), fields 41 and 19. */
-function schedulingOf(pid: number): readonly Scheduling[] {
-  return readdirSync(`/proc/${pid}/task`).map((thread) => {
-    const fields = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-    return { policy: Number(fields[38]), niceness: Number(fields[16]) };
-  });
+/** The niceness of each thread of a process: proc_pid_stat(5), field 19. */
+function nicenessOf(pid: number): readonly number[] {
+  return readdirSync(`/proc/${pid}/task`).map((thread) =>
+    Number(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8').split(') ')[1]?.split(' ')[16]),
+  );
 }
 
 describe('the exit code', () => {
@@ -218,14 +210,14 @@ describe('a command under exec', () => {
 });
 
 describe.skipIf(process.platform !== 'linux')('where processors are short', () => {
-  test('the command has them: it keeps its place, and all of the program steps back', async () => {
-    const { child, ended } = await started('echo ready; read line');
+  test('the command has them once its first records are stored: it keeps its place, and all of the program steps back', async () => {
+    const { child, ended } = await started(`cat '${SAMPLE}' > "$DBT_OTEL_FILE_NAME"; echo ready; read line`);
     const { pid = 0 } = child;
     const before = getPriority();
-    const hasSteppedBack = ({ policy, niceness }: Scheduling) => policy === IDLE || niceness >= Math.max(15, before);
-    await until('the program to give way', () => schedulingOf(pid).every(hasSteppedBack));
+    await until('the program to give way', () => nicenessOf(pid).every((niceness) => niceness >= Math.max(15, before)));
+    expect(readdirSync(join(dir, 'data', 'runs'))).toHaveLength(1);
     const [command] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
-    expect(schedulingOf(Number(command))).toEqual([{ policy: schedulingOf(process.pid)[0]?.policy, niceness: before }]);
+    expect(nicenessOf(Number(command))).toEqual([before]);
     child.stdin?.end('\n');
     await ended;
   });
@@ -234,14 +226,12 @@ describe.skipIf(process.platform !== 'linux')('where processors are short', () =
     const compiled = await compileSource('exec/give-way');
     const script = `
       import { giveWay } from '${join(compiled, 'exec/give-way.js')}';
-      import { readFileSync } from 'node:fs';
       import { getPriority } from 'node:os';
-      const now = () => [readFileSync('/proc/self/stat', 'utf8').split(') ')[1].split(' ')[38], getPriority()];
-      const before = now();
-      const takeBack = await giveWay(process.pid);
-      const meanwhile = now();
-      await takeBack();
-      console.log(JSON.stringify({ before, meanwhile, after: now() }));`;
+      const before = getPriority();
+      const takeBack = giveWay();
+      const meanwhile = getPriority();
+      takeBack();
+      console.log(JSON.stringify({ before, meanwhile, after: getPriority() }));`;
     const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
     rmSync(compiled, { recursive: true });
     const { before, meanwhile, after } = JSON.parse(stdout);

@@ -550,15 +550,10 @@ describe("the run's id in the engine's run_results.json", () => {
   });
 });
 
-/** Whether a process leaves the processors to others: by the idle policy, or where it may not go back from that by niceness. */
+/** Whether a process leaves the processors to others. */
 function givesWay(pid: number): boolean {
-  const policy = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[POLICY];
-  return policy === SCHED_IDLE || getPriority(pid) > getPriority();
+  return getPriority(pid) > getPriority();
 }
-
-/** Where the 41st field of `stat` stands behind the name, which is the second (proc(5)). */
-const POLICY = 41 - 3;
-const SCHED_IDLE = '5';
 
 function childOf(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);

@@ -86,36 +86,31 @@ describe('a plain request in protobuf', () => {
       PROTOBUF['content-type'],
       '',
     ]);
-    parked.handOverTo(take);
     expect(taken).toEqual([]);
-    clock.advance(100);
+    parked.handOverTo(take);
     await handedOver(1);
     expect(taken).toEqual(['traces spans']);
   });
 
-  it('waits until none has come for a tenth of a second, and then goes in its order', async () => {
-    parked.handOverTo(take);
-    await post('/v1/logs', 'a');
-    clock.advance(99);
-    await post('/v1/traces', 'b');
-    clock.advance(99);
-    await post('/v1/logs', 'c');
-    clock.advance(99);
-    expect(taken).toEqual([]);
-    clock.advance(1);
-    await handedOver(3);
-    expect(taken).toEqual(['logs a', 'traces b', 'logs c']);
-  });
-
-  it('waits for a second at most, however many come', async () => {
-    parked.handOverTo(take);
-    for (let count = 0; count < 11; count++) {
-      await post('/v1/logs', `${count}`);
-      clock.advance(90);
+  it('is handed over when it has been answered, one after the other in their order', async () => {
+    const taking: (() => void)[] = [];
+    parked.handOverTo(async (signal, bytes) => {
+      await new Promise<void>((resolve) => taking.push(resolve));
+      await take(signal, bytes);
+    });
+    for (const [path, body] of [
+      ['/v1/logs', 'a'],
+      ['/v1/traces', 'b'],
+      ['/v1/logs', 'c'],
+    ] as const) {
+      expect((await post(path, body)).status).toBe(200);
     }
-    expect(taken).toEqual([]);
-    clock.advance(10);
-    await handedOver(11);
+    for (let count = 1; count <= 3; count++) {
+      await until('the next', () => taking.length === count);
+      taking[count - 1]?.();
+      await handedOver(count);
+    }
+    expect(taken).toEqual(['logs a', 'traces b', 'logs c']);
   });
 
   it('is handed over without waiting when no more will come', async () => {
@@ -138,7 +133,6 @@ describe('a plain request in protobuf', () => {
     });
     await post('/v1/logs', 'a');
     await post('/v1/logs', 'b');
-    clock.advance(100);
     await until('a failure', () => failures === 1);
     await expect(parked.settle()).rejects.toThrow('the disk is full');
     await until('another try', () => {
