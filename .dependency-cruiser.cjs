@@ -12,6 +12,7 @@ const features = [
   'metric',
   'report',
   'platform',
+  'files',
 ];
 // Folders of a lower row that have such a door, too.
 const doors = ['receiver'];
@@ -22,7 +23,7 @@ const layers = [
   ['log', 'storage'],
   ['run'],
   ['parquet', 'redaction'],
-  ['receiver', 'files', 'export'],
+  ['receiver', 'export'],
   ['api'],
   ['web'],
   ['config'],

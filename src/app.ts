@@ -5,7 +5,7 @@ import { onHost } from './app/host.js';
 import { RETENTION_LEASE } from './app/leases.js';
 import { openHook } from './app/open-hook.js';
 import { Ports } from './app/ports.js';
-import { Announcement, createSpool, type Import, Program, type Server, type Store } from './app/program.js';
+import { Announcement, type Import, openSpool, Program, type Server, type Store } from './app/program.js';
 import { createArtifacts } from './artifact/feature.js';
 import type { Configuration } from './config/configuration.js';
 import type { Feature } from './feature.js';
@@ -60,7 +60,7 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
       stopping: stopping.signal,
     });
     const ports: Ports = await Ports.create(config, { ...host, access, api, hook });
-    const spool = createSpool(config, host, host.recordLog);
+    const spool = await openSpool(config, host, host.recordLog);
     const program = new Program(host, {
       consumer: host.recordLog,
       spool,
@@ -101,7 +101,7 @@ export function openStore(config: Configuration, deps: AppDeps): Promise<Store> 
     const removals = createRemovals(config, { ...host, rows: [retainedDeliveries(config, host)] });
     const webhooks = createWebhooks(config, { ...host, webUrl: () => null });
     const consumer = new GuardedConsumer(host.recordLog, host.disk, 'unavailable');
-    const spool = createSpool(config, host, consumer);
+    const spool = await openSpool(config, host, consumer);
     const program = new Program(host, {
       consumer,
       spool,
@@ -136,7 +136,7 @@ export function openImport(config: Configuration, deps: AppDeps): Promise<Import
   return onHost(config, deps, { isShareable: false, imported }, async (host) => {
     const removals = createRemovals(config, { ...host, rows: [] });
     const consumer = new GuardedConsumer(host.recordLog, host.disk, 'refused');
-    const spool = createSpool(config, host, consumer);
+    const spool = await openSpool(config, host, consumer);
     const program = new Program(host, {
       consumer,
       spool,

@@ -1,7 +1,22 @@
 import { Router } from 'express';
 import type { ListenAddress } from '../core/http-listener.js';
-import type { AboutDocument, BridgePort } from '../files/ask-bridge.js';
 import { API_PATH } from '../run/api-path.js';
+
+/** The description of a bridge at `GET /api/run-bridge/v1`. */
+export interface AboutDocument {
+  readonly name: 'run-bridge';
+  readonly version: string;
+  /** Which of its two ports answers. */
+  readonly port: BridgePort;
+  /** The addresses for OTLP, and for people and tools, as the client can reach them. */
+  readonly otlp_url: string;
+  readonly web_url: string;
+  /** Where it exports to, as `https://host:port`: without paths, which may hold secrets. */
+  readonly exports_to: readonly string[];
+}
+
+/** `otlp` takes telemetry, `web` is for people and tools; both answer the bridge's own API. */
+export type BridgePort = 'otlp' | 'web';
 
 /** The properties of a bridge; addresses are known once it listens. */
 export interface About {

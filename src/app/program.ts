@@ -1,14 +1,13 @@
 import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';
 import { type Component, Lifecycle } from '../core/lifecycle.js';
-import type { ArtifactSink } from '../files/artifact/artifact-sink.js';
-import { StoreArtifactSink } from '../files/artifact/store-artifact-sink.js';
-import { Spool } from '../files/spool.js';
+import { createSpool, type Spool } from '../exec/feature.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import type { RunTracker } from '../run/run-tracker.js';
+import { type ArtifactSink, StoreArtifactSink } from '../storage/artifact/artifact-sink.js';
 import type { PullStore } from '../storage/pull-store.js';
 import type { Host } from './host.js';
 import type { Ports } from './ports.js';
@@ -141,9 +140,13 @@ export interface Import {
 }
 
 /** Takes in what commands left behind in a host's data folder. @param consumer takes its records */
-export function createSpool(config: Pick<Configuration, 'data-dir'>, host: Host, consumer: RecordConsumer): Spool {
+export function openSpool(
+  config: Pick<Configuration, 'data-dir'>,
+  host: Host,
+  consumer: RecordConsumer,
+): Promise<Spool> {
   const { registry, decoding, clock, logger, pid } = host;
-  return new Spool(config['data-dir'], null, {
+  return createSpool(config['data-dir'], null, {
     consumer,
     registry,
     artifacts: new StoreArtifactSink(host.openArtifacts),

@@ -2,7 +2,7 @@ import type { ExitCode } from './exit-code.js';
 
 /** Ends a command; the message is one line for the user that says how to fix it. */
 export class CliError extends Error {
-  override readonly name = 'CliError';
+  override readonly name: string = 'CliError';
   constructor(
     readonly exitCode: ExitCode,
     message: string,

@@ -81,7 +81,7 @@ export const convertCommand: CliCommand = {
   ],
   async run({ context, operands: [inPath = '', outPath = ''] }) {
     const [{ convertFile }, { otlpReading }, { ProgressLine }] = await Promise.all([
-      import('../files/convert-file.js'),
+      import('../files/feature.js'),
       import('./otlp-reading.js'),
       import('./progress-line.js'),
     ]);

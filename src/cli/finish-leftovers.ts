@@ -3,7 +3,7 @@ import { openStore } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import { namesIn } from '../core/folders.js';
 import { silentLogger } from '../core/logger.js';
-import { SPOOL_FOLDER } from '../files/spool-folder.js';
+import { SPOOL_FOLDER } from '../exec/feature.js';
 import { appDeps } from './app-deps.js';
 import type { ProcessContext } from './process-context.js';
 

@@ -1,10 +1,6 @@
 import { join } from 'node:path';
 import { openStore } from '../app.js';
-import { FileFollower } from '../files/file-follower.js';
-import { FollowPositions, POSITIONS_FOLDER } from '../files/follow-positions.js';
-import { PatientConsumer } from '../files/patient-consumer.js';
-import { ReadingTally } from '../files/reading-tally.js';
-import { REJECTS_FILE, RejectFile } from '../files/reject-file.js';
+import { createFollower, PatientConsumer, REJECTS_FILE, ReadingTally, RejectFile } from '../files/feature.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';
 import { loggerOf } from './logger-of.js';
@@ -22,29 +18,30 @@ export async function follow(invocation: Invocation): Promise<ExitCode> {
   const { 'data-dir': dataFolder } = configuration;
   const logger = loggerOf(configuration, context);
   const intake = await openIntake(invocation, configuration, logger, openStore);
-  const positions = new FollowPositions(join(dataFolder, POSITIONS_FOLDER), intake.url ?? '');
   const rejectFile = new RejectFile(join(dataFolder, REJECTS_FILE), clock, (reason) => logger.error({}, reason));
   const tally = new ReadingTally();
   stderr.write(`follows   ${operands.join(' ')}\n`);
   for (const line of whereLines(configuration, intake)) stderr.write(`${line}\n`);
   try {
-    await positions.prune(clock.nowUnixMs());
-    const follower = new FileFollower(operands, {
-      consumer: new PatientConsumer(intake.consumer, clock, stop),
-      positions,
-      clock,
-      workingDir,
-      settle: () => intake.settle(),
-      async onTaken(path, { recordCount, rejects }) {
-        tally.addRecords(recordCount);
-        for (const reject of rejects) tally.addReject({ ...reject, place: `${path} ${reject.place}` });
-        await rejectFile.add(path, rejects);
-        const [first] = rejects;
-        if (first === undefined) return;
-        logger.warn({ path, place: first.place, count: rejects.length }, 'skipped lines that could not be read');
+    const follower = await createFollower(
+      operands,
+      { dataFolder, url: intake.url ?? '' },
+      {
+        consumer: new PatientConsumer(intake.consumer, clock, stop),
+        clock,
+        workingDir,
+        settle: () => intake.settle(),
+        async onTaken(path, { recordCount, rejects }) {
+          tally.addRecords(recordCount);
+          for (const reject of rejects) tally.addReject({ ...reject, place: `${path} ${reject.place}` });
+          await rejectFile.add(path, rejects);
+          const [first] = rejects;
+          if (first === undefined) return;
+          logger.warn({ path, place: first.place, count: rejects.length }, 'skipped lines that could not be read');
+        },
+        onTrouble: (reason) => logger.warn({ reason }, 'paused following a file'),
       },
-      onTrouble: (reason) => logger.warn({ reason }, 'paused following a file'),
-    });
+    );
     await follower.run(stop);
   } finally {
     await intake.shutdown();

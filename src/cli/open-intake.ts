@@ -3,20 +3,19 @@ import type { Program } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
-import { HttpArtifactSink } from '../files/artifact/http-artifact-sink.js';
-import { HttpStepRegistry } from '../files/http-step-registry.js';
-import { Spool } from '../files/spool.js';
+import { createSpool } from '../exec/feature.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import { appDeps } from './app-deps.js';
-import { bridgeHeaders } from './bridge-headers.js';
+import { bridgeHeaders } from './bridge/bridge-headers.js';
+import { HttpArtifactSink } from './bridge/http-artifact-sink.js';
+import { HttpConsumer, type Patience } from './bridge/http-consumer.js';
+import { HttpStepRegistry } from './bridge/http-step-registry.js';
+import { checkBaseUrl, reachableUrl } from './bridge/post-otlp.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT } from './exit-code.js';
-import { HttpConsumer, type Patience } from './http-consumer.js';
 import { otlpReading } from './otlp-reading.js';
-import { checkBaseUrl } from './post-otlp.js';
-import { reachableUrl } from './reachable-url.js';
 
 /** Where a command's records go: its own data folder, or a bridge that runs. */
 export interface Intake<Opened> {
@@ -92,7 +91,8 @@ export async function openIntake<Opened extends { readonly program: Program }>(
           clock,
           logger,
         };
-        return await new Spool(configuration['data-dir'], null, { ...deps, pid: context.pid }).takeIn(folder);
+        const spool = await createSpool(configuration['data-dir'], null, { ...deps, pid: context.pid });
+        return await spool.takeIn(folder);
       } finally {
         registry.close();
       }

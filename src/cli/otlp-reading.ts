@@ -1,4 +1,4 @@
-import type { OtlpReading } from '../files/otlp-json-file.js';
+import type { OtlpReading } from '../files/feature.js';
 import { createDecoding } from '../otlp/create-decoding.js';
 import { PublicSchema } from '../otlp/public-schema.js';
 

@@ -1,5 +1,5 @@
 import { SingleBar } from 'cli-progress';
-import type { ReadingProgress } from '../files/reading-tally.js';
+import type { ReadingProgress } from '../files/feature.js';
 import type { ProcessContext } from './process-context.js';
 
 /** A work this small is over before a bar would help, in bytes. */

@@ -15,12 +15,12 @@ import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import { invocationIdOf, parseTraceId, type TraceId, type UnixNano } from '../record/telemetry-record.js';
 import { shortReport } from '../report/feature.js';
 import { appDeps } from './app-deps.js';
-import { bridgeHeaders } from './bridge-headers.js';
+import { bridgeHeaders } from './bridge/bridge-headers.js';
+import { checkBaseUrl, type OtlpBody, postOtlp } from './bridge/post-otlp.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { createLogger } from './create-logger.js';
 import { EXIT, type ExitCode } from './exit-code.js';
-import { checkBaseUrl, type OtlpBody, postOtlp } from './post-otlp.js';
 import type { ProcessContext } from './process-context.js';
 import { resolveForCommand } from './resolve-for-command.js';
 

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream';
-import type { ReadingResult } from '../files/reading-tally.js';
+import type { ReadingResult } from '../files/feature.js';
 
 /** What could not be read that is listed one by one. */
 const MAX_LISTED = 10;

@@ -3,8 +3,6 @@ import { errorCode, reasonOf } from '../core/errors.js';
 import { ListenError } from '../core/http-listener.js';
 import { execCommand } from '../exec/feature.js';
 import type { CommandHost } from '../feature.js';
-import { ConvertError } from '../files/convert-error.js';
-import { SourceError } from '../files/record-source.js';
 import { OutputError } from '../log/jsonl-output.js';
 import { PlatformError, pullCommand } from '../platform/feature.js';
 import { queryCommand } from '../query/feature.js';
@@ -108,11 +106,7 @@ function explain(error: unknown): readonly [ExitCode, readonly string[]] {
     error instanceof StoreError ||
     error instanceof OutputError;
   const isFailure =
-    error instanceof SourceError ||
-    error instanceof ConvertError ||
-    error instanceof ConsumeError ||
-    error instanceof PlatformError ||
-    error instanceof StepRegistryError;
+    error instanceof ConsumeError || error instanceof PlatformError || error instanceof StepRegistryError;
   if (isFailure) return [EXIT.failed, [error.message]];
   if (isForeseen) return [EXIT.usage, [error.message]];
   const advice = SYSTEM_ADVICE[errorCode(error) ?? ''];

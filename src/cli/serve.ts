@@ -5,11 +5,11 @@ import { pause } from '../core/clock.js';
 import { youngGeneration } from '../core/guard.js';
 import type { Logger } from '../core/logger.js';
 import { appDeps } from './app-deps.js';
+import { reachableUrl } from './bridge/post-otlp.js';
 import type { Invocation } from './command-line.js';
 import { ENGINE_QUEUES } from './engine-queues.js';
 import { EXIT, type ExitCode } from './exit-code.js';
 import { loggerOf } from './logger-of.js';
-import { reachableUrl } from './reachable-url.js';
 import { resolveForCommand } from './resolve-for-command.js';
 import { stopped } from './stopped.js';
 

@@ -1,22 +1,22 @@
 import { connect } from 'node:net';
 import type { Writable } from 'node:stream';
+import { checkBaseUrl } from '../cli/bridge/post-otlp.js';
 import { CliError } from '../cli/cli-error.js';
 import type { Invocation } from '../cli/command-line.js';
 import { EXIT } from '../cli/exit-code.js';
-import { checkBaseUrl } from '../cli/post-otlp.js';
 import type { ProcessContext } from '../cli/process-context.js';
 import type { Configuration } from '../config/configuration.js';
 import { parseDurationMs } from '../config/duration.js';
 import { type Environment, nonEmpty } from '../config/environment.js';
 import { environmentName } from '../config/settings.js';
 import type { Logger } from '../core/logger.js';
-import type { SpoolEntry } from '../files/spool-entry.js';
 import { sanitizeCommand } from '../redaction/redactor.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import { DEFAULT_JOB, type StepStart } from '../storage/step-start.js';
 import type { UserFile } from './engine-switches.js';
 import type { ExecHost } from './exec-target.js';
 import type { OtlpInlet } from './otlp-inlet.js';
+import type { SpoolEntry } from './spool-entry.js';
 import type { PlaceInTrace } from './trace-context.js';
 
 /** What is known of a command before it starts. */

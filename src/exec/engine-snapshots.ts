@@ -2,13 +2,13 @@ import { constants } from 'node:fs';
 import { copyFile, lstat, mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { groupBy, slices } from '../core/lists.js';
-import { STEP_LIMITS } from '../files/artifact/artifact-limits.js';
-import type { FoundArtifact } from '../files/artifact/found-artifact.js';
-import type { CommandStep } from '../files/command-steps.js';
 import { invocationIdOf, type TelemetryRecord } from '../record/telemetry-record.js';
+import { STEP_LIMITS } from '../storage/artifact/artifact-limits.js';
 import { openRegularFile } from '../storage/artifact/artifact-store.js';
 import type { CommandFacts } from './command-facts.js';
+import type { CommandStep } from './command-steps.js';
 import { findArtifacts } from './find-artifacts.js';
+import type { FoundArtifact } from './spooled-artifacts.js';
 
 /** What engine commands that ended had left, in a command's folder. */
 const SNAPSHOTS_FOLDER = 'snapshots';

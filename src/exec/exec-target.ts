@@ -2,10 +2,10 @@ import type { ProcessContext } from '../cli/process-context.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Logger } from '../core/logger.js';
 import type { CommandHost } from '../feature.js';
-import type { ArtifactSink } from '../files/artifact/artifact-sink.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { StepRegistry } from '../run/step-registry.js';
+import type { ArtifactSink } from '../storage/artifact/artifact-sink.js';
 
 /** Where a wrapped command's step is told. */
 export interface StepTarget {

@@ -1,7 +1,20 @@
 import type { CliCommand } from '../cli/command-line.js';
 import type { ExecHost } from './exec-target.js';
+import type { Spool, SpoolDeps } from './spool.js';
 
 // The door of `exec`: no other folder imports anything else of this one. It loads the rest when a command is run.
+
+export type { Spool } from './spool.js';
+export { ENTRY_FILE, SPOOL_FOLDER } from './spool-folder.js';
+
+/**
+ * Takes in what commands left behind in a data folder.
+ * @param to the bridge that they named; `null` for those that named none
+ */
+export async function createSpool(dataFolder: string, to: string | null, deps: SpoolDeps): Promise<Spool> {
+  const { Spool } = await import('./spool.js');
+  return new Spool(dataFolder, to, deps);
+}
 
 /** The options that have a value, each with its variable: `--run-id` is `RUN_BRIDGE_RUN_ID`. */
 const EXEC_FLAGS: readonly (readonly [name: string, placeholder: string, summary: string])[] = [

@@ -2,9 +2,9 @@ import type { Dirent } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
-import type { ArtifactLimits } from '../files/artifact/artifact-limits.js';
-import type { FoundArtifact } from '../files/artifact/found-artifact.js';
+import type { ArtifactLimits } from '../storage/artifact/artifact-limits.js';
 import { artifactPathIn } from '../storage/artifact/artifact-store.js';
+import type { FoundArtifact } from './spooled-artifacts.js';
 
 /** What a command left in the engine's target folder. */
 export interface FoundArtifacts {

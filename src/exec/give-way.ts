@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../core/clock.js';
 import { processTree } from '../core/process-tree.js';
 
 /** The niceness of this process while the command works. */
-const NICENESS = 15;
+const NICENESS = 10;
 
 /**
  * Gives the command, which keeps the niceness that it was started with, priority over this process.

@@ -1,14 +1,14 @@
-import { bridgeHeaders } from '../cli/bridge-headers.js';
-import { HttpConsumer } from '../cli/http-consumer.js';
+import { askBridge, type FoundBridge } from '../cli/bridge/ask-bridge.js';
+import { bridgeHeaders } from '../cli/bridge/bridge-headers.js';
+import { HttpArtifactSink } from '../cli/bridge/http-artifact-sink.js';
+import { HttpConsumer } from '../cli/bridge/http-consumer.js';
+import { HttpStepRegistry } from '../cli/bridge/http-step-registry.js';
 import { otlpReading } from '../cli/otlp-reading.js';
 import type { Configuration } from '../config/configuration.js';
 import { originsOf, otlpDestinations } from '../config/otlp-destinations.js';
-import { HttpArtifactSink } from '../files/artifact/http-artifact-sink.js';
-import { askBridge, type FoundBridge } from '../files/ask-bridge.js';
-import { HttpStepRegistry } from '../files/http-step-registry.js';
-import { Spool } from '../files/spool.js';
 import type { Delivery } from '../record/record-batch.js';
 import type { ExecTarget, TargetChoice } from './exec-target.js';
+import { Spool } from './spool.js';
 
 /**
  * Hands over to a bridge that runs, and takes along what earlier commands could not hand over to the same `--to`.

@@ -1,24 +1,20 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { reachableUrl } from '../cli/reachable-url.js';
+import { askBridge } from '../cli/bridge/ask-bridge.js';
+import { reachableUrl } from '../cli/bridge/post-otlp.js';
 import { type Clock, pause, type Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { type Lazy, lazy } from '../core/lazy.js';
 import { isInheritedByOthers, isWrittenByOthers } from '../core/process-tree.js';
-import { askBridge } from '../files/ask-bridge.js';
-import { CommandRecords } from '../files/command-records.js';
-import { CommandSteps, isProcess } from '../files/command-steps.js';
-import { guessResource } from '../files/guess-resource.js';
-import { HeldRequests } from '../files/held-requests.js';
-import { JsonlTail } from '../files/jsonl-tail.js';
-import type { Reject } from '../files/record-source.js';
-import { REJECTS_FILE, RejectFile } from '../files/reject-file.js';
-import type { SpoolEntry } from '../files/spool-entry.js';
-import { SPOOL_FOLDER, SPOOLED_OTLP_FILE } from '../files/spool-folder.js';
-import { startPosition } from '../files/start-position.js';
-import type { TailPosition } from '../files/tail-position.js';
-import { writeSpoolEntry } from '../files/write-spool-entry.js';
+import {
+  JsonlTail,
+  REJECTS_FILE,
+  type Reject,
+  RejectFile,
+  startPosition,
+  type TailPosition,
+} from '../files/feature.js';
 import { stepInEnvironment } from '../record/attributes.js';
 import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
@@ -32,13 +28,18 @@ import {
   stepStartOf,
   toCommandEnding,
 } from './command-facts.js';
+import { CommandRecords, guessResource } from './command-records.js';
 import { type CommandSpan, toForeignBatch } from './command-span.js';
+import { CommandSteps, isProcess } from './command-steps.js';
 import type { EndedEngine } from './engine-snapshots.js';
 import { mayRunSeveral } from './engine-switches.js';
 import type { ExecTarget, StepTarget, TargetChoice } from './exec-target.js';
+import { HeldRequests } from './held-requests.js';
 import type { OtlpTap } from './otlp-tap.js';
 import { removePrivateFolder } from './private-folder.js';
 import { findBridge, placeChoiceOf } from './run-identity.js';
+import { type SpoolEntry, writeSpoolEntry } from './spool-entry.js';
+import { SPOOL_FOLDER, SPOOLED_OTLP_FILE } from './spool-folder.js';
 import { StepArtifacts } from './step-artifacts.js';
 
 /** What OTLP bodies may take in memory while the JSONL is read, in bytes: 64 MiB; beyond it they go to the private folder. */

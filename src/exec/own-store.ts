@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { silentLogger } from '../core/logger.js';
-import { PatientConsumer } from '../files/patient-consumer.js';
+import { PatientConsumer } from '../files/feature.js';
 import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
 import { LocalStepRegistry } from '../run/local-step-registry.js';
 import { PlaceFinder } from '../run/place-finder.js';

@@ -17,8 +17,6 @@ import { fileMask } from '../core/file-mask.js';
 import { CANCEL_TIMES, Interruption } from '../core/interruption.js';
 import { silentLogger } from '../core/logger.js';
 import { processTree, signalProcesses } from '../core/process-tree.js';
-import { ENGINE_FILE, SPOOL_FOLDER } from '../files/spool-folder.js';
-import { writeSpoolEntry } from '../files/write-spool-entry.js';
 import { hasRunIdentity, withRunIdentity } from '../platform/feature.js';
 import { STEP_ATTRIBUTE } from '../record/attributes.js';
 import { invocationIdOf } from '../record/telemetry-record.js';
@@ -41,6 +39,8 @@ import { endedChildrenCpuSeconds, giveWay, ProcessUsage } from './give-way.js';
 import type { LiveRecords } from './live-records.js';
 import { OtlpInlet } from './otlp-inlet.js';
 import { makePrivateFolder } from './private-folder.js';
+import { writeSpoolEntry } from './spool-entry.js';
+import { ENGINE_FILE, SPOOL_FOLDER } from './spool-folder.js';
 import { formatTraceparent, parseTraceparent, placeInTrace, type TraceContext } from './trace-context.js';
 
 /**

@@ -1,7 +1,7 @@
-import { bridgeHeaders } from '../cli/bridge-headers.js';
-import { reachableUrl } from '../cli/reachable-url.js';
+import { askBridge } from '../cli/bridge/ask-bridge.js';
+import { bridgeHeaders } from '../cli/bridge/bridge-headers.js';
+import { reachableUrl } from '../cli/bridge/post-otlp.js';
 import { pause } from '../core/clock.js';
-import { askBridge } from '../files/ask-bridge.js';
 import { readHolder } from '../storage/data-folder-in-use-error.js';
 import type { StepPlace, StepStart } from '../storage/step-start.js';
 import type { CommandFacts } from './command-facts.js';
@@ -40,7 +40,7 @@ async function register(choice: PlaceChoice, start: StepStart, signal: AbortSign
     const { registerInFolder } = await import('./own-store.js');
     return await registerInFolder(choice, start);
   }
-  const { HttpStepRegistry } = await import('../files/http-step-registry.js');
+  const { HttpStepRegistry } = await import('../cli/bridge/http-step-registry.js');
   const headers = bridgeHeaders(choice.context.environment, bridge.url);
   const registry = new HttpStepRegistry(bridge.url, { clock: choice.context.clock, signal, headers });
   try {

@@ -3,18 +3,17 @@ import { join, resolve } from 'node:path';
 import type { SingleBar } from 'cli-progress';
 import { errorCode, reasonOf } from '../core/errors.js';
 import { lazy } from '../core/lazy.js';
-import { STEP_LIMITS } from '../files/artifact/artifact-limits.js';
-import type { FoundArtifact } from '../files/artifact/found-artifact.js';
-import { announceUploads, type Upload, upload } from '../files/artifact/keep-artifacts.js';
-import { spoolArtifacts } from '../files/artifact/spooled-artifacts.js';
-import type { CommandStep } from '../files/command-steps.js';
-import { ENGINE_FILE, SPOOLED_OTLP_FILE } from '../files/spool-folder.js';
 import type { StepRegistry } from '../run/step-registry.js';
+import { STEP_LIMITS } from '../storage/artifact/artifact-limits.js';
 import { type CommandFacts, stepStartOf } from './command-facts.js';
+import type { CommandStep } from './command-steps.js';
 import { EngineSnapshots } from './engine-snapshots.js';
 import { type EngineSwitches, findProjectFolder, PROJECT_FILE, readEngineSwitches } from './engine-switches.js';
 import type { ExecTarget } from './exec-target.js';
 import { findArtifacts } from './find-artifacts.js';
+import { announceUploads, type Upload, upload } from './keep-artifacts.js';
+import { ENGINE_FILE, SPOOLED_OTLP_FILE } from './spool-folder.js';
+import { type FoundArtifact, spoolArtifacts } from './spooled-artifacts.js';
 
 /** What a command left in the engine's target folder, on its way to where artifacts are kept. Nothing here fails a command. */
 export class StepArtifacts {

@@ -1,19 +1,35 @@
 import { open, stat } from 'node:fs/promises';
+import { CliError } from '../cli/cli-error.js';
+import { EXIT } from '../cli/exit-code.js';
 import { reasonOf } from '../core/errors.js';
 import { type DeliveryWriter, JsonlWriter, OtlpJsonWriter } from '../log/delivery-writer.js';
 import { modernRecord } from '../otlp/create-decoding.js';
 import { jsonlToParquet } from '../parquet/jsonl-parquet.js';
 import { ParquetDeliveryWriter, ParquetOutput } from '../parquet/parquet-writer.js';
 import { DEFAULT_LIMITS } from '../parquet/row-group.js';
-import { compressionOf } from './compression.js';
-import { ConvertError } from './convert-error.js';
 import { type FileFormat, formatByEnding } from './file-format.js';
 import { JsonlFile, unreadable } from './jsonl-file.js';
-import { tooLongReason } from './line-reject.js';
 import { MAX_LINE_BYTES } from './line-splitter.js';
 import { openSource } from './open-source.js';
 import type { OtlpReading } from './otlp-json-file.js';
+import { compressionOf } from './read-bytes.js';
+import { tooLongReason } from './read-record.js';
 import { type ReadingProgress, type ReadingResult, ReadingTally } from './reading-tally.js';
+
+/** Why a file cannot be converted. */
+export type ConvertErrorCode = 'sameFile' | 'unwritable';
+
+/** A file cannot be converted; the message says what to do. Trouble with the file that is read is a `SourceError`. */
+export class ConvertError extends CliError {
+  override readonly name = 'ConvertError';
+  constructor(
+    readonly code: ConvertErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(EXIT.failed, message, options);
+  }
+}
 
 /** What converting needs and tells. */
 export interface ConvertOptions {

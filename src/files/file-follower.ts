@@ -5,13 +5,11 @@ import { type Clock, pause } from '../core/clock.js';
 import { errorCode, reasonOf } from '../core/errors.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import { batchesOf } from './batch-builder.js';
 import { findPaths } from './find-paths.js';
 import type { FollowPositions } from './follow-positions.js';
-import { joinBatches } from './join-batches.js';
 import { JsonlTail } from './jsonl-tail.js';
 import { readRecords } from './read-record.js';
-import { type Reject, SourceError } from './record-source.js';
+import { batchesOf, joinBatches, type Reject, SourceError } from './record-source.js';
 import type { TailPosition } from './tail-position.js';
 
 /** What following works with. */

@@ -1,6 +1,5 @@
 import { open } from 'node:fs/promises';
-import { compressionOf, uncompressedName } from './compression.js';
-import { readBytes } from './read-bytes.js';
+import { compressionOf, readBytes, uncompressedName } from './read-bytes.js';
 import { SourceError } from './record-source.js';
 
 /** The public formats of a run's telemetry. */

@@ -1,11 +1,10 @@
 import { type Clock, pause } from '../core/clock.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 import { findPaths } from './find-paths.js';
-import { joinBatches } from './join-batches.js';
 import { openSource } from './open-source.js';
 import type { OtlpReading } from './otlp-json-file.js';
 import { type ReadingProgress, type ReadingResult, ReadingTally } from './reading-tally.js';
-import { type RecordSource, type Reject, SourceError } from './record-source.js';
+import { joinBatches, type RecordSource, type Reject, SourceError } from './record-source.js';
 
 /** What importing needs and tells. */
 export interface ImportOptions {

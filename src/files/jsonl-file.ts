@@ -1,10 +1,8 @@
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { batchesOf } from './batch-builder.js';
-import { rejectLongLine } from './line-reject.js';
 import { MAX_LINE_BYTES } from './line-splitter.js';
 import { readLineChunks } from './line-stream.js';
-import { readRecord } from './read-record.js';
-import { type RecordSource, type Reject, type SourceChunk, SourceError } from './record-source.js';
+import { readRecord, rejectLongLine } from './read-record.js';
+import { batchesOf, type RecordSource, type Reject, type SourceChunk, SourceError } from './record-source.js';
 
 /** The engine's JSONL as a source. A line that is no record is told as a reject and passed over, so is a half last line. */
 export class JsonlFile implements RecordSource {

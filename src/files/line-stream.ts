@@ -1,6 +1,5 @@
-import { compressionOf } from './compression.js';
 import { type ByteLine, LineSplitter, MAX_LINE_BYTES, type SplitLines } from './line-splitter.js';
-import { readBytes } from './read-bytes.js';
+import { compressionOf, readBytes } from './read-bytes.js';
 
 /** Lines that were read together. */
 export interface LineChunk extends SplitLines {

@@ -4,9 +4,9 @@ import type { BodyDecoder } from '../otlp/wire/wire-decoder.js';
 import { isJsonObject, type JsonValue } from '../record/attributes.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
 import { unreadable } from './jsonl-file.js';
-import { rejectLine, rejectLongLine } from './line-reject.js';
 import { type ByteLine, MAX_LINE_BYTES } from './line-splitter.js';
 import { readLineChunks, textOf } from './line-stream.js';
+import { rejectLine, rejectLongLine } from './read-record.js';
 import type { RecordSource, Reject, SourceChunk } from './record-source.js';
 
 /** What it takes to read OTLP. */

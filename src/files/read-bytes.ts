@@ -2,7 +2,6 @@ import { createReadStream } from 'node:fs';
 import { createGunzip } from 'node:zlib';
 import { Decompress } from 'fzstd';
 import { reasonOf } from '../core/errors.js';
-import { compressionOf } from './compression.js';
 import { SourceError } from './record-source.js';
 
 /** A piece of a file, unpacked. */
@@ -196,4 +195,22 @@ export class ZstdFrames {
 function windowOf(descriptor: number): number {
   const base = 2 ** (10 + (descriptor >> 3));
   return base + (base / 8) * (descriptor & 7);
+}
+
+/** How a file is compressed, told by the last ending of its name. */
+export type Compression = 'gzip' | 'zstd';
+
+const COMPRESSED_ENDINGS: readonly (readonly [RegExp, Compression])[] = [
+  [/\.gz$/i, 'gzip'],
+  [/\.zst$/i, 'zstd'],
+];
+
+/** The compression that a name stands for; `undefined` where it is none that is known. */
+export function compressionOf(path: string): Compression | undefined {
+  return COMPRESSED_ENDINGS.find(([ending]) => ending.test(path))?.[1];
+}
+
+/** The name without the ending of its compression. */
+export function uncompressedName(path: string): string {
+  return compressionOf(path) === undefined ? path : path.replace(/\.\w+$/, '');
 }

@@ -1,13 +1,10 @@
 import { type Clock, pause } from '../core/clock.js';
 import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
 import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
-import { batchesOf } from './batch-builder.js';
-import { joinBatches } from './join-batches.js';
-import { rejectLine } from './line-reject.js';
 import { type ByteLine, MAX_LINE_BYTES } from './line-splitter.js';
 import { textOf } from './line-stream.js';
-import { readRecord } from './read-record.js';
-import type { Reject } from './record-source.js';
+import { readRecord, rejectLine } from './read-record.js';
+import { batchesOf, joinBatches, type Reject } from './record-source.js';
 
 /** What a pipe works with. */
 export interface RecordPipeDeps {

@@ -1,4 +1,8 @@
-import type { Delivery } from '../record/record-batch.js';
+import { CliError } from '../cli/cli-error.js';
+import { EXIT } from '../cli/exit-code.js';
+import { resourceKey, UNKNOWN_RESOURCE } from '../record/attributes.js';
+import type { Delivery, RecordBatch } from '../record/record-batch.js';
+import type { TelemetryRecord } from '../record/telemetry-record.js';
 
 /** Something in a file that is no telemetry and was passed over. */
 export interface Reject {
@@ -38,13 +42,37 @@ export interface RecordSource {
 export type SourceErrorCode = 'notFound' | 'unknownFormat' | 'unreadable';
 
 /** A source cannot be read; the message names it and says what to do. */
-export class SourceError extends Error {
+export class SourceError extends CliError {
   override readonly name = 'SourceError';
   constructor(
     readonly code: SourceErrorCode,
     message: string,
     options?: ErrorOptions,
   ) {
-    super(message, options);
+    super(EXIT.failed, message, options);
   }
+}
+
+/** Cuts records without a resource into batches of one trace each; the order stays. */
+export function batchesOf(records: readonly TelemetryRecord[]): RecordBatch[] {
+  const batches: { traceId: RecordBatch['traceId']; resource: RecordBatch['resource']; records: TelemetryRecord[] }[] =
+    [];
+  for (const record of records) {
+    const last = batches.at(-1);
+    if (last?.traceId === record.traceId) last.records.push(record);
+    else batches.push({ traceId: record.traceId, resource: UNKNOWN_RESOURCE, records: [record] });
+  }
+  return batches;
+}
+
+/** Joins the stretches of one trace and resource; in each the order stays. */
+export function joinBatches({ batches, foreign }: Delivery): Delivery {
+  const joined = new Map<string, RecordBatch & { readonly records: TelemetryRecord[] }>();
+  for (const batch of batches) {
+    const key = batch.traceId + resourceKey(batch.resource);
+    const known = joined.get(key);
+    if (known === undefined) joined.set(key, { ...batch, records: [...batch.records] });
+    else for (const record of batch.records) known.records.push(record);
+  }
+  return { batches: [...joined.values()], foreign };
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { stat } from 'node:fs/promises';
 
 /** How far a file that is still written was read: enough to go on there, also in another process. */
 export interface TailPosition {
@@ -20,4 +21,12 @@ export const HEAD_BYTES = 1024;
 /** The hash of a file's beginning. */
 export function hashOfHead(head: Uint8Array): string {
   return createHash('sha256').update(head).digest('hex');
+}
+
+/** The position of an offset in a file that was never read; `undefined` for its beginning, or when it is not there. */
+export async function startPosition(path: string, offset: number): Promise<TailPosition | undefined> {
+  if (offset === 0) return undefined;
+  const found = await stat(path, { bigint: true }).catch(() => undefined);
+  if (found === undefined) return undefined;
+  return { inode: String(found.ino), offset, line: 1, headBytes: 0, headHash: hashOfHead(new Uint8Array(0)) };
 }

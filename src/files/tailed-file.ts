@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { closeOnFailure, errorCode } from '../core/errors.js';
-import { rejectLine } from './line-reject.js';
 import { LineSplitter, type SplitLines } from './line-splitter.js';
+import { rejectLine } from './read-record.js';
 import type { Reject } from './record-source.js';
 import { HEAD_BYTES, hashOfHead, type TailPosition } from './tail-position.js';
 

@@ -2,11 +2,16 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, pause } from '../core/clock.js';
 import type { Guard } from '../core/guard.js';
-import { offerDelivery } from '../files/offer-delivery.js';
-import { ParquetFile } from '../files/parquet-file.js';
-import { type ReadingProgress, ReadingTally } from '../files/reading-tally.js';
-import { type Reject, SourceError } from '../files/record-source.js';
-import type { RejectFile } from '../files/reject-file.js';
+import {
+  offerDelivery,
+  openParquetFile,
+  type ReadingProgress,
+  ReadingTally,
+  type RecordSource,
+  type Reject,
+  type RejectFile,
+  SourceError,
+} from '../files/feature.js';
 import type { Resource, ResourceValue } from '../record/attributes.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -99,7 +104,7 @@ export class RunPuller {
       if (sizeBytes === null) return nothing(step, 'none');
       for (const guard of this.deps.guards ?? []) guard.onBody(sizeBytes);
       return await this.read(
-        new ParquetFile(path, sizeBytes),
+        await openParquetFile(path, sizeBytes),
         { accountId: api.accountId, run, step },
         options,
         signal,
@@ -115,7 +120,7 @@ export class RunPuller {
 
   /** A file that breaks off gives what could be read of it. */
   private async read(
-    file: ParquetFile,
+    file: RecordSource,
     placed: Omit<PlacedStep, 'stepId'>,
     { onProgress }: PullOptions,
     signal: AbortSignal,

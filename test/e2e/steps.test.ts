@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { askBridge } from '../../src/cli/bridge/ask-bridge.js';
+import { HttpStepRegistry } from '../../src/cli/bridge/http-step-registry.js';
 import { systemClock } from '../../src/core/clock.js';
-import { askBridge } from '../../src/files/ask-bridge.js';
-import { HttpStepRegistry } from '../../src/files/http-step-registry.js';
 import { parseTraceId, type TraceId } from '../../src/record/telemetry-record.js';
 import { stepStart } from '../contract/step-registry.contract.js';
 import { SAMPLES } from '../fake/sample-run.js';

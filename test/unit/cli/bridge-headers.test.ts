@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bridgeHeaders } from '../../../src/cli/bridge-headers.js';
+import { bridgeHeaders } from '../../../src/cli/bridge/bridge-headers.js';
 
 const BRIDGE = 'http://bridge:4318';
 const headers = 'x-team=data,Authorization=Bearer%20rbt_b';

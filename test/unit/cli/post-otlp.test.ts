@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { postOtlp } from '../../../src/cli/post-otlp.js';
+import { postOtlp } from '../../../src/cli/bridge/post-otlp.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 
 const clock = new FakeClock();

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { AttachingConsumer } from '../../../src/files/command-steps.js';
+import { AttachingConsumer } from '../../../src/exec/command-steps.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import { parseTraceId } from '../../../src/record/telemetry-record.js';
 import { StepRegistryError } from '../../../src/run/step-registry.js';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { HttpStepRegistry } from '../../../src/files/http-step-registry.js';
+import { HttpStepRegistry } from '../../../src/cli/bridge/http-step-registry.js';
 import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
 import { stepRegistryContract, stepStart } from '../../contract/step-registry.contract.js';
 import { FakeClock } from '../../fake/fake-clock.js';

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { JsonlFile } from '../../../src/files/jsonl-file.js';
-import { openSource } from '../../../src/files/open-source.js';
+import { openSource, ParquetFile } from '../../../src/files/open-source.js';
 import { OtlpJsonFile } from '../../../src/files/otlp-json-file.js';
-import { ParquetFile } from '../../../src/files/parquet-file.js';
 import { otlp, readAll, sampleLines, samplePath, temporaryFolder } from './reading.js';
 
 const folder = temporaryFolder('open-source');

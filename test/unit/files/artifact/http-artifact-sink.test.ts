@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { HttpArtifactSink } from '../../../../src/files/artifact/http-artifact-sink.js';
+import { HttpArtifactSink } from '../../../../src/cli/bridge/http-artifact-sink.js';
 import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-store.js';
 
 const NEVER = new AbortController().signal;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../../src/core/clock.js';
-import { keepArtifacts } from '../../../../src/files/artifact/keep-artifacts.js';
+import { keepArtifacts } from '../../../../src/exec/keep-artifacts.js';
 import { ArtifactError } from '../../../../src/storage/artifact/artifact-error.js';
 import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-store.js';
 import { FakeClock } from '../../../fake/fake-clock.js';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { StoreArtifactSink } from '../../../../src/files/artifact/store-artifact-sink.js';
+import { StoreArtifactSink } from '../../../../src/storage/artifact/artifact-sink.js';
 import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-store.js';
 
 // What is thrown where nobody catches it fails the file.

@@ -1,7 +1,7 @@
-import { type Clock, pause, type Timer } from '../core/clock.js';
-import type { TraceId } from '../record/telemetry-record.js';
-import { API_PATH } from '../run/api-path.js';
-import { endingDocument } from '../run/ending-document.js';
+import { type Clock, pause, type Timer } from '../../core/clock.js';
+import type { TraceId } from '../../record/telemetry-record.js';
+import { API_PATH } from '../../run/api-path.js';
+import { endingDocument } from '../../run/ending-document.js';
 import {
   apiErrorSchema,
   cancellationSchema,
@@ -9,11 +9,11 @@ import {
   finishResultSchema,
   placeSchema,
   stepStartDocument,
-} from '../run/execution-api.js';
-import { type StepRegistry, StepRegistryError } from '../run/step-registry.js';
-import type { CommandEnding } from '../storage/command-ending.js';
-import type { FinishResult } from '../storage/execution-store.js';
-import type { StepPlace, StepStart } from '../storage/step-start.js';
+} from '../../run/execution-api.js';
+import { type StepRegistry, StepRegistryError } from '../../run/step-registry.js';
+import type { CommandEnding } from '../../storage/command-ending.js';
+import type { FinishResult } from '../../storage/execution-store.js';
+import type { StepPlace, StepStart } from '../../storage/step-start.js';
 
 /** What a registry over HTTP needs. */
 export interface HttpExecutionBookDeps {

@@ -1,7 +1,7 @@
-import { type Environment, nonEmpty } from '../config/environment.js';
-import { parseKeyValues } from '../config/otlp-environment.js';
-import { CliError } from './cli-error.js';
-import { EXIT } from './exit-code.js';
+import { type Environment, nonEmpty } from '../../config/environment.js';
+import { parseKeyValues } from '../../config/otlp-environment.js';
+import { CliError } from '../cli-error.js';
+import { EXIT } from '../exit-code.js';
 
 /** The variable that holds the token for a bridge elsewhere. */
 const VARIABLE = 'RUN_BRIDGE_TOKEN';

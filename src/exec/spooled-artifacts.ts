@@ -1,10 +1,9 @@
 import { constants } from 'node:fs';
 import { chmod, copyFile, lstat, mkdir, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { errorCode } from '../../core/errors.js';
-import { namesIn } from '../../core/folders.js';
-import { artifactPathIn } from '../../storage/artifact/artifact-store.js';
-import type { FoundArtifact } from './found-artifact.js';
+import { errorCode } from '../core/errors.js';
+import { namesIn } from '../core/folders.js';
+import { type ArtifactPath, artifactPathIn } from '../storage/artifact/artifact-store.js';
 
 /** Artifacts that could not be brought to where they belong, in a command's folder. */
 const ARTIFACTS_FOLDER = 'artifacts';
@@ -58,4 +57,13 @@ export async function spooledArtifacts(
 
 function baseOf(commandFolder: string, stepId: string | null): string {
   return stepId === null ? join(commandFolder, ARTIFACTS_FOLDER) : join(commandFolder, STEPS_FOLDER, stepId);
+}
+
+/** A file that is to become an artifact of a step. */
+export interface FoundArtifact {
+  /** Its path as an artifact. */
+  readonly path: ArtifactPath;
+  /** Where it lies. */
+  readonly file: string;
+  readonly sizeBytes: number;
 }

@@ -1,10 +1,16 @@
-import { quoted } from '../config/mask.js';
-import type { Clock } from '../core/clock.js';
-import { parseRetryAfterMs } from '../core/retry-policy.js';
-import type { Signal } from '../record/record-batch.js';
-import { CliError } from './cli-error.js';
-import { EXIT } from './exit-code.js';
-import { UnreachableError } from './unreachable-error.js';
+import { quoted } from '../../config/mask.js';
+import type { Clock } from '../../core/clock.js';
+import { parseRetryAfterMs } from '../../core/retry-policy.js';
+import type { Signal } from '../../record/record-batch.js';
+import { CliError } from '../cli-error.js';
+import { EXIT } from '../exit-code.js';
+
+/** Nothing answers at a bridge's address: it may not be there yet, or be starting again. */
+export class UnreachableError extends CliError {
+  constructor(message: string, options?: ErrorOptions) {
+    super(EXIT.failed, message, options);
+  }
+}
 
 /** One OTLP body in protobuf. */
 export interface OtlpBody {
@@ -75,4 +81,9 @@ async function post(
   } catch (cause) {
     throw new UnreachableError(`${url} cannot be reached; start a bridge there with run-bridge serve`, { cause });
   }
+}
+
+/** An address that listens everywhere is reached from this machine by its loopback address. */
+export function reachableUrl(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
 }

@@ -3,8 +3,8 @@ import { open } from 'node:fs/promises';
 import { z } from 'zod';
 import { API_PATH } from '../../run/api-path.js';
 import { ArtifactError, type ArtifactErrorCode } from '../../storage/artifact/artifact-error.js';
+import type { ArtifactSink } from '../../storage/artifact/artifact-sink.js';
 import { type ArtifactKey, encodedArtifactPath } from '../../storage/artifact/artifact-store.js';
-import type { ArtifactSink } from './artifact-sink.js';
 
 /** How often one artifact is sent. */
 const MAX_ATTEMPTS = 3;

@@ -1,15 +1,14 @@
-import { type Clock, pause } from '../core/clock.js';
-import { askBridge } from '../files/ask-bridge.js';
-import type { ExportRequest } from '../otlp/export-request.js';
-import { JsonCodec } from '../otlp/json-codec.js';
-import { ProtobufCodec } from '../otlp/protobuf-codec.js';
-import { isWholeLine, linesRequest, RecordsToRequests } from '../otlp/records-to-request.js';
-import type { Delivery, RecordBatch, RecordConsumer } from '../record/record-batch.js';
-import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { CliError } from './cli-error.js';
-import { EXIT } from './exit-code.js';
-import { type OtlpBody, postOtlp } from './post-otlp.js';
-import { UnreachableError } from './unreachable-error.js';
+import { type Clock, pause } from '../../core/clock.js';
+import type { ExportRequest } from '../../otlp/export-request.js';
+import { JsonCodec } from '../../otlp/json-codec.js';
+import { ProtobufCodec } from '../../otlp/protobuf-codec.js';
+import { isWholeLine, linesRequest, RecordsToRequests } from '../../otlp/records-to-request.js';
+import type { Delivery, RecordBatch, RecordConsumer } from '../../record/record-batch.js';
+import type { TelemetryRecord } from '../../record/telemetry-record.js';
+import { CliError } from '../cli-error.js';
+import { EXIT } from '../exit-code.js';
+import { askBridge } from './ask-bridge.js';
+import { type OtlpBody, postOtlp, UnreachableError } from './post-otlp.js';
 
 /** How often a body is sent to an overloaded bridge. */
 const MAX_ATTEMPTS = 20;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { API_PATH } from '../run/api-path.js';
+import type { AboutDocument } from '../../api/about-router.js';
+import { API_PATH } from '../../run/api-path.js';
 
 /** A bridge that answered. */
 export interface FoundBridge {
@@ -18,23 +19,14 @@ export interface FoundBridge {
  */
 const ANSWER_MS = 5_000;
 
-const aboutSchema = z.object({
+const aboutSchema: z.ZodType<AboutDocument> = z.object({
   name: z.literal('run-bridge'),
   version: z.string(),
-  /** Which of its two ports answers. */
   port: z.enum(['otlp', 'web']),
-  /** The addresses for OTLP, and for people and tools, as the client can reach them. */
   otlp_url: z.url(),
   web_url: z.url(),
-  /** Where it exports to, as `https://host:port`: without paths, which may hold secrets. */
-  exports_to: z.array(z.string()).readonly(),
+  exports_to: z.array(z.string()),
 });
-
-/** The description of a bridge at `GET /api/run-bridge/v1`. */
-export type AboutDocument = Readonly<z.infer<typeof aboutSchema>>;
-
-/** `otlp` takes telemetry, `web` is for people and tools; both answer the bridge's own API. */
-export type BridgePort = AboutDocument['port'];
 
 /**
  * Asks whether a run-bridge answers at a URL, either of its ports, and where the other one is. The port that was asked is

@@ -6,29 +6,32 @@ import { namesIn } from '../core/folders.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { isInheritedByOthers, isWrittenByOthers } from '../core/process-tree.js';
+import {
+  batchesOf,
+  JsonlTail,
+  OtlpJsonFile,
+  type OtlpReading,
+  PatientConsumer,
+  REJECTS_FILE,
+  type Reject,
+  RejectFile,
+  readRecords,
+  startPosition,
+} from '../files/feature.js';
 import { stepInEnvironment } from '../record/attributes.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import { ArtifactError, type ArtifactErrorCode } from '../storage/artifact/artifact-error.js';
+import type { ArtifactSink } from '../storage/artifact/artifact-sink.js';
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import { DataFolderLock } from '../storage/data-folder-lock.js';
 import type { StepPlace } from '../storage/step-start.js';
-import type { ArtifactSink } from './artifact/artifact-sink.js';
-import { announceUploads, type Upload, upload } from './artifact/keep-artifacts.js';
-import { batchesOf } from './batch-builder.js';
+import { guessResource, JsonlKeys } from './command-records.js';
 import { CommandSteps } from './command-steps.js';
-import { guessResource } from './guess-resource.js';
-import { JsonlKeys } from './jsonl-keys.js';
-import { JsonlTail } from './jsonl-tail.js';
-import { OtlpJsonFile, type OtlpReading } from './otlp-json-file.js';
-import { PatientConsumer } from './patient-consumer.js';
-import { readRecords } from './read-record.js';
-import type { Reject } from './record-source.js';
-import { REJECTS_FILE, RejectFile } from './reject-file.js';
+import { announceUploads, type Upload, upload } from './keep-artifacts.js';
 import type { SpoolEntry } from './spool-entry.js';
 import { ENGINE_FILE, SPOOL_FOLDER, SPOOLED_OTLP_FILE } from './spool-folder.js';
-import { startPosition } from './start-position.js';
 
 /** What taking in spooled commands needs. */
 export interface SpoolDeps {
@@ -163,7 +166,7 @@ export class Spool implements Component {
   /** @param entry `undefined` where it was not written, or is damaged: then the records are taken, of no known step. */
   private async take(folder: string, entry: SpoolEntry | undefined): Promise<number> {
     const { registry, settle, clock } = this.deps;
-    const { spooledArtifacts, spooledSteps } = await import('./artifact/spooled-artifacts.js');
+    const { spooledArtifacts, spooledSteps } = await import('./spooled-artifacts.js');
     const patient = new PatientConsumer(this.deps.consumer, clock, this.stop.signal);
     const steps = entry && new CommandSteps(async () => ({ consumer: patient, registry }), entry.start);
     const consumer = steps ?? patient;

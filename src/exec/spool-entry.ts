@@ -1,8 +1,10 @@
+import { renameSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { endingDocument } from '../run/ending-document.js';
 import { endingSchema } from '../run/ending-schema.js';
-import { stepStartOf, stepStartSchema } from '../run/execution-api.js';
+import { stepStartDocument, stepStartOf, stepStartSchema } from '../run/execution-api.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import type { StepStart } from '../storage/step-start.js';
 import { ENTRY_FILE } from './spool-folder.js';
@@ -29,9 +31,6 @@ const entrySchema = z.object({
   end: z.object({ ending: endingSchema, ended_unix_ms: z.number() }).nullable(),
 });
 
-/** An entry as it is written. */
-export type SpoolEntryDocument = z.input<typeof entrySchema>;
-
 /** Reads the entry of a command's folder; `undefined` where there is none, or it is damaged. */
 export async function readSpoolEntry(folder: string): Promise<SpoolEntry | undefined> {
   try {
@@ -47,4 +46,20 @@ export async function readSpoolEntry(folder: string): Promise<SpoolEntry | undef
   } catch {
     return undefined;
   }
+}
+
+/** Writes an entry into its command's folder, in place of an earlier one as a whole. @throws what the file system throws. */
+export function writeSpoolEntry(folder: string, entry: SpoolEntry): void {
+  const { start, to, file, resourceAttributes, end } = entry;
+  const document: z.input<typeof entrySchema> = {
+    step_id: start.stepId,
+    step: stepStartDocument(start),
+    to,
+    file: file === null ? null : { path: file.path, from_offset: file.fromOffset },
+    resource_attributes: resourceAttributes,
+    end: end === null ? null : { ending: endingDocument(end.ending), ended_unix_ms: end.endedUnixMs },
+  };
+  const path = join(folder, ENTRY_FILE);
+  writeFileSync(`${path}.partial`, `${JSON.stringify(document)}\n`, { mode: 0o600 });
+  renameSync(`${path}.partial`, path);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CommandSteps } from '../../../src/files/command-steps.js';
+import { CommandSteps } from '../../../src/exec/command-steps.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import type { RecordBatch } from '../../../src/record/record-batch.js';
 import { parseTraceId, type TelemetryRecord } from '../../../src/record/telemetry-record.js';

@@ -1,10 +1,10 @@
-import { type Clock, pause } from '../../core/clock.js';
-import { reasonOf } from '../../core/errors.js';
-import type { StepRegistry } from '../../run/step-registry.js';
-import { ArtifactError, type ArtifactErrorCode } from '../../storage/artifact/artifact-error.js';
-import type { StepPlace, StepStart } from '../../storage/step-start.js';
-import type { ArtifactSink } from './artifact-sink.js';
-import type { FoundArtifact } from './found-artifact.js';
+import { type Clock, pause } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
+import type { StepRegistry } from '../run/step-registry.js';
+import { ArtifactError, type ArtifactErrorCode } from '../storage/artifact/artifact-error.js';
+import type { ArtifactSink } from '../storage/artifact/artifact-sink.js';
+import type { StepPlace, StepStart } from '../storage/step-start.js';
+import type { FoundArtifact } from './spooled-artifacts.js';
 
 /** Artifacts of one step that are to be brought to where artifacts are kept. */
 export interface Upload {
