@@ -3,8 +3,9 @@ import { getPriority, setPriority } from 'node:os';
 import type { Clock, Timer } from '../core/clock.js';
 import { processTree } from '../core/process-tree.js';
 
-/** The niceness of this process while the command works. */
-const NICENESS = 10;
+/** How much nicer than the command this process is while that works, and the highest niceness that there is. */
+const NICER = 10;
+const MAX_NICENESS = 19;
 
 /**
  * Gives the command, which keeps the niceness that it was started with, priority over this process.
@@ -12,8 +13,7 @@ const NICENESS = 10;
  */
 export function giveWay(): () => void {
   const before = getPriority();
-  if (before >= NICENESS) return () => {};
-  setNiceness(NICENESS);
+  setNiceness(Math.min(before + NICER, MAX_NICENESS));
   return () => setNiceness(before);
 }
 
