@@ -14,7 +14,7 @@ import {
 import type { ArchivedSubscription, AttemptResult, WebhookEvent } from './event.js';
 import type { WebhookEventStore } from './event-store.js';
 import { type EventSelector, needsSelection } from './selection.js';
-import { type SenderOf, type Sent, sendEvent } from './senders.js';
+import { notSent, type SenderOf, type Sent, sendEvent } from './senders.js';
 import { isProven, type WebhookSubscription } from './subscription.js';
 import type { SubscriptionStore } from './subscription-store.js';
 
@@ -236,7 +236,7 @@ export class WebhookDispatcher implements Component {
     this.cutOff.signal.addEventListener('abort', cut);
     const timer = clock.after(Math.max(0, endMs - startedMs), cut);
     try {
-      const selected = await this.selected(subscription, event);
+      const selected = await this.selected(subscription, event).catch(notSent);
       // Nothing was sent, and nothing failed: the queue goes on as it is.
       if (selected === undefined) {
         isDelivered = !queue.isSuspect;
@@ -244,8 +244,9 @@ export class WebhookDispatcher implements Component {
       }
       // What was made for the first attempt is not made again: that may take reading all that is known of a run.
       const sentBefore = event.roundCount === 0 ? undefined : await events.lastRequest(event.id);
-      const outgoing = sentBefore === undefined ? selected : { ...selected, sentBefore };
-      const sent = await sendEvent(this.deps.senderOf, subscription, outgoing, end.signal);
+      const outgoing = 'isDelivered' in selected || sentBefore === undefined ? selected : { ...selected, sentBefore };
+      const sent =
+        'isDelivered' in outgoing ? outgoing : await sendEvent(this.deps.senderOf, subscription, outgoing, end.signal);
       // The shutdown of the program aborted it, which does not count against the endpoint.
       if (this.cutOff.signal.aborted && !sent.isDelivered) return;
       isDelivered = sent.isDelivered;

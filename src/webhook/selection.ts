@@ -76,8 +76,10 @@ export class EventSelector {
       isManifestNeeded || isTested ? await this.manifestOf({ accountId, runId, jobId, environmentId }) : undefined;
     const known = bad.map((node) => new KnownNode(node, manifest));
     const own = known.filter((node) => node.matches(filter));
-    if (own.length === 0)
-      return { kind: 'filtered', reason: 'none of the nodes that failed or warn match the filters' };
+    // Nobody is told that a run failed whose nodes only warn.
+    const isNews = (nodes: readonly KnownNode[]) =>
+      run.failed.length === 0 ? nodes.length > 0 : nodes.some(({ node }) => node.verdict !== 'warned');
+    if (!isNews(own)) return { kind: 'filtered', reason: 'none of the nodes that failed or warn match the filters' };
     if (!isPerOwner) return toldOf([selectionOf(run, own, bad.length)]);
     const owners = new Map<string | null, KnownNode[]>();
     const isWanted = (owner: string) =>
@@ -90,7 +92,11 @@ export class EventSelector {
         else nodes.push(node);
       }
     }
-    return toldOf([...owners].map(([owner, nodes]) => ({ owner, ...selectionOf(run, nodes, bad.length) })));
+    return toldOf(
+      [...owners]
+        .filter(([, nodes]) => isNews(nodes))
+        .map(([owner, nodes]) => ({ owner, ...selectionOf(run, nodes, bad.length) })),
+    );
   }
 
   /** A manifest that cannot be read is as if there were none: it holds up no message. */

@@ -61,6 +61,11 @@ const NOTHING_SENT: Sent = {
   ...{ requestHeaders: {}, requestBody: '', responseHeaders: {}, responseBody: '', resentAfter: null },
 };
 
+/** An attempt that could not even be made. */
+export function notSent(error: unknown): Sent {
+  return { ...NOTHING_SENT, error: reasonOf(error) };
+}
+
 /**
  * Makes one attempt, in the way of the subscription; never rejects. What cannot even be attempted (a message that cannot be
  * made, a secret that cannot be opened) is a failure like others. @param signal ends it at once, whatever it waits for
@@ -77,7 +82,7 @@ export async function sendEvent(
       whenAborted(signal).then(() => Promise.reject(new Error('the attempt took too long and was given up'))),
     ]);
   } catch (error) {
-    return { ...NOTHING_SENT, error: reasonOf(error) };
+    return notSent(error);
   }
 }
 

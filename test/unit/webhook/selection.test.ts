@@ -195,7 +195,7 @@ describe('who is told of a run', () => {
   });
 
   it('gets the failures of each owner apart, each in an event of its own', async () => {
-    bench.manifest = new Map(manifest).set('model.shop.stg_orders', {
+    bench.manifest = new Map(manifest).set(BROKEN, {
       ...{ tags: [], owners: ['ana'], group: null, testedId: null },
     });
     await bench.subscribe('a', { isPerOwner: true });
@@ -204,8 +204,8 @@ describe('who is told of a run', () => {
     await bench.pass(0);
     const parts = (await selections('a')).map((one) => [one?.owner, one?.nodeIds?.toSorted()]);
     expect(parts).toEqual([
-      ['Fin Team', [BROKEN, STRICT, UNIT_TEST].sort()],
-      ['ana', [WARNING]],
+      ['ana', [BROKEN]],
+      ['Fin Team', [STRICT, UNIT_TEST].sort()],
     ]);
     expect(new Set((await bench.events('a')).map(({ id }) => id)).size).toBe(2);
     expect((await selections('ana')).map((one) => one?.owner)).toEqual(['ana']);
@@ -237,6 +237,20 @@ describe('who is told of a run', () => {
     await bench.endRun();
     await errored();
     expect(await count()).toBe(2);
+  });
+
+  it('is told later, where what is known of a run cannot be read', async () => {
+    bench.readNodes = () => Promise.reject(new Error('the log cannot be read'));
+    await bench.subscribe('a', filter({ groups: ['finance'] }));
+    await errored();
+    await bench.pass(0);
+    expect(bench.received).toEqual([]);
+    const [event] = await bench.events('a');
+    const [attempt] = await bench.state.webhookEvents.attemptsOf(event?.id ?? '');
+    expect(attempt?.error).toContain('the log cannot be read');
+    bench.readNodes = async () => real;
+    await bench.pass(15_000);
+    expect(bench.received).toHaveLength(1);
   });
 
   it('can ask for what was held back', async () => {
