@@ -144,7 +144,13 @@ async function withBench(
       ...{ eventTypes: ['job.run.completed'], jobIds: [], filter: NO_FILTER, state: 'active', archiveReason: null },
       ...{ hasRunDetails: false, isPerOwner: false, holdsRepeats: false },
       ...{ hasAuthorization: true, hasStandardHeaders: true, maxPerMinute: null, sealedHeaders: null },
-      ...{ signatureHeader: 'authorization', sealedTemplate: null, sealedRoutingKey: null },
+      ...{
+        signatureHeader: 'authorization',
+        sealedTemplate: null,
+        sealedRoutingKey: null,
+        notifyOnArchive: null,
+        expectMs: null,
+      },
       ...{ sealedSecret: box.seal(SECRET, id), sealedOldSecret: null, oldSecretUntilUnixMs: null },
     });
   }

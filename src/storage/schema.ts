@@ -266,6 +266,8 @@ const FIRST_SCHEMA: readonly string[] = [
     signature_header text not null,
     sealed_template text,
     sealed_routing_key text,
+    notify_on_archive text,
+    expect_ms bigint,
     created_unix_ms bigint not null,
     updated_unix_ms bigint not null,
     dispatched_unix_ms bigint,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ApiError } from '../api/api-error.js';
+import { parseDurationMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
 import type { JobCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
@@ -8,6 +9,7 @@ import {
   isForPeople,
   MAX_TEMPLATE_LENGTH,
   NO_FILTER,
+  NOTICE_TYPES,
   WEBHOOK_EVENT_TYPES,
   WEBHOOK_KINDS,
   WEBHOOK_TRANSITIONS,
@@ -50,6 +52,8 @@ const names = z.array(z.string().min(1).max(255), 'is no list of names').max(MAX
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
 /** Headers that a delivery sets itself; all others may be added. For `Authorization` and `Content-Type` see `checkParts`. */
 const OWN_HEADERS = /^(content-(length|encoding)|transfer-encoding|connection|host|webhook-.*)$/i;
+const MIN_EXPECT_MS = 60_000;
+const MAX_EXPECT_MS = 31 * 86_400_000;
 const MAX_HEADERS = 32;
 const MAX_HEADER_LENGTH = 4_000;
 const NO_OBJECT = {
@@ -112,6 +116,30 @@ const nativeInputSchema = z.strictObject({
     .string('must be a string')
     .regex(/^[\x21-\x7e]{1,200}$/, 'is no integration key of PagerDuty')
     .meta({ description: 'of type pagerduty: the integration key of a service; never shown again' }),
+  notify_on_archive: z
+    .string('must be a string')
+    .regex(
+      /^(wsu_\w+|mailto:[^\s@,;]+@[^\s@,;]+(,[^\s@,;]+@[^\s@,;]+){0,49})$/,
+      'is neither the id of a webhook nor mailto: and an address',
+    )
+    .nullable()
+    .meta({ description: 'another webhook, or an address, that hears at 50, 80 and 100 % of the way to archiving' }),
+  expect: z
+    .string('must be a string such as every 24h, or null')
+    .transform((text, context) => {
+      const expectMs = parseDurationMs(/^every\s+(\S+)$/.exec(text.trim())?.[1] ?? '', MAX_EXPECT_MS);
+      if (expectMs !== undefined && expectMs >= MIN_EXPECT_MS) return expectMs;
+      context.addIssue({
+        code: 'custom',
+        message: 'must be a time from 1m to 31d after the word every, such as every 24h',
+      });
+      return z.NEVER;
+    })
+    .nullable()
+    .meta({
+      description:
+        'such as every 24h: hears of a job that has not run for so long, and of runs that take three times as long as usual',
+    }),
   max_per_minute: z
     .int('must be a whole number, or null for no limit')
     .min(1, 'is less than 1')
@@ -247,6 +275,8 @@ export async function toDraft(
     ...(input.authorization !== undefined && { hasAuthorization: input.authorization }),
     ...(input.signature_header !== undefined && { signatureHeader: input.signature_header }),
     ...(input.body_template !== undefined && { bodyTemplate: input.body_template }),
+    ...(input.expect !== undefined && { expectMs: input.expect }),
+    ...(input.notify_on_archive !== undefined && { notifyOnArchive: input.notify_on_archive }),
     ...(input.routing_key !== undefined && { routingKey: input.routing_key }),
     ...(input.standard_headers !== undefined && { hasStandardHeaders: input.standard_headers }),
     ...(input.max_per_minute !== undefined && { maxPerMinute: input.max_per_minute }),
@@ -257,8 +287,8 @@ export async function toDraft(
 export const DRAFT_DEFAULTS: Omit<WebhookDraft, 'name' | 'clientUrl' | 'eventTypes'> = {
   ...{ kind: 'http', description: '', jobIds: [], isActive: true, filter: NO_FILTER, headers: {} },
   ...{ hasAuthorization: true, signatureHeader: 'authorization', hasStandardHeaders: true, maxPerMinute: null },
-  ...{ bodyTemplate: null, routingKey: null },
   ...{ hasRunDetails: false, isPerOwner: false, holdsRepeats: false },
+  ...{ bodyTemplate: null, routingKey: null, notifyOnArchive: null, expectMs: null },
 };
 
 /** What of a subscription has to fit together. */
@@ -389,6 +419,8 @@ export const nativeSubscriptionSchema = subscriptionSchema
     authorization: z.boolean(),
     signature_header: text,
     standard_headers: z.boolean(),
+    notify_on_archive: text.nullable().meta({ description: 'the id of a webhook' }),
+    expect: text.nullable(),
     max_per_minute: z.int().nullable(),
     failed_count: z.int().meta({ description: 'deliveries that failed since the last success' }),
     failing_since: micros.nullable(),
@@ -413,7 +445,7 @@ export const eventSchema = z
     account_id: text,
     job_id: text,
     run_id: text,
-    trigger_event_type: z.enum(WEBHOOK_EVENT_TYPES),
+    trigger_event_type: z.enum([...WEBHOOK_EVENT_TYPES, ...NOTICE_TYPES]),
     payload: text.meta({ description: 'JSON' }),
     http_status_code: text.meta({ description: 'the latest; 0 if nothing was ever sent, empty if no attempt had one' }),
     state,

@@ -5,7 +5,15 @@ import type { WebhookStanding } from './subscription.js';
 export type CircuitBreaker = (
   before: WebhookStanding,
   attempts: readonly AttemptResult[],
-) => { readonly standing: WebhookStanding; readonly archiveReason: string | null };
+) => {
+  readonly standing: WebhookStanding;
+  readonly archiveReason: string | null;
+  /** How much of the way to archiving it has just reached, in percent; left out where it reached none of `NOTICE_LEVELS`. */
+  readonly reached?: number;
+};
+
+/** Parts of the way to archiving at which others are told, in percent; the last is archiving. */
+const NOTICE_LEVELS = [50, 80] as const;
 
 /** When deliveries to a subscription pause, and when they end. */
 export interface BreakerLimits {
@@ -34,8 +42,23 @@ export function circuitBreaker(limits: BreakerLimits): CircuitBreaker {
   return (before, attempts) => {
     let standing = before;
     for (const one of attempts) standing = after(standing, one, limits);
-    return { standing, archiveReason: archiveReason(standing, attempts, limits) };
+    const last = Math.max(...attempts.map(({ attempt }) => endOf(attempt)));
+    const wayBefore = percentOf(before, before.dispatchedUnixMs ?? 0, limits);
+    const way = percentOf(standing, last, limits);
+    const level = NOTICE_LEVELS.findLast((one) => wayBefore < one && way >= one);
+    const reason = archiveReason(standing, attempts, limits);
+    const reached = reason === null ? level : 100;
+    return { standing, archiveReason: reason, ...(reached !== undefined && { reached }) };
   };
+}
+
+function percentOf(
+  { failedCount, failingSinceUnixMs }: WebhookStanding,
+  nowUnixMs: number,
+  { maxFailedCount, maxFailingMs }: BreakerLimits,
+): number {
+  const failingMs = failingSinceUnixMs === null ? 0 : nowUnixMs - failingSinceUnixMs;
+  return 100 * Math.max(failedCount / maxFailedCount, failingMs / maxFailingMs);
 }
 
 function after(before: WebhookStanding, { attempt, next }: AttemptResult, limits: BreakerLimits): WebhookStanding {

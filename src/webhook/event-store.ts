@@ -13,6 +13,7 @@ import type {
   WebhookAttempt,
   WebhookEvent,
 } from './event.js';
+import { noticeArchiving } from './notices.js';
 import type { WebhookSubscription } from './subscription.js';
 import {
   changeWebhooks,
@@ -485,7 +486,8 @@ export class EventResults {
       .where('id', '=', id)
       .executeTakeFirst();
     if (row === undefined) return [];
-    const { standing, archiveReason } = this.breaker(toSubscription(row), results);
+    const subscription = toSubscription(row);
+    const { standing, archiveReason, reached } = this.breaker(subscription, results);
     const isArchived = archiveReason !== null && row.state === 'active';
     await transaction
       .updateTable('webhook_subscriptions')
@@ -496,6 +498,11 @@ export class EventResults {
       })
       .where('id', '=', id)
       .execute();
+    if (reached !== undefined && row.state === 'active') {
+      const nowUnixMs = Math.max(...results.map(({ attempt }) => endedUnixMs(attempt)));
+      const reason = archiveReason ?? standing.lastError ?? 'its deliveries fail';
+      await noticeArchiving(transaction, subscription, { ...standing, percent: reached, reason }, nowUnixMs);
+    }
     if (!isArchived) return [];
     const skippedCount = await skipPending(transaction, id);
     return [{ id, name: row.name, accountId: row.account_id, reason: archiveReason, skippedCount }];

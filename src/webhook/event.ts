@@ -1,5 +1,5 @@
 import type { RunStatus } from '../storage/state-tables.js';
-import type { WebhookEventType, WebhookSubscription, WebhookTransition } from './subscription.js';
+import type { NoticeType, WebhookEventType, WebhookSubscription, WebhookTransition } from './subscription.js';
 
 /**
  * Whether an event is still to be delivered, was, was not in all attempts (`failed`), or was never tried because its
@@ -12,7 +12,7 @@ export interface WebhookEvent {
   /** `wev_` and a KSUID; the same over all attempts. */
   readonly id: string;
   readonly subscriptionId: string;
-  readonly eventType: WebhookEventType;
+  readonly eventType: WebhookEventType | NoticeType;
   readonly facts: RunFacts;
   readonly createdUnixMs: number;
   readonly state: WebhookEventState;
@@ -112,6 +112,8 @@ export interface RunFacts {
   readonly transition?: WebhookTransition;
   /** Which part of the run the event is about; left out until that is decided, which is before its first attempt, if at all. */
   readonly selection?: EventSelection;
+  /** Only in notices: what it is about. All of what belongs to a run is empty, or 0, where that is none. */
+  readonly notice?: Notice;
   /** Only in `job.run.errored`: the time when the first failed command ended. */
   readonly erroredUnixMs: number | null;
 }
@@ -127,6 +129,20 @@ export interface EventSelection {
   /** The same for the same failure; left out where nothing failed. */
   readonly failureKey?: string;
 }
+/** What a notice is about, as payloads have it. Times are RFC 3339. */
+export type Notice =
+  | {
+      readonly about: 'webhook';
+      readonly webhookId: string;
+      readonly webhookName: string;
+      /** Of the way to archiving. */
+      readonly percent: number;
+      readonly failedCount: number;
+      readonly failingSince: string | null;
+      readonly reason: string;
+    }
+  | { readonly about: 'overdue'; readonly expectedEverySeconds: number; readonly lastStartedAt: string }
+  | { readonly about: 'slow'; readonly usualSeconds: number; readonly runningSeconds: number };
 
 /** Count of missing artifacts and the reason. */
 export interface MissingArtifactFacts {

@@ -2,6 +2,7 @@ import { counted, lengthText } from '../core/text.js';
 import { DEFAULT_NAME } from '../storage/named-ids.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import type { OutgoingEvent, RunFacts } from './event.js';
+import { noticeFacts, noticeTitle } from './notices.js';
 import type { DetailList, NodeTrouble, RunDetails, RunDetailsReader, SkippedNodes } from './run-details.js';
 import type { ChatKind, WebhookSubscription } from './subscription.js';
 
@@ -39,6 +40,17 @@ export async function messageOf(
   runDetails: Pick<RunDetailsReader, 'read'>,
 ): Promise<RunMessage> {
   if (event.isTest) return testMessage(subscription);
+  const { notice } = event.facts;
+  if (notice !== undefined) {
+    const mood = notice.about === 'webhook' ? 'bad' : 'warning';
+    return {
+      title: noticeTitle(notice, event.facts),
+      mood,
+      facts: noticeFacts(notice, event.facts),
+      sections: [],
+      url: null,
+    };
+  }
   return runMessage(event, await detailsOf(subscription.accountId, event, runDetails));
 }
 
@@ -494,7 +506,9 @@ export function pagerDutyAction({
   facts,
   isTest,
 }: Pick<OutgoingEvent, 'facts' | 'isTest'>): 'trigger' | 'resolve' | null {
-  if (isTest || facts.status === RUN_STATUS.success) return 'resolve';
+  if (isTest) return 'resolve';
+  if (facts.notice !== undefined) return 'trigger';
+  if (facts.status === RUN_STATUS.success) return 'resolve';
   return facts.status === RUN_STATUS.error ? 'trigger' : null;
 }
 
@@ -516,7 +530,9 @@ export function pagerDutyAlert(
       lines.map(({ text, more }) => [text, ...more].join('\n')).join('\n'),
     ]),
   ];
-  const job = event.isTest ? 'test' : `job:${jobId}:environment:${environmentId}`;
+  const { notice } = event.facts;
+  const ofRun = `job:${jobId}:environment:${environmentId}`;
+  const job = event.isTest ? 'test' : notice?.about === 'webhook' ? `webhook:${notice.webhookId}` : ofRun;
   return {
     event_action: pagerDutyAction(event),
     dedup_key: `run-bridge:account:${accountId}:${job}`,
@@ -524,7 +540,7 @@ export function pagerDutyAlert(
     ...(url !== null && { client_url: url, links: [{ href: url, text: 'Open the run' }] }),
     payload: {
       summary: cut(title.replaceAll(/\s+/g, ' '), 1_024),
-      source: environmentName,
+      source: environmentName || 'run-bridge',
       severity: 'error',
       timestamp: new Date(erroredUnixMs ?? finishedUnixMs ?? event.createdUnixMs).toISOString(),
       component: jobName,

@@ -11,6 +11,7 @@ import { DISPATCHER_DEFAULTS, WebhookDispatcher } from './dispatcher.js';
 import type { WebhookEventStore } from './event-store.js';
 import { AddressRules, parseAllowed, WebhookHttp } from './http.js';
 import { ManifestReader } from './manifest.js';
+import { ExpectationWatch } from './notices.js';
 import { type RunDetailsDeps, RunDetailsReader } from './run-details.js';
 import { boxOpener, readWebhookKeyFile } from './secrets.js';
 import { EventSelector } from './selection.js';
@@ -34,9 +35,9 @@ export type PartsConfig = Pick<
 
 /** What deliveries need of the program. */
 export interface PartsHost extends Pick<RunDetailsDeps, 'tracker' | 'reader' | 'webUrl'> {
-  readonly state: Pick<State, 'catalog'>;
   /** Where manifests of runs are. */
   readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'stat' | 'open'>>;
+  readonly state: Pick<State, 'catalog' | 'db'>;
   readonly subscriptions: SubscriptionStore;
   readonly events: WebhookEventStore;
   /** The id of a data folder, which one process at a time uses, in a database that others share. */
@@ -57,6 +58,7 @@ export class WebhookParts {
   readonly dispatcher: WebhookDispatcher;
   readonly service: SubscriptionService;
   private readonly http: WebhookHttp;
+  private readonly expectations: ExpectationWatch;
 
   constructor(
     private readonly config: PartsConfig,
@@ -98,6 +100,7 @@ export class WebhookParts {
         logger,
       },
     );
+    this.expectations = new ExpectationWatch({ db: host.state.db, clock, logger, wake: () => this.dispatcher.wake() });
     this.service = new SubscriptionService({ subscriptions, catalog, senderOf, openBox, clock, newKsuid, randomBytes });
   }
 
@@ -106,9 +109,11 @@ export class WebhookParts {
     const isShared = this.config['database-url'] !== 'off';
     await this.host.events.release(isShared ? this.folderHolder : undefined);
     await this.dispatcher.start();
+    this.expectations.start();
   }
 
   async shutdown(deadline: AbortSignal): Promise<void> {
+    this.expectations.stop();
     await this.dispatcher.shutdown(deadline);
     this.http.close();
   }

@@ -7,6 +7,7 @@ import { success, successList } from '../api/envelope.js';
 import { goneOf } from '../api/gone-of.js';
 import { numberOf, type Parameters, refused } from '../api/parameters.js';
 import { may } from '../api/permissions.js';
+import { formatDuration } from '../config/duration.js';
 import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { API_PATH } from '../run/api-path.js';
@@ -234,6 +235,8 @@ function nativeSubscriptionDocument(subscription: WebhookSubscription, shown: Sh
     body_template: shown.bodyTemplate,
     authorization: subscription.hasAuthorization,
     signature_header: subscription.signatureHeader,
+    notify_on_archive: subscription.notifyOnArchive,
+    expect: subscription.expectMs === null ? null : `every ${formatDuration(subscription.expectMs)}`,
     standard_headers: subscription.hasStandardHeaders,
     max_per_minute: subscription.maxPerMinute,
     failed_count: subscription.failedCount,

@@ -27,7 +27,7 @@ export function needsSelection(
   { filter, isPerOwner, holdsRepeats }: Pick<WebhookSubscription, 'filter' | 'isPerOwner' | 'holdsRepeats'>,
   { eventType, facts }: Pick<WebhookEvent, 'eventType' | 'facts'>,
 ): boolean {
-  if (eventType === 'job.run.started' || facts.selection !== undefined) return false;
+  if (eventType === 'job.run.started' || facts.notice !== undefined || facts.selection !== undefined) return false;
   const { verdicts } = filter;
   const isWarningAsked = verdicts.includes('success') !== verdicts.includes('warned');
   return asksForNodes(filter) || isPerOwner || holdsRepeats || (facts.status === RUN_STATUS.success && isWarningAsked);

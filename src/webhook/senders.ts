@@ -13,6 +13,7 @@ import {
   pagerDutyAlert,
   type RunMessage,
 } from './messages.js';
+import { noticeTitle } from './notices.js';
 import type { RunDetails, RunDetailsReader } from './run-details.js';
 import {
   openSecrets,
@@ -242,10 +243,12 @@ export async function payloadOf(
       runStartedAt: wholeSeconds(facts.startedUnixMs),
       ...(facts.finishedUnixMs !== null && { runFinishedAt: wholeSeconds(facts.finishedUnixMs) }),
       ...(facts.missingArtifacts !== undefined && { missingArtifacts: facts.missingArtifacts }),
+      ...(facts.notice !== undefined && { notice: { ...facts.notice, title: noticeTitle(facts.notice, facts) } }),
       ...(facts.erroredUnixMs !== null && { runErroredAt: wholeSeconds(facts.erroredUnixMs) }),
     },
     ...(subscription.hasRunDetails &&
       event.isTest !== true &&
+      event.facts.notice === undefined &&
       event.eventType !== 'job.run.started' && { run_bridge: await runDetailsOf(subscription, event, runDetails) }),
   };
 }

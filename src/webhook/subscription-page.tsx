@@ -187,7 +187,8 @@ function Row(props: { readonly subscriptionId: string; readonly isWriter: boolea
         {filteredReason !== null && <span class="sub text">{filteredReason}</span>}
       </td>
       <td class="name">
-        <a href={`/runs/${facts.runId}`}>#{facts.runId}</a> <span class="sub name">{facts.jobName}</span>
+        {facts.runId !== 0 && <a href={`/runs/${facts.runId}`}>#{facts.runId}</a>}{' '}
+        <span class="sub name">{facts.notice?.about === 'webhook' ? facts.notice.webhookName : facts.jobName}</span>
       </td>
       <td class="roomy">
         <Attempts event={event} attempts={attempts} />

@@ -1,3 +1,4 @@
+import { ApiError } from '../api/api-error.js';
 import type { Clock } from '../core/clock.js';
 import { countVerdicts } from '../run/verdict.js';
 import type { CatalogRun, RunCatalog } from '../storage/run-catalog.js';
@@ -5,7 +6,13 @@ import { RUN_STATUS } from '../storage/state-tables.js';
 import type { OutgoingEvent, RunFacts } from './event.js';
 import { newWebhookSecret, openHeaders, type SecretBox, SecretBoxError, sealHeaders, sealUrl } from './secrets.js';
 import { contentTypeOf, type PayloadSubscription, payloadOf, type SenderOf, type Sent, sendEvent } from './senders.js';
-import type { WebhookEventType, WebhookSettings, WebhookState, WebhookSubscription } from './subscription.js';
+import {
+  NO_FILTER,
+  type WebhookEventType,
+  type WebhookSettings,
+  type WebhookState,
+  type WebhookSubscription,
+} from './subscription.js';
 import type { SubscriptionStore } from './subscription-store.js';
 
 /** The settings of a subscription, as a caller gives them. */
@@ -47,7 +54,34 @@ export class SubscriptionService {
   constructor(private readonly deps: SubscriptionServiceDeps) {}
 
   /** @returns the subscription and its signing secret, which is shown this once */
-  async create(accountId: number, { isActive, clientUrl, headers, bodyTemplate, routingKey, ...draft }: WebhookDraft) {
+  async create(accountId: number, given: WebhookDraft) {
+    const notifyOnArchive = (await this.listenerOf(accountId, given.notifyOnArchive, given.name)) ?? null;
+    return this.add(accountId, { ...given, notifyOnArchive });
+  }
+
+  /**
+   * The subscription that hears of the archiving of another; an address gets one of its own, to no events, if it has none.
+   * @param asked the id of a subscription, or `mailto:` and addresses
+   * @throws ApiError 400 where there is no such subscription
+   */
+  private async listenerOf(accountId: number, asked: string | null | undefined, name: string, ownId?: string) {
+    if (asked === null || asked === undefined) return asked;
+    const { subscriptions } = this.deps;
+    if (!asked.startsWith('mailto:')) {
+      if (asked === ownId) throw new ApiError(400, 'notify_on_archive: is this webhook itself; give another one.');
+      if ((await subscriptions.find(accountId, asked)) !== undefined) return asked;
+      throw new ApiError(400, `notify_on_archive: there is no webhook ${asked} in this account.`);
+    }
+    const known = await subscriptions.findMail(accountId, asked);
+    if (known !== undefined && known.id !== ownId) return known.id;
+    const draft = { ...MAIL_DRAFT, name: `archiving of ${name}`.slice(0, 255), clientUrl: asked };
+    return (await this.add(accountId, draft)).subscription.id;
+  }
+
+  private async add(
+    accountId: number,
+    { isActive, clientUrl, headers, bodyTemplate, routingKey, ...draft }: WebhookDraft,
+  ) {
     const { subscriptions, clock, newKsuid, randomBytes } = this.deps;
     const nowUnixMs = clock.nowUnixMs();
     const id = `wsu_${newKsuid(nowUnixMs)}`;
@@ -111,14 +145,24 @@ export class SubscriptionService {
   async change(
     accountId: number,
     id: string,
-    { isActive, clientUrl, headers, bodyTemplate, routingKey, ...changes }: Partial<WebhookDraft>,
+    {
+      isActive,
+      clientUrl,
+      headers,
+      bodyTemplate,
+      routingKey,
+      notifyOnArchive: asked,
+      ...changes
+    }: Partial<WebhookDraft>,
   ): Promise<WebhookSubscription | undefined> {
     const { subscriptions, clock } = this.deps;
+    const notifyOnArchive = await this.listenerOf(accountId, asked, changes.name ?? id, id);
     const isSealing = [headers, clientUrl, bodyTemplate, routingKey].some((given) => given !== undefined);
     const box = isSealing ? await this.deps.openBox() : undefined;
     const seal = (text: string | null) => (text === null ? null : (box?.seal(text, id) ?? null));
     const sealed = {
       ...(headers && box && { sealedHeaders: sealHeaders(headers, id, box) }),
+      ...(notifyOnArchive !== undefined && { notifyOnArchive }),
       ...(bodyTemplate !== undefined && { sealedTemplate: seal(bodyTemplate) }),
       ...(routingKey !== undefined && { sealedRoutingKey: seal(routingKey) }),
     };
@@ -228,6 +272,20 @@ const NO_DETAILS = {
 const NO_RUN_DETAILS = {
   ...{ verdict: 'success', recovered: false, counts: countVerdicts([]) },
   ...{ failed_nodes: [], omitted_failed_node_count: 0 },
+};
+
+/** A subscription to nothing but notices. */
+const MAIL_DRAFT: Omit<WebhookDraft, 'name' | 'clientUrl'> = {
+  ...{
+    kind: 'email',
+    description: 'hears when another webhook is failing',
+    jobIds: [],
+    eventTypes: [],
+    isActive: true,
+  },
+  ...{ filter: NO_FILTER, headers: {}, hasAuthorization: true, signatureHeader: 'authorization', maxPerMinute: null },
+  ...{ hasStandardHeaders: true, bodyTemplate: null, routingKey: null, notifyOnArchive: null, expectMs: null },
+  ...{ hasRunDetails: false, isPerOwner: false, holdsRepeats: false },
 };
 
 const NO_OLD_SECRET = { sealedOldSecret: null, oldSecretUntilUnixMs: null } as const;

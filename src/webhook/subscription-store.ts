@@ -40,6 +40,19 @@ export class SubscriptionStore {
     return row && toSubscription(row);
   }
 
+  /** The one that sends mail to these addresses, if there is one. @param url `mailto:` and addresses, which are not masked */
+  async findMail(accountId: number, url: string): Promise<WebhookSubscription | undefined> {
+    const row = await this.db
+      .selectFrom('webhook_subscriptions')
+      .selectAll()
+      .where('account_id', '=', accountId)
+      .where('kind', '=', 'email')
+      .where('shown_url', '=', url)
+      .orderBy('created_unix_ms')
+      .executeTakeFirst();
+    return row && toSubscription(row);
+  }
+
   /** Oldest first. */
   async list(
     accountId: number,

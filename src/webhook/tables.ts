@@ -3,6 +3,7 @@ import { changeState } from '../storage/change-state.js';
 import type { StateDb, StateTables } from '../storage/state-tables.js';
 import type { WebhookEventState } from './event.js';
 import type {
+  NoticeType,
   WebhookEventType,
   WebhookFilter,
   WebhookKind,
@@ -43,6 +44,8 @@ export type WebhookTables = {
     readonly signature_header: string;
     readonly sealed_template: string | null;
     readonly sealed_routing_key: string | null;
+    readonly notify_on_archive: string | null;
+    readonly expect_ms: number | null;
     readonly created_unix_ms: number;
     readonly updated_unix_ms: number;
     readonly dispatched_unix_ms: number | null;
@@ -62,7 +65,7 @@ export type WebhookTables = {
     readonly subscription_id: string;
     readonly job_id: number;
     readonly run_id: number;
-    readonly event_type: WebhookEventType;
+    readonly event_type: WebhookEventType | NoticeType;
     /** JSON of `RunFacts`. */
     readonly facts: string;
     readonly created_unix_ms: number;
@@ -134,6 +137,8 @@ export function fromSettings(settings: WebhookSettings) {
     signature_header: settings.signatureHeader,
     sealed_template: settings.sealedTemplate,
     sealed_routing_key: settings.sealedRoutingKey,
+    notify_on_archive: settings.notifyOnArchive,
+    expect_ms: settings.expectMs,
   } satisfies Partial<Columns>;
 }
 
@@ -180,6 +185,8 @@ export function toSubscription(row: Columns): WebhookSubscription {
     signatureHeader: row.signature_header,
     sealedTemplate: row.sealed_template,
     sealedRoutingKey: row.sealed_routing_key,
+    notifyOnArchive: row.notify_on_archive,
+    expectMs: row.expect_ms,
     createdUnixMs: row.created_unix_ms,
     updatedUnixMs: row.updated_unix_ms,
     dispatchedUnixMs: row.dispatched_unix_ms,

@@ -79,6 +79,8 @@ export function subscription(
     signatureHeader: 'authorization',
     sealedTemplate: null,
     sealedRoutingKey: null,
+    notifyOnArchive: null,
+    expectMs: null,
     ...given,
   };
 }

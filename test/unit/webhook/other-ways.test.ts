@@ -192,6 +192,31 @@ describe('the native API', () => {
     expect(JSON.stringify(kept)).not.toContain('{\\"a');
   });
 
+  it('lets another webhook, or an address, hear of archiving, and runs be expected', async () => {
+    const first = await ask('POST', OWN, { ...INPUT, expect: 'every 24h', notify_on_archive: 'mailto:a@example.com' });
+    const { id, notify_on_archive: mail } = madeSchema.parse(first.body).data;
+    expect(first.body).toMatchObject({
+      data: { expect: 'every 1d', notify_on_archive: expect.stringMatching(/^wsu_/) },
+    });
+    expect((await ask('GET', `${OWN}/${mail}`)).body).toMatchObject({
+      data: { type: 'email', client_url: 'mailto:a@example.com', name: 'archiving of n', event_types: [] },
+    });
+    const second = await ask('POST', OWN, { ...INPUT, notify_on_archive: 'mailto:a@example.com' });
+    expect(second.body).toMatchObject({ data: { notify_on_archive: mail } });
+    const patched = await ask('PATCH', `${OWN}/${id}`, { expect: null, notify_on_archive: null });
+    expect(patched.body).toMatchObject({ data: { expect: null, notify_on_archive: null } });
+    for (const [given, message] of [
+      [{ notify_on_archive: id }, 'notify_on_archive: is this webhook itself; give another one.'],
+      [{ notify_on_archive: 'wsu_x' }, 'notify_on_archive: there is no webhook wsu_x in this account.'],
+      [{ notify_on_archive: 'me' }, 'notify_on_archive: is neither the id of a webhook nor mailto: and an address.'],
+      [{ expect: '24h' }, 'expect: must be a time from 1m to 31d after the word every, such as every 24h.'],
+      [{ expect: 'every 1s' }, 'expect: must be a time from 1m to 31d'],
+    ] as const) {
+      const { status, body } = await ask('PATCH', `${OWN}/${id}`, given);
+      expect([status, body]).toMatchObject([400, { status: { user_message: expect.stringContaining(message) } }]);
+    }
+  });
+
   it('never shows a routing key', async () => {
     const made = await ask('POST', OWN, { ...INPUT, type: 'pagerduty', routing_key: 'sesame' });
     expect([made.status, made.body]).toMatchObject([201, { data: { type: 'pagerduty', has_routing_key: true } }]);

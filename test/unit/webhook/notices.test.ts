@@ -1,0 +1,131 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DEFAULT_BREAKER_LIMITS } from '../../../src/webhook/circuit-breaker.js';
+import { ExpectationWatch } from '../../../src/webhook/notices.js';
+import { WebhookBench } from '../../fake/webhook-bench.js';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const LIMITS = { ...DEFAULT_BREAKER_LIMITS, maxFailedCount: 10, pauseFromCount: 100 };
+let bench: WebhookBench;
+beforeEach(async () => {
+  bench = await WebhookBench.open({ limits: LIMITS });
+});
+afterEach(() => bench.close());
+
+const noticesTo = (path: string) =>
+  bench.received
+    .filter((one) => one.path === path)
+    .map(({ body }) => {
+      const { eventType, data } = JSON.parse(body);
+      return { eventType, ...data.notice };
+    });
+
+describe('a subscription that is asked to hear of another one', () => {
+  it('hears at 50, 80 and 100 % of the way to archiving, once each, and of nothing else', async () => {
+    bench.answer = (path) => ({ status: path === '/a' ? 503 : 200 });
+    await bench.subscribe('b', { eventTypes: [] });
+    await bench.subscribe('a', { notifyOnArchive: 'wsu_b' });
+    for (let at = 0; at < 12; at += 1) await bench.endRun(`job ${at}`);
+    await bench.pass(0);
+    const cause = 'the endpoint answered 503';
+    expect(noticesTo('/b')).toMatchObject([
+      {
+        ...{ eventType: 'webhook.failing', about: 'webhook', webhookId: 'wsu_a', percent: 50, failedCount: 5 },
+        title: `webhook a is failing, 50 % of the way to being archived: ${cause}`,
+      },
+      { percent: 80, title: `webhook a is failing, 80 % of the way to being archived: ${cause}` },
+      {
+        ...{ eventType: 'webhook.archived', percent: 100 },
+        title: 'webhook a was archived: 10 deliveries in a row have failed',
+      },
+    ]);
+    expect(await bench.find('a')).toMatchObject({ state: 'archived' });
+  });
+
+  it('hears of one that is gone at once', async () => {
+    bench.answer = (path) => ({ status: path === '/a' ? 410 : 200 });
+    await bench.subscribe('b', { eventTypes: [] });
+    await bench.subscribe('a', { notifyOnArchive: 'wsu_b' });
+    await bench.endRun();
+    await bench.pass(0);
+    expect(noticesTo('/b').map(({ title }) => title)).toEqual([
+      'webhook a was archived: the endpoint answered 410 Gone: it wants nothing more',
+    ]);
+  });
+
+  it('hears by the time that all deliveries have failed, too', async () => {
+    await bench.close();
+    bench = await WebhookBench.open();
+    bench.answer = (path) => ({ status: path === '/a' ? 503 : 200 });
+    await bench.subscribe('b', { eventTypes: [] });
+    await bench.subscribe('a', { notifyOnArchive: 'wsu_b' });
+    for (let day = 0; day < 5; day += 1) {
+      await bench.endRun(`job ${day}`);
+      await bench.pass(day === 0 ? 0 : 24 * HOUR_MS);
+    }
+    expect(noticesTo('/b').map(({ percent }) => percent)).toEqual([50]);
+  });
+});
+
+describe('a subscription that expects runs', () => {
+  const watch = () => {
+    const { clock, logger, state } = bench;
+    return new ExpectationWatch({ db: state.db, clock, logger, wake: () => bench.dispatcher.wake() });
+  };
+  /** Lets time pass and looks, as often as a server does it by the minute. */
+  const passAndLook = async (ms: number) => {
+    bench.clock.advance(ms);
+    await watch().look();
+    await watch().look();
+    await bench.pass(0);
+  };
+  const run = (job: string, lengthMs: number | null) => {
+    const startedUnixMs = bench.clock.nowUnixMs();
+    const ended = startedUnixMs + (lengthMs ?? 0);
+    const isOver = lengthMs !== null;
+    return bench.endRun(job, {
+      ...{ startedUnixMs, endedUnixMs: ended, isSaved: isOver },
+      ...(!isOver && { verdict: null }),
+    });
+  };
+
+  it('hears of a job that did not run in that time, once for each run that it did have', async () => {
+    await bench.subscribe('a', { eventTypes: [], expectMs: 24 * HOUR_MS });
+    await run('nightly', 1_000);
+    await passAndLook(24 * HOUR_MS);
+    expect(noticesTo('/a')).toEqual([]);
+    await passAndLook(MINUTE_MS);
+    expect(noticesTo('/a')).toMatchObject([
+      {
+        ...{ eventType: 'job.run.overdue', about: 'overdue', expectedEverySeconds: 86_400 },
+        title: 'nightly · production did not run: a run is expected every 1d',
+      },
+    ]);
+    await passAndLook(24 * HOUR_MS);
+    expect(noticesTo('/a')).toHaveLength(1);
+    await run('nightly', 1_000);
+    await passAndLook(25 * HOUR_MS);
+    expect(noticesTo('/a')).toHaveLength(2);
+  });
+
+  it('hears of a run that takes three times as long as usual, once', async () => {
+    await bench.subscribe('a', { eventTypes: [], expectMs: 24 * HOUR_MS });
+    for (let at = 0; at < 3; at += 1) {
+      await run('nightly', 10 * MINUTE_MS);
+      bench.clock.advance(HOUR_MS);
+    }
+    await run('nightly', null);
+    await passAndLook(29 * MINUTE_MS);
+    expect(noticesTo('/a')).toEqual([]);
+    await passAndLook(MINUTE_MS);
+    await passAndLook(HOUR_MS);
+    expect(noticesTo('/a')).toMatchObject([
+      {
+        ...{ eventType: 'job.run.slow', about: 'slow', usualSeconds: 600, runningSeconds: 1_800 },
+        title: expect.stringMatching(
+          /^nightly · production runs long: #\d+ has run for 30 min.*, and usually takes 10 min/,
+        ),
+      },
+    ]);
+  });
+});
