@@ -2,7 +2,6 @@ import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
-import type { TraceId } from '../record/telemetry-record.js';
 import type { RunTracker } from '../run/run-tracker.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import type { TelemetryPlace } from '../storage/retention-store.js';
@@ -51,7 +50,7 @@ export interface RetentionHost {
 export interface WorkingHost extends RetentionHost {
   /** Where runs are written to: a record log in the data folder, or what several processes share. */
   readonly recordLog: object;
-  readonly ownRuns: Pick<RunTracker, 'release'>;
+  readonly ownRuns: Pick<RunTracker, 'whileReleased'>;
   readonly logger: Logger;
 }
 
@@ -137,12 +136,11 @@ function holdOf({ recordLog, ownRuns }: WorkingHost): TraceHold {
 }
 
 /** Locks traces in a running server: nothing is written to them, and the tracker forgets them. */
-function holdClosed(recordLog: Pick<JsonlRecordLog, 'whileClosed'>, tracker: Pick<RunTracker, 'release'>): TraceHold {
+function holdClosed(
+  recordLog: Pick<JsonlRecordLog, 'whileClosed'>,
+  tracker: Pick<RunTracker, 'whileReleased'>,
+): TraceHold {
   return {
-    whileStill: (traceIds: readonly TraceId[], action) =>
-      recordLog.whileClosed(traceIds, async () => {
-        const isFree = traceIds.every((traceId) => tracker.release(traceId));
-        return isFree && (await action());
-      }),
+    whileStill: (traceIds, action) => recordLog.whileClosed(traceIds, () => tracker.whileReleased(traceIds, action)),
   };
 }

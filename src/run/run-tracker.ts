@@ -26,6 +26,8 @@ export class RunTracker implements Component, AppendListener, StepListener {
   private replaying: Promise<void> = Promise.resolve();
   /** Runs that are being read again because their steps changed. */
   private readonly noting = new Map<TraceId, Promise<void>>();
+  /** Runs that are being removed. */
+  private readonly released = new Set<TraceId>();
   private sweepTimer: Timer | null = null;
 
   constructor(
@@ -123,17 +125,27 @@ export class RunTracker implements Component, AppendListener, StepListener {
   }
 
   /**
-   * Releases a run whose files are about to be removed. Call it while nothing can be appended to it.
-   * @returns false if it is active.
+   * Runs an action that removes the files of runs: until it has ended nobody follows them, also nobody who has just found them on the disk.
+   * Call it while nothing can be appended to them.
+   * @returns false if one of them is active, and nothing was done
    */
-  release(traceId: TraceId): boolean {
-    const run = this.runs.get(traceId);
-    if (this.noting.has(traceId) || run?.isSettled === false) return false;
-    if (run === undefined) return true;
-    run.drop();
-    this.runs.delete(traceId);
-    this.active.delete(run);
-    return true;
+  async whileReleased(traceIds: readonly TraceId[], action: () => Promise<boolean>): Promise<boolean> {
+    for (const traceId of traceIds) {
+      if (this.noting.has(traceId) || this.runs.get(traceId)?.isSettled === false) return false;
+    }
+    for (const traceId of traceIds) {
+      this.released.add(traceId);
+      const run = this.runs.get(traceId);
+      if (run === undefined) continue;
+      run.drop();
+      this.runs.delete(traceId);
+      this.active.delete(run);
+    }
+    try {
+      return await action();
+    } finally {
+      for (const traceId of traceIds) this.released.delete(traceId);
+    }
   }
 
   async shutdown(deadline: AbortSignal): Promise<void> {
@@ -160,7 +172,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
   }
 
   private async replay(traceId: TraceId, made?: OpenRun): Promise<void> {
-    if (this.isStopped) return;
+    if (this.isStopped || this.released.has(traceId)) return;
     const run = this.runs.get(traceId) ?? made ?? new OpenRun(traceId, this.config, this.deps, false);
     this.runs.set(traceId, run);
     try {
@@ -216,7 +228,8 @@ export class RunTracker implements Component, AppendListener, StepListener {
 
   private async isBehind(traceId: TraceId): Promise<boolean> {
     const row = await this.deps.store.find(traceId);
-    return row === undefined || row.logBytes < (await this.deps.reader.lengthBytes(traceId));
+    // Without a row and without a log it was removed meanwhile.
+    return (row?.logBytes ?? 0) < (await this.deps.reader.lengthBytes(traceId));
   }
 
   private busyRuns(): OpenRun[] {

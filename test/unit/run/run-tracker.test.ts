@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
+import { RunTracker } from '../../../src/run/run-tracker.js';
+import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
 import { fromJsonl, fromOtlp } from './logged-samples.js';
-import { asTrace, TrackerBench } from './tracker-bench.js';
+import { asTrace, RecordingListener, TrackerBench } from './tracker-bench.js';
 
 let bench: TrackerBench;
 
@@ -198,6 +200,41 @@ describe('after a restart', () => {
     await bench.restart(true);
     await bench.pass(500);
     expect(bench.listener.story).toEqual(['started', 'ended 1 success', 'finished']);
+  });
+
+  it('a run that is removed just when it is found is not followed any more', async () => {
+    await bench.appendUnseen(records);
+    const traceId = traceOf(records);
+    let noteFound = () => {};
+    const found = new Promise<void>((resolve) => {
+      noteFound = resolve;
+    });
+    let answer = () => {};
+    const noRow = new Promise<undefined>((resolve) => {
+      answer = () => resolve(undefined);
+    });
+    const listener = new RecordingListener();
+    const tracker = new RunTracker(RUN_TRACKER_DEFAULTS, {
+      ...{ reader: bench.reader, listeners: [listener], clock: bench.clock, logger: bench.logger },
+      store: {
+        ...{ listUnfinished: async () => [], list: async () => [], save: async () => {} },
+        find: () => {
+          noteFound();
+          return noRow;
+        },
+      },
+      listTraces: async () => [traceId],
+    });
+    await tracker.start();
+    await found;
+    const isRemoved = await tracker.whileReleased([traceId], async () => {
+      // Its row is gone already, its files are not.
+      answer();
+      await tracker.idle();
+      return true;
+    });
+    await tracker.shutdown(new AbortController().signal);
+    expect([isRemoved, tracker.openCount, listener.story]).toEqual([true, 0, []]);
   });
 
   it('what a listener did not take is told again after a while', async () => {
