@@ -98,8 +98,10 @@ test('answers are as the published description has them, but for the differences
       .data.map(({ name, id }) => [name, id]),
   );
   const jobId = (name: string) => jobs.get(name) ?? 0;
-  const sent = idsOf(await ask(`GET ${V2}/runs`));
-  expect(sent).toHaveLength(RUNS.length);
+  const sent = await until('the runs', async () => {
+    const ids = idsOf(await ask(`GET ${V2}/runs`));
+    return ids.length === RUNS.length && ids;
+  });
   for (const id of sent) await until10(id);
 
   const broken = idOf(await ask(`POST ${V2}/jobs/{id}/run`, [jobId('broken')], '', { cause: 'a test' }));
