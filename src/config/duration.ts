@@ -16,6 +16,19 @@ export function parseDurationMs(text: string, maxMs = MAX_DURATION_MS): number |
   return durationMs <= maxMs ? durationMs : undefined;
 }
 
+/** Between two runs of a job that is expected to run regularly, in milliseconds. */
+const MIN_EXPECTED_MS = 60_000;
+const MAX_EXPECTED_MS = 31 * 86_400_000;
+
+/** Reads how often a job is expected to run: `every` and a time from 1m to 31d. @returns milliseconds; `undefined` for anything else */
+export function parseExpectedMs(text: string): number | undefined {
+  const expectedMs = parseDurationMs(/^every\s+(\S+)$/.exec(text.trim())?.[1] ?? '', MAX_EXPECTED_MS);
+  return expectedMs !== undefined && expectedMs >= MIN_EXPECTED_MS ? expectedMs : undefined;
+}
+
+/** What is wrong with a text that `parseExpectedMs` does not read. */
+export const EXPECTED_PROBLEM = 'must be a time from 1m to 31d after the word every, such as every 24h';
+
 /** Spells milliseconds as `parseDurationMs` reads them, in the largest unit that divides them. */
 export function formatDuration(durationMs: number): string {
   if (durationMs === 0) return '0s';

@@ -14,6 +14,8 @@ export interface JobDefinition extends DeclaredJob {
   readonly threads: number | null;
   /** A run that takes longer is interrupted, in milliseconds; `null` for no limit. */
   readonly timeoutMs: number | null;
+  /** A run is expected in each such time, in milliseconds; `null` where none is. */
+  readonly expectMs: number | null;
 }
 
 /** What a line is: the words of a command, or why it is none, to end a sentence that begins with the line. */

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { DeclaredEnvironment, DeclaredPlace, MatchRule } from '../run/place-finder.js';
 import { ConfigurationError } from './configuration-error.js';
 import { type DestinationSettings, destinationSchema, switchSchema } from './destination-settings.js';
-import { parseDurationMs } from './duration.js';
+import { EXPECTED_PROBLEM, parseDurationMs, parseExpectedMs } from './duration.js';
 import type { Environment } from './environment.js';
 import type { FoundFile } from './find-configuration-file.js';
 import { type JobDefinition, problemOfWords, splitCommandLine } from './jobs.js';
@@ -109,6 +109,10 @@ export function jobSchema({ baseDir, homeDir }: SettingContext) {
             return timeoutMs || reject(context, `${JSON.stringify(value)} is not a time such as 30m or 2h`);
           })
           .nullish(),
+        expect: z
+          .string(EXPECTED_PROBLEM)
+          .transform((text, context) => parseExpectedMs(text) ?? reject(context, EXPECTED_PROBLEM))
+          .nullish(),
       },
       'is not a list of settings such as "command: dbt build"',
     )
@@ -124,6 +128,7 @@ export function jobSchema({ baseDir, homeDir }: SettingContext) {
         targetName: value.target ?? null,
         threads: value.threads ?? null,
         timeoutMs: value.timeout ?? null,
+        expectMs: value.expect ?? null,
       }),
     );
 }

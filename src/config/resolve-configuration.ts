@@ -266,6 +266,7 @@ export function jobRows(job: JobDefinition, origin: string): ConfigurationRow[] 
     ...row('target', job.targetName),
     ...row('threads', job.threads),
     ...row('timeout', job.timeoutMs === null ? null : formatDuration(job.timeoutMs)),
+    ...row('expect', job.expectMs === null ? null : `every ${formatDuration(job.expectMs)}`),
   ];
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ApiError } from '../api/api-error.js';
-import { parseDurationMs } from '../config/duration.js';
+import { EXPECTED_PROBLEM, parseExpectedMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
 import type { JobCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
@@ -52,8 +52,6 @@ const names = z.array(z.string().min(1).max(255), 'is no list of names').max(MAX
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
 /** Headers that a delivery sets itself; all others may be added. For `Authorization` and `Content-Type` see `checkParts`. */
 const OWN_HEADERS = /^(content-(length|encoding)|transfer-encoding|connection|host|webhook-.*)$/i;
-const MIN_EXPECT_MS = 60_000;
-const MAX_EXPECT_MS = 31 * 86_400_000;
 const MAX_HEADERS = 32;
 const MAX_HEADER_LENGTH = 4_000;
 const NO_OBJECT = {
@@ -123,22 +121,21 @@ const nativeInputSchema = z.strictObject({
       'is neither the id of a webhook nor mailto: and an address',
     )
     .nullable()
-    .meta({ description: 'another webhook, or an address, that hears at 50, 80 and 100 % of the way to archiving' }),
+    .meta({
+      description: 'another webhook, or an address, that is notified at 50, 80 and 100 % of the way to archiving',
+    }),
   expect: z
     .string('must be a string such as every 24h, or null')
     .transform((text, context) => {
-      const expectMs = parseDurationMs(/^every\s+(\S+)$/.exec(text.trim())?.[1] ?? '', MAX_EXPECT_MS);
-      if (expectMs !== undefined && expectMs >= MIN_EXPECT_MS) return expectMs;
-      context.addIssue({
-        code: 'custom',
-        message: 'must be a time from 1m to 31d after the word every, such as every 24h',
-      });
+      const expectMs = parseExpectedMs(text);
+      if (expectMs !== undefined) return expectMs;
+      context.addIssue({ code: 'custom', message: EXPECTED_PROBLEM });
       return z.NEVER;
     })
     .nullable()
     .meta({
       description:
-        'such as every 24h: hears of a job that has not run for so long, and of runs that take three times as long as usual',
+        'such as every 24h: is notified of a job that has not run for so long, and of runs that take three times as long as usual',
     }),
   max_per_minute: z
     .int('must be a whole number, or null for no limit')

@@ -141,7 +141,7 @@ export type Notice =
       readonly failingSince: string | null;
       readonly reason: string;
     }
-  | { readonly about: 'overdue'; readonly expectedEverySeconds: number; readonly lastStartedAt: string }
+  | { readonly about: 'overdue'; readonly expectedEverySeconds: number; readonly lastStartedAt: string | null }
   | { readonly about: 'slow'; readonly usualSeconds: number; readonly runningSeconds: number };
 
 /** Count of missing artifacts and the reason. */

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { Transaction } from 'kysely';
-import { formatDuration } from '../config/duration.js';
 import type { Clock, Timer } from '../core/clock.js';
 import { ksuid } from '../core/ksuid.js';
 import type { Logger } from '../core/logger.js';
-import { lengthText } from '../core/text.js';
+import { counted, lengthText } from '../core/text.js';
+import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { changeState, nextIds } from '../storage/change-state.js';
 import { SqlRunCatalog } from '../storage/run-catalog.js';
-
 import { RUN_STATUS, type StateDb, type StateTables } from '../storage/state-tables.js';
 import type { Notice, RunFacts } from './event.js';
 import type { NoticeType, WebhookSubscription } from './subscription.js';
@@ -23,12 +22,21 @@ export function noticeTitle(notice: Notice, { jobName, environmentName, runId }:
       return `${name} is failing, ${notice.percent} % of the way to being archived: ${notice.reason}`;
     }
     case 'overdue':
-      return `${job} did not run: a run is expected every ${formatDuration(notice.expectedEverySeconds * 1_000)}`;
+      return `${job} did not run: a run is expected every ${timeText(notice.expectedEverySeconds)}`;
     case 'slow': {
       const usual = lengthText(notice.usualSeconds * 1_000);
-      return `${job} runs long: #${runId} has run for ${lengthText(notice.runningSeconds * 1_000)}, and usually takes ${usual}`;
+      return `${job} is slow: #${runId} has been running for ${lengthText(notice.runningSeconds * 1_000)}, and usually takes ${usual}`;
     }
   }
+}
+
+/** A time between runs, to follow the word every: `24 hours`, `hour`, `7 days`. */
+function timeText(seconds: number): string {
+  const text = (unitSeconds: number, unit: string) =>
+    seconds === unitSeconds ? unit : counted(seconds / unitSeconds, unit);
+  if (seconds % 86_400 === 0 && seconds > 86_400) return text(86_400, 'day');
+  if (seconds % 3_600 === 0) return text(3_600, 'hour');
+  return seconds % 60 === 0 ? text(60, 'minute') : text(1, 'second');
 }
 
 /** Names and values for people. */
@@ -43,8 +51,8 @@ export function noticeFacts(notice: Notice, { runId }: RunFacts): readonly (read
       ];
     case 'overdue':
       return [
-        ['Last run', `#${runId}`],
-        ['Last started', notice.lastStartedAt],
+        ['Last run', notice.lastStartedAt === null ? 'none' : `#${runId}`],
+        ...(notice.lastStartedAt === null ? [] : [['Last started', notice.lastStartedAt] as const]),
       ];
     case 'slow':
       return [['Run', `#${runId}`]];
@@ -124,20 +132,28 @@ const USUAL_FROM = 3;
 /** Nobody waits for less, in milliseconds: short runs vary. */
 const MIN_SLOW_MS = 60_000;
 
-/** Looks for jobs that should have run and did not, and for runs that take far longer than usual, where a subscription expects them. */
+/**
+ * Notifies of jobs that should have run and did not, and of runs that take far longer than usual. Jobs are expected to run
+ * by their declaration, which concerns all subscriptions to their errors, or by a subscription.
+ */
 export class ExpectationWatch {
   private timer: Timer | undefined;
   private isStopped = false;
+  private readonly sinceUnixMs: number;
 
   constructor(
     private readonly deps: {
       readonly db: StateDb;
+      /** In which time a run of a job of the first account is expected, in milliseconds, by the job's name. */
+      readonly declared: ReadonlyMap<string, number>;
       readonly clock: Clock;
       readonly logger: Logger;
       /** Something was written. */
       readonly wake: () => void;
     },
-  ) {}
+  ) {
+    this.sinceUnixMs = deps.clock.nowUnixMs();
+  }
 
   start(): void {
     if (this.isStopped) return;
@@ -158,22 +174,21 @@ export class ExpectationWatch {
   /** Looks once. @throws StoreError */
   async look(): Promise<void> {
     const { db, clock, wake } = this.deps;
-    const webhooks = db.withTables<WebhookTables>();
-    const rows = await webhooks
+    const rows = await db
+      .withTables<WebhookTables>()
       .selectFrom('webhook_subscriptions')
       .selectAll()
-      .where('expect_ms', 'is not', null)
       .where('state', '=', 'active')
       .execute();
     let count = 0;
-    for (const row of rows) {
+    for (const subscription of rows.map(toSubscription)) {
+      if (!this.expectsAny(subscription)) continue;
       const nowUnixMs = clock.nowUnixMs();
       // Several processes look, and one after the other writes.
       count += await changeState(
         db,
         async (transaction) => {
-          const subscription = toSubscription(row);
-          const found = await findUnexpected(transaction, subscription, nowUnixMs);
+          const found = await this.findUnexpected(transaction, subscription, nowUnixMs);
           await writeNotices(
             transaction.withTables<WebhookTables>(),
             found.map((one) => ({ to: subscription, ...one })),
@@ -186,16 +201,101 @@ export class ExpectationWatch {
     }
     if (count > 0) wake();
   }
+
+  private expectsAny(subscription: WebhookSubscription): boolean {
+    return subscription.expectMs !== null || (this.deps.declared.size > 0 && isNotifiedOfDeclared(subscription));
+  }
+
+  /** In which time a run of a job is expected; `undefined` for none. */
+  private expectedMs(subscription: WebhookSubscription, jobName: string): number | undefined {
+    const declaredMs = isNotifiedOfDeclared(subscription) ? this.deps.declared.get(jobName) : undefined;
+    return declaredMs ?? subscription.expectMs ?? undefined;
+  }
+
+  private async findUnexpected(
+    transaction: Transaction<StateTables>,
+    subscription: WebhookSubscription,
+    nowUnixMs: number,
+  ): Promise<readonly UnexpectedRun[]> {
+    const { filter, updatedUnixMs } = subscription;
+    const runs = [
+      ...(await latestRuns(transaction, subscription)),
+      ...(await this.jobsWithoutRun(transaction, subscription)),
+    ];
+    const found: UnexpectedRun[] = [];
+    for (const { facts, isRunning } of runs) {
+      const expectedMs = this.expectedMs(subscription, facts.jobName);
+      if (expectedMs === undefined) continue;
+      if (filter.environments.length > 0 && !filter.environments.includes(facts.environmentName)) continue;
+      if (filter.projects.length > 0 && !filter.projects.includes(facts.projectName)) continue;
+      // What was expected only now has as long from now on.
+      const sinceUnixMs = Math.max(facts.startedUnixMs, updatedUnixMs);
+      const notice = isRunning
+        ? await slowNotice(transaction, facts, nowUnixMs)
+        : overdueNotice(facts, expectedMs, nowUnixMs - sinceUnixMs);
+      if (notice === undefined) continue;
+      const type = notice.about === 'overdue' ? 'job.run.overdue' : 'job.run.slow';
+      if (await isNotified(transaction, subscription, type, facts)) continue;
+      found.push({ type, facts: { ...facts, notice } });
+    }
+    return found;
+  }
+
+  /** Declared jobs that never ran, as runs without an id that began when the watch did. */
+  private async jobsWithoutRun(
+    transaction: Transaction<StateTables>,
+    subscription: WebhookSubscription,
+  ): Promise<readonly LatestRun[]> {
+    const names = [...this.deps.declared.keys()];
+    if (names.length === 0 || !isNotifiedOfDeclared(subscription)) return [];
+    const { accountId, jobIds } = subscription;
+    const rows = await transaction
+      .selectFrom('jobs')
+      .innerJoin('environments', 'environments.id', 'jobs.environment_id')
+      .innerJoin('projects', 'projects.id', 'jobs.project_id')
+      .select(['jobs.id', 'jobs.name', 'environment_id', 'jobs.project_id'])
+      .select(['environments.name as environment', 'projects.name as project'])
+      .where('jobs.account_id', '=', accountId)
+      .where('jobs.name', 'in', names)
+      .$if(jobIds.length > 0, (query) => query.where('jobs.id', 'in', [...jobIds]))
+      .where(({ not, exists, selectFrom }) =>
+        not(exists(selectFrom('executions').select('executions.id').whereRef('executions.job_id', '=', 'jobs.id'))),
+      )
+      .execute();
+    return rows.map((row) => ({
+      isRunning: false,
+      facts: {
+        ...NO_RUN,
+        ...{ jobId: row.id, jobName: row.name, environmentId: row.environment_id, environmentName: row.environment },
+        ...{ projectId: row.project_id, projectName: row.project },
+        ...{ startedUnixMs: this.sinceUnixMs, status: RUN_STATUS.error },
+      },
+    }));
+  }
 }
 
-async function findUnexpected(
-  runs: Transaction<StateTables>,
-  subscription: WebhookSubscription,
-  nowUnixMs: number,
-): Promise<readonly { readonly type: NoticeType; readonly facts: RunFacts }[]> {
-  const { accountId, jobIds, filter, expectMs, updatedUnixMs } = subscription;
-  if (expectMs === null) return [];
-  const latest = await runs
+/** Declared jobs are the first account's, and concern who is notified of errors. */
+function isNotifiedOfDeclared({ accountId, eventTypes }: WebhookSubscription): boolean {
+  return accountId === FIRST_ACCOUNT_ID && eventTypes.includes('job.run.errored');
+}
+
+/** What a subscription is to be notified of. */
+interface UnexpectedRun {
+  readonly type: NoticeType;
+  readonly facts: RunFacts;
+}
+
+/** The latest run of a job in an environment. */
+interface LatestRun {
+  readonly facts: RunFacts;
+  readonly isRunning: boolean;
+}
+
+async function latestRuns(
+  transaction: Transaction<StateTables>,
+  { accountId, jobIds }: WebhookSubscription,
+): Promise<readonly LatestRun[]> {
+  const latest = await transaction
     .selectFrom('executions')
     .select(['job_id', 'environment_id'])
     .select(({ fn }) => fn.max('id').as('id'))
@@ -203,58 +303,67 @@ async function findUnexpected(
     .$if(jobIds.length > 0, (query) => query.where('job_id', 'in', [...jobIds]))
     .groupBy(['job_id', 'environment_id'])
     .execute();
-  const found: { readonly type: NoticeType; readonly facts: RunFacts }[] = [];
+  const runs: LatestRun[] = [];
   for (const { id } of latest) {
-    const run = await new SqlRunCatalog(runs).findRun(accountId, Number(id));
+    const run = await new SqlRunCatalog(transaction).findRun(accountId, Number(id));
     if (run === undefined) continue;
-    if (filter.environments.length > 0 && !filter.environments.includes(run.environment.name)) continue;
-    if (filter.projects.length > 0 && !filter.projects.includes(run.project.name)) continue;
-    const startedUnixMs = run.dequeuedUnixMs ?? run.createdUnixMs;
-    const facts: RunFacts = {
-      ...{ jobId: run.job.id, jobName: run.job.name, runId: run.id },
-      ...{ environmentId: run.environment.id, environmentName: run.environment.name },
-      ...{ projectId: run.project.id, projectName: run.project.name, engineVersion: run.engineVersion ?? '' },
-      ...{ status: run.status, statusMessage: null, reason: run.reason, startedUnixMs },
-      ...{ finishedUnixMs: null, erroredUnixMs: null },
-    };
-    const notice = await noticeOf();
-    if (notice === undefined) continue;
-    const type = notice.about === 'overdue' ? 'job.run.overdue' : 'job.run.slow';
-    // Once for each run; again when the event is no longer kept.
-    const before = await runs
-      .withTables<WebhookTables>()
-      .selectFrom('webhook_events')
-      .select('id')
-      .where('subscription_id', '=', subscription.id)
-      .where('job_id', '=', run.job.id)
-      .where('run_id', '=', run.id)
-      .where('event_type', '=', type)
-      .executeTakeFirst();
-    if (before === undefined) found.push({ type, facts: { ...facts, notice } });
-
-    async function noticeOf(): Promise<Notice | undefined> {
-      if (run === undefined || expectMs === null) return undefined;
-      if (run.status === RUN_STATUS.running) {
-        const usualMs = await usualLengthMs(runs, run.job.id, run.environment.id);
-        const runningMs = nowUnixMs - startedUnixMs;
-        if (usualMs === undefined || runningMs < Math.max(SLOW_FACTOR * usualMs, MIN_SLOW_MS)) return undefined;
-        return { about: 'slow', usualSeconds: seconds(usualMs), runningSeconds: seconds(runningMs) };
-      }
-      // What was expected only now has as long from now on.
-      if (nowUnixMs - Math.max(startedUnixMs, updatedUnixMs) <= expectMs) return undefined;
-      const lastStartedAt = new Date(startedUnixMs).toISOString();
-      return { about: 'overdue', expectedEverySeconds: seconds(expectMs), lastStartedAt };
-    }
+    const { job, environment, project, status, reason } = run;
+    runs.push({
+      isRunning: status === RUN_STATUS.running,
+      facts: {
+        ...{ jobId: job.id, jobName: job.name, runId: run.id },
+        ...{ environmentId: environment.id, environmentName: environment.name },
+        ...{ projectId: project.id, projectName: project.name, engineVersion: run.engineVersion ?? '' },
+        ...{ status, statusMessage: null, reason, startedUnixMs: run.dequeuedUnixMs ?? run.createdUnixMs },
+        ...{ finishedUnixMs: null, erroredUnixMs: null },
+      },
+    });
   }
-  return found;
+  return runs;
+}
+
+function overdueNotice(facts: RunFacts, expectedMs: number, waitedMs: number): Notice | undefined {
+  if (waitedMs <= expectedMs) return undefined;
+  const lastStartedAt = facts.runId === NO_RUN.runId ? null : new Date(facts.startedUnixMs).toISOString();
+  return { about: 'overdue', expectedEverySeconds: seconds(expectedMs), lastStartedAt };
+}
+
+async function slowNotice(
+  transaction: Transaction<StateTables>,
+  { jobId, environmentId, startedUnixMs }: RunFacts,
+  nowUnixMs: number,
+): Promise<Notice | undefined> {
+  const usualMs = await usualLengthMs(transaction, jobId, environmentId);
+  const runningMs = nowUnixMs - startedUnixMs;
+  if (usualMs === undefined || runningMs < Math.max(SLOW_FACTOR * usualMs, MIN_SLOW_MS)) return undefined;
+  return { about: 'slow', usualSeconds: seconds(usualMs), runningSeconds: seconds(runningMs) };
+}
+
+/** Whether a subscription was notified of the same of a run; not known any more once the event is no longer kept. */
+async function isNotified(
+  transaction: Transaction<StateTables>,
+  { id }: WebhookSubscription,
+  type: NoticeType,
+  { jobId, runId }: RunFacts,
+): Promise<boolean> {
+  const before = await transaction
+    .withTables<WebhookTables>()
+    .selectFrom('webhook_events')
+    .select('id')
+    .where('subscription_id', '=', id)
+    .where('job_id', '=', jobId)
+    .where('run_id', '=', runId)
+    .where('event_type', '=', type)
+    .executeTakeFirst();
+  return before !== undefined;
 }
 
 async function usualLengthMs(
-  runs: Transaction<StateTables>,
+  transaction: Transaction<StateTables>,
   jobId: number,
   environmentId: number,
 ): Promise<number | undefined> {
-  const rows = await runs
+  const rows = await transaction
     .selectFrom('executions')
     .select(['started_unix_ms', 'ended_unix_ms'])
     .where('job_id', '=', jobId)

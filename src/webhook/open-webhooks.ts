@@ -24,6 +24,7 @@ export type PartsConfig = Pick<
   Configuration,
   | 'data-dir'
   | 'database-url'
+  | 'jobs'
   | 'redaction'
   | 'smtp-from'
   | 'smtp-url'
@@ -100,7 +101,11 @@ export class WebhookParts {
         logger,
       },
     );
-    this.expectations = new ExpectationWatch({ db: host.state.db, clock, logger, wake: () => this.dispatcher.wake() });
+    const declared = new Map(
+      config.jobs.flatMap(({ name, expectMs }) => (expectMs === null ? [] : [[name, expectMs]])),
+    );
+    const wake = () => this.dispatcher.wake();
+    this.expectations = new ExpectationWatch({ db: host.state.db, declared, clock, logger, wake });
     this.service = new SubscriptionService({ subscriptions, catalog, senderOf, openBox, clock, newKsuid, randomBytes });
   }
 

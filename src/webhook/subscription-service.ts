@@ -60,7 +60,7 @@ export class SubscriptionService {
   }
 
   /**
-   * The subscription that hears of the archiving of another; an address gets one of its own, to no events, if it has none.
+   * The subscription that is notified of the archiving of another; an address gets one of its own, to no events, if it has none.
    * @param asked the id of a subscription, or `mailto:` and addresses
    * @throws ApiError 400 where there is no such subscription
    */
@@ -278,7 +278,7 @@ const NO_RUN_DETAILS = {
 const MAIL_DRAFT: Omit<WebhookDraft, 'name' | 'clientUrl'> = {
   ...{
     kind: 'email',
-    description: 'hears when another webhook is failing',
+    description: 'is notified when another webhook is failing',
     jobIds: [],
     eventTypes: [],
     isActive: true,

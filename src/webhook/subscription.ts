@@ -4,7 +4,7 @@ import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 export const WEBHOOK_EVENT_TYPES = ['job.run.started', 'job.run.completed', 'job.run.errored'] as const;
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
-/** What a subscription hears of beside the events of runs, because it or another one asks for it. */
+/** What a subscription is notified of beside the events of runs, because it or another one asks for it. */
 export const NOTICE_TYPES = ['webhook.failing', 'webhook.archived', 'job.run.overdue', 'job.run.slow'] as const;
 export type NoticeType = (typeof NOTICE_TYPES)[number];
 
@@ -116,7 +116,7 @@ export interface WebhookSettings {
   readonly sealedTemplate: string | null;
   /** The integration key of a service of PagerDuty, sealed; only of `pagerduty`. */
   readonly sealedRoutingKey: string | null;
-  /** The subscription that hears when this one is failing or was archived; `null` for none. */
+  /** The subscription that is notified when this one is failing or was archived; `null` for none. */
   readonly notifyOnArchive: string | null;
   /** A run of each of its jobs is expected in so many milliseconds; `null` where none is. */
   readonly expectMs: number | null;

@@ -411,6 +411,7 @@ jobs:
     target: prod
     threads: 8
     timeout: 2h
+    expect: every 24h
   named-only:
   one-line: { command: dbt build }
 `);
@@ -423,6 +424,7 @@ jobs:
       targetName: null,
       threads: null,
       timeoutMs: null,
+      expectMs: null,
     };
     expect(resolve().configuration.jobs).toEqual([
       {
@@ -440,6 +442,7 @@ jobs:
         targetName: 'prod',
         threads: 8,
         timeoutMs: 7_200_000,
+        expectMs: 86_400_000,
       },
       { ...nothing, name: 'named-only', commands: [], workingDir: dir },
       { ...nothing, name: 'one-line', commands: [['dbt', 'build']], workingDir: dir },
@@ -447,13 +450,16 @@ jobs:
   });
 
   test('are shown with their values of variables masked', () => {
-    write('jobs:\n  nightly:\n    command: [dbt seed, "sh -c \'a; b\'"]\n    env: { PASSWORD: secret }\n');
+    write(
+      'jobs:\n  nightly:\n    command: [dbt seed, "sh -c \'a; b\'"]\n    env: { PASSWORD: secret }\n    expect: every 90m\n',
+    );
     const rows = resolve().rows.filter(({ name }) => name.startsWith('jobs.'));
     expect(rows.map(({ name, value }) => [name, value])).toEqual([
       ['jobs.nightly.command.1', 'dbt seed'],
       ['jobs.nightly.command.2', "sh -c 'a; b'"],
       ['jobs.nightly.working-dir', dir],
       ['jobs.nightly.env.PASSWORD', '****'],
+      ['jobs.nightly.expect', 'every 90m'],
     ]);
     expect(originOf('jobs.nightly.command.1')).toBe('run-bridge.yaml:2');
   });
@@ -463,7 +469,7 @@ jobs:
 jobs:
   a: { command: dbt seed && dbt run }
   b: { command: [dbt seed, [], "x 'y", { z: 1 }] }
-  c: { comand: dbt run, threads: 0, timeout: soon, env: [] }
+  c: { comand: dbt run, threads: 0, timeout: soon, env: [], expect: 24h }
   d: { command: [] }
   e: dbt run
 `);
@@ -477,6 +483,7 @@ jobs:
       'run-bridge.yaml:5: jobs.c.env is not a list of variables',
       'run-bridge.yaml:5: jobs.c.threads is less than 1',
       'run-bridge.yaml:5: jobs.c.timeout "soon" is not a time such as 30m or 2h',
+      'run-bridge.yaml:5: jobs.c.expect must be a time from 1m to 31d after the word every, such as every 24h',
       'run-bridge.yaml:5: jobs.c.comand is not a setting; did you mean command?',
       'run-bridge.yaml:6: jobs.d.command is not a line such as "dbt build", or a list of them',
       'run-bridge.yaml:7: jobs.e is not a list of settings such as "command: dbt build"',

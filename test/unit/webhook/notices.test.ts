@@ -70,8 +70,12 @@ describe('a subscription that is asked to hear of another one', () => {
 describe('a subscription that expects runs', () => {
   const watch = () => {
     const { clock, logger, state } = bench;
-    return new ExpectationWatch({ db: state.db, clock, logger, wake: () => bench.dispatcher.wake() });
+    return new ExpectationWatch({ db: state.db, declared, clock, logger, wake: () => bench.dispatcher.wake() });
   };
+  let declared: ReadonlyMap<string, number>;
+  beforeEach(() => {
+    declared = new Map();
+  });
   /** Lets time pass and looks, as often as a server does it by the minute. */
   const passAndLook = async (ms: number) => {
     bench.clock.advance(ms);
@@ -98,7 +102,7 @@ describe('a subscription that expects runs', () => {
     expect(noticesTo('/a')).toMatchObject([
       {
         ...{ eventType: 'job.run.overdue', about: 'overdue', expectedEverySeconds: 86_400 },
-        title: 'nightly · production did not run: a run is expected every 1d',
+        title: 'nightly · production did not run: a run is expected every 24 hours',
       },
     ]);
     await passAndLook(24 * HOUR_MS);
@@ -123,9 +127,38 @@ describe('a subscription that expects runs', () => {
       {
         ...{ eventType: 'job.run.slow', about: 'slow', usualSeconds: 600, runningSeconds: 1_800 },
         title: expect.stringMatching(
-          /^nightly · production runs long: #\d+ has run for 30 min.*, and usually takes 10 min/,
+          /^nightly · production is slow: #\d+ has been running for 30 min.*, and usually takes 10 min/,
         ),
       },
     ]);
+  });
+
+  it('hears of a declared job by its declaration, though it expects nothing itself, and also if the job never ran', async () => {
+    const place = { id: null, project: 'shop', environment: 'production' };
+    const jobs = ['nightly', 'hourly'].map((name) => ({ name, ...place }));
+    await bench.state.places.declare({ projects: [], environments: [], jobs }, bench.clock.nowUnixMs());
+    declared = new Map([
+      ['nightly', 24 * HOUR_MS],
+      ['hourly', HOUR_MS],
+    ]);
+    await bench.subscribe('errors', { eventTypes: ['job.run.errored'] });
+    await bench.subscribe('starts', { eventTypes: ['job.run.started'] });
+    await run('nightly', 1_000);
+    const started = watch();
+    bench.clock.advance(HOUR_MS + MINUTE_MS);
+    await started.look();
+    await bench.pass(0);
+    expect(noticesTo('/errors')).toMatchObject([
+      { title: 'hourly · production did not run: a run is expected every hour', lastStartedAt: null },
+    ]);
+    bench.clock.advance(23 * HOUR_MS);
+    await started.look();
+    await started.look();
+    await bench.pass(0);
+    expect(noticesTo('/errors').map(({ title }) => title)).toEqual([
+      'hourly · production did not run: a run is expected every hour',
+      'nightly · production did not run: a run is expected every 24 hours',
+    ]);
+    expect(noticesTo('/starts').map(({ eventType }) => eventType)).toEqual(['job.run.started']);
   });
 });
