@@ -12,7 +12,7 @@ const bundle = await rolldown({
   cwd: root,
   input: {
     main: 'src/main.ts',
-    'export-thread': 'src/export/thread/thread-main.ts',
+    'export-thread': 'src/app/export-thread-main.ts',
     'parquet-thread': 'src/parquet/parquet-thread-main.ts',
     'query-process': 'src/query/query-main.ts',
     'stretch-worker': 'src/parquet/stretch-worker.ts',

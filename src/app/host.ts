@@ -5,7 +5,7 @@ import type { DiskGuard, Guard, MemoryGuard } from '../core/guard.js';
 import { Health, type HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import { SPOOL_FOLDER } from '../exec/feature.js';
-import type { DestinationStatus } from '../export/destination.js';
+import type { DestinationStatus } from '../export/feature.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlOutput } from '../log/jsonl-output.js';
 import { type RecordLogReader, WatchedConsumer } from '../log/record-log.js';

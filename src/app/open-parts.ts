@@ -7,8 +7,7 @@ import { ConfigurationError } from '../config/configuration-error.js';
 import { checkDestinations } from '../config/otlp-destinations.js';
 import { packageFile } from '../core/package-file.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/retry-policy.js';
-import type { ExportThread } from '../export/thread/export-thread.js';
-import type { ThreadCluster } from '../export/thread/messages.js';
+import { type ExportThread, loadExportThread, type ThreadCluster } from '../export/feature.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
 import { PublicSchema } from '../otlp/public-schema.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -128,7 +127,7 @@ async function prepareExports(
   const { destinations, environmentDestination } = configuration;
   if (destinations.length === 0 && environmentDestination === undefined) return undefined;
   const places = await checkDestinations(configuration, ownHosts);
-  const { ExportThread: Exports } = await import('../export/thread/export-thread.js');
+  const { ExportThread: Exports } = await loadExportThread();
   const entry = packageFile('dist/export-thread.js');
   const retryPolicy = new RetryPolicy(DEFAULT_RETRY_POLICY, random);
   return new Exports({ configuration, ownHosts, version, cluster }, { entry, clock, logger, retryPolicy }, places);

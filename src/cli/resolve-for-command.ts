@@ -1,9 +1,9 @@
 import type { ResolvedConfiguration } from '../config/configuration.js';
 import { defaultMaxMemoryBytes } from '../config/default-max-memory.js';
 import { findConfigurationFile } from '../config/find-configuration-file.js';
+import { DEFAULT_MAPPING_SWITCHES } from '../config/mapping-options.js';
 import { resolveConfiguration } from '../config/resolve-configuration.js';
 import { systemMachine } from '../core/guard.js';
-import { DEFAULT_MAPPING_SWITCHES } from '../export/mapping/mapping-options.js';
 import type { Invocation } from './command-line.js';
 
 /** The configuration of a command. @throws ConfigurationError */

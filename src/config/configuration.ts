@@ -1,6 +1,6 @@
-import type { DestinationConfig } from '../export/destination-config.js';
 import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-finder.js';
 import type { S3Credentials } from '../storage/bucket/s3-location.js';
+import type { DestinationConfig } from './destination-config.js';
 import type { DestinationSettings } from './destination-settings.js';
 import type { JobDefinition } from './jobs.js';
 import type { SettingKey, SettingValues } from './settings.js';

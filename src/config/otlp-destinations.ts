@@ -1,8 +1,8 @@
 import { reasonOf } from '../core/errors.js';
-import { type DestinationConfig, findLoops, loadTls, type SignalEndpoint } from '../export/destination-config.js';
 import type { Signal } from '../record/record-batch.js';
 import type { Configuration } from './configuration.js';
 import { ConfigurationError } from './configuration-error.js';
+import { type DestinationConfig, findLoops, loadTls, type SignalEndpoint } from './destination-config.js';
 import type { DestinationSettings } from './destination-settings.js';
 import { maskUrl } from './mask.js';
 

@@ -1,6 +1,6 @@
-import type { DestinationConfig, SignalEndpoint } from '../export/destination-config.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
+import type { DestinationConfig, SignalEndpoint } from './destination-config.js';
 
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,10 +1,10 @@
 import { pathToFileURL } from 'node:url';
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
 import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace-base';
+import type { SignalEndpoint } from '../config/destination-config.js';
 import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
-import type { SignalEndpoint } from './destination-config.js';
 import type { SendResult } from './transport.js';
 import type { EncodedItem } from './wire/encoded-items.js';
 

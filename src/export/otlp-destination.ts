@@ -4,13 +4,13 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { JsonLogsSerializer, JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import protobuf from 'protobufjs/minimal.js';
+import { type DestinationConfig, loadTls, type SignalEndpoint, type TlsTexts } from '../config/destination-config.js';
 import type { Clock } from '../core/clock.js';
 import { exchange, exchangeErrorText, type HttpAnswer } from '../core/http-listener.js';
 import { parseRetryAfterMs } from '../core/retry-policy.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
-import { type DestinationConfig, loadTls, type SignalEndpoint, type TlsTexts } from './destination-config.js';
 import type { SendResult, Transport } from './transport.js';
 import { RequestAssembler } from './wire/encoded-items.js';
 

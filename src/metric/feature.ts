@@ -2,7 +2,7 @@ import type { Router } from 'express';
 import type { Clock } from '../core/clock.js';
 import type { Health } from '../core/health.js';
 import type { Logger } from '../core/logger.js';
-import type { DestinationStatus } from '../export/destination.js';
+import type { DestinationStatus } from '../export/feature.js';
 import type { MetricSource } from './samples.js';
 import type { ProcessMetricsDeps, ReceiverMetricsDeps } from './sources.js';
 

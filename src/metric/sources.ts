@@ -1,7 +1,7 @@
 import type { DiskUsage, MemoryUsage } from '../core/guard.js';
 import type { Health } from '../core/health.js';
 import type { ConnectionCounts } from '../core/http-listener.js';
-import type { DestinationStatus, SignalStatus } from '../export/destination.js';
+import type { DestinationStatus, SignalStatus } from '../export/feature.js';
 import type { IntakeCounts } from '../receiver/feature.js';
 import { type MetricSource, type Sample, stateSamples } from './samples.js';
 

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
-import { createWorker, type OpenedExport, openExports } from '../../src/app/exports.js';
 import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { Logger } from '../../src/core/logger.js';
 import type { DestinationStatus } from '../../src/export/destination.js';
+import type { Exports, ExportThreadSources } from '../../src/export/export-thread.js';
 import type { ExportWorker } from '../../src/export/export-worker.js';
+import { createWorker, type OpenedExport, openExports } from '../../src/export/exports.js';
 import { RecordLogLines } from '../../src/export/record-log-lines.js';
-import type { Exports, ExportThreadSources } from '../../src/export/thread/export-thread.js';
-import type { ThreadSetup } from '../../src/export/thread/messages.js';
+import type { ThreadSetup } from '../../src/export/thread-messages.js';
 import type { ForeignLogReader } from '../../src/log/foreign-segments.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import type { Appended } from '../../src/log/trace-log.js';

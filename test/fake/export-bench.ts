@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { DestinationConfig, SignalEndpoint } from '../../src/config/destination-config.js';
 import { RetryPolicy } from '../../src/core/retry-policy.js';
 import type { Destination } from '../../src/export/destination.js';
-import type { DestinationConfig, SignalEndpoint } from '../../src/export/destination-config.js';
 import { ExportWorker } from '../../src/export/export-worker.js';
 import type { ExportWorkerDeps } from '../../src/export/export-worker-options.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS, type ExportWorkerOptions } from '../../src/export/export-worker-options.js';

@@ -6,8 +6,8 @@ import { checkDestinations } from '../../src/config/otlp-destinations.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { Logger } from '../../src/core/logger.js';
 import { RetryPolicy } from '../../src/core/retry-policy.js';
-import { type Exports, ExportThread } from '../../src/export/thread/export-thread.js';
-import type { ThreadSetup } from '../../src/export/thread/messages.js';
+import { type Exports, ExportThread } from '../../src/export/export-thread.js';
+import type { ThreadSetup } from '../../src/export/thread-messages.js';
 import { exportsContract } from '../contract/exports.contract.js';
 import { DirectExports } from '../fake/direct-exports.js';
 import { ExportsBench, type OpenExports } from '../fake/exports-bench.js';
@@ -17,7 +17,7 @@ import { until } from '../tool/until.js';
 
 let compiled = '';
 beforeAll(async () => {
-  compiled = await compileSource('export/thread/thread-main');
+  compiled = await compileSource('app/export-thread-main');
 });
 afterAll(() => rmSync(compiled, { recursive: true }));
 

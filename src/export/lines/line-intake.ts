@@ -1,8 +1,8 @@
 import type { Attributes as OtelAttributes } from '@opentelemetry/api';
+import type { MappingSwitches } from '../../config/mapping-options.js';
 import { type Resource, UNKNOWN_RESOURCE } from '../../record/attributes.js';
 import { formatRecordLine, tryParseRecordLine } from '../../record/record-line.js';
 import { learnNamesAlone, learnStatement, type Redactor } from '../../redaction/redactor.js';
-import type { MappingSwitches } from '../mapping/mapping-options.js';
 import type { MissingParents, NodeIndex, OpenStart, SpanTree } from '../mapping/span-tree.js';
 import type { LoggedLines } from '../run-mapper.js';
 import { encodeAttribute, encodeAttributes, varintSize, type WireWriter } from '../wire/wire-writer.js';

@@ -1,4 +1,5 @@
 import { type Attributes, TraceFlags } from '@opentelemetry/api';
+import type { MappingSwitches } from '../../config/mapping-options.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import { LineAttributes } from '../lines/line-intake.js';
 import type { LineReader } from '../lines/line-reader.js';
@@ -16,7 +17,6 @@ import {
   WireWriter,
 } from '../wire/wire-writer.js';
 import { shortEventType } from './event-types.js';
-import type { MappingSwitches } from './mapping-options.js';
 import { type IdHalves, SpanIdMap, spanIdOf } from './span-tree.js';
 import { writeStatement } from './span-writer.js';
 

@@ -6,6 +6,7 @@ import {
   ATTR_CICD_PIPELINE_RUN_URL_FULL,
   ATTR_DEPLOYMENT_ENVIRONMENT_NAME,
 } from '@opentelemetry/semantic-conventions/incubating';
+import { DEFAULT_MAPPING_OPTIONS, type MappingOptions, type MappingSwitches } from '../../config/mapping-options.js';
 import { type Resource, type ResourceValue, resourceKey, stepIdOf } from '../../record/attributes.js';
 import { invocationIdOf, type SpanId, type TraceId, type UnixNano } from '../../record/telemetry-record.js';
 import { KnownNames, SharedTexts } from '../../redaction/known-names.js';
@@ -27,7 +28,6 @@ import {
 } from '../wire/wire-writer.js';
 import { EVENT_TYPE } from './event-types.js';
 import { EventBuffer, eventTimeOf, LogWriter, movedEvent } from './log-writer.js';
-import { DEFAULT_MAPPING_OPTIONS, type MappingOptions, type MappingSwitches } from './mapping-options.js';
 import {
   halvesOf,
   hrTimeOf,

@@ -20,6 +20,7 @@ import {
   TEST_CASE_RESULT_STATUS_VALUE_FAIL,
   TEST_CASE_RESULT_STATUS_VALUE_PASS,
 } from '@opentelemetry/semantic-conventions/incubating';
+import type { MappingSwitches } from '../../config/mapping-options.js';
 import { counted } from '../../core/text.js';
 import { Attributes, type JsonValue } from '../../record/attributes.js';
 import type { Redactor } from '../../redaction/redactor.js';
@@ -50,7 +51,6 @@ import {
   type WireWriter,
 } from '../wire/wire-writer.js';
 import { EVENT_TYPE, isStructuralName, stableSpanName } from './event-types.js';
-import type { MappingSwitches } from './mapping-options.js';
 import { type Interval, type NodeError, type NodeIndex, spanIdOf } from './span-tree.js';
 
 /** How a span whose own end never came is closed, not before its start. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { findLoops } from '../../../src/config/destination-config.js';
 import { readOtlpEnvironment } from '../../../src/config/otlp-environment.js';
-import { findLoops } from '../../../src/export/destination-config.js';
 
 function loops(endpoint: string, host: string, port = 4318): readonly string[] {
   const { destination } = readOtlpEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint });

@@ -38,7 +38,16 @@ afterEach(async () => {
 
 const sh = (line: string) => ['sh', '-c', line];
 const job = (name: string, commands: readonly (readonly string[])[], given: Partial<JobDefinition> = {}) => ({
-  ...{ name, commands, project: null, environment: null, targetName: null, threads: null, timeoutMs: null, expectMs: null },
+  ...{
+    name,
+    commands,
+    project: null,
+    environment: null,
+    targetName: null,
+    threads: null,
+    timeoutMs: null,
+    expectMs: null,
+  },
   ...{ workingDir: folder, variables: {}, id: null, match: [] },
   ...given,
 });

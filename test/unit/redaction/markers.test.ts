@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_MAPPING_SWITCHES } from '../../../src/export/mapping/mapping-options.js';
+import { DEFAULT_MAPPING_SWITCHES } from '../../../src/config/mapping-options.js';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
 import type { RedactionLevel } from '../../../src/redaction/known-names.js';
 import { mapRun } from '../export/mapping/mapped-run.js';

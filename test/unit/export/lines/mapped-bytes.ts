@@ -1,5 +1,5 @@
+import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/config/mapping-options.js';
 import type { EventMappings } from '../../../../src/export/lines/event-mappings.js';
-import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/export/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
 import type { LoggedLines, MappedItem } from '../../../../src/export/run-mapper.js';
 import { parseRecordLine } from '../../../../src/record/record-line.js';

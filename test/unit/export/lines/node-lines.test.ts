@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { DEFAULT_MAPPING_OPTIONS } from '../../../../src/config/mapping-options.js';
 import { EventMappings } from '../../../../src/export/lines/event-mappings.js';
-import { DEFAULT_MAPPING_OPTIONS } from '../../../../src/export/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
 import { messageOf } from '../../../../src/export/wire/encoded-items.js';
 import { ENGINE } from '../mapping/read-sample.js';

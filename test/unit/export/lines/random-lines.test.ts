@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { MAPPING_SWITCHES, mappingSwitchesFrom } from '../../../../src/config/mapping-options.js';
 import { EventMappings } from '../../../../src/export/lines/event-mappings.js';
-import { MAPPING_SWITCHES, mappingSwitchesFrom } from '../../../../src/export/mapping/mapping-options.js';
 import type { RedactionLevel } from '../../../../src/redaction/known-names.js';
 import { propertyRuns } from '../../../tool/property-runs.js';
 import { mapBlankLines, mapLines } from './mapped-bytes.js';

@@ -2,11 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import {
-  MAPPING_SWITCHES,
-  type MappingSwitch,
-  mappingSwitchesFrom,
-} from '../../../../src/export/mapping/mapping-options.js';
+import { MAPPING_SWITCHES, type MappingSwitch, mappingSwitchesFrom } from '../../../../src/config/mapping-options.js';
 import type { RedactionLevel } from '../../../../src/redaction/known-names.js';
 import { SMALL_SAMPLES, sampleFolder } from '../../../fake/sample-run.js';
 import { LARGE_SAMPLES_OF_COSTLY_CHECKS } from '../../../tool/large-samples.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_MAPPING_OPTIONS } from '../../../../src/export/mapping/mapping-options.js';
+import { DEFAULT_MAPPING_OPTIONS } from '../../../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
 import { casesOf, recordedErrors, traceOfCase } from '../../../tool/error-runs.js';
 import { mapRun, nodeSpan, pushRecords } from './mapped-run.js';

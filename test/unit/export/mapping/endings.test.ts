@@ -1,6 +1,6 @@
 import { SpanStatusCode } from '@opentelemetry/api';
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_MAPPING_SWITCHES } from '../../../../src/export/mapping/mapping-options.js';
+import { DEFAULT_MAPPING_SWITCHES } from '../../../../src/config/mapping-options.js';
 import { Attributes } from '../../../../src/record/attributes.js';
 import { eventNames, invocationSummary, mapRun, namedSpan, nodeSpan, spanId, withAttribute } from './mapped-run.js';
 import { asOtlp, readLog } from './read-sample.js';

@@ -1,6 +1,6 @@
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
-import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/export/mapping/mapping-options.js';
+import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
 import type { MappedItem } from '../../../../src/export/run-mapper.js';
 import type { LoggedRecord } from '../../../../src/log/record-log.js';

@@ -6,7 +6,7 @@ import {
   type MappingOptions,
   type MappingSwitch,
   mappingSwitchesFrom,
-} from '../../../../src/export/mapping/mapping-options.js';
+} from '../../../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
 import type { MappedItem } from '../../../../src/export/run-mapper.js';
 import { Attributes, type JsonObject } from '../../../../src/record/attributes.js';

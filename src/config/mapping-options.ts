@@ -1,5 +1,5 @@
-import type { ResourceValue } from '../../record/attributes.js';
-import type { RedactionLevel } from '../../redaction/known-names.js';
+import type { ResourceValue } from '../record/attributes.js';
+import type { RedactionLevel } from '../redaction/known-names.js';
 
 /**
  * What the mapping does beyond copying records, each by default on and each with a switch of its own.

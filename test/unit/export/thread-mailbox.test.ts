@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { ThreadMailbox } from '../../../../src/export/thread/export-thread.js';
-import type { ExportedRunEvent } from '../../../../src/export/thread/messages.js';
-import { Appended } from '../../../../src/log/trace-log.js';
-import { UNKNOWN_RESOURCE } from '../../../../src/record/attributes.js';
-import type { TraceId } from '../../../../src/record/telemetry-record.js';
-import type { RunEvent } from '../../../../src/run/run-event.js';
-import { traceIdOf } from '../../../fake/memory-record-log.js';
+import { ThreadMailbox } from '../../../src/export/export-thread.js';
+import type { ExportedRunEvent } from '../../../src/export/thread-messages.js';
+import { Appended } from '../../../src/log/trace-log.js';
+import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
+import type { TraceId } from '../../../src/record/telemetry-record.js';
+import type { RunEvent } from '../../../src/run/run-event.js';
+import { traceIdOf } from '../../fake/memory-record-log.js';
 
 const RUN = traceIdOf(1);
 

@@ -1,11 +1,11 @@
-import type { Configuration } from '../../config/configuration.js';
-import type { LogFields, Logger } from '../../core/logger.js';
-import type { ForeignPlace } from '../../log/foreign-segments.js';
-import type { TraceId } from '../../record/telemetry-record.js';
-import type { RunEvent } from '../../run/run-event.js';
-import type { RunSummary } from '../../run/verdict.js';
-import type { Fence } from '../../storage/fence.js';
-import type { DestinationStatus } from '../destination.js';
+import type { Configuration } from '../config/configuration.js';
+import type { LogFields, Logger } from '../core/logger.js';
+import type { ForeignPlace } from '../log/foreign-segments.js';
+import type { TraceId } from '../record/telemetry-record.js';
+import type { RunEvent } from '../run/run-event.js';
+import type { RunSummary } from '../run/verdict.js';
+import type { Fence } from '../storage/fence.js';
+import type { DestinationStatus } from './destination.js';
 
 /** What the thread is started with. */
 export interface ThreadSetup {

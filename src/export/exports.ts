@@ -1,25 +1,13 @@
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
+import { type DestinationConfig, findLoops } from '../config/destination-config.js';
 import type { DestinationSettings } from '../config/destination-settings.js';
+import { DEFAULT_MAPPING_OPTIONS, type MappingOptions, mappingSwitchesFrom } from '../config/mapping-options.js';
 import { otlpDestinations, placeOf } from '../config/otlp-destinations.js';
 import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
 import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../core/retry-policy.js';
-import { createOtlpTraceExporter, loadExporterModule, SpanExporterDestination } from '../export/custom-exporter.js';
-import type { Destination } from '../export/destination.js';
-import { type DestinationConfig, findLoops } from '../export/destination-config.js';
-import { ExportWorker } from '../export/export-worker.js';
-import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../export/export-worker-options.js';
-import { EventMappings } from '../export/lines/event-mappings.js';
-import {
-  DEFAULT_MAPPING_OPTIONS,
-  type MappingOptions,
-  mappingSwitchesFrom,
-} from '../export/mapping/mapping-options.js';
-import { OtelRunMapper } from '../export/mapping/otel-run-mapper.js';
-import { OtlpDestination, type OtlpDestinationDeps } from '../export/otlp-destination.js';
-import type { LineSource } from '../export/record-log-lines.js';
 import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -27,6 +15,16 @@ import { redactionFor, SharedTexts } from '../redaction/known-names.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/trace-catalog.js';
+import { createOtlpTraceExporter, loadExporterModule, SpanExporterDestination } from './custom-exporter.js';
+import type { Destination } from './destination.js';
+import { ExportWorker } from './export-worker.js';
+import { DEFAULT_EXPORT_WORKER_OPTIONS } from './export-worker-options.js';
+import { EventMappings } from './lines/event-mappings.js';
+import { OtelRunMapper } from './mapping/otel-run-mapper.js';
+import { OtlpDestination, type OtlpDestinationDeps } from './otlp-destination.js';
+import type { LineSource } from './record-log-lines.js';
+
+export { RecordLogLines } from './record-log-lines.js';
 
 /** What destinations are opened with. */
 export interface OpenExportsDeps extends OtlpDestinationDeps {

@@ -1,19 +1,19 @@
-import { ConfigurationError } from '../../config/configuration-error.js';
-import { type Clock, pause, type Timer, whenAborted } from '../../core/clock.js';
-import { reasonOf } from '../../core/errors.js';
-import type { Component } from '../../core/lifecycle.js';
-import type { Logger } from '../../core/logger.js';
-import type { RetryPolicy } from '../../core/retry-policy.js';
-import { startThread, type Thread } from '../../core/thread.js';
-import type { ForeignListener, ForeignLogReader } from '../../log/foreign-segments.js';
-import type { Appended, AppendListener } from '../../log/trace-log.js';
-import type { ForeignBatch } from '../../record/record-batch.js';
-import type { TraceId } from '../../record/telemetry-record.js';
-import type { RunEvent, RunListener } from '../../run/run-event.js';
-import type { RunSummary } from '../../run/verdict.js';
-import type { CursorStore } from '../../storage/cursor-store.js';
-import type { DestinationStatus } from '../destination.js';
-import type { ExportedRunEvent, ExportStarterCalls, ExportThreadCalls, ThreadSetup } from './messages.js';
+import { ConfigurationError } from '../config/configuration-error.js';
+import { type Clock, pause, type Timer, whenAborted } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
+import type { Component } from '../core/lifecycle.js';
+import type { Logger } from '../core/logger.js';
+import type { RetryPolicy } from '../core/retry-policy.js';
+import { startThread, type Thread } from '../core/thread.js';
+import type { ForeignListener, ForeignLogReader } from '../log/foreign-segments.js';
+import type { Appended, AppendListener } from '../log/trace-log.js';
+import type { ForeignBatch } from '../record/record-batch.js';
+import type { TraceId } from '../record/telemetry-record.js';
+import type { RunEvent, RunListener } from '../run/run-event.js';
+import type { RunSummary } from '../run/verdict.js';
+import type { CursorStore } from '../storage/cursor-store.js';
+import type { DestinationStatus } from './destination.js';
+import type { ExportedRunEvent, ExportStarterCalls, ExportThreadCalls, ThreadSetup } from './thread-messages.js';
 
 /** All exports: hears what became durable and what happens to runs, and sends it to each destination. */
 export interface Exports extends Component, AppendListener, ForeignListener, RunListener {

@@ -1,29 +1,33 @@
 import { join } from 'node:path';
 import { workerData } from 'node:worker_threads';
 import { type DiagLogger, DiagLogLevel, diag } from '@opentelemetry/api';
-import { createWorker, type OpenedExport, openExports } from '../../app/exports.js';
-import { openState } from '../../app/open-state.js';
-import { ConfigurationError } from '../../config/configuration-error.js';
-import { type Clock, systemClock, type Timer } from '../../core/clock.js';
-import { reasonOf } from '../../core/errors.js';
-import { systemMachine } from '../../core/guard.js';
-import { lazy } from '../../core/lazy.js';
-import type { Logger } from '../../core/logger.js';
-import { type Channel, connectToStarter } from '../../core/thread.js';
+import { ConfigurationError } from '../config/configuration-error.js';
+import { type Clock, systemClock, type Timer } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
+import { systemMachine } from '../core/guard.js';
+import { lazy } from '../core/lazy.js';
+import type { Logger } from '../core/logger.js';
+import { type Channel, connectToStarter } from '../core/thread.js';
+import {
+  type ExportStarterCalls,
+  type ExportThreadCalls,
+  type ExportWorker,
+  loadExports,
+  type OpenedExport,
+  type ThreadSetup,
+} from '../export/feature.js';
 import {
   type ForeignEntry,
   type ForeignLogReader,
   type ForeignPlace,
   ForeignSegments,
-} from '../../log/foreign-segments.js';
-import { RecordLogFiles } from '../../log/record-log-files.js';
-import { type Resource, resourceKey } from '../../record/attributes.js';
-import type { TraceId } from '../../record/telemetry-record.js';
-import type { Fence } from '../../storage/fence.js';
-import type { State } from '../../storage/state.js';
-import type { ExportWorker } from '../export-worker.js';
-import { RecordLogLines } from '../record-log-lines.js';
-import type { ExportStarterCalls, ExportThreadCalls, ThreadSetup } from './messages.js';
+} from '../log/foreign-segments.js';
+import { RecordLogFiles } from '../log/record-log-files.js';
+import { type Resource, resourceKey } from '../record/attributes.js';
+import type { TraceId } from '../record/telemetry-record.js';
+import type { Fence } from '../storage/fence.js';
+import type { State } from '../storage/state.js';
+import { openState } from './open-state.js';
 
 /** The part of the program's memory that open runs may take, over all destinations; more than the bytes below is not of use. */
 const OPEN_RUNS_PART = 1 / 8;
@@ -95,6 +99,7 @@ class ThreadExports {
     };
     diag.setLogger(reportTo(this.logger), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
     try {
+      const { openExports } = await loadExports();
       this.opened = await openExports(configuration, ownHosts, deps);
       return { destinations: this.opened.map(({ destination, where }) => [destination.name, where]) };
     } catch (error) {
@@ -124,6 +129,7 @@ class ThreadExports {
   }
 
   private async start(): Promise<void> {
+    const { createWorker, RecordLogLines } = await loadExports();
     const { 'max-memory': maxMemoryBytes } = this.setup.configuration;
     const dataFolder = this.setup.cluster?.folder ?? this.setup.configuration['data-dir'];
     this.state = await openState(this.setup.configuration, systemClock, undefined, this.fence());
@@ -191,8 +197,8 @@ class ThreadExports {
 
 /** Loaded where they are needed: most exports are of the engine's telemetry alone. */
 const codecs = lazy(async () => {
-  const { JsonCodec } = await import('../../otlp/json-codec.js');
-  const { ProtobufCodec } = await import('../../otlp/protobuf-codec.js');
+  const { JsonCodec } = await import('../otlp/json-codec.js');
+  const { ProtobufCodec } = await import('../otlp/protobuf-codec.js');
   return { json: new JsonCodec(), protobuf: new ProtobufCodec() };
 });
 
