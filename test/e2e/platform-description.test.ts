@@ -90,7 +90,6 @@ test('answers are as the published description has them, but for the differences
   const hook = idOf(made);
   const closed = { name: 'closed', client_url: 'http://127.0.0.1:1/', event_types };
   const unreached = idOf(await ask(`POST ${HOOK}/subscriptions`, [], '', closed));
-  for (const sample of RUNS) await sendSample(bridge.otlpUrl, sample);
   const jobs = new Map(
     z
       .object({ data: z.array(z.looseObject({ id: z.number(), name: z.string() })) })
@@ -98,6 +97,10 @@ test('answers are as the published description has them, but for the differences
       .data.map(({ name, id }) => [name, id]),
   );
   const jobId = (name: string) => jobs.get(name) ?? 0;
+  // Before anything happens: an event that it is not meant for would be shown as filtered.
+  await ask(`PUT ${HOOK}/subscription/{id}`, [hook], '', { job_ids: [jobId('broken')] });
+  await ask(`PUT ${HOOK}/subscription/{id}`, [hook], '', { job_ids: [] });
+  for (const sample of RUNS) await sendSample(bridge.otlpUrl, sample);
   const sent = await until('the runs', async () => {
     const ids = idsOf(await ask(`GET ${V2}/runs`));
     return ids.length === RUNS.length && ids;
@@ -134,8 +137,6 @@ test('answers are as the published description has them, but for the differences
     }
   }
 
-  await ask(`PUT ${HOOK}/subscription/{id}`, [hook], '', { job_ids: [jobId('broken')] });
-  await ask(`PUT ${HOOK}/subscription/{id}`, [hook], '', { job_ids: [] });
   await ask(`GET ${HOOK}/subscription/{id}/test`, [hook]);
   await until('a delivery that was answered, and one that was not', async () => {
     for (const id of [hook, unreached]) {

@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(compiled, { recursive: true }));
 
 const inThread =
-  (program = join(compiled, 'export', 'thread', 'thread-main.js')): OpenExports =>
+  (program = join(compiled, 'app', 'export-thread-main.js')): OpenExports =>
   async (setup, { logger }) => {
     const thread = makeThread(setup, logger, program);
     await thread.open();
@@ -31,7 +31,7 @@ const inThread =
 
 /** Not waited for where destinations are known without it. */
 const late =
-  (program = () => join(compiled, 'export', 'thread', 'thread-main.js')): OpenExports =>
+  (program = () => join(compiled, 'app', 'export-thread-main.js')): OpenExports =>
   async (setup, { logger }) => {
     const places = await checkDestinations(setup.configuration, setup.ownHosts);
     const thread = makeThread(setup, logger, program(), places);
