@@ -34,7 +34,7 @@ export interface ExecTarget extends StepTarget {
 }
 
 /** What `exec` needs of the program. */
-export type ExecHost = Pick<CommandHost, 'openState' | 'openStore'>;
+export type ExecHost = Pick<CommandHost, 'askState' | 'openState' | 'openStore'>;
 
 /** What decides which bridge, or data folder, a command is registered with. */
 export interface PlaceChoice {

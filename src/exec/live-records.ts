@@ -20,6 +20,7 @@ import { ConsumeError, type Delivery, type Signal } from '../record/record-batch
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
 import type { StepStart } from '../storage/step-start.js';
+import { hasWebhooks } from '../webhook/feature.js';
 import {
   type ChildEnding,
   type CommandFacts,
@@ -434,20 +435,23 @@ export async function watchCancellation(
 }
 
 /**
- * Where the records of a command go. A bridge that runs is told at once that the command has begun; the data folder is
- * opened when the first records come. Of a command that had none, its step alone is noted there.
+ * Where the records of a command go. A bridge that runs is told at once that the command has begun. The data folder is opened
+ * at once where others can write to its state, or webhooks tell of the beginning; else when the first records come. Of a
+ * command that had none, its step alone is noted there.
  */
 export class CommandTarget {
   private readonly bridge: Promise<ExecTarget | undefined>;
   private readonly store = lazy(() => this.openStore());
   private readonly registry = lazy(() => this.openRegistry());
+  /** Resolves when the store is being opened, or need not be before there are records. Never rejects. */
+  private readonly early: Promise<void>;
 
   constructor(
     private readonly choice: TargetChoice,
     private readonly start: StepStart,
   ) {
     this.bridge = chooseBridge(choice).then(async (bridge) => bridge && (await this.begun(bridge)));
-    this.bridge.catch(() => undefined);
+    this.early = this.openEarly().catch(() => undefined);
   }
 
   /** Opens it for records. @throws StoreError, ConfigurationError, DataFolderInUseError */
@@ -456,13 +460,14 @@ export class CommandTarget {
   }
 
   /** Opens it to note the step's end; no records come any more. @throws as `open` */
-  openForEnd(): Promise<StepTarget> {
-    if (this.store.isNeeded || this.hasLeftovers()) return this.open();
-    return this.registry.get();
+  async openForEnd(): Promise<StepTarget> {
+    await this.early;
+    if (this.store.isNeeded || this.hasLeftovers()) return await this.open();
+    return await this.registry.get();
   }
 
   /**
-   * What knows whether the run was cancelled. Where others can write to the state, it is opened at once.
+   * What knows whether the run was cancelled.
    * @throws where nobody but this process can cancel it, and as `open`
    */
   async forCancellation(): Promise<StepTarget> {
@@ -474,8 +479,18 @@ export class CommandTarget {
 
   /** Closes what was opened. */
   async close(deadline: AbortSignal): Promise<void> {
+    await this.early;
     const opened = (await this.store.ifNeeded()) ?? (await this.registry.ifNeeded());
     await (opened ?? (await this.bridge.catch(() => undefined)))?.close(deadline);
+  }
+
+  private async openEarly(): Promise<void> {
+    if ((await this.bridge) !== undefined) return;
+    const { configuration, context, host } = this.choice;
+    const isShared = configuration['database-url'] !== 'off';
+    if (!isShared && (await host.askState(configuration, context.clock, hasWebhooks)) !== true) return;
+    // Whoever brings records tries again, and is told why it fails.
+    this.open().catch(() => undefined);
   }
 
   private async openStore(): Promise<ExecTarget> {

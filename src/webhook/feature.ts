@@ -40,6 +40,12 @@ export function createWebhooks(config: WebhookConfig, host: WebhookHost): Webhoo
   return new Webhooks(config, host);
 }
 
+/** Whether there is a subscription, of whichever account. @throws StoreError */
+export async function hasWebhooks({ db }: Pick<State, 'db'>): Promise<boolean> {
+  const { SubscriptionStore } = await import('./subscription-store.js');
+  return new SubscriptionStore(db).hasAny();
+}
+
 /** What retention removes of webhooks: events, with the log of the attempts to deliver them. */
 export function retainedDeliveries(
   config: { readonly 'retain-deliveries-age': number | 'off'; readonly 'retain-deliveries-size': number | 'off' },

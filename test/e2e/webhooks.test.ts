@@ -139,6 +139,22 @@ test('a command that dies without a word has errored, and one that succeeds has 
   ]);
 });
 
+test.each([
+  ['', []],
+  [' whose job is named', ['--job', 'nightly']],
+] as const)('without a server, a command%s has started before it sends anything', async (_what, options) => {
+  await bridge.stop();
+  const env = { RUN_BRIDGE_WEBHOOK_ALLOW: 'loopback' };
+  const args = ['exec', '--data-dir', bridge.dataFolder, ...options, '--', 'cat'];
+  const command = new SpawnedCommand(args, { cwd: folder, env });
+  await until('its start', () => receiver.deliveries.length > 0);
+  expect(receiver.deliveries[0]).toMatchObject({ eventType: 'job.run.started', data: { toolVersion: '' } });
+  command.child.stdin.end();
+  expect(await command.ended()).toBe(0);
+  expect(events()).toEqual(['started Running']);
+  expect(command.stderr).toBe('');
+});
+
 test('a run whose telemetry is there before the command is told of is told of once', async () => {
   await sendMarked(bridge.otlpUrl, 'late');
   await until('a run of its own', async () => (await countRuns()) === 1);

@@ -9,6 +9,7 @@ import { CommandBridge } from '../../../src/exec/run-exec.js';
 import { contextIn } from '../../fake/run-in-process.js';
 
 const unopened: ExecHost = {
+  askState: () => Promise.resolve(undefined),
   openState: () => Promise.reject(new Error('nothing is to be opened')),
   openStore: () => Promise.reject(new Error('nothing is to be opened')),
 };
