@@ -67,8 +67,8 @@ describe('exports in a thread that comes late', () => {
 
   /** The thread's program behind code of a test. */
   const programAfter = (code: string) => () => {
-    const path = join(compiled, 'export', 'thread', 'late.mjs');
-    writeFileSync(path, `${code}\nawait import('./thread-main.js');\n`);
+    const path = join(compiled, 'app', 'late.mjs');
+    writeFileSync(path, `${code}\nawait import('./export-thread-main.js');\n`);
     return path;
   };
 
