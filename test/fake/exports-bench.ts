@@ -112,7 +112,7 @@ export class ExportsBench {
     this.listeners.length = 0;
     this.foreignListeners.length = 0;
     this.exports = undefined;
-    await exports.shutdown(AbortSignal.timeout(5_000));
+    await exports.shutdown(AbortSignal.timeout(30_000));
   }
 
   async close(): Promise<void> {
