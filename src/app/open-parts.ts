@@ -6,7 +6,7 @@ import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { checkDestinations } from '../config/otlp-destinations.js';
 import { packageFile } from '../core/package-file.js';
-import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/retry-policy.js';
+import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/retry.js';
 import { type ExportThread, loadExportThread, type ThreadCluster } from '../export/feature.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
 import { PublicSchema } from '../otlp/public-schema.js';

@@ -81,7 +81,7 @@ export async function openIntake<Opened extends { readonly program: Program }>(
     const takeInCommand = async (folder: string) => {
       const registry = new HttpStepRegistry(url, { clock, signal: stop, headers });
       try {
-        const artifacts = new HttpArtifactSink(url, headers);
+        const artifacts = new HttpArtifactSink(url, clock, headers);
         const deps = {
           consumer,
           registry,

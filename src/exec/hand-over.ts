@@ -25,7 +25,7 @@ export async function handOverTo(
   const isBridge = hasAnswered || undefined;
   const consumer = new HttpConsumer(baseUrl, clock, giveUp, patience, headers, isBridge);
   const registry = new HttpStepRegistry(baseUrl, { clock, signal: giveUp, headers });
-  const artifacts = new HttpArtifactSink(baseUrl, headers);
+  const artifacts = new HttpArtifactSink(baseUrl, clock, headers);
   const spooled = new HttpConsumer(baseUrl, clock, giveUp, { ...patience, onWaiting() {} }, headers);
   const spool = new Spool(configuration['data-dir'], to ?? null, {
     ...{

@@ -1,5 +1,6 @@
 import { type Clock, pause } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
+import { RetryPolicy } from '../core/retry.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import { ArtifactError, type ArtifactErrorCode } from '../storage/artifact/artifact-error.js';
 import type { ArtifactSink } from '../storage/artifact/artifact-sink.js';
@@ -38,9 +39,8 @@ export interface KeepingOptions {
 
 /** Artifacts under way at a time. */
 const AT_A_TIME = 6;
-/** The first pause after nothing could be kept, and the longest, in milliseconds; each is twice as long as the one before. */
-const FIRST_PAUSE_MS = 250;
-const MAX_PAUSE_MS = 5_000;
+/** The pauses after rounds in which nothing could be kept. */
+const BACKOFF = new RetryPolicy({ baseMs: 250, maxMs: 5_000, maxRetryAfterMs: 5_000 });
 const OWN_FAULTS: ReadonlySet<ArtifactErrorCode> = new Set(['tooLarge', 'conflict']);
 
 /**
@@ -86,13 +86,13 @@ export async function keepArtifacts(
   const refused: FoundArtifact[] = [];
   let left = artifacts;
   let reason: string | null = null;
-  let pauseMs = FIRST_PAUSE_MS;
+  let failedRounds = 0;
   let doneCount = 0;
   let doneMs = clock.monotonicMs();
   const onDone = () => {
     doneCount += 1;
     doneMs = clock.monotonicMs();
-    pauseMs = FIRST_PAUSE_MS;
+    failedRounds = 0;
     onProgress?.(doneCount);
   };
   for (;;) {
@@ -102,8 +102,8 @@ export async function keepArtifacts(
     reason = round.reason ?? reason;
     const isHopeless = signal.aborted || clock.monotonicMs() - doneMs >= patienceMs;
     if (left.length === 0 || isHopeless) break;
-    await pause(clock, pauseMs, signal);
-    pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS);
+    failedRounds += 1;
+    await pause(clock, BACKOFF.delayMs(failedRounds, null), signal);
   }
   return { left, refused, reason: left.length + refused.length === 0 ? null : reason };
 }

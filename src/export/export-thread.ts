@@ -3,7 +3,7 @@ import { type Clock, pause, type Timer, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import type { RetryPolicy } from '../core/retry-policy.js';
+import type { RetryPolicy } from '../core/retry.js';
 import { startThread, type Thread } from '../core/thread.js';
 import type { ForeignListener, ForeignLogReader } from '../log/foreign-segments.js';
 import type { Appended, AppendListener } from '../log/trace-log.js';

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type Clock, pause, type Timer } from '../core/clock.js';
+import type { Clock, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import type { RetryPolicy } from '../core/retry-policy.js';
+import { type RetryPolicy, retry } from '../core/retry.js';
 import type { ForeignListener } from '../log/foreign-segments.js';
 import type { Appended, AppendListener } from '../log/trace-log.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
@@ -472,16 +472,16 @@ export class CursorSaver {
   }
 
   private async saveUntilTaken(cursors: readonly ExportCursor[]): Promise<void> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        await this.deps.cursors.save(cursors);
-        this.isFailing = false;
-        return;
-      } catch (error) {
-        this.report(error);
-        await pause(this.deps.clock, this.deps.retryPolicy.delayMs(attempt, null), this.stop);
-        if (this.stop.aborted) return;
-      }
+    const { cursors: store, clock, retryPolicy } = this.deps;
+    const delayMs = (error: unknown, failedAttempts: number) => {
+      this.report(error);
+      return retryPolicy.delayMs(failedAttempts, null);
+    };
+    try {
+      await retry(() => store.save(cursors), { clock, signal: this.stop, delayMs });
+      this.isFailing = false;
+    } catch (error) {
+      if (!this.stop.aborted) throw error;
     }
   }
 

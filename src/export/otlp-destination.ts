@@ -7,7 +7,7 @@ import protobuf from 'protobufjs/minimal.js';
 import { type DestinationConfig, loadTls, type SignalEndpoint, type TlsTexts } from '../config/destination-config.js';
 import type { Clock } from '../core/clock.js';
 import { exchange, exchangeErrorText, type HttpAnswer } from '../core/http-listener.js';
-import { parseRetryAfterMs } from '../core/retry-policy.js';
+import { isPassingStatus, parseRetryAfterMs } from '../core/retry.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
@@ -89,8 +89,7 @@ export class HttpTransport implements Transport {
   private toResult({ status, headers, body }: HttpAnswer): SendResult {
     if (status >= 200 && status < 300) return { kind: 'accepted', ...this.readAccepted(body) };
     const message = this.readError(body, headers['content-type'] ?? '');
-    // 101 is no answer to what was asked: whatever stands in front of the receiver may come to its senses.
-    if (status < 200 || status === 408 || status === 429 || status >= 500) {
+    if (isPassingStatus(status)) {
       const retryAfterMs = parseRetryAfterMs(headers['retry-after'], this.clock.nowUnixMs());
       return { kind: 'retryable', status, retryAfterMs, message };
     }

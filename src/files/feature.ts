@@ -10,7 +10,7 @@ import type { RecordSource } from './record-source.js';
 
 export { JsonlTail, type TailChunk } from './jsonl-tail.js';
 export { OtlpJsonFile, type OtlpReading } from './otlp-json-file.js';
-export { offerDelivery, PatientConsumer } from './patient-consumer.js';
+export { offerRead, PatientConsumer } from './patient-consumer.js';
 export { readRecords } from './read-record.js';
 export { type ReadingProgress, type ReadingResult, ReadingTally } from './reading-tally.js';
 export { RecordPipe } from './record-pipe.js';

@@ -1,8 +1,9 @@
-import { type Clock, pause } from '../core/clock.js';
-import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
+import type { Clock } from '../core/clock.js';
+import type { RecordConsumer } from '../record/record-batch.js';
 import { findPaths } from './find-paths.js';
 import { openSource } from './open-source.js';
 import type { OtlpReading } from './otlp-json-file.js';
+import { offerRead } from './patient-consumer.js';
 import { type ReadingProgress, type ReadingResult, ReadingTally } from './reading-tally.js';
 import { joinBatches, type RecordSource, type Reject, SourceError } from './record-source.js';
 
@@ -26,8 +27,6 @@ export interface ImportResult extends ReadingResult {
   readonly byteCount: number;
 }
 
-/** How often a chunk is offered again to a consumer that cannot take more just now. */
-const MAX_ATTEMPTS = 20;
 /** What is taken of a folder. Other JSON lies in the engine's folders, too; it can be named. */
 const NAMES = '*.{jsonl,ndjson,parquet,jsonl.gz,ndjson.gz,jsonl.zst,ndjson.zst}';
 
@@ -50,7 +49,7 @@ export async function importPaths(
   for (const source of sources) {
     try {
       for await (const chunk of source.read(options.signal)) {
-        await offer(consumer, joinBatches(chunk.delivery), options);
+        await offerRead(consumer, joinBatches(chunk.delivery), options);
         tally.add(chunk, sources.length > 1 ? source.path : '');
         if (chunk.rejects.length > 0) await options.onRejects?.(source.path, chunk.rejects);
         options.onProgress?.({ ...tally.progress(finishedBytes + chunk.bytesRead, totalBytes), path: source.path });
@@ -74,18 +73,4 @@ async function openAll(operands: readonly string[], options: ImportOptions): Pro
   const sources: RecordSource[] = [];
   for (const path of paths) sources.push(await openSource(path, options.otlp));
   return sources;
-}
-
-async function offer(consumer: RecordConsumer, delivery: Delivery, options: ImportOptions): Promise<void> {
-  if (delivery.batches.length === 0 && delivery.foreign.length === 0) return;
-  for (let attempt = 1; ; attempt++) {
-    options.signal.throwIfAborted();
-    try {
-      return await consumer.consume(delivery);
-    } catch (error) {
-      const isPassing = error instanceof ConsumeError && error.code !== 'refused';
-      if (!isPassing || attempt === MAX_ATTEMPTS) throw error;
-      await pause(options.clock, error.retryAfterMs, options.signal);
-    }
-  }
 }

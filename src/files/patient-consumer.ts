@@ -1,5 +1,9 @@
-import { type Clock, pause } from '../core/clock.js';
+import type { Clock } from '../core/clock.js';
+import { type RetryRules, retry } from '../core/retry.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
+
+/** How long a delivery is offered: without limits as long as it has to. */
+export type OfferRules = Omit<RetryRules, 'delayMs'>;
 
 /** Offers the same again until it is taken: for a source that can wait as long as it has to. */
 export class PatientConsumer implements RecordConsumer {
@@ -11,42 +15,32 @@ export class PatientConsumer implements RecordConsumer {
   ) {}
 
   /** @throws ConsumeError `refused`; the signal's reason when it aborts. */
-  async consume(delivery: Delivery): Promise<void> {
-    for (;;) {
-      try {
-        return await this.consumer.consume(delivery);
-      } catch (error) {
-        if (!(error instanceof ConsumeError) || error.code === 'refused') throw error;
-        await pause(this.clock, error.retryAfterMs, this.signal);
-        this.signal.throwIfAborted();
-      }
-    }
+  consume(delivery: Delivery): Promise<void> {
+    return offerDelivery(this.consumer, delivery, { clock: this.clock, signal: this.signal });
   }
 }
 
-/** How often a delivery is offered again to a consumer that cannot take more just now. */
-const MAX_ATTEMPTS = 20;
+/** How often a file's delivery is offered again to a consumer that cannot take more just now. */
+export const MAX_OFFERS = 20;
 
 /**
- * Hands a delivery to a consumer, and offers it again as long as the consumer asks for time. An empty one is not offered.
- * @param signal stops it between two attempts.
- * @throws ConsumeError when the consumer does not take it.
+ * Hands a delivery to a consumer, and offers it again as long as the consumer asks for time.
+ * @throws ConsumeError when the consumer does not take it; the signal's reason when it aborts.
  */
-export async function offerDelivery(
+export function offerDelivery(consumer: RecordConsumer, delivery: Delivery, rules: OfferRules): Promise<void> {
+  return retry(() => consumer.consume(delivery), {
+    ...rules,
+    delayMs: (error) => (error instanceof ConsumeError && error.code !== 'refused' ? error.retryAfterMs : null),
+  });
+}
+
+/** Hands over what was read of a file, unless it is nothing. @throws ConsumeError after 20 offers; the signal's reason */
+export async function offerRead(
   consumer: RecordConsumer,
   delivery: Delivery,
-  clock: Clock,
-  signal: AbortSignal,
+  { clock, signal }: OfferRules,
 ): Promise<void> {
+  signal.throwIfAborted();
   if (delivery.batches.length === 0 && delivery.foreign.length === 0) return;
-  for (let attempt = 1; ; attempt++) {
-    signal.throwIfAborted();
-    try {
-      return await consumer.consume(delivery);
-    } catch (error) {
-      const isPassing = error instanceof ConsumeError && error.code !== 'refused';
-      if (!isPassing || attempt === MAX_ATTEMPTS) throw error;
-      await pause(clock, error.retryAfterMs, signal);
-    }
-  }
+  await offerDelivery(consumer, delivery, { clock, signal, maxAttempts: MAX_OFFERS });
 }

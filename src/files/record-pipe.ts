@@ -1,8 +1,9 @@
-import { type Clock, pause } from '../core/clock.js';
-import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
+import type { Clock } from '../core/clock.js';
+import type { RecordConsumer } from '../record/record-batch.js';
 import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
 import { type ByteLine, MAX_LINE_BYTES } from './line-splitter.js';
 import { textOf } from './line-stream.js';
+import { offerDelivery } from './patient-consumer.js';
 import { readRecord, rejectLine } from './read-record.js';
 import { batchesOf, joinBatches, type Reject } from './record-source.js';
 
@@ -268,17 +269,7 @@ export class PipeStore {
 
   private async hand(taken: readonly PipedRecord[]): Promise<void> {
     const delivery = joinBatches({ batches: batchesOf(taken.map(({ record }) => record)), foreign: [] });
-    const startMs = this.clock.monotonicMs();
-    for (;;) {
-      try {
-        await this.consumer.consume(delivery);
-        break;
-      } catch (error) {
-        const isPassing = error instanceof ConsumeError && error.code !== 'refused';
-        if (!isPassing || this.clock.monotonicMs() - startMs > GIVE_UP_MS) throw error;
-        await pause(this.clock, error.retryAfterMs, never);
-      }
-    }
+    await offerDelivery(this.consumer, delivery, { clock: this.clock, signal: never, maxElapsedMs: GIVE_UP_MS });
     for (const { traceId } of delivery.batches) this.traceIds.add(traceId);
     this.recordCount += taken.length;
   }

@@ -7,7 +7,7 @@ import type { Guard } from '../core/guard.js';
 import type { Health } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/retry-policy.js';
+import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/retry.js';
 import { REJECTS_FILE, RejectFile } from '../files/feature.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import type { PullStore } from '../storage/pull-store.js';

@@ -1,7 +1,7 @@
-import { type Clock, pause, type Timer } from '../core/clock.js';
+import type { Clock, Timer } from '../core/clock.js';
 import { errorCode, reasonOf } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
-import { parseRetryAfterMs, type RetryPolicy } from '../core/retry-policy.js';
+import { isPassingStatus, parseRetryAfterMs, type RetryPolicy, retry } from '../core/retry.js';
 import { readableBytes } from '../core/text.js';
 import { PlatformError } from './platform-error.js';
 import { parseEnvelope } from './platform-run.js';
@@ -58,20 +58,20 @@ export class PlatformHttp {
     signal: AbortSignal,
   ): Promise<T> {
     const url = this.urlOf(path, query);
-    for (let attempt = 1; ; attempt++) {
-      signal.throwIfAborted();
-      const result = await this.attempt(url, read, signal);
-      if (result.kind === 'read') return result.value;
-      const { message, retryAfterMs } = result;
-      if (attempt === MAX_ATTEMPTS || (result.isHopeless && !this.hasAnswered)) {
-        throw new PlatformError('unavailable', `${where(url)}: ${message}. ${this.advice(attempt)}`);
-      }
-      const waitMs = this.deps.retryPolicy.delayMs(attempt, retryAfterMs);
-      this.deps.logger.info(
-        { url: where(url), reason: message, waitMs },
-        'retrying a request to the platform after a delay',
-      );
-      await pause(this.deps.clock, waitMs, signal);
+    const { clock, logger, retryPolicy } = this.deps;
+    signal.throwIfAborted();
+    const delayMs = (error: unknown, failedAttempts: number) => {
+      if (!(error instanceof PassingError) || (error.isHopeless && !this.hasAnswered)) return null;
+      const waitMs = retryPolicy.delayMs(failedAttempts, error.retryAfterMs);
+      const fields = { url: where(url), reason: error.message, waitMs };
+      logger.info(fields, 'retrying a request to the platform after a delay');
+      return waitMs;
+    };
+    try {
+      return await retry(() => this.attempt(url, read, signal), { clock, signal, maxAttempts: MAX_ATTEMPTS, delayMs });
+    } catch (cause) {
+      if (!(cause instanceof PassingError)) throw cause;
+      throw new PlatformError('unavailable', `${where(url)}: ${cause.message}. ${this.advice()}`, { cause });
     }
   }
 
@@ -82,26 +82,19 @@ export class PlatformHttp {
     return url;
   }
 
-  private advice(attempts: number): string {
+  private advice(): string {
     if (!this.hasAnswered) return 'Check the address (--base-url) and the network';
-    return `It was asked ${attempts} times; pull again later`;
+    return `It was asked ${MAX_ATTEMPTS} times; pull again later`;
   }
 
-  private async attempt<T>(
-    url: URL,
-    read: (answer: PlatformAnswer) => Promise<T>,
-    signal: AbortSignal,
-  ): Promise<Attempt<T>> {
+  /** @throws PassingError where asking again may help; PlatformError where it would not */
+  private async attempt<T>(url: URL, read: (answer: PlatformAnswer) => Promise<T>, signal: AbortSignal): Promise<T> {
     const limit = new SilenceLimit(this.deps.clock, SILENCE_MS, MAX_ANSWER_MS, signal);
     try {
       const response = await this.request(url, limit);
       this.hasAnswered = true;
-      if (response.ok) return { kind: 'read', value: await read(answerOf(url, response, limit)) };
-      return await this.refused(url, response, limit);
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!(error instanceof ConnectionError)) throw error;
-      return { kind: 'failed', message: error.message, retryAfterMs: null, isHopeless: error.isHopeless };
+      if (!response.ok) throw await this.refusal(url, response, limit);
+      return await read(answerOf(url, response, limit));
     } finally {
       limit.end();
     }
@@ -117,53 +110,44 @@ export class PlatformHttp {
     try {
       return await fetch(url, { headers, redirect: 'manual', signal: limit.signal });
     } catch (error) {
-      throw ConnectionError.from(error, limit);
+      throw PassingError.from(error, limit);
     }
   }
 
-  /** @throws PlatformError where asking again would not help. */
-  private async refused<T>(url: URL, response: Response, limit: SilenceLimit): Promise<Attempt<T>> {
+  private async refusal(url: URL, response: Response, limit: SilenceLimit): Promise<PassingError | PlatformError> {
     const { status, headers } = response;
     const message = await messageOf(answerOf(url, response, limit));
     const said = `it answered ${status}${message === null ? '' : ` (${message})`}`;
-    if (status === 408 || status === 429 || status >= 500) {
+    if (isPassingStatus(status)) {
       const retryAfterMs = parseRetryAfterMs(headers.get('retry-after') ?? undefined, this.deps.clock.nowUnixMs());
-      return { kind: 'failed', message: said, retryAfterMs, isHopeless: false };
+      return new PassingError(said, { retryAfterMs });
     }
-    throw statusError(url, status, said, headers.get('location'));
+    return statusError(url, status, said, headers.get('location'));
   }
 }
-
-type Attempt<T> =
-  | { readonly kind: 'read'; readonly value: T }
-  | {
-      readonly kind: 'failed';
-      readonly message: string;
-      readonly retryAfterMs: number | null;
-      /** Whether it looks like a wrong address rather than a bad moment. */
-      readonly isHopeless: boolean;
-    };
 
 /** What a wrong name, port or scheme gives. */
 const HOPELESS = /^(ENOTFOUND|ECONNREFUSED|CERT_|ERR_TLS|ERR_SSL|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|EPROTO|HPE_)/;
 
-/** The connection failed, was cut off or silent for too long. */
-class ConnectionError extends Error {
-  static from(error: unknown, limit: SilenceLimit): ConnectionError {
-    if (limit.reason !== undefined) return new ConnectionError(limit.reason, false, { cause: error });
+/** The connection failed, was cut off or silent for too long, or the answer says that it is a bad moment. */
+class PassingError extends Error {
+  static from(error: unknown, limit: SilenceLimit): PassingError {
+    if (limit.reason !== undefined) return new PassingError(limit.reason, { cause: error });
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
     // A host with several addresses that all fail gives an AggregateError without a message.
     const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
-    const text = reasonOf(first);
-    return new ConnectionError(text, HOPELESS.test(errorCode(first) ?? ''), { cause: error });
+    return new PassingError(reasonOf(first), { isHopeless: HOPELESS.test(errorCode(first) ?? ''), cause: error });
   }
 
-  private constructor(
-    message: string,
-    readonly isHopeless: boolean,
-    options: ErrorOptions,
-  ) {
+  /** As the platform asks for, in milliseconds. */
+  readonly retryAfterMs: number | null;
+  /** Whether it looks like a wrong address rather than a bad moment. */
+  readonly isHopeless: boolean;
+
+  constructor(message: string, options: ErrorOptions & Partial<Pick<PassingError, 'retryAfterMs' | 'isHopeless'>>) {
     super(message, options);
+    this.retryAfterMs = options.retryAfterMs ?? null;
+    this.isHopeless = options.isHopeless ?? false;
   }
 }
 
@@ -183,7 +167,7 @@ async function* bodyOf({ body }: Response, limit: SilenceLimit): AsyncGenerator<
   try {
     for (;;) {
       const { done, value } = await reader.read().catch((error: unknown) => {
-        throw ConnectionError.from(error, limit);
+        throw PassingError.from(error, limit);
       });
       if (done) return;
       limit.note();
@@ -199,7 +183,7 @@ async function messageOf(answer: PlatformAnswer): Promise<string | null> {
   try {
     return parseEnvelope(await readJson(answer, MAX_ERROR_BYTES))?.message ?? null;
   } catch (error) {
-    if (error instanceof PlatformError || error instanceof ConnectionError) return null;
+    if (error instanceof PlatformError || error instanceof PassingError) return null;
     throw error;
   }
 }

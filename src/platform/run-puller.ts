@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Clock, pause } from '../core/clock.js';
 import type { Guard } from '../core/guard.js';
 import {
-  offerDelivery,
+  offerRead,
   openParquetFile,
   type ReadingProgress,
   ReadingTally,
@@ -134,7 +134,7 @@ export class RunPuller {
     try {
       for await (const chunk of file.read(signal)) {
         const batches = chunk.delivery.batches.map((batch) => ({ ...batch, resource }));
-        await offerDelivery(consumer, { batches, foreign: [] }, this.deps.clock, signal);
+        await offerRead(consumer, { batches, foreign: [] }, { clock: this.deps.clock, signal });
         for (const { traceId } of batches) traceIds.add(traceId);
         tally.add(chunk);
         await this.deps.rejects?.add(`run ${placed.run.runId} step ${placed.step.index}`, chunk.rejects);

@@ -13,6 +13,7 @@ import {
 import { type CustomTypesConfig, Pool, types } from 'pg';
 import { type Clock, pause } from '../core/clock.js';
 import { errorCode, reasonOf } from '../core/errors.js';
+import { retry } from '../core/retry.js';
 import type { Fence } from './fence.js';
 import { storableValues } from './libsql-database.js';
 import { migrateToLatest } from './migrations.js';
@@ -203,22 +204,19 @@ export class PostgresDriver implements Driver {
   }
 
   private async acquire(): Promise<DatabaseConnection> {
-    const untilMs = this.clock.monotonicMs() + this.config.patienceMs;
-    for (;;) {
-      try {
-        const connection = await this.driver.acquireConnection();
-        this.failure = null;
-        return connection;
-      } catch (cause) {
-        const error = toPostgresError(cause, this.config.where);
-        // Once the server is known to be down, callers do not wait.
-        const isPatient = error.code === 'unreachable' && this.failure === null && !this.stop.signal.aborted;
-        if (!isPatient || this.clock.monotonicMs() >= untilMs) {
-          this.note(error);
-          throw error;
-        }
-        await pause(this.clock, RETRY_MS, this.stop.signal);
-      }
+    const { patienceMs, where } = this.config;
+    const rules = { clock: this.clock, signal: this.stop.signal, maxElapsedMs: patienceMs };
+    // Once the server is known to be down, callers do not wait.
+    const delayMs = (cause: unknown) =>
+      this.failure === null && toPostgresError(cause, where).code === 'unreachable' ? RETRY_MS : null;
+    try {
+      const connection = await retry(() => this.driver.acquireConnection(), { ...rules, delayMs });
+      this.failure = null;
+      return connection;
+    } catch (cause) {
+      const error = toPostgresError(cause, where);
+      this.note(error);
+      throw error;
     }
   }
 

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { type Clock, EarliestTimer, pause, whenAborted } from '../core/clock.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
+import { retry } from '../core/retry.js';
 import {
   type ArchiveReason,
   type AttemptSchedule,
@@ -398,18 +399,19 @@ class ResultWriter {
 
   private async save(results: readonly AttemptResult[], stop: AbortSignal): Promise<void> {
     const { store, breaker, onArchived, clock, logger } = this.deps;
-    for (;;) {
+    const save = async () => {
       try {
         for (const one of await store.finish(results, this.holder, breaker)) onArchived(one);
-        return;
       } catch (error) {
-        const fields = { error: String(error), count: results.length };
-        // What is not saved is delivered again when its claim ends.
-        logger.error(fields, 'failed to save results of webhook deliveries; retrying');
-        if (stop.aborted) return;
-        await pause(clock, RETRY_MS, stop);
+        logger.error(
+          { error: String(error), count: results.length },
+          'failed to save results of webhook deliveries; retrying',
+        );
+        throw error;
       }
-    }
+    };
+    // What is not saved when it is stopped is delivered again when its claim ends.
+    await retry(save, { clock, signal: stop, delayMs: () => RETRY_MS }).catch(() => undefined);
   }
 }
 

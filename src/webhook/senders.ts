@@ -1,6 +1,6 @@
 import { type Clock, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import { parseRetryAfterMs } from '../core/retry-policy.js';
+import { parseRetryAfterMs } from '../core/retry.js';
 import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 import type { OutgoingEvent } from './event.js';
 import type { HttpOutcome, WebhookHttp } from './http.js';

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { checkDestinations } from '../../src/config/otlp-destinations.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { Logger } from '../../src/core/logger.js';
-import { RetryPolicy } from '../../src/core/retry-policy.js';
+import { RetryPolicy } from '../../src/core/retry.js';
 import { type Exports, ExportThread } from '../../src/export/export-thread.js';
 import type { ThreadSetup } from '../../src/export/thread-messages.js';
 import { exportsContract } from '../contract/exports.contract.js';

@@ -1,6 +1,8 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { z } from 'zod';
+import type { Clock } from '../../core/clock.js';
+import { isPassingStatus, retry } from '../../core/retry.js';
 import { API_PATH } from '../../run/api-path.js';
 import { ArtifactError, type ArtifactErrorCode } from '../../storage/artifact/artifact-error.js';
 import type { ArtifactSink } from '../../storage/artifact/artifact-sink.js';
@@ -21,20 +23,18 @@ export class HttpArtifactSink implements ArtifactSink {
    */
   constructor(
     private readonly baseUrl: string,
+    private readonly clock: Clock,
     private readonly headers: Readonly<Record<string, string>> = {},
   ) {}
 
   async put(key: ArtifactKey, file: string, signal: AbortSignal): Promise<void> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        await this.putOnce(key, file, signal);
-        return;
-      } catch (error) {
-        signal.throwIfAborted();
-        const mayTryAgain = error instanceof ArtifactError && error.code === 'unavailable' && attempt < MAX_ATTEMPTS;
-        if (!mayTryAgain) throw error;
-      }
-    }
+    await retry(() => this.putOnce(key, file, signal), {
+      clock: this.clock,
+      signal,
+      maxAttempts: MAX_ATTEMPTS,
+      // Whoever uploads waits longer, for all artifacts together.
+      delayMs: (error) => (error instanceof ArtifactError && error.code === 'unavailable' ? 0 : null),
+    });
   }
 
   private async putOnce({ runId, stepIndex, path }: ArtifactKey, file: string, signal: AbortSignal): Promise<void> {
@@ -87,7 +87,7 @@ async function* watched(content: AsyncIterable<Uint8Array>, onTaken: () => void)
 const CODES: Readonly<Record<number, ArtifactErrorCode>> = { 409: 'conflict', 413: 'tooLarge', 507: 'full' };
 
 function refusal(status: number, text: string, url: string): ArtifactError {
-  const code = CODES[status] ?? (status >= 500 || status === 408 || status === 429 ? 'unavailable' : 'refused');
+  const code = CODES[status] ?? (isPassingStatus(status) ? 'unavailable' : 'refused');
   const said = answerSchema.safeParse(parseJson(text)).data?.status.user_message;
   return new ArtifactError(code, `${new URL(url).origin} answered ${status}: ${said ?? 'it takes no artifacts'}`);
 }

@@ -1,4 +1,5 @@
-import { type Clock, pause } from '../../core/clock.js';
+import type { Clock } from '../../core/clock.js';
+import { retry } from '../../core/retry.js';
 import type { ExportRequest } from '../../otlp/export-request.js';
 import { JsonCodec } from '../../otlp/json-codec.js';
 import { ProtobufCodec } from '../../otlp/protobuf-codec.js';
@@ -79,39 +80,39 @@ export class HttpConsumer implements RecordConsumer {
 
   private async send(request: ExportRequest): Promise<void> {
     const body = { signal: request.signal, bytes: this.codec.encode(request) };
-    const startMs = this.clock.monotonicMs();
-    for (let attempt = 1; this.isPatient(attempt, startMs); attempt++) {
-      const waitMs = await this.post(body);
-      if (waitMs === null) {
-        this.hasSent = true;
-        this.patience?.onGoingOn();
-        return;
-      }
-      await pause(this.clock, waitMs, this.stop);
-      this.stop.throwIfAborted();
-    }
-    throw new CliError(
-      EXIT.failed,
-      `${this.baseUrl} is overloaded; send the same again later, nothing is written twice`,
-    );
+    const limit =
+      this.patience === undefined ? { maxAttempts: MAX_ATTEMPTS } : { maxElapsedMs: this.patience.maxWaitMs };
+    await retry(() => this.post(body), {
+      clock: this.clock,
+      signal: this.stop,
+      ...limit,
+      delayMs: (error) => (error instanceof OverloadedError ? error.waitMs : null),
+    });
+    this.hasSent = true;
+    this.patience?.onGoingOn();
   }
 
-  private isPatient(attempt: number, startMs: number): boolean {
-    if (this.patience === undefined) return attempt <= MAX_ATTEMPTS;
-    return this.clock.monotonicMs() - startMs <= this.patience.maxWaitMs;
-  }
-
-  /** How long to wait before another attempt, in milliseconds; `null` when it was taken. */
-  private async post(body: OtlpBody): Promise<number | null> {
-    try {
-      const waitMs = await postOtlp(this.baseUrl, body, this.clock, this.stop, this.headers);
-      if (waitMs !== null) this.patience?.onWaiting(`${this.baseUrl} takes no more just now`);
-      return waitMs;
-    } catch (error) {
+  /** @throws OverloadedError when another attempt may help */
+  private async post(body: OtlpBody): Promise<void> {
+    let reason = `${this.baseUrl} takes no more just now`;
+    const waitMs = await postOtlp(this.baseUrl, body, this.clock, this.stop, this.headers).catch((error: unknown) => {
       if (this.patience === undefined || !(error instanceof UnreachableError)) throw error;
-      this.patience.onWaiting(error.message);
+      reason = error.message;
       return UNREACHABLE_WAIT_MS;
-    }
+    });
+    if (waitMs === null) return;
+    this.patience?.onWaiting(reason);
+    throw new OverloadedError(this.baseUrl, waitMs);
+  }
+}
+
+/** The bridge takes nothing now. */
+class OverloadedError extends CliError {
+  constructor(
+    baseUrl: string,
+    readonly waitMs: number,
+  ) {
+    super(EXIT.failed, `${baseUrl} is overloaded; send the same again later, nothing is written twice`);
   }
 }
 

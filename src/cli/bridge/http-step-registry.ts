@@ -1,4 +1,5 @@
-import { type Clock, pause, type Timer } from '../../core/clock.js';
+import type { Clock, Timer } from '../../core/clock.js';
+import { RetryPolicy, retry } from '../../core/retry.js';
 import type { TraceId } from '../../record/telemetry-record.js';
 import { API_PATH } from '../../run/api-path.js';
 import { endingDocument } from '../../run/ending-document.js';
@@ -26,9 +27,9 @@ export interface HttpExecutionBookDeps {
 
 /** How long one answer may take, in milliseconds. */
 const ANSWER_MS = 5_000;
-/** How often something is said before it is given up, and how long to wait before the next time, in milliseconds; then twice as long. */
+/** How often something is said before it is given up, and how long to wait before the next time. */
 const MAX_ATTEMPTS = 4;
-const FIRST_PAUSE_MS = 200;
+const BACKOFF = new RetryPolicy({ baseMs: 200, maxMs: 800, maxRetryAfterMs: 800 });
 /** A step under way is told of again so often, in milliseconds: a bridge that hears nothing for ten minutes closes it. */
 const ALIVE_MS = 60_000;
 
@@ -141,20 +142,18 @@ export class HttpStepRegistry implements StepRegistry {
   /** Asks again where the bridge cannot be reached, or cannot do it just now. @throws StepRegistryError when it never could. */
   private async ask(method: 'PUT' | 'POST', path: string, body?: object): Promise<{ ok: unknown } | Refusal> {
     const { clock, signal } = this.deps;
-    let pauseMs = FIRST_PAUSE_MS;
-    for (let attempt = 1; ; attempt++) {
-      const isLast = attempt === MAX_ATTEMPTS || signal.aborted;
-      try {
-        const answer = await this.askOnce(method, path, body);
-        if ('ok' in answer || answer.status < 500 || isLast) return answer;
-      } catch (cause) {
-        if (isLast) {
-          const message = `the bridge at ${this.baseUrl} cannot be reached; check that it runs and that --to is right`;
-          throw new StepRegistryError('unavailable', message, { cause });
-        }
-      }
-      await pause(clock, pauseMs, signal);
-      pauseMs *= 2;
+    const attempt = async () => {
+      const answer = await this.askOnce(method, path, body);
+      if ('ok' in answer || answer.status < 500) return answer;
+      throw toError(answer);
+    };
+    const delayMs = (_error: unknown, failedAttempts: number) => BACKOFF.delayMs(failedAttempts, null);
+    try {
+      return await retry(attempt, { clock, signal, maxAttempts: MAX_ATTEMPTS, delayMs });
+    } catch (cause) {
+      if (cause instanceof StepRegistryError) throw cause;
+      const message = `the bridge at ${this.baseUrl} cannot be reached; check that it runs and that --to is right`;
+      throw new StepRegistryError('unavailable', message, { cause });
     }
   }
 

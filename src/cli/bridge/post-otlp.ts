@@ -1,6 +1,6 @@
 import { quoted } from '../../config/mask.js';
 import type { Clock } from '../../core/clock.js';
-import { parseRetryAfterMs } from '../../core/retry-policy.js';
+import { isPassingStatus, parseRetryAfterMs } from '../../core/retry.js';
 import type { Signal } from '../../record/record-batch.js';
 import { CliError } from '../cli-error.js';
 import { EXIT } from '../exit-code.js';
@@ -44,7 +44,7 @@ export async function postOtlp(
   const url = `${baseUrl.replace(/\/+$/, '')}/v1/${signal}`;
   const answer = await post(url, bytes, headers, stop);
   if (answer.ok) return null;
-  if (answer.status === 429 || answer.status >= 500) return retryAfterMs(answer, clock);
+  if (isPassingStatus(answer.status)) return retryAfterMs(answer, clock);
   throw new CliError(EXIT.failed, `${url} answered ${answer.status}; ${HINTS[answer.status] ?? ANY_HINT}`);
 }
 

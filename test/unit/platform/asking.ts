@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
 import type { Clock } from '../../../src/core/clock.js';
 import { systemClock } from '../../../src/core/clock.js';
-import { RetryPolicy } from '../../../src/core/retry-policy.js';
+import { RetryPolicy } from '../../../src/core/retry.js';
 import { PlatformApi } from '../../../src/platform/platform-api.js';
 import { PlatformHttp } from '../../../src/platform/platform-http.js';
 import { PlatformServer } from '../../fake/platform-server.js';

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { HttpArtifactSink } from '../../../../src/cli/bridge/http-artifact-sink.js';
+import { systemClock } from '../../../../src/core/clock.js';
 import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-store.js';
 
 const NEVER = new AbortController().signal;
@@ -30,7 +31,7 @@ async function put(sizeBytes: number, signal = NEVER): Promise<unknown> {
   const file = join(folder, 'a.sql');
   writeFileSync(file, Buffer.alloc(sizeBytes));
   const { port } = server.address() as AddressInfo;
-  return new HttpArtifactSink(`http://127.0.0.1:${port}`)
+  return new HttpArtifactSink(`http://127.0.0.1:${port}`, systemClock)
     .put({ runId: 1, stepIndex: 1, path }, file, signal)
     .catch((error: unknown) => error);
 }

@@ -1,4 +1,6 @@
-/** How long to wait between attempts. */
+import { type Clock, pause } from './clock.js';
+
+/** How long a `RetryPolicy` waits between attempts. */
 export interface RetryPolicyOptions {
   /** Upper bound of the first wait, in milliseconds; doubles with each further attempt. Default 1,000. */
   readonly baseMs: number;
@@ -22,10 +24,10 @@ const SHORTEST_PART = 0.1;
  * (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
  */
 export class RetryPolicy {
-  /** @param random uniform in [0, 1). */
+  /** @param random uniform in [0, 1); left out, each wait is as long as its upper bound */
   constructor(
     private readonly options: RetryPolicyOptions,
-    private readonly random: () => number,
+    private readonly random: () => number = () => 1,
   ) {}
 
   /**
@@ -41,6 +43,57 @@ export class RetryPolicy {
     const bound = Math.min(maxMs, baseMs * 2 ** Math.min(failedAttempts - 1, 30));
     return Math.round(Math.max(baseMs * SHORTEST_PART, bound * this.random()));
   }
+}
+
+/** When `retry` attempts something again. */
+export interface RetryRules {
+  readonly clock: Clock;
+  /** Ends the waits; no attempt follows. */
+  readonly signal: AbortSignal;
+  /** Default: unlimited. */
+  readonly maxAttempts?: number;
+  /** A failure so long after the first attempt began is the last one, in milliseconds. Default: unlimited. */
+  readonly maxElapsedMs?: number;
+  /**
+   * Decides after each failure.
+   * @param failedAttempts attempts that failed so far, from 1
+   * @returns how long to wait before the next attempt, in milliseconds; `null` if it would not help
+   */
+  readonly delayMs: (error: unknown, failedAttempts: number) => number | null;
+}
+
+/**
+ * Attempts something until it succeeds, or another attempt would not help.
+ * @throws what the last attempt threw; the reason of the signal if it has aborted
+ */
+export async function retry<Result>(
+  attempt: () => Promise<Result>,
+  {
+    clock,
+    signal,
+    maxAttempts = Number.POSITIVE_INFINITY,
+    maxElapsedMs = Number.POSITIVE_INFINITY,
+    delayMs,
+  }: RetryRules,
+): Promise<Result> {
+  const startMs = clock.monotonicMs();
+  for (let failedAttempts = 1; ; failedAttempts += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      signal.throwIfAborted();
+      const isLast = failedAttempts >= maxAttempts || clock.monotonicMs() - startMs >= maxElapsedMs;
+      const waitMs = isLast ? null : delayMs(error, failedAttempts);
+      if (waitMs === null) throw error;
+      await pause(clock, waitMs, signal);
+      signal.throwIfAborted();
+    }
+  }
+}
+
+/** Whether an HTTP status is one after which the same request may succeed later; 101 answers nothing that was asked. */
+export function isPassingStatus(status: number): boolean {
+  return status < 200 || status === 408 || status === 429 || status >= 500;
 }
 
 const SECONDS = /^\d{1,9}$/;
