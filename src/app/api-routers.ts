@@ -7,7 +7,7 @@ import type { State } from '../storage/state.js';
 
 /** What the API's routers are made of. */
 export interface ApiRoutersDeps
-  extends Pick<OwnApiDeps, 'notes' | 'reader' | 'tracker' | 'redaction' | 'clock' | 'stopping'> {
+  extends Pick<OwnApiDeps, 'notes' | 'reader' | 'measures' | 'redaction' | 'clock' | 'stopping'> {
   readonly state: State;
   /** Adds the routers of features. */
   readonly features: readonly Pick<Feature, 'api' | 'apiPaths'>[];

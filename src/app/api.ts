@@ -10,9 +10,10 @@ import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import { isForPages, lazyRouter } from '../web/lazy-router.js';
 import type { Access } from './access.js';
 import type { ApiRoutersDeps } from './api-routers.js';
+import type { OpenPagesDeps } from './open-pages.js';
 
 /** What the API works with. */
-export interface ApiDeps extends Omit<ApiRoutersDeps, 'redaction'> {
+export interface ApiDeps extends Omit<ApiRoutersDeps, 'redaction'>, Pick<OpenPagesDeps, 'tracker'> {
   readonly access: Access;
   readonly registry: LocalStepRegistry;
   readonly artifacts: Artifacts;

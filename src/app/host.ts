@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { RunMeasures } from '../api/run-measures.js';
 import type { Configuration } from '../config/configuration.js';
 import type { DiskGuard, Guard, MemoryGuard } from '../core/guard.js';
 import { Health, type HealthState } from '../core/health.js';
@@ -44,6 +45,8 @@ export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'fol
   /** Runs and record logs, of whichever of several processes has them. */
   readonly tracker: RunParts['anyRuns'];
   readonly reader: RecordLogReader;
+  /** What nodes and phases of any of these runs took, and how they ended. */
+  readonly measures: RunMeasures;
   /** Those of this process. */
   readonly ownRuns: RunTracker;
   readonly ownReader: RecordLogReader;
@@ -71,7 +74,7 @@ export interface HostComponents {
   /** Writes rows of runs to files. */
   readonly rowBackup: readonly Component[];
   readonly exports: readonly Component[];
-  /** What is made of records and runs: Parquet, run.json, the JSONL stream. */
+  /** What is made of records and runs: Parquet, run.json, measures, the JSONL stream. */
   readonly projections: readonly Component[];
   /** The run model; an import starts it when everything is there. */
   readonly runs: readonly Component[];
@@ -121,6 +124,8 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
   const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader, logger })];
   for (const one of output) parts.listen({ appended: one });
   parts.listen({ appended: exports, foreign: exports, runs: exports });
+  const measures = new RunMeasures({ store: state.measures, tracker: parts.anyRuns, reader: parts.anyReader, logger });
+  parts.listen({ runs: measures });
   exports?.connect({
     lengthBytes: (traceId) => parts.lengthBytes(traceId),
     findRun: (traceId) => tracker.find(traceId),
@@ -166,6 +171,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
     memory: limits.memory,
     tracker: parts.anyRuns,
     reader: parts.anyReader,
+    measures,
     ownRuns: tracker,
     ownReader: reader,
     registry,
@@ -179,7 +185,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
       storage: [...(cluster?.first ?? []), storage],
       rowBackup,
       exports: exports === undefined ? [] : [exports],
-      projections: [parts.parquetThread, notes, ...output],
+      projections: [parts.parquetThread, notes, measures, ...output],
       runs: [tracker, registry],
       recordLog: [...(cluster === undefined ? [] : [cluster.held]), recordLog],
     },

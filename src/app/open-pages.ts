@@ -8,7 +8,7 @@ import type { Access } from './access.js';
 
 /** What the pages are made of. */
 export interface OpenPagesDeps
-  extends Pick<PageDeps, 'notes' | 'tracker' | 'reader' | 'artifacts' | 'otlpUrl' | 'version' | 'clock' | 'logger'> {
+  extends Pick<PageDeps, 'notes' | 'tracker' | 'measures' | 'artifacts' | 'otlpUrl' | 'version' | 'clock' | 'logger'> {
   readonly state: Pick<State, 'catalog'>;
   readonly access: Access;
   readonly features: readonly Pick<Feature, 'pages'>[];
@@ -19,11 +19,11 @@ export async function openPages(
   configuration: Pick<Configuration, 'redaction' | 'public-url' | 'http'>,
   deps: OpenPagesDeps,
 ): Promise<Router> {
-  const { state, access, features, otlpUrl, version, clock, logger, notes, tracker, reader, artifacts } = deps;
+  const { state, access, features, otlpUrl, version, clock, logger, notes, tracker, measures, artifacts } = deps;
   const { redaction, 'public-url': publicUrl } = configuration;
   const routers = await Promise.all(features.map(({ pages }) => pages?.() ?? []));
   return pageRouter({
-    ...{ notes, tracker, reader, artifacts, redaction, otlpUrl, version, clock, logger },
+    ...{ notes, tracker, measures, artifacts, redaction, otlpUrl, version, clock, logger },
     authenticator: access.authenticator,
     catalog: state.catalog,
     routers: routers.flat(),

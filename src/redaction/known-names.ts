@@ -191,6 +191,12 @@ export interface WordList {
   hasOutsideQuotes(word: string): boolean;
 }
 
+/** The names of a run as lists. */
+export interface NameLists {
+  readonly words: readonly string[];
+  readonly identifiers: readonly string[];
+}
+
 /**
  * Names of a run's own things (nodes, files, relations), learned from structural attributes that are exported anyway.
  * Texts may show them. Identifiers of its statements (columns, functions) count outside of quotes only: a value in quotes
@@ -229,6 +235,11 @@ export class KnownNames implements WordList {
   learnIdentifier(word: string): void {
     if (this.identifiers.size >= MAX_IDENTIFIERS || word.length > MAX_IDENTIFIER_LENGTH) return;
     if (!this.identifiers.has(word)) this.identifiers.add(ownText(word));
+  }
+
+  /** All of them, in a form that can be stored. */
+  lists(): NameLists {
+    return { words: [...this.words], identifiers: [...this.identifiers] };
   }
 
   has(word: string): boolean {

@@ -7,6 +7,7 @@ import {
   type ExportedSql,
   isCommonWord,
   KnownNames,
+  type NameLists,
   ProseCache,
   type RedactionLevel,
   type SharedStatement,
@@ -47,6 +48,13 @@ export class Redactor {
   /** As `learn`, of a name that is not likely to have come before. @param name in memory of its own, see `ownText`. */
   learnOwn(name: string): void {
     if (this.level !== 'off') this.names.learnOwn(name);
+  }
+
+  /** Names that were learned from a run's records before. */
+  learnAll({ words, identifiers }: NameLists): void {
+    if (this.level === 'off') return;
+    for (const word of words) this.names.learnOwn(word);
+    if (this.level === 'literals') for (const word of identifiers) this.names.learnIdentifier(word);
   }
 
   /** A statement of the run: texts may then show its identifiers. @param adapterType as for `sql` */

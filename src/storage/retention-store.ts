@@ -335,7 +335,8 @@ async function deleteRows(transaction: Transaction<StateTables>, { runIds, trace
       .execute();
   }
   if (traceIds.length > 0) {
-    for (const table of ['invocations', 'step_traces', 'export_cursors', 'runs'] as const) {
+    // Measures last: saving them locks the row in `runs`.
+    for (const table of ['invocations', 'step_traces', 'export_cursors', 'runs', 'run_measures'] as const) {
       await transaction.deleteFrom(table).where('trace_id', 'in', traceIds).execute();
     }
   }

@@ -1,6 +1,7 @@
 import { type Insertable, type Selectable, sql } from 'kysely';
 import { slices } from '../core/lists.js';
 import type { TraceId } from '../record/telemetry-record.js';
+import type { DatabaseTraits } from './database-traits.js';
 import { type Fence, ownTraces } from './fence.js';
 import type { StateDb, StateTables } from './state-tables.js';
 
@@ -122,4 +123,53 @@ function fromRunRow(row: RunRow): Insertable<StateTables['runs']> {
     summary: row.summary,
     parquet_bytes: row.parquetBytes,
   };
+}
+
+/** A trace's row, with what was measured of it. */
+export interface MeasuredRun extends Pick<RunRow, 'state' | 'summary'> {
+  /** What `save` stored for this summary; `null` if nothing was. */
+  readonly content: Uint8Array | null;
+}
+
+/** What was measured of finished traces, which would take reading their record logs again. */
+export interface RunMeasuresStore {
+  find(traceId: TraceId): Promise<MeasuredRun | undefined>;
+  /** Replaces what is stored of a trace. Does nothing if its summary has changed meanwhile, or the trace was removed. */
+  save(traceId: TraceId, summary: string, content: Uint8Array): Promise<void>;
+}
+
+/** Measures in an SQL database. */
+export class SqlRunMeasuresStore implements RunMeasuresStore {
+  constructor(
+    private readonly db: StateDb,
+    private readonly database: Pick<DatabaseTraits, 'hasRowLocks'>,
+  ) {}
+
+  async find(traceId: TraceId): Promise<MeasuredRun | undefined> {
+    return await this.db
+      .selectFrom('runs as run')
+      .leftJoin('run_measures as measured', (join) =>
+        join.onRef('measured.trace_id', '=', 'run.trace_id').onRef('measured.summary', '=', 'run.summary'),
+      )
+      .select(['run.state', 'run.summary', 'measured.content'])
+      .where('run.trace_id', '=', traceId)
+      .executeTakeFirst();
+  }
+
+  async save(traceId: TraceId, summary: string, content: Uint8Array): Promise<void> {
+    await this.db.transaction().execute(async (transaction) => {
+      const current = transaction
+        .selectFrom('runs')
+        .select('trace_id')
+        .where('trace_id', '=', traceId)
+        .where('summary', '=', summary);
+      const row = await (this.database.hasRowLocks ? current.forShare() : current).executeTakeFirst();
+      if (row === undefined) return;
+      await transaction
+        .insertInto('run_measures')
+        .values({ trace_id: traceId, summary, content })
+        .onConflict((conflict) => conflict.column('trace_id').doUpdateSet({ summary, content }))
+        .execute();
+    });
+  }
 }

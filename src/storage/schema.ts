@@ -20,6 +20,12 @@ const FIRST_SCHEMA: readonly string[] = [
     is_noted integer not null default 0
   )`,
   // Covers what is read of a run to list what is pending, so that its summary is never touched.
+  // What was measured of a finished trace, and the summary in `runs` that it belongs to.
+  `create table run_measures (
+    trace_id text primary key,
+    summary text not null,
+    content bytea not null
+  )`,
   `create index runs_by_first_seen on runs (first_seen_unix_ms, trace_id, log_bytes)`,
   `create index runs_unfinished on runs (first_seen_unix_ms) where state = 'open' or parquet_bytes is null or parquet_bytes <> log_bytes`,
   `create index runs_unnoted on runs (first_seen_unix_ms) where is_noted = 0`,

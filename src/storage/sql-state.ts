@@ -14,7 +14,7 @@ import { type PullStore, SqlPullStore } from './pull-store.js';
 import { type RetentionStore, SqlRetentionStore } from './retention-store.js';
 import { type RowStore, SqlRowStore } from './row-store.js';
 import { type JobCatalog, type PlaceCatalog, type RunCatalog, SqlRunCatalog } from './run-catalog.js';
-import { type RunStore, SqlRunStore } from './run-store.js';
+import { type RunMeasuresStore, type RunStore, SqlRunMeasuresStore, SqlRunStore } from './run-store.js';
 import type { RunObserver } from './settle-runs.js';
 import { SqlExecutionStore } from './sql-execution-store.js';
 import { SqlInvocationStore } from './sql-invocation-store.js';
@@ -26,6 +26,7 @@ import { SqlTraceCatalog, type TraceCatalog } from './trace-catalog.js';
 /** Every store on one connection to an SQL database, whichever it is: a store that is added here is there on each. */
 export class SqlState implements State {
   readonly runs: RunStore;
+  readonly measures: RunMeasuresStore;
   readonly cursors: CursorStore;
   readonly executions: ExecutionStore;
   readonly invocations: InvocationStore;
@@ -48,6 +49,7 @@ export class SqlState implements State {
     readonly fence?: Fence,
   ) {
     this.runs = new SqlRunStore(db, fence);
+    this.measures = new SqlRunMeasuresStore(db, database);
     this.cursors = new SqlCursorStore(db, fence);
     this.executions = new SqlExecutionStore(db, observer);
     this.invocations = new SqlInvocationStore(db, observer, fence);

@@ -45,6 +45,12 @@ export interface StateTables extends ClusterTables {
     /** 1 once its invocations are rows of `invocations`, 2 where they can never be. */
     readonly is_noted: Generated<number>;
   };
+  readonly run_measures: {
+    readonly trace_id: string;
+    /** `runs.summary` when the trace was measured; with another one there, the row is out of date. */
+    readonly summary: string;
+    readonly content: Uint8Array;
+  };
   readonly destinations: {
     readonly name: string;
     /** The destination gets runs first seen from this time on. */

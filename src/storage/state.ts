@@ -10,7 +10,7 @@ import type { PullStore } from './pull-store.js';
 import type { RetentionStore } from './retention-store.js';
 import type { RowStore } from './row-store.js';
 import type { JobCatalog, PlaceCatalog, RunCatalog } from './run-catalog.js';
-import type { RunStore } from './run-store.js';
+import type { RunMeasuresStore, RunStore } from './run-store.js';
 import type { RunObserver } from './settle-runs.js';
 import type { StateDb } from './state-tables.js';
 import type { TokenStore } from './token-store.js';
@@ -25,6 +25,7 @@ export interface State {
   /** Where several processes share the database: which one this is. */
   readonly fence?: Fence | undefined;
   readonly runs: RunStore;
+  readonly measures: RunMeasuresStore;
   readonly cursors: CursorStore;
   readonly executions: ExecutionStore;
   readonly invocations: InvocationStore;

@@ -191,12 +191,12 @@ export class Webhooks implements Feature, Component {
   /** What routers and pages work with. */
   private async routing() {
     const { RunDetailsReader } = await import('./run-details.js');
-    const { state, tracker, reader, clock } = this.host;
+    const { state, measures, reader, clock } = this.host;
     const { redaction } = this.config;
     return {
       ...(await this.stores()),
       jobs: state.catalog,
-      runDetails: new RunDetailsReader({ catalog: state.catalog, tracker, reader, redaction, webUrl: this.webUrl }),
+      runDetails: new RunDetailsReader({ catalog: state.catalog, measures, reader, redaction, webUrl: this.webUrl }),
       openService: async () => (await this.open()).service,
       wake: this.wake,
       clock,

@@ -35,7 +35,7 @@ export type PartsConfig = Pick<
 >;
 
 /** What deliveries need of the program. */
-export interface PartsHost extends Pick<RunDetailsDeps, 'tracker' | 'reader' | 'webUrl'> {
+export interface PartsHost extends Pick<RunDetailsDeps, 'measures' | 'reader' | 'webUrl'> {
   /** Where manifests of runs are. */
   readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'stat' | 'open'>>;
   readonly state: Pick<State, 'catalog' | 'db'>;
@@ -65,7 +65,7 @@ export class WebhookParts {
     private readonly config: PartsConfig,
     private readonly host: PartsHost,
   ) {
-    const { subscriptions, events, clock, logger, random, version, tracker, reader, webUrl } = host;
+    const { subscriptions, events, clock, logger, random, version, measures, reader, webUrl } = host;
     const { catalog } = host.state;
     const rules = new AddressRules(config['webhook-allow'].flatMap((entry) => parseAllowed(entry) ?? []));
     const resolve = (hostname: string) => lookup(hostname, { all: true });
@@ -78,7 +78,7 @@ export class WebhookParts {
       async () => config.webhookKey ?? (await readWebhookKeyFile(config['data-dir'], randomBytes, logger)),
     );
     const { redaction, 'smtp-url': smtpUrl, 'smtp-from': from } = config;
-    const runDetails = new RunDetailsReader({ catalog, tracker, reader, redaction, webUrl });
+    const runDetails = new RunDetailsReader({ catalog, measures, reader, redaction, webUrl });
     const chat = { http: this.http, runDetails, openBox, clock };
     const platform = new PlatformSender({ ...chat, version });
     const email = new MailSender({ runDetails, smtpUrl, from, timeoutMs: TIMEOUT_MS, openBox, clock });

@@ -1,12 +1,11 @@
+import type { RunMeasures } from '../api/run-measures.js';
 import { counted } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { type RedactionLevel, redactionFor, TextCache } from '../redaction/known-names.js';
 import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
 import { ageText } from '../run/measures/measures-document.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
-import { readStepMeasures } from '../run/measures/read-measures.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
-import type { RunTracker } from '../run/run-tracker.js';
 import { countVerdicts, hasOwnWord, type NodeCounts, type NodeVerdict } from '../run/verdict.js';
 import type { CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
@@ -103,7 +102,7 @@ export interface RunDetailsDeps {
   readonly catalog: {
     stepsOf(...of: Parameters<RunCatalog['stepsOf']>): Promise<readonly Pick<CatalogStep, 'invocations'>[]>;
   };
-  readonly tracker: Pick<RunTracker, 'find'>;
+  readonly measures: Pick<RunMeasures, 'ofSteps'>;
   readonly reader: Pick<RecordLogReader, 'read'>;
   readonly redaction: RedactionLevel;
   /** Where others reach the web port; `null` where it is not served. */
@@ -136,7 +135,7 @@ export class RunDetailsReader {
     const { catalog, webUrl } = this.deps;
     const steps = await catalog.stepsOf(accountId, [runId]);
     const redactor = this.newRedactor();
-    const measured = await readStepMeasures(steps, this.deps, (record) => learnNames(record, redactor));
+    const measured = await this.deps.measures.ofSteps(steps, redactor);
     const commands = measured.map(({ command }) => command);
     const nodes = commands.flatMap((command) => command.nodes);
     const only = nodeIds === undefined ? undefined : new Set(nodeIds);
@@ -177,7 +176,7 @@ export class RunDetailsReader {
   /** The nodes that failed or warn, of all commands of a run. @throws errors of the reader if a log cannot be read */
   async readNodes(accountId: number, runId: number): Promise<RunNodes> {
     const steps = await this.deps.catalog.stepsOf(accountId, [runId]);
-    const commands = (await readStepMeasures(steps, this.deps)).map(({ command }) => command);
+    const commands = (await this.deps.measures.ofSteps(steps)).map(({ command }) => command);
     const nodes = commands.flatMap((command) => command.nodes);
     return {
       failed: onceEach(nodes.filter(({ verdict }) => verdict === 'error' || verdict === 'failed')),

@@ -42,6 +42,8 @@ export function retentionStoreContract(withState: (body: (state: State) => Promi
         await state.cursors.register('own', 0);
         const cursor = { tracesOffset: 10, logsOffset: 10, finishedAtBytes: 10 };
         await state.cursors.save([{ destination: 'own', traceId: A, ...cursor }]);
+        const measured = Buffer.from('measured');
+        for (const id of [A, B]) await state.measures.save(id, (await state.runs.find(id))?.summary ?? '', measured);
         const { retention } = state;
         const group = await retention.groupOf(runId, ['own']);
         expect(group).toEqual({ runIds: [runId], traceIds: [A], endedUnixMs: 1_000, isLive: false, isPending: false });
@@ -54,6 +56,8 @@ export function retentionStoreContract(withState: (body: (state: State) => Promi
         expect(await state.catalog.stepsOf(ACCOUNT, [runId])).toEqual([]);
         expect(await state.runs.find(A)).toBeUndefined();
         expect(await state.cursors.find('own', A)).toBeUndefined();
+        const left = await state.db.selectFrom('run_measures').select('trace_id').execute();
+        expect(left).toEqual([{ trace_id: B }]);
         expect(await state.traces.listTraces(ACCOUNT)).toEqual([B]);
         expect(await state.catalog.findRun(ACCOUNT, other)).toBeDefined();
         expect(await retention.listRemovals()).toEqual(removals);

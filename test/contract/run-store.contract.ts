@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../src/record/telemetry-record.js';
-import type { RunRow, RunStore } from '../../src/storage/run-store.js';
+import type { RunMeasuresStore, RunRow, RunStore } from '../../src/storage/run-store.js';
 
 /** What every RunStore does. `withStore` gives the body an empty store and clears it away afterwards. */
 export function runStoreContract(withStore: (body: (store: RunStore) => Promise<void>) => Promise<void>): void {
@@ -51,6 +51,49 @@ export function runStoreContract(withStore: (body: (store: RunStore) => Promise<
       withStore(async (store) => {
         await store.save(Array.from({ length: 1_234 }, (_, index) => runRow(index + 1, {})));
         expect(await store.list(10_000)).toHaveLength(1_234);
+      }));
+  });
+}
+
+/** What every RunMeasuresStore does. `withStores` gives the body two empty stores and clears them away afterwards. */
+export function runMeasuresStoreContract(
+  withStores: (body: (runs: RunStore, measures: RunMeasuresStore) => Promise<void>) => Promise<void>,
+): void {
+  describe('a store of measures', () => {
+    const content = (text: string) => Buffer.from([0, 255, ...Buffer.from(text)]);
+    const bytes = (found: { readonly content: Uint8Array | null } | undefined) =>
+      found?.content === null || found === undefined ? found?.content : Buffer.from(found.content);
+
+    it('has nothing of an unknown trace, nor of one that was not measured', () =>
+      withStores(async (runs, measures) => {
+        expect(await measures.find(traceId(1))).toBeUndefined();
+        await runs.save([runRow(1, { state: 'finished', summary: '{"a":1}' })]);
+        expect(await measures.find(traceId(1))).toEqual({ state: 'finished', summary: '{"a":1}', content: null });
+      }));
+
+    it('gives back what was measured of a summary, until the trace has another one', () =>
+      withStores(async (runs, measures) => {
+        const rows = [runRow(1, { summary: '{"a":1}' }), runRow(2, { summary: '{"b":1}' })];
+        await runs.save(rows);
+        for (const { traceId: id, summary } of rows) await measures.save(id, summary, content(summary));
+        await measures.save(traceId(1), '{"a":1}', content('again'));
+        expect(bytes(await measures.find(traceId(1)))).toEqual(content('again'));
+        expect(bytes(await measures.find(traceId(2)))).toEqual(content('{"b":1}'));
+        await runs.save([runRow(1, { summary: '{"a":2}' })]);
+        expect(await measures.find(traceId(1))).toMatchObject({ summary: '{"a":2}', content: null });
+        await measures.save(traceId(1), '{"a":2}', content('late'));
+        expect(bytes(await measures.find(traceId(1)))).toEqual(content('late'));
+      }));
+
+    it('stores nothing of an earlier summary, and nothing of a trace that is gone', () =>
+      withStores(async (runs, measures) => {
+        await runs.save([runRow(1, { summary: '{"a":2}' })]);
+        await measures.save(traceId(1), '{"a":2}', content('new'));
+        await measures.save(traceId(1), '{"a":1}', content('old'));
+        expect(bytes(await measures.find(traceId(1)))).toEqual(content('new'));
+        await measures.save(traceId(2), '{}', content('gone'));
+        await runs.save([runRow(2, { summary: '{}' })]);
+        expect(bytes(await measures.find(traceId(2)))).toBeNull();
       }));
   });
 }

@@ -11,7 +11,7 @@ import { pullStoreContract } from './pull-store.contract.js';
 import { retentionStoreContract } from './retention-store.contract.js';
 import { rowStoreContract } from './row-store.contract.js';
 import { runCatalogContract } from './run-catalog.contract.js';
-import { runStoreContract } from './run-store.contract.js';
+import { runMeasuresStoreContract, runStoreContract } from './run-store.contract.js';
 import { stepRegistryContract } from './step-registry.contract.js';
 import { tokenStoreContract } from './token-store.contract.js';
 import { unusualValuesContract } from './unusual-values.contract.js';
@@ -26,6 +26,7 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   const withFeatures = (body: (state: FeatureState) => Promise<void>) =>
     withState((state) => body(withFeatureStores(state)));
   runStoreContract((body) => withState((state) => body(state.runs)));
+  runMeasuresStoreContract((body) => withState((state) => body(state.runs, state.measures)));
   cursorStoreContract((body) => withState(body));
   runCatalogContract(withState);
   rowStoreContract(withState);

@@ -1,6 +1,7 @@
 import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Router } from 'express';
+import { RunMeasures } from '../../src/api/run-measures.js';
 import { type ApiRoutersDeps, apiRouters } from '../../src/app/api-routers.js';
 import { ARTIFACT_PATHS } from '../../src/artifact/openapi.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
@@ -10,6 +11,7 @@ import type { TraceId } from '../../src/record/telemetry-record.js';
 import { InvocationNotes } from '../../src/run/invocation-notes.js';
 import { parseRun } from '../../src/run/parse-run.js';
 import { PlaceFinder } from '../../src/run/place-finder.js';
+import type { RunFinder } from '../../src/run/shared-record-log.js';
 import type { RunSummary } from '../../src/run/verdict.js';
 import type { State } from '../../src/storage/state.js';
 import { ApiServer } from './api-server.js';
@@ -27,10 +29,10 @@ export interface OwnApi {
   readonly others: Router;
   readonly traceIds: readonly TraceId[];
   /** What measures are read with. */
-  readonly measuring: Pick<ApiRoutersDeps, 'reader' | 'tracker'> & { readonly notes: InvocationNotes } & Pick<
-      State,
-      'catalog'
-    >;
+  readonly measuring: Pick<ApiRoutersDeps, 'reader' | 'measures'> & {
+    readonly notes: InvocationNotes;
+    readonly tracker: RunFinder;
+  } & Pick<State, 'catalog'>;
   /** Notes what is known of a sample's commands now. */
   note(traceId: TraceId, isOver: boolean): Promise<void>;
   close(): Promise<void>;
@@ -62,6 +64,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const tracker = { find: async (traceId: TraceId) => summaryOf(traceId) };
   const places = new PlaceFinder({ jobs: [], environments: [], projects: [] });
   const { clock, logger } = server;
+  const measures = new RunMeasures({ store: server.state.measures, tracker, reader, logger });
   const notes = new InvocationNotes({ store: server.state.invocations, files: null, places, clock, logger });
   const jobs = idleJobs(server.state, clock);
   const platform = createPlatformApi(
@@ -76,7 +79,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     state: server.state,
     notes,
     reader,
-    tracker,
+    measures,
     features: [
       platform,
       jobs,
@@ -116,6 +119,6 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     await server.close();
     for (const remove of removals) remove();
   };
-  const measuring = { notes, reader, tracker, catalog: server.state.catalog };
+  const measuring = { notes, reader, tracker, measures, catalog: server.state.catalog };
   return { server, routers, dataFolder, others, traceIds, measuring, note, close };
 }

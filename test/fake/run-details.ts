@@ -1,3 +1,5 @@
+import { RunMeasures } from '../../src/api/run-measures.js';
+import { silentLogger } from '../../src/core/logger.js';
 import type { LoggedRecord } from '../../src/log/record-log.js';
 import type { RedactionLevel } from '../../src/redaction/known-names.js';
 import { RunState } from '../../src/run/open-run.js';
@@ -36,15 +38,18 @@ export function detailsOfLog(
   const run = summaryOfLog(log);
   const { traceId } = run;
   const step = { invocations: run.invocations.map((one) => ({ ...one, traceId, isSaved: true })) };
+  const reader = {
+    lengthBytes: async () => run.logBytes,
+    async *read() {
+      if (fault !== undefined) throw fault;
+      for (let at = 0; at < log.length; at += 100) yield log.slice(at, at + 100);
+    },
+  };
+  const store = { find: async () => undefined, save: async () => undefined };
   return new RunDetailsReader({
     catalog: { stepsOf: async () => [step] },
-    tracker: { find: async () => run },
-    reader: {
-      async *read() {
-        if (fault !== undefined) throw fault;
-        for (let at = 0; at < log.length; at += 100) yield log.slice(at, at + 100);
-      },
-    },
+    measures: new RunMeasures({ store, tracker: { find: async () => run }, reader, logger: silentLogger }),
+    reader,
     redaction,
     webUrl: () => webUrl ?? null,
   });

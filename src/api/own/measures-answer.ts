@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { learnNames, type Redactor } from '../../redaction/redactor.js';
+import type { Redactor } from '../../redaction/redactor.js';
 import { measuresDocument } from '../../run/measures/measures-document.js';
-import { readStepMeasures } from '../../run/measures/read-measures.js';
 import { type Comparison, compareWithEarlier } from '../../run/measures/run-totals.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
 import { RUN_STATUS } from '../../storage/state-tables.js';
@@ -180,10 +179,10 @@ export const nodesSchema = z.array(
  */
 export async function commandMeasures(
   { steps }: FoundRun,
-  deps: Pick<OwnApiDeps, 'tracker' | 'reader'>,
+  { measures }: Pick<OwnApiDeps, 'measures'>,
   redactor: Redactor,
 ) {
-  const measured = await readStepMeasures(steps, deps, (record) => learnNames(record, redactor));
+  const measured = await measures.ofSteps(steps, redactor);
   return measured.map(({ traceId, command }) => measuresDocument(command, traceId));
 }
 

@@ -2,9 +2,9 @@ import type { Clock } from '../../core/clock.js';
 import type { RecordLogReader } from '../../log/record-log.js';
 import type { RedactionLevel } from '../../redaction/known-names.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
-import type { RunTracker } from '../../run/run-tracker.js';
 import type { RunCatalog } from '../../storage/run-catalog.js';
 import type { TraceCatalog } from '../../storage/trace-catalog.js';
+import type { RunMeasures } from '../run-measures.js';
 
 /** What the API of run-bridge's own works with. */
 export interface OwnApiDeps {
@@ -12,7 +12,7 @@ export interface OwnApiDeps {
   readonly traces: TraceCatalog;
   readonly notes: Pick<InvocationNotes, 'listSetAside'>;
   readonly reader: RecordLogReader;
-  readonly tracker: Pick<RunTracker, 'find'>;
+  readonly measures: Pick<RunMeasures, 'ofSteps'>;
   /** The setting; whose texts are whole is decided by `textRedactor`. */
   readonly redaction: RedactionLevel;
   readonly clock: Clock;

@@ -2,15 +2,14 @@ import { type Request, type Response, Router } from 'express';
 import type { z } from 'zod';
 import { pause } from '../../core/clock.js';
 import { formatRecordLine } from '../../record/record-line.js';
-import { redactionFor } from '../../redaction/known-names.js';
-import { Redactor } from '../../redaction/redactor.js';
+import type { Redactor } from '../../redaction/redactor.js';
 import { API_PATH } from '../../run/api-path.js';
 import { isFinal } from '../../storage/state-tables.js';
 import { ApiError } from '../api-error.js';
 import { authorize, callerOf } from '../authenticator.js';
 import { success } from '../envelope.js';
 import { Permits, withPermit } from '../permissions.js';
-import { textRedactor } from '../text-redactor.js';
+import { textRedactor, UNREDACTED } from '../text-redactor.js';
 import { formatPlace, type LogPlace, movedPlace, parsePlace } from './log-place.js';
 import { commandMeasures, comparisonOf } from './measures-answer.js';
 import type { OwnApiDeps } from './own-api-deps.js';
@@ -88,8 +87,6 @@ const STATUS_MS = 1_000;
 const HEARTBEAT_MS = 15_000;
 /** When a client comes again after the connection was lost, in milliseconds. */
 const RETRY_MS = 2_000;
-/** Following records requires the permission to read artifacts. */
-const WHOLE = new Redactor(redactionFor('artifactReader', 'literals'));
 /** The id of the last event: a client that reconnects with it is told that there is no more. */
 const END_ID = 'end';
 
@@ -160,7 +157,8 @@ export class RunStreams {
       const isOver = isFinal(found.run.status);
       const status = `${found.run.status} ${found.steps.map((step) => step.status)}`;
       if (status !== told) {
-        await writeOut(response, event('run', formatPlace(place), JSON.stringify(runDocument(found, WHOLE))));
+        // Following records requires the permission to read artifacts.
+        await writeOut(response, event('run', formatPlace(place), JSON.stringify(runDocument(found, UNREDACTED))));
         told = status;
         saidMs = clock.monotonicMs();
       }

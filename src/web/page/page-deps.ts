@@ -1,8 +1,8 @@
 import type { Router } from 'express';
 import type { Authenticator } from '../../api/authenticator.js';
+import type { RunMeasures } from '../../api/run-measures.js';
 import type { Clock } from '../../core/clock.js';
 import type { Logger } from '../../core/logger.js';
-import type { RecordLogReader } from '../../log/record-log.js';
 import type { RedactionLevel } from '../../redaction/known-names.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
@@ -15,7 +15,7 @@ export interface PageDeps {
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
   readonly notes: Pick<InvocationNotes, 'listSetAside'>;
   readonly tracker: Pick<RunTracker, 'find'>;
-  readonly reader: Pick<RecordLogReader, 'read'>;
+  readonly measures: Pick<RunMeasures, 'ofSteps'>;
   /** Lists the artifacts of a step. */
   readonly artifacts: { list(step: CatalogStep): Promise<readonly ArtifactPath[]> };
   /** Pages of features, mounted behind the sign-in. */

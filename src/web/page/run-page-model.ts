@@ -1,8 +1,8 @@
 import type { Caller } from '../../api/caller.js';
+import type { StepMeasures } from '../../api/run-measures.js';
 import { textRedactor } from '../../api/text-redactor.js';
-import { learnNames, type Redactor, statusText } from '../../redaction/redactor.js';
+import { type Redactor, statusText } from '../../redaction/redactor.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
-import { readStepMeasures, type StepMeasures } from '../../run/measures/read-measures.js';
 import { slowestNodes } from '../../run/measures/run-totals.js';
 import { countVerdicts, hasOwnWord, type NodeCounts, type NodeVerdict } from '../../run/verdict.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
@@ -76,17 +76,17 @@ const MAX_SKIPPED = 200;
 const MAX_SLOWEST = 10;
 
 /**
- * Reads the content of a run's page from its record logs, as far as they have arrived.
+ * Reads the content of a run's page, of a run under way as far as its records have arrived.
  * @throws errors of the reader if a log cannot be read
  */
 export async function readRunPageModel(
   run: CatalogRun,
   steps: readonly CatalogStep[],
   caller: Caller,
-  deps: Pick<PageDeps, 'tracker' | 'reader' | 'redaction'>,
+  deps: Pick<PageDeps, 'measures' | 'redaction'>,
 ): Promise<RunPageModel> {
   const redactor = textRedactor(caller, deps.redaction);
-  const measured = await readStepMeasures(steps, deps, (record) => learnNames(record, redactor));
+  const measured = await deps.measures.ofSteps(steps, redactor);
   return runSight(run, steps, measured, redactor);
 }
 

@@ -99,7 +99,7 @@ export function runRouter(deps: PageDeps): Router {
     const run = runId === undefined ? undefined : await catalog.findRun(caller.accountId, runId);
     if (run === undefined) throw ApiError.notFound();
     const steps = await catalog.stepsOf(caller.accountId, [run.id]);
-    // Whole record logs are read, so not for all at once.
+    // Whole record logs may have to be read, so not for all at once.
     const sight = await withPermit(permits, response, () => readRunPageModel(run, steps, caller, deps), tooMany);
     const downloads = await runDownloads(caller, steps, deps);
     const seen = { run, steps, sight, downloads };

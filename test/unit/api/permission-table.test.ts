@@ -71,10 +71,9 @@ beforeAll(async () => {
     { state, reader, factsOf: jobs.factsOf, outputOf: (id) => jobs.outputOf(id), clock },
   );
   const features = [platform, jobs, webhookParts(state, clock), queries];
-  const tracker = { find: async () => undefined };
   const own = {
     notes: { listSetAside: async () => [] },
-    tracker,
+    measures: { ofSteps: async () => [] },
     redaction: 'literals',
     stopping,
     version: '0.0.0',

@@ -1,0 +1,189 @@
+import { promisify } from 'node:util';
+import { deserialize, serialize } from 'node:v8';
+import { gunzip, gzip } from 'node:zlib';
+import type { Component } from '../core/lifecycle.js';
+import type { Logger } from '../core/logger.js';
+import type { RecordLogReader } from '../log/record-log.js';
+import type { TraceId } from '../record/telemetry-record.js';
+import type { NameLists } from '../redaction/known-names.js';
+import type { Redactor } from '../redaction/redactor.js';
+import type { CommandMeasures } from '../run/measures/run-totals.js';
+import type { RunEvent, RunListener } from '../run/run-event.js';
+import type { RunFinder } from '../run/shared-record-log.js';
+import type { RunSummary } from '../run/verdict.js';
+import type { CatalogStep } from '../storage/run-catalog.js';
+import type { MeasuredRun, RunMeasuresStore } from '../storage/run-store.js';
+
+/** The measures of a command, and the trace that it is in. */
+export interface StepMeasures {
+  readonly traceId: TraceId;
+  readonly command: CommandMeasures;
+}
+
+/** What measures are read from. */
+export interface RunMeasuresDeps {
+  readonly store: RunMeasuresStore;
+  readonly tracker: RunFinder;
+  readonly reader: RecordLogReader;
+  readonly logger: Logger;
+}
+
+/** What is stored of a finished trace. */
+interface TraceMeasures {
+  readonly commands: readonly CommandMeasures[];
+  /** What a redactor learns from its records. */
+  readonly names: NameLists;
+}
+
+/** Traces that wait to be measured at their end; of further ones it is done when somebody first asks for them. */
+const MAX_WAITING = 1_000;
+
+/**
+ * The measures of runs' commands. A finished trace is measured once, from its whole record log, and the result is stored
+ * with the names that its texts may show; a trace that goes on is read each time.
+ * Once somebody has asked for measures, traces are measured as they finish, one after the other in the background.
+ */
+export class RunMeasures implements RunListener, Component {
+  readonly name = 'measures of runs';
+  private hasReaders = false;
+  private isStopped = false;
+  private readonly waiting = new Set<TraceId>();
+  private working: Promise<void> | undefined;
+  /** Traces that are being measured, by their summaries. */
+  private readonly measuring = new Map<string, Promise<TraceMeasures>>();
+
+  constructor(private readonly deps: RunMeasuresDeps) {}
+
+  async start(): Promise<void> {}
+
+  async shutdown(): Promise<void> {
+    this.isStopped = true;
+    this.waiting.clear();
+    await this.working;
+  }
+
+  async onRunEvent({ type, run }: RunEvent): Promise<void> {
+    const isTaken = type === 'finished' && this.hasReaders && !this.isStopped && this.waiting.size < MAX_WAITING;
+    if (!isTaken) return;
+    this.waiting.add(run.traceId);
+    this.working ??= this.measureWaiting();
+  }
+
+  /**
+   * Measures the commands of a run's steps, in their order. Of a trace shared with other runs, only the commands of
+   * these steps are returned; a step without any data left returns none.
+   * @param redactor learns the names of the steps' traces
+   * @throws errors of the reader if a log cannot be read; StoreError
+   */
+  async ofSteps(
+    steps: readonly Pick<CatalogStep, 'invocations'>[],
+    redactor?: Redactor,
+  ): Promise<readonly StepMeasures[]> {
+    this.hasReaders = true;
+    const invocations = steps.flatMap((step) => step.invocations);
+    const own = new Set(invocations.map(({ traceId, index }) => `${traceId} ${index}`));
+    const measures: StepMeasures[] = [];
+    for (const traceId of new Set(invocations.map((one) => one.traceId))) {
+      for (const command of await this.ofTrace(traceId, redactor)) {
+        if (own.has(`${traceId} ${command.invocation.index}`)) measures.push({ traceId, command });
+      }
+    }
+    return measures;
+  }
+
+  private async ofTrace(traceId: TraceId, redactor?: Redactor): Promise<readonly CommandMeasures[]> {
+    const row = await this.deps.store.find(traceId);
+    const finished = row?.state === 'finished' ? await this.ofFinished(traceId, row) : undefined;
+    if (finished !== undefined) {
+      redactor?.learnAll(finished.names);
+      return finished.commands;
+    }
+    const run = await this.deps.tracker.find(traceId);
+    return run === undefined ? [] : await readTrace(this.deps.reader, run, redactor);
+  }
+
+  /** `undefined` if the row cannot be read. */
+  private async ofFinished(traceId: TraceId, row: MeasuredRun): Promise<TraceMeasures | undefined> {
+    const stored = row.content === null ? undefined : await unpack(row.content);
+    if (stored !== undefined) return stored;
+    const { parseRun } = await import('../run/parse-run.js');
+    const run = parseRun(row.summary);
+    if (run === undefined) return undefined;
+    const known = this.measuring.get(row.summary);
+    if (known !== undefined) return await known;
+    const measuring = this.measure(traceId, row.summary, run).finally(() => this.measuring.delete(row.summary));
+    this.measuring.set(row.summary, measuring);
+    return await measuring;
+  }
+
+  private async measure(traceId: TraceId, summary: string, run: RunSummary): Promise<TraceMeasures> {
+    const { store, reader, logger } = this.deps;
+    const [{ KnownNames }, { Redactor: Learner }] = await Promise.all([
+      import('../redaction/known-names.js'),
+      import('../redaction/redactor.js'),
+    ]);
+    const names = new KnownNames();
+    const commands = await readTrace(reader, run, new Learner('literals', names));
+    const measures = { commands, names: names.lists() };
+    try {
+      // A log that is gone, or not here as a whole, is read again.
+      const isWhole = (await reader.lengthBytes(traceId)) >= run.logBytes;
+      const content = isWhole ? await pack(measures) : undefined;
+      if (content !== undefined) await store.save(traceId, summary, content);
+    } catch (error) {
+      logger.warn({ traceId, error: String(error) }, 'failed to store the measures of a run; they are read again');
+    }
+    return measures;
+  }
+
+  private async measureWaiting(): Promise<void> {
+    for (const traceId of this.waiting) {
+      this.waiting.delete(traceId);
+      try {
+        const row = await this.deps.store.find(traceId);
+        if (row?.state === 'finished') await this.ofFinished(traceId, row);
+      } catch (error) {
+        this.deps.logger.warn({ traceId, error: String(error) }, 'failed to measure a run that has finished');
+      }
+    }
+    this.working = undefined;
+  }
+}
+
+/** Reads a record log as a whole. */
+async function readTrace(
+  reader: RecordLogReader,
+  run: RunSummary,
+  redactor?: Redactor,
+): Promise<readonly CommandMeasures[]> {
+  const { readMeasures } = await import('../run/measures/read-measures.js');
+  if (redactor === undefined || redactor.level === 'off') return await readMeasures(reader, run);
+  const { learnNames } = await import('../redaction/redactor.js');
+  return await readMeasures(reader, run, (record) => learnNames(record, redactor));
+}
+
+/** Counts up when measures get other fields: what was stored before is measured again. */
+const VERSION = 1;
+/** Measures that take more are not stored, in bytes: about 30,000 nodes. They take a tenth of it when compressed. */
+const MAX_BYTES = 32 * 1024 * 1024;
+
+const compress = promisify(gzip);
+const decompress = promisify(gunzip);
+
+/** @returns `undefined` if it is too large */
+async function pack(measures: TraceMeasures): Promise<Uint8Array | undefined> {
+  const bytes = serialize([VERSION, measures]);
+  return bytes.byteLength > MAX_BYTES ? undefined : await compress(bytes);
+}
+
+/** Reads what `pack` made; `undefined` for what another version made. */
+async function unpack(content: Uint8Array): Promise<TraceMeasures | undefined> {
+  try {
+    const [version, measures]: [unknown, TraceMeasures] = deserialize(
+      await decompress(content, { maxOutputLength: MAX_BYTES }),
+    );
+    return version === VERSION ? measures : undefined;
+  } catch {
+    return undefined;
+  }
+}
