@@ -1,7 +1,6 @@
 import type { Response } from 'express';
 import { ApiError } from './api-error.js';
 import type { Caller } from './caller.js';
-import { goneOf } from './gone-of.js';
 
 /** What an endpoint asks of its caller. */
 export type Right =
@@ -140,4 +139,11 @@ export async function withPermit<T>(
   } finally {
     release();
   }
+}
+
+/** Aborts when the client has gone. */
+export function goneOf(response: Response): AbortSignal {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  return gone.signal;
 }

@@ -26,9 +26,7 @@ export class ArtifactStorage implements Component {
   async start(): Promise<void> {}
 
   /** @throws ArtifactError */
-  async open(): Promise<ArtifactStore> {
-    return (await this.opened.get()).store;
-  }
+  readonly open = async (): Promise<ArtifactStore> => (await this.opened.get()).store;
 
   async shutdown(): Promise<void> {
     (await this.opened.ifNeeded())?.close();

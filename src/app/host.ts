@@ -107,7 +107,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
   const { 'data-dir': dataFolder, 'max-body-bytes': maxBodyBytes } = config;
   const health = new Health();
   const storage = new ArtifactStorage(config);
-  const openArtifacts = () => storage.open();
+  const openArtifacts = storage.open;
   const parts = new RunParts(config, deps, opened, imported);
   const { cluster, foreign, recordLog, reader, places, notes, tracker } = parts;
   const registry = new LocalStepRegistry({

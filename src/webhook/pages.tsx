@@ -2,7 +2,7 @@ import express, { type Request, type Response, Router } from 'express';
 import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import type { Caller } from '../api/caller.js';
-import { goneOf } from '../api/gone-of.js';
+import { goneOf } from '../api/permissions.js';
 import type { Clock } from '../core/clock.js';
 import { Layout, sendPage } from '../web/page/layout.js';
 import { type Column, countText, Moment, Pager, pageNumber, ScrollTable } from '../web/page/parts.js';
