@@ -1,4 +1,5 @@
 import { counted, lengthText } from '../core/text.js';
+import { placeText, readableLines, sourcePlace } from '../run/measures/node-words.js';
 import { DEFAULT_NAME } from '../storage/named-ids.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import type { OutgoingEvent, RunFacts } from './event.js';
@@ -198,61 +199,8 @@ function staleCause({ label, reason }: NodeTrouble): string {
   return `${label} is stale${reason === '' ? '' : `: ${reason}`}`;
 }
 
-/** Lines before a cause that name what the message names anyway. */
-const HEADS = [/^[A-Za-z]+ Error in [a-z_ ]+ \S+ \([^)]*\)$/, /^Error materializing test \S+(?: \([^)]*\))?$/] as const;
-/** Words before a cause, in the order in which they stand. */
-const PREFIXES = [
-  /^Error executing materialization macro \S+ for [a-z_]+ \S+: /,
-  /^Failed to eval the compiled Jinja expression /,
-  /^Failed to render SQL /,
-  /^invalid operation: /,
-  /^unknown (?:function|filter|test|method): /,
-  /^Compilation Error for \S+ from [^:]*: /,
-  /^ERROR: /,
-] as const;
-/** Places in compiled code, codes, and marks below a column, which mean nothing in a proportional font. */
-const NOISE = /^(?:\(in .*:\d+:\d+\)\.?(?: Treating as failing test\.)?|--> .*|\(SQLSTATE: \w+\)|[\^~\s]*)$/;
-/** The line of the project's own code that an error is about. */
-const SOURCE_LINE = /^--> ((?!(?:target|run)\/|<)[^\s:]+)(?::(\d+):\d+)?$/m;
 /** Further lines of an error that a message has. */
 const MAX_MORE_LINES = 6;
-
-/** An error's lines for people: the cause first, without what says where in the compiled code it happened. */
-function readableLines(reason: string): readonly string[] {
-  const lines = reason
-    .split('\n')
-    .map((line) => line.trim().replaceAll(/\s+/g, ' '))
-    .filter((line) => !NOISE.test(line));
-  const [head = '', ...rest] = lines;
-  const [first = '', ...more] = rest.length > 0 && HEADS.some((pattern) => pattern.test(head)) ? rest : lines;
-  const cause = PREFIXES.reduce((text, prefix) => text.replace(prefix, ''), first);
-  // The engine joins an error and its cause, which may be the same words.
-  const once = withoutRepeat(cause.replace(': ERROR: ', ': ')).replace(/:$/, '');
-  return once === '' ? more : [once, ...more];
-}
-
-/** Fewer characters are no error that is said twice. */
-const MIN_REPEATED = 10;
-
-/** Drops the end of a text that repeats what stands before its colon. */
-function withoutRepeat(text: string): string {
-  // A pattern with a back reference would take time by the square of the length.
-  for (let at = text.indexOf(': ', MIN_REPEATED); at >= 0; at = text.indexOf(': ', at + 1)) {
-    const rest = text.slice(at + 2);
-    if (rest.length >= MIN_REPEATED && text.slice(0, at).endsWith(rest)) return text.slice(0, at);
-  }
-  return text;
-}
-
-/** Where in the project an error is, such as `models/orders.sql:3`; `null` where its text does not say so. */
-function sourcePlace(reason: string): string | null {
-  const found = SOURCE_LINE.exec(reason.replaceAll(/^\s+/gm, ''));
-  return found === null ? null : placeText(found[1] ?? '', found[2] ?? null);
-}
-
-function placeText(path: string, line: number | string | null): string {
-  return line === null ? path : `${path}:${line}`;
-}
 
 /** An error of no node, with its place in front. */
 function errorLines(reason: string): readonly string[] {

@@ -5,6 +5,7 @@ import { type RedactionLevel, redactionFor, TextCache } from '../redaction/known
 import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
 import { ageText } from '../run/measures/measures-document.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
+import { causeOfSkip, labelOf } from '../run/measures/node-words.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
 import { countVerdicts, hasOwnWord, type NodeCounts, type NodeVerdict } from '../run/verdict.js';
 import type { CatalogStep, RunCatalog } from '../storage/run-catalog.js';
@@ -306,31 +307,9 @@ function skippedByCause(nodes: readonly NodeMeasure[], only?: ReadonlySet<string
     }));
 }
 
-/** Follows skips to the node that was not skipped itself. */
-function causeOfSkip(node: NodeMeasure, skipped: ReadonlyMap<string, NodeMeasure>): string | null {
-  const seen = new Set<string>();
-  let cause = node.skipUpstream;
-  while (cause !== null && !seen.has(cause)) {
-    seen.add(cause);
-    const next = skipped.get(cause)?.skipUpstream ?? null;
-    if (next === null) return cause;
-    cause = next;
-  }
-  return cause;
-}
-
 function placeOf(node: NodeMeasure): Omit<NodeTrouble, 'reason'> {
   const { uniqueId, relativePath: path, definedAtLine: line, verdict, group } = node;
   return { uniqueId, label: labelOf(node), path, line, verdict, group };
-}
-
-/** `model orders`, `unit test paid_revenue`, `source erp.orders`. */
-function labelOf({ uniqueId, nodeType, name }: NodeMeasure): string {
-  const [prefix = '', , ...rest] = uniqueId.split('.');
-  const type = nodeType ?? prefix;
-  // A test's own name is longer than its `name`: the id ends with a hash. A source has the name of its table alone.
-  const own = type === 'source' || name === null ? rest.join('.') : name;
-  return own === '' ? uniqueId : `${type.replaceAll('_', ' ')} ${own}`;
 }
 
 /** A test whose query failed counts as one failing row, so its message is the reason. */
