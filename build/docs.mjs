@@ -14,10 +14,11 @@ const bundle = await rolldown({
   external: [/^@?libsql(\/|$)/, /^@duckdb\//, /^pg-(native|cloudflare)$/],
 });
 await bundle.write({ dir, format: 'esm', entryFileNames: '[name].mjs', chunkFileNames: 'chunk/[name].mjs' });
-const { referenceBlocks, withBlocks } = await import(join(dir, 'reference.mjs'));
+const { referenceBlocks, reportSchema, withBlocks } = await import(join(dir, 'reference.mjs'));
 const blocks = referenceBlocks();
 for (const path of globSync('docs/**/*.md', { cwd: root, absolute: true })) {
   const page = readFileSync(path, 'utf8');
   const made = withBlocks(page, blocks);
   if (made !== page) writeFileSync(path, made);
 }
+writeFileSync(join(root, 'docs/reference/report.schema.json'), `${JSON.stringify(reportSchema(), null, 2)}\n`);

@@ -19,6 +19,9 @@ import {
   type FieldRow,
   fieldsOfMessage,
 } from '../src/record/event-table.js';
+
+export { reportSchema } from '../src/report/schema.js';
+
 import { attributePolicyOf, KNOWN_EVENTS } from '../src/redaction/known-names.js';
 import { eventName } from '../src/run/node-outcome.js';
 import { PERMISSION_SETS } from '../src/storage/permission-set.js';

@@ -106,6 +106,7 @@ const ending = await runCli(process.argv.slice(2), {
     return process.stdin.isTTY === true;
   },
   stdout: process.stdout,
+  stdoutColumns: process.stdout.isTTY === true ? process.stdout.columns : null,
   stderr: process.stderr,
   isStderrTerminal: process.stderr.isTTY === true,
   ownHosts: [

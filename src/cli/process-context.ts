@@ -22,6 +22,8 @@ export interface ProcessContext {
   readonly isStdinTerminal: boolean;
   /** Carries only what was asked for. */
   readonly stdout: Writable;
+  /** Width of the terminal that shows `stdout`, in columns; `null` where none does. */
+  readonly stdoutColumns: number | null;
   /** Carries start lines, the log, progress and errors. */
   readonly stderr: Writable;
   /** Whether a person watches `stderr`. */

@@ -3,6 +3,7 @@ import type { RecordConsumer } from '../record/record-batch.js';
 import type { ConvertOptions } from './convert-file.js';
 import type { FileFollower, FollowerDeps } from './file-follower.js';
 import type { ImportOptions, ImportResult } from './import-paths.js';
+import type { OtlpReading } from './otlp-json-file.js';
 import type { ReadingResult } from './reading-tally.js';
 import type { RecordSource } from './record-source.js';
 
@@ -57,4 +58,10 @@ export async function createFollower(
 export async function openParquetFile(path: string, sizeBytes: number): Promise<RecordSource> {
   const { ParquetFile } = await import('./open-source.js');
   return new ParquetFile(path, sizeBytes);
+}
+
+/** A file of telemetry in any format that is known, packed or not. @throws SourceError */
+export async function openTelemetryFile(path: string, otlp: OtlpReading): Promise<RecordSource> {
+  const { openSource } = await import('./open-source.js');
+  return openSource(path, otlp);
 }

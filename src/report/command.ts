@@ -1,18 +1,34 @@
+import { existsSync, statSync } from 'node:fs';
+import { appendFile } from 'node:fs/promises';
+import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { CliError } from '../cli/cli-error.js';
 import type { Invocation } from '../cli/command-line.js';
 import { EXIT, type ExitCode } from '../cli/exit-code.js';
+import { otlpReading } from '../cli/otlp-reading.js';
+import { packageVersion } from '../cli/package-info.js';
+import type { ProcessContext } from '../cli/process-context.js';
 import { refuseShared } from '../cli/refuse-shared.js';
 import { resolveForCommand } from '../cli/resolve-for-command.js';
+import type { Configuration } from '../config/configuration.js';
+import { nonEmpty } from '../config/environment.js';
 import type { CommandHost } from '../feature.js';
-import type { RecordLogReader } from '../log/record-log.js';
+import { openTelemetryFile, type RecordSource } from '../files/feature.js';
+import type { LoggedRecord, RecordLogReader } from '../log/record-log.js';
 import { RecordLogFiles } from '../log/record-log-files.js';
 import type { TraceId } from '../record/telemetry-record.js';
+import { type RedactionLevel, redactionFor } from '../redaction/known-names.js';
+import { learnNames, Redactor } from '../redaction/redactor.js';
 import { readMeasures } from '../run/measures/read-measures.js';
 import { type CommandMeasures, compareWithEarlier } from '../run/measures/run-totals.js';
+import { RunState } from '../run/open-run.js';
+import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import type { InvocationSummary } from '../run/verdict.js';
 import type { State } from '../storage/state.js';
 import type { UnnamedRun } from '../storage/trace-catalog.js';
+import type { CommandReport, ReportSetting } from './content.js';
+import { redactedReport } from './content.js';
+import { formatOf } from './formats.js';
 import { findRuns, RunFiles, readRun } from './run-files.js';
-import { REPORT_FORMATS, textReport } from './text.js';
 
 /** What the command needs of the program. */
 export type ReportHost = Pick<CommandHost, 'finishLeftovers' | 'askState'>;
@@ -23,9 +39,83 @@ export type ReportHost = Pick<CommandHost, 'finishLeftovers' | 'askState'>;
  * @throws CliError, ConfigurationError
  */
 export async function reportRun(invocation: Invocation, host: ReportHost): Promise<ExitCode> {
-  const { context, operands, switches } = invocation;
+  const { context, operands, switches, flags } = invocation;
+  if (switches.has('schema')) {
+    const { reportSchema } = await import('./schema.js');
+    context.stdout.write(`${JSON.stringify(reportSchema(), null, 2)}\n`);
+    return EXIT.ok;
+  }
+  const format = formatOf(flags.format ?? (switches.has('json') ? 'json' : 'text'), '--format');
   const { configuration, warnings } = await resolveForCommand(invocation);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  const [named] = operands;
+  const level = format.isRedacted ? redactionFor('anybodyElse', configuration.redaction) : null;
+  const isFile = named !== undefined && isTelemetryFile(resolve(context.workingDir, named));
+  const found = isFile
+    ? await reportsOfFile(resolve(context.workingDir, named), level, context.stop)
+    : await reportsOfFolder(named, level, { configuration, host, context });
+  if (found.isDamaged) {
+    const where = isFile ? named : 'the record log';
+    const cause = isFile ? '' : '; the disk damaged them';
+    context.stderr.write(`run-bridge: skipped lines of ${where} that are not valid records${cause}\n`);
+  }
+  const setting = settingOf(context);
+  const write = await format.writer();
+  context.stdout.write(write(found.reports, setting));
+  // What GitHub shows of a step is a file of Markdown; the annotations stand in the output.
+  if (flags.format === 'github') await appendSummary(found.reports, context);
+  return found.isDamaged ? EXIT.unreadable : EXIT.ok;
+}
+
+/** What is read for reports: redacted already, where the redactor redacts. */
+export interface FoundReports {
+  readonly reports: readonly CommandReport[];
+  /** Whether lines were skipped because they are no records. */
+  readonly isDamaged: boolean;
+}
+
+/** How reports are written for whoever reads the standard output of this process. */
+export function settingOf(context: ProcessContext): ReportSetting {
+  const { environment, stdoutColumns: columns, workingDir, packageDir } = context;
+  const isColorWanted = nonEmpty(environment.NO_COLOR) === undefined && environment.TERM !== 'dumb';
+  return {
+    columns,
+    hasColor: columns !== null && isColorWanted,
+    hasCommandsInOutput: environment.GITHUB_ACTIONS === 'true' || nonEmpty(environment.TF_BUILD) !== undefined,
+    projectPath: pathInRepository(nonEmpty(environment.GITHUB_WORKSPACE), workingDir),
+    version: packageVersion(packageDir),
+  };
+}
+
+/** `dbt/` where the command runs in that folder of the repository; empty in its root, and outside of it. */
+function pathInRepository(root: string | undefined, workingDir: string): string {
+  const path = root === undefined ? '' : relative(root, workingDir);
+  return path === '' || path.startsWith('..') || isAbsolute(path) ? '' : `${path.split(sep).join('/')}/`;
+}
+
+/** Adds reports to the summary of the step that GitHub shows, where there is one. */
+export async function appendSummary(
+  reports: readonly CommandReport[],
+  { environment }: Pick<ProcessContext, 'environment'>,
+): Promise<void> {
+  const path = nonEmpty(environment.GITHUB_STEP_SUMMARY);
+  if (path === undefined) return;
+  const { markdownReport } = await import('./github.js');
+  await appendFile(path, `${markdownReport(reports)}\n`);
+}
+
+/** What reports of a data folder are read with. */
+interface FolderDeps {
+  readonly configuration: Configuration;
+  readonly host: ReportHost;
+  readonly context: ProcessContext;
+}
+
+async function reportsOfFolder(
+  named: string | undefined,
+  level: ShownLevel,
+  { configuration, host, context }: FolderDeps,
+): Promise<FoundReports> {
   refuseShared(configuration, 'ask any of the processes with GET /api/run-bridge/v1/runs/RUN/measures');
   await host.finishLeftovers(configuration, context);
   const files = new RunFiles(configuration['data-dir']);
@@ -37,32 +127,110 @@ export async function reportRun(invocation: Invocation, host: ReportHost): Promi
     }),
     context.stop,
   );
-  const reports = [];
-  const [named] = operands;
+  const reports: CommandReport[] = [];
   const ask = <Answer>(question: (state: State) => Promise<Answer>) =>
     host.askState(configuration, context.clock, question);
   const tracesOf = async (runId: number) => (await ask(({ traces }) => traces.tracesOf(runId))) ?? [];
   const places = new CommandPlaces((await ask(({ traces }) => traces.listUnnamed())) ?? []);
   for (const traceId of await findRuns(named, files, recent, tracesOf)) {
     const run = await readRun(traceId, files, reader);
-    const commands = await readMeasures(reader, run);
+    const redactor = new Redactor(level ?? 'off');
+    const commands = await readMeasures(reader, run, (record) => learnNames(record, redactor));
     // A trace may hold commands of other runs, too.
     const isOwn = ({ invocation: one }: CommandMeasures) => String(places.runIdOf(traceId, one)) === named;
     for (const command of commands.some(isOwn) ? commands.filter(isOwn) : commands) {
       const earlier = await earlierLengthsMs(command.invocation, traceId, files, { recent, places });
       const comparison = compareWithEarlier(lengthMs(command), earlier);
-      reports.push({ traceId, command, commandCount: run.invocations.length, comparison });
+      const report = { traceId, command, commandCount: run.invocations.length, comparison };
+      reports.push(level === null ? report : redactedReport(report, redactor));
     }
   }
   // Of a log that is read twice each damaged line was reported twice: only their existence is reported.
-  if (damagedCount > 0) {
-    context.stderr.write(
-      'run-bridge: skipped lines of the record log that are not valid records; the disk damaged them\n',
-    );
+  return { reports, isDamaged: damagedCount > 0 };
+}
+
+/** How much of a run's texts is shown; `null` for all of it, however long it is. */
+type ShownLevel = RedactionLevel | null;
+
+/** Runs of one file that are reported. */
+const MAX_TRACES = 100;
+
+/** Whether an operand names a file of telemetry, and not a run. */
+function isTelemetryFile(path: string): boolean {
+  return /\.(jsonl|json|ndjson|parquet)(\.(gz|zst))?$/i.test(path) && existsSync(path);
+}
+
+/**
+ * Reads the runs of a file: the engine's JSONL or Parquet, or OTLP as JSON lines. It is read twice, and once more where several commands share a trace.
+ * @throws CliError where it holds no records, or more than 100 runs, and SourceError
+ */
+async function reportsOfFile(path: string, level: ShownLevel, stop: AbortSignal): Promise<FoundReports> {
+  if (!statSync(path).isFile()) throw new CliError(EXIT.failed, `${path} is no file; a report reads it several times`);
+  const records = new FileRecords(await openTelemetryFile(path, otlpReading()), stop);
+  const states = new Map<TraceId, RunState>();
+  for await (const { traceId, logged } of records.batches()) {
+    const state = states.get(traceId) ?? new RunState(RUN_TRACKER_DEFAULTS);
+    states.set(traceId, state);
+    if (states.size > MAX_TRACES)
+      throw new CliError(EXIT.failed, `${path} holds more than ${MAX_TRACES} runs; import it first`);
+    state.add(logged, 0);
   }
-  const [, format] = Object.entries(REPORT_FORMATS).find(([name]) => switches.has(name)) ?? [];
-  context.stdout.write((format ?? textReport)(reports));
-  return damagedCount > 0 ? EXIT.unreadable : EXIT.ok;
+  if (states.size === 0) throw new CliError(EXIT.failed, `${path} holds no records of a run`);
+  const reports: CommandReport[] = [];
+  for (const [traceId, state] of states) {
+    const { quietAfterProcessMs, quietAfterInvocationMs } = RUN_TRACKER_DEFAULTS;
+    const { invocations } = state.judge(Math.max(quietAfterProcessMs, quietAfterInvocationMs));
+    const run = {
+      traceId,
+      firstSeenUnixMs: 0,
+      lastSeenUnixMs: 0,
+      state: 'finished',
+      logBytes: records.count,
+      invocations,
+    } as const;
+    const redactor = new Redactor(level ?? 'off');
+    for (const command of await readMeasures(records, run, (record) => learnNames(record, redactor))) {
+      const report = { traceId, command, commandCount: invocations.length, comparison: null };
+      reports.push(level === null ? report : redactedReport(report, redactor));
+    }
+  }
+  reports.sort((a, b) => (a.command.invocation.startTimeUnixNano < b.command.invocation.startTimeUnixNano ? -1 : 1));
+  return { reports, isDamaged: records.isDamaged };
+}
+
+/** A file as a record log: the offsets of its records are their numbers. */
+class FileRecords {
+  /** Records that were read. */
+  count = 0;
+  isDamaged = false;
+
+  constructor(
+    private readonly source: RecordSource,
+    private readonly stop: AbortSignal,
+  ) {}
+
+  /** The records in the order of the file, some of one trace at a time. */
+  async *batches(): AsyncGenerator<{ readonly traceId: TraceId; readonly logged: readonly LoggedRecord[] }> {
+    let offset = 0;
+    for await (const { delivery, rejects } of this.source.read(this.stop)) {
+      this.isDamaged ||= rejects.length > 0;
+      for (const { traceId, resource, records } of delivery.batches) {
+        const logged = records.map((record, index) => ({
+          record,
+          resource,
+          offset: offset + index,
+          endOffset: offset + index + 1,
+        }));
+        offset += records.length;
+        this.count = Math.max(this.count, offset);
+        yield { traceId, logged };
+      }
+    }
+  }
+
+  async *read(traceId: TraceId): AsyncIterable<readonly LoggedRecord[]> {
+    for await (const batch of this.batches()) if (batch.traceId === traceId) yield batch.logged;
+  }
 }
 
 function lengthMs({ totals }: CommandMeasures): number {

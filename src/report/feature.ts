@@ -9,15 +9,24 @@ import type { ReportHost } from './command.js';
 export function reportCommand(host: ReportHost): CliCommand {
   return {
     name: 'report',
-    operands: '[RUN]',
+    operands: '[RUN|FILE]',
     summary:
-      'summarise a run: time by phase, slowest nodes, what it waited for, what failed and why; RUN is the number of a run, a trace or invocation id or how it begins, or a --run-id (default: the run that received records last)',
-    settings: ['data-dir'],
-    flags: [['--json', 'print every node in every phase as JSON']],
+      'summarise a run: time by phase, slowest nodes, what it waited for, what failed and why; RUN is the number of a run, a trace or invocation id or how it begins, or a --run-id (default: the run that received records last), FILE a .jsonl or .parquet of the engine or OTLP as JSON lines',
+    settings: ['data-dir', 'redaction'],
+    flags: [
+      [
+        '--format <FORMAT>',
+        'text, json (every node in every phase), markdown (for a comment or a summary), github (annotations, and the summary of the step), junit (tests as cases), html (one file) or perfetto (for ui.perfetto.dev); --redaction applies to the last five (default: text)',
+      ],
+      ['--json', 'the same as --format json'],
+      ['--schema', 'print the JSON Schema of --format json'],
+    ],
     examples: [
       ['run-bridge report', 'the run that received records last'],
       ['run-bridge report 01a1fb8e', 'a run by the first characters of its trace or invocation id'],
       ['run-bridge report 1042', 'a run by its number, as pages and messages name it'],
+      ['run-bridge report --format html > report.html', 'one file with the failures and a timeline'],
+      ['run-bridge report logs/otel.jsonl --format markdown', 'a file of the engine, without a data folder'],
       ["run-bridge report --json | jq '.commands[].totals'", 'for a program'],
     ],
     async run(invocation) {

@@ -1,64 +1,96 @@
+import wrapAnsi from 'wrap-ansi';
 import { alignedRows, counted } from '../core/text.js';
-import { invocationIdOf, type TraceId } from '../record/telemetry-record.js';
-import { ageText, measuresDocument } from '../run/measures/measures-document.js';
+import { invocationIdOf } from '../record/telemetry-record.js';
+import { ageText } from '../run/measures/measures-document.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { type CommandMeasures, type Comparison, slowestNodes } from '../run/measures/run-totals.js';
 import { type PathLink, shareOf } from '../run/measures/time-split.js';
 import { hasOwnWord, type NodeVerdict } from '../run/verdict.js';
+import { type CommandReport, cleanText, type ReportSetting } from './content.js';
 
 const MAX_SLOWEST = 10;
 /** Steps of the critical path that are shown: the longest ones with their waits. */
 const MAX_STEPS = 20;
 
-/** The report of one command. */
-export interface CommandReport {
-  readonly traceId: TraceId;
-  readonly command: CommandMeasures;
-  /** Commands that share the trace. */
-  readonly commandCount: number;
-  readonly comparison: Comparison | null;
-}
-
-/** Formats of the command, by the switch that selects each; without one it prints text. */
-export const REPORT_FORMATS: Readonly<Record<string, (reports: readonly CommandReport[]) => string>> = {
-  json: jsonReport,
-};
-
-/** The reports as text for people. */
-export function textReport(reports: readonly CommandReport[]): string {
-  return reports.map(reportText).join('\n');
-}
-
-function jsonReport(reports: readonly CommandReport[]): string {
-  const commands = reports.map(({ command, traceId, comparison }) => ({
-    ...measuresDocument(command, traceId),
-    comparison: comparison && {
-      earlier_count: comparison.count,
-      median_ms: comparison.medianMs,
-      p95_ms: comparison.p95Ms,
-      ratio: comparison.ratio,
-      is_slow: comparison.isSlow,
-    },
-  }));
-  return `${JSON.stringify({ commands }, null, 2)}\n`;
+/** The reports as text for people: no wider than the terminal that shows it. */
+export function textReport(reports: readonly CommandReport[], setting: ReportSetting): string {
+  return reports.map((report) => reportText(report, setting)).join('\n');
 }
 
 /** A command's report as text for people. Control characters of messages do not reach the terminal. */
-function reportText({ traceId, command, commandCount, comparison }: CommandReport): string {
+function reportText({ traceId, command, commandCount, comparison }: CommandReport, setting: ReportSetting): string {
   const { invocation } = command;
+  const { columns } = setting;
   const lines = [
     `run ${invocationIdOf(traceId)}${placeText(command, commandCount)}${stepText(command)}`,
     ...headLines(command),
     ...(invocation.statusMessage === null ? [] : [`reason: ${invocation.statusMessage}`]),
     ...(invocation.rawCommand === null ? [] : [`command: ${invocation.rawCommand}`]),
     ...comparisonLines(comparison),
-    ...splitLines(command),
-    ...slowestLines(command),
-    ...phaseLines(command),
-    ...pathLines(command),
+    ...splitLines(command, columns),
+    ...slowestLines(command, columns),
+    ...phaseLines(command, columns),
+    ...pathLines(command, columns),
     ...problemLines(command),
   ];
-  return lines.map((line) => `${line.replaceAll('\r\n', '\n').replaceAll(/(?![\n\t])\p{Cc}/gu, '\ufffd')}\n`).join('');
+  return lines.map((line) => `${shownLine(line, setting)}\n`).join('');
+}
+
+/** Of a longer line a terminal shows the beginning, in characters. */
+const MAX_WRAPPED = 20_000;
+/** How far the further lines of one that is too wide stand to the right of its first. */
+const HANGING = 4;
+
+/** A line, which may hold line breaks, as a terminal or a CI system may be given it. */
+export function shownLine(line: string, { columns, hasColor, hasCommandsInOutput }: ReportSetting): string {
+  const clean = cleanText(line);
+  const safe = hasCommandsInOutput ? withoutCommands(clean) : clean;
+  const color = hasColor ? colorOf(safe) : undefined;
+  const shown =
+    columns === null
+      ? safe
+      : safe
+          .split('\n')
+          .map((part) => wrapped(part, columns))
+          .join('\n');
+  return color === undefined ? shown : `\u001b[${color}m${shown}\u001b[0m`;
+}
+
+/** GitHub and Azure run what stands behind such marks: a space without a width ends them. */
+function withoutCommands(text: string): string {
+  return text.replaceAll(/^(\s*):(?=:)/gm, '$1:\u200b').replaceAll(/##(?=\[|vso\[)/g, '##\u200b');
+}
+
+function wrapped(line: string, columns: number): string {
+  if (line.length <= columns && /^[\x20-\x7e]*$/.test(line)) return line;
+  const lead = /^ */.exec(line)?.[0].length ?? 0;
+  const indent = lead + HANGING < columns / 2 ? lead + HANGING : 0;
+  const [first = '', ...more] = wrapAnsi(line.slice(lead, MAX_WRAPPED), columns - indent, { hard: true }).split('\n');
+  return [`${' '.repeat(indent === 0 ? 0 : lead)}${first}`, ...more.map((part) => `${' '.repeat(indent)}${part}`)].join(
+    '\n',
+  );
+}
+
+const BOLD = '1';
+const RED = '1;31';
+const YELLOW = '1;33';
+const GREEN = '1;32';
+const PROBLEM_COLORS: ReadonlyMap<string, string> = new Map([
+  ['failed with an error:', RED],
+  ['hooks that did not succeed:', RED],
+  ['failed tests:', RED],
+  ['other errors:', RED],
+  ['stale sources:', YELLOW],
+  ['tests with a warning:', YELLOW],
+]);
+/** The first line of a command: how it ended. */
+const ENDED = /^\S+: (success|error|canceled|lost|no end seen yet) after [\d.]+ s$/;
+
+/** The colour of a title or of the command's end; `undefined` for other lines. */
+function colorOf(line: string): string | undefined {
+  const verdict = ENDED.exec(line)?.[1];
+  if (verdict !== undefined) return verdict === 'success' ? GREEN : verdict === 'error' ? RED : YELLOW;
+  return /^\S[^\n]*:$/.test(line) ? (PROBLEM_COLORS.get(line) ?? BOLD) : undefined;
 }
 
 function placeText({ invocation }: CommandMeasures, commandCount: number): string {
@@ -73,7 +105,7 @@ function stepText({ invocation }: CommandMeasures): string {
 }
 
 /** How the duration is divided: first the shares that add up to it, then the engine's totals over all threads. */
-function splitLines({ totals, split, omittedNodeCount }: CommandMeasures): readonly string[] {
+function splitLines({ totals, split, omittedNodeCount }: CommandMeasures, columns: number | null): readonly string[] {
   const { lengthNano, durationMs, idleTimeMs, warehouseTimeNano, queryCount, rows } = totals;
   const shares = [
     ['nodes', split.nodesNano],
@@ -88,7 +120,10 @@ function splitLines({ totals, split, omittedNodeCount }: CommandMeasures): reado
   return [
     '',
     `where the ${length(ms(lengthNano))} went:`,
-    ...table(shown.map(([name, nano]) => [name, length(ms(nano)), percent(nano, lengthNano)])),
+    ...table(
+      shown.map(([name, nano]) => [name, length(ms(nano)), percent(nano, lengthNano)]),
+      columns,
+    ),
     '  (each moment is shared by the queries that ran in it; else by the nodes that were worked on; else by the phases)',
     `  queries ran for ${percent(split.warehouseNano, lengthNano)} of it: ${queries}, ${rows} rows`,
     `  the engine's sums over all threads: duration_ms ${length(durationMs)}, idle_time_ms ${length(idleTimeMs)}, queries ${length(ms(warehouseTimeNano))}`,
@@ -111,7 +146,7 @@ function comparisonLines(comparison: Comparison | null): readonly string[] {
   return [`beside ${those}: median ${length(medianMs)}, p95 ${length(p95Ms)}${times}${slow}`];
 }
 
-function phaseLines({ phases, totals: { lengthNano } }: CommandMeasures): readonly string[] {
+function phaseLines({ phases, totals: { lengthNano } }: CommandMeasures, columns: number | null): readonly string[] {
   if (phases.length === 0) return [];
   const rows = phases.map((phase) => [
     phase.phase,
@@ -123,10 +158,14 @@ function phaseLines({ phases, totals: { lengthNano } }: CommandMeasures): readon
       : [String(phase.nodeCount), length(ms(phase.nodeTimeNano)), length(ms(phase.warehouseTimeNano))]),
   ]);
   const title = 'phases (share: while no node was worked on; the other times overlap, and are sums over all threads):';
-  return ['', title, ...table([['', 'share', 'of the run', 'span', 'nodes', 'their spans', 'queries'], ...rows])];
+  return [
+    '',
+    title,
+    ...table([['', 'share', 'of the run', 'span', 'nodes', 'their spans', 'queries'], ...rows], columns),
+  ];
 }
 
-function slowestLines({ nodes, totals: { lengthNano } }: CommandMeasures): readonly string[] {
+function slowestLines({ nodes, totals: { lengthNano } }: CommandMeasures, columns: number | null): readonly string[] {
   const slowest = slowestNodes(nodes, MAX_SLOWEST);
   if (slowest.length === 0) return [];
   const rows = slowest.map((node) => [
@@ -142,11 +181,11 @@ function slowestLines({ nodes, totals: { lengthNano } }: CommandMeasures): reado
   return [
     '',
     title,
-    ...table([['', 'share', 'of the run', 'queries', 'rows', 'duration_ms', 'idle_time_ms'], ...rows]),
+    ...table([['', 'share', 'of the run', 'queries', 'rows', 'duration_ms', 'idle_time_ms'], ...rows], columns),
   ];
 }
 
-function pathLines({ criticalPath, totals }: CommandMeasures): readonly string[] {
+function pathLines({ criticalPath, totals }: CommandMeasures, columns: number | null): readonly string[] {
   const { links, tailNano } = criticalPath;
   if (links.length === 0) return [];
   const longest = new Set([...links].sort((a, b) => (weight(b) > weight(a) ? 1 : -1)).slice(0, MAX_STEPS));
@@ -162,7 +201,7 @@ function pathLines({ criticalPath, totals }: CommandMeasures): readonly string[]
   return [
     '',
     `critical path of ${length(ms(totals.lengthNano))} (what ended last before each began; "told": by the engine):`,
-    ...table([['', 'wait', 'time', ''], ...rows, ['end of the command', length(ms(tailNano)), '', '']]),
+    ...table([['', 'wait', 'time', ''], ...rows, ['end of the command', length(ms(tailNano)), '', '']], columns),
     ...(restCount > 0 ? [`  and ${restCount} shorter steps, ${length(ms(restNano))} together`] : []),
   ];
 }
@@ -181,9 +220,26 @@ function length(milliseconds: number): string {
   return `${milliseconds.toFixed(milliseconds >= 9.95 || milliseconds === 0 ? 0 : 1)} ms`;
 }
 
-/** The first column to the left, the others to the right. */
-function table(rows: readonly (readonly string[])[]): readonly string[] {
-  return alignedRows(rows, { isRight: (column) => column > 0 }).map((row) => `  ${row}`);
+/** Longest name in a table where no terminal limits it, and shortest limit, in characters. */
+const MAX_NAME = 300;
+const MIN_NAME = 16;
+
+/** The first column to the left, its names cut in the middle where a row would be too wide; the others to the right. */
+function table(rows: readonly (readonly string[])[], columns: number | null): readonly string[] {
+  const [{ length: count } = []] = rows;
+  const widths = Array.from({ length: count ?? 0 }, (_, column) =>
+    rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0),
+  );
+  const others = widths.slice(1).reduce((sum, width) => sum + width + 2, 0);
+  const room = columns === null ? MAX_NAME : Math.max(MIN_NAME, columns - 2 - others);
+  const fitting = rows.map(([name = '', ...cells]) => [middleCut(name, room), ...cells]);
+  return alignedRows(fitting, { isRight: (column) => column > 0 }).map((row) => `  ${row}`);
+}
+
+function middleCut(name: string, maxLength: number): string {
+  if (name.length <= maxLength) return name;
+  const end = Math.floor((maxLength - 1) / 2);
+  return `${name.slice(0, maxLength - 1 - end)}…${name.slice(name.length - end)}`;
 }
 
 /** Nodes that are listed of each kind; more are counted. */

@@ -36,6 +36,7 @@ export function contextIn(dir: string, options: InProcessOptions = {}): ProcessC
     stdin: new PassThrough().end(),
     isStdinTerminal: false,
     stdout: new PassThrough(),
+    stdoutColumns: null,
     stderr,
     isStderrTerminal: false,
     ownHosts: [],

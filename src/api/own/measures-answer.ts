@@ -64,7 +64,7 @@ export const nodeSchema = z
   })
   .meta({ id: 'NodeMeasures' });
 
-const commandSchema = z
+export const commandSchema = z
   .object({
     trace_id: z.string(),
     invocation_id: z.string(),

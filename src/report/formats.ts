@@ -1,0 +1,48 @@
+import { CliError } from '../cli/cli-error.js';
+import { EXIT } from '../cli/exit-code.js';
+import { nearestName } from '../config/suggestion.js';
+import { measuresDocument } from '../run/measures/measures-document.js';
+import type { CommandReport, ReportSetting, ReportWriter } from './content.js';
+
+/** A format of reports. */
+export interface ReportFormat {
+  /** Whether it goes to systems elsewhere, so that the setting `redaction` applies to it. */
+  readonly isRedacted: boolean;
+  /** Loads what writes it. */
+  writer(): Promise<ReportWriter>;
+}
+
+/** Formats by the names that `--format` and `--report` take. */
+const FORMATS: Readonly<Record<string, ReportFormat>> = {
+  text: { isRedacted: false, writer: async () => (await import('./text.js')).textReport },
+  json: { isRedacted: false, writer: async () => jsonReport },
+  markdown: { isRedacted: true, writer: async () => (await import('./github.js')).markdownReport },
+  github: { isRedacted: true, writer: async () => (await import('./github.js')).githubReport },
+  junit: { isRedacted: true, writer: async () => (await import('./junit.js')).junitReport },
+  html: { isRedacted: true, writer: async () => (await import('./html.js')).htmlReport },
+  perfetto: { isRedacted: true, writer: async () => (await import('./perfetto.js')).perfettoReport },
+};
+
+/** The format of that name. @throws CliError for a name that is none */
+export function formatOf(name: string, flag: string): ReportFormat {
+  const format = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;
+  if (format !== undefined) return format;
+  const names = Object.keys(FORMATS);
+  const near = nearestName(name, names);
+  const hint = near === undefined ? names.join(', ') : `did you mean ${near}?`;
+  throw new CliError(EXIT.usage, `${flag}: ${JSON.stringify(name)} is no format; ${hint}`);
+}
+
+function jsonReport(reports: readonly CommandReport[], _setting: ReportSetting): string {
+  const commands = reports.map(({ command, traceId, comparison }) => ({
+    ...measuresDocument(command, traceId),
+    comparison: comparison && {
+      earlier_count: comparison.count,
+      median_ms: comparison.medianMs,
+      p95_ms: comparison.p95Ms,
+      ratio: comparison.ratio,
+      is_slow: comparison.isSlow,
+    },
+  }));
+  return `${JSON.stringify({ commands }, null, 2)}\n`;
+}

@@ -1,0 +1,343 @@
+import { createHash } from 'node:crypto';
+import { raw } from 'hono/html';
+import type { Child } from 'hono/jsx';
+import { counted, lengthText } from '../core/text.js';
+import type { NodeMeasure } from '../run/measures/node-measure.js';
+import { labelOf } from '../run/measures/node-words.js';
+import { slowestNodes } from '../run/measures/run-totals.js';
+import { shareOf } from '../run/measures/time-split.js';
+import {
+  type CommandReport,
+  cleanText,
+  type ReportSetting,
+  retryCommand,
+  type Trouble,
+  type TroubleSection,
+  troublePlace,
+  troublesOf,
+  verdictWords,
+} from './content.js';
+import { lanes, later } from './perfetto.js';
+import { headLines } from './text.js';
+
+const STYLE = `
+:root { color-scheme: light dark; --good: #1a7f37; --bad: #b42318; --warn: #8a5a00; --quiet: #5b6470; --line: #d0d7de; --box: #f6f8fa; --accent: #0969da; }
+@media (prefers-color-scheme: dark) { :root { --good: #56d364; --bad: #ff8a80; --warn: #e3b341; --quiet: #9aa4af; --line: #3d444d; --box: #1b2129; --accent: #6cb6ff; } }
+body { font: 14px/1.5 system-ui, sans-serif; max-width: 1280px; margin: 0 auto; padding: 16px; font-variant-numeric: tabular-nums; }
+h1 { font-size: 18px; margin: 0 0 4px; overflow-wrap: anywhere; }
+h2 { font-size: 14px; margin: 16px 0 4px; }
+p { margin: 4px 0; }
+code, pre { font: 12px/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
+pre { white-space: pre-wrap; background: var(--box); padding: 8px; margin: 4px 0; max-height: 320px; overflow: auto; }
+ul { list-style: none; margin: 0; padding: 0; }
+li { padding: 8px 0 8px 12px; border-left: 3px solid var(--line); margin: 4px 0; overflow-wrap: anywhere; }
+.error li { border-color: var(--bad); } .warning li { border-color: var(--warn); }
+.bad { color: var(--bad); } .good { color: var(--good); } .quiet { color: var(--quiet); }
+table { border-collapse: collapse; font-size: 13px; width: 100%; }
+th, td { text-align: left; padding: 4px 8px; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+.number { text-align: right; white-space: nowrap; }
+.scroll { overflow-x: auto; }
+svg { display: block; min-width: 720px; }
+svg text { font: 11px system-ui, sans-serif; fill: var(--quiet); }
+.success { fill: var(--good); } .failed, .error-bar { fill: var(--bad); } .warned { fill: var(--warn); } .other { fill: var(--quiet); }
+.wait { opacity: .3; }
+.phase { fill: var(--accent); opacity: .35; }
+.critical { stroke: currentColor; stroke-width: 1.5; }
+.grid { stroke: var(--line); }
+article + article { border-top: 1px solid var(--line); margin-top: 24px; padding-top: 16px; }
+summary { cursor: pointer; }
+footer { margin-top: 24px; font-size: 12px; color: var(--quiet); }
+`;
+
+/** Nothing is loaded, sent or run: the page has a style of its own and no script. */
+const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'`;
+
+/** Reports as one page that needs nothing else. */
+export function htmlReport(reports: readonly CommandReport[], { version }: ReportSetting): string {
+  const [first] = reports;
+  const title = first === undefined ? 'report' : headingOf(first);
+  const page = (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta http-equiv="Content-Security-Policy" content={POLICY} />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>{cleanText(title)}</title>
+        <style>{raw(STYLE)}</style>
+      </head>
+      <body>
+        <main>
+          {reports.map((report) => (
+            <Command report={report} />
+          ))}
+        </main>
+        <footer>run-bridge {version} · times are in UTC</footer>
+      </body>
+    </html>
+  );
+  return `<!doctype html>\n${String(page)}\n`;
+}
+
+function headingOf({ command: { invocation, totals } }: CommandReport): string {
+  const { sign, words } = verdictWords(invocation.verdict);
+  return `${sign} ${invocation.command ?? 'command'} ${words} ${lengthText(Number(totals.lengthNano) / 1e6)}`;
+}
+
+/** Troubles of a kind that stand open; further ones are behind a click, and of those no more than that. */
+const MAX_OPEN = 10;
+const MAX_FOLDED = 500;
+
+function Command({ report }: { readonly report: CommandReport }) {
+  const { command, traceId } = report;
+  const { invocation } = command;
+  const sections = troublesOf(command);
+  const again = retryCommand(command);
+  const isGood = invocation.verdict === 'success';
+  const [, ...counts] = headLines(command);
+  const isReasonNeeded = invocation.statusMessage !== null && (sections.length === 0 || invocation.verdict !== 'error');
+  const started = new Date(Number(invocation.startTimeUnixNano / 1_000_000n)).toISOString();
+  return (
+    <article>
+      <h1 class={isGood ? 'good' : 'bad'}>{cleanText(headingOf(report))}</h1>
+      <p>
+        <code>{cleanText(invocation.rawCommand ?? '')}</code>{' '}
+        <span class="quiet">started {started.slice(0, 19).replace('T', ' ')}</span>
+      </p>
+      <p>{counts.join(' · ')}</p>
+      {isReasonNeeded && <p>{cleanText(invocation.statusMessage ?? '')}</p>}
+      {again !== null && (
+        <p>
+          Run again what failed: <code>{again}</code>
+        </p>
+      )}
+      {sections.map((section) => (
+        <Section section={section} />
+      ))}
+      <Timeline report={report} />
+      <Slowest report={report} />
+      <p class="quiet">
+        trace <code>{traceId}</code>
+      </p>
+    </article>
+  );
+}
+
+function Section({ section: { title, severity, troubles } }: { readonly section: TroubleSection }) {
+  const open = troubles.slice(0, MAX_OPEN);
+  const folded = troubles.slice(MAX_OPEN, MAX_OPEN + MAX_FOLDED);
+  const rest = troubles.length - open.length - folded.length;
+  return (
+    <section class={severity}>
+      <h2>{title}</h2>
+      <Troubles troubles={open} />
+      {folded.length > 0 && (
+        <details>
+          <summary>{folded.length} more</summary>
+          <Troubles troubles={folded} />
+        </details>
+      )}
+      {rest > 0 && <p>and {rest} more that are not shown</p>}
+    </section>
+  );
+}
+
+function Troubles({ troubles }: { readonly troubles: readonly Trouble[] }) {
+  return (
+    <ul>
+      {troubles.map((trouble) => {
+        const place = troublePlace(trouble);
+        return (
+          <li>
+            {trouble.label !== null && <strong>{cleanText(trouble.label)}</strong>}{' '}
+            {place !== null && <code>{cleanText(place)}</code>}
+            <Reason lines={trouble.reason} />
+            <Skipped labels={trouble.skipped} />
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+function Reason({ lines }: { readonly lines: readonly string[] }): Child {
+  if (lines.length === 0) return null;
+  return lines.length === 1 ? <p>{cleanText(lines[0] ?? '')}</p> : <pre>{cleanText(lines.join('\n'))}</pre>;
+}
+
+const MAX_SKIPPED = 5;
+
+function Skipped({ labels }: { readonly labels: readonly string[] }): Child {
+  if (labels.length === 0) return null;
+  const rest = labels.length - MAX_SKIPPED;
+  const named = labels.slice(0, MAX_SKIPPED).map(cleanText).join(', ');
+  return (
+    <p class="quiet">
+      skipped because of it: {named}
+      {rest > 0 && ` and ${rest} more`}
+    </p>
+  );
+}
+
+const MAX_SLOWEST = 20;
+
+function Slowest({ report: { command } }: { readonly report: CommandReport }): Child {
+  const slowest = slowestNodes(command.nodes, MAX_SLOWEST);
+  if (slowest.length === 0) return null;
+  return (
+    <section>
+      <h2>Slowest nodes</h2>
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th>node</th>
+              <th class="number">share of the time</th>
+              <th class="number">queries</th>
+              <th class="number">rows</th>
+            </tr>
+          </thead>
+          <tbody>
+            {slowest.map((node) => (
+              <tr>
+                <td>{cleanText(labelOf(node))}</td>
+                <td class="number">{lengthText(Number(shareOf(node.share)) / 1e6)}</td>
+                <td class="number">{lengthText(Number(node.warehouseTimeNano) / 1e6)}</td>
+                <td class="number">{node.rows ?? ''}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+/** Nodes that are drawn: those that took longest, and all that failed first. */
+const MAX_BARS = 3_000;
+const WIDTH = 1_200;
+const LANE = 12;
+const BAR = 9;
+const TOP = 20;
+
+interface Bar {
+  readonly node: NodeMeasure;
+  readonly start: bigint;
+  readonly end: bigint;
+}
+
+/** Nodes over time. A bar is light while its node waited between phases and full while it was worked on; the critical path has an outline. */
+function Timeline({ report: { command } }: { readonly report: CommandReport }): Child {
+  const { invocation, nodes, phases, criticalPath } = command;
+  const { startTimeUnixNano: from, endTimeUnixNano: until } = invocation;
+  if (until <= from) return null;
+  const all = nodes.flatMap((node): readonly Bar[] => {
+    const start = node.startTimeUnixNano;
+    if (start === null || node.phases.length === 0) return [];
+    const ends = node.phases.map(({ endTimeUnixNano }) => endTimeUnixNano ?? node.endTimeUnixNano ?? until);
+    const end = ends.reduce(later, node.endTimeUnixNano ?? start);
+    return [{ node, start, end }];
+  });
+  if (all.length === 0) return null;
+  const isBad = ({ node: { verdict } }: Bar) => verdict === 'error' || verdict === 'failed';
+  const bars = [...all]
+    .sort((a, b) => Number(isBad(b)) - Number(isBad(a)) || Number(b.end - b.start - (a.end - a.start)))
+    .slice(0, MAX_BARS);
+  const rows = lanes(bars);
+  const x = (at: bigint) => round((Number(at - from) / Number(until - from)) * WIDTH);
+  const critical = new Set(criticalPath.links.map(({ step }) => step.uniqueId));
+  const phaseTop = TOP + 4;
+  const phaseRows = lanes(
+    phases.map((phase) => ({ phase, start: phase.startTimeUnixNano, end: phase.endTimeUnixNano ?? until })),
+  );
+  const nodeTop = phaseTop + phaseRows.length * LANE + 8;
+  const height = nodeTop + rows.length * LANE + 4;
+  const ticks = [0, 1, 2, 3, 4].map((part) => ({ at: (WIDTH / 4) * part, ms: (Number(until - from) / 4e6) * part }));
+  return (
+    <section>
+      <h2>Timeline</h2>
+      <p class="quiet">
+        Above the phases, below{' '}
+        {bars.length < all.length ? `${bars.length} of ${counted(all.length, 'node')}` : counted(all.length, 'node')}:
+        light while a node waited, full while it was worked on, outlined on the critical path.
+      </p>
+      <div class="scroll">
+        <svg
+          viewBox={`0 0 ${WIDTH} ${height}`}
+          role="img"
+          aria-label="Phases and nodes over time; the table below has the slowest"
+        >
+          {ticks.map(({ at, ms }) => (
+            <>
+              <line class="grid" x1={at} x2={at} y1={TOP - 4} y2={height} />
+              <text x={at === WIDTH ? at - 2 : at + 2} y="12" text-anchor={at === WIDTH ? 'end' : 'start'}>
+                {lengthText(ms)}
+              </text>
+            </>
+          ))}
+          {phaseRows.flatMap((row, lane) =>
+            row.map(({ phase, start, end }) => (
+              <rect class="phase" x={x(start)} y={phaseTop + lane * LANE} width={width(x(start), x(end))} height={BAR}>
+                <title>{cleanText(phase.phase)}</title>
+              </rect>
+            )),
+          )}
+          {rows.flatMap((row, lane) =>
+            row.map((bar) => (
+              <NodeBar bar={bar} x={x} y={nodeTop + lane * LANE} isCritical={critical.has(bar.node.uniqueId)} />
+            )),
+          )}
+        </svg>
+      </div>
+    </section>
+  );
+}
+
+interface NodeBarProps {
+  readonly bar: Bar;
+  readonly x: (at: bigint) => number;
+  readonly y: number;
+  readonly isCritical: boolean;
+}
+
+function NodeBar({ bar: { node, start, end }, x, y, isCritical }: NodeBarProps) {
+  const kind = barClass(node);
+  const length = lengthText(Number(end - start) / 1e6);
+  return (
+    <g>
+      <title>{cleanText(`${labelOf(node)}: ${node.verdict}, ${length}`)}</title>
+      <rect
+        class={`${kind} wait${isCritical ? ' critical' : ''}`}
+        x={x(start)}
+        y={y}
+        width={width(x(start), x(end))}
+        height={BAR}
+      />
+      {node.phases.map((phase) => {
+        const at = x(phase.startTimeUnixNano);
+        return <rect class={kind} x={at} y={y} width={width(at, x(phase.endTimeUnixNano ?? end))} height={BAR} />;
+      })}
+    </g>
+  );
+}
+
+function barClass({ verdict }: NodeMeasure): string {
+  switch (verdict) {
+    case 'success':
+    case 'failed':
+    case 'warned':
+      return verdict;
+    case 'error':
+      return 'error-bar';
+    default:
+      return 'other';
+  }
+}
+
+function width(from: number, to: number): number {
+  return round(Math.max(1, to - from));
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}

@@ -1,0 +1,280 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { Lexer, marked, type Token } from 'marked';
+import { type DefaultTreeAdapterMap, parse } from 'parse5';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { reportSchema } from '../../../src/report/schema.js';
+import { runInProcess } from '../../fake/run-in-process.js';
+import { SAMPLES, SMALL_SAMPLES, sampleFolder } from '../../fake/sample-run.js';
+import { HOSTILE, hostileLines, hugeLines } from '../../tool/hostile-run.js';
+
+let dir: string;
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'run-bridge-formats-'));
+  writeFileSync(join(dir, 'hostile.jsonl'), `${hostileLines().join('\n')}\n`);
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+const mixed = resolve(SAMPLES, 'build-mixed', 'otel.jsonl');
+
+async function report(file: string, format: string, ...more: string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await runInProcess(['report', file, '--format', format, ...more], dir);
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+  return stdout;
+}
+
+/** A run of that many nodes, each of which failed with a long message. */
+function manyFailures(count: number): string {
+  const lines = readFileSync(mixed, 'utf8').trimEnd().split('\n');
+  const own = lines.filter(
+    (line) => line.includes('"model.shop.broken"') && /"SpanEnd".*NodeProcessed|"severity_number":17/.test(line),
+  );
+  const copies = Array.from({ length: count }, (_, index) =>
+    own.map((line) => {
+      const spanId = (index + 1).toString(16).padStart(16, '0');
+      return line
+        .replaceAll('model.shop.broken', `model.shop.broken_${index}`)
+        .replace(/"span_id":"[0-9a-f]{16}"/, `"span_id":"${spanId}"`);
+    }),
+  );
+  const path = join(dir, `many-${count}.jsonl`);
+  writeFileSync(path, `${[...lines, ...copies.flat()].join('\n')}\n`);
+  return path;
+}
+
+describe('Markdown', () => {
+  test('names the failed nodes, their causes and what was skipped, before all else', async () => {
+    const text = await report(mixed, 'markdown');
+    const [head = ''] = text.split('<details>');
+    expect(head).toMatch(/^### ❌ `dbt build .*` failed after 2\.0 s\n/);
+    expect(head).toContain('- **`model broken`** in `models/marts/broken.sql`\n');
+    expect(head).toContain('Binder Error: Referenced column "nonexistent_column" not found in FROM clause!');
+    expect(head).toContain('skipped because of it: `model after_broken`');
+    expect(head).toContain('\nRun again what failed: `dbt build --select ');
+  });
+
+  test('of 10,000 failed nodes it stays within what GitHub takes of a comment, and says how many there are', async () => {
+    const text = await report(manyFailures(10_000), 'markdown');
+    expect(Buffer.byteLength(text)).toBeLessThan(65_536);
+    expect(Buffer.byteLength(text)).toBeGreaterThan(40_000);
+    expect(text).toContain('\n#### 10001 nodes failed with an error\n');
+    expect(text).toMatch(/\n- and \d+ more\n/);
+    // What comes last is whole.
+    expect(text).toMatch(/\n<\/details>\n$/);
+  });
+
+  test('nothing of a run is markup, a link or a mention', async () => {
+    const text = await report('hostile.jsonl', 'markdown', '--redaction', 'off');
+    expect(text).toContain('<script>alert(1)</script>');
+    const html: string[] = [];
+    const kinds = new Set<string>();
+    await marked.walkTokens(new Lexer().lex(text), (token: Token) => {
+      kinds.add(token.type);
+      if (token.type === 'html') html.push(token.raw.trim());
+      if (token.type === 'text' && !('tokens' in token)) expect(token.raw).not.toMatch(/@somebody|#1|alert|owned/);
+    });
+    expect(html.join('\n')).toMatch(/^<details><summary>\d+ slowest nodes<\/summary>\n<\/details>$/);
+    expect([...kinds]).not.toContain('link');
+    expect([...kinds]).not.toContain('image');
+    for (const character of ['\u0000', '\u001b', '\u202e']) expect(text).not.toContain(character);
+  });
+});
+
+describe('GitHub', () => {
+  test('annotations stand beside the lines of files', async () => {
+    const text = await report(mixed, 'github');
+    expect(text).toContain(
+      '::error file=models/marts/broken.sql,title=model broken::Binder Error: Referenced column "nonexistent_column" not found in FROM clause!%0A',
+    );
+    expect(text).toContain('\n::error file=models/schema.yml,line=25,title=test status_strict::1 failing row\n');
+    expect(text).toContain(
+      '\n::warning file=models/schema.yml,line=17,title=test orders_customer_warn::1 failing row\n',
+    );
+  });
+
+  test('no more of them are printed than GitHub shows, and the rest is counted', async () => {
+    const lines = (await report(manyFailures(30), 'github')).trimEnd().split('\n');
+    expect(lines.filter((line) => line.startsWith('::error '))).toHaveLength(10);
+    expect(lines.at(-1)).toBe('::notice::23 further errors not shown here');
+  });
+
+  test('a text of the run neither ends its annotation nor begins another', async () => {
+    const text = await report('hostile.jsonl', 'github', '--redaction', 'off');
+    for (const line of text.trimEnd().split('\n')) {
+      // As GitHub reads them: properties up to the first `::`, in which commas and colons are escaped.
+      const [, name, properties = '', message] = /^::(error|warning|notice)(?: (.*?))?::(.*)$/.exec(line) ?? [];
+      expect(name).toBeDefined();
+      for (const property of properties === '' ? [] : properties.split(','))
+        expect(property).toMatch(/^(file|line|title)=[^:,]*$/);
+      expect(message).not.toMatch(/%(?!25|0A|0D)/);
+    }
+    expect(text).toContain('owned%250A::stop-commands');
+  });
+
+  test('files are named from the folder of the repository on, and the summary of the step is added to', async () => {
+    const summary = join(dir, 'summary.md');
+    writeFileSync(summary, 'before\n');
+    const environment = { GITHUB_ACTIONS: 'true', GITHUB_WORKSPACE: resolve(dir, '..'), GITHUB_STEP_SUMMARY: summary };
+    const { stdout } = await runInProcess(['report', mixed, '--format', 'github'], dir, { environment });
+    const folder = dir.slice(resolve(dir, '..').length + 1);
+    expect(stdout).toContain(`::error file=${folder}/models/marts/broken.sql,`);
+    expect(readFileSync(summary, 'utf8')).toMatch(/^before\n### ❌ `dbt build/);
+  });
+});
+
+describe('JSON', () => {
+  test.each(SMALL_SAMPLES.map((name) => [name]))('of %s is as its published schema says', async (name) => {
+    const { stdout } = await runInProcess(['report', '--schema'], dir);
+    const schema = JSON.parse(stdout);
+    expect(schema).toEqual(JSON.parse(readFileSync('docs/reference/report.schema.json', 'utf8')));
+    expect(schema).toEqual(JSON.parse(JSON.stringify(reportSchema())));
+    const validate = new Ajv2020({ strict: false }).compile(schema);
+    const document = JSON.parse(await report(resolve(sampleFolder(name), 'otel.jsonl'), 'json'));
+    expect({ isValid: validate(document), errors: validate.errors }).toEqual({ isValid: true, errors: null });
+    expect(document.commands.length).toBeGreaterThan(0);
+    delete document.commands[0].verdict;
+    expect(validate(document)).toBe(false);
+  });
+});
+
+interface TraceEvent {
+  readonly ph: string;
+  readonly name: string;
+  readonly pid: number;
+  readonly tid: number;
+  readonly ts: number;
+  readonly dur: number;
+}
+
+describe('the trace for ui.perfetto.dev', () => {
+  test.each(
+    [...SMALL_SAMPLES.map((name) => resolve(sampleFolder(name), 'otel.jsonl')), 'hostile.jsonl'].map((path) => [path]),
+  )('of %s has a name for each track, and slices that nest', async (path) => {
+    const { traceEvents }: { traceEvents: readonly TraceEvent[] } = JSON.parse(await report(path, 'perfetto'));
+    const slices = traceEvents.filter(({ ph }) => ph === 'X');
+    expect(slices.length).toBeGreaterThan(3);
+    const tracks = new Map<string, TraceEvent[]>();
+    for (const event of slices) {
+      const key = `${event.pid} ${event.tid}`;
+      tracks.set(key, [...(tracks.get(key) ?? []), event]);
+    }
+    const named = traceEvents.filter(({ name }) => name === 'thread_name').map(({ pid, tid }) => `${pid} ${tid}`);
+    expect(new Set(named).size).toBe(named.length);
+    for (const [key, events] of tracks) {
+      expect(named).toContain(key);
+      // Nanoseconds, so that nothing is lost to fractions.
+      const spans = events.map(
+        ({ ts, dur }) => [Math.round(ts * 1e3), Math.round(ts * 1e3) + Math.round(dur * 1e3)] as const,
+      );
+      const open: number[] = [];
+      let last = 0;
+      for (const [start, end] of spans) {
+        expect(start).toBeGreaterThanOrEqual(last);
+        last = start;
+        while ((open.at(-1) ?? Number.POSITIVE_INFINITY) <= start && end > start) open.pop();
+        expect(end).toBeLessThanOrEqual(open.at(-1) ?? Number.POSITIVE_INFINITY);
+        open.push(end);
+      }
+    }
+  });
+});
+
+type Element = DefaultTreeAdapterMap['element'];
+
+/** All elements of a page, as a browser would read it. */
+function elementsOf(html: string): readonly Element[] {
+  const found: Element[] = [];
+  const walk = (node: DefaultTreeAdapterMap['parentNode']) => {
+    for (const child of node.childNodes) {
+      if (!('tagName' in child)) continue;
+      found.push(child);
+      walk(child);
+    }
+  };
+  const errors: string[] = [];
+  walk(parse(html, { onParseError: ({ code }) => errors.push(code) }));
+  expect(errors).toEqual([]);
+  return found;
+}
+
+describe('HTML', () => {
+  test('is one page with the failures first, a timeline, and nothing that is loaded or run', async () => {
+    const html = await report(mixed, 'html');
+    const order = ['model broken', 'Binder Error', 'skipped because of it: model after_broken', '<svg'].map((text) =>
+      html.indexOf(text),
+    );
+    expect(order.every((at) => at > 0)).toBe(true);
+    expect(order).toEqual([...order].sort((a, b) => a - b));
+    const elements = elementsOf(html);
+    expect(elements.filter(({ tagName }) => /^(script|link|img|iframe|object|embed|base|form)$/.test(tagName))).toEqual(
+      [],
+    );
+    const policy = elements.find(({ attrs }) => attrs.some(({ value }) => value === 'Content-Security-Policy'));
+    expect(policy?.attrs.find(({ name }) => name === 'content')?.value).toMatch(
+      /^default-src 'none'; style-src 'sha256-/,
+    );
+    expect(elements.filter(({ tagName }) => tagName === 'rect').length).toBeGreaterThan(20);
+  });
+
+  test('no text of a run becomes an element or an attribute', async () => {
+    const html = await report('hostile.jsonl', 'html', '--redaction', 'off');
+    expect(html).toContain('&lt;script&gt;alert(1)');
+    for (const { tagName, attrs } of elementsOf(html)) {
+      expect(tagName).not.toMatch(/^(script|img|a|b|i)$/);
+      for (const { name } of attrs) expect(name).not.toMatch(/^(on|src|href|style)/);
+    }
+  });
+});
+
+describe('every format', () => {
+  const FORMATS = ['text', 'json', 'markdown', 'github', 'junit', 'html', 'perfetto'];
+
+  test('is made of a run whose texts have a megabyte each', async () => {
+    writeFileSync(join(dir, 'huge.jsonl'), `${hugeLines().join('\n')}\n`);
+    for (const format of FORMATS) {
+      const { length } = await report('huge.jsonl', format);
+      expect(length).toBeLessThan(format === 'text' || format === 'json' ? 20_000_000 : 300_000);
+      expect(length).toBeGreaterThan(500);
+    }
+  }, 120_000);
+
+  test.each(FORMATS.filter((format) => format !== 'text' && format !== 'json').map((format) => [format]))(
+    '%s follows the redaction that is set, and shows all without one',
+    async (format) => {
+      const secret = 'Wilhelmine4711';
+      const path = join(dir, 'secret.jsonl');
+      writeFileSync(
+        path,
+        readFileSync(mixed, 'utf8').replaceAll('not found in FROM clause', `conflicts with '${secret}'`),
+      );
+      expect(await report(path, format)).not.toContain(secret);
+      expect(await report(path, format, '--redaction', 'off')).toContain(secret);
+    },
+  );
+
+  test('text and JSON show all of it, wherever they are shown', async () => {
+    expect(await report(mixed, 'text', '--redaction', 'literals')).toContain('1 row(s) differ.');
+    expect(await report(mixed, 'json', '--redaction', 'literals')).toContain(
+      '(in run/shop/models/marts/broken.sql:1:11)',
+    );
+  });
+
+  test('a name that is none is answered with the nearest', async () => {
+    const { exitCode, stderr } = await runInProcess(['report', mixed, '--format', 'jnuit'], dir);
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 2,
+      stderr: 'run-bridge: --format: "jnuit" is no format; did you mean junit?\n',
+    });
+  });
+});
+
+test('text that a CI system reads holds none of its commands', async () => {
+  const environment = { GITHUB_ACTIONS: 'true' };
+  const { stdout } = await runInProcess(['report', 'hostile.jsonl'], dir, { environment });
+  expect(stdout).toContain('owned');
+  expect(stdout).not.toMatch(/^\s*::|##\[|##vso\[/m);
+  expect((await runInProcess(['report', 'hostile.jsonl'], dir)).stdout).toMatch(/^\s*::error/m);
+  expect(HOSTILE).toContain('##[error]');
+});

@@ -1,0 +1,48 @@
+import { stripVTControlCharacters } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import type { TraceId } from '../../../src/record/telemetry-record.js';
+import type { ReportSetting } from '../../../src/report/content.js';
+import { textReport } from '../../../src/report/text.js';
+import { SMALL_SAMPLES } from '../../fake/sample-run.js';
+import { sampleMeasures } from '../run/measures/sample-measures.js';
+
+const PLAIN: ReportSetting = {
+  columns: null,
+  hasColor: false,
+  hasCommandsInOutput: false,
+  projectPath: '',
+  version: '0',
+};
+
+async function text(sample: string, setting: Partial<ReportSetting>): Promise<string> {
+  const command = await sampleMeasures(sample);
+  const report = { traceId: '0'.repeat(32) as TraceId, command, commandCount: 1, comparison: null };
+  return textReport([report], { ...PLAIN, ...setting });
+}
+
+describe('on a terminal', () => {
+  test.each(SMALL_SAMPLES.flatMap((sample) => [60, 80, 120].map((columns) => [sample, columns] as const)))(
+    'no line of %s is wider than %d columns, and none of its words is lost',
+    async (sample, columns) => {
+      const shown = await text(sample, { columns, hasColor: true });
+      const lines = stripVTControlCharacters(shown).split('\n');
+      for (const line of lines) expect(line.length).toBeLessThanOrEqual(columns);
+      const command = (await sampleMeasures(sample)).invocation.rawCommand ?? '';
+      expect(lines.join('').replaceAll(/\s/g, '')).toContain(command.replaceAll(/\s/g, ''));
+    },
+  );
+
+  test('the end of the command and titles have colours, and nothing else does', async () => {
+    const shown = await text('build-mixed', { columns: 100, hasColor: true });
+    expect(shown).toContain('\u001b[1;31mbuild: error after 2.0 s\u001b[0m\n');
+    expect(shown).toContain('\u001b[1;31mfailed with an error:\u001b[0m\n');
+    expect(shown).toContain('\u001b[1;33mtests with a warning:\u001b[0m\n');
+    expect(stripVTControlCharacters(shown)).toBe(await text('build-mixed', { columns: 100 }));
+  });
+});
+
+test('elsewhere it has neither colours nor a width', async () => {
+  const shown = await text('build-mixed', {});
+  expect(shown).not.toContain('\u001b');
+  expect(Math.max(...shown.split('\n').map((line) => line.length))).toBeGreaterThan(120);
+});
