@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 
 const dist = new URL('../../dist/', import.meta.url).pathname;
@@ -19,8 +19,23 @@ test('what is bundled of other packages is named with its licence', () => {
   expect([...bundled].filter((name) => !named.has(name))).toEqual([]);
 });
 
+/** Built files that are loaded with some of them. */
+function withImports(files: readonly string[], seen = new Set<string>()): readonly string[] {
+  for (const file of files.filter((one) => !seen.has(one))) {
+    seen.add(file);
+    const imported = readFileSync(join(dist, file), 'utf8').matchAll(/^import .*"(\.\.?\/[^"]+)";$/gm);
+    withImports(
+      Array.from(imported, ([, path = '']) => join(dirname(file), path)),
+      seen,
+    );
+  }
+  return [...seen];
+}
+
 test('the export thread brings what it uses of OpenTelemetry, and not the packages behind that', () => {
-  const openTelemetry = [...packagesIn(['export-thread.js'])].filter((name) => name.startsWith('@opentelemetry/'));
+  // The second is what the thread loads when it starts.
+  const files = withImports(['export-thread.js', 'chunk/exports.js']);
+  const openTelemetry = [...packagesIn(files)].filter((name) => name.startsWith('@opentelemetry/'));
   expect(openTelemetry).toContain('@opentelemetry/otlp-transformer');
   expect(openTelemetry).not.toContain('@opentelemetry/sdk-metrics');
   expect(openTelemetry).not.toContain('@opentelemetry/otlp-exporter-base');
