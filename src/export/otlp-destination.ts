@@ -6,7 +6,7 @@ import { JsonLogsSerializer, JsonTraceSerializer } from '@opentelemetry/otlp-tra
 import protobuf from 'protobufjs/minimal.js';
 import { type DestinationConfig, loadTls, type SignalEndpoint, type TlsTexts } from '../config/destination-config.js';
 import type { Clock } from '../core/clock.js';
-import { exchange, exchangeErrorText, type HttpAnswer } from '../core/http-listener.js';
+import { exchange, exchangeErrorText, type HttpAnswer } from '../core/http-client.js';
 import { isPassingStatus, parseRetryAfterMs } from '../core/retry.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
@@ -75,10 +75,11 @@ export class HttpTransport implements Transport {
     const { url, headers, timeoutMs, compression } = this.options;
     const encoding = compression === 'gzip' ? { 'content-encoding': 'gzip' } : {};
     const answer = await exchange(
-      { url, agent: this.agent, headers: { ...headers, ...encoding }, body: content },
+      { method: 'POST', url, agent: this.agent, headers: { ...headers, ...encoding }, body: content },
       {
-        ...{ clock: this.clock, signal, timeoutMs, timeoutMessage: `no answer within ${timeoutMs} ms` },
+        signal,
         maxBodyBytes: MAX_ANSWER_BYTES,
+        timeout: { clock: this.clock, ms: timeoutMs, message: `no answer within ${timeoutMs} ms` },
       },
     );
     if (answer.bodyEnd === 'complete') return answer;

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../core/clock.js';
 import { errorCode, reasonOf } from '../core/errors.js';
+import { type HttpResponse, openExchange } from '../core/http-client.js';
 import type { Logger } from '../core/logger.js';
 import { isPassingStatus, parseRetryAfterMs, type RetryPolicy, retry } from '../core/retry.js';
 import { readableBytes } from '../core/text.js';
@@ -93,14 +94,15 @@ export class PlatformHttp {
     try {
       const response = await this.request(url, limit);
       this.hasAnswered = true;
-      if (!response.ok) throw await this.refusal(url, response, limit);
+      const isGiven = response.status >= 200 && response.status < 300;
+      if (!isGiven) throw await this.refusal(url, response, limit);
       return await read(answerOf(url, response, limit));
     } finally {
       limit.end();
     }
   }
 
-  private async request(url: URL, limit: SilenceLimit): Promise<Response> {
+  private async request(url: URL, limit: SilenceLimit): Promise<HttpResponse> {
     const headers = {
       authorization: `Token ${this.options.token}`,
       'user-agent': this.options.userAgent,
@@ -108,21 +110,21 @@ export class PlatformHttp {
       'accept-encoding': 'identity',
     };
     try {
-      return await fetch(url, { headers, redirect: 'manual', signal: limit.signal });
+      return await openExchange({ method: 'GET', url, headers, onStale() {} }, limit.signal);
     } catch (error) {
       throw PassingError.from(error, limit);
     }
   }
 
-  private async refusal(url: URL, response: Response, limit: SilenceLimit): Promise<PassingError | PlatformError> {
+  private async refusal(url: URL, response: HttpResponse, limit: SilenceLimit): Promise<PassingError | PlatformError> {
     const { status, headers } = response;
     const message = await messageOf(answerOf(url, response, limit));
     const said = `it answered ${status}${message === null ? '' : ` (${message})`}`;
     if (isPassingStatus(status)) {
-      const retryAfterMs = parseRetryAfterMs(headers.get('retry-after') ?? undefined, this.deps.clock.nowUnixMs());
+      const retryAfterMs = parseRetryAfterMs(headers['retry-after'], this.deps.clock.nowUnixMs());
       return new PassingError(said, { retryAfterMs });
     }
-    return statusError(url, status, said, headers.get('location'));
+    return statusError(url, status, said, headers.location ?? null);
   }
 }
 
@@ -151,30 +153,29 @@ class PassingError extends Error {
   }
 }
 
-function answerOf(url: URL, response: Response, limit: SilenceLimit): PlatformAnswer {
-  const length = response.headers.get('content-length');
+function answerOf(url: URL, response: HttpResponse, limit: SilenceLimit): PlatformAnswer {
+  const { 'content-length': length, 'content-type': contentType } = response.headers;
   return {
     url: where(url),
-    contentType: response.headers.get('content-type') ?? '',
-    lengthBytes: length === null ? null : Number(length),
+    contentType: contentType ?? '',
+    lengthBytes: length === undefined ? null : Number(length),
     body: bodyOf(response, limit),
   };
 }
 
-async function* bodyOf({ body }: Response, limit: SilenceLimit): AsyncGenerator<Uint8Array> {
-  const reader = body?.getReader();
-  if (reader === undefined) return;
+async function* bodyOf({ body }: HttpResponse, limit: SilenceLimit): AsyncGenerator<Uint8Array> {
+  const chunks = body[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const { done, value } = await reader.read().catch((error: unknown) => {
+      const { done, value } = await chunks.next().catch((error: unknown) => {
         throw PassingError.from(error, limit);
       });
-      if (done) return;
+      if (done === true) return;
       limit.note();
       yield value;
     }
   } finally {
-    await reader.cancel().catch(() => undefined);
+    await chunks.return?.();
   }
 }
 

@@ -6,7 +6,13 @@ import type { Duplex } from 'node:stream';
 import tls from 'node:tls';
 import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js';
 import type { Clock } from '../core/clock.js';
-import { exchange, exchangeErrorText, type HttpAnswer, StaleConnectionError } from '../core/http-listener.js';
+import {
+  exchange,
+  exchangeErrorText,
+  type HttpAnswer,
+  type HttpRequest,
+  type StaleConnectionError,
+} from '../core/http-client.js';
 
 /** The outcome of one request. */
 export interface HttpOutcome {
@@ -69,14 +75,12 @@ export class WebhookHttp {
     body: Uint8Array,
     signal: AbortSignal,
   ): Promise<HttpOutcome> {
-    const endMs = this.clock.monotonicMs() + this.config.timeoutMs;
     let resentAfter: string | null = null;
+    const onStale = (error: StaleConnectionError) => {
+      resentAfter = exchangeErrorText(error, MAX_ERROR_LENGTH);
+    };
     try {
-      const answer = await this.request(url, headers, body, signal, { isKept: true, endMs }).catch((error: unknown) => {
-        if (!(error instanceof StaleConnectionError) || signal.aborted) throw error;
-        resentAfter = exchangeErrorText(error, MAX_ERROR_LENGTH);
-        return this.request(url, headers, body, signal, { isKept: false, endMs });
-      });
+      const answer = await this.request({ url, headers, body, onStale }, signal);
       const text = Buffer.from(answer.body).toString('utf8');
       return { status: answer.status, headers: flat(answer.headers), body: text, error: null, resentAfter };
     } catch (error) {
@@ -91,13 +95,13 @@ export class WebhookHttp {
   }
 
   private async request(
-    url: URL,
-    headers: Readonly<Record<string, string>>,
-    body: Uint8Array,
+    given: Pick<HttpRequest, 'url' | 'headers' | 'body' | 'onStale'>,
     signal: AbortSignal,
-    { isKept, endMs }: { readonly isKept: boolean; readonly endMs: number },
   ): Promise<HttpAnswer> {
     const { rules, timeoutMs, ca } = this.config;
+    const { url } = given;
+    const request = { ...given, method: 'POST' } as const;
+    const endMs = this.clock.monotonicMs() + timeoutMs;
     // Sockets resolve names only: an address in the URL is checked here.
     const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
     const rule = isIP(host) === 0 ? undefined : rules.ruleAgainst(host);
@@ -107,32 +111,26 @@ export class WebhookHttp {
       const found = rules.ruleAgainst(remoteAddress);
       return found === undefined ? undefined : new ForbiddenAddressError(url.hostname, found);
     };
-    const agent = isKept && (url.protocol === 'https:' ? this.agents.https : this.agents.http);
-    const timeoutMessage = `no answer within ${timeoutMs / 1_000} s`;
+    const message = `no answer within ${timeoutMs / 1_000} s`;
     const leftMs = () => Math.max(0, endMs - this.clock.monotonicMs());
+    const limits = () => {
+      return { signal, maxBodyBytes: MAX_BODY_BYTES, timeout: { clock: this.clock, ms: leftMs(), message } };
+    };
     if (this.config.proxy !== undefined) {
       const end = new AbortController();
-      const cut = () => end.abort(new Error(timeoutMessage));
+      const cut = () => end.abort(new Error(message));
       signal.addEventListener('abort', cut);
       const timer = this.clock.after(leftMs(), cut);
       try {
         const socket = await openTunnel(url, host, { ...this.config, proxy: this.config.proxy }, end.signal);
-        return await exchange(
-          { url, agent: false, headers, body, socket },
-          { clock: this.clock, signal, timeoutMessage, maxBodyBytes: MAX_BODY_BYTES, timeoutMs: leftMs() },
-        );
+        return await exchange({ ...request, socket }, limits());
       } finally {
         timer.cancel();
         signal.removeEventListener('abort', cut);
       }
     }
-    return exchange(
-      { url, agent, headers, body, lookup: this.lookup, refuse, ...(ca !== undefined && { ca }) },
-      {
-        ...{ clock: this.clock, signal, timeoutMessage, maxBodyBytes: MAX_BODY_BYTES },
-        timeoutMs: leftMs(),
-      },
-    );
+    const agent = url.protocol === 'https:' ? this.agents.https : this.agents.http;
+    return exchange({ ...request, agent, lookup: this.lookup, refuse, ...(ca !== undefined && { ca }) }, limits());
   }
 }
 

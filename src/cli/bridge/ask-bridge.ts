@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { AboutDocument } from '../../api/about-router.js';
+import { exchange } from '../../core/http-client.js';
 import { API_PATH } from '../../run/api-path.js';
 
 /** A bridge that answered. */
@@ -19,6 +20,9 @@ export interface FoundBridge {
  */
 const ANSWER_MS = 5_000;
 
+/** More is not read of an answer: it is none of a bridge's. */
+const MAX_ANSWER_BYTES = 64 * 1024;
+
 const aboutSchema: z.ZodType<AboutDocument> = z.object({
   name: z.literal('run-bridge'),
   version: z.string(),
@@ -37,8 +41,11 @@ export async function askBridge(baseUrl: string, timeoutMs = ANSWER_MS): Promise
   const url = baseUrl.replace(/\/+$/, '');
   let document: unknown;
   try {
-    const answer = await fetch(`${url}${API_PATH}`, { signal: AbortSignal.timeout(timeoutMs), redirect: 'manual' });
-    document = await answer.json();
+    const { body } = await exchange(
+      { method: 'GET', url: new URL(`${url}${API_PATH}`), headers: {}, onStale() {} },
+      { signal: AbortSignal.timeout(timeoutMs), maxBodyBytes: MAX_ANSWER_BYTES },
+    );
+    document = JSON.parse(Buffer.from(body).toString());
   } catch {
     return undefined;
   }

@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
+import { exchange, type HttpAnswer, type StreamedBody } from '../../core/http-client.js';
 import { isPassingStatus, retry } from '../../core/retry.js';
 import { API_PATH } from '../../run/api-path.js';
 import { ArtifactError, type ArtifactErrorCode } from '../../storage/artifact/artifact-error.js';
@@ -12,6 +13,9 @@ import { type ArtifactKey, encodedArtifactPath } from '../../storage/artifact/ar
 const MAX_ATTEMPTS = 3;
 /** How long a bridge may take nothing of an artifact, and not answer, in milliseconds: 5 minutes, since it takes a few at a time. */
 const SILENCE_MS = 300_000;
+
+/** No more is read of an answer, in bytes. */
+const MAX_ANSWER_BYTES = 64 * 1024;
 
 const answerSchema = z.object({ status: z.object({ user_message: z.string() }) });
 
@@ -46,39 +50,31 @@ export class HttpArtifactSink implements ArtifactSink {
       const { size } = await handle.stat();
       // A file that is being written while it is sent is sent as long as it was.
       const body =
-        size === 0
-          ? Buffer.alloc(0)
-          : watched(handle.createReadStream({ autoClose: false, start: 0, end: size - 1 }), () => timer.refresh());
-      const answer = await this.send(url, body, size, AbortSignal.any([signal, silence.signal]));
+        size === 0 ? Buffer.alloc(0) : { content: watched(handle, size, () => timer.refresh()), sizeBytes: size };
+      const answer = await this.send(url, body, AbortSignal.any([signal, silence.signal]));
       // The status says all that has to be known, also where the rest of the answer does not come.
-      if (!answer.ok) throw refusal(answer.status, await answer.text().catch(() => ''), url);
-      await answer.body?.cancel().catch(() => undefined);
+      const isTaken = answer.status >= 200 && answer.status < 300;
+      if (!isTaken) throw refusal(answer.status, Buffer.from(answer.body).toString(), url);
     } finally {
       clearTimeout(timer);
       await handle.close();
     }
   }
 
-  private async send(url: string, body: Buffer | AsyncIterable<Uint8Array>, sizeBytes: number, signal: AbortSignal) {
+  private async send(url: string, body: Uint8Array | StreamedBody, signal: AbortSignal): Promise<HttpAnswer> {
+    const headers = { ...this.headers, 'content-type': 'application/octet-stream' };
     try {
-      return await fetch(url, {
-        method: 'PUT',
-        headers: { ...this.headers, 'content-type': 'application/octet-stream', 'content-length': String(sizeBytes) },
-        body,
-        // A body that is read while it is sent.
-        duplex: 'half',
-        redirect: 'manual',
-        signal,
-      });
+      const request = { method: 'PUT', url: new URL(url), headers, body } as const;
+      return await exchange(request, { signal, maxBodyBytes: MAX_ANSWER_BYTES });
     } catch (cause) {
       throw new ArtifactError('unavailable', `the bridge at ${this.baseUrl} cannot be reached`, { cause });
     }
   }
 }
 
-/** The same bytes; says when they were taken. */
-async function* watched(content: AsyncIterable<Uint8Array>, onTaken: () => void): AsyncGenerator<Uint8Array> {
-  for await (const chunk of content) {
+/** The first bytes of a file; says when they were taken. */
+async function* watched(file: FileHandle, sizeBytes: number, onTaken: () => void): AsyncGenerator<Uint8Array> {
+  for await (const chunk of file.createReadStream({ autoClose: false, start: 0, end: sizeBytes - 1 })) {
     yield chunk;
     onTaken();
   }

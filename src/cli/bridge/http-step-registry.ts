@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../core/clock.js';
+import { exchange } from '../../core/http-client.js';
 import { RetryPolicy, retry } from '../../core/retry.js';
 import type { TraceId } from '../../record/telemetry-record.js';
 import { API_PATH } from '../../run/api-path.js';
@@ -27,6 +28,8 @@ export interface HttpExecutionBookDeps {
 
 /** How long one answer may take, in milliseconds. */
 const ANSWER_MS = 5_000;
+/** No more is read of an answer, in bytes; a bridge's are a few hundred. */
+const MAX_ANSWER_BYTES = 1024 * 1024;
 /** How often something is said before it is given up, and how long to wait before the next time. */
 const MAX_ATTEMPTS = 4;
 const BACKOFF = new RetryPolicy({ baseMs: 200, maxMs: 800, maxRetryAfterMs: 800 });
@@ -162,15 +165,15 @@ export class HttpStepRegistry implements StepRegistry {
     path: string,
     body?: object,
   ): Promise<{ ok: unknown } | Refusal> {
-    const answer = await fetch(`${this.baseUrl.replace(/\/+$/, '')}${API_PATH}${path}`, {
-      method,
-      headers: { ...this.deps.headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(ANSWER_MS),
-    });
-    const text = await answer.text();
-    const document = parseJson(text);
-    if (answer.ok) return { ok: document };
+    const url = new URL(`${this.baseUrl.replace(/\/+$/, '')}${API_PATH}${path}`);
+    const headers = { ...this.deps.headers, ...(body !== undefined && { 'content-type': 'application/json' }) };
+    const answer = await exchange(
+      { method, url, headers, ...(body !== undefined && { body: Buffer.from(JSON.stringify(body)) }), onStale() {} },
+      { signal: AbortSignal.timeout(ANSWER_MS), maxBodyBytes: MAX_ANSWER_BYTES },
+    );
+    if (answer.bodyEnd instanceof Error) throw answer.bodyEnd;
+    const document = parseJson(Buffer.from(answer.body).toString());
+    if (answer.status >= 200 && answer.status < 300) return { ok: document };
     const error = apiErrorSchema.safeParse(document).data?.error;
     if (answer.status === 401) {
       const message = `the bridge at ${this.baseUrl} asks for a token: set RUN_BRIDGE_TOKEN to one that is good there`;

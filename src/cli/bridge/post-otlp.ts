@@ -1,5 +1,6 @@
 import { quoted } from '../../config/mask.js';
 import type { Clock } from '../../core/clock.js';
+import { exchange, type HttpAnswer } from '../../core/http-client.js';
 import { isPassingStatus, parseRetryAfterMs } from '../../core/retry.js';
 import type { Signal } from '../../record/record-batch.js';
 import { CliError } from '../cli-error.js';
@@ -19,6 +20,8 @@ export interface OtlpBody {
 }
 
 const TIMEOUT_MS = 60_000;
+/** No more is read of an answer, of which the status says all. */
+const MAX_ANSWER_BYTES = 64 * 1024;
 /** How long to wait for a bridge without a `Retry-After`, in milliseconds. */
 const RETRY_AFTER_MS = 1_000;
 /** Limits of the `Retry-After` of a bridge, or a proxy before it, in milliseconds: clocks differ, and 0 is no pause. */
@@ -43,7 +46,7 @@ export async function postOtlp(
 ): Promise<number | null> {
   const url = `${baseUrl.replace(/\/+$/, '')}/v1/${signal}`;
   const answer = await post(url, bytes, headers, stop);
-  if (answer.ok) return null;
+  if (answer.status >= 200 && answer.status < 300) return null;
   if (isPassingStatus(answer.status)) return retryAfterMs(answer, clock);
   throw new CliError(EXIT.failed, `${url} answered ${answer.status}; ${HINTS[answer.status] ?? ANY_HINT}`);
 }
@@ -60,8 +63,8 @@ export function checkBaseUrl(text: string): string {
   throw new CliError(EXIT.usage, `--to: ${quoted(text)} is not a URL such as http://127.0.0.1:4318`);
 }
 
-function retryAfterMs({ headers }: Response, clock: Clock): number {
-  const saidMs = parseRetryAfterMs(headers.get('retry-after') ?? undefined, clock.nowUnixMs()) ?? RETRY_AFTER_MS;
+function retryAfterMs({ headers }: HttpAnswer, clock: Clock): number {
+  const saidMs = parseRetryAfterMs(headers['retry-after'], clock.nowUnixMs()) ?? RETRY_AFTER_MS;
   return Math.min(MAX_RETRY_AFTER_MS, Math.max(MIN_RETRY_AFTER_MS, saidMs));
 }
 
@@ -70,13 +73,16 @@ async function post(
   bytes: Uint8Array,
   more: Readonly<Record<string, string>>,
   stop?: AbortSignal,
-): Promise<Response> {
+): Promise<HttpAnswer> {
   const headers = { ...more, 'content-type': 'application/x-protobuf' };
   try {
     const timeout = AbortSignal.timeout(TIMEOUT_MS);
     const signal = stop === undefined ? timeout : AbortSignal.any([timeout, stop]);
-    const answer = await fetch(url, { method: 'POST', headers, body: Buffer.from(bytes), signal });
-    await answer.arrayBuffer();
+    const answer = await exchange(
+      { method: 'POST', url: new URL(url), headers, body: bytes, onStale() {} },
+      { signal, maxBodyBytes: MAX_ANSWER_BYTES },
+    );
+    if (answer.bodyEnd instanceof Error) throw answer.bodyEnd;
     return answer;
   } catch (cause) {
     throw new UnreachableError(`${url} cannot be reached; start a bridge there with run-bridge serve`, { cause });

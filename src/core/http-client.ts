@@ -1,0 +1,234 @@
+import http from 'node:http';
+import https from 'node:https';
+import type { LookupFunction, Socket } from 'node:net';
+import { type Duplex, pipeline } from 'node:stream';
+import type { Clock } from './clock.js';
+import { errorCode } from './errors.js';
+
+/** A body that is read while it is sent. */
+export interface StreamedBody {
+  readonly content: AsyncIterable<Uint8Array>;
+  /** As long as it is announced; one that turns out shorter fails. */
+  readonly sizeBytes: number;
+}
+
+/** One request over HTTP/1.1. */
+export interface HttpRequest {
+  readonly method: 'GET' | 'POST' | 'PUT';
+  /** `http:` or `https:`. */
+  readonly url: URL;
+  /** Of the URL's protocol; `false` opens a connection for this request alone. Default: connections that the whole process keeps open. */
+  readonly agent?: http.Agent | false;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | StreamedBody;
+  /** Authorities in PEM, in place of the usual ones, for a request without an agent. */
+  readonly ca?: string;
+  readonly lookup?: LookupFunction;
+  /** An open connection to the other side, with TLS if the URL asks for it; in place of the agent. */
+  readonly socket?: Duplex;
+  /** Checks the address of the connected socket before the first byte of the request. @returns why nothing may be sent there */
+  readonly refuse?: (remoteAddress: string) => Error | undefined;
+  /**
+   * Allows to send the request again, on a new connection, if a reused one ended before the first byte of the response: the
+   * other side may have closed it before it read the request. Called before that is done; not possible with a streamed body.
+   */
+  readonly onStale?: (error: StaleConnectionError) => void;
+}
+
+/** How long an exchange may take, and how much of an answer is read. */
+export interface ExchangeLimits {
+  readonly signal: AbortSignal;
+  readonly maxBodyBytes: number;
+  /** From the first byte sent to the last byte received; left out where the signal does it. */
+  readonly timeout?: { readonly clock: Clock; readonly ms: number; readonly message: string };
+}
+
+/** A response whose head has arrived. */
+export interface HttpResponse {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  /** Throws if the rest does not arrive. Whoever stops reading closes the connection. */
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+/** What was answered. */
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  /** The body, up to `maxBodyBytes`. */
+  readonly body: Uint8Array;
+  /** `cut` if it is longer; an error if the rest did not arrive. */
+  readonly bodyEnd: 'complete' | 'cut' | Error;
+}
+
+/** A reused connection was closed before the first byte of the response: the request may be repeated on a new one. */
+export class StaleConnectionError extends Error {
+  override readonly name = 'StaleConnectionError';
+}
+
+const STALE_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
+const NOTHING: AsyncIterable<Uint8Array> = { async *[Symbol.asyncIterator]() {} };
+
+/**
+ * Sends one request and reads its response. Settles whatever the other side does: a connection that is closed without a response
+ * is an error, 101 (which was not requested) is an ordinary response, and a response with a missing body is returned at the
+ * timeout. Redirects are not followed, and no proxy is used.
+ * @throws StaleConnectionError, or errors of the socket, the signal, the streamed body or `refuse`; only if no response started
+ */
+export async function exchange(
+  request: HttpRequest,
+  { signal, maxBodyBytes, timeout }: ExchangeLimits,
+): Promise<HttpAnswer> {
+  const sending: Sending = {};
+  const timer = timeout?.clock.after(timeout.ms, () => sending.request?.destroy(new Error(timeout.message)));
+  try {
+    const { status, headers, body } = await send(request, signal, sending);
+    return { status, headers, ...(await readBounded(body, maxBodyBytes)) };
+  } finally {
+    timer?.cancel();
+    // What the other side did not want to read of a body is not sent.
+    if (isStreamed(request.body) && sending.request?.writableFinished === false) sending.request.destroy();
+  }
+}
+
+/**
+ * Sends one request and resolves when the head of its response has arrived, for bodies that are not read into memory.
+ * @param signal ends it, the response too
+ * @throws as `exchange`
+ */
+export function openExchange(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
+  return send(request, signal, {});
+}
+
+/** The request that is under way. */
+interface Sending {
+  request?: http.ClientRequest;
+}
+
+async function send(request: HttpRequest, signal: AbortSignal, sending: Sending): Promise<HttpResponse> {
+  try {
+    return await sendOnce(request, signal, sending);
+  } catch (error) {
+    const { onStale, body } = request;
+    const isResent = error instanceof StaleConnectionError && onStale !== undefined && !isStreamed(body);
+    if (!isResent || signal.aborted) throw error;
+    onStale(error);
+    return await sendOnce({ ...request, agent: false }, signal, sending);
+  }
+}
+
+function sendOnce(
+  { method, url, agent, headers, body, ca, lookup, socket: given, refuse }: HttpRequest,
+  signal: AbortSignal,
+  sending: Sending,
+): Promise<HttpResponse> {
+  return new Promise((resolve, reject) => {
+    let isAnswered = false;
+    let socketOf: { readonly socket: Socket; readonly bytesReadBefore: number } | undefined;
+    const length = body === undefined ? undefined : isStreamed(body) ? body.sizeBytes : body.byteLength;
+    const options = {
+      ...{ method, signal },
+      headers: {
+        'user-agent': 'run-bridge',
+        ...headers,
+        ...(length !== undefined && { 'content-length': String(length) }),
+      },
+      ...(given !== undefined && { createConnection: () => given }),
+      ...(given === undefined && agent !== undefined && { agent }),
+      ...(ca !== undefined && { ca }),
+      ...(lookup !== undefined && { lookup }),
+    };
+    const request = url.protocol === 'https:' ? https.request(url, options) : http.request(url, options);
+    sending.request = request;
+    request.on('error', (error) => {
+      // Once a response has started, reading it reports the rest.
+      if (!isAnswered) reject(isStale(error) ? new StaleConnectionError(error.message, { cause: error }) : error);
+    });
+    request.once('close', () => {
+      if (!isAnswered) reject(new Error('the connection was closed without an answer'));
+    });
+    request.once('socket', (socket) => {
+      socketOf = { socket, bytesReadBefore: socket.bytesRead };
+      const check = () => {
+        const reason = refuse?.(socket.remoteAddress ?? '');
+        if (reason !== undefined) request.destroy(reason);
+      };
+      if (socket.connecting) socket.once('connect', check);
+      else check();
+    });
+    request.once('upgrade', ({ statusCode = 0, headers }, socket) => {
+      isAnswered = true;
+      socket.on('error', () => {});
+      socket.destroy();
+      resolve({ status: statusCode, headers, body: NOTHING });
+    });
+    request.once('response', (response) => {
+      isAnswered = true;
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: response });
+    });
+    if (isStreamed(body))
+      pipeline(
+        exactly(body, (error) => request.destroy(error)),
+        request,
+        () => {},
+      );
+    else request.end(body);
+
+    function isStale(error: Error): boolean {
+      const hasAnswered = socketOf !== undefined && socketOf.socket.bytesRead > socketOf.bytesReadBefore;
+      return request.reusedSocket && !hasAnswered && STALE_CODES.has(errorCode(error) ?? '');
+    }
+  });
+}
+
+function isStreamed(body: HttpRequest['body']): body is StreamedBody {
+  return body !== undefined && 'content' in body;
+}
+
+/** The bytes that were announced. @param fail is given what goes wrong: a pipeline tells the request only that it ended */
+async function* exactly(
+  { content, sizeBytes }: StreamedBody,
+  fail: (error: Error) => void,
+): AsyncGenerator<Uint8Array> {
+  let sentBytes = 0;
+  try {
+    for await (const chunk of content) {
+      sentBytes += chunk.byteLength;
+      yield chunk;
+    }
+    if (sentBytes !== sizeBytes) throw new Error(`${sentBytes} bytes were to be sent as ${sizeBytes}`);
+  } catch (error) {
+    fail(error instanceof Error ? error : new Error(String(error)));
+    throw error;
+  }
+}
+
+/** Why an exchange failed, in words, cut to a length. */
+export function exchangeErrorText(error: unknown, maxLength: number): string {
+  if (!(error instanceof Error)) return String(error).slice(0, maxLength);
+  // A host with several addresses that all fail gives an AggregateError without a message.
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : undefined;
+  return (first instanceof Error ? first.message : error.message).slice(0, maxLength);
+}
+
+async function readBounded(
+  response: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): Promise<Pick<HttpAnswer, 'body' | 'bodyEnd'>> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  let bodyEnd: HttpAnswer['bodyEnd'] = 'complete';
+  try {
+    for await (const chunk of response) {
+      chunks.push(chunk);
+      length += chunk.byteLength;
+      if (length <= maxBytes) continue;
+      bodyEnd = 'cut';
+      // The connection is closed with it: the rest is not awaited.
+      break;
+    }
+  } catch (error) {
+    bodyEnd = error instanceof Error ? error : new Error(String(error));
+  }
+  return { body: Buffer.concat(chunks).subarray(0, maxBytes), bodyEnd };
+}
