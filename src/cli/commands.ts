@@ -17,7 +17,7 @@ export const backupCommand: CliCommand = {
   flags: [],
   examples: [['run-bridge backup /backups/$(date -I)', 'restore brings it back']],
   async run(invocation) {
-    const { backUp } = await import('./back-up.js');
+    const { backUp } = await import('./backup.js');
     return backUp(invocation);
   },
 };
@@ -31,7 +31,7 @@ export const restoreCommand: CliCommand = {
   flags: [],
   examples: [['run-bridge restore /backups/2026-11-20 --data-dir ./data', 'then: run-bridge serve --data-dir ./data']],
   async run(invocation) {
-    const { restore } = await import('./restore.js');
+    const { restore } = await import('./backup.js');
     return restore(invocation);
   },
 };

@@ -1,13 +1,19 @@
 import { existsSync } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
+import { readFile, rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { STATE_FILE } from '../app/limits.js';
 import { openState } from '../app/open-state.js';
-import { keptRows } from '../run/kept-rows.js';
-import { keptTraces } from '../run/kept-traces.js';
+import { slices } from '../core/lists.js';
+import { listTraces } from '../log/record-log-files.js';
+import type { TraceId, UnixNano } from '../record/telemetry-record.js';
+import { parseRun } from '../run/parse-run.js';
+import { formatRun } from '../run/run-document.js';
+import { readRunRows } from '../run/run-row-backup.js';
+import type { InvocationSummary, RunSummary } from '../run/verdict.js';
 import { takeDataFolder } from '../storage/data-folder-lock.js';
 import { openSqliteState } from '../storage/open-sqlite-state.js';
-import type { RowStore } from '../storage/row-store.js';
+import type { NamedStep, RowStore } from '../storage/row-store.js';
+import type { RunRow } from '../storage/run-store.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';
@@ -82,7 +88,7 @@ async function removeState(folder: string, name: string): Promise<void> {
 async function putBack(rows: RowStore, folder: string, stop: AbortSignal): Promise<readonly string[]> {
   let runCount = 0;
   const damaged: string[] = [];
-  for await (const batch of keptRows(folder, AT_A_TIME, damaged)) {
+  for await (const batch of readRunRows(folder, AT_A_TIME, damaged)) {
     stop.throwIfAborted();
     await rows.restore(batch);
     runCount += batch.length;
@@ -104,4 +110,47 @@ async function putBack(rows: RowStore, folder: string, stop: AbortSignal): Promi
     'but the first, subscriptions and what was to be delivered, how far exports were (destinations get what comes from now',
     'on), hosted runs that were to be pulled, runs of jobs that waited. Traces without run.json are judged by the next start',
   ];
+}
+
+/** A trace as described by its `run.json`. */
+export interface KeptTrace {
+  readonly row: RunRow;
+  /** Steps that its invocations are of. */
+  readonly named: readonly NamedStep[];
+}
+
+/** Traces with their `run.json`, a few at a time. Those without one are left to the reader of record logs. */
+export async function* keptTraces(dataFolder: string, atATime: number): AsyncGenerator<readonly KeptTrace[]> {
+  const traceIds = await listTraces(dataFolder);
+  for (const some of slices(traceIds, atATime)) {
+    const batch: KeptTrace[] = [];
+    for (const traceId of some) {
+      const folder = join(dataFolder, 'runs', traceId);
+      const text = await readFile(join(folder, 'run.json'), 'utf8').catch(() => '');
+      const run = parseRun(text);
+      if (run?.traceId === traceId)
+        batch.push({ row: rowOf(run, folder), named: run.invocations.flatMap(namedOf(run)) });
+    }
+    yield batch;
+  }
+}
+
+/** A run without Parquet is notified again. */
+function rowOf(run: RunSummary, folder: string): RunRow {
+  const isWhole = run.state === 'finished' && run.invocations.every((one) => existsSync(join(folder, one.parquetFile)));
+  const { traceId, firstSeenUnixMs, lastSeenUnixMs, state, logBytes } = run;
+  const times = { firstSeenUnixMs, lastSeenUnixMs };
+  return { traceId, ...times, state, logBytes, summary: formatRun(run), parquetBytes: isWhole ? logBytes : null };
+}
+
+function namedOf({ traceId }: { readonly traceId: TraceId }) {
+  return ({ step, rawCommand, startTimeUnixNano, endTimeUnixNano }: InvocationSummary): readonly NamedStep[] => {
+    if (step === null) return [];
+    const times = { startedUnixMs: toUnixMs(startTimeUnixNano), endedUnixMs: toUnixMs(endTimeUnixNano) };
+    return [{ ...step, ...times, traceId, command: rawCommand === null ? [] : rawCommand.split(' ') }];
+  };
+}
+
+function toUnixMs(time: UnixNano): number {
+  return Number(time / 1_000_000n);
 }

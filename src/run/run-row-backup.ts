@@ -1,11 +1,13 @@
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock, Timer } from '../core/clock.js';
+import { type Clock, FixedDelayTask } from '../core/clock.js';
 import { errorCode } from '../core/errors.js';
-import { makeFolderIn } from '../core/folders.js';
+import { makeFolderIn, namesIn } from '../core/folders.js';
 import type { Component } from '../core/lifecycle.js';
+import { slices } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import type { RowStore } from '../storage/row-store.js';
+import type { RunRows } from '../storage/run-rows.js';
 
 /** The folder of runs' rows in the data folder, a file a run by its number. */
 export const ROWS_FOLDER = 'rows';
@@ -30,8 +32,7 @@ const TOLD_BY_OTHERS: ReadonlySet<string> = new Set(['ENOENT', 'ENOSPC', 'EDQUOT
  */
 export class RunRowBackup implements Component {
   readonly name = 'rows of runs';
-  private timer: Timer | undefined;
-  private working: Promise<void> = Promise.resolve();
+  private readonly repeated: FixedDelayTask;
   private isStopped = false;
   /** Whether it has failed since the last success; logged once. */
   private isFailing = false;
@@ -40,55 +41,80 @@ export class RunRowBackup implements Component {
   constructor(
     private readonly dataFolder: string,
     private readonly deps: RunRowBackupDeps,
-  ) {}
+  ) {
+    const { clock } = deps;
+    this.repeated = new FixedDelayTask(
+      INTERVAL_MS,
+      clock,
+      () => this.keep(() => !this.isStopped),
+      (error) => this.fail(error),
+    );
+  }
 
   async start(): Promise<void> {
-    this.later();
+    this.repeated.start();
   }
 
   /** Writes as many as time allows; the next start continues. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.isStopped = true;
-    this.timer?.cancel();
-    await this.working;
-    await this.keep(() => !deadline.aborted);
-  }
-
-  private later(): void {
-    if (this.isStopped) return;
-    this.timer = this.deps.clock.after(INTERVAL_MS, () => {
-      this.working = this.keep(() => !this.isStopped).finally(() => this.later());
-    });
+    await this.repeated.stop();
+    await this.keep(() => !deadline.aborted).catch((error: unknown) => this.fail(error));
   }
 
   private async keep(goesOn: () => boolean): Promise<void> {
-    const { store, logger } = this.deps;
-    try {
-      for (let count = AT_A_TIME; count === AT_A_TIME && goesOn(); ) {
-        const runs = await store.listUnkept(AT_A_TIME);
-        count = runs.length;
-        if (count === 0) break;
-        await makeFolderIn(this.dataFolder, ROWS_FOLDER);
-        for (const { runId, rows } of runs) await this.write(runId, rows);
-        // Nothing is left of a run that was removed meanwhile.
-        for (const runId of await store.noteKept(runs)) await rm(this.pathOf(runId), { force: true });
-      }
-      this.isFailing = false;
-    } catch (error) {
-      const isNew = !this.isFailing;
-      this.isFailing = true;
-      if (!isNew || TOLD_BY_OTHERS.has(errorCode(error) ?? '')) return;
-      logger.warn({ error: String(error) }, 'failed to back up rows of runs to files; retrying');
+    const { store } = this.deps;
+    for (let count = AT_A_TIME; count === AT_A_TIME && goesOn(); ) {
+      const runs = await store.listUnkept(AT_A_TIME);
+      count = runs.length;
+      if (count === 0) break;
+      await makeFolderIn(this.dataFolder, ROWS_FOLDER);
+      for (const { runId, rows } of runs) await this.write(runId, rows);
+      // Nothing is left of a run that was removed meanwhile.
+      for (const runId of await store.noteKept(runs)) await rm(pathOf(this.dataFolder, runId), { force: true });
     }
+    this.isFailing = false;
   }
 
-  private async write(runId: number, rows: object): Promise<void> {
-    const path = this.pathOf(runId);
+  private fail(error: unknown): void {
+    const isNew = !this.isFailing;
+    this.isFailing = true;
+    if (!isNew || TOLD_BY_OTHERS.has(errorCode(error) ?? '')) return;
+    this.deps.logger.warn({ error: String(error) }, 'failed to back up rows of runs to files; retrying');
+  }
+
+  private async write(runId: number, rows: RunRows): Promise<void> {
+    const path = pathOf(this.dataFolder, runId);
     await writeFile(`${path}.partial`, `${JSON.stringify(rows)}\n`, { mode: 0o600 });
     await rename(`${path}.partial`, path);
   }
+}
 
-  private pathOf(runId: number): string {
-    return join(this.dataFolder, ROWS_FOLDER, `${runId}.json`);
+/**
+ * Reads the rows that `RunRowBackup` wrote, in the order of the runs' numbers, some at a time.
+ * @param damaged takes the paths of those that cannot be read
+ */
+export async function* readRunRows(
+  dataFolder: string,
+  atATime: number,
+  damaged: string[],
+): AsyncGenerator<readonly RunRows[]> {
+  // Loaded when there is something to read back: no start has to wait for a schema library.
+  const { parseRunRows } = await import('../storage/run-rows.js');
+  const names = await namesIn(join(dataFolder, ROWS_FOLDER));
+  const runIds = names.flatMap((name) => /^(\d+)\.json$/.exec(name)?.[1] ?? []).map(Number);
+  runIds.sort((a, b) => a - b);
+  for (const some of slices(runIds, atATime)) {
+    const batch: RunRows[] = [];
+    for (const path of some.map((runId) => pathOf(dataFolder, runId))) {
+      const rows = parseRunRows(await readFile(path, 'utf8'));
+      if (rows === undefined) damaged.push(path);
+      else batch.push(rows);
+    }
+    yield batch;
   }
+}
+
+function pathOf(dataFolder: string, runId: number): string {
+  return join(dataFolder, ROWS_FOLDER, `${runId}.json`);
 }

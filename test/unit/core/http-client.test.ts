@@ -19,14 +19,11 @@ afterEach(() => {
 
 /** A body in pieces of 64 KiB. */
 function streamed(pieceCount: number, sizeBytes = pieceCount * 65_536): StreamedBody & { sentCount: number } {
-  const body = {
-    sizeBytes,
-    sentCount: 0,
-    content: (async function* () {
-      for (; body.sentCount < pieceCount; body.sentCount += 1) yield new Uint8Array(65_536);
-    })(),
-  };
-  return body;
+  const body = { sizeBytes, sentCount: 0 };
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    for (; body.sentCount < pieceCount; body.sentCount += 1) yield new Uint8Array(65_536);
+  }
+  return Object.assign(body, { content: pieces() });
 }
 
 function put(body: StreamedBody) {
