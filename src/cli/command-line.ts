@@ -106,7 +106,8 @@ function toInvocation(command: Command, context: ProcessContext): Invocation {
   for (const option of command.options) {
     const value: unknown = command.getOptionValue(option.attributeName());
     if (typeof value === 'string') flags[option.name()] = value;
-    else if (value === true) switches.add(option.name());
+    // Of `--no-x` the parser keeps the value of x, which is true by default.
+    else if (value === !option.negate) switches.add(option.name());
   }
   return { context, flags, switches, operands: command.args };
 }

@@ -11,6 +11,7 @@ import { type Environment, nonEmpty } from '../config/environment.js';
 import { environmentName } from '../config/settings.js';
 import type { Logger } from '../core/logger.js';
 import { sanitizeCommand } from '../redaction/redactor.js';
+import type { ReportOutput } from '../report/feature.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import { DEFAULT_JOB, type StepStart } from '../storage/step-start.js';
 import type { UserFile } from './engine-switches.js';
@@ -24,6 +25,8 @@ export interface CommandFacts {
   readonly context: ProcessContext;
   readonly host: ExecHost;
   readonly options: ExecOptions;
+  /** Reports that are written when it has ended. */
+  readonly outputs: readonly ReportOutput[];
   readonly configuration: Configuration;
   readonly isFolderChosen: boolean;
   readonly logger: Logger;
@@ -91,6 +94,10 @@ export interface ExecOptions {
   readonly isSpanWanted: boolean;
   readonly isQuiet: boolean;
   readonly isSummaryWanted: boolean;
+  /** `--report`; `undefined` for none. */
+  readonly report: string | undefined;
+  /** Whether the summary of a CI system's step is added to, where there is one. */
+  readonly isCiSummaryWanted: boolean;
   /** Whether the command's environment names its run as the hosted platform does. */
   readonly isIdentityWanted: boolean;
   /** Who the run belongs to, as the user named it. */
@@ -135,6 +142,8 @@ export function readExecOptions({ context, flags, switches }: Invocation): ExecO
     isSpanWanted: isOn('span'),
     isQuiet: isOn('quiet'),
     isSummaryWanted: isOn('summary'),
+    report: text('report'),
+    isCiSummaryWanted: nonEmpty(environment.GITHUB_STEP_SUMMARY) !== undefined && !isOn('no-ci'),
     isIdentityWanted: job !== null || isOn('platform-env'),
     run: {
       runKey: text('run-id') ?? null,

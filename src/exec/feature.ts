@@ -25,6 +25,11 @@ const EXEC_FLAGS: readonly (readonly [name: string, placeholder: string, summary
   ['environment', 'NAME', 'environment that the run belongs to, such as production'],
   ['project', 'NAME', 'project that the run belongs to'],
   ['reason', 'TEXT', 'why the run was started'],
+  [
+    'report',
+    'LIST',
+    'write reports at the end: formats of run-bridge report, each with =FILE or to standard error, as in text,junit=PATH',
+  ],
   ['step-id', 'ID', 'id of this step, unique and made up by the caller (default: a random one)'],
 ];
 
@@ -33,7 +38,8 @@ const EXEC_SWITCHES: readonly (readonly [name: string, summary: string])[] = [
   ['last', 'the run is finished when this step has ended'],
   ['platform-env', "set the platform's variables of a run, such as DBT_CLOUD_RUN_ID (--job does, too)"],
   ['span', 'add a span for the command itself: exit code, CPU time, peak memory'],
-  ['summary', 'say at the end, on standard error, where the run is'],
+  ['summary', 'say at the end, on standard error, how it ended, why, and where the run is'],
+  ['no-ci', 'leave the summary of a CI step ($GITHUB_STEP_SUMMARY) as it is'],
   ['quiet', 'say nothing, not even what went wrong with the bridge'],
 ];
 

@@ -17,6 +17,8 @@ import {
 } from '../files/feature.js';
 import { stepInEnvironment } from '../record/attributes.js';
 import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
+import type { TraceId } from '../record/telemetry-record.js';
+import { commandReports } from '../report/feature.js';
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
 import type { StepStart } from '../storage/step-start.js';
@@ -49,6 +51,8 @@ const MAX_HELD_BYTES = 64 * 1024 * 1024;
 const GATHER_MS = 200;
 /** How long requests under way may take when the command has ended, in milliseconds. */
 const LAST_REQUESTS_MS = 1_000;
+/** How long reports may take, in milliseconds; one of 35,000 records takes about two seconds. */
+const REPORT_MS = 30_000;
 /** How long the parts of the store may take to close, in milliseconds, as far as time is left. */
 const CLOSE_MS = 2_000;
 const MIN_CLOSE_MS = 200;
@@ -202,7 +206,8 @@ export class LiveRecords {
       const isFolderNeeded = await this.leaveArtifacts(target, end);
       const left = await target.finish(records.traceIds, AbortSignal.any([deadline.signal, stop]));
       if (left !== null) notices.say(left);
-      if (options.isSummaryWanted) notices.say(`${[...records.traceIds].join(', ')} in ${target.where}`);
+      onStage(REPORT_MS);
+      await this.report([...records.traceIds], target.where);
       this.lock?.release();
       if (folder !== undefined && !isFolderNeeded && !(await this.mayGoOn())) removePrivateFolder(folder);
     } catch (error) {
@@ -217,6 +222,31 @@ export class LiveRecords {
         if (!this.isTroubleSaid) notices.say(reasonOf(error));
       });
     }
+  }
+
+  /** Writes the reports and the summary that were asked for. Never throws. */
+  private async report(traceIds: readonly TraceId[], where: string): Promise<void> {
+    const { options, outputs, notices, context, configuration, file } = this.facts;
+    const { isSummaryWanted, isCiSummaryWanted } = options;
+    const isWanted = isSummaryWanted || isCiSummaryWanted || outputs.length > 0;
+    if (isWanted && traceIds.length > 0) {
+      const of = { traceIds, configuration, context, file: file?.path, outputs, isSummaryWanted: isCiSummaryWanted };
+      try {
+        const ended = await commandReports(of);
+        if (isSummaryWanted) await this.sayEnded(ended, where);
+      } catch (error) {
+        notices.say(`there is no report of the command: ${reasonOf(error)}`);
+      }
+    }
+    if (isSummaryWanted) notices.say(`${traceIds.join(', ')} in ${where}`);
+  }
+
+  private async sayEnded(ended: Awaited<ReturnType<typeof commandReports>>, where: string): Promise<void> {
+    const { notices } = this.facts;
+    for (const { line } of ended) notices.say(line);
+    const runIds = new Set(ended.flatMap(({ runId }) => runId ?? []));
+    const bridge = runIds.size > 0 && URL.canParse(where) ? await askBridge(where) : undefined;
+    if (bridge !== undefined) for (const runId of runIds) notices.say(`${bridge.webUrl}/runs/${runId}`);
   }
 
   /** Whether something that the command has left in the background may still run an engine: its folder waits for that. */

@@ -20,12 +20,12 @@ import { processTree, signalProcesses } from '../core/process-tree.js';
 import { hasRunIdentity, withRunIdentity } from '../platform/feature.js';
 import { STEP_ATTRIBUTE } from '../record/attributes.js';
 import { invocationIdOf } from '../record/telemetry-record.js';
+import { reportOutputs } from '../report/feature.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
 import {
   type ChildEnding,
   type CommandFacts,
   EXEC_VARIABLE,
-  type ExecOptions,
   isWrapped,
   Notices,
   readExecOptions,
@@ -51,6 +51,7 @@ import { formatTraceparent, parseTraceparent, placeInTrace, type TraceContext } 
 export async function runExec(invocation: Invocation, host: ExecHost): Promise<CommandExit> {
   const { context, operands: command } = invocation;
   const options = readExecOptions(invocation);
+  const outputs = options.report === undefined ? [] : await reportOutputs(options.report);
   const notices = new Notices(context.stderr, options.isQuiet);
   const stop = new AbortController();
   let child: ChildProcess | undefined;
@@ -65,7 +66,7 @@ export async function runExec(invocation: Invocation, host: ExecHost): Promise<C
     },
     onFault: (error) => notices.say(`internal error, which the command does not notice: ${String(error)}`),
   });
-  const bridge = await bridgeFor(invocation, host, options, notices);
+  const bridge = await bridgeFor(invocation, host, { options, outputs }, notices);
   child = startChild(command, bridge?.environment ?? context.environment);
   for (const signal of early) child.signal(signal);
   bridge?.begin(child.pid);
@@ -121,8 +122,11 @@ class Patience {
   }
 }
 
+/** What was asked for. */
+type Wanted = Pick<CommandFacts, 'options' | 'outputs'>;
+
 /** `undefined` where there is none: it cannot be had, or an `exec` around this one has taken that part. */
-async function bridgeFor(invocation: Invocation, host: ExecHost, options: ExecOptions, notices: Notices) {
+async function bridgeFor(invocation: Invocation, host: ExecHost, wanted: Wanted, notices: Notices) {
   if (await isWrapped(invocation.context.environment)) {
     const asked = [...Object.keys(invocation.flags), ...invocation.switches].filter((name) => !HARMLESS.has(name));
     if (asked.length > 0) {
@@ -131,14 +135,14 @@ async function bridgeFor(invocation: Invocation, host: ExecHost, options: ExecOp
     }
     return undefined;
   }
-  return CommandBridge.prepare(invocation, host, options, notices).catch((error: unknown) => {
+  return CommandBridge.prepare(invocation, host, wanted, notices).catch((error: unknown) => {
     notices.say(`${wordsOf(error)}; the command runs, its telemetry is not kept`);
     return undefined;
   });
 }
 
 /** Options that say nothing of where telemetry goes and whose it is. */
-const HARMLESS: ReadonlySet<string> = new Set(['quiet', 'summary', 'flush-timeout']);
+const HARMLESS: ReadonlySet<string> = new Set(['quiet', 'summary', 'flush-timeout', 'no-ci']);
 
 function exitOf(ending: ChildEnding): CommandExit {
   if (ending.kind !== 'killed') return { exitCode: ending.exitCode, signal: null };
@@ -219,7 +223,7 @@ export class CommandBridge {
   static async prepare(
     invocation: Invocation,
     host: ExecHost,
-    options: ExecOptions,
+    { options, outputs }: Wanted,
     notices: Notices,
   ): Promise<CommandBridge> {
     const { context, operands: command } = invocation;
@@ -247,7 +251,18 @@ export class CommandBridge {
       isParentOwn: span !== null,
     });
     const bridge = new CommandBridge({
-      ...{ context, host, options, configuration, isFolderChosen: isSet('data-dir'), logger, notices, stepId, command },
+      ...{
+        context,
+        host,
+        options,
+        outputs,
+        configuration,
+        isFolderChosen: isSet('data-dir'),
+        logger,
+        notices,
+        stepId,
+        command,
+      },
       ...{ startedUnixMs: context.clock.nowUnixMs(), inlet, folder, file: userFile ?? ownFile, span, environment },
     });
     if (options.isIdentityWanted && !hasRunIdentity(environment)) await bridge.nameRun();

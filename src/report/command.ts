@@ -1,5 +1,5 @@
 import { existsSync, statSync } from 'node:fs';
-import { appendFile } from 'node:fs/promises';
+import { appendFile, writeFile } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { CliError } from '../cli/cli-error.js';
 import type { Invocation } from '../cli/command-line.js';
@@ -11,6 +11,7 @@ import { refuseShared } from '../cli/refuse-shared.js';
 import { resolveForCommand } from '../cli/resolve-for-command.js';
 import type { Configuration } from '../config/configuration.js';
 import { nonEmpty } from '../config/environment.js';
+import { reasonOf } from '../core/errors.js';
 import type { CommandHost } from '../feature.js';
 import { openTelemetryFile, type RecordSource } from '../files/feature.js';
 import type { LoggedRecord, RecordLogReader } from '../log/record-log.js';
@@ -25,10 +26,10 @@ import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import type { InvocationSummary } from '../run/verdict.js';
 import type { State } from '../storage/state.js';
 import type { UnnamedRun } from '../storage/trace-catalog.js';
-import type { CommandReport, ReportSetting } from './content.js';
-import { redactedReport } from './content.js';
-import { formatOf } from './formats.js';
+import { type CommandReport, cleanLine, type ReportSetting, redactedReport, troublesOf } from './content.js';
+import { formatOf, type ReportOutput } from './formats.js';
 import { findRuns, RunFiles, readRun } from './run-files.js';
+import { headLines } from './text.js';
 
 /** What the command needs of the program. */
 export type ReportHost = Pick<CommandHost, 'finishLeftovers' | 'askState'>;
@@ -101,7 +102,96 @@ export async function appendSummary(
   const path = nonEmpty(environment.GITHUB_STEP_SUMMARY);
   if (path === undefined) return;
   const { markdownReport } = await import('./github.js');
-  await appendFile(path, `${markdownReport(reports)}\n`);
+  const text = `${markdownReport(reports)}\n`;
+  const usedBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  // A summary that is larger is not shown at all.
+  if (usedBytes + Buffer.byteLength(text) <= MAX_SUMMARY_BYTES) await appendFile(path, text);
+}
+
+/** The summary of a step has 1 MiB at most. */
+const MAX_SUMMARY_BYTES = 1024 * 1024;
+
+/** Where a command's reports are made from, and what is wanted of them. */
+export interface EndedCommandReports {
+  readonly traceIds: readonly TraceId[];
+  readonly configuration: Configuration;
+  readonly context: ProcessContext;
+  /** The engine's own file, for runs that are not in the data folder. */
+  readonly file: string | undefined;
+  readonly outputs: readonly ReportOutput[];
+  /** Whether the summary of the CI system's step is added to. */
+  readonly isSummaryWanted: boolean;
+}
+
+/**
+ * Writes reports of a command's runs when it has ended.
+ * @returns how each engine command ended, and why, in a line each; and the number of its run where that is known
+ */
+export async function writeCommandReports(of: EndedCommandReports): Promise<readonly EndedEngineCommand[]> {
+  const { outputs, context, configuration, isSummaryWanted } = of;
+  const shown = redactionFor('anybodyElse', configuration.redaction);
+  const isRedactedNeeded = isSummaryWanted || outputs.some(({ format }) => format.isRedacted);
+  const whole = await reportsOfCommand(of, null);
+  const redacted = isRedactedNeeded ? await reportsOfCommand(of, shown) : [];
+  const own = settingOf(context);
+  const setting = context.isStderrTerminal ? own : { ...own, columns: null, hasColor: false };
+  const troubles: string[] = [];
+  for (const { format, path } of outputs) {
+    const write = await format.writer();
+    const reports = format.isRedacted ? redacted : whole;
+    if (path === null) context.stderr.write(write(reports, setting));
+    else {
+      const file = { ...setting, columns: null, hasColor: false, hasCommandsInOutput: false };
+      const target = resolve(context.workingDir, path);
+      // One that cannot be written does not keep the others from being written.
+      await writeFile(target, write(reports, file)).catch((error: unknown) => void troubles.push(reasonOf(error)));
+    }
+  }
+  if (isSummaryWanted) {
+    await appendSummary(redacted, context).catch((error: unknown) => void troubles.push(reasonOf(error)));
+  }
+  if (troubles.length > 0) throw new Error(troubles.join('; '));
+  return whole.map(({ command }) => {
+    const [first] = troublesOf(command).flatMap((section) => section.troubles);
+    const cause =
+      first === undefined ? [] : [first.label, first.reason[0]].filter((part) => part !== null && part !== undefined);
+    const [ended = ''] = headLines(command);
+    return { line: cleanLine([ended, ...cause].join(': ')), runId: command.invocation.step?.runId ?? null };
+  });
+}
+
+/** How an engine command ended, for people. */
+export interface EndedEngineCommand {
+  /** `build: error after 1.8 s: model orders: Binder Error: …` */
+  readonly line: string;
+  readonly runId: number | null;
+}
+
+async function reportsOfCommand(
+  { traceIds, configuration, context, file }: EndedCommandReports,
+  level: ShownLevel,
+): Promise<readonly CommandReport[]> {
+  const files = new RunFiles(configuration['data-dir']);
+  const reader = new RecordLogFiles(configuration['data-dir'], () => undefined);
+  const reports: CommandReport[] = [];
+  const elsewhere = new Set<TraceId>();
+  for (const traceId of traceIds) {
+    if ((await reader.lengthBytes(traceId)) === 0) {
+      elsewhere.add(traceId);
+      continue;
+    }
+    const run = await readRun(traceId, files, reader);
+    const redactor = new Redactor(level ?? 'off');
+    for (const command of await readMeasures(reader, run, (record) => learnNames(record, redactor))) {
+      const report = { traceId, command, commandCount: run.invocations.length, comparison: null };
+      reports.push(level === null ? report : redactedReport(report, redactor));
+    }
+  }
+  if (elsewhere.size > 0 && file !== undefined && existsSync(file)) {
+    reports.push(...(await reportsOfFile(file, level, context.stop, elsewhere)).reports);
+  }
+  if (reports.length === 0) throw new Error('its records are in the data folder of another bridge, which shows it');
+  return reports;
 }
 
 /** What reports of a data folder are read with. */
@@ -162,13 +252,20 @@ function isTelemetryFile(path: string): boolean {
 
 /**
  * Reads the runs of a file: the engine's JSONL or Parquet, or OTLP as JSON lines. It is read twice, and once more where several commands share a trace.
+ * @param only the runs that are wanted; all if left out
  * @throws CliError where it holds no records, or more than 100 runs, and SourceError
  */
-async function reportsOfFile(path: string, level: ShownLevel, stop: AbortSignal): Promise<FoundReports> {
+async function reportsOfFile(
+  path: string,
+  level: ShownLevel,
+  stop: AbortSignal,
+  only?: ReadonlySet<TraceId>,
+): Promise<FoundReports> {
   if (!statSync(path).isFile()) throw new CliError(EXIT.failed, `${path} is no file; a report reads it several times`);
   const records = new FileRecords(await openTelemetryFile(path, otlpReading()), stop);
   const states = new Map<TraceId, RunState>();
   for await (const { traceId, logged } of records.batches()) {
+    if (only?.has(traceId) === false) continue;
     const state = states.get(traceId) ?? new RunState(RUN_TRACKER_DEFAULTS);
     states.set(traceId, state);
     if (states.size > MAX_TRACES)

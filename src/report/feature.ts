@@ -1,9 +1,12 @@
 import type { CliCommand } from '../cli/command-line.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { RunSummary } from '../run/verdict.js';
-import type { ReportHost } from './command.js';
+import type { EndedCommandReports, EndedEngineCommand, ReportHost } from './command.js';
+import type { ReportOutput } from './formats.js';
 
 // The door of reports: no other folder imports anything else of this one. It imports nothing at run time.
+
+export type { ReportOutput } from './formats.js';
 
 /** `run-bridge report RUN` */
 export function reportCommand(host: ReportHost): CliCommand {
@@ -42,4 +45,16 @@ export async function shortReport(reader: RecordLogReader, run: RunSummary): Pro
   const { headLines, problemLines } = await import('./text.js');
   const [command] = await readMeasures(reader, run);
   return command && [...headLines(command), ...problemLines(command)];
+}
+
+/** Reads the formats and files of `exec --report`. @throws CliError */
+export async function reportOutputs(list: string): Promise<readonly ReportOutput[]> {
+  const { parseReportOutputs } = await import('./formats.js');
+  return parseReportOutputs(list);
+}
+
+/** Writes reports of a command's runs when it has ended, and says how each ended. @throws what keeps them from being written */
+export async function commandReports(of: EndedCommandReports): Promise<readonly EndedEngineCommand[]> {
+  const { writeCommandReports } = await import('./command.js');
+  return writeCommandReports(of);
 }

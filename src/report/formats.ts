@@ -33,6 +33,23 @@ export function formatOf(name: string, flag: string): ReportFormat {
   throw new CliError(EXIT.usage, `${flag}: ${JSON.stringify(name)} is no format; ${hint}`);
 }
 
+/** A report that `exec` writes when its command ends. */
+export interface ReportOutput {
+  readonly format: ReportFormat;
+  /** `null` for standard error. */
+  readonly path: string | null;
+}
+
+/** Reads `text,junit=PATH,html=PATH`. @throws CliError */
+export function parseReportOutputs(list: string): readonly ReportOutput[] {
+  return list.split(',').map((part) => {
+    const [name = ''] = part.split('=', 1);
+    const path = part.slice(name.length + 1);
+    if (part.includes('=') && path === '') throw new CliError(EXIT.usage, `--report: ${part} names no file`);
+    return { format: formatOf(name.trim(), '--report'), path: path === '' ? null : path };
+  });
+}
+
 function jsonReport(reports: readonly CommandReport[], _setting: ReportSetting): string {
   const commands = reports.map(({ command, traceId, comparison }) => ({
     ...measuresDocument(command, traceId),

@@ -358,6 +358,50 @@ describe('the run in the environment of a command', () => {
   });
 });
 
+describe('reports of exec', () => {
+  const sample = new URL('../fixture/samples/build-mixed-fusion', import.meta.url).pathname;
+  const engine = ['--', 'sh', '-c', `cat '${sample}/otel.jsonl' > "$DBT_OTEL_FILE_NAME"; exit 3`];
+  const exec = (args: readonly string[], more: Record<string, string> = {}) =>
+    runBridge(['exec', ...args, ...engine], { cwd: dir, env: { ...env(), ...more }, timeoutMs: 60_000 });
+  const read = (name: string) => readFileSync(join(dir, name), 'utf8');
+
+  test('are written when the command has ended, and leave its exit code and output as they are', async () => {
+    const list = 'text,junit=junit.xml,html=report.html,markdown=report.md,perfetto=trace.json';
+    const { exitCode, stdout, stderr } = await exec(['--summary', '--report', list]);
+    expect([exitCode, stdout]).toEqual([3, '']);
+    expect(stderr).toMatch(/^build: error after 1\.8 s$/m);
+    expect(stderr).toMatch(/^failed with an error:\n {2}model\.shop\.broken: Database Error/m);
+    expect(read('junit.xml')).toContain('<testsuites name="run-bridge" tests="10" failures="2"');
+    expect(read('report.html')).toContain('model broken');
+    expect(read('report.md')).toContain('**`model broken`**');
+    expect(JSON.parse(read('trace.json')).traceEvents.length).toBeGreaterThan(50);
+    const [verdict, place] = stderr.trimEnd().split('\n').slice(-2);
+    expect(verdict).toMatch(/^run-bridge: build: error after 1\.8 s: model broken: Binder Error: .* not found/);
+    expect(place).toMatch(/^run-bridge: 01a1fb8ed69e7ef184c99d1f72b8766e in .*\/runs$/);
+  });
+
+  test("go into the summary of a CI system's step by themselves, redacted, unless that is turned off", async () => {
+    const summary = { GITHUB_STEP_SUMMARY: join(dir, 'summary.md') };
+    expect(await exec([], summary)).toMatchObject({ exitCode: 3, stderr: '' });
+    expect(read('summary.md')).toMatch(/^### ❌ `dbt build .*` failed after 1\.8 s\n/);
+    expect(read('summary.md')).toContain('values redacted');
+    rmSync(join(dir, 'summary.md'));
+    expect(await exec(['--no-ci'], summary)).toMatchObject({ exitCode: 3, stderr: '' });
+    expect(existsSync(join(dir, 'summary.md'))).toBe(false);
+  });
+
+  test('that cannot be written are a line, and the others are written', async () => {
+    const { exitCode, stderr } = await exec(['--report', 'html=nowhere/report.html,junit=junit.xml']);
+    expect(exitCode).toBe(3);
+    expect(stderr).toMatch(/^run-bridge: there is no report of the command: .*nowhere\/report\.html/m);
+    expect(read('junit.xml')).toContain('<testsuites');
+    expect(await exec(['--report', 'jnuit=x'])).toMatchObject({
+      exitCode: 2,
+      stderr: 'run-bridge: --report: "jnuit" is no format; did you mean junit?\n',
+    });
+  });
+});
+
 describe('what exec leaves behind', () => {
   const sample = new URL('../fixture/samples/build-clean', import.meta.url).pathname;
   const lines = readFileSync(join(sample, 'otel.jsonl'), 'utf8');

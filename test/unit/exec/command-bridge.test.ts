@@ -19,8 +19,9 @@ it('leaves whose command it is as soon as that has started, before anything else
   const context = contextIn(dir);
   const flags = { 'data-dir': join(dir, 'data'), job: 'nightly' };
   const invocation = { context, flags, switches: new Set<string>(), operands: ['true'] };
+  const options = readExecOptions(invocation);
   const notices = new Notices(new PassThrough(), true);
-  const bridge = await CommandBridge.prepare(invocation, unopened, readExecOptions(invocation), notices);
+  const bridge = await CommandBridge.prepare(invocation, unopened, { options, outputs: [] }, notices);
   try {
     bridge.begin(undefined);
     const [folder = ''] = readdirSync(join(dir, 'data', 'spool'));
