@@ -141,7 +141,7 @@ export function jobRunRouter({
   }
 
   function documentOf(request: Request, response: Response, run: CatalogRun) {
-    const related = { job: null, hasTrigger: true, hasEnvironment: false, steps: [] };
+    const related = { job: null, hasTrigger: true, environment: null, steps: [] };
     return shape.runDocument(
       run,
       related,

@@ -297,9 +297,9 @@ export const runSchema = z
     retry_not_supported_reason: z.enum(['RETRY_NOT_FAILED_RUN', 'RETRY_UNSUPPORTED_CMD']).nullable(),
     used_repo_cache: flag,
     blocked_by: z.array(integer),
-    trigger: z.looseObject({ id: integer, cause: text }).nullable(),
+    trigger: z.looseObject({ id: integer, cause: text, cause_category: z.literal('api').nullable() }).nullable(),
     job: jobSchema.extend({ schedule: z.object({ cron: text, date: text, time: text }) }).nullable(),
-    environment: z.looseObject({ id: integer, name: text }).nullable(),
+    environment: environmentSchema.nullable(),
     run_steps: z.array(stepSchema),
   })
   .meta({ id: 'Run' });
@@ -308,7 +308,7 @@ export const runSchema = z
 export interface RunRelations {
   readonly job: JobDocument | null;
   readonly hasTrigger: boolean;
-  readonly hasEnvironment: boolean;
+  readonly environment: EnvironmentDocument | null;
   readonly steps: StepDocument[];
 }
 
@@ -385,7 +385,7 @@ export function runDocument(run: CatalogRun, related: RunRelations, context: Run
     blocked_by: [],
     trigger: related.hasTrigger ? triggerOf(run) : null,
     job: related.job === null ? null : { ...related.job, schedule: shortSchedule(related.job) },
-    environment: related.hasEnvironment ? environmentOf(run) : null,
+    environment: related.environment,
     run_steps: related.steps,
   };
 }
@@ -394,33 +394,23 @@ const NULLS_OF_RUN = nulls(`owner_thread_id executed_by_thread_id deferring_run_
   last_heartbeat_at should_start_at deprecation retrying_run_id audit`);
 const NULLS_OF_TRIGGER = nulls(`azure_pull_request_id github_pull_request_id gitlab_merge_request_id
   non_native_pull_request_id schema_override dbt_version_override threads_override target_name_override
-  generate_docs_override timeout_seconds_override steps_override cause_category`);
-const NULLS_OF_ENVIRONMENT = nulls(`connection_id credentials_id repository_id extended_attributes_id custom_branch
-  dbt_project_subdirectory dbt_version deployment_type created_by_id`);
+  generate_docs_override timeout_seconds_override steps_override`);
 
 /** A schedule as jobs have it within runs: words in place of objects. */
 function shortSchedule({ schedule: { cron, date, time } }: JobDocument) {
   return { cron, date: date.type, time: time.type };
 }
 
-function triggerOf(run: CatalogRun) {
+function triggerOf(run: CatalogRun): NonNullable<RunDocument['trigger']> {
   return {
     ...NULLS_OF_TRIGGER,
     id: run.id,
     cause: run.reason ?? '',
+    cause_category: run.isAskedFor ? 'api' : null,
     job_definition_id: run.job.id,
     git_branch: run.gitBranch,
     git_sha: run.gitSha,
     created_at: formatTime(run.createdUnixMs),
-  };
-}
-
-function environmentOf(run: CatalogRun) {
-  const { id, name } = run.environment;
-  return {
-    ...NULLS_OF_ENVIRONMENT,
-    ...{ id, account_id: run.accountId, project_id: run.project.id, name, state: ACTIVE, type: 'deployment' },
-    ...{ use_custom_branch: false, supports_docs: false },
   };
 }
 

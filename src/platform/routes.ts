@@ -133,6 +133,13 @@ async function runDocuments(
     const document = stepDocument(step, logs, { ...context, hasDebugLogs: related.has('debug_logs') });
     stepsByRun.set(step.runId, [...(stepsByRun.get(step.runId) ?? []), document]);
   }
+  const environments = related.has('environment')
+    ? await environmentsOf(
+        deps,
+        accountId,
+        runs.map(({ environment }) => environment.id),
+      )
+    : new Map<number, EnvironmentDocument>();
   const jobs = related.has('job') ? await jobsOfRuns(deps, accountId, runs) : new Map<number, JobDocument>();
   return runs.map((run) =>
     runDocument(
@@ -140,7 +147,7 @@ async function runDocuments(
       {
         job: jobs.get(run.job.id) ?? null,
         hasTrigger: related.has('trigger'),
-        hasEnvironment: related.has('environment'),
+        environment: environments.get(run.environment.id) ?? null,
         steps: stepsByRun.get(run.id) ?? [],
       },
       context,
@@ -161,6 +168,13 @@ async function jobsOfRuns(deps: V2Deps, accountId: number, runs: readonly Catalo
   return new Map(jobs.map((job) => [job.id, jobDocument(job, deps.factsOf(job))]));
 }
 
+/** Environments by their ids, which may repeat. */
+async function environmentsOf({ catalog }: Pick<V2Deps, 'catalog'>, accountId: number, ids: readonly number[]) {
+  const each = [...new Set(ids)];
+  const { items } = await catalog.listEnvironments(accountId, { ...ALL, ids: each, limit: each.length });
+  return new Map(items.map((one) => [one.id, environmentDocument(one)]));
+}
+
 async function jobDocuments(
   deps: V2Deps,
   jobs: readonly CatalogJob[],
@@ -170,12 +184,13 @@ async function jobDocuments(
   const { catalog, factsOf } = deps;
   const { accountId } = callerOf(response);
   const related = new Set(textsOf(request.query, 'include_related') ?? []);
-  const environments = new Map<number, EnvironmentDocument>();
-  if (related.has('environment')) {
-    const ids = [...new Set(jobs.map(({ environmentId }) => environmentId))];
-    const { items } = await catalog.listEnvironments(accountId, { ...ALL, ids, limit: ids.length });
-    for (const one of items) environments.set(one.id, environmentDocument(one));
-  }
+  const environments = related.has('environment')
+    ? await environmentsOf(
+        deps,
+        accountId,
+        jobs.map(({ environmentId }) => environmentId),
+      )
+    : new Map<number, EnvironmentDocument>();
   const kinds = (['most_recent_run', 'most_recent_completed_run'] as const).filter((kind) => related.has(kind));
   const jobIds = jobs.map(({ id }) => id);
   const latest = kinds.length === 0 ? new Map<number, LatestRuns>() : await catalog.latestRunsOf(accountId, jobIds);
@@ -185,7 +200,7 @@ async function jobDocuments(
   const ids = [...new Set(runIds)];
   const { items: runs } = await catalog.listRuns(accountId, { ...ALL, ids, limit: ids.length });
   const context = runContext(request, response, deps);
-  const nothing = { job: null, hasTrigger: false, hasEnvironment: false, steps: [] };
+  const nothing = { job: null, hasTrigger: false, environment: null, steps: [] };
   const documents = new Map(runs.map((run) => [run.id, runDocument(run, nothing, context)]));
   return jobs.map((job) => {
     const { latest: run, completed } = latest.get(job.id) ?? { latest: null, completed: null };
@@ -287,14 +302,19 @@ function jobRouter(deps: V2Deps): Router {
     const [document] = await jobDocuments(deps, [job], request, response);
     response.json(success(document));
   });
+  refuseChanges(router, 'Jobs', JOBS_PATH, 'jobId');
+  return router;
+}
+
+/** Refuses to add, change or remove what the configuration declares. @param path of their list @param id name of the parameter of one of them */
+function refuseChanges(router: Router, noun: string, path: string, id: string): void {
   const refuse = () => {
-    const message = 'Jobs are declared in run-bridge.yaml: add, change or remove it there, and restart run-bridge.';
+    const message = `${noun} are declared in run-bridge.yaml: add, change or remove them there, and restart run-bridge.`;
     throw new ApiError(405, message, { Allow: 'GET' });
   };
-  router.post(JOBS_PATH, authorize('jobs:read'), refuse);
-  router.post(`${JOBS_PATH}/:jobId`, authorize('jobs:read'), refuse);
-  router.delete(`${JOBS_PATH}/:jobId`, authorize('jobs:read'), refuse);
-  return router;
+  router.post(path, authorize('jobs:read'), refuse);
+  router.post(`${path}/:${id}`, authorize('jobs:read'), refuse);
+  router.delete(`${path}/:${id}`, authorize('jobs:read'), refuse);
 }
 
 function jobListQuery(accountId: number, parameters: Parameters) {
@@ -305,8 +325,11 @@ function jobListQuery(accountId: number, parameters: Parameters) {
   const environmentId = filters.number('environment_id');
   const nameContains = filters.text('name__icontains');
   const engineVersions = among(filters.texts('dbt_version__in'));
-  // The program schedules none, and makes none itself.
-  const isNone = [!filters.isActive(), filters.flag('triggers_schedule'), filters.flag('is_system')].includes(true);
+  // The program schedules none, makes none itself, and does not examine what another engine could run.
+  const isNone = [
+    !filters.isActive(),
+    ...['triggers_schedule', 'is_system', 'is_fusion_ready'].map((name) => filters.flag(name)),
+  ].includes(true);
   const query: JobQuery = {
     ...{ limit, offset, orderBy, isDescending },
     ...(isNone ? { ids: [] } : ids !== undefined && { ids }),
@@ -337,6 +360,9 @@ function placeRouter({ catalog }: Pick<V2Deps, 'catalog'>): Router {
     router.get(`${base}/projects/:projectId/environments/:environmentId`, mayRead, answerEnvironment);
     router.get(`${base}/environments`, mayRead, (request, response) => answerEnvironments(request, response));
     router.get(`${base}/environments/:environmentId`, mayRead, answerEnvironment);
+    refuseChanges(router, 'Projects', `${base}/projects`, 'projectId');
+    refuseChanges(router, 'Environments', `${base}/projects/:projectId/environments`, 'environmentId');
+    refuseChanges(router, 'Environments', `${base}/environments`, 'environmentId');
   }
   return router;
 
@@ -476,8 +502,21 @@ const ACCOUNT = '/api/v2/accounts/{accountId}';
 const of = (...tags: readonly string[]) => tags.map((tag) => `v2: ${tag}`);
 
 /** A request that the hosted platform takes, and that is always refused here. */
-function refusedChange(summary: string, path: z.ZodObject) {
-  return { tags: of('jobs'), summary, requestParams: { path }, responses: errorAnswers(404, 405) };
+function refusedChange(tag: string, summary: string, path: z.ZodObject) {
+  return { tags: [tag], summary, requestParams: { path }, responses: errorAnswers(404, 405) };
+}
+
+/** Those of a list. */
+function refusedAdding(tag: string, noun: string, path: z.ZodObject) {
+  return { post: refusedChange(tag, `Refused: ${noun} are declared in run-bridge.yaml`, path) };
+}
+
+/** Those of one. */
+function refusedChanges(tag: string, noun: string, path: z.ZodObject) {
+  return {
+    post: refusedChange(tag, `Refused: ${noun} are changed in run-bridge.yaml`, path),
+    delete: refusedChange(tag, `Refused: ${noun} are removed from run-bridge.yaml`, path),
+  };
 }
 
 const placeParameters = {
@@ -502,9 +541,10 @@ const environmentParameters = {
 /** Projects and environments of one version. */
 function placePaths(version: 'v2' | 'v3'): ZodOpenApiPathsObject {
   const base = `/api/${version}/accounts/{accountId}`;
+  const tag = `${version}: projects and environments`;
   const get = (summary: string, path: z.ZodObject, schema: z.ZodType, query: z.ZodObject = z.object({})) => ({
     get: {
-      tags: [`${version}: projects and environments`],
+      tags: [tag],
       summary,
       requestParams: { path, query },
       responses: { 200: jsonAnswer(schema, 'As it is shown.'), ...errorAnswers(404) },
@@ -512,31 +552,36 @@ function placePaths(version: 'v2' | 'v3'): ZodOpenApiPathsObject {
   });
   const list = (schema: z.ZodType) => envelopeSchema(z.array(schema), extraSchema);
   const ofProject = z.object({ ...account, projectId: text });
+  const ofEnvironment = z.object({ ...account, environmentId: text });
+  const ofBoth = z.object({ ...account, projectId: text, environmentId: text });
   const related = z.object({ include_related: text.optional() });
   const ofAccount = z.object(account);
   const environments = list(environmentSchema);
   return {
-    [`${base}/projects`]: get('Projects', ofAccount, list(projectSchema), z.object(placeParameters)),
-    [`${base}/projects/{projectId}`]: get('A project', ofProject, envelopeSchema(projectSchema)),
-    [`${base}/projects/{projectId}/environments`]: get(
-      'Environments of a project',
-      ofProject,
-      environments,
-      z.object(environmentParameters),
-    ),
-    [`${base}/projects/{projectId}/environments/{environmentId}`]: get(
-      'An environment of a project',
-      z.object({ ...account, projectId: text, environmentId: text }),
-      envelopeSchema(environmentSchema),
-      related,
-    ),
-    [`${base}/environments`]: get('Environments', ofAccount, environments, z.object(environmentParameters)),
-    [`${base}/environments/{environmentId}`]: get(
-      'An environment',
-      z.object({ ...account, environmentId: text }),
-      envelopeSchema(environmentSchema),
-      related,
-    ),
+    [`${base}/projects`]: {
+      ...get('Projects', ofAccount, list(projectSchema), z.object(placeParameters)),
+      ...refusedAdding(tag, 'projects', ofAccount),
+    },
+    [`${base}/projects/{projectId}`]: {
+      ...get('A project', ofProject, envelopeSchema(projectSchema)),
+      ...refusedChanges(tag, 'projects', ofProject),
+    },
+    [`${base}/projects/{projectId}/environments`]: {
+      ...get('Environments of a project', ofProject, environments, z.object(environmentParameters)),
+      ...refusedAdding(tag, 'environments', ofProject),
+    },
+    [`${base}/projects/{projectId}/environments/{environmentId}`]: {
+      ...get('An environment of a project', ofBoth, envelopeSchema(environmentSchema), related),
+      ...refusedChanges(tag, 'environments', ofBoth),
+    },
+    [`${base}/environments`]: {
+      ...get('Environments', ofAccount, environments, z.object(environmentParameters)),
+      ...refusedAdding(tag, 'environments', ofAccount),
+    },
+    [`${base}/environments/{environmentId}`]: {
+      ...get('An environment', ofEnvironment, envelopeSchema(environmentSchema), related),
+      ...refusedChanges(tag, 'environments', ofEnvironment),
+    },
   };
 }
 
@@ -631,6 +676,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
           dbt_version__in: text.optional(),
           triggers_schedule: text.optional(),
           is_system: text.optional(),
+          is_fusion_ready: text.optional(),
           state: text.optional(),
         }),
       },
@@ -639,7 +685,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
         ...errorAnswers(404),
       },
     },
-    post: refusedChange('Refused: jobs are declared in run-bridge.yaml', z.object(account)),
+    ...refusedAdding('v2: jobs', 'jobs', z.object(account)),
   },
   [`${ACCOUNT}/jobs/{jobId}`]: {
     get: {
@@ -648,7 +694,6 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
       requestParams: { path: z.object({ ...account, jobId: text }), query: z.object(includeInJobs) },
       responses: { 200: jsonAnswer(envelopeSchema(jobSchema), 'The job.'), ...errorAnswers(404) },
     },
-    post: refusedChange('Refused: jobs are changed in run-bridge.yaml', z.object({ ...account, jobId: text })),
-    delete: refusedChange('Refused: jobs are removed from run-bridge.yaml', z.object({ ...account, jobId: text })),
+    ...refusedChanges('v2: jobs', 'jobs', z.object({ ...account, jobId: text })),
   },
 };

@@ -20,6 +20,8 @@ export interface CatalogRun {
   readonly runKey: string | null;
   /** Why it was started, for people to read. */
   readonly reason: string | null;
+  /** Whether it was asked for over the API. */
+  readonly isAskedFor: boolean;
   readonly status: RunStatus;
   /** Why it failed; `null` if there is nothing to report. */
   readonly statusMessage: string | null;
@@ -522,7 +524,9 @@ function runs(db: StateDb) {
     .innerJoin('projects', 'projects.id', 'run.project_id')
     .innerJoin('environments', 'environments.id', 'run.environment_id')
     .innerJoin('jobs', 'jobs.id', 'run.job_id')
+    .leftJoin('job_runs as asked', 'asked.run_id', 'run.id')
     .selectAll('run')
+    .select('asked.run_id as asked_run_id')
     .select(['projects.name as project_name', 'environments.name as environment_name', 'jobs.name as job_name'])
     .select(MISSING_ARTIFACT_COUNT);
 }
@@ -531,6 +535,7 @@ type RunColumns = Selectable<StateTables['executions']> & {
   readonly project_name: string;
   readonly environment_name: string;
   readonly job_name: string;
+  readonly asked_run_id: number | null;
   readonly missing_artifact_count: number | string | null;
 };
 
@@ -543,6 +548,7 @@ function toRun(row: RunColumns): CatalogRun {
     job: { id: row.job_id, name: row.job_name },
     runKey: row.run_key,
     reason: row.reason,
+    isAskedFor: row.asked_run_id !== null,
     status: row.status,
     statusMessage: row.status_message,
     createdUnixMs: row.created_unix_ms,

@@ -46,6 +46,7 @@ const jobId = async (name: string): Promise<number> => (await ask(`/jobs/?name__
 const start = async (name: string): Promise<number> => {
   const { status, body } = await ask(`/jobs/${await jobId(name)}/run/`, '{"cause":"a test"}');
   expect([status, body.data.status]).toEqual([200, 1]);
+  expect(body.data.trigger).toMatchObject({ cause: 'a test', cause_category: 'api' });
   return body.data.id;
 };
 const run = async (id: number) => (await ask(`/runs/${id}/?include_related=run_steps`)).body.data;

@@ -160,9 +160,11 @@ describe('a run of the platform API', () => {
     const { body } = await server.get(`/runs/${namedRun}/?include_related=job,trigger,environment`);
     expect(body.data).toMatchObject({
       job: { name: 'nightly', id: body.data.job_id, settings: { threads: 8, target_name: 'prod' } },
-      trigger: { cause: 'by hand' },
-      environment: { name: 'production', id: body.data.environment_id },
+      trigger: { cause: 'by hand', cause_category: null },
     });
+    const { environment, environment_id: id } = body.data;
+    expect(environment).toMatchObject({ name: 'production', deployment_type: 'production', dbt_version: 'latest' });
+    expect(environment).toEqual((await server.get(`/environments/${id}/`)).body.data);
   });
 
   it.each(['/runs/404/', '/runs/abc', '/runs/1e3', '/steps/1', '/jobs/1/'])(
@@ -326,6 +328,8 @@ describe('the jobs of the platform API', () => {
     ['triggers_schedule=true', []],
     ['triggers_schedule=false&is_system=false', ['adhoc', 'nightly']],
     ['is_system=true', []],
+    ['is_fusion_ready=true', []],
+    ['is_fusion_ready=false', ['adhoc', 'nightly']],
   ])('answers ?%s', async (query, expected) => {
     const { body } = await server.get(`/jobs?${encodeURI(query)}`);
     expect(body.data.map(({ name }: { name: string }) => name)).toEqual(expected);
@@ -377,14 +381,18 @@ describe('the jobs of the platform API', () => {
     ['POST', '/jobs/4002/'],
     ['DELETE', '/jobs/4002'],
   ])('are declared in the configuration alone: %s %s is refused', async (method, path) => {
-    const { status, headers, body } = await server.ask(method, `/api/v2/accounts/10001${path}`);
-    expect([status, headers.allow]).toEqual([405, 'GET']);
-    expect(body).toMatchObject({
-      status: { code: 405, is_success: false, user_message: expect.stringMatching(/declared in run-bridge\.yaml/) },
-      data: null,
-    });
+    await expectRefused(method, `/api/v2/accounts/10001${path}`);
   });
 });
+
+async function expectRefused(method: string, path: string) {
+  const { status, headers, body } = await server.ask(method, path);
+  expect([status, headers.allow]).toEqual([405, 'GET']);
+  expect(body).toMatchObject({
+    status: { code: 405, is_success: false, user_message: expect.stringMatching(/declared in run-bridge\.yaml/) },
+    data: null,
+  });
+}
 
 describe.each(['v2', 'v3'])('projects and environments of the platform API, version %s', (version) => {
   const ask = (path: string) => server.getAt(encodeURI(`/api/${version}/accounts/10001${path}`));
@@ -393,6 +401,20 @@ describe.each(['v2', 'v3'])('projects and environments of the platform API, vers
     expect(body.extra.pagination.count).toBe(body.data.length);
     return body.data.map(({ name }: { name: string }) => name);
   };
+
+  it.each([
+    ['POST', '/projects/'],
+    ['POST', '/projects/2001'],
+    ['DELETE', '/projects/2001/'],
+    ['POST', '/projects/2001/environments/'],
+    ['POST', '/projects/2001/environments/3001'],
+    ['DELETE', '/projects/2001/environments/3001/'],
+    ['POST', '/environments'],
+    ['POST', '/environments/3001/'],
+    ['DELETE', '/environments/3001'],
+  ])('are declared in the configuration alone: %s %s is refused', async (method, path) => {
+    await expectRefused(method, `/api/${version}/accounts/10001${path}`);
+  });
 
   it.each([
     ['/projects/', ['default', 'shop']],
