@@ -177,6 +177,13 @@ describe('published clients of the hosted platform, against runs of the real eng
     expect([exitCode, output]).toEqual([0, expect.stringMatching(/^ok {3}cancel_run[\s\S]*^PASS$/m)]);
   }, 600_000);
 
+  it("Prefect's blocks start a job and wait for it, read its artifacts, and say why a request is refused", async () => {
+    const requirements = ['--no-deps', '--requirement', join(clients, 'prefect-requirements.txt')];
+    const { exitCode, output } = await runClient('compat_prefect.py', pythonWith('prefect-dbt-0.7.25', requirements));
+    expect(output.match(/^FAIL .*/gm)).toBeNull();
+    expect([exitCode, output]).toEqual([0, expect.stringMatching(/^ok {3}trigger of no job$[\s\S]*^PASS$/m)]);
+  }, 600_000);
+
   it("run-bridge's own pull brings the same records from the bridge's API", async () => {
     const { webUrl, dataFolder } = bridge;
     const named = ['--base-url', webUrl, '--account', String(ACCOUNT), '--run', String(run.id)];
