@@ -81,8 +81,9 @@ describe('a JSONL of 100 MB', () => {
     async () => {
       const peakMib = await peakOf(`
         const { importPaths } = await import('${compiled}/files/import-paths.js');
+        const { systemClock: clock } = await import('${compiled}/core/clock.js');
         const consumer = { async consume() {} };
-        await importPaths(['${jsonl}'], consumer, { otlp, signal, clock: undefined });`);
+        await importPaths(['${jsonl}'], consumer, { otlp, signal, clock });`);
       expect(peakMib).toBeLessThan(MAX_PEAK_MIB);
     },
     TIMEOUT_MS,
