@@ -147,7 +147,7 @@ export class Cluster implements SharedRecordLog {
 
 const RUN_FILE = 'run.json';
 
-/** Has the files that a run is over with written, and shares them before anybody is told that they can be read. */
+/** Writes the files of a finished run, and shares them before listeners are notified that they can be read. */
 export class SharedRunFiles implements RunListener {
   /** @param parquet writes Parquet; `null` where none is wanted */
   constructor(
@@ -155,7 +155,7 @@ export class SharedRunFiles implements RunListener {
     private readonly files: Pick<SharedFiles, 'share'>,
   ) {}
 
-  /** @throws when something cannot be written or shared: it is told again. */
+  /** @throws when something cannot be written or shared: the event is repeated. */
   async onRunEvent(event: RunEvent): Promise<void> {
     await this.parquet?.onRunEvent(event);
     const { run } = event;
@@ -168,7 +168,7 @@ export class SharedRunFiles implements RunListener {
   }
 }
 
-/** What steps are told on with. */
+/** Dependencies of the notifications about steps. */
 export interface SharedStepsDeps {
   readonly traces: Pick<SharedTraceStore, 'noteSteps'>;
   readonly processId: () => string;
@@ -177,7 +177,7 @@ export interface SharedStepsDeps {
   readonly logger: Logger;
 }
 
-/** Tells whichever process has a trace that more is known of its steps; one that nobody has is taken up again. */
+/** Notifies the owner of a trace that its steps have changed; a trace without an owner is claimed again. */
 export class SharedSteps implements StepListener {
   constructor(private readonly deps: SharedStepsDeps) {}
 
@@ -251,7 +251,7 @@ const CLEAN_MS = 10_000;
 /** Objects that are removed at a time. */
 const OBJECTS_AT_A_TIME = 1_000;
 
-/** Removes from the bucket what nobody needs any more: objects of the journal whose parts are all stored, and those that dead processes never had counted. */
+/** Removes unused objects from the bucket: those of the journal whose parts are all stored, and those that dead processes never registered. */
 export class Janitor implements Component {
   readonly name = 'janitor of the journal';
   private readonly repeated: FixedDelayTask;
@@ -310,7 +310,7 @@ export interface CopyReaderDeps {
   readonly maxBytes?: number;
 }
 
-/** How long a copy counts as new, in milliseconds: whoever follows a run asks again and again. */
+/** How long a copy counts as new, in milliseconds: clients that follow a run request it repeatedly. */
 const FRESH_MS = 200;
 const DEFAULT_MAX_BYTES = 2 * 1024 ** 3;
 /** Copies that are kept; the one used longest ago goes first. */
@@ -380,7 +380,7 @@ export class CopyReader implements RecordLogReader, TraceCopies, Component {
   async forget(traceId: TraceId): Promise<void> {
     const reading = this.readings.get(traceId);
     if (reading === undefined || reading.readerCount > 0) return;
-    // In turn with whoever asks for it meanwhile, and has it made anew.
+    // Queued behind a concurrent request, which creates it again.
     await reading.copy.remove();
     if (reading.readerCount === 0) this.readings.delete(traceId);
   }
@@ -398,7 +398,7 @@ export class CopyReader implements RecordLogReader, TraceCopies, Component {
     return reading;
   }
 
-  /** @returns false where nobody knows the trace */
+  /** @returns false if the trace is unknown */
   private async refresh(traceId: TraceId, reading: Reading): Promise<boolean> {
     const nowMs = this.deps.clock.monotonicMs();
     if (nowMs - reading.checkedMs < FRESH_MS) return true;

@@ -39,7 +39,7 @@ export interface FilesOfRuns {
 }
 
 const DEFAULT_MAX_BYTES = 4 * 1024 ** 3;
-/** A copy that was asked for so lately stays: somebody may just be reading it. In milliseconds. */
+/** A copy that was requested this recently stays: it may be being read. In milliseconds. */
 const STAYS_MS = 120_000;
 /** Files that are fetched side by side. */
 const AT_ONCE = 8;
@@ -153,12 +153,12 @@ export class FileCopies implements TraceCopies, Component {
     }
   }
 
-  /** It has its name only when it is whole; whoever reads the one of before reads on. */
+  /** The file is renamed when it is complete; readers of the previous one are not interrupted. */
   private async fetch(id: string, objectKey: string): Promise<void> {
     const path = join(this.runsFolder, id);
     const partial = `${path}.${createHash('sha1').update(objectKey).digest('hex')}.partial`;
     await mkdir(dirname(path), { recursive: true });
-    // Nothing is waited for once it is open: nobody would hear that its connection broke off.
+    // No await once it is open: an error of its connection would have no listener.
     const content = await this.deps.bucket.open(objectKey);
     if (content === undefined) throw new GoneError();
     await pipeline(content, createWriteStream(partial));

@@ -12,7 +12,7 @@ import type { SharedTrace } from '../storage/cluster/shared-trace-store.js';
 import type { SharedFiles } from './shared-files.js';
 import { STORED_LOG_FILES, TraceCopy, type TraceCopyDeps } from './trace-copy.js';
 
-/** What traces are held with. */
+/** Dependencies of `OwnedTraces`. */
 export interface HeldTracesDeps extends HeldTraceDeps {
   readonly copies: TraceCopyDeps;
   /** Traces are in its `runs/`; what is there at the start is removed. */
@@ -29,7 +29,7 @@ const LOOK_PART = 0.1;
 const CLAIMS_AT_A_TIME = 10;
 /** Traces that are worked on side by side. */
 const MAX_AT_WORK = 8;
-/** Copies whose files stay open, and what they may take in memory; those held longest are closed first. */
+/** Copies whose files stay open, and their maximum memory; the oldest are closed first. */
 const MAX_OPEN = 256;
 const MAX_OPEN_BYTES = 32 * 1024 * 1024;
 /** After a failure a trace is tried again after so long, in milliseconds. */
@@ -126,7 +126,7 @@ export class HeldTraces implements Component {
     const rows = await stores.traces.listOf(processId);
     if (processId !== this.deps.processId() || this.isStopped) return;
     const own = new Map(rows.map((row) => [row.traceId, row]));
-    // Those that are being let go of just now are gone from `held` already.
+    // Those that are just being released are no longer in `owned`.
     for (const traceId of this.held.keys()) if (!own.has(traceId)) this.drop(traceId);
     for (const row of rows) this.see(row);
     this.workOnDue();
@@ -150,7 +150,7 @@ export class HeldTraces implements Component {
     held.row = row;
   }
 
-  /** Those that waited longest come first; the others when there is a place. */
+  /** Those that waited longest come first; the others when there is room. */
   private workOnDue(): void {
     const nowMs = this.deps.clock.monotonicMs();
     const due = [...this.held].filter(
@@ -172,7 +172,7 @@ export class HeldTraces implements Component {
       this.retryMs.set(traceId, this.deps.clock.monotonicMs() + RETRY_MS);
       this.deps.logger.error({ traceId, error: reasonOf(error) }, 'failed to update a trace; retrying');
       if (!held.isFollowed || held.copy.isThere) return;
-      // What follows it begins anew as well: it was told of a log that is no more.
+      // Its followers start again as well: the log they were notified of is gone.
       await this.forget(traceId, held);
       this.broken.add(traceId);
       this.retryMs.set(traceId, this.deps.clock.monotonicMs() + RETRY_MS);
@@ -223,7 +223,7 @@ export class HeldTraces implements Component {
   }
 }
 
-/** What a trace is held with. */
+/** Dependencies of an owned trace. */
 export interface HeldTraceDeps {
   readonly stores: Pick<ClusterStores, 'journal' | 'traces'>;
   readonly files: SharedFiles;
@@ -243,7 +243,7 @@ const STORE_AFTER_MS = 1_000;
 const RELEASE_AFTER_MS = 5_000;
 /** How often it is looked whether a trace is over, in milliseconds. */
 const CHECK_MS = 500;
-/** Beginnings of waits are told apart so far, in milliseconds. */
+/** Resolution of the start of waits, in milliseconds. */
 const WAIT_STEP_MS = 500;
 
 /** One trace that this process has: from its parts to its log, to everything that follows that, and at its end to the bucket. */
@@ -308,7 +308,7 @@ export class HeldTrace {
     const { follower, clock } = this.deps;
     const isBehind = copy.appliedPart < row.lastPart;
     if (this.isFollowed && !isBehind) return;
-    // Of a trace that nobody had before, everything is news.
+    // Of a trace without a previous owner, everything is new.
     const isNew = row.generation === 1 && row.storedPart === 0 && !this.isFollowedAnew;
     if (this.isFollowed || isNew) {
       this.isFollowed = true;
@@ -333,7 +333,7 @@ export class HeldTrace {
     this.waits.push({ part: this.copy.appliedPart, sinceMs });
   }
 
-  /** That a wait is over is a part like any other, so that it is over at the same place in every copy. */
+  /** The end of a wait is a part like any other, so that it comes at the same offset in every copy. */
   private async endWaits(): Promise<void> {
     const dueMs = this.deps.clock.monotonicMs() - this.deps.nameHoldMs;
     const due = this.waits.filter(({ sinceMs }) => sinceMs <= dueMs).at(-1);

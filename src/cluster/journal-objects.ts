@@ -6,7 +6,7 @@ const MAX_HELD_BYTES = 32 * 1024 * 1024;
 const MAX_WHOLE_BYTES = 8 * 1024 * 1024;
 
 /**
- * Objects of the journal, by ranges. An object holds parts of many traces, which are read shortly after each other: so it is
+ * Objects of the journal, by ranges. An object contains parts of many traces, which are read shortly after each other: so it is
  * read whole and kept for a moment, those that were just written included.
  */
 export class JournalObjects {

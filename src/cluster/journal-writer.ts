@@ -19,7 +19,7 @@ export interface JournalWriterDeps {
   readonly foreign: ForeignSegments;
   /** Under which id things are written now. */
   readonly processId: () => string;
-  /** Is told that traces have new parts. */
+  /** Called when traces have new parts. */
   readonly onAccepted: () => void;
   readonly logger: Logger;
 }
@@ -40,7 +40,7 @@ interface Job {
 /**
  * Accepts deliveries where several processes share the work: the records of all that wait go to the bucket as one object,
  * whose parts are then numbered in the database. While one object is written the next one gathers. So what was accepted
- * is on no single disk, and whoever puts a trace together finds its parts in one order.
+ * is on no single disk, and each process that assembles a trace finds its parts in the same order.
  */
 export class JournalWriter implements Component, RecordConsumer {
   readonly name = 'journal';
@@ -169,7 +169,7 @@ export class JournalWriter implements Component, RecordConsumer {
   }
 }
 
-/** One part a trace, so that what is told apart within a delivery stays so. */
+/** One part per trace, so that records of a delivery stay distinct. */
 function partsOf({ batches }: Delivery): Job['parts'] {
   const full = batches.filter((batch) => recordCountOf(batch) > 0);
   return [...groupBy(full, ({ traceId }) => traceId)].map(([traceId, list]) => ({ traceId, bytes: encodePart(list) }));

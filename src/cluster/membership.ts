@@ -13,7 +13,7 @@ import { LEASE_MS, LEASE_RENEW_MS } from '../storage/lease-store.js';
 /** What a membership works with. */
 export interface MembershipDeps {
   readonly members: MemberStore;
-  /** Holds the id of the last life, so that what it had is free at once. */
+  /** The file with the id of the previous life, so that its traces are free at once. */
   readonly folder: string;
   readonly identity: ProcessIdentity;
   /** The process was not heard of for longer than its lease, and lives on under another id: it has nothing any more. */
@@ -44,7 +44,7 @@ export class Membership implements Component, Guard {
       LEASE_RENEW_MS,
       clock,
       () => this.renew(),
-      // While nobody reaches the database, nobody can take anything over either.
+      // While no process reaches the database, none can take over a trace either.
       (error) => logger.warn({ error: reasonOf(error) }, 'failed to renew the lease of this process; retrying'),
     );
     this.burial = new FixedDelayTask(
@@ -60,7 +60,7 @@ export class Membership implements Component, Guard {
     mkdirSync(folder, { recursive: true });
     const path = join(folder, ID_FILE);
     const before = readIfThere(path);
-    // The data folder is this process's alone, so whoever wrote this is gone.
+    // The data folder belongs to this process alone, so the process that wrote this is gone.
     if (before !== undefined) await members.leave(before);
     await this.join();
     this.renewal.start();
@@ -117,7 +117,7 @@ export class Membership implements Component, Guard {
   }
 
   private async bury(): Promise<void> {
-    // After an outage everybody's lease has run out: whoever is back first leaves the others time to say that they live.
+    // After an outage all leases have expired: the first process that is back gives the others time to renew theirs.
     const isHeardOf = this.deps.clock.monotonicMs() - this.renewedMs < LEASE_RENEW_MS + BURY_MS;
     if (isHeardOf) await this.deps.members.bury();
   }
@@ -137,7 +137,7 @@ function readIfThere(path: string): string | undefined {
 export class ProcessIdentity implements Fence {
   processId: string;
 
-  /** @param folderId of the data folder, which stays @param newId makes ids that nobody has */
+  /** @param folderId of the data folder, which stays @param newId makes unique ids */
   constructor(
     readonly folderId: string,
     private readonly newId: () => string,

@@ -32,7 +32,7 @@ export function encodePart(batches: readonly RecordBatch[]): Buffer {
   return Buffer.concat(pieces);
 }
 
-/** Reads a part. @throws Error where it is none: the bucket holds something else than what was written */
+/** Reads a part. @throws Error if it is none: the bucket returned something else than what was written */
 export function decodePart(traceId: RecordBatch['traceId'], bytes: Buffer): readonly RecordBatch[] {
   const batches: { traceId: RecordBatch['traceId']; resource: Resource; records: TelemetryRecord[] }[] = [];
   for (let at = 0; at < bytes.length; ) {

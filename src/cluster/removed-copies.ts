@@ -24,7 +24,7 @@ export interface RemovedCopiesDeps {
 /** How often it is looked which traces are no more, in milliseconds. */
 const LOOK_MS = 60_000;
 
-/** Removes copies on this machine of traces that were removed, by whichever process. Nobody is answered from them in any case. */
+/** Removes copies on this machine of traces that any process removed. No answer is made from them in any case. */
 export class RemovedCopies implements Component {
   readonly name = 'copies of what was removed';
   private readonly repeated: FixedDelayTask;

@@ -40,7 +40,7 @@ export class SharedFiles {
 
   /**
    * Shares files of a trace as they are now; one that is not there is passed over.
-   * @param storedPart the part up to which they hold the log
+   * @param storedPart the last part of the log that they contain
    * @returns false where the process has not got the trace
    * @throws ArtifactError, StoreError
    */
@@ -68,7 +68,7 @@ export class SharedFiles {
     return isShared;
   }
 
-  /** Removes what lies in the bucket of a trace that the process has, and nobody needs: what processes that died left. */
+  /** Removes unused files of an owned trace from the bucket: those that dead processes left. */
   tidy(traceId: TraceId): Promise<void> {
     return this.inTurn(traceId, () => this.removeNeedless(traceId));
   }
@@ -80,7 +80,7 @@ export class SharedFiles {
     const needed = new Set((await stores.traces.filesOf(traceId)).map(({ objectKey }) => objectKey));
     const others = (await stores.members.listAlive()).filter((id) => id !== processId);
     const isOthers = (key: string) => others.some((id) => key.startsWith(`${tracePrefix(traceId)}${id}-`));
-    // Looked at last: from here on nobody that had the trace before can have a file counted any more.
+    // Listed last: from here on no previous owner of the trace can register a file.
     if (!(await stores.traces.isOwn(processId, traceId))) return;
     await bucket.remove(keys.filter((key) => !needed.has(key) && !isOthers(key)));
   }

@@ -48,10 +48,10 @@ const OPTIONS: TraceLogOptions = {
 
 /**
  * A trace's record log on this machine, made of what is in the bucket: the stored log and the parts after it, one after the
- * other. The same parts give the same bytes, whoever makes the copy, so places in the log mean the same everywhere.
+ * other. The same parts give the same bytes in every process, so offsets in the log mean the same everywhere.
  */
 export class TraceCopy {
-  /** The log holds the parts up to this one. */
+  /** The log contains the parts up to this one. */
   appliedPart = 0;
   private log: TraceLog | undefined;
   private bornUnixMs = 0;
@@ -83,7 +83,7 @@ export class TraceCopy {
 
   /**
    * Takes in what was accepted up to a part.
-   * @param onAppended told of each part; what it is given is lent for the time of the call
+   * @param onAppended called for each part; its argument is only valid during the call
    * @throws ArtifactError, StoreError, Error; where its files could not be written the copy is made anew the next time
    */
   async bringTo(

@@ -5,9 +5,9 @@ import type { DestinationSettings } from './destination-settings.js';
 import type { JobDefinition } from './jobs.js';
 import type { SettingKey, SettingValues } from './settings.js';
 
-/** Everything the program can be told, parsed and complete. */
+/** All settings of the program, parsed and complete. */
 export interface Configuration extends SettingValues {
-  /** Which settings somebody has set; the others have their default. */
+  /** The settings that were set explicitly; the others have their default. */
   readonly chosen: ReadonlySet<SettingKey>;
   /** Mapping switches by name; those left out have their default. */
   readonly mapping: Readonly<Record<string, boolean>>;

@@ -1,10 +1,10 @@
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-/** Timers of the platform hold no more than this (about 24 days). */
+/** Maximum of timers in Node (about 24 days). */
 const MAX_DURATION_MS = 2 ** 31 - 1;
 
 /**
  * Reads `500ms`, `2s`, `1.5m`, `1h` or `7d` as milliseconds; `0` needs no unit. `undefined` when it is no duration or too long.
- * @param maxMs the longest; default what a timer holds, about 24 days
+ * @param maxMs the longest; default the maximum of a timer, about 24 days
  */
 export function parseDurationMs(text: string, maxMs = MAX_DURATION_MS): number | undefined {
   const trimmed = text.trim();

@@ -24,7 +24,7 @@ export type SplitLine = { readonly words: readonly string[] } | { readonly probl
 /**
  * Splits a line into a program and its arguments by the quoting rules of POSIX shells ('…' as it is, "…" with `\"`, `\\`,
  * `\$`, a backslash before any character), and runs no shell. What only a shell could do (pipes, `&&`, variables, `~`) is
- * refused instead of being handed to the program as text. `*`, `?`, `[` and `{` stay as they are: engines give them a
+ * refused instead of being passed to the program as text. `*`, `?`, `[` and `{` stay as they are: engines give them a
  * meaning of their own.
  */
 export function splitCommandLine(line: string): SplitLine {

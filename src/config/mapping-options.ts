@@ -45,7 +45,7 @@ export interface MappingOptions {
   readonly redaction: RedactionLevel;
   /** Resource attributes that override the engine's: `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` of the bridge. Default none. */
   readonly resourceOverrides: Readonly<Record<string, ResourceValue>>;
-  /** Where others reach the pages, for links to runs; `null` where nobody said. */
+  /** Where others reach the pages, for links to runs; `null` if not configured. */
   readonly publicUrl: string | null;
   /** How long a span waits for its late events, in milliseconds of the records' own time. Default 2000. */
   readonly eventHoldMs: number;

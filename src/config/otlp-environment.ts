@@ -19,7 +19,7 @@ export interface OtlpEnvironment {
 
 const SIGNALS: readonly Signal[] = ['traces', 'logs'];
 const DEFAULT_TIMEOUT_MS = 10_000;
-/** Longest time that a timer holds, about 24 days. */
+/** Maximum of a timer, about 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
@@ -51,7 +51,7 @@ class EnvironmentReader {
 
   constructor(private readonly env: Environment) {}
 
-  /** A general variable is read for each signal; its problem is told once. */
+  /** A general variable is read for each signal; its problem is reported once. */
   get problems(): readonly string[] {
     return [...this.found];
   }

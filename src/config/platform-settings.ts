@@ -39,7 +39,7 @@ export const platformIntervalSetting: Setting<number> = {
   format: formatDuration,
 };
 
-/** Reads a number of the platform: an account, a job or a run. Kept as text: it may be larger than a number holds. */
+/** Reads a number of the platform: an account, a job or a run. Kept as text: it may exceed the safe range of a number. */
 export function parsePlatformId(text: string): string | undefined {
   const digits = text.trim().replace(/^0+(?=\d)/, '');
   return /^\d{1,20}$/.test(digits) ? digits : undefined;

@@ -16,7 +16,7 @@ import { nearestName } from './suggestion.js';
 /** A configuration file that was found and is YAML. */
 export interface ConfigurationFile {
   readonly path: string;
-  /** What it holds, `${env:NAME}` filled in; not checked any further. */
+  /** Its content, with `${env:NAME}` replaced; not checked any further. */
   readonly content: unknown;
   /** `path:line` of a key or value in it. */
   locate(keys: readonly PropertyKey[]): string;
@@ -138,7 +138,7 @@ const variableSchema = z
   .transform(String)
   .refine((text) => !text.includes('\0'), 'holds a zero byte');
 
-/** One line, or a list of lines and of argument lists. By hand: of a union one could not say which of its lines is wrong. */
+/** One line, or a list of lines and of argument lists. Checked by hand: the errors of a union do not name the wrong line. */
 const commandsSchema = z.unknown().transform((value, context): readonly (readonly string[])[] => {
   if (typeof value === 'string') return [readCommand(value, context, [])];
   if (!Array.isArray(value) || value.length === 0) {
@@ -240,7 +240,7 @@ export interface FileReadingContext {
 /** Names of destinations become keys of state and part of messages, so they are plain. */
 const DESTINATION_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/i;
 
-/** Schema of `run-bridge.yaml`; strict, so that a misspelt key is told. @param mappingSwitches names of the mapping switches. */
+/** Schema of `run-bridge.yaml`; strict, so that a misspelt key is reported. @param mappingSwitches names of the mapping switches. */
 export function fileSchema(context: SettingContext, mappingSwitches: readonly string[]): z.ZodType<FileValues> {
   const mapping = mappingSchema(mappingSwitches);
   const settings = Object.fromEntries(SETTING_KEYS.map((key) => [key, settingSchema(key, context).nullish()]));
@@ -272,7 +272,7 @@ export function fileSchema(context: SettingContext, mappingSwitches: readonly st
     });
 }
 
-/** Things by their names; one of which nothing but its name is said, is an empty entry. */
+/** Entries by name; an entry may be empty. */
 function namedSchema<Value>(one: z.ZodType<Value>, problem: string) {
   return z.record(
     nameSchema,
@@ -285,7 +285,7 @@ function listOf<Value extends object>(named: Readonly<Record<string, Value>> | n
   return Object.entries(named ?? {}).map(([name, settings]) => ({ name, ...settings }));
 }
 
-/** Names that the file may hold at a path of it, to suggest one for a misspelt key. */
+/** Names that are allowed at a path of the file, to suggest one for a misspelt key. */
 export function knownNames(path: readonly PropertyKey[], mappingSwitches: readonly string[]): readonly string[] {
   if (path.length === 0) {
     return [...SETTING_KEYS, 'mapping', 'destinations', 'jobs', 'projects', 'environments'];

@@ -35,7 +35,7 @@ export interface ConfigurationSources {
 
 /**
  * Puts the configuration together: flag > environment > file > default.
- * @param file what the configuration file holds; `undefined` where there is none.
+ * @param file the content of the configuration file; `undefined` where there is none.
  * @throws ConfigurationError with every problem at once.
  */
 export function resolveConfiguration(
@@ -104,7 +104,7 @@ export function resolveConfiguration(
   };
 }
 
-/** Where a value comes from that nobody has set. */
+/** The source of a default value. */
 const DEFAULT = 'default';
 
 interface Found {
@@ -152,7 +152,7 @@ function machineDefault(key: SettingKey, { environment, homeDir, maxMemoryBytes 
 }
 
 /**
- * Variables that look like a misspelt setting. Only told, never refused: Kubernetes gives every container variables such
+ * Variables that look like a misspelt setting. Only reported, never refused: Kubernetes gives every container variables such
  * as RUN_BRIDGE_PORT for a service called run-bridge.
  */
 function misspeltVariables(environment: Environment): string[] {
@@ -285,7 +285,7 @@ export function placeRows(
   ];
 }
 
-/** The variable that holds the key by which secrets of webhooks are sealed. */
+/** The variable with the key by which secrets of webhooks are sealed. */
 export const WEBHOOK_KEY_NAME = 'RUN_BRIDGE_WEBHOOK_KEY';
 const KEY_BYTES = 32;
 
@@ -307,7 +307,7 @@ export function readWebhookKey(environment: Environment): {
 const TOKEN = 'RUN_BRIDGE_PLATFORM_TOKEN';
 const HOOK_SECRET = 'RUN_BRIDGE_PLATFORM_HOOK_SECRET';
 
-/** The variables that hold secrets of the hosted platform. */
+/** The variables with secrets of the hosted platform. */
 export const PLATFORM_SECRET_NAMES = [TOKEN, HOOK_SECRET] as const;
 
 /**

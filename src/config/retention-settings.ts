@@ -1,7 +1,7 @@
 import { formatDuration, parseDurationMs } from './duration.js';
 import type { Setting } from './setting.js';
 
-/** Ages are compared, not waited for: they may be longer than a timer holds. In milliseconds, ten years. */
+/** Ages are compared, not waited for: they may exceed the maximum of a timer. In milliseconds, ten years. */
 const MAX_AGE_MS = 3_650 * 86_400_000;
 
 /** A setting that is an age, or `off`. @param defaultText `off` where left out */

@@ -18,7 +18,7 @@ export interface Setting<T> {
   readonly expected: string;
   /** The default's text; `null` where it is no fixed text. */
   readonly defaultText: string | null;
-  /** Whether the text may hold a secret, and is not shown when it is wrong. */
+  /** Whether the text may contain a secret, and is not shown when it is wrong. */
   readonly isSecret?: true;
   /** A variable that other programs use as well, below the setting's own one; passed over where it is not meant for this one. */
   readonly sharedVariable?: { readonly name: string; isMeant(text: string): boolean };

@@ -88,7 +88,7 @@ const ACCEPTED: SendResult = { kind: 'accepted', rejectedCount: 0, message: '' }
 
 /**
  * Any OpenTelemetry SpanExporter as a destination. It gets spans, with the run's log records as their events. A batch that
- * it reports as failed is handed to it again later, with backoff and also after a restart, unless the error's `code` is an
+ * it reports as failed is passed to it again later, with backoff and also after a restart, unless the error's `code` is an
  * HTTP status of refusal (4xx but 408 and 429): then it is counted as refused.
  */
 export class SpanExporterDestination implements Destination {
@@ -147,7 +147,7 @@ function countThatFit(items: readonly EncodedItem[]): number {
   return firstTooMany === -1 ? items.length : Math.max(1, firstTooMany);
 }
 
-/** An exporter is somebody else's program, and need not say what its type says. */
+/** An exporter is third-party code, which may not return what its type declares. */
 function toSendResult(result: unknown): SendResult {
   const { code, error } = isObject(result) ? result : {};
   return code === ExportResultCode.SUCCESS ? ACCEPTED : toFailure(error);

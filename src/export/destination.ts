@@ -52,7 +52,7 @@ export interface BatchOutcome {
   readonly itemCount: number;
 }
 
-/** A place that gets exports. The worker around it keeps the order, the cursor and the retries; a destination only sends. */
+/** Receives exports. The worker around it keeps the order, the cursor and the retries; a destination only sends. */
 export interface Destination {
   /** Unique among the destinations; its cursors are kept under this name. */
   readonly name: string;

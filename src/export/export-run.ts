@@ -8,7 +8,7 @@ import type { ExportWorkerDeps } from './export-worker-options.js';
 import type { LoggedLines, MappedItem, RunMapper } from './run-mapper.js';
 import { SignalProgress, type SignalQueue } from './signal-queue.js';
 
-/** How many runs may hold a mapper. */
+/** Maximum number of runs with a mapper. */
 export interface RunScheduleLimits {
   readonly maxOpenRuns: number;
   /** Memory of all open runs together, as `ExportRun` estimates it; a single one may take more. */
@@ -22,12 +22,12 @@ const MAX_IDLE_BYTES = 64 * 1024 * 1024;
 const IDLE_MS = 5_000;
 
 /**
- * Whose turn it is, and who may hold a mapper. Open runs take turns; closed ones wait, first come first served, until a
+ * Schedules runs, and decides which of them have a mapper. Open runs take turns; closed ones wait, first come first served, until a
  * mapper is free: fewer are open than may be, an open one has nothing to do or cannot go on, or one has had its slice of
  * time. A run that is evicted comes to the end of the line, if there is more to do for it.
  */
 export class RunSchedule {
-  /** Runs that hold a mapper, and the bytes that each took when it was last looked at. */
+  /** Runs with a mapper, and the bytes that each took at the last check. */
   private readonly open = new Map<ExportRun, number>();
   private openBytes = 0;
   private readonly turns = new Set<ExportRun>();
@@ -45,7 +45,7 @@ export class RunSchedule {
     (run.replay === undefined ? this.backlog : this.turns).add(run);
   }
 
-  /** Takes out the next run that may have a turn; a closed one among them has a place among the open ones. */
+  /** Removes and returns the next run to work on; a closed one is opened by that. */
   next(nowMs: number): ExportRun | undefined {
     const line = this.backlog.size > 0 && this.makeRoom(nowMs) ? this.backlog : this.turns;
     const [run] = line;
@@ -53,7 +53,7 @@ export class RunSchedule {
     return run;
   }
 
-  /** A run had its turn: what it holds has changed. Where it is too much, others make room. */
+  /** A run has worked: its memory has changed. If it is too much, others are closed. */
   hadTurn(run: ExportRun, nowMs: number): void {
     run.lastTurnMs = nowMs;
     if (run.replay === undefined) this.closed(run);
@@ -66,7 +66,7 @@ export class RunSchedule {
     }
   }
 
-  /** A run holds no mapper any more. */
+  /** A run has no mapper any more. */
   closed(run: ExportRun): void {
     this.openBytes -= this.open.get(run) ?? 0;
     this.open.delete(run);
@@ -165,9 +165,9 @@ export class RunReplay {
   readOffset = 0;
   /** Lines that were no records. */
   damagedCount = 0;
-  /** How many steps of runs the mapper was told of. */
+  /** How many steps of runs the mapper knows. */
   private originCount = 0;
-  /** Places at which everything held was sent, ascending. */
+  /** Offsets at which everything pending was sent, ascending. */
   private readonly boundaries: number[];
   /** Spans in the place of others that were sent when the run was finished before. */
   private readonly closedSpanIds = new Set<string>();
@@ -186,7 +186,7 @@ export class RunReplay {
     mapper.passOver(tracesOffset, logsOffset);
   }
 
-  /** Tells the mapper which runs the trace's commands belong to; they are known a moment after its first records. */
+  /** Passes the runs of the trace's commands to the mapper; they are known shortly after its first records. */
   async lookUpOrigins(find: () => Promise<readonly RunOrigin[]>): Promise<void> {
     if (this.originCount > 0 && this.mapper.lacksOrigin !== true) return;
     const origins = await find();
@@ -222,7 +222,7 @@ export class RunReplay {
     return this.onlyNew(this.mapper.take(true));
   }
 
-  /** The run is finished at the place where the log was read to. It may still grow, and be finished again. */
+  /** The run is finished at the offset up to which the log was read. It may still grow, and be finished again. */
   finish(run: RunSummary): readonly MappedItem[] {
     const items = [...this.takeHeld()];
     for (let boundary = this.boundaries[0]; boundary !== undefined; boundary = this.boundaries[0])
@@ -346,7 +346,7 @@ export class ExportRun {
   readonly times = new AppendTimes();
   /** The run's summary once it is finished; `undefined` when it is open or not known. */
   finished: RunSummary | undefined;
-  /** Length of the log as far as the worker was told. */
+  /** Length of the log as last reported to the worker. */
   knownBytes = 0;
   /** Whether the log's length and the run's summary were looked up; until then `knownBytes` may be too low. */
   isLoaded = false;

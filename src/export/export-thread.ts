@@ -23,7 +23,7 @@ export interface Exports extends Component, AppendListener, ForeignListener, Run
   statuses(): readonly DestinationStatus[];
   /** A record log is looked after elsewhere: nothing of it is sent any more, but what is under way. */
   drop(traceId: TraceId): void;
-  /** Frees what nothing refers to any more, soon; whoever runs as part of the main thread has nothing to do. */
+  /** Frees what nothing refers to any more, soon; does nothing in the main thread. */
   collectGarbage(): void;
   /** Sends what there is and tries again what fails, until everything is sent or `deadline` aborts. Whether everything is. */
   flush(deadline: AbortSignal): Promise<boolean>;
@@ -59,7 +59,7 @@ const GRACE_MS = 1_000;
 
 /**
  * Exports in a thread of their own: mapping, redaction, encoding and sending take none of the time in which requests are
- * answered. Whatever the thread holds can be read again from the record logs, so one that dies is started anew.
+ * answered. Everything in the thread can be read again from the record logs, so one that dies is restarted.
  *
  * Where its destinations are known without it, a start does not wait for the thread either: loading its code takes longer
  * than all the rest. Until it is there, the latest of each run is kept for it.
@@ -83,7 +83,7 @@ export class ExportThread implements Exports {
   private hasWorked = false;
   private isStopping = false;
 
-  /** @param destinations each one's name and where it is; empty where only the thread can tell: then `open` it before the start */
+  /** @param destinations each one's name and address; empty if only the thread knows them: then `open` it before the start */
   constructor(
     private setup: ThreadSetup,
     private readonly deps: ExportThreadDeps,
@@ -326,7 +326,7 @@ export class ThreadMailbox {
   /** Runs that were heard of and are not finished: what a new thread has to hear of. */
   private readonly open = new Map<TraceId, number>();
 
-  /** @param thread what is told to the thread */
+  /** @param thread the messages to the thread */
   constructor(private readonly thread: Pick<ExportThreadCalls, 'appended' | 'runEvent' | 'drop'>) {}
 
   appended({ traceId, lengthBytes }: Pick<Appended, 'traceId' | 'lengthBytes'>): void {

@@ -15,7 +15,7 @@ import type { RunMapper } from './run-mapper.js';
 export interface ExportWorkerOptions {
   /** Items in one request at most: of usual spans less than a megabyte. Default 1,024. */
   readonly maxBatchItems: number;
-  /** How long a span is held for events that come after it, once its run is quiet. Default 2,000 ms. */
+  /** How long a span waits for events that come after it, once its run is quiet. Default 2,000 ms. */
   readonly eventHoldMs: number;
   /** How long appended records wait for more of them to share a request. Default 200 ms. */
   readonly batchDelayMs: number;
@@ -23,7 +23,7 @@ export interface ExportWorkerOptions {
   readonly maxInFlight: number;
   /** Mapped items of a signal that wait for a request; beyond it nothing more is read. Default 4,096. */
   readonly maxWaitingItems: number;
-  /** Runs that hold a mapper at once. Others wait, closed; one that was closed reads its log again from the start. Default 1,024. */
+  /** Runs with a mapper at once. Others wait, closed; one that was closed reads its log again from the start. Default 1,024. */
   readonly maxOpenRuns: number;
   /** Memory that the mappers of all open runs may take together, as estimated. Default 64 MiB. */
   readonly maxOpenBytes: number;
@@ -58,7 +58,7 @@ export interface ExportWorkerDeps {
   readonly foreign?: ForeignLogReader;
   /** Finds a run's summary, for runs that were finished before the worker started. */
   readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
-  /** Tells which runs a trace's commands belong to; left out where nobody knows. */
+  /** Finds the runs that a trace's commands belong to; left out if unknown. */
   readonly origins?: Pick<TraceCatalog, 'originsOf'>;
   /** Makes an empty mapper with the destination's options. */
   readonly createMapper: () => RunMapper;

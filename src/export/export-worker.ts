@@ -19,7 +19,7 @@ import { type RunBatch, SignalBreaker, SignalQueue, SignalSender } from './signa
 
 /**
  * Sends every run to one destination, from the record logs and behind a cursor: each item at least once, twice only what
- * was under way when the process died. There is no queue of its own: whatever the worker holds in memory is bounded and can
+ * was under way when the process died. There is no queue of its own: what the worker has in memory is bounded and can
  * be read again, so a destination that is down costs disk that is used anyway.
  *
  * It is a chain: `RunReader` reads and maps the log of the run whose turn it is (`RunSchedule`), `SignalQueue` collects items
@@ -422,7 +422,7 @@ class RestSignal {
     for (const resolve of waiters) resolve();
   }
 
-  /** Resolves as soon as something holds, or `deadline` aborts. */
+  /** Resolves as soon as a condition is true, or `deadline` aborts. */
   async until(holds: () => boolean, deadline?: AbortSignal): Promise<void> {
     const onAbort = () => this.notify();
     deadline?.addEventListener('abort', onAbort);
@@ -434,7 +434,7 @@ class RestSignal {
 }
 
 /**
- * Saves cursors until the state takes them. Whoever waits for it sends nothing more meanwhile, so that a state that cannot
+ * Saves cursors until the state accepts them. The caller sends nothing meanwhile, so that a state that cannot
  * be written makes exports wait, rather than be sent twice after the next start. One write is under way at a time, and what
  * comes meanwhile shares the next: a database with several connections might do two writes in the wrong order.
  */

@@ -108,7 +108,7 @@ interface Known {
 export class ResourceIndexes {
   private readonly known = new Map<string, Known>();
 
-  /** @param folder of a trace. @returns an index that knows nobody where the folder has none. */
+  /** @param folder of a trace. @returns an empty index if the folder has none. */
   of(folder: string): ResourceIndex {
     const path = join(folder, RESOURCES_FILE);
     const stats = statSync(path, { throwIfNoEntry: false });

@@ -36,9 +36,9 @@ export interface RunMapper {
    * @returns how many lines were no records; they are passed over.
    */
   pushLines(lines: LoggedLines): number;
-  /** Tells which runs the trace's commands belong to. */
+  /** Sets the runs that the trace's commands belong to. */
   setOrigins?(origins: readonly RunOrigin[]): void;
-  /** Whether a resource named a step that it was not told of. */
+  /** Whether a resource named an unknown step. */
   readonly lacksOrigin?: boolean;
   /**
    * What is ready: log records at once, spans once their hold for late events is over.

@@ -9,7 +9,7 @@ import type { MappedItem } from './run-mapper.js';
 import type { SendResult } from './transport.js';
 import type { EncodedLog, EncodedSpan } from './wire/encoded-items.js';
 
-/** Statuses by which a receiver says that it has no place for logs at all. */
+/** Statuses of a receiver that has no endpoint for logs. */
 const NO_LOGS: ReadonlySet<number> = new Set([404, 415, 501]);
 /** The circuit breaker opens after this many failures in a row, over all requests: nothing is sent to the destination for a while. */
 const MAX_CHANCE_FAILURES = 4;
@@ -591,7 +591,7 @@ export class SignalProgress {
   }
 }
 
-/** What tells an item from the others of its run and signal: its anchor, and the span's id where it is one of the last. */
+/** What identifies an item among those of its run and signal: its anchor, and the span's id where it is one of the last. */
 type ItemKey = number | string;
 
 function keyOf(item: MappedItem, closingAt: number | undefined): ItemKey {

@@ -48,7 +48,7 @@ export interface ExportThreadCalls {
   runEvent(event: ExportedRunEvent): void;
   /** A record log is looked after elsewhere. */
   drop(traceId: TraceId): void;
-  /** The telemetry of other services is durable up to this place. */
+  /** The telemetry of other services is durable up to this position. */
   foreign(end: ForeignPlace): void;
   /** Memory is short. */
   collectGarbage(nothing: undefined): void;

@@ -19,7 +19,7 @@ export class WireCursor {
 
   constructor(readonly bytes: Buffer) {}
 
-  /** A field's number and wire type. Number 0 is no field's: whoever reads it refuses the whole body. */
+  /** A field's number and wire type. Number 0 is invalid: the reader refuses the whole body. */
   tag(end: number): number {
     const tag = this.varint32(end);
     if (tag >>> 3 === 0) throw UNUSUAL;
@@ -111,7 +111,7 @@ export function lengthDelimited(number: number, content: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(head), content]);
 }
 
-/** A JSON text nested deeper than this stays a string: whoever writes it again must not run out of stack. */
+/** A JSON text nested deeper than this stays a string, so that writing it again does not exhaust the stack. */
 const MAX_NESTING = 100;
 
 /** One attribute: its name and its value as JSON text. */

@@ -20,7 +20,7 @@ export const MAX_SPELLING_LENGTH = 256;
 /** A field as decoding needs it. */
 export interface AttributeField {
   readonly kind: FieldKind;
-  /** Full name of the message that a field of a single message holds. */
+  /** Full name of the message in a field that contains a single message. */
   readonly message: string | undefined;
   /** The names of an enum's values by number and as a set; empty for other kinds. */
   readonly nameByNumber: ReadonlyMap<number, string>;
@@ -132,7 +132,7 @@ export function modernEnumName(value: string, field: Pick<AttributeField, 'names
   return modern;
 }
 
-/** Fields of the schema that hold an enum, at any depth; a number stands in the one that is not here. */
+/** Fields of the schema with an enum, at any depth; a number stands in the one that is not here. */
 export const ENUM_FIELDS: ReadonlySet<string> = new Set(
   ALL_FIELDS.flatMap(([name, { kind }]) => (kind === 'enum' ? [name] : [])),
 );
@@ -228,7 +228,7 @@ function commonPrefix(names: readonly string[]): string {
   return first.slice(0, first.lastIndexOf('_', length - 1) + 1);
 }
 
-/** How a span's name begins where the beginning alone tells its full event type. */
+/** Prefixes of span names that determine the full event type. */
 export const NAME_BEGINNINGS = namesOfSpans().flatMap(([beginning, eventType]) =>
   typeof beginning === 'string' ? [{ beginning, eventType }] : [],
 );
@@ -242,11 +242,11 @@ function namesOfSpans(): (readonly [string | RegExp, string])[] {
   return [...EVENTS].flatMap(([eventType, { span }]) => (span?.names ?? []).map((name) => [name, eventType] as const));
 }
 
-/** The spelling of a node's span in documentation; whether it was processed or evaluated, its attributes tell. */
+/** The spelling of a node's span in documentation; its attributes determine whether it was processed or evaluated. */
 const DOCUMENTED_NODE = /^Node\(/;
 const ONLY_PROCESSED = new Set(['last_phase', 'duration_ms', 'in_selection', 'node_index', 'group', 'source_name']);
 
-/** Messages that are spans, by the fields that they can have: how spans of another name are told. */
+/** Messages that are spans, by the fields that they can have: spans with other names are recognised by them. */
 export type SpanShapes = readonly { readonly eventType: string; readonly fields: ReadonlySet<string> }[];
 
 /** An attribute, as far as its name goes. */
@@ -254,11 +254,11 @@ interface Named {
   readonly key: string;
 }
 
-/** The event type of a span that nothing tells: the engine's own word for a span that it cannot name. */
+/** The event type of an unrecognised span: the engine's own word for a span that it cannot name. */
 const UNKNOWN = `${EVENT_TYPE_PREFIX}dev.Unknown`;
 
 /**
- * Tells a span's event type, which OTLP does not carry, from its name and attribute set. A name that is not known is
+ * Determines a span's event type, which OTLP does not carry, from its name and attribute set. A name that is not known is
  * matched by its attributes (asked for only then): the one message that has them all (the one with the fewest fields, if it is alone with that).
  */
 export function spanEventType(name: string, attributesOf: () => readonly Named[], shapes: SpanShapes): string {
@@ -294,7 +294,7 @@ const SEVERITIES: ReadonlyMap<string, Severity> = new Map(
 /** The operations that are DEBUG; the others are INFO. */
 const DEBUG_OPERATION = 'hydrate_relation_cache';
 
-/** Whether a span's attribute is this text. The one question that the rules ask, so that whoever decodes can answer it. */
+/** Whether a span's attribute is this text. The only question that the rules ask, so that each decoder can answer it. */
 export type IsText = (name: string, text: string) => boolean;
 
 /**
@@ -314,7 +314,7 @@ export function spanSeverity(shortType: string, isText: IsText): Severity {
 }
 
 /**
- * The name of the span that a log record belongs to, told from the record alone; `null` where nothing tells it.
+ * The name of the span that a log record belongs to, determined from the record alone; `null` if it cannot be.
  * OTLP carries only the span's id, and a span that never ends never comes. Read off real runs: what names a node is
  * logged in the node's `Node evaluated` span, what names a file while parsing in the file's `Asset parsed` span,
  * progress in its phase's span, and the rest in the invocation span.

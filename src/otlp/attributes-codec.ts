@@ -4,7 +4,7 @@ import type { EnumType, Field, FieldType, MessageType, PublicSchema, ScalarKind 
 
 /**
  * Turns a record's attributes (the engine's JSON: snake_case names, enums by name, 64-bit integers as strings) into the
- * protobuf bytes of its message and back. What JSON cannot tell from its absence (a plain zero) is left out both ways.
+ * protobuf bytes of its message and back. What JSON cannot distinguish from its absence (a plain zero) is left out both ways.
  */
 export class AttributesCodec {
   constructor(private readonly schema: PublicSchema) {}

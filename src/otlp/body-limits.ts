@@ -3,7 +3,7 @@ import { OtlpDecodeError } from './otlp-codec.js';
 import { FIXED32, FIXED64, LENGTH, VARINT } from './wire-type.js';
 
 /**
- * How much one request may hold, however few bytes bring it: an empty message is two bytes on the wire and some hundred in memory.
+ * Maximum content of one request, independent of its size in bytes: an empty message is two bytes on the wire and some hundred in memory.
  * 64 MiB of the engine's own requests hold at most a third of each.
  */
 export const BODY_LIMITS = {
@@ -36,7 +36,7 @@ const NAMES: Readonly<Record<keyof typeof BODY_LIMITS, string>> = {
   fields: 'fields in one resource, scope, span or log record',
 };
 
-/** What is said of a request that holds more than it may. */
+/** The error for a request with too much content. */
 export function tooMany(kind: keyof typeof BODY_LIMITS): OtlpDecodeError {
   return new OtlpDecodeError(`A request may hold ${BODY_LIMITS[kind]} ${NAMES[kind]}; send smaller batches.`);
 }
@@ -44,7 +44,7 @@ export function tooMany(kind: keyof typeof BODY_LIMITS): OtlpDecodeError {
 /** A shorter body needs no counting: the shortest message takes two bytes. */
 export const COUNTED_BYTES = 2 * Math.min(...Object.values(BODY_LIMITS));
 
-/** Messages that can hold others. */
+/** Messages that can contain others. */
 const REQUEST = 1;
 const GROUP = 2;
 const RESOURCE = 3;
@@ -106,8 +106,8 @@ function innerOf(item: number): Uint8Array {
 }
 
 /**
- * Counts what a request in protobuf holds, from its framing alone and before anything is made of it: some 30 ns a field.
- * Bytes that are no protobuf end the counting; whoever decodes them says what is wrong. It reads framing as protobufjs does, odd framing included.
+ * Counts the content of a request in protobuf from its framing alone, before it is decoded: some 30 ns a field.
+ * Invalid protobuf ends the counting; the decoder reports the error. It reads framing as protobufjs does, odd framing included.
  */
 export class WireCounter {
   private position = 0;
@@ -122,7 +122,7 @@ export class WireCounter {
   private events = 0;
   private links = 0;
   private messages = 0;
-  /** Of the resource, scope or item at hand. */
+  /** Of the current resource, scope or item. */
   private fields = 0;
   private resourceAttributes = 0;
   private scopesOfResource = 0;

@@ -17,9 +17,9 @@ export const BRIDGE_ATTRIBUTE = {
   unknownFields: 'run_bridge.unknown_fields',
   /** The SpanStart's line, where it is not what `spanStartOf` makes of the end. */
   spanStart: 'run_bridge.span_start',
-  /** `ended` and `started`: the records hold only that half of the span. */
+  /** `ended` and `started`: the records contain only that half of the span. */
   only: 'run_bridge.only',
-  /** A whole record as its line, on a log record that stands for it: what a bridge is handed while spans are still under way. */
+  /** A whole record as its line, on a log record that represents it: sent to a bridge while spans are still under way. */
   record: 'run_bridge.record',
 } as const;
 
@@ -29,7 +29,7 @@ export const BRIDGE_PREFIX = 'run_bridge.';
 /** What a bridge put beside the attributes of a span or log record: texts by name. */
 export type BridgeAttributes = ReadonlyMap<string, string>;
 
-/** The records of a span that another bridge sent. @param end as it is told without what the bridge says */
+/** The records of a span that another bridge sent. @param end as decoded without the attributes of the bridge */
 export function recordsOfSpan(end: SpanEnd, bridge: BridgeAttributes): readonly TelemetryRecord[] {
   const severityText = bridge.get(BRIDGE_ATTRIBUTE.severityText) ?? end.severityText;
   const severityNumber = Number(bridge.get(BRIDGE_ATTRIBUTE.severityNumber) ?? 0) || severityNumberOf(severityText);
@@ -49,7 +49,7 @@ export function carriedRecord(bridge: BridgeAttributes, traceId: string): Teleme
   return carried?.traceId === traceId ? carried : undefined;
 }
 
-/** The record of a log record that another bridge sent. @param log as it is told without what the bridge says */
+/** The record of a log record that another bridge sent. @param log as decoded without the attributes of the bridge */
 export function recordOfLog(log: LogRecord, bridge: BridgeAttributes): LogRecord {
   const spanName = bridge.get(BRIDGE_ATTRIBUTE.spanName) ?? null;
   const eventId = bridge.get(BRIDGE_ATTRIBUTE.eventId) ?? null;

@@ -22,7 +22,7 @@ export interface OtlpScope {
   readonly droppedAttributesCount: number;
 }
 
-/** OTLP's Span. Ids are lowercase hex of whatever bytes came, of any length, empty for none; whoever needs a valid one checks. */
+/** OTLP's Span. Ids are lowercase hex of any length, empty for none, and not checked here. */
 export interface OtlpSpan {
   readonly traceId: string;
   readonly spanId: string;

@@ -53,7 +53,7 @@ export class PublicSchema {
     return this.enums.get(fullName);
   }
 
-  /** protobufjs's own type of a message, with snake_case names, for whoever reads or writes its bytes. */
+  /** protobufjs's own type of a message, with snake_case names, to read and write its bytes. */
   wireType(fullName: string): protobuf.Type | undefined {
     return this.wireTypes.get(fullName);
   }
@@ -146,7 +146,7 @@ export function loadProtoFiles(paths: readonly string[], options: { readonly kee
 /** The kinds of protobuf's scalar fields that the public schema uses. */
 export type ScalarKind = 'string' | 'bool' | 'int32' | 'uint32' | 'int64' | 'uint64' | 'double' | 'bytes';
 
-/** What a field holds. Narrow by `kind`. */
+/** The type of a field. Narrow by `kind`. */
 export type FieldType =
   | { readonly kind: ScalarKind }
   | { readonly kind: 'enum'; readonly enum: EnumType }

@@ -22,7 +22,7 @@ const SAMPLED = 1;
 /**
  * Makes OTLP requests of records as the engine sends them: a span when it ends, nested attributes of spans as JSON texts.
  * What OTLP has no place for (event type and severity of spans, starts, event ids) goes into `run_bridge.*` attributes,
- * so that reading the requests gives the records back. Holds the starts of spans that have not ended.
+ * so that reading the requests gives the records back. Keeps the starts of spans that have not ended.
  */
 export class RecordsToRequests {
   private readonly starts = new Map<string, { readonly start: SpanStart; readonly resource: Resource }>();

@@ -141,7 +141,7 @@ export type RequestErrorCode =
   | 'too_many_tries'
   /** Another protocol than the port's. */
   | 'protocol'
-  /** The sender closed the connection; there is nobody to answer. */
+  /** The sender closed the connection; no answer is possible. */
   | 'aborted';
 
 /** No memory for one more body. */
@@ -174,10 +174,10 @@ export class ShortageError extends Error {
 /** A reason is logged once in this time, in milliseconds, with the number of times it was not. */
 const QUIET_MS = 60_000;
 
-/** There is nobody to answer, or the refusing part logs start and end of its refusals. */
+/** No answer is possible, or the refusing part logs start and end of its refusals. */
 const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['aborted', 'shortage', 'unavailable']);
 
-/** Tells the user why requests or records are refused, without a line for each request of a misconfigured sender. */
+/** Logs why requests or records are refused, without a line for each request of a misconfigured sender. */
 export class RefusalLog {
   /** By reason; reasons are a closed set, so this map is bounded. */
   private readonly tallies = new Map<string, { loggedAtMs: number; unloggedCount: number }>();

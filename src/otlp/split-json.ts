@@ -49,7 +49,7 @@ interface Part {
 }
 
 /**
- * Cuts an OTLP request in JSON into requests of about `pieceBytes`, as `splitRequest` does it with protobuf, and counts what it holds before. Nothing but braces, strings and
+ * Cuts an OTLP request in JSON into requests of about `pieceBytes`, as `splitRequest` does it with protobuf, and counts its content before. Nothing but braces, strings and
  * the names of lists is looked at; that it is JSON, those find out who parse the pieces.
  * @returns pieces, and `undefined` where others may get their turn.
  * @throws UncutJson, OtlpDecodeError beyond one of `BODY_LIMITS`
@@ -126,7 +126,7 @@ class Scan {
   private scopes = 0;
   private itemCount = 0;
   private messages = 0;
-  /** Of the part at hand. */
+  /** Of the current part. */
   private fields = 0;
 
   constructor(

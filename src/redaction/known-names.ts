@@ -153,18 +153,18 @@ export const IDENTIFIER_INTRODUCERS: ReadonlySet<string> = new Set(
 export type RedactionLevel = 'literals' | 'statements' | 'off';
 
 /**
- * Who reads a text. `artifactReader`: somebody who is signed in here and may read artifacts, in which every text stands
- * whole. `anybodyElse`: a destination of telemetry, an endpoint of webhooks, a chat, a mailbox, and callers without that right.
+ * Who reads a text. `artifactReader`: a signed-in user who may read artifacts, which contain every text
+ * unredacted. `anybodyElse`: a destination of telemetry, an endpoint of webhooks, a chat, a mailbox, and callers without that right.
  */
 export type TextReader = 'artifactReader' | 'anybodyElse';
 
-/** The one place that decides how much of a run's texts somebody is shown. @param setting `redaction`, of all or of the destination */
+/** The single function that decides how much of a run's texts a reader sees. @param setting `redaction`, of all or of the destination */
 export function redactionFor(reader: TextReader, setting: RedactionLevel): RedactionLevel {
   return reader === 'artifactReader' ? 'off' : setting;
 }
 
 /**
- * The policy of an attribute by its exported key. What is not listed may hold anything, so it is `text`, or `ownWords` in
+ * The policy of an attribute by its exported key. What is not listed may contain anything, so it is `text`, or `ownWords` in
  * events of which the public schema of this version knows nothing.
  */
 export function attributePolicyOf(key: string, eventType: string): AttributePolicy {

@@ -35,7 +35,7 @@ export class Redactor {
     this.unknownTexts = new ProseCache(names, isDetailed ? sanitizeUnknownText : firstSafeWords, shared);
   }
 
-  /** Tells the database that the run's further statements are for. */
+  /** Sets the database that the run's further statements are for. */
   useAdapter(adapterType: string): void {
     this.dialect = sqlDialectOf(adapterType);
   }
@@ -62,7 +62,7 @@ export class Redactor {
     if (this.level === 'literals') this.sql(statement, adapterType);
   }
 
-  /** @param adapterType the database that it is for; the one that was told last when it is left out. */
+  /** @param adapterType the database that it is for; default: the one that was set last. */
   sql(statement: string, adapterType?: string): ExportedSql {
     const dialect = adapterType === undefined ? this.dialect : sqlDialectOf(adapterType);
     const statements = this.shared.statements(this.level, dialect);
@@ -225,7 +225,7 @@ export function statusText(message: string, redactor: Pick<Redactor, 'text'>): s
 /**
  * A command line without values that may hold SQL or secrets. Known shapes of flags stay, values stay behind flags that
  * name things, and from the first flag with a free value on (`--vars`, `--inline`, `--args`) all is `?`: the engine joins
- * the words with blanks, so nothing tells where such a value ends.
+ * the words with blanks, so the end of such a value cannot be found.
  * @param commandLine for example `dbt build --select orders --vars {a: 1}`.
  */
 export function sanitizeCommand(commandLine: string): string {

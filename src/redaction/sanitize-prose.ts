@@ -17,7 +17,7 @@ export function sanitizeProse(text: string, names: WordList): string {
 /**
  * Makes a text safe to show of which nothing is known: as `sanitizeProse`, but all of its words stay that stand outside of
  * quotes and without digits, not those of a vocabulary alone. Where its quotes do not pair, or it may hold a stretch cut
- * out of a statement, nothing tells what is a value: then it is a message like any other.
+ * out of a statement, values cannot be recognised: then it is a message like any other.
  */
 export function sanitizeUnknownText(text: string, names: WordList): string {
   const read = text.slice(0, MAX_PROSE_LENGTH);
@@ -238,7 +238,7 @@ const UNUSUAL = /[^\s!"#%&'()*+,\-./:;<=>?@[\\\]^_`{|}~┌┐└┘├┤┬┴�
 
 /**
  * A message without the statement that a driver repeats in it: in front of the error (`Failed to execute query '…': `) or
- * behind it (`Query was: …`). Where the error cannot be told from the statement, what follows is `?`.
+ * behind it (`Query was: …`). Where the error cannot be distinguished from the statement, what follows is `?`.
  */
 export function withoutStatement(text: string): string {
   const wasAt = text.indexOf(QUERY_WAS);
@@ -376,7 +376,7 @@ const VALUES: readonly RegExp[] = [
 /**
  * An excerpt of a statement, `LINE 3: …`, without its literals and comments. Databases show one line of the statement,
  * cut at both ends, with a caret below what is wrong. That is no place inside of a literal, so quotes in front of it have to
- * pair: where they do not, or nothing tells, the line began inside of a value, and all of it goes.
+ * pair: where they do not, or that is unknown, the line began inside of a value, and all of it goes.
  * @param caretLine the line behind it
  */
 export function sanitizeExcerpt(line: string, caretLine: string | undefined): string {

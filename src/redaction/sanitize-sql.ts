@@ -63,7 +63,7 @@ export function sanitizeSql(sql: string, dialect: SqlDialect): SanitizedSql {
   // Cut off in the middle of a literal, a statement is not malformed.
   if (tokens.isMalformed && !isCut) text = `${text.slice(0, firstLiteralAt)} ?`.trimStart();
   const { operation } = verb;
-  // Of a statement that is not read to its end, or whose quotes do not pair, nothing tells all relations.
+  // Of a statement that is not read to its end, or whose quotes do not pair, not all relations are known.
   const known = isCut || tokens.isMalformed ? new TargetFinder() : targets;
   return {
     text: isCut ? `${text}…` : text,
@@ -195,13 +195,13 @@ const MODIFIERS = words(
 );
 const OBJECTS = words('TABLE VIEW SCHEMA INDEX DATABASE FUNCTION PROCEDURE MATERIALIZED SEQUENCE STAGE MACRO TYPE');
 
-/** How a database reads quotes, as far as it decides where a literal ends. `unknown` where nobody knows. */
+/** How a database reads quotes, as far as it decides where a literal ends. `unknown` for an unknown database. */
 export interface SqlDialect {
   /** What `"…"` is. */
   readonly doubleQuotes: 'identifier' | 'string';
   /** Whether a backslash escapes the next character in a plain `'…'`. */
   readonly backslashEscapes: 'always' | 'never' | 'unknown';
-  /** Whether `'''…'''` and `"""…"""` are strings that hold quotes. */
+  /** Whether `'''…'''` and `"""…"""` are strings that may contain quotes. */
   readonly tripleQuotes: 'always' | 'never' | 'unknown';
   /** Whether `[…]` is a quoted identifier (else an array or a subscript). */
   readonly bracketIdentifiers: boolean;
@@ -380,7 +380,7 @@ export class SqlTokenizer {
 
   /**
    * Quotes do not pair as they should: unclosed, or closed in the middle of a word, as in `'it's'` (templates that do not
-   * double quotes write such statements). Then nothing tells what is a value.
+   * double quotes write such statements). Then values cannot be recognised.
    */
   private doubt(): number {
     this.isMalformed = true;

@@ -36,12 +36,12 @@ function stableNameOf(eventType: string) {
   return EVENTS.get(eventType)?.span?.stableName;
 }
 
-/** Whether the names of such spans hold nothing that changes from run to run, or might be a value. */
+/** Whether the names of such spans contain nothing that changes from run to run, or might be a value. */
 export function isStableName(eventType: string): boolean {
   return stableNameOf(eventType) === true;
 }
 
-/** Whether a span's name holds only names, counts and ids, so that redaction may show it. */
+/** Whether a span's name contains only names, counts and ids, so that redaction may show it. */
 export function isStructuralName(eventType: string): boolean {
   return stableNameOf(eventType) !== undefined || eventType === EVENT_TYPE.invocation;
 }

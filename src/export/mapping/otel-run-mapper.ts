@@ -47,7 +47,7 @@ export class ResourceMap {
   private readonly byKey = new Map<string, ExportGroup>();
 
   private origins: readonly RunOrigin[] = [];
-  /** Whether a resource named a step that it was not told of. */
+  /** Whether a resource named an unknown step. */
   lacksOrigin = false;
 
   /** @param publicUrl the public address of the pages; `null` if not configured */
@@ -56,7 +56,7 @@ export class ResourceMap {
     private readonly publicUrl: string | null,
   ) {}
 
-  /** Tells which runs the trace's commands belong to; what is mapped from now on says so. */
+  /** Sets the runs that the trace's commands belong to, for everything mapped from now on. */
   setOrigins(origins: readonly RunOrigin[]): void {
     this.origins = origins;
     this.lacksOrigin = false;
@@ -89,7 +89,7 @@ export class ResourceMap {
     });
   }
 
-  /** What tells the run, by the step that the resource names; without one only where the trace has one run. */
+  /** Attributes of the run, by the step that the resource names; without one only if the trace has one run. */
   private runAttributes(resource: Resource): Readonly<Record<string, ResourceValue>> {
     const { origins, publicUrl } = this;
     const stepId = stepIdOf(resource);
@@ -117,7 +117,7 @@ const MAPPED_BY = { 'telemetry.distro.name': 'run-bridge' };
 /** The scope of records from files, which do not carry one. */
 const UNKNOWN_SCOPE = 'run-bridge';
 
-/** OTel's lists hold values of one type; a mixed one is written as texts. */
+/** OTel's lists have values of one type; a mixed one is written as texts. */
 function otelValue(value: ResourceValue): string | number | boolean | string[] | number[] | boolean[] {
   if (typeof value !== 'object') return value;
   if (value.every((item) => typeof item === 'number')) return [...value];
@@ -160,7 +160,7 @@ export class ClosingSpans {
   constructor(private readonly memory: ClosingMemory) {}
 
   /**
-   * Spans in the place of those that never came, and those that never ended. What is remembered stays as it was: the run
+   * Spans in place of those that never came, and those that never ended. What is remembered stays as it was: the run
    * may go on.
    * @param latest time of any record of the run.
    */
@@ -219,7 +219,7 @@ export class ClosingSpans {
     };
   }
 
-  /** A span in the place of one that never came, so that its children do not hang in the air. */
+  /** A span in place of one that never came, so that its children have a parent. */
   private missingSpan(missing: MissingParent, run: RunSummary, buffer: EventBuffer): EncodedSpan {
     const { switches, nodes } = this.memory;
     const { spanHigh, spanLow, phase, uniqueId } = missing;
@@ -397,7 +397,7 @@ export class OtelRunMapper implements RunMapper {
   private readonly resources: ResourceMap;
   private readonly spans: SpanWriter;
   private readonly logs: LogWriter;
-  /** Points at a held line. */
+  /** Points at a pending line. */
   private readonly heldLine: LineReader;
   private readonly intake: LineIntake;
   private readonly encoder = new ItemEncoder();
@@ -517,7 +517,7 @@ export class OtelRunMapper implements RunMapper {
     if (this.heldCount > this.options.maxHeldSpans) this.releaseOldest();
   }
 
-  /** Time has passed in the run: what was held long enough is ready. */
+  /** Time has passed in the run: what waited long enough is ready. */
   private advance(seconds: number, nanos: number): void {
     if (!isBefore(this.latestSeconds, this.latestNanos, seconds, nanos)) return;
     this.latestSeconds = seconds;

@@ -43,7 +43,7 @@ interface NodeFacts {
   schema: string | undefined;
 }
 
-/** How many of a kind are remembered for one node, the latest ones; of queries none beyond, and then no sum is told. */
+/** How many of a kind are remembered for one node, the latest ones; of queries none beyond, and then no sum is given. */
 const MAX_FACTS = 16;
 const MAX_ERRORS = 4;
 const MAX_QUERIES = 1000;
@@ -68,7 +68,7 @@ interface SeenLog extends SeenNodeSpan {
 
 /**
  * What a run's records say about its nodes, by unique_id. Two commands in one trace may run the same node at the same
- * time: facts are then told apart by their spans' ancestors, and by time where those are not known.
+ * time: facts are then distinguished by their spans' ancestors, and by time where those are not known.
  */
 export class NodeIndex {
   private readonly nodes = new Map<string, NodeFacts>();
@@ -125,7 +125,7 @@ export class NodeIndex {
     return errors.findLast((error) => isOf(error, span)) ?? errors.findLast((error) => this.belongs(error, span, own));
   }
 
-  /** Whether the engine has said in a message that it was interrupted. */
+  /** Whether a message of the engine reports that it was interrupted. */
   get wasInterrupted(): boolean {
     return this.hasMessageOfInterruption;
   }
@@ -141,7 +141,7 @@ export class NodeIndex {
     return this.strongestSign(uniqueId, (fact) => this.belongs(fact, span, own));
   }
 
-  /** The strongest sign that one phase of a node (NodeEvaluated) was interrupted: told in that very span, or by a query of it. */
+  /** The strongest sign that one phase of a node (NodeEvaluated) was interrupted: in that very span, or in a query of it. */
   interruptionOfPhase(uniqueId: string, span: Pick<Interval, 'spanHigh' | 'spanLow'>): InterruptionSign {
     return this.strongestSign(uniqueId, (fact) => isOf(fact, span));
   }
@@ -276,7 +276,7 @@ function isSame(id: IdHalves, other: IdHalves): boolean {
 
 /** A span's start, kept while the span is open. */
 export interface OpenStart {
-  /** Set back when the span ends: nobody will ask for the start then. */
+  /** Reset when the span ends: the start is no longer needed then. */
   isOpen: boolean;
 }
 
@@ -370,7 +370,7 @@ export class SpanTree<Start extends OpenStart = OpenStart> {
     return above === undefined || this.isSent(above[0], above[1]) ? undefined : above;
   }
 
-  /** The NodeProcessed span of the node that a span works for, as far as its known ancestors tell. */
+  /** The NodeProcessed span of the node that a span works for, as far as its ancestors are known. */
   processedSpanOf(high: number, low: number): IdHalves | undefined {
     let place = this.placeOf(high, low);
     for (let depth = 0; place !== undefined && depth <= MAX_DEPTH; depth++) {
@@ -380,7 +380,7 @@ export class SpanTree<Start extends OpenStart = OpenStart> {
     }
     return undefined;
   }
-  /** The invocation span above a span, as far as its known ancestors tell. */
+  /** The invocation span above a span, as far as its ancestors are known. */
   invocationOf(high: number, low: number): IdHalves | undefined {
     const own = this.placeOf(high, low);
     let place = own === undefined ? undefined : this.parentOf(own);
@@ -498,7 +498,7 @@ function larger(array: Int32Array): Int32Array<ArrayBuffer> {
   return copy;
 }
 
-/** A span that others name as their parent and that was not seen (yet), as far as its children tell. */
+/** A span that others name as their parent and that was not seen (yet), as far as its children describe it. */
 export interface MissingParent extends Interval {
   readonly resource: Resource;
   /** Earliest start and latest end of the children. */
@@ -628,7 +628,7 @@ export class SpanIdMap<V> {
   private last: Entry<V> | undefined;
   private count = 0;
 
-  /** @param seed any 32 bits. What the map holds does not depend on it. */
+  /** @param seed any 32 bits. The content of the map does not depend on it. */
   constructor(
     private readonly maxSize = Number.POSITIVE_INFINITY,
     private readonly seed = randomInt(2 ** 32),

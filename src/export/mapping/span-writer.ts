@@ -94,7 +94,7 @@ export class SpanOutcomes {
     if (outcome === 'NODE_OUTCOME_ERROR') return 'error';
     if (outcome === 'NODE_OUTCOME_SKIPPED') return 'skipped';
     if (outcome !== 'NODE_OUTCOME_SUCCESS') return nodeVerdictOf(span, sign);
-    // Of what ended well, only the attributes by which a check tells its result are parsed, where it has any.
+    // Of what ended well, only the attributes with the result of a check are parsed, where it has any.
     let checks: Record<string, JsonValue> | undefined;
     for (let index = 0; index < CHECKS.length; index++) {
       const cell = span.find(CHECK_ROLES[index] as number);
@@ -291,7 +291,7 @@ const NODE_SPANS: ReadonlySet<string> = new Set([
   EVENT_TYPE.nodeEvaluated,
   EVENT_TYPE.microbatchEvaluated,
 ]);
-/** Attributes by which a check (test, unit test, freshness) tells its result. */
+/** Attributes with the result of a check (test, unit test, freshness). */
 const CHECKS = ['test_outcome', 'node_test_detail', 'node_freshness_outcome', 'node_outcome_detail'];
 const CHECK_ROLES = CHECKS.map(roleIndexOf);
 const CANCELED = /canceled$/i;
@@ -575,7 +575,7 @@ export function writeStatement(
 /**
  * Writes what the span of a processed node carries beside the engine's attributes: what share of its time its queries took,
  * how many rows it came to, and of a test its name and result.
- * @param verdict `undefined` where nobody knows
+ * @param verdict `undefined` if unknown
  */
 export function writeNodeAttributes(
   span: Interval & { text(name: string): string | undefined },
