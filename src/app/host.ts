@@ -187,7 +187,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
       exports: exports === undefined ? [] : [exports],
       projections: [parts.parquetThread, notes, measures, ...output],
       runs: [tracker, registry],
-      recordLog: [...(cluster === undefined ? [] : [cluster.held]), recordLog],
+      recordLog: [...(cluster === undefined ? [] : [cluster.owned]), recordLog],
     },
     leased: (name, components) =>
       cluster === undefined

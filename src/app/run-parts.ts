@@ -60,7 +60,7 @@ export class RunParts {
     const log = cluster ?? this.openLog(configuration, { clock, logger });
     this.recordLog = log instanceof JsonlRecordLog ? log : log.writer;
     this.reader = new RecordLogFiles(logFolder, onDamage, (traceId) =>
-      log instanceof JsonlRecordLog ? log.durableLength(traceId) : log.held.lengthBytes(traceId),
+      log instanceof JsonlRecordLog ? log.durableLength(traceId) : log.owned.lengthBytes(traceId),
     );
     this.anyReader = cluster?.readerOf(this.reader, logFolder) ?? this.reader;
     const entry = packageFile('dist/parquet-thread.js');
@@ -104,7 +104,7 @@ export class RunParts {
   /** Readable length of a log; 0 while it is being rebuilt. */
   async lengthBytes(traceId: TraceId): Promise<number> {
     const { cluster } = this;
-    return cluster === undefined ? await this.reader.lengthBytes(traceId) : (cluster.held.lengthBytes(traceId) ?? 0);
+    return cluster === undefined ? await this.reader.lengthBytes(traceId) : (cluster.owned.lengthBytes(traceId) ?? 0);
   }
 
   private openLog(configuration: Configuration, deps: Pick<AppDeps, 'clock' | 'logger'>): JsonlRecordLog {

@@ -24,10 +24,10 @@ import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js'
 import type { TelemetryPlace } from '../storage/retention-store.js';
 import type { RunStore } from '../storage/run-store.js';
 import { FileCopies } from './file-copies.js';
-import { HeldTraces } from './held-traces.js';
 import { JournalObjects } from './journal-objects.js';
 import { JournalWriter } from './journal-writer.js';
 import { Membership, type ProcessIdentity } from './membership.js';
+import { OwnedTraces } from './owned-traces.js';
 import { RemovedCopies, type TraceCopies } from './removed-copies.js';
 import { SharedFiles } from './shared-files.js';
 import { TraceCopy, type TraceCopyDeps } from './trace-copy.js';
@@ -50,7 +50,7 @@ const AFTER_SILENCE_MS = 60_000;
 /** The record log of several processes, whose journal is objects in a bucket and their order in the database. */
 export class Cluster implements SharedRecordLog {
   readonly writer: JournalWriter;
-  readonly held: HeldTraces;
+  readonly owned: OwnedTraces;
   readonly membership: Membership;
   readonly steps: StepListener;
   private readonly files: SharedFiles;
@@ -73,12 +73,12 @@ export class Cluster implements SharedRecordLog {
     this.copyDeps = { bucket, objects, journal: stores.journal, traces: stores.traces };
     const newId = () => randomUUID();
     this.files = new SharedFiles({ stores, bucket, processId, folder, newId });
-    this.held = new HeldTraces({
+    this.owned = new OwnedTraces({
       ...{ stores, files: this.files, follower: deps.follower, processId, destinations: deps.destinations },
       ...{ copies: this.copyDeps, folder, clock, logger, nameHoldMs: NAME_HOLD_MS },
       silenceMs: silenceMs + AFTER_SILENCE_MS,
     });
-    const onAccepted = () => this.held.wake();
+    const onAccepted = () => this.owned.wake();
     this.writer = new JournalWriter({
       ...{ bucket, journal: stores.journal, objects, foreign: deps.foreign, processId, onAccepted, logger },
     });
@@ -86,7 +86,7 @@ export class Cluster implements SharedRecordLog {
     this.janitor = new Janitor({ stores, bucket, clock, logger });
     const onReborn = () => {
       deps.onReborn(identity.processId);
-      this.held.dropAll();
+      this.owned.dropAll();
     };
     this.fileCopies = new FileCopies({ bucket, traces: stores.traces, folder: join(folder, 'files'), clock });
     this.membership = new Membership({ members: stores.members, folder, identity, onReborn, clock, logger });
@@ -119,16 +119,16 @@ export class Cluster implements SharedRecordLog {
   /** Finds any run. @param own runs that this process has */
   runsOf(own: RunFinder, reader: RecordLogReader): RunFinder {
     const { state, clock } = this.deps;
-    const { held } = this;
+    const { owned } = this;
     return new SharedRunReader({
-      own: { has: (traceId) => held.lengthBytes(traceId) !== undefined, find: (traceId) => own.find(traceId) },
+      own: { has: (traceId) => owned.lengthBytes(traceId) !== undefined, find: (traceId) => own.find(traceId) },
       ...{ runs: state.runs, reader, steps: state.executions, times: RUN_TRACKER_DEFAULTS, clock },
     });
   }
 
   /** Reads any log. @param own logs that this process has */
   readerOf(own: RecordLogReader, folder: string): CopyReader {
-    const { deps, copyDeps, held } = this;
+    const { deps, copyDeps, owned } = this;
     this.copies ??= new CopyReader({
       copies: copyDeps,
       traces: deps.state.cluster.traces,
@@ -136,7 +136,7 @@ export class Cluster implements SharedRecordLog {
       own: {
         read: own.read.bind(own),
         lengthBytes: own.lengthBytes.bind(own),
-        has: (traceId) => held.lengthBytes(traceId) !== undefined,
+        has: (traceId) => owned.lengthBytes(traceId) !== undefined,
       },
       onDamage: deps.onDamage,
       clock: deps.clock,

@@ -44,7 +44,8 @@ const STAYS_MS = 120_000;
 /** Files that are fetched side by side. */
 const AT_ONCE = 8;
 
-interface Held {
+/** A copy, or one that is being made. */
+interface CachedFile {
   readonly traceId: TraceId;
   readonly objectKey: string;
   readonly sizeBytes: number;
@@ -56,8 +57,8 @@ interface Held {
 export class FileCopies implements TraceCopies, Component {
   readonly name = 'copies of files of runs';
   /** By `<trace id>/<name>`, the one used longest ago first. */
-  private readonly held = new Map<string, Held>();
-  private heldBytes = 0;
+  private readonly cached = new Map<string, CachedFile>();
+  private cachedBytes = 0;
 
   constructor(private readonly deps: FileCopiesDeps) {}
 
@@ -112,13 +113,13 @@ export class FileCopies implements TraceCopies, Component {
   }
 
   traceIds(): readonly TraceId[] {
-    return [...new Set([...this.held.values()].map(({ traceId }) => traceId))];
+    return [...new Set([...this.cached.values()].map(({ traceId }) => traceId))];
   }
 
   async forget(traceId: TraceId): Promise<void> {
     const beforeMs = this.deps.clock.monotonicMs() - STAYS_MS;
-    for (const [id, held] of this.held) {
-      if (held.traceId === traceId && held.usedMs <= beforeMs) await this.letGo(id, held);
+    for (const [id, file] of this.cached) {
+      if (file.traceId === traceId && file.usedMs <= beforeMs) await this.remove(id, file);
     }
   }
 
@@ -130,23 +131,23 @@ export class FileCopies implements TraceCopies, Component {
   private async bring(traceId: TraceId, { name, objectKey, sizeBytes }: SharedFile): Promise<boolean> {
     const id = `${traceId}/${name}`;
     const usedMs = this.deps.clock.monotonicMs();
-    const known = this.held.get(id);
+    const known = this.cached.get(id);
     const isSame = known?.objectKey === objectKey;
-    const held =
+    const file =
       known !== undefined && isSame
         ? known
         : { traceId, objectKey, sizeBytes, made: this.fetch(id, objectKey), usedMs };
-    if (!isSame) this.heldBytes += sizeBytes - (known?.sizeBytes ?? 0);
-    held.usedMs = usedMs;
-    this.held.delete(id);
-    this.held.set(id, held);
+    if (!isSame) this.cachedBytes += sizeBytes - (known?.sizeBytes ?? 0);
+    file.usedMs = usedMs;
+    this.cached.delete(id);
+    this.cached.set(id, file);
     try {
-      await held.made;
+      await file.made;
       return true;
     } catch (error) {
-      if (this.held.get(id) === held) {
-        this.held.delete(id);
-        this.heldBytes -= sizeBytes;
+      if (this.cached.get(id) === file) {
+        this.cached.delete(id);
+        this.cachedBytes -= sizeBytes;
       }
       if (error instanceof GoneError) return false;
       throw error;
@@ -168,15 +169,15 @@ export class FileCopies implements TraceCopies, Component {
   private async makeRoom(): Promise<void> {
     const { clock, maxBytes = DEFAULT_MAX_BYTES } = this.deps;
     const beforeMs = clock.monotonicMs() - STAYS_MS;
-    for (const [id, held] of this.held) {
-      if (this.heldBytes <= maxBytes || held.usedMs > beforeMs) return;
-      await this.letGo(id, held);
+    for (const [id, file] of this.cached) {
+      if (this.cachedBytes <= maxBytes || file.usedMs > beforeMs) return;
+      await this.remove(id, file);
     }
   }
 
-  private async letGo(id: string, { sizeBytes }: Held): Promise<void> {
-    this.held.delete(id);
-    this.heldBytes -= sizeBytes;
+  private async remove(id: string, { sizeBytes }: CachedFile): Promise<void> {
+    this.cached.delete(id);
+    this.cachedBytes -= sizeBytes;
     await rm(join(this.runsFolder, id), { force: true });
   }
 }

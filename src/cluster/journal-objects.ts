@@ -1,25 +1,25 @@
 import type { ObjectStore } from '../storage/bucket/object-store.js';
 
-/** What objects may take in memory, in bytes. */
-const MAX_HELD_BYTES = 32 * 1024 * 1024;
-/** Of a larger object only what is asked for is read. */
+/** Maximum memory of cached objects, in bytes. */
+const MAX_CACHED_BYTES = 32 * 1024 * 1024;
+/** Of a larger object only the requested range is read. */
 const MAX_WHOLE_BYTES = 8 * 1024 * 1024;
 
 /**
  * Objects of the journal, by ranges. An object contains parts of many traces, which are read shortly after each other: so it is
- * read whole and kept for a moment, those that were just written included.
+ * read as a whole and cached for a short time, just written ones included.
  */
 export class JournalObjects {
-  private readonly held = new Map<string, Buffer>();
+  private readonly cached = new Map<string, Buffer>();
   private readonly reading = new Map<string, Promise<Buffer>>();
-  private heldBytes = 0;
+  private cachedBytes = 0;
 
   constructor(private readonly store: Pick<ObjectStore, 'get'>) {}
 
   /** @throws ArtifactError; Error where the object is not there */
   async read(key: string, fromByte: number, toByte: number): Promise<Buffer> {
-    const held = this.held.get(key);
-    if (held !== undefined) return held.subarray(fromByte, toByte);
+    const cached = this.cached.get(key);
+    if (cached !== undefined) return cached.subarray(fromByte, toByte);
     if (toByte > MAX_WHOLE_BYTES) return required(key, await this.store.get(key, fromByte, toByte));
     let reading = this.reading.get(key);
     if (reading === undefined) {
@@ -29,21 +29,21 @@ export class JournalObjects {
     return (await reading).subarray(fromByte, toByte);
   }
 
-  /** An object that is likely to be asked for. */
-  keep(key: string, bytes: Buffer): void {
-    if (bytes.length > MAX_WHOLE_BYTES || this.held.has(key)) return;
-    this.held.set(key, bytes);
-    this.heldBytes += bytes.length;
-    for (const [oldest, { length }] of this.held) {
-      if (this.heldBytes <= MAX_HELD_BYTES) return;
-      this.held.delete(oldest);
-      this.heldBytes -= length;
+  /** Caches an object that is likely to be read. */
+  cache(key: string, bytes: Buffer): void {
+    if (bytes.length > MAX_WHOLE_BYTES || this.cached.has(key)) return;
+    this.cached.set(key, bytes);
+    this.cachedBytes += bytes.length;
+    for (const [oldest, { length }] of this.cached) {
+      if (this.cachedBytes <= MAX_CACHED_BYTES) return;
+      this.cached.delete(oldest);
+      this.cachedBytes -= length;
     }
   }
 
   private async fetch(key: string): Promise<Buffer> {
     const bytes = required(key, await this.store.get(key));
-    this.keep(key, bytes);
+    this.cache(key, bytes);
     return bytes;
   }
 }

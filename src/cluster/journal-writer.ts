@@ -15,7 +15,7 @@ import { encodePart } from './part-encoding.js';
 export interface JournalWriterDeps {
   readonly bucket: Pick<ObjectStore, 'put'>;
   readonly journal: Pick<JournalStore, 'add'>;
-  readonly objects: Pick<JournalObjects, 'keep'>;
+  readonly objects: Pick<JournalObjects, 'cache'>;
   readonly foreign: ForeignSegments;
   /** Under which id things are written now. */
   readonly processId: () => string;
@@ -143,7 +143,7 @@ export class JournalWriter implements Component, RecordConsumer {
       const key = `journal/${processId}/${String(this.objectNumber).padStart(8, '0')}`;
       await bucket.put(key, bytes);
       await journal.add(processId, key, parts);
-      objects.keep(key, bytes);
+      objects.cache(key, bytes);
       this.report(undefined);
       for (const job of jobs) job.resolve();
       onAccepted();

@@ -325,22 +325,22 @@ export class ByteBudget {
 
 /** One body's part of the budget. */
 export class Reservation {
-  private held = 0;
+  private reservedBytes = 0;
 
   /** @param take adds to the budget's use (or, negative, gives back); false when there is no room. */
   constructor(private readonly take: (bytes: number) => boolean) {}
 
-  /** Makes sure that this many bytes are held; false, and no change, when the budget has no room for them. */
+  /** Makes sure that this many bytes are reserved; false, and no change, when the budget has no room for them. */
   growTo(bytes: number): boolean {
-    if (bytes <= this.held) return true;
-    if (!this.take(bytes - this.held)) return false;
-    this.held = bytes;
+    if (bytes <= this.reservedBytes) return true;
+    if (!this.take(bytes - this.reservedBytes)) return false;
+    this.reservedBytes = bytes;
     return true;
   }
 
   /** Gives everything back; doing so twice does nothing. */
   release(): void {
-    this.take(-this.held);
-    this.held = 0;
+    this.take(-this.reservedBytes);
+    this.reservedBytes = 0;
   }
 }

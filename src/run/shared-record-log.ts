@@ -22,7 +22,7 @@ export interface SharedRecordLog {
   /** Accepts deliveries: they are on no single disk when it resolves. */
   readonly writer: Component & RecordConsumer;
   /** The traces that this process has. */
-  readonly held: Component & {
+  readonly owned: Component & {
     /** How long the log of a trace is; `undefined` where another process has it, or it is still being made anew. */
     lengthBytes(traceId: TraceId): number | undefined;
   };

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { CopyReader } from '../../src/cluster/cluster.js';
-import { HeldTraces } from '../../src/cluster/held-traces.js';
 import { JournalObjects } from '../../src/cluster/journal-objects.js';
 import { JournalWriter } from '../../src/cluster/journal-writer.js';
 import { ProcessIdentity } from '../../src/cluster/membership.js';
+import { OwnedTraces } from '../../src/cluster/owned-traces.js';
 import { SharedFiles } from '../../src/cluster/shared-files.js';
 import { ForeignSegments } from '../../src/log/foreign-segments.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
@@ -62,7 +62,7 @@ export class BenchProcess {
   readonly followed = new FollowedTraces();
   readonly identity: ProcessIdentity;
   readonly writer: JournalWriter;
-  readonly held: HeldTraces;
+  readonly owned: OwnedTraces;
   readonly reader: CopyReader;
 
   constructor(
@@ -80,7 +80,7 @@ export class BenchProcess {
     const copies = { bucket, objects, journal: stores.journal, traces: stores.traces };
     const files = new SharedFiles({ stores, bucket, processId, folder, newId });
     const destinations = () => [];
-    this.held = new HeldTraces({
+    this.owned = new OwnedTraces({
       ...{ stores, files, follower, processId, destinations, copies, folder, clock, logger },
       ...{ nameHoldMs: 6_000, silenceMs: 600_000 },
     });
@@ -90,14 +90,14 @@ export class BenchProcess {
     const own = new RecordLogFiles(
       folder,
       () => {},
-      (traceId) => this.held.lengthBytes(traceId),
+      (traceId) => this.owned.lengthBytes(traceId),
     );
     this.reader = new CopyReader({
       ...{ copies, traces: stores.traces, folder: join(folder, 'read'), clock, onDamage: () => {} },
       own: {
         read: own.read.bind(own),
         lengthBytes: own.lengthBytes.bind(own),
-        has: (traceId) => this.held.lengthBytes(traceId) !== undefined,
+        has: (traceId) => this.owned.lengthBytes(traceId) !== undefined,
       },
     });
   }
@@ -106,12 +106,12 @@ export class BenchProcess {
     await this.state.cluster.members.join(this.identity.processId, 3_600_000);
     await this.writer.start();
     await this.reader.start();
-    await this.held.start();
+    await this.owned.start();
   }
 
   /** As after `kill -9`, and when its lease has run out. */
   async die(): Promise<void> {
-    await this.held.shutdown();
+    await this.owned.shutdown();
     await this.state.cluster.members.leave(this.identity.processId);
   }
 }
@@ -150,8 +150,8 @@ export class ClusterBench {
   }
 
   async close(): Promise<void> {
-    for (const { held, reader } of this.processes) {
-      await held.shutdown();
+    for (const { owned, reader } of this.processes) {
+      await owned.shutdown();
       await reader.shutdown();
     }
     await this.state.close();

@@ -28,7 +28,7 @@ beforeEach(async () => {
   all = [...sampleDeliveriesOfRecords('build-mixed')];
   traceId = all.flatMap(({ batches }) => batches)[0]?.traceId as TraceId;
   for (const delivery of all) await first.writer.consume(delivery);
-  await bench.until('the log', async () => (first.held.lengthBytes(traceId) ?? 0) > 0);
+  await bench.until('the log', async () => (first.owned.lengthBytes(traceId) ?? 0) > 0);
   await bench.state.runs.save([rowOf(traceId, ENDED_UNIX_MS)]);
   await bench.state.invocations.note([noteOf(traceId, ENDED_UNIX_MS)], ENDED_UNIX_MS);
   [runId = 0] = await bench.state.traces.runsOf(FIRST_ACCOUNT_ID, traceId);
@@ -65,13 +65,13 @@ function sweep(): Promise<SweepResult> {
 async function letGo(): Promise<void> {
   for (const { followed } of [first, second]) followed.areSettled = true;
   await bench.until('the end', async () => (await bench.state.cluster.traces.find(traceId))?.owner === null);
-  await bench.until('the drop', () => [first, second].every(({ held }) => held.lengthBytes(traceId) === undefined));
+  await bench.until('the drop', () => [first, second].every(({ owned }) => owned.lengthBytes(traceId) === undefined));
 }
 
 describe('traces that processes share', () => {
   it('are not removed while one of them has them', async () => {
     expect(await sweep()).toMatchObject({ count: 0 });
-    expect(first.held.lengthBytes(traceId)).toBeGreaterThan(0);
+    expect(first.owned.lengthBytes(traceId)).toBeGreaterThan(0);
     expect(await bench.state.catalog.findRun(FIRST_ACCOUNT_ID, runId)).toBeDefined();
   });
 
@@ -99,11 +99,11 @@ describe('traces that processes share', () => {
     for (let parts = 0; delivery !== undefined && parts < 3 * all.length; parts += 1) {
       await first.writer.consume(delivery);
     }
-    await bench.until('the log', async () => (first.held.lengthBytes(traceId) ?? 0) > 0);
+    await bench.until('the log', async () => (first.owned.lengthBytes(traceId) ?? 0) > 0);
     bench.clock.advance(1_000);
     const after = await second.reader.lengthBytes(traceId);
     expect(after).toBeLessThan(before);
-    await bench.until('the whole log', () => first.held.lengthBytes(traceId) === after);
+    await bench.until('the whole log', () => first.owned.lengthBytes(traceId) === after);
   });
 
   it('leave no copies on any disk', async () => {

@@ -26,11 +26,11 @@ function traceOf(all: readonly Delivery[]): TraceId {
 const logOf = ({ folder }: BenchProcess, traceId: TraceId, of = '.') =>
   ['telemetry.jsonl', 'resources.jsonl'].map((name) => readFileSync(join(folder, of, 'runs', traceId, name), 'utf8'));
 
-async function isBroughtUp({ followed, held }: BenchProcess, traceId: TraceId): Promise<boolean> {
+async function isBroughtUp({ followed, owned }: BenchProcess, traceId: TraceId): Promise<boolean> {
   const row = await bench.state.cluster.traces.find(traceId);
   const parts = await bench.state.cluster.journal.list(traceId, 0, 10_000);
   const isWhole = parts.at(-1)?.part === row?.lastPart || parts.length === 0;
-  return isWhole && followed.lengths.has(traceId) && held.lengthBytes(traceId) === followed.lengths.get(traceId);
+  return isWhole && followed.lengths.has(traceId) && owned.lengthBytes(traceId) === followed.lengths.get(traceId);
 }
 
 describe('traces that processes share', () => {
@@ -67,7 +67,7 @@ describe('traces that processes share', () => {
     // Whoever reads takes all parts that there are; the owner may be behind them for a moment.
     await bench.until('the whole log', async () => {
       const readBytes = await second.reader.lengthBytes(traceId);
-      return readBytes === first.held.lengthBytes(traceId) && (await isBroughtUp(first, traceId));
+      return readBytes === first.owned.lengthBytes(traceId) && (await isBroughtUp(first, traceId));
     });
     const before = logOf(first, traceId);
     const length = await second.reader.lengthBytes(traceId);
@@ -173,7 +173,7 @@ describe('traces that processes share', () => {
       'the loss',
       () => first.followed.dropped.includes(traceId) && second.followed.lengths.has(traceId),
     );
-    expect(first.held.lengthBytes(traceId)).toBeUndefined();
+    expect(first.owned.lengthBytes(traceId)).toBeUndefined();
   });
 
   it('are not accepted while the bucket takes nothing', async () => {

@@ -13,7 +13,7 @@ import type { SharedFiles } from './shared-files.js';
 import { STORED_LOG_FILES, TraceCopy, type TraceCopyDeps } from './trace-copy.js';
 
 /** Dependencies of `OwnedTraces`. */
-export interface HeldTracesDeps extends HeldTraceDeps {
+export interface OwnedTracesDeps extends OwnedTraceDeps {
   readonly copies: TraceCopyDeps;
   /** Traces are in its `runs/`; what is there at the start is removed. */
   readonly folder: string;
@@ -39,9 +39,9 @@ const RETRY_MS = 2_000;
  * The traces that this process has among those that share the work. It looks every moment which these are and how far they
  * have come, takes over those of dead processes, and lets go of those that are over. What it has lost it drops.
  */
-export class HeldTraces implements Component {
+export class OwnedTraces implements Component {
   readonly name = 'traces of this process';
-  private readonly held = new Map<TraceId, HeldTrace>();
+  private readonly owned = new Map<TraceId, OwnedTrace>();
   private readonly atWork = new Map<TraceId, Promise<void>>();
   private readonly retryMs = new Map<TraceId, number>();
   /** Traces whose copy could not be written, and is made anew. */
@@ -54,7 +54,7 @@ export class HeldTraces implements Component {
   private isFull = false;
   private isFailing = false;
 
-  constructor(private readonly deps: HeldTracesDeps) {}
+  constructor(private readonly deps: OwnedTracesDeps) {}
 
   async start(): Promise<void> {
     const runs = join(this.deps.folder, 'runs');
@@ -68,7 +68,7 @@ export class HeldTraces implements Component {
     this.timer?.cancel();
     await this.looking;
     await Promise.all(this.atWork.values());
-    await Promise.all([...this.held.values()].map(({ copy }) => copy.close()));
+    await Promise.all([...this.owned.values()].map(({ copy }) => copy.close()));
   }
 
   /** There is something new. */
@@ -80,13 +80,13 @@ export class HeldTraces implements Component {
 
   /** Length of a log that is whole here; `undefined` for any other. */
   lengthBytes(traceId: TraceId): number | undefined {
-    const held = this.held.get(traceId);
-    return held?.isFollowed === true ? held.copy.lengthBytes : undefined;
+    const owned = this.owned.get(traceId);
+    return owned?.isFollowed === true ? owned.copy.lengthBytes : undefined;
   }
 
   /** The process has nothing any more. */
   dropAll(): void {
-    for (const traceId of this.held.keys()) this.drop(traceId);
+    for (const traceId of this.owned.keys()) this.drop(traceId);
     this.wake();
   }
 
@@ -114,7 +114,7 @@ export class HeldTraces implements Component {
     }
     this.looking = undefined;
     const tookMs = clock.monotonicMs() - startedMs;
-    const pollMs = this.held.size === 0 && !this.isFailing ? IDLE_POLL_MS : POLL_MS;
+    const pollMs = this.owned.size === 0 && !this.isFailing ? IDLE_POLL_MS : POLL_MS;
     this.lookAfter(this.isWoken ? 0 : Math.max(pollMs, tookMs / LOOK_PART));
   }
 
@@ -127,7 +127,7 @@ export class HeldTraces implements Component {
     if (processId !== this.deps.processId() || this.isStopped) return;
     const own = new Map(rows.map((row) => [row.traceId, row]));
     // Those that are just being released are no longer in `owned`.
-    for (const traceId of this.held.keys()) if (!own.has(traceId)) this.drop(traceId);
+    for (const traceId of this.owned.keys()) if (!own.has(traceId)) this.drop(traceId);
     for (const row of rows) this.see(row);
     this.workOnDue();
     await this.closeSome();
@@ -136,44 +136,44 @@ export class HeldTraces implements Component {
   private see(row: SharedTrace): void {
     const { traceId } = row;
     if (this.atWork.has(traceId)) return;
-    let held = this.held.get(traceId);
-    if (held !== undefined && held.row.generation !== row.generation) {
+    let owned = this.owned.get(traceId);
+    if (owned !== undefined && owned.row.generation !== row.generation) {
       // It was another's meanwhile.
       this.drop(traceId);
       return;
     }
-    if (held === undefined) {
+    if (owned === undefined) {
       const copy = new TraceCopy(join(this.deps.folder, 'runs', traceId), traceId, this.deps.copies);
-      held = new HeldTrace(row, copy, this.broken.delete(traceId), this.deps);
-      this.held.set(traceId, held);
+      owned = new OwnedTrace(row, copy, this.broken.delete(traceId), this.deps);
+      this.owned.set(traceId, owned);
     }
-    held.row = row;
+    owned.row = row;
   }
 
   /** Those that waited longest come first; the others when there is room. */
   private workOnDue(): void {
     const nowMs = this.deps.clock.monotonicMs();
-    const due = [...this.held].filter(
-      ([traceId, held]) => !this.atWork.has(traceId) && held.isDue && nowMs >= (this.retryMs.get(traceId) ?? 0),
+    const due = [...this.owned].filter(
+      ([traceId, owned]) => !this.atWork.has(traceId) && owned.isDue && nowMs >= (this.retryMs.get(traceId) ?? 0),
     );
     due.sort(([, a], [, b]) => a.workedMs - b.workedMs);
     const room = Math.max(0, MAX_AT_WORK - this.atWork.size);
-    for (const [traceId, held] of due.slice(0, room)) this.track(traceId, this.workOn(held));
+    for (const [traceId, owned] of due.slice(0, room)) this.track(traceId, this.workOn(owned));
     this.isFull = due.length > room;
   }
 
-  private async workOn(held: HeldTrace): Promise<void> {
-    const { traceId } = held.row;
+  private async workOn(owned: OwnedTrace): Promise<void> {
+    const { traceId } = owned.row;
     try {
-      const isReleased = await held.work();
+      const isReleased = await owned.work();
       this.retryMs.delete(traceId);
-      if (isReleased) await this.forget(traceId, held);
+      if (isReleased) await this.forget(traceId, owned);
     } catch (error) {
       this.retryMs.set(traceId, this.deps.clock.monotonicMs() + RETRY_MS);
       this.deps.logger.error({ traceId, error: reasonOf(error) }, 'failed to update a trace; retrying');
-      if (!held.isFollowed || held.copy.isThere) return;
+      if (!owned.isFollowed || owned.copy.isThere) return;
       // Its followers start again as well: the log they were notified of is gone.
-      await this.forget(traceId, held);
+      await this.forget(traceId, owned);
       this.broken.add(traceId);
       this.retryMs.set(traceId, this.deps.clock.monotonicMs() + RETRY_MS);
     }
@@ -181,21 +181,21 @@ export class HeldTraces implements Component {
 
   /** What is written of it meanwhile is left out by the database. */
   private drop(traceId: TraceId): void {
-    const held = this.held.get(traceId);
-    if (held === undefined) return;
-    this.held.delete(traceId);
+    const owned = this.owned.get(traceId);
+    if (owned === undefined) return;
+    this.owned.delete(traceId);
     const before = this.atWork.get(traceId);
     this.track(
       traceId,
-      Promise.resolve(before).then(() => this.forget(traceId, held)),
+      Promise.resolve(before).then(() => this.forget(traceId, owned)),
     );
   }
 
-  private async forget(traceId: TraceId, held: HeldTrace): Promise<void> {
-    this.held.delete(traceId);
+  private async forget(traceId: TraceId, owned: OwnedTrace): Promise<void> {
+    this.owned.delete(traceId);
     this.retryMs.delete(traceId);
     await this.deps.follower.drop(traceId);
-    await held.copy.remove();
+    await owned.copy.remove();
   }
 
   private track(traceId: TraceId, work: Promise<void>): void {
@@ -211,7 +211,7 @@ export class HeldTraces implements Component {
   }
 
   private async closeSome(): Promise<void> {
-    const open = [...this.held].filter(([traceId, { copy }]) => copy.heldBytes > 0 && !this.atWork.has(traceId));
+    const open = [...this.owned].filter(([traceId, { copy }]) => copy.heldBytes > 0 && !this.atWork.has(traceId));
     let heldBytes = open.reduce((sum, [, { copy }]) => sum + copy.heldBytes, 0);
     let count = open.length;
     for (const [, { copy }] of open) {
@@ -224,7 +224,7 @@ export class HeldTraces implements Component {
 }
 
 /** Dependencies of an owned trace. */
-export interface HeldTraceDeps {
+export interface OwnedTraceDeps {
   readonly stores: Pick<ClusterStores, 'journal' | 'traces'>;
   readonly files: SharedFiles;
   readonly follower: TraceFollower;
@@ -247,7 +247,7 @@ const CHECK_MS = 500;
 const WAIT_STEP_MS = 500;
 
 /** One trace that this process has: from its parts to its log, to everything that follows that, and at its end to the bucket. */
-export class HeldTrace {
+export class OwnedTrace {
   /** Whether what follows logs knows it. */
   isFollowed = false;
   private seenStepVersion: number;
@@ -263,7 +263,7 @@ export class HeldTrace {
     public row: SharedTrace,
     readonly copy: TraceCopy,
     private readonly isFollowedAnew: boolean,
-    private readonly deps: HeldTraceDeps,
+    private readonly deps: OwnedTraceDeps,
   ) {
     this.seenStepVersion = row.stepVersion;
     this.fedMs = deps.clock.monotonicMs();
