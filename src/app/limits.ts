@@ -9,10 +9,7 @@ import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { WriteWatch } from '../core/write-watch.js';
 import { inFlightLimit } from '../receiver/feature.js';
-import { LOCK_FILE } from '../storage/data-folder-lock.js';
-
-/** The file of runs and cursors in the data folder; open as long as the program runs. */
-export const STATE_FILE = 'state.db';
+import { LOCK_FILE, STATE_FILE } from '../storage/data-folder-lock.js';
 
 /** What decides on accepting. */
 export interface Limits {

@@ -12,14 +12,13 @@ import { openJsonlStream } from '../log/jsonl-output.js';
 import { PublicSchema } from '../otlp/public-schema.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { SharedLogOpening } from '../run/shared-record-log.js';
-import { type DataFolderLock, takeDataFolder } from '../storage/data-folder-lock.js';
+import { type DataFolderLock, STATE_FILE, takeDataFolder } from '../storage/data-folder-lock.js';
 import type { State } from '../storage/state.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
 import type { AppDeps } from './app-deps.js';
 import { sharedBucketOf } from './bucket-of.js';
 import { folderIdOf } from './folder-id.js';
 import { DatabaseLease, SEVERAL } from './leases.js';
-import { STATE_FILE } from './limits.js';
 import { openState, sayIfStateIsNew } from './open-state.js';
 import { sharingProblems } from './sharing-problems.js';
 

@@ -7,13 +7,13 @@ import { namesIn } from '../core/folders.js';
 import { type Logger, silentLogger } from '../core/logger.js';
 import { listTraces } from '../log/record-log-files.js';
 import { ROWS_FOLDER } from '../run/run-row-backup.js';
+import { STATE_FILE } from '../storage/data-folder-lock.js';
 import type { Fence } from '../storage/fence.js';
 import { openSqliteState } from '../storage/open-sqlite-state.js';
 import type { State } from '../storage/state.js';
 import { StoreError } from '../storage/store-error.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
 import { ARTIFACTS_FOLDER } from './artifact-storage.js';
-import { STATE_FILE } from './limits.js';
 
 /**
  * Opens the configured state: in PostgreSQL, or in the data folder, which exists.

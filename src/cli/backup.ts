@@ -1,14 +1,13 @@
 import { existsSync, statSync } from 'node:fs';
 import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
-import { STATE_FILE } from '../app/limits.js';
 import type { Configuration } from '../config/configuration.js';
 import { errorCode, reasonOf } from '../core/errors.js';
 import { namesIn } from '../core/folders.js';
 import { counted } from '../core/text.js';
 import { LOG_FILE } from '../log/trace-log.js';
 import { backupSqliteState, type Copied, checkSqliteState, copyDataFolder, type NotedLog } from '../storage/backup.js';
-import { DataFolderLock, LOCK_FILE, takeDataFolder } from '../storage/data-folder-lock.js';
+import { DataFolderLock, LOCK_FILE, STATE_FILE, takeDataFolder } from '../storage/data-folder-lock.js';
 import { StoreError } from '../storage/store-error.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';

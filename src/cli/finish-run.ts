@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { STATE_FILE } from '../app/limits.js';
 import { openState } from '../app/open-state.js';
 import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';
@@ -9,7 +8,7 @@ import { counted } from '../core/text.js';
 import { LocalStepRegistry } from '../run/local-step-registry.js';
 import { type StepRegistry, StepRegistryError } from '../run/step-registry.js';
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
-import { type DataFolderLock, takeDataFolder } from '../storage/data-folder-lock.js';
+import { type DataFolderLock, STATE_FILE, takeDataFolder } from '../storage/data-folder-lock.js';
 import type { ExecutionRow, FinishResult } from '../storage/execution-store.js';
 import { bridgeHeaders } from './bridge/bridge-headers.js';
 import { HttpStepRegistry } from './bridge/http-step-registry.js';

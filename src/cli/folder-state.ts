@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { STATE_FILE } from '../app/limits.js';
 import { openState } from '../app/open-state.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
+import { STATE_FILE } from '../storage/data-folder-lock.js';
 import type { State } from '../storage/state.js';
 import { StoreError } from '../storage/store-error.js';
 import { CliError } from './cli-error.js';

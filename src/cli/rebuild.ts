@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readFile, rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { STATE_FILE } from '../app/limits.js';
 import { openState } from '../app/open-state.js';
 import { slices } from '../core/lists.js';
 import { listTraces } from '../log/record-log-files.js';
@@ -10,7 +9,7 @@ import { parseRun } from '../run/parse-run.js';
 import { formatRun } from '../run/run-document.js';
 import { readRunRows } from '../run/run-row-backup.js';
 import type { InvocationSummary, RunSummary } from '../run/verdict.js';
-import { takeDataFolder } from '../storage/data-folder-lock.js';
+import { STATE_FILE, takeDataFolder } from '../storage/data-folder-lock.js';
 import { openSqliteState } from '../storage/open-sqlite-state.js';
 import type { NamedStep, RowStore } from '../storage/row-store.js';
 import type { RunRow } from '../storage/run-store.js';

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { FOLDER_ID_FILE } from '../app/folder-id.js';
-import { STATE_FILE } from '../app/limits.js';
 import type { Configuration } from '../config/configuration.js';
+import { STATE_FILE } from '../storage/data-folder-lock.js';
 import { CliError } from './cli-error.js';
 import { EXIT } from './exit-code.js';
 

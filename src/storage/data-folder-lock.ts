@@ -6,6 +6,9 @@ import { createFolder } from '../core/folders.js';
 import { DataFolderInUseError, holderPath, type LockHolder, readHolder } from './data-folder-in-use-error.js';
 import { StoreError } from './store-error.js';
 
+/** The file of runs and cursors in the data folder; open as long as the program runs. */
+export const STATE_FILE = 'state.db';
+
 /** The file that is locked, in the data folder; open as long as the folder is held. */
 export const LOCK_FILE = 'lock.db';
 
