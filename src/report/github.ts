@@ -2,18 +2,8 @@ import { counted, lengthText } from '../core/text.js';
 import { labelOf } from '../run/measures/node-words.js';
 import { slowestNodes } from '../run/measures/run-totals.js';
 import { shareOf } from '../run/measures/time-split.js';
-import {
-  type CommandReport,
-  cleanLine,
-  cleanText,
-  type ReportSetting,
-  retryCommand,
-  type Trouble,
-  type TroubleSection,
-  troublePlace,
-  troublesOf,
-  verdictWords,
-} from './content.js';
+import { retryCommand, type Trouble, type TroubleSection, troublePlace, troublesOf } from '../run/measures/troubles.js';
+import { type CommandReport, cleanLine, cleanText, type ReportSetting, verdictWords } from './content.js';
 import { headLines } from './text.js';
 
 // What GitHub shows: Markdown in comments and summaries, and annotations beside the lines of files.

@@ -6,17 +6,8 @@ import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { labelOf } from '../run/measures/node-words.js';
 import { slowestNodes } from '../run/measures/run-totals.js';
 import { shareOf } from '../run/measures/time-split.js';
-import {
-  type CommandReport,
-  cleanText,
-  type ReportSetting,
-  retryCommand,
-  type Trouble,
-  type TroubleSection,
-  troublePlace,
-  troublesOf,
-  verdictWords,
-} from './content.js';
+import { retryCommand, type Trouble, type TroubleSection, troublePlace, troublesOf } from '../run/measures/troubles.js';
+import { type CommandReport, cleanText, type ReportSetting, verdictWords } from './content.js';
 import { lanes, later } from './perfetto.js';
 import { headLines } from './text.js';
 

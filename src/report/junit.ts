@@ -1,7 +1,8 @@
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { labelOf } from '../run/measures/node-words.js';
+import { troublePlace, troublesOf } from '../run/measures/troubles.js';
 import { hasOwnWord } from '../run/verdict.js';
-import { type CommandReport, cleanText, troublePlace, troublesOf } from './content.js';
+import { type CommandReport, cleanText } from './content.js';
 
 const TEST_TYPES: ReadonlySet<string | null> = new Set(['test', 'unit_test']);
 

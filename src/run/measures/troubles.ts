@@ -1,0 +1,151 @@
+import { counted } from '../../core/text.js';
+import { hasOwnWord } from '../verdict.js';
+import { ageText } from './measures-document.js';
+import type { NodeMeasure } from './node-measure.js';
+import { causeOfSkip, labelOf, placeText, readableLines, sourcePlace } from './node-words.js';
+import type { CommandMeasures } from './run-totals.js';
+
+/** Something of a command that did not go well. */
+export interface Trouble {
+  /** `model orders`; `null` where no node is the cause. */
+  readonly label: string | null;
+  readonly node: NodeMeasure | null;
+  /** The file of the project, and the line in it, where it is. */
+  readonly path: string | null;
+  readonly line: number | null;
+  /** Why, the cause first. */
+  readonly reason: readonly string[];
+  /** Labels of the nodes that were skipped because of it. */
+  readonly skipped: readonly string[];
+}
+
+/** Troubles of one kind. */
+export interface TroubleSection {
+  /** For example `2 nodes failed with an error`. */
+  readonly title: string;
+  readonly severity: 'error' | 'warning' | 'note';
+  readonly troubles: readonly Trouble[];
+}
+
+/** What did not go well, the worst first. */
+export function troublesOf({ nodes, hooks, messages }: CommandMeasures): readonly TroubleSection[] {
+  const skipped = skippedByCause(nodes);
+  const of = (verdict: string) => nodes.filter((node) => node.verdict === verdict && node.freshness === null);
+  const trouble = (node: NodeMeasure) => nodeTrouble(node, skipped.get(node.uniqueId) ?? []);
+  const stale = (verdict: string) =>
+    nodes.filter((node) => node.verdict === verdict && node.freshness !== null).map(trouble);
+  const badHooks = hooks.filter(({ verdict }) => verdict !== 'success');
+  const hookTroubles = badHooks.map(({ uniqueId, verdict }) => ({ ...NO_NODE, label: uniqueId, reason: [verdict] }));
+  const errors = messages.map((text) => ({ ...NO_NODE, ...errorPlace(text), reason: readableLines(text) }));
+  return [
+    section('error', of('error').map(trouble), 'node failed with an error', 'nodes failed with an error'),
+    section('error', hookTroubles, 'hook did not succeed', 'hooks did not succeed'),
+    section('error', of('failed').map(trouble), 'test failed', 'tests failed'),
+    section('error', stale('failed'), 'source is stale', 'sources are stale'),
+    section('error', errors, 'error of the run', 'errors of the run'),
+    section('warning', of('warned').map(trouble), 'test has a warning', 'tests have a warning'),
+    section('warning', stale('warned'), 'source is getting stale', 'sources are getting stale'),
+    section('note', of('canceled').map(trouble), 'node was canceled', 'nodes were canceled'),
+    section('note', of('unfinished').map(trouble), 'node did not finish', 'nodes did not finish'),
+    section(
+      'note',
+      nodes.filter(hasOwnWord).map((node) => ({ ...trouble(node), reason: [node.verdict] })),
+      'node has an outcome of its own',
+      'nodes have an outcome of their own',
+    ),
+  ].filter(({ troubles }) => troubles.length > 0);
+}
+
+const NO_NODE = { label: null, node: null, path: null, line: null, skipped: [] } as const;
+
+function section(
+  severity: TroubleSection['severity'],
+  troubles: readonly Trouble[],
+  noun: string,
+  plural: string,
+): TroubleSection {
+  return { severity, troubles, title: counted(troubles.length, noun, plural) };
+}
+
+/** Labels of skipped nodes by the unique id of the node that is the cause. */
+function skippedByCause(nodes: readonly NodeMeasure[]): ReadonlyMap<string, readonly string[]> {
+  const skipped = new Map(nodes.filter(({ verdict }) => verdict === 'skipped').map((node) => [node.uniqueId, node]));
+  const byCause = new Map<string, string[]>();
+  for (const node of skipped.values()) {
+    const cause = causeOfSkip(node, skipped);
+    if (cause === null) continue;
+    const known = byCause.get(cause);
+    if (known === undefined) byCause.set(cause, [labelOf(node)]);
+    else known.push(labelOf(node));
+  }
+  return byCause;
+}
+
+function nodeTrouble(node: NodeMeasure, skipped: readonly string[]): Trouble {
+  const { relativePath, definedAtLine, message } = node;
+  const told = message === null ? null : errorPlace(message);
+  const isOwn = told !== null && told.path === relativePath && told.line !== null;
+  return {
+    label: labelOf(node),
+    node,
+    path: relativePath,
+    line: isOwn ? told.line : definedAtLine,
+    reason: reasonLines(node),
+    skipped,
+  };
+}
+
+/** The place in the project that an error names. */
+function errorPlace(text: string): Pick<Trouble, 'path' | 'line'> {
+  const place = sourcePlace(text);
+  if (place === null) return { path: null, line: null };
+  const [, path = place, line] = /^(.*?)(?::(\d+))?$/.exec(place) ?? [];
+  return { path, line: line === undefined ? null : Number(line) };
+}
+
+/** Why a node did not go well, in lines. A test whose query failed counts as one with a failing row: its message is the reason. */
+function reasonLines({ freshness, failingRows, diffTable, message, nodeType }: NodeMeasure): readonly string[] {
+  if (freshness !== null) {
+    return freshness.ageSeconds === null ? [] : [`last updated ${ageText(freshness.ageSeconds)} ago`];
+  }
+  const said = message === null ? [] : readableLines(message);
+  if (diffTable !== null) return ['expected and actual rows differ', ...diffTable.trimEnd().split('\n'), ...said];
+  if (said.length > 0 || failingRows === null) return said;
+  return [
+    counted(
+      failingRows,
+      nodeType === 'unit_test' ? 'row differs' : 'failing row',
+      nodeType === 'unit_test' ? 'rows differ' : 'failing rows',
+    ),
+  ];
+}
+
+/** `models/orders.sql:3`; `null` where no file is known. */
+export function troublePlace({ path, line }: Pick<Trouble, 'path' | 'line'>): string | null {
+  return path === null ? null : placeText(path, line);
+}
+
+/** Names that a command line is made of. */
+const PLAIN_NAME = /^[\w.-]{1,200}$/;
+/** Commands that take `--select` and work on what it names. */
+const SELECTING = new Set<string | null>(['build', 'run', 'test', 'seed', 'snapshot']);
+/** Names in a command line that is to be copied. */
+const MAX_SELECTED = 8;
+
+/** The command that tries again what failed, and what comes after it: `dbt build --select orders+`. `null` where nothing failed, or it has no short name. */
+export function retryCommand({ invocation: { command, rawCommand }, nodes }: CommandMeasures): string | null {
+  if (!SELECTING.has(command)) return null;
+  const failed = nodes.filter(
+    (node) => (node.verdict === 'error' || node.verdict === 'failed') && node.freshness === null,
+  );
+  if (failed.length === 0) return null;
+  const [word = ''] = rawCommand?.split(' ') ?? [];
+  const program = word.slice(word.lastIndexOf('/') + 1);
+  if (!PLAIN_NAME.test(program)) return null;
+  const names = failed.map(({ name, verdict, nodeType }) => {
+    const isTest = nodeType === 'test' || nodeType === 'unit_test';
+    return `${name ?? '?'}${verdict === 'error' && !isTest ? '+' : ''}`;
+  });
+  const isShort = names.length <= MAX_SELECTED && names.every((name) => PLAIN_NAME.test(name.replace(/\+$/, '')));
+  return isShort ? `${program} ${command} --select ${names.join(' ')}` : `${program} retry`;
+}
