@@ -52,6 +52,16 @@ describe('documentation', () => {
     }
   });
 
+  test('names only source files that are there', () => {
+    const decisions = join('docs', 'adr');
+    for (const page of pages.filter((path) => !path.startsWith(decisions) && path !== 'CHANGELOG.md')) {
+      for (const [, path = ''] of read(page).matchAll(/(?<![\w./-])([a-z-]+\/[a-z\d/.-]+\.tsx?)\b/g)) {
+        const isThere = existsSync(join(root, path)) || existsSync(join(root, 'src', path));
+        expect(isThere, `${page} → ${path}`).toBe(true);
+      }
+    }
+  });
+
   test('names only npm scripts that are there', () => {
     const { scripts } = JSON.parse(read('package.json'));
     for (const page of pages) {
