@@ -91,6 +91,10 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
         const { makeFirstToken } = await import('./api/first-token.js');
         return makeFirstToken(host.state.tokens, config['data-dir'], host.clock);
       },
+      async makeSignInLink() {
+        const { makeSignInLink } = await import('./api/sign-in-links.js');
+        return `${ports.webUrl}${await makeSignInLink(host.state.tokens, host.clock)}`;
+      },
     };
   });
 }

@@ -1,5 +1,5 @@
 import { Router } from 'express';
-import type { ListenAddress } from '../core/http-listener.js';
+import { isLoopback, type ListenAddress } from '../core/http-listener.js';
 import { API_PATH } from '../run/api-path.js';
 
 /** The description of a bridge at `GET /api/run-bridge/v1`. */
@@ -13,6 +13,8 @@ export interface AboutDocument {
   readonly web_url: string;
   /** Where it exports to, as `https://host:port`: without paths, which may hold secrets. */
   readonly exports_to: readonly string[];
+  /** Whether links of `run-bridge open` sign in to its pages. */
+  readonly sign_in_links: boolean;
 }
 
 /** `otlp` takes telemetry, `web` is for people and tools; both answer the bridge's own API. */
@@ -33,7 +35,10 @@ export function aboutRouter({ version, otlpAddress, webAddress, exportsTo }: Abo
   router.get(API_PATH, (request, response) => {
     const { host } = request.headers;
     const urls = { otlp_url: urlFor(otlpAddress(), host), web_url: urlFor(webAddress(), host) };
-    const document: AboutDocument = { name: 'run-bridge', version, port, ...urls, exports_to: exportsTo };
+    const document: AboutDocument = {
+      ...{ name: 'run-bridge', version, port, ...urls, exports_to: exportsTo },
+      sign_in_links: isLoopback(webAddress().host),
+    };
     response.set('Cache-Control', 'no-store').json(document);
   });
   return router;

@@ -2,6 +2,7 @@ import { Authenticator, newSecret } from '../api/authenticator.js';
 import { SENDER } from '../api/caller.js';
 import { FailedTries } from '../api/failed-tries.js';
 import { OpenGate } from '../api/open-gate.js';
+import { SignInLinks } from '../api/sign-in-links.js';
 import { TokenGate } from '../api/token-gate.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
@@ -12,7 +13,7 @@ import type { TokenStore } from '../storage/token-store.js';
 
 /** What access is decided with. */
 export interface AccessDeps {
-  readonly tokens: Pick<TokenStore, 'findGood' | 'noteUse'>;
+  readonly tokens: Pick<TokenStore, 'findGood' | 'noteUse' | 'exchangeLink'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -20,6 +21,7 @@ export interface AccessDeps {
 /** The permissions of senders at each of the program's addresses. */
 export class Access {
   readonly authenticator: Authenticator;
+  readonly links: SignInLinks;
   private readonly tokenGate: SenderGate;
   private readonly openGate: SenderGate;
   private commandToken: string | undefined;
@@ -28,7 +30,9 @@ export class Access {
     private readonly auth: Configuration['otlp-auth'],
     deps: AccessDeps,
   ) {
-    this.authenticator = new Authenticator({ ...deps, tries: new FailedTries(deps.clock) });
+    const tries = new FailedTries(deps.clock);
+    this.authenticator = new Authenticator({ ...deps, tries });
+    this.links = new SignInLinks({ ...deps, tries });
     this.tokenGate = new TokenGate(this.authenticator);
     this.openGate = new OpenGate(this.authenticator);
   }

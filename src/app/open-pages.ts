@@ -1,5 +1,6 @@
 import type { Router } from 'express';
 import type { Configuration } from '../config/configuration.js';
+import { isLoopback } from '../core/http-listener.js';
 import type { Feature } from '../feature.js';
 import type { State } from '../storage/state.js';
 import type { PageDeps } from '../web/page/page-deps.js';
@@ -16,7 +17,7 @@ export interface OpenPagesDeps
 
 /** The pages of a configuration. */
 export async function openPages(
-  configuration: Pick<Configuration, 'redaction' | 'public-url' | 'http'>,
+  configuration: Pick<Configuration, 'redaction' | 'public-url' | 'http' | 'web'>,
   deps: OpenPagesDeps,
 ): Promise<Router> {
   const { state, access, features, otlpUrl, version, clock, logger, notes, tracker, measures, artifacts } = deps;
@@ -25,6 +26,7 @@ export async function openPages(
   return pageRouter({
     ...{ notes, tracker, measures, artifacts, redaction, otlpUrl, version, clock, logger },
     authenticator: access.authenticator,
+    links: isLoopback(configuration.web.host) ? access.links : null,
     catalog: state.catalog,
     routers: routers.flat(),
     publicUrl: publicUrl === 'off' ? null : publicUrl,

@@ -114,6 +114,11 @@ export interface Server {
    * @throws StoreError; an Error of the file system.
    */
   makeFirstToken(): Promise<string | null>;
+  /**
+   * Makes a link that signs in to the pages once.
+   * @returns its whole address. @throws StoreError
+   */
+  makeSignInLink(): Promise<string>;
 }
 
 /** A program that a command hands records to while it runs. */

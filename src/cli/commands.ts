@@ -200,6 +200,25 @@ export const importCommand: CliCommand = {
   },
 };
 
+/** `run-bridge open [RUN]`: the pages in a browser, signed in. */
+export const openCommand: CliCommand = {
+  name: 'open',
+  operands: '[RUN]',
+  summary:
+    'open the pages of the bridge that serves the data folder in a browser, signed in by a link that is good once',
+  settings: ['data-dir', 'database-url'],
+  flags: [['--print', 'only print the link, for a browser elsewhere']],
+  examples: [
+    ['run-bridge open', 'all runs'],
+    ['run-bridge open 1042', 'one run, by its number'],
+    ['run-bridge open --print', 'over SSH: forward the port, and open the link at home'],
+  ],
+  async run(invocation) {
+    const { openInBrowser } = await import('./open-in-browser.js');
+    return openInBrowser(invocation);
+  },
+};
+
 /** `run-bridge pipe` */
 export const pipeCommand: CliCommand = {
   name: 'pipe',

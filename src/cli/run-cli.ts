@@ -22,6 +22,7 @@ import {
   finishCommand,
   followCommand,
   importCommand,
+  openCommand,
   pipeCommand,
   rebuildCommand,
   restoreCommand,
@@ -48,6 +49,7 @@ const COMMAND_HOST: CommandHost = {
 /** Every command, in the order of help texts. */
 export const COMMANDS: readonly CliCommand[] = [
   serveCommand,
+  openCommand,
   execCommand(COMMAND_HOST),
   finishCommand,
   reportCommand(COMMAND_HOST),

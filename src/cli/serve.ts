@@ -3,6 +3,7 @@ import type { Configuration } from '../config/configuration.js';
 import { missingForHooks } from '../config/missing-for-hooks.js';
 import { pause } from '../core/clock.js';
 import { youngGeneration } from '../core/guard.js';
+import { isLoopback } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
 import { appDeps } from './app-deps.js';
 import { reachableUrl } from './bridge/post-otlp.js';
@@ -39,6 +40,7 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
     webUrl: ports.webUrl,
     dataFolder: configuration['data-dir'],
     firstTokenFile: await makeFirstToken(server, logger),
+    signIn: await makeSignIn(server, configuration, context.isStderrTerminal, logger),
     isTokenNeeded: ports.isTokenNeeded,
     isParquetOn: configuration.parquet,
     jsonl: describeJsonl(configuration.jsonl),
@@ -81,10 +83,34 @@ async function makeFirstToken(server: Server, logger: Logger): Promise<string | 
   }
 }
 
+/** Failing to make a link keeps nobody from serving, either. */
+async function makeSignIn(
+  server: Server,
+  { web }: Configuration,
+  isTerminal: boolean,
+  logger: Logger,
+): Promise<SignInWay> {
+  if (!isLoopback(web.host)) return { kind: 'token' };
+  // What is no terminal may be a log that is kept, and that others read.
+  if (!isTerminal) return { kind: 'command' };
+  try {
+    return { kind: 'link', url: await server.makeSignInLink() };
+  } catch (error) {
+    logger.error({ reason: String(error) }, 'failed to make a link for signing in; make one with run-bridge open');
+    return { kind: 'command' };
+  }
+}
+
 function describeJsonl(jsonl: string): string | null {
   if (jsonl === 'off') return null;
   return jsonl === '-' ? 'standard output' : jsonl;
 }
+
+/** How people sign in to the pages. */
+export type SignInWay =
+  | { readonly kind: 'token' | 'command' }
+  /** It has a secret. */
+  | { readonly kind: 'link'; readonly url: string };
 
 /** The output of `serve`. */
 export interface StartFacts {
@@ -95,6 +121,7 @@ export interface StartFacts {
   readonly dataFolder: string;
   /** The file with the token that this first start has made; `null` on later ones. Its secret stands in no log. */
   readonly firstTokenFile: string | null;
+  readonly signIn: SignInWay;
   /** Whether OTLP over HTTP needs a token. */
   readonly isTokenNeeded: boolean;
   readonly isParquetOn: boolean;
@@ -104,7 +131,7 @@ export interface StartFacts {
   readonly destinations: readonly (readonly [name: string, where: string])[];
 }
 
-/** Five to seven lines: where it listens, where its first token is, where it writes, where it exports and what to run. */
+/** Five to eight lines: where it listens, where its first token is, where it writes, where it exports and what to run. */
 export function startLines(facts: StartFacts): readonly string[] {
   const formats = ['JSONL', ...(facts.isParquetOn ? ['Parquet'] : [])].join(' and ');
   const streamed = facts.jsonl === null ? '' : `, streamed to ${facts.jsonl}`;
@@ -116,7 +143,10 @@ export function startLines(facts: StartFacts): readonly string[] {
   return [
     `receives  OTLP over HTTP at ${facts.otlpUrl}`,
     ...(facts.grpcUrl === null ? [] : [`          OTLP over gRPC at ${facts.grpcUrl}`]),
-    `pages     ${reachableUrl(facts.webUrl)} (sign in with a token; health is at ${facts.webUrl}/readyz)`,
+    `pages     ${reachableUrl(facts.webUrl)} (${signInHint(facts.signIn)}; health is at ${facts.webUrl}/readyz)`,
+    ...(facts.signIn.kind === 'link'
+      ? [`sign in   ${facts.signIn.url} (once, within ten minutes; later: run-bridge open)`]
+      : []),
     ...(facts.firstTokenFile === null
       ? []
       : [`token     one for everything is in ${facts.firstTokenFile}; others: run-bridge token create --help`]),
@@ -124,4 +154,15 @@ export function startLines(facts: StartFacts): readonly string[] {
     `exports   ${exported || 'nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that'}`,
     `now run   OTEL_EXPORTER_OTLP_ENDPOINT=${reachableUrl(facts.otlpUrl)} ${token}${queues} dbt build --export-to-otlp`,
   ];
+}
+
+function signInHint(way: SignInWay): string {
+  switch (way.kind) {
+    case 'token':
+      return 'sign in with a token';
+    case 'command':
+      return 'run-bridge open signs in';
+    case 'link':
+      return 'sign in with the link below, or a token';
+  }
 }

@@ -27,6 +27,14 @@ export interface TokenRow extends NewToken {
   readonly usedUnixMs: number | null;
 }
 
+/** What the token of a used link is like. */
+export interface LinkExchange {
+  /** SHA-256 of the new token in lowercase hex. */
+  readonly hash: string;
+  readonly expiresUnixMs: number;
+  readonly nowUnixMs: number;
+}
+
 /** The outcome of revoking a token. */
 export type RevokeResult =
   | { readonly kind: 'revoked' | 'alreadyRevoked'; readonly token: TokenRow }
@@ -49,7 +57,22 @@ export interface TokenStore {
   list(): Promise<readonly TokenRow[]>;
   revoke(id: number, nowUnixMs: number): Promise<RevokeResult>;
   noteUse(id: number, nowUnixMs: number): Promise<void>;
+  /**
+   * Adds a link that becomes a token when it is used; until then no other method knows it. Those that have expired unused go.
+   * @param link `hash` is that of the link's secret, and `expiresUnixMs` the link's
+   */
+  addLink(link: NewToken): Promise<void>;
+  /**
+   * Makes a link that has not expired the token that it stands for: it is used up. Of several programs at once, one does.
+   * @param hash of the link's secret
+   * @returns whether there was such a link
+   */
+  exchangeLink(hash: string, exchange: LinkExchange): Promise<boolean>;
 }
+
+/** In front of the hash of a link's secret: it is no token's hash, so the secret is no token. */
+const LINK = 'link:';
+const ANY_LINK = `${LINK}%`;
 
 /** Rows of tokens in an SQL database. */
 export class SqlTokenStore implements TokenStore {
@@ -60,14 +83,14 @@ export class SqlTokenStore implements TokenStore {
   }
 
   async isEmpty(): Promise<boolean> {
-    return (await this.db.selectFrom('tokens').select('id').limit(1).executeTakeFirst()) === undefined;
+    return (await selectTokens(this.db).select('id').limit(1).executeTakeFirst()) === undefined;
   }
 
   addFirst(token: NewToken): Promise<TokenRow | undefined> {
     return changeState(
       this.db,
       async (transaction) => {
-        const first = await transaction.selectFrom('tokens').select('id').limit(1).executeTakeFirst();
+        const first = await selectTokens(transaction).select('id').limit(1).executeTakeFirst();
         return first === undefined ? await insert(transaction, token) : undefined;
       },
       'token',
@@ -86,7 +109,7 @@ export class SqlTokenStore implements TokenStore {
   }
 
   async list(): Promise<readonly TokenRow[]> {
-    const rows = await this.db.selectFrom('tokens').selectAll().orderBy('id').execute();
+    const rows = await selectTokens(this.db).selectAll().orderBy('id').execute();
     return rows.map(toToken);
   }
 
@@ -95,17 +118,44 @@ export class SqlTokenStore implements TokenStore {
       .updateTable('tokens')
       .set({ revoked_unix_ms: nowUnixMs })
       .where('id', '=', id)
+      .where('hash', 'not like', ANY_LINK)
       .where('revoked_unix_ms', 'is', null)
       .returningAll()
       .executeTakeFirst();
     if (revoked !== undefined) return { kind: 'revoked', token: toToken(revoked) };
-    const known = await this.db.selectFrom('tokens').selectAll().where('id', '=', id).executeTakeFirst();
+    const known = await selectTokens(this.db).selectAll().where('id', '=', id).executeTakeFirst();
     return known === undefined ? { kind: 'unknown' } : { kind: 'alreadyRevoked', token: toToken(known) };
   }
 
   async noteUse(id: number, nowUnixMs: number): Promise<void> {
     await this.db.updateTable('tokens').set({ used_unix_ms: nowUnixMs }).where('id', '=', id).execute();
   }
+
+  async addLink(link: NewToken): Promise<void> {
+    await this.db.transaction().execute(async (transaction) => {
+      await transaction
+        .deleteFrom('tokens')
+        .where('hash', 'like', ANY_LINK)
+        .where('expires_unix_ms', '<=', link.createdUnixMs)
+        .execute();
+      await insert(transaction, { ...link, hash: `${LINK}${link.hash}` });
+    });
+  }
+
+  async exchangeLink(hash: string, { hash: newHash, expiresUnixMs, nowUnixMs }: LinkExchange): Promise<boolean> {
+    const { numUpdatedRows } = await this.db
+      .updateTable('tokens')
+      .set({ hash: newHash, expires_unix_ms: expiresUnixMs, created_unix_ms: nowUnixMs })
+      .where('hash', '=', `${LINK}${hash}`)
+      .where('expires_unix_ms', '>', nowUnixMs)
+      .executeTakeFirstOrThrow();
+    return numUpdatedRows === 1n;
+  }
+}
+
+/** All but links that nobody has used. */
+function selectTokens(db: StateDb | Transaction<StateTables>) {
+  return db.selectFrom('tokens').where('hash', 'not like', ANY_LINK);
 }
 
 async function insert(transaction: Transaction<StateTables>, token: NewToken): Promise<TokenRow> {

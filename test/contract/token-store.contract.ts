@@ -91,6 +91,44 @@ export function tokenStoreContract(withStores: (body: (stores: AccessStores) => 
         expect(await tokens.revoke(7, 200)).toEqual({ kind: 'unknown' });
       }));
 
+    const exchange = { hash: 'new'.padEnd(64, '0'), expiresUnixMs: 9_000, nowUnixMs: 999 };
+
+    it('makes a link a token once, of several that would, and not after its time', () =>
+      withStores(async ({ tokens }) => {
+        const link = token('link', { expiresUnixMs: 1_000 });
+        await tokens.addLink(link);
+        expect(await tokens.exchangeLink(link.hash, { ...exchange, nowUnixMs: 1_000 })).toBe(false);
+        expect(await tokens.exchangeLink('other'.padEnd(64, '0'), exchange)).toBe(false);
+        const used = await Promise.all(
+          ['a', 'b', 'c'].map((name) => tokens.exchangeLink(link.hash, { ...exchange, hash: name.padEnd(64, '0') })),
+        );
+        expect(used.filter(Boolean)).toHaveLength(1);
+        expect(await tokens.list()).toMatchObject([{ name: 'link', createdUnixMs: 999, expiresUnixMs: 9_000 }]);
+        expect(await tokens.exchangeLink(link.hash, exchange)).toBe(false);
+      }));
+
+    it('takes no link for a token, neither to find, to list, to count nor to revoke it', () =>
+      withStores(async ({ tokens }) => {
+        const link = token('link', { expiresUnixMs: 1_000 });
+        await tokens.addLink(link);
+        expect(await tokens.findGood(link.hash, 0)).toBeUndefined();
+        expect(await tokens.list()).toEqual([]);
+        expect(await tokens.isEmpty()).toBe(true);
+        expect(await tokens.addFirst(token('a'))).toMatchObject({ name: 'a' });
+        expect(await tokens.revoke(1_001, 200)).toEqual({ kind: 'unknown' });
+        expect(await tokens.exchangeLink(link.hash, exchange)).toBe(true);
+        expect(await tokens.findGood(exchange.hash, 0)).toMatchObject({ id: 1_001 });
+      }));
+
+    it('forgets links that expired unused when the next one is made', () =>
+      withStores(async ({ tokens }) => {
+        await tokens.addLink(token('old', { expiresUnixMs: 1_000 }));
+        await tokens.addLink(token('other', { expiresUnixMs: 5_000 }));
+        await tokens.addLink(token('new', { createdUnixMs: 2_000, expiresUnixMs: 5_000 }));
+        expect(await tokens.exchangeLink(token('old').hash, exchange)).toBe(false);
+        expect(await tokens.exchangeLink(token('other').hash, exchange)).toBe(true);
+      }));
+
     it('notes when a token was used', () =>
       withStores(async ({ tokens }) => {
         const { id, hash } = await tokens.add(token('a'));

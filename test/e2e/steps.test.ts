@@ -55,6 +55,7 @@ test('a bridge is found by both of its ports', async () => {
   const found = {
     version: expect.stringMatching(/^\d/),
     exportsTo: [],
+    hasSignInLinks: true,
     otlpUrl: bridge.otlpUrl,
     webUrl: bridge.webUrl,
   };

@@ -1,3 +1,5 @@
+import { FailedTries } from '../../src/api/failed-tries.js';
+import { SignInLinks } from '../../src/api/sign-in-links.js';
 import { RunArtifacts } from '../../src/artifact/run-artifacts.js';
 import { FolderArtifactStore } from '../../src/storage/artifact/folder-artifact-store.js';
 import { pageRouter } from '../../src/web/page/page-router.js';
@@ -19,8 +21,9 @@ export class PageServer {
     const { state, authenticator, clock, logger } = api.server;
     const openStore = async () => new FolderArtifactStore(api.dataFolder);
     const hooks = webhookParts(state, clock);
+    const links = new SignInLinks({ tokens: state.tokens, tries: new FailedTries(clock), clock });
     const pages = pageRouter({
-      ...{ authenticator, clock, logger, publicUrl, ...api.measuring },
+      ...{ authenticator, clock, logger, links, publicUrl, ...api.measuring },
       artifacts: new RunArtifacts({ catalog: state.catalog, openStore, dataFolder: api.dataFolder }),
       routers: [await hooks.pages()],
       redaction: 'literals',

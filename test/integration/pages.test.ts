@@ -2,6 +2,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { makeSignInLink } from '../../src/api/sign-in-links.js';
 import { parseTraceId } from '../../src/record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/permission-set.js';
@@ -235,6 +236,48 @@ describe('who may look', () => {
     );
     const secure = await signIn({ 'Sec-Fetch-Site': 'same-origin', 'X-Forwarded-Proto': 'https' });
     expect(secure.headers['set-cookie']?.[0]).toContain('; Secure');
+  });
+
+  it('takes a link once, within ten minutes, and leads away from its address', async () => {
+    const { state, clock } = pages.api.server;
+    const path = await makeSignInLink(state.tokens, clock, '/runs/1001');
+    // Nobody has opened it yet.
+    expect((await pages.get(path, undefined, { 'Sec-Purpose': 'prefetch;prerender' })).status).toBe(200);
+    const opened = await Promise.all([pages.get(path), pages.get(path), pages.get(path)]);
+    expect(opened.map(({ status }) => status).sort()).toEqual([303, 401, 401]);
+    const first = opened.find(({ status }) => status === 303);
+    expect(first?.headers).toMatchObject({
+      location: '/runs/1001',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-store',
+    });
+    const [cookie = ''] = first?.headers['set-cookie'] ?? [];
+    expect(cookie).toMatch(/^run_bridge_token=rbt_[\w-]{43}; Max-Age=604800; .*HttpOnly; SameSite=Strict$/);
+    const token = /rbt_[\w-]+/.exec(cookie)?.[0] ?? '';
+    expect(path).not.toContain(token);
+    expect((await pages.get('/', token)).status).toBe(200);
+    const spent = opened.find(({ status }) => status === 401);
+    expect(spent?.html).toContain('That link no longer signs in');
+    expect(spent?.headers).not.toHaveProperty('set-cookie');
+
+    const late = await makeSignInLink(state.tokens, clock);
+    clock.advance(600_000);
+    expect((await pages.get(late)).status).toBe(401);
+    // The secret of a link is no token.
+    const unused = new URL(await makeSignInLink(state.tokens, clock), 'http://here').searchParams.get('link') ?? '';
+    expect((await pages.get('/', unused)).status).toBe(401);
+    pages.api.server.clock.advance(60_000);
+  });
+
+  it('leads from a link to no other server, and limits who guesses links', async () => {
+    const { state, clock } = pages.api.server;
+    const path = await makeSignInLink(state.tokens, clock, '//elsewhere.example');
+    expect((await pages.get(path)).headers.location).toBe('/');
+    const statuses = [];
+    for (let at = 0; at < 25; at += 1) statuses.push((await pages.get('/sign-in?link=rbt_guess')).status);
+    expect(statuses.slice(0, 10)).toEqual(Array(10).fill(401));
+    expect(statuses.at(-1)).toBe(429);
+    pages.api.server.clock.advance(60_000);
   });
 
   it.each(['//elsewhere.example', '/\\elsewhere.example', 'https://elsewhere.example', '/..//elsewhere.example', ''])(

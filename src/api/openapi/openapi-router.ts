@@ -59,6 +59,7 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
             otlp_url: z.string(),
             web_url: z.string(),
             exports_to: z.array(z.string()),
+            sign_in_links: z.boolean(),
           }),
           'About this bridge.',
         ),

@@ -12,6 +12,8 @@ export interface FoundBridge {
   readonly webUrl: string;
   /** Where it exports to: `https://host:port` each. */
   readonly exportsTo: readonly string[];
+  /** Whether links sign in to its pages. */
+  readonly hasSignInLinks: boolean;
 }
 
 /**
@@ -23,14 +25,16 @@ const ANSWER_MS = 5_000;
 /** More is not read of an answer: it is none of a bridge's. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-const aboutSchema: z.ZodType<AboutDocument> = z.object({
+const aboutSchema = z.object({
   name: z.literal('run-bridge'),
   version: z.string(),
   port: z.enum(['otlp', 'web']),
   otlp_url: z.url(),
   web_url: z.url(),
   exports_to: z.array(z.string()),
-});
+  // Bridges of earlier versions do not have it.
+  sign_in_links: z.boolean().default(false),
+}) satisfies z.ZodType<AboutDocument>;
 
 /**
  * Asks whether a run-bridge answers at a URL, either of its ports, and where the other one is. The port that was asked is
@@ -51,6 +55,18 @@ export async function askBridge(baseUrl: string, timeoutMs = ANSWER_MS): Promise
   }
   const { data } = aboutSchema.safeParse(document);
   if (data === undefined) return undefined;
-  const { version, port, otlp_url: otlpUrl, web_url: webUrl, exports_to: exportsTo } = data;
-  return { version, exportsTo, ...(port === 'otlp' ? { otlpUrl: url, webUrl } : { otlpUrl, webUrl: url }) };
+  const {
+    version,
+    port,
+    otlp_url: otlpUrl,
+    web_url: webUrl,
+    exports_to: exportsTo,
+    sign_in_links: hasSignInLinks,
+  } = data;
+  return {
+    version,
+    exportsTo,
+    hasSignInLinks,
+    ...(port === 'otlp' ? { otlpUrl: url, webUrl } : { otlpUrl, webUrl: url }),
+  };
 }

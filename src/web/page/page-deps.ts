@@ -1,6 +1,7 @@
 import type { Router } from 'express';
 import type { Authenticator } from '../../api/authenticator.js';
 import type { RunMeasures } from '../../api/run-measures.js';
+import type { SignInLinks } from '../../api/sign-in-links.js';
 import type { Clock } from '../../core/clock.js';
 import type { Logger } from '../../core/logger.js';
 import type { RedactionLevel } from '../../redaction/known-names.js';
@@ -12,6 +13,8 @@ import type { CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
 /** What the pages read. */
 export interface PageDeps {
   readonly authenticator: Pick<Authenticator, 'admit'>;
+  /** Links that sign in once; `null` where the pages can be reached from elsewhere. */
+  readonly links: Pick<SignInLinks, 'exchange'> | null;
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
   readonly notes: Pick<InvocationNotes, 'listSetAside'>;
   readonly tracker: Pick<RunTracker, 'find'>;

@@ -9,7 +9,7 @@ import { ArrivalPage, SignInPage } from './sign-in-router.js';
 /** Renders every error of a page's router as a page; without a token, the sign-in page. Mounted last. */
 export function pageFailures(
   session: PageSession,
-  { logger, version }: Pick<PageDeps, 'logger' | 'version'>,
+  { links, logger, version }: Pick<PageDeps, 'links' | 'logger' | 'version'>,
 ): ErrorRequestHandler {
   return failureHandler(logger, async ({ status, userMessage, headers }, request, response) => {
     response.set(headers);
@@ -32,7 +32,8 @@ export function pageFailures(
       await sendPage(response, <ArrivalPage to={to} />);
       return;
     }
-    await sendPage(response, <SignInPage to={to} problem={isKept ? message : null} version={version} />, 401);
+    const problem = isKept ? message : null;
+    await sendPage(response, <SignInPage {...{ to, problem, version }} hasLinks={links !== null} />, 401);
   }
 }
 

@@ -1,4 +1,4 @@
-import express, { Router } from 'express';
+import express, { type Request, Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import { may } from '../../api/permissions.js';
 import { Layout, sendPage } from './layout.js';
@@ -11,12 +11,31 @@ const MAX_FORM_BYTES = 8 * 1024;
 /** Where a browser gets its token, and gives it back. */
 export function signInRouter(
   session: PageSession,
-  { authenticator, version }: Pick<PageDeps, 'authenticator' | 'version'>,
+  { authenticator, links, version }: Pick<PageDeps, 'authenticator' | 'links' | 'version'>,
 ): Router {
   const router = Router();
   const form = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES });
   router.get('/sign-in', async (request, response) => {
-    await sendPage(response, <SignInPage to={localPath(request.query.to)} problem={null} version={version} />);
+    const { link } = request.query;
+    const to = localPath(request.query.to);
+    const shown = { to, hasLinks: links !== null, version };
+    // A link is used up by who opens it, not by a program that asks for its head, or a browser that guesses what comes next.
+    if (links === null || typeof link !== 'string' || request.method === 'HEAD' || isPrefetch(request)) {
+      await sendPage(response, <SignInPage {...shown} problem={null} />);
+      return;
+    }
+    const result = await links.exchange(link, request.socket.remoteAddress ?? '');
+    switch (result.kind) {
+      case 'signedIn':
+        session.keep(request, response, result.token);
+        // The address with the secret comes into no history, and is told to nobody.
+        response.set({ 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' }).redirect(303, to);
+        return;
+      case 'limited':
+        throw tooManyTries(result.retryAfterMs);
+      case 'spent':
+        await sendPage(response, <SignInPage {...shown} problem={SPENT} />, 401);
+    }
   });
   router.get('/arrive', (request, response) => {
     response.redirect(303, localPath(request.query.to));
@@ -36,7 +55,7 @@ export function signInRouter(
       case 'missing':
       case 'invalid': {
         const problem = 'That token is not valid: it is unknown, revoked or expired.';
-        await sendPage(response, <SignInPage to={to} problem={problem} version={version} />, 401);
+        await sendPage(response, <SignInPage {...{ to, problem, version }} hasLinks={links !== null} />, 401);
       }
     }
   });
@@ -45,6 +64,14 @@ export function signInRouter(
     response.redirect(303, '/sign-in');
   });
   return router;
+}
+
+const SPENT =
+  'That link no longer signs in: links are good for ten minutes, and once. If you did not use it, somebody else on this machine did: run-bridge token list shows who is signed in.';
+
+/** Whether a browser asks for a page that nobody has opened yet. */
+function isPrefetch(request: Request): boolean {
+  return /\b(?:prefetch|prerender|preview)\b/.test(`${request.get('Sec-Purpose')} ${request.get('Purpose')}`);
 }
 
 function fieldsOf(body: unknown): { readonly token: string; readonly to: string } {
@@ -60,11 +87,13 @@ export interface SignInProps {
   readonly to: string;
   /** Why the last try did not do; `null` where there was none. */
   readonly problem: string | null;
+  /** Whether links sign in here. */
+  readonly hasLinks: boolean;
   readonly version: string;
 }
 
 /** Takes a token. */
-export function SignInPage({ to, problem, version }: SignInProps) {
+export function SignInPage({ to, problem, hasLinks, version }: SignInProps) {
   return (
     <Layout title="Sign in" caller={null} version={version}>
       <div class="narrow">
@@ -88,6 +117,14 @@ export function SignInPage({ to, problem, version }: SignInProps) {
           />
           <button type="submit">Sign in</button>
         </form>
+        {hasLinks && (
+          <>
+            <p>On this machine no token is needed. This opens the browser, signed in:</p>
+            <pre class="command" tabindex={0}>
+              run-bridge open
+            </pre>
+          </>
+        )}
         <p>
           The first start left a token in the file <code>admin-token</code> of the data folder. This makes another one,
           which may look and change nothing:
@@ -97,7 +134,7 @@ export function SignInPage({ to, problem, version }: SignInProps) {
         </pre>
         <p class="hint">
           The token stays in this browser for a week, in a cookie that no script can read.{' '}
-          {to !== '/' && <a href={to}>Signed in already? Go on.</a>}
+          {(to !== '/' || problem === SPENT) && <a href={to}>Signed in already? Go on.</a>}
         </p>
       </div>
     </Layout>

@@ -18,7 +18,7 @@ function access(
   auth: 'auto' | 'token' | 'none',
   findGood: () => Promise<TokenRow | undefined> = async () => undefined,
 ): Access {
-  const tokens = { findGood, noteUse: async () => {} };
+  const tokens = { findGood, noteUse: async () => {}, exchangeLink: async () => false };
   return new Access(auth, { tokens, clock: new FakeClock(), logger: new RecordingLogger() });
 }
 

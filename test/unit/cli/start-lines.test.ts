@@ -7,6 +7,7 @@ const facts: StartFacts = {
   webUrl: 'http://127.0.0.1:4380',
   dataFolder: '/data',
   firstTokenFile: null,
+  signIn: { kind: 'command' },
   isTokenNeeded: false,
   isParquetOn: true,
   jsonl: null,
@@ -19,6 +20,17 @@ describe('the start lines', () => {
     expect(startLines({ ...facts, grpcUrl: 'http://127.0.0.1:4317' }).slice(0, 2)).toEqual([
       'receives  OTLP over HTTP at http://127.0.0.1:4318',
       '          OTLP over gRPC at http://127.0.0.1:4317',
+    ]);
+  });
+
+  test('say how to sign in, and show a link to a terminal alone', () => {
+    const lineOf = (signIn: StartFacts['signIn']) => startLines({ ...facts, signIn }).slice(1, 3);
+    const pages = 'pages     http://127.0.0.1:4380';
+    expect(lineOf({ kind: 'token' })[0]).toContain(`${pages} (sign in with a token; `);
+    expect(lineOf({ kind: 'command' })[0]).toContain(`${pages} (run-bridge open signs in; `);
+    expect(lineOf({ kind: 'link', url: 'http://127.0.0.1:4380/sign-in?link=x' })).toEqual([
+      `${pages} (sign in with the link below, or a token; health is at http://127.0.0.1:4380/readyz)`,
+      'sign in   http://127.0.0.1:4380/sign-in?link=x (once, within ten minutes; later: run-bridge open)',
     ]);
   });
 

@@ -13,6 +13,7 @@ it('finds a bridge by one of its ports, and learns where the other one is', asyn
       otlpUrl: 'http://127.0.0.1:4318',
       webUrl: server.url,
       exportsTo: ['https://tempo:4318'],
+      hasSignInLinks: true,
     });
   } finally {
     await server.close();
