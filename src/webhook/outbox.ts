@@ -10,6 +10,7 @@ import { isFinal, RUN_STATUS, type RunStatus, type StateTables } from '../storag
 import type { MissingArtifactFacts, RunFacts } from './event.js';
 import {
   asksForNodes,
+  closesIncident,
   isForPeople,
   type WebhookEventType,
   type WebhookSettings,
@@ -405,10 +406,11 @@ function matchesRun(
   facts: RunFacts,
 ): boolean {
   const { environments, projects, statuses, transitions, verdicts } = filter;
-  if (!eventTypes.includes(eventType)) return false;
   if (jobIds.length > 0 && !jobIds.includes(facts.jobId)) return false;
   if (environments.length > 0 && !environments.includes(facts.environmentName)) return false;
   if (projects.length > 0 && !projects.includes(facts.projectName)) return false;
+  if (closesIncident(kind, eventType, facts.status)) return true;
+  if (!eventTypes.includes(eventType)) return false;
   if (eventType === 'job.run.started') return transitions.length === 0 && !asksForNodes(filter);
   // People read of a failed run once, when it errors.
   const isToldAlready = eventTypes.includes('job.run.errored') && facts.status === RUN_STATUS.error;

@@ -4,7 +4,13 @@ import { RUN_STATUS } from '../storage/state-tables.js';
 import type { EventSelection, RunFacts, WebhookEvent } from './event.js';
 import type { Manifest, ManifestNode, ManifestReader, ManifestRun } from './manifest.js';
 import type { RunDetailsReader, RunNodes } from './run-details.js';
-import { asksForNodes, type WebhookFilter, type WebhookSubscription, type WebhookVerdict } from './subscription.js';
+import {
+  asksForNodes,
+  closesIncident,
+  type WebhookFilter,
+  type WebhookSubscription,
+  type WebhookVerdict,
+} from './subscription.js';
 
 /** What a subscription is told of a run: one event for each of these parts, or nothing, and why. */
 export type Selected =
@@ -24,10 +30,16 @@ export interface EventSelectorDeps {
 
 /** Whether what is known of a run's nodes decides about an event. */
 export function needsSelection(
-  { filter, isPerOwner, holdsRepeats }: Pick<WebhookSubscription, 'filter' | 'isPerOwner' | 'holdsRepeats'>,
+  {
+    kind,
+    filter,
+    isPerOwner,
+    holdsRepeats,
+  }: Pick<WebhookSubscription, 'kind' | 'filter' | 'isPerOwner' | 'holdsRepeats'>,
   { eventType, facts }: Pick<WebhookEvent, 'eventType' | 'facts'>,
 ): boolean {
   if (eventType === 'job.run.started' || facts.notice !== undefined || facts.selection !== undefined) return false;
+  if (closesIncident(kind, eventType, facts.status)) return false;
   const { verdicts } = filter;
   const isWarningAsked = verdicts.includes('success') !== verdicts.includes('warned');
   return asksForNodes(filter) || isPerOwner || holdsRepeats || (facts.status === RUN_STATUS.success && isWarningAsked);
@@ -67,7 +79,7 @@ export class EventSelector {
     const bad = [...run.failed, ...run.warned];
     if (bad.length === 0) {
       if (facts.status === RUN_STATUS.error) return toldOf([{ ...keyed(run, []) }]);
-      return this.recovered(event, asksForNodes(filter));
+      return this.recovered(event, asksForNodes(filter) ? 'no node of the run failed or warns' : null);
     }
     const { runId, jobId, environmentId } = facts;
     const isManifestNeeded = isPerOwner || filter.tags.length + filter.owners.length + filter.groups.length > 0;
@@ -79,7 +91,10 @@ export class EventSelector {
     // Nobody is told that a run failed whose nodes only warn.
     const isNews = (nodes: readonly KnownNode[]) =>
       run.failed.length === 0 ? nodes.length > 0 : nodes.some(({ node }) => node.verdict !== 'warned');
-    if (!isNews(own)) return { kind: 'filtered', reason: 'none of the nodes that failed or warn match the filters' };
+    if (!isNews(own)) {
+      const reason = 'none of the nodes that failed or warn match the filters';
+      return facts.status === RUN_STATUS.success ? this.recovered(event, reason) : { kind: 'filtered', reason };
+    }
     if (!isPerOwner) return toldOf([selectionOf(run, own, bad.length)]);
     const owners = new Map<string | null, KnownNode[]>();
     const isWanted = (owner: string) =>
@@ -108,17 +123,17 @@ export class EventSelector {
     }
   }
 
-  /** Who was told of a failure is told that it is over. */
-  private async recovered(event: WebhookEvent, isFiltered: boolean): Promise<Selected> {
+  /** Who was told of a failure is told that it is over. @param reason why nobody else is; `null` where all are */
+  private async recovered(event: WebhookEvent, reason: string | null): Promise<Selected> {
     const { facts } = event;
-    if (!isFiltered) return toldOf([{}]);
+    if (reason === null) return toldOf([{}]);
     if (facts.transition === 'recovery') {
       const before = (await this.deps.toldBefore(event)).filter(isOfPlace(facts));
       const [last] = before;
       if (last?.facts.selection?.failureKey !== undefined || last?.facts.status === RUN_STATUS.error)
         return toldOf([{}]);
     }
-    return { kind: 'filtered', reason: 'no node of the run failed or warns' };
+    return { kind: 'filtered', reason };
   }
 
   private async withoutRepeats(event: WebhookEvent, selections: readonly EventSelection[]): Promise<Selected> {

@@ -21,6 +21,18 @@ export function isForPeople(kind: WebhookKind): boolean {
   return kind === 'email' || CHAT_KINDS.some((one) => one === kind);
 }
 
+/**
+ * Whether an event closes an incident of PagerDuty. It is told whatever else its subscription asks for, so that none stays
+ * open; PagerDuty ignores it where there is no incident.
+ */
+export function closesIncident(
+  kind: WebhookKind,
+  eventType: WebhookEventType | NoticeType,
+  status: RunStatus,
+): boolean {
+  return kind === 'pagerduty' && eventType === 'job.run.completed' && status === RUN_STATUS.success;
+}
+
 /** The longest template of a body, in characters. */
 export const MAX_TEMPLATE_LENGTH = 20_000;
 

@@ -4,8 +4,9 @@ import type { EventSelection } from '../../../src/webhook/event.js';
 import { type Manifest, ManifestReader, readManifest } from '../../../src/webhook/manifest.js';
 import type { RunNodes } from '../../../src/webhook/run-details.js';
 import { NO_FILTER, type WebhookFilter } from '../../../src/webhook/subscription.js';
-import { detailsOfLog } from '../../fake/run-details.js';
+import { DETAILS_OF_ONE_ERROR, detailsOfLog } from '../../fake/run-details.js';
 import { WebhookBench } from '../../fake/webhook-bench.js';
+import { type GivenSubscription, TEST_BOX } from '../../fake/webhook-facts.js';
 import { readLog } from '../export/mapping/read-sample.js';
 
 const HOUR_MS = 3_600_000;
@@ -194,6 +195,21 @@ describe('who is told of a run', () => {
     expect((await bench.events('others')).map(({ state }) => state)).toEqual(['filtered', 'filtered', 'filtered']);
   });
 
+  it('is told that it is over, also where nodes of others still warn', async () => {
+    await bench.subscribe('broken', filter({ models: ['broken'] }));
+    await errored();
+    await bench.pass(0);
+    bench.readNodes = async () => ({ ...NONE, warned: real.warned });
+    await bench.endRun();
+    await bench.endRun();
+    await bench.pass(0);
+    expect((await bench.events('broken')).map(({ state, filteredReason }) => [state, filteredReason])).toEqual([
+      ['delivered', null],
+      ['delivered', null],
+      ['filtered', 'none of the nodes that failed or warn match the filters'],
+    ]);
+  });
+
   it('gets the failures of each owner apart, each in an event of its own', async () => {
     bench.manifest = new Map(manifest).set(BROKEN, {
       ...{ tags: [], owners: ['ana'], group: null, testedId: null },
@@ -237,6 +253,50 @@ describe('who is told of a run', () => {
     await bench.endRun();
     await errored();
     expect(await count()).toBe(2);
+  });
+
+  const FAILED = { verdict: 'error', statusMessage: 'Boom' } as const;
+  const OWNER = filter({ owners: ['ana'] });
+  it.each<[string, GivenSubscription]>([
+    ['nothing', {}],
+    ['a model', filter({ models: ['broken'] })],
+    ['an owner', OWNER],
+    ['an owner, of each of whom apart', { ...OWNER, isPerOwner: true }],
+    ['failures alone', filter({ verdicts: ['failed'] })],
+    ['the status of failures alone', filter({ statuses: [20] })],
+    ['first failures of a model', filter({ transitions: ['first_failure'], models: ['broken'] })],
+    ['a model, and what differs from the last failure', { ...filter({ models: ['broken'] }), holdsRepeats: true }],
+    ['the events of errors alone', { ...filter({ models: ['broken'] }), eventTypes: ['job.run.errored'] }],
+  ])('leaves no incident of PagerDuty open that is over, of a subscription that asks for %s', async (of, given) => {
+    const own = real.failed.filter(({ uniqueId }) => uniqueId === BROKEN);
+    const others = real.failed.filter(({ uniqueId }) => uniqueId !== BROKEN);
+    bench.manifest = new Map(manifest).set(BROKEN, { tags: [], owners: ['ana'], group: null, testedId: null });
+    await bench.subscribe('a', {
+      ...{ kind: 'pagerduty', sealedRoutingKey: TEST_BOX.seal('key', 'wsu_a') },
+      ...{ eventTypes: ['job.run.errored', 'job.run.completed'], ...given },
+    });
+    bench.readDetails = async () => DETAILS_OF_ONE_ERROR;
+    const open = new Set<string>();
+    const end = async (nodes: Partial<RunNodes>, given: Parameters<typeof bench.endRun>[1] = {}) => {
+      bench.readNodes = async () => ({ ...NONE, ...nodes });
+      await bench.endRun('nightly', given);
+      await bench.pass(0);
+      for (const { body } of bench.received.splice(0)) {
+        const { event_action, dedup_key } = JSON.parse(body);
+        if (event_action === 'resolve') open.delete(dedup_key);
+        else open.add(dedup_key);
+      }
+      return open.size;
+    };
+    // Others' failures, a run that is canceled and others' warnings stand between a failure and the success after it.
+    expect(await end({ failed: own, warned: real.warned }, FAILED)).toBe(1);
+    expect(await end({ failed: others }, FAILED)).toBe(1);
+    expect(await end({}, { verdict: 'canceled' })).toBe(1);
+    expect(await end({ warned: real.warned })).toBe(0);
+    expect(await end({ failed: others }, FAILED)).toBe(of === 'nothing' || of.includes('failures alone') ? 1 : 0);
+    expect(await end({ failed: [...own, ...others] }, FAILED)).toBe(of === 'first failures of a model' ? 0 : 1);
+    expect(await end({})).toBe(0);
+    expect(await end({})).toBe(0);
   });
 
   it('is told later, where what is known of a run cannot be read', async () => {
