@@ -44,6 +44,8 @@ export interface JobRunRequest {
   readonly reason: string | null;
   readonly firstCommand: number;
   readonly commandsDigest: string;
+  /** The failed run that it starts anew; `null` where it is no retry. */
+  readonly retriedRunId: number | null;
   readonly requestedUnixMs: number;
 }
 
@@ -106,6 +108,7 @@ export class JobRunStore {
           stopped_at: null,
           failure: null,
           pid: null,
+          retried_run_id: request.retriedRunId,
         })
         .execute();
       return { kind: 'added', runId };

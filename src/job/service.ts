@@ -3,7 +3,14 @@ import type { Clock } from '../core/clock.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { ExecutionStore } from '../storage/execution-store.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
-import { type AddedJobRun, digestOf, type JobRunRow, type JobRunStore, type QueueLimits } from './job-run-store.js';
+import {
+  type AddedJobRun,
+  digestOf,
+  type JobRunRequest,
+  type JobRunRow,
+  type JobRunStore,
+  type QueueLimits,
+} from './job-run-store.js';
 import type { JobRunner } from './runner.js';
 
 /** Runs that may wait: of one job, and of all together. One more is refused. */
@@ -42,6 +49,9 @@ export interface RunToChange {
   readonly status: RunStatus;
 }
 
+/** A run to queue: anew from the command at which `retriedRunId` stopped, else from the first. */
+type NewRun = Pick<JobRunRequest, 'accountId' | 'job' | 'reason' | 'retriedRunId'>;
+
 /** What the service works with. */
 export interface JobServiceDeps {
   /** By name. */
@@ -65,21 +75,21 @@ export class JobService {
 
   /** Queues a run of a job. @param reason why, for people to read. @throws StoreError */
   start(accountId: number, job: string, reason: string | null): Promise<StartResult> {
-    return this.add(accountId, job, reason, 0);
+    return this.add({ accountId, job, reason, retriedRunId: null });
   }
 
   /** Queues a job's last run again, from the command at which it stopped; the whole job where it did not stop. @throws StoreError */
   async rerun(accountId: number, job: string, reason: string | null): Promise<StartResult> {
     const latest = await this.deps.queue.latestOf(accountId, job);
-    const from = latest !== undefined && isFailed(latest.status) ? await this.stopOf(latest.runId, accountId, job) : 0;
-    return this.add(accountId, job, reason, from);
+    const retriedRunId = latest !== undefined && isFailed(latest.status) ? latest.runId : null;
+    return this.add({ accountId, job, reason, retriedRunId });
   }
 
   /** Queues a run that failed or was cancelled again, from the command at which it stopped. @throws StoreError */
   async retry({ accountId, runId, job, status }: RunToChange, reason: string | null): Promise<RetryResult> {
     if (!isFinal(status)) return { kind: 'notOver' };
     if (!isFailed(status)) return { kind: 'succeeded' };
-    return this.add(accountId, job, reason, await this.stopOf(runId, accountId, job));
+    return this.add({ accountId, job, reason, retriedRunId: runId });
   }
 
   /** Where a run that failed or was cancelled stopped. @throws StoreError */
@@ -127,7 +137,7 @@ export class JobService {
     return isSame ? row : undefined;
   }
 
-  private async add(accountId: number, job: string, reason: string | null, from: number): Promise<StartResult> {
+  private async add({ accountId, job, reason, retriedRunId }: NewRun): Promise<StartResult> {
     const { queue, clock, newId } = this.deps;
     const definition = this.definitionOf(accountId, job);
     if (definition === undefined || definition.commands.length === 0) return { kind: 'noCommands' };
@@ -137,8 +147,9 @@ export class JobService {
       {
         ...place,
         runKey: newId(),
-        firstCommand: from,
+        firstCommand: retriedRunId === null ? 0 : await this.stopOf(retriedRunId, accountId, job),
         commandsDigest: digestOf(commands),
+        retriedRunId,
         requestedUnixMs: clock.nowUnixMs(),
       },
       QUEUE_LIMITS,

@@ -297,7 +297,10 @@ export const runSchema = z
     retry_not_supported_reason: z.enum(['RETRY_NOT_FAILED_RUN', 'RETRY_UNSUPPORTED_CMD']).nullable(),
     used_repo_cache: flag,
     blocked_by: z.array(integer),
-    trigger: z.looseObject({ id: integer, cause: text, cause_category: z.literal('api').nullable() }).nullable(),
+    retrying_run_id: integer.nullable(),
+    trigger: z
+      .looseObject({ id: integer, cause: text, cause_category: z.enum(['api', 'rerun']).nullable() })
+      .nullable(),
     job: jobSchema.extend({ schedule: z.object({ cron: text, date: text, time: text }) }).nullable(),
     environment: environmentSchema.nullable(),
     run_steps: z.array(stepSchema),
@@ -383,6 +386,7 @@ export function runDocument(run: CatalogRun, related: RunRelations, context: Run
     retry_not_supported_reason: isFailed ? (isStartable ? null : 'RETRY_UNSUPPORTED_CMD') : 'RETRY_NOT_FAILED_RUN',
     used_repo_cache: false,
     blocked_by: [],
+    retrying_run_id: run.retriedRunId,
     trigger: related.hasTrigger ? triggerOf(run) : null,
     job: related.job === null ? null : { ...related.job, schedule: shortSchedule(related.job) },
     environment: related.environment,
@@ -391,7 +395,7 @@ export function runDocument(run: CatalogRun, related: RunRelations, context: Run
 }
 
 const NULLS_OF_RUN = nulls(`owner_thread_id executed_by_thread_id deferring_run_id artifact_s3_path last_checked_at
-  last_heartbeat_at should_start_at deprecation retrying_run_id audit`);
+  last_heartbeat_at should_start_at deprecation audit`);
 const NULLS_OF_TRIGGER = nulls(`azure_pull_request_id github_pull_request_id gitlab_merge_request_id
   non_native_pull_request_id schema_override dbt_version_override threads_override target_name_override
   generate_docs_override timeout_seconds_override steps_override`);
@@ -406,7 +410,7 @@ function triggerOf(run: CatalogRun): NonNullable<RunDocument['trigger']> {
     ...NULLS_OF_TRIGGER,
     id: run.id,
     cause: run.reason ?? '',
-    cause_category: run.isAskedFor ? 'api' : null,
+    cause_category: run.retriedRunId !== null ? 'rerun' : run.isAskedFor ? 'api' : null,
     job_definition_id: run.job.id,
     git_branch: run.gitBranch,
     git_sha: run.gitSha,

@@ -12,7 +12,7 @@ const VARIABLES: Readonly<Record<string, (identity: RunIdentity) => string>> = {
   DBT_CLOUD_ENVIRONMENT_ID: ({ environmentId }) => String(environmentId),
   DBT_CLOUD_ACCOUNT_ID: ({ accountId }) => String(accountId),
   DBT_CLOUD_RUN_REASON: ({ reason }) => reason ?? '',
-  // Of the platform's categories, schedules and pull requests are unknown here.
+  // The platform's others are schedules and pull requests, which nothing here knows of; what the API starts or retries is `other` there, too.
   DBT_CLOUD_RUN_REASON_CATEGORY: () => 'other',
 };
 /** The engine writes variables with this prefix to `metadata.env` of its artifacts, without the prefix. */

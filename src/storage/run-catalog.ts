@@ -22,6 +22,8 @@ export interface CatalogRun {
   readonly reason: string | null;
   /** Whether it was asked for over the API. */
   readonly isAskedFor: boolean;
+  /** The failed run that it starts anew; `null` where it is no retry. */
+  readonly retriedRunId: number | null;
   readonly status: RunStatus;
   /** Why it failed; `null` if there is nothing to report. */
   readonly statusMessage: string | null;
@@ -526,7 +528,7 @@ function runs(db: StateDb) {
     .innerJoin('jobs', 'jobs.id', 'run.job_id')
     .leftJoin('job_runs as asked', 'asked.run_id', 'run.id')
     .selectAll('run')
-    .select('asked.run_id as asked_run_id')
+    .select(['asked.run_id as asked_run_id', 'asked.retried_run_id'])
     .select(['projects.name as project_name', 'environments.name as environment_name', 'jobs.name as job_name'])
     .select(MISSING_ARTIFACT_COUNT);
 }
@@ -536,6 +538,7 @@ type RunColumns = Selectable<StateTables['executions']> & {
   readonly environment_name: string;
   readonly job_name: string;
   readonly asked_run_id: number | null;
+  readonly retried_run_id: number | null;
   readonly missing_artifact_count: number | string | null;
 };
 
@@ -549,6 +552,7 @@ function toRun(row: RunColumns): CatalogRun {
     runKey: row.run_key,
     reason: row.reason,
     isAskedFor: row.asked_run_id !== null,
+    retriedRunId: row.retried_run_id,
     status: row.status,
     statusMessage: row.status_message,
     createdUnixMs: row.created_unix_ms,

@@ -209,7 +209,8 @@ const FIRST_SCHEMA: readonly string[] = [
     stopped_at integer,
     failure text,
     pid bigint,
-    process_id text
+    process_id text,
+    retried_run_id bigint
   )`,
   `create index job_runs_not_ended on job_runs (run_id) where state <> 'ended'`,
   // Runs of a hosted platform to pull, and the progress of each watch.

@@ -164,6 +164,8 @@ export interface StateTables extends ClusterTables {
     readonly pid: number | null;
     /** Which of several processes on the database runs it. */
     readonly process_id: Generated<string | null>;
+    /** The run that failed and that it starts anew; `null` where it is no retry. */
+    readonly retried_run_id: number | null;
   };
   /** What the commands of steps wrote. */
   readonly step_outputs: {

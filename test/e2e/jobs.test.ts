@@ -18,6 +18,7 @@ beforeAll(async () => {
     `jobs:
   quick: { command: ["sh -c 'echo $COLOUR > out'", [touch, done]], env: { COLOUR: green } }
   slow: { command: [[sh, -c, "echo under way; sleep 60"], [touch, never]] }
+  broken: { command: [[sh, -c, "exit 3"]] }
   named: {}
 `,
   );
@@ -75,6 +76,19 @@ test('a run under way is interrupted when it is cancelled, and runs no further c
   const found = await over(id);
   expect(found).toMatchObject({ status: 30, status_humanized: 'Cancelled', run_steps: [{ index: 1, status: 30 }] });
   expect((await ask(`/runs/${id}/cancel/`, '')).status).toBe(200);
+});
+
+test('a retry, and a rerun of a job that failed, are of the category rerun and say which run they start anew', async () => {
+  const first = await start('broken');
+  const retried = await over(first);
+  expect(retried).toMatchObject({ status: 20, retrying_run_id: null });
+  const { data: retry } = (await ask(`/runs/${first}/retry/`, '{"cause":"again"}')).body;
+  expect(retry).toMatchObject({ retrying_run_id: first, trigger: { cause: 'again', cause_category: 'rerun' } });
+  await over(retry.id);
+  const { data: rerun } = (await ask(`/jobs/${await jobId('broken')}/rerun/`, '')).body;
+  expect(rerun).toMatchObject({ retrying_run_id: retry.id, trigger: { cause_category: 'rerun' } });
+  const { data: anew } = (await ask(`/jobs/${await jobId('quick')}/rerun/`, '')).body;
+  expect(anew).toMatchObject({ retrying_run_id: null, trigger: { cause_category: 'api' } });
 });
 
 test.each([

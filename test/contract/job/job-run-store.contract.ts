@@ -19,6 +19,7 @@ const request = (job: string, given: Partial<JobRunRequest> = {}): JobRunRequest
     reason: null,
     firstCommand: 0,
     commandsDigest: 'digest',
+    retriedRunId: null,
     requestedUnixMs: 1_000,
     ...given,
   };
@@ -58,6 +59,14 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
           ...{ stoppedAt: null, isCancelled: false, pid: null },
         });
         expect(await state.jobRuns.find(runId + 1)).toBeUndefined();
+      }));
+
+    it('say which run they start anew', () =>
+      withState(async (state) => {
+        const failed = await add(state.jobRuns, 'a');
+        const retry = await add(state.jobRuns, 'a', { retriedRunId: failed });
+        expect(await find(state, failed)).toMatchObject({ isAskedFor: true, retriedRunId: null });
+        expect(await find(state, retry)).toMatchObject({ isAskedFor: true, retriedRunId: failed });
       }));
 
     it('are begun in their order, those of one job one after the other', () =>

@@ -131,7 +131,7 @@ describe('a run of a job', () => {
     const retried = await service.retry(await toChange(failed.id), null);
     service.goOn();
     const { runId } = retried.kind === 'queued' ? retried : { runId: 0 };
-    expect(await over(runId)).toMatchObject({ status: RUN_STATUS.success, stepCount: 2 });
+    expect(await over(runId)).toMatchObject({ status: RUN_STATUS.success, stepCount: 2, retriedRunId: failed.id });
     expect(written()).toEqual(['1', '2', '2', '3']);
     expect(await service.retry(await toChange(runId), null)).toEqual({ kind: 'succeeded' });
     expect(await service.stopOfRun(await toChange(runId))).toEqual({ kind: 'succeeded' });
@@ -146,9 +146,10 @@ describe('a run of a job', () => {
       service.goOn();
       return over(result.kind === 'queued' ? result.runId : 0);
     };
-    expect(await rerun()).toMatchObject({ status: RUN_STATUS.error });
+    const failed = await rerun();
+    expect(failed).toMatchObject({ status: RUN_STATUS.error, retriedRunId: null });
     rmSync(join(folder, 'broken'));
-    expect(await rerun()).toMatchObject({ status: RUN_STATUS.success, stepCount: 1 });
+    expect(await rerun()).toMatchObject({ status: RUN_STATUS.success, stepCount: 1, retriedRunId: failed.id });
     expect(written()).toEqual(['1', '2', '1', '2', '2']);
   });
 
