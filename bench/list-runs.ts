@@ -39,6 +39,9 @@ const QUERIES: readonly string[] = [
   'id__gt=99000',
   'created_at__range=["2026-03-01","2026-03-02"]&order_by=-id',
   'finished_at__range=["2026-03-01","2026-06-01"]&status=10&order_by=-id',
+  'dbt_version=2.0.0&order_by=-id',
+  'dbt_version=1.9.0&order_by=-id',
+  'dbt_version__in=["2.0.0","2.0.1"]&status=20&order_by=-finished_at',
 ];
 
 const folder = mkdtempSync(join(tmpdir(), 'run-bridge-list-'));

@@ -133,7 +133,6 @@ export interface RunQuery {
   readonly idAbove?: number;
   readonly createdRange?: TimeRange;
   readonly finishedRange?: TimeRange;
-  /** Reads the rows of all runs, whatever else is asked for: no index has it. */
   readonly engineVersions?: readonly string[];
   /** Part of the name of its job, environment or project or of the user's name for it, ignoring case; or its id. */
   readonly textContains?: string;

@@ -127,13 +127,13 @@ const FIRST_SCHEMA: readonly string[] = [
     rows_revision integer not null default 1,
     kept_revision integer not null default 0
   )`,
-  `create index executions_by_created on executions (account_id, created_unix_ms, id, status, job_id, environment_id, project_id, finished_unix_ms)`,
+  `create index executions_by_created on executions (account_id, created_unix_ms, id, status, job_id, environment_id, project_id, finished_unix_ms, engine_version)`,
   `create index executions_by_end on executions (finished_unix_ms, id) where status >= 10`,
   // PostgreSQL reads the whole table for a list without a matching index.
   `create index executions_by_environment_id on executions (account_id, environment_id, id)`,
-  `create index executions_by_finished on executions (account_id, finished_unix_ms, id, status, job_id, environment_id, project_id, created_unix_ms)`,
+  `create index executions_by_finished on executions (account_id, finished_unix_ms, id, status, job_id, environment_id, project_id, created_unix_ms, engine_version)`,
   // Contains all filtered columns: rows are counted and paged without reading them.
-  `create index executions_by_id on executions (account_id, id, status, job_id, environment_id, project_id, created_unix_ms, finished_unix_ms)`,
+  `create index executions_by_id on executions (account_id, id, status, job_id, environment_id, project_id, created_unix_ms, finished_unix_ms, engine_version)`,
   `create index executions_by_job_id on executions (account_id, job_id, id)`,
   `create index executions_by_key on executions (run_key, id)`,
   `create index executions_by_project_id on executions (account_id, project_id, id)`,

@@ -58,6 +58,12 @@ describe('the SQLite state', () => {
     expect(plan('select step_id from execution_steps as step where step.ending is null')).toContain(
       'execution_steps_running',
     );
+    for (const order of ['id', 'created_unix_ms', 'finished_unix_ms']) {
+      const ofVersions = `account_id = 1 and engine_version in ('2.0.0', '2.0.1') and status in (10, 20)`;
+      expect(plan(`select id from executions where ${ofVersions} order by ${order} desc limit 9`)).toMatch(
+        /COVERING INDEX/,
+      );
+    }
     database.close();
   });
 
