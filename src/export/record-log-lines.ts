@@ -2,6 +2,7 @@ import { closeSync, openSync, readFileSync, readSync, type Stats, statSync } fro
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { errorCode } from '../core/errors.js';
+import { LineWindow } from '../core/lines.js';
 import { ResourceIndex } from '../log/record-keys.js';
 import { LOG_FILE, RESOURCES_FILE } from '../log/trace-log.js';
 import type { Resource } from '../record/attributes.js';
@@ -23,10 +24,6 @@ export interface LineSource {
   ): Promise<T>;
 }
 
-/** Bytes that are read at once; where no line ends in them, twice as many, and so on. */
-const CHUNK_BYTES = 1024 * 1024;
-const LINE_BREAK = 0x0a;
-
 /**
  * The lines of record logs on disk. They are read while the thread waits: what was just appended comes from the operating
  * system's memory, and to have another thread fetch it takes longer than to read it. A disk that is slow holds up what is
@@ -34,8 +31,8 @@ const LINE_BREAK = 0x0a;
  */
 export class RecordLogLines implements LineSource {
   private readonly indexes = new ResourceIndexes();
-  /** Memory for a chunk, for all reads: a megabyte for each would have the collector at work all the time. */
-  private memory: Buffer | undefined;
+  /** Lines of all reads: a megabyte of memory for each would have the collector at work all the time. */
+  private readonly window = new LineWindow();
 
   /** @param intern gives one object for equal resources, so that what is made of a resource is made once. */
   constructor(
@@ -52,9 +49,27 @@ export class RecordLogLines implements LineSource {
     // Answers of destinations come in between.
     await setImmediate();
     const folder = join(this.dataFolder, 'runs', traceId);
-    this.memory ??= Buffer.allocUnsafeSlow(CHUNK_BYTES);
-    const lines = readWholeLines(join(folder, LOG_FILE), fromOffset, toOffset, this.memory);
+    const lines = this.readWholeLines(join(folder, LOG_FILE), fromOffset, toOffset);
     return use(lines.length === 0 ? [] : this.withResources(folder, fromOffset, lines));
+  }
+
+  private readWholeLines(path: string, fromOffset: number, toOffset: number): Buffer {
+    const { window } = this;
+    window.moveTo(fromOffset);
+    const file = openIfThere(path);
+    if (file === undefined) return window.wholeLines();
+    try {
+      // Where no line ends in what was read, more is.
+      for (let position = fromOffset; window.wholeLines().length === 0; ) {
+        const from = position;
+        const bytesRead = window.fill((room) => readSync(file, room, 0, Math.min(room.length, toOffset - from), from));
+        if (bytesRead === 0) break;
+        position += bytesRead;
+      }
+      return window.wholeLines();
+    } finally {
+      closeSync(file);
+    }
   }
 
   private withResources(folder: string, fromOffset: number, lines: Buffer): readonly LoggedLines[] {
@@ -67,23 +82,6 @@ export class RecordLogLines implements LineSource {
       offset,
       lines: lines.subarray(offset - fromOffset, (starts[number + 1]?.offset ?? endOffset) - fromOffset),
     }));
-  }
-}
-
-/** @param memory of one chunk, which is used where that is enough */
-function readWholeLines(path: string, fromOffset: number, toOffset: number, memory: Buffer): Buffer {
-  const file = openIfThere(path);
-  if (file === undefined) return Buffer.alloc(0);
-  try {
-    for (let wanted = CHUNK_BYTES; ; wanted *= 2) {
-      const byteCount = Math.min(wanted, toOffset - fromOffset);
-      const bytes = byteCount <= memory.length ? memory : Buffer.allocUnsafeSlow(byteCount);
-      const bytesRead = readSync(file, bytes, 0, byteCount, fromOffset);
-      const end = bytes.subarray(0, bytesRead).lastIndexOf(LINE_BREAK) + 1;
-      if (end > 0 || bytesRead < wanted) return bytes.subarray(0, end);
-    }
-  } finally {
-    closeSync(file);
   }
 }
 

@@ -2,6 +2,7 @@ import { open, stat } from 'node:fs/promises';
 import { CliError } from '../cli/cli-error.js';
 import { EXIT } from '../cli/exit-code.js';
 import { reasonOf } from '../core/errors.js';
+import { MAX_LINE_BYTES } from '../core/lines.js';
 import { type DeliveryWriter, JsonlWriter, OtlpJsonWriter } from '../log/delivery-writer.js';
 import { modernRecord } from '../otlp/create-decoding.js';
 import { jsonlToParquet } from '../parquet/jsonl-parquet.js';
@@ -9,7 +10,6 @@ import { ParquetDeliveryWriter, ParquetOutput } from '../parquet/parquet-writer.
 import { DEFAULT_LIMITS } from '../parquet/row-group.js';
 import { type FileFormat, formatByEnding } from './file-format.js';
 import { JsonlFile, unreadable } from './jsonl-file.js';
-import { MAX_LINE_BYTES } from './line-splitter.js';
 import { openSource } from './open-source.js';
 import type { OtlpReading } from './otlp-json-file.js';
 import { compressionOf } from './read-bytes.js';

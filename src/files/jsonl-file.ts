@@ -1,5 +1,5 @@
+import { MAX_LINE_BYTES } from '../core/lines.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { MAX_LINE_BYTES } from './line-splitter.js';
 import { readLineChunks } from './line-stream.js';
 import { readRecord, rejectLongLine } from './read-record.js';
 import { batchesOf, type RecordSource, type Reject, type SourceChunk, SourceError } from './record-source.js';

@@ -2,9 +2,8 @@ import { type FSWatcher, watch } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type Clock, pause } from '../core/clock.js';
+import { type Line, MAX_LINE_BYTES, textOf } from '../core/lines.js';
 import { unreadable } from './jsonl-file.js';
-import { type ByteLine, MAX_LINE_BYTES } from './line-splitter.js';
-import { textOf } from './line-stream.js';
 import { rejectLine, rejectLongLine } from './read-record.js';
 import type { Reject } from './record-source.js';
 import { HEAD_BYTES, type TailPosition } from './tail-position.js';
@@ -27,7 +26,7 @@ export interface JsonlTailOptions {
 /** Lines of a file that is being written. */
 export interface TailChunk {
   /** Whole lines with something on them, in the file's order. */
-  readonly lines: readonly ByteLine[];
+  readonly lines: readonly Line[];
   /** What is no line that can be taken: too long, cut off, or half at the end. */
   readonly rejects: readonly Reject[];
   /**
@@ -210,7 +209,7 @@ export class JsonlTail {
   }
 }
 
-function isJson(line: ByteLine): boolean {
+function isJson(line: Line): boolean {
   try {
     JSON.parse(textOf(line));
     return true;

@@ -1,4 +1,4 @@
-import { type ByteLine, LineSplitter, MAX_LINE_BYTES, type SplitLines } from './line-splitter.js';
+import { LineSplitter, type SplitLines } from '../core/lines.js';
 import { compressionOf, readBytes } from './read-bytes.js';
 
 /** Lines that were read together. */
@@ -17,9 +17,9 @@ const CHUNK_BYTES = 1024 * 1024;
 export async function* readLineChunks(
   path: string,
   signal: AbortSignal,
-  maxLineBytes = MAX_LINE_BYTES,
+  maxLineBytes?: number,
 ): AsyncGenerator<LineChunk> {
-  const splitter = new LineSplitter(maxLineBytes);
+  const splitter = new LineSplitter({ maxLineBytes });
   let bytesRead = 0;
   let pushedBytes = 0;
   // What is packed comes in small pieces; of a pipe nothing is to wait for more.
@@ -40,9 +40,4 @@ export async function* readLineChunks(
   }
   splitter.end();
   yield { ...splitter.take(), bytesRead };
-}
-
-/** A line's text. */
-export function textOf({ bytes }: ByteLine): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
 }

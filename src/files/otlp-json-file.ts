@@ -1,11 +1,11 @@
 import { reasonOf } from '../core/errors.js';
+import { type Line, MAX_LINE_BYTES, textOf } from '../core/lines.js';
 import { type OtlpCodec, OtlpDecodeError } from '../otlp/otlp-codec.js';
 import type { BodyDecoder } from '../otlp/wire/wire-decoder.js';
 import { isJsonObject, type JsonValue } from '../record/attributes.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
 import { unreadable } from './jsonl-file.js';
-import { type ByteLine, MAX_LINE_BYTES } from './line-splitter.js';
-import { readLineChunks, textOf } from './line-stream.js';
+import { readLineChunks } from './line-stream.js';
 import { rejectLine, rejectLongLine } from './read-record.js';
 import type { RecordSource, Reject, SourceChunk } from './record-source.js';
 
@@ -41,12 +41,7 @@ export class OtlpJsonFile implements RecordSource {
     }
   }
 
-  private async decode(
-    line: ByteLine,
-    batches: RecordBatch[],
-    foreign: ForeignBatch[],
-    rejects: Reject[],
-  ): Promise<void> {
+  private async decode(line: Line, batches: RecordBatch[], foreign: ForeignBatch[], rejects: Reject[]): Promise<void> {
     const signals = signalsOf(textOf(line));
     if (typeof signals === 'string') {
       rejects.push(rejectLine(line, signals));

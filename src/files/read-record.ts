@@ -1,13 +1,12 @@
+import { type Line, type LongLine, textOf } from '../core/lines.js';
 import { modernRecord } from '../otlp/create-decoding.js';
 import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/attributes.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import type { ByteLine, LongLine } from './line-splitter.js';
-import { textOf } from './line-stream.js';
 import type { Reject } from './record-source.js';
 
 /** The record on a line of JSONL, in the engine's own spelling, or what is wrong with the line. */
-export function readRecord(line: ByteLine): TelemetryRecord | Reject {
+export function readRecord(line: Line): TelemetryRecord | Reject {
   const text = textOf(line);
   if (isNestedTooDeep(text)) return rejectLine(line, `nested deeper than ${MAX_JSON_LEVELS} levels`);
   try {
@@ -19,7 +18,7 @@ export function readRecord(line: ByteLine): TelemetryRecord | Reject {
 }
 
 /** The records on lines of JSONL, in their order, and what the other lines are. */
-export function readRecords(lines: readonly ByteLine[]): { records: TelemetryRecord[]; rejects: Reject[] } {
+export function readRecords(lines: readonly Line[]): { records: TelemetryRecord[]; rejects: Reject[] } {
   const records: TelemetryRecord[] = [];
   const rejects: Reject[] = [];
   for (const line of lines) {
@@ -38,7 +37,7 @@ const TEXT_BYTES = 4096;
  * @param reason why it is none, without a full stop.
  * @param count of the records that it stands for.
  */
-export function rejectLine({ number, offset, bytes }: ByteLine, reason: string, count = 1): Reject {
+export function rejectLine({ number, offset, bytes }: Omit<Line, 'endOffset'>, reason: string, count = 1): Reject {
   const text = Buffer.from(bytes.subarray(0, TEXT_BYTES)).toString('utf8');
   return { place: `line ${number}`, reason, count, offset, text };
 }

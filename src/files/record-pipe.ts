@@ -1,8 +1,7 @@
 import type { Clock } from '../core/clock.js';
+import { joined, type Line, linePieces, MAX_LINE_BYTES, textOf, withoutLineBreak } from '../core/lines.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
-import { type ByteLine, MAX_LINE_BYTES } from './line-splitter.js';
-import { textOf } from './line-stream.js';
 import { offerDelivery } from './patient-consumer.js';
 import { readRecord, rejectLine } from './read-record.js';
 import { batchesOf, joinBatches, type Reject } from './record-source.js';
@@ -75,7 +74,7 @@ export class RecordPipe {
     }
   }
 
-  private async takeObject(line: ByteLine, raw: Uint8Array): Promise<void> {
+  private async takeObject(line: Line, raw: Uint8Array): Promise<void> {
     const read = readRecord(line);
     if ('reason' in read) {
       await this.reject(line, read.reason);
@@ -88,7 +87,7 @@ export class RecordPipe {
   }
 
   /** Another program's JSON is no reject. */
-  private async reject(line: ByteLine, reason: string): Promise<void> {
+  private async reject(line: Line, reason: string): Promise<void> {
     const head = textOf({ ...line, bytes: line.bytes.subarray(0, LOOKED_AT_BYTES) });
     if (head.includes('"record_type"')) await this.deps.onReject(rejectLine(line, reason));
   }
@@ -113,11 +112,10 @@ export type PipePart =
   /** No record: to be passed on as it is, with its line break if it had one; also a piece of a line. */
   | { readonly kind: 'plain'; readonly bytes: Uint8Array }
   /** A whole line that begins as a JSON object does; `raw` is all of it, with its line break. */
-  | { readonly kind: 'object'; readonly line: ByteLine; readonly raw: Uint8Array }
+  | { readonly kind: 'object'; readonly line: Line; readonly raw: Uint8Array }
   /** The beginning of a line that begins as a JSON object does and is longer than the limit; what follows of it is plain. */
-  | { readonly kind: 'tooLong'; readonly line: ByteLine };
+  | { readonly kind: 'tooLong'; readonly line: Line };
 
-const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const BRACE = 0x7b;
 const isSpace = (byte: number): boolean => byte === 0x20 || byte === 0x09 || byte === CARRIAGE_RETURN;
@@ -139,13 +137,7 @@ export class PipeLines {
 
   /** @param bytes are kept, so they must not be written over. */
   *push(bytes: Uint8Array): Generator<PipePart> {
-    let start = 0;
-    while (start < bytes.length) {
-      const lineFeed = bytes.indexOf(LINE_FEED, start);
-      const end = lineFeed === -1 ? bytes.length : lineFeed + 1;
-      yield* this.take(bytes.subarray(start, end), lineFeed !== -1);
-      start = end;
-    }
+    for (const { piece, isEnd } of linePieces(bytes)) yield* this.take(piece, isEnd);
   }
 
   /** What is left, when nothing more comes. */
@@ -162,7 +154,7 @@ export class PipeLines {
     this.held.push(piece);
     this.heldBytes += piece.length;
     if (this.isObject && this.heldBytes > this.maxLineBytes) {
-      yield { kind: 'tooLong', line: this.lineOf(this.whole()) };
+      yield { kind: 'tooLong', line: this.lineOf(joined(this.held)) };
       this.isObject = false;
       this.isPlain = true;
     }
@@ -174,7 +166,7 @@ export class PipeLines {
   }
 
   private release(): PipePart {
-    const raw = this.whole();
+    const raw = joined(this.held);
     const part: PipePart = this.isObject
       ? { kind: 'object', line: this.lineOf(raw), raw }
       : { kind: 'plain', bytes: raw };
@@ -184,16 +176,9 @@ export class PipeLines {
     return part;
   }
 
-  private lineOf(raw: Uint8Array): ByteLine {
-    let end = raw.length;
-    if (raw[end - 1] === LINE_FEED) end -= 1;
-    if (raw[end - 1] === CARRIAGE_RETURN) end -= 1;
-    return { number: this.number, offset: this.offset, bytes: raw.subarray(0, end) };
-  }
-
-  private whole(): Uint8Array {
-    const [first] = this.held;
-    return this.held.length === 1 && first !== undefined ? first : Buffer.concat(this.held);
+  private lineOf(raw: Uint8Array): Line {
+    const { number, offset } = this;
+    return { number, offset, endOffset: offset + raw.length, bytes: withoutLineBreak(raw) };
   }
 }
 

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { closeOnFailure, errorCode } from '../core/errors.js';
-import { LineSplitter, type SplitLines } from './line-splitter.js';
+import { LineSplitter, openIfThere, type SplitLines } from '../core/lines.js';
 import { rejectLine } from './read-record.js';
 import type { Reject } from './record-source.js';
 import { HEAD_BYTES, hashOfHead, type TailPosition } from './tail-position.js';
@@ -51,7 +51,7 @@ export class TailedFile {
     private readonly kind: { readonly isPipe: boolean; readonly device: string; readonly inode: string },
     private readonly maxLineBytes: number,
   ) {
-    this.splitter = new LineSplitter(maxLineBytes);
+    this.splitter = new LineSplitter({ maxLineBytes });
   }
 
   get isPipe(): boolean {
@@ -100,7 +100,7 @@ export class TailedFile {
     if (hashOfHead(head) !== headHash) return;
     this.head = head;
     this.readOffset = offset;
-    this.splitter = new LineSplitter(this.maxLineBytes, offset, line);
+    this.splitter = new LineSplitter({ maxLineBytes: this.maxLineBytes, offset, number: line });
   }
 
   private take(bytes: Uint8Array, rejects: readonly Reject[]): TailedLines | undefined {
@@ -121,7 +121,7 @@ export class TailedFile {
   private beginAnew(): readonly Reject[] {
     const { lineNumber: number, lineOffset: offset, restBytes } = this.splitter;
     const reason = `the file was cut off before the line was complete, after ${restBytes} bytes of it`;
-    this.splitter = new LineSplitter(this.maxLineBytes);
+    this.splitter = new LineSplitter({ maxLineBytes: this.maxLineBytes });
     this.head = EMPTY;
     this.readOffset = 0;
     return restBytes === 0 ? [] : [rejectLine({ number, offset, bytes: EMPTY }, reason)];
@@ -151,19 +151,10 @@ export class TailedFile {
  * and reading it never blocks, which would take a thread of the few that Node has.
  */
 async function openToRead(path: string): Promise<FileHandle | undefined> {
-  const file = await tryOpen(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const file = await openIfThere(path, constants.O_NONBLOCK);
   if (file === undefined || !(await closeOnFailure(file, () => file.stat())).isFIFO()) return file;
   const both = await open(path, constants.O_RDWR | constants.O_NONBLOCK).catch(() => undefined);
   if (both === undefined) return file;
   await file.close();
   return both;
-}
-
-async function tryOpen(path: string, flags: number): Promise<FileHandle | undefined> {
-  try {
-    return await open(path, flags);
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
 }

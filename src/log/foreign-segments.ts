@@ -1,8 +1,8 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { closeOnFailure, errorCode } from '../core/errors.js';
+import { readLines, textOf } from '../core/lines.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
-import { readLines } from './line-reader.js';
 import { AppendFile, makeFolder } from './trace-log.js';
 
 /** A segment that has grown beyond this many bytes is followed by a new one. */
@@ -93,9 +93,10 @@ export class ForeignSegments implements ForeignLogReader {
       if (from !== undefined && segment < from.segment) continue;
       const fromOffset = segment === from?.segment ? from.offset : 0;
       const toOffset = segment === this.segment ? this.file?.lengthBytes : undefined;
-      for await (const lines of readLines(join(this.folder, segment), fromOffset, toOffset)) {
-        for (const { text, endOffset } of lines) {
-          yield { signal: signalOf(text), body: text, next: { segment, offset: endOffset } };
+      for await (const { lines } of readLines(join(this.folder, segment), { fromOffset, toOffset })) {
+        for (const line of lines) {
+          const body = textOf(line);
+          yield { signal: signalOf(body), body, next: { segment, offset: line.endOffset } };
         }
       }
     }

@@ -1,3 +1,4 @@
+import { GrowingBytes } from '../core/bytes.js';
 import { isJsonObject, type JsonValue, type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/attributes.js';
 import { type Digest, eventDigest, logDigest } from '../record/log-digest.js';
 import { CELL, type RecordPage, SpanIdTable, spanIdHalves } from '../record/record-page.js';
@@ -177,20 +178,25 @@ class SpanNames {
   }
 }
 
+const MIN_STORED_BYTES = 4096;
+
 /** Names one behind the other, and where each ends. */
 class Generation {
   private readonly ends: number[] = [];
-  private bytes = Buffer.alloc(0);
-  byteCount = 0;
+  private readonly stored = new GrowingBytes(0);
 
   constructor(private readonly firstNumber: number) {}
+
+  get byteCount(): number {
+    return this.stored.length;
+  }
 
   get count(): number {
     return this.ends.length;
   }
 
   get capacityBytes(): number {
-    return this.bytes.length + this.ends.length * NUMBER_BYTES;
+    return this.stored.bytes.length + this.ends.length * NUMBER_BYTES;
   }
 
   get nextNumber(): number {
@@ -198,14 +204,10 @@ class Generation {
   }
 
   append(from: Uint8Array, start: number, end: number): number {
-    const length = end - start;
-    if (this.byteCount + length > this.bytes.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(4096, 2 * this.bytes.length, this.byteCount + length));
-      this.bytes.copy(larger, 0, 0, this.byteCount);
-      this.bytes = larger;
-    }
-    for (let index = start; index < end; index++) this.bytes[this.byteCount++] = from[index] as number;
-    this.ends.push(this.byteCount);
+    const { stored } = this;
+    stored.reserve(Math.max(end - start, MIN_STORED_BYTES - stored.length));
+    for (let index = start; index < end; index++) stored.bytes[stored.length++] = from[index] as number;
+    this.ends.push(stored.length);
     return this.nextNumber - 1;
   }
 
@@ -213,7 +215,7 @@ class Generation {
     const place = number - this.firstNumber;
     const end = this.ends[place];
     if (end === undefined) return undefined;
-    return this.bytes.subarray(this.ends[place - 1] ?? 0, end);
+    return this.stored.bytes.subarray(this.ends[place - 1] ?? 0, end);
   }
 }
 

@@ -1,9 +1,9 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
+import { MAX_TEXT_BYTES, readLines, type SplitLines, textOf } from '../core/lines.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
-import { type FileLine, readLines } from './line-reader.js';
 import { ResourceIndex } from './record-keys.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from './record-log.js';
 import { LOG_FILE, RESOURCES_FILE } from './trace-log.js';
@@ -30,15 +30,12 @@ export class RecordLogFiles implements RecordLogReader {
       range.toOffset ?? Number.POSITIVE_INFINITY,
       this.durableLength(traceId) ?? Number.POSITIVE_INFINITY,
     );
-    const chunks = readLines(join(folder, LOG_FILE), range.fromOffset, toOffset);
+    const chunks = readLines(join(folder, LOG_FILE), { fromOffset: range.fromOffset, toOffset });
     let index: ResourceIndex | undefined;
-    let isWithinLine = range.isWithinLine ?? false;
     for await (const found of chunks) {
-      const lines = isWithinLine ? found.slice(1) : found;
-      isWithinLine = false;
       // Read after the chunk, so that the resource of every record in it is known.
       index = await readResourceIndex(folder);
-      yield this.parseLines(traceId, lines, index);
+      yield this.parseLines(traceId, found, index, range.isWithinLine === true ? range.fromOffset : undefined);
     }
   }
 
@@ -57,11 +54,20 @@ export class RecordLogFiles implements RecordLogReader {
     return join(this.dataFolder, 'runs', traceId);
   }
 
-  private parseLines(traceId: TraceId, lines: readonly FileLine[], index: ResourceIndex): LoggedRecord[] {
+  /** @param partOffset where a line begins of which only the end was read */
+  private parseLines(
+    traceId: TraceId,
+    { lines, tooLong }: SplitLines,
+    index: ResourceIndex,
+    partOffset: number | undefined,
+  ): LoggedRecord[] {
+    for (const { offset } of tooLong) this.onDamage(traceId, offset, `longer than ${MAX_TEXT_BYTES} bytes`);
     const records: LoggedRecord[] = [];
-    for (const { text, offset, endOffset } of lines) {
+    for (const line of lines) {
+      const { offset, endOffset } = line;
+      if (offset === partOffset) continue;
       try {
-        records.push({ record: parseRecordLine(text), resource: index.at(offset), offset, endOffset });
+        records.push({ record: parseRecordLine(textOf(line)), resource: index.at(offset), offset, endOffset });
       } catch (error) {
         if (!(error instanceof RecordParseError)) throw error;
         this.onDamage(traceId, offset, error.message);

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readFile, truncate } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { closeOnFailure, errorCode } from '../core/errors.js';
+import { readLines, textOf, wholeLineBytes } from '../core/lines.js';
 import { inferLogSpanName } from '../otlp/attribute-schema.js';
 import { accountOf, isJsonObject, type JsonValue, type Resource, resourceKey } from '../record/attributes.js';
 import { logDigest } from '../record/log-digest.js';
@@ -9,7 +10,6 @@ import type { RecordBatch } from '../record/record-batch.js';
 import { formatRecordLine, tryParseRecordLine } from '../record/record-line.js';
 import { batchOfAccount, CELL, NULL, PageBatch, type PagePool, RecordPage } from '../record/record-page.js';
 import type { LogRecord, TelemetryRecord, TraceId } from '../record/telemetry-record.js';
-import { readLines } from './line-reader.js';
 import { ENDED, type Occurrences, RecordKeys, ResourceIndex, STARTED } from './record-keys.js';
 import type { LoggedRecord } from './record-log.js';
 
@@ -336,13 +336,13 @@ export class TraceLog {
 
   /** Reads the log once to learn its contents. */
   private async learn(): Promise<void> {
-    for await (const lines of readLines(this.log.path)) {
-      for (const { text, offset } of lines) {
+    for await (const { lines } of readLines(this.log.path)) {
+      for (const line of lines) {
         // A damaged line is skipped here; readers of the log report it.
-        const record = tryParseRecordLine(text);
+        const record = tryParseRecordLine(textOf(line));
         if (record === undefined) continue;
         this.keys.learn(record);
-        if (record.recordType === 'SpanEnd') this.noteEnd(record, this.index.at(offset));
+        if (record.recordType === 'SpanEnd') this.noteEnd(record, this.index.at(line.offset));
       }
     }
   }
@@ -353,8 +353,9 @@ export class TraceLog {
     const page = new RecordPage(BYTES_PER_LOG, 8);
     // Where the disk damaged the line that names it.
     let resource = this.index.first;
-    for await (const lines of readLines(path)) {
-      for (const { text } of lines) {
+    for await (const { lines } of readLines(path)) {
+      for (const line of lines) {
+        const text = textOf(line);
         resource = parseResource(text) ?? resource;
         const record = tryParseRecordLine(text);
         if (resource === undefined || record?.recordType !== 'LogRecord') continue;
@@ -519,9 +520,9 @@ export class AppendFile {
   async cutTornLine(): Promise<void> {
     for (let end = this.length; end > 0; end = Math.max(0, end - TAIL_BYTES)) {
       const start = Math.max(0, end - TAIL_BYTES);
-      const lineBreak = (await this.read(start, end)).lastIndexOf(0x0a);
-      if (lineBreak === -1 && start > 0) continue;
-      const whole = lineBreak === -1 ? 0 : start + lineBreak + 1;
+      const wholeBytes = wholeLineBytes(await this.read(start, end));
+      if (wholeBytes === 0 && start > 0) continue;
+      const whole = start + wholeBytes;
       if (whole < this.length) await this.rewind(whole);
       return;
     }

@@ -1,6 +1,7 @@
+import { ByteSource } from '../core/bytes.js';
 import { ENUM_FIELDS, mayBeSpeltOtherwise } from '../otlp/attribute-schema.js';
 import { type ByteCursor, type TextSlice, textSlice } from './byte-cursor.js';
-import { ByteBuffer, ByteSource } from './bytes.js';
+import { ByteBuffer } from './bytes.js';
 import { ConstantText, type TextColumn } from './column.js';
 import {
   type KeyOrder,

@@ -1,4 +1,5 @@
-import { ByteBuffer, ByteSource } from './bytes.js';
+import { ByteSource } from '../core/bytes.js';
+import { ByteBuffer } from './bytes.js';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

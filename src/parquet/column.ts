@@ -1,5 +1,6 @@
 import type { Encoding, ParquetType, Statistics } from 'hyparquet';
-import { ByteBuffer, type ByteSource, Uint32List } from './bytes.js';
+import type { ByteSource } from '../core/bytes.js';
+import { ByteBuffer, Uint32List } from './bytes.js';
 import { NumberDictionary, TextDictionary } from './dictionary.js';
 import { appendHybrid, type EncodedChunk, ListLevels, type PageEncoder, PresenceLevels } from './page.js';
 import type { LeafColumn } from './schema.js';

@@ -1,6 +1,7 @@
-import { ByteBuffer, type ByteSource } from './bytes.js';
+import { type ByteSource, grown } from '../core/bytes.js';
+import { ByteBuffer } from './bytes.js';
 
-/** Slots looked at before the dictionary is called crowded: only made-up texts with equal hashes come that far. */
+/** Slots looked at before the dictionary is called crowded: only made-up values with equal hashes come that far. */
 const MAX_PROBES = 64;
 
 /**
@@ -84,13 +85,9 @@ export class TextDictionary {
 
   /** Doubles the room; the table stays at most half full. */
   private grow(): void {
-    const { hashes, starts, lengths } = this;
-    this.hashes = new Int32Array(hashes.length * 2);
-    this.hashes.set(hashes);
-    this.starts = new Uint32Array(starts.length * 2);
-    this.starts.set(starts);
-    this.lengths = new Uint32Array(lengths.length * 2);
-    this.lengths.set(lengths);
+    this.hashes = grown(this.hashes);
+    this.starts = grown(this.starts);
+    this.lengths = grown(this.lengths);
     this.table = new Int32Array(this.table.length * 2);
     for (let index = 0; index < this.count; index++) this.insert(index);
   }
@@ -134,8 +131,6 @@ function hashOfText({ bytes, view }: ByteSource, start: number, end: number): nu
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   return hash ^ (hash >>> 13);
 }
-
-/** Slots looked at before the dictionary is called crowded: only made-up numbers with equal hashes come that far. */
 
 /** The distinct numbers of a column chunk, each with its index. A number is two halves of 32 bits, since bigints are slow. */
 export class NumberDictionary {
@@ -191,11 +186,8 @@ export class NumberDictionary {
 
   /** Doubles the room; the table stays at most half full. */
   private grow(): void {
-    const { highs, lows } = this;
-    this.highs = new Uint32Array(highs.length * 2);
-    this.highs.set(highs);
-    this.lows = new Uint32Array(lows.length * 2);
-    this.lows.set(lows);
+    this.highs = grown(this.highs);
+    this.lows = grown(this.lows);
     this.table = new Int32Array(this.table.length * 2);
     for (let index = 0; index < this.count; index++) this.insert(index);
   }

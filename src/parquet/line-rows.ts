@@ -1,11 +1,12 @@
 import { isUtf8 } from 'node:buffer';
+import { ByteSource } from '../core/bytes.js';
 import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/attributes.js';
 import { formatRecordLine, parseRecordLine, RecordParseError } from '../record/record-line.js';
 import { severityNumberOf } from '../record/severity.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { type AttributePlan, AttributePlans } from './attribute-plan.js';
 import { ByteCursor, type TextSlice, textSlice } from './byte-cursor.js';
-import { ByteBuffer, ByteSource } from './bytes.js';
+import { ByteBuffer } from './bytes.js';
 import { ConstantText } from './column.js';
 import type { RowGroupColumns } from './row-group.js';
 

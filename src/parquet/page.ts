@@ -1,7 +1,8 @@
 import type { ColumnChunk, Encoding, PageHeader, ParquetType, Statistics } from 'hyparquet';
 import { ByteWriter } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
-import { ByteBuffer, type ByteSource, Uint32List } from './bytes.js';
+import { type ByteSource, grown } from '../core/bytes.js';
+import { ByteBuffer, Uint32List } from './bytes.js';
 
 /** A page as it lies in the file: its header and its compressed body. */
 interface EncodedPage {
@@ -89,26 +90,20 @@ export class PresenceLevels {
   /** @param rowInPage counts from 0 in each page */
   set(rowInPage: number): void {
     const at = rowInPage >>> 3;
-    if (at >= this.bits.length) this.grow(at + 1);
+    // A column's first value may stand far into the page, so doubling once may not be enough.
+    if (at >= this.bits.length) this.bits = grown(this.bits, at + 1);
     this.bits[at] = (this.bits[at] ?? 0) | (1 << (rowInPage & 7));
   }
 
   /** Appends the page's definition levels and begins the next page. */
   appendPage(body: ByteBuffer, rowsInPage: number): void {
-    if (this.bits.length * 8 < rowsInPage) this.grow(Math.ceil(rowsInPage / 8));
+    if (this.bits.length * 8 < rowsInPage) this.bits = grown(this.bits, Math.ceil(rowsInPage / 8));
     appendBlock(body, () => appendHybridBits(body, this.bits, rowsInPage));
     this.clear();
   }
 
   clear(): void {
     this.bits.fill(0);
-  }
-
-  /** A column's first value may stand far into the page, so doubling once may not be enough. */
-  private grow(neededBytes: number): void {
-    const { bits } = this;
-    this.bits = new Uint8Array(Math.max(neededBytes, bits.length * 2));
-    this.bits.set(bits);
   }
 }
 

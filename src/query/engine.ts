@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { NoPermitError, Permits } from '../api/permissions.js';
 import type { Clock } from '../core/clock.js';
+import { linesOf, textOf } from '../core/lines.js';
 import { packageFile } from '../core/package-file.js';
 import type { QueryFiles } from './files.js';
 import {
@@ -109,8 +109,8 @@ export class QueryEngine {
     stdin.on('error', () => {});
     stdin.end(JSON.stringify({ sql, files, limits }));
     try {
-      for await (const line of createInterface({ input: stdout, crlfDelay: Number.POSITIVE_INFINITY })) {
-        const message = queryMessageSchema.parse(JSON.parse(line));
+      for await (const line of linesOf(stdout)) {
+        const message = queryMessageSchema.parse(JSON.parse(textOf(line)));
         isDone = message.type === 'end' || message.type === 'error';
         yield message;
         if (isDone) return;

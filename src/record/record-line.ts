@@ -1,3 +1,4 @@
+import { ByteSource, GrowingBytes } from '../core/bytes.js';
 import { reasonOf } from '../core/errors.js';
 import { Attributes, isJsonObject, type JsonObject, type JsonValue } from './attributes.js';
 import { severityNumberOf } from './severity.js';
@@ -16,38 +17,10 @@ import {
   type UnixNano,
 } from './telemetry-record.js';
 
-/** Bytes that are written to by position and grow as needed. */
-export class GrowingBytes {
-  bytes: Buffer;
-  /** Of the same bytes. */
-  view: DataView;
-  /** Where the next byte goes. */
-  length = 0;
-
-  constructor(sizeBytes: number) {
-    this.bytes = Buffer.allocUnsafeSlow(sizeBytes);
-    this.view = viewOf(this.bytes);
-  }
-
-  /** Makes room for so many bytes more. */
-  reserve(byteCount: number): void {
-    if (this.length + byteCount <= this.bytes.length) return;
-    const larger = Buffer.allocUnsafeSlow(Math.max(this.bytes.length * 2, this.length + byteCount));
-    this.bytes.copy(larger, 0, 0, this.length);
-    this.bytes = larger;
-    this.view = viewOf(larger);
-  }
-}
-
-export function viewOf({ buffer, byteOffset, byteLength }: Buffer): DataView {
-  return new DataView(buffer, byteOffset, byteLength);
-}
-
 /** Bytes of JSONL lines being assembled; grows as needed. Written to by position, without a string in between. */
 export class LineBuffer extends GrowingBytes {
   /** What texts were read from last: mostly a request, of all of whose texts one view does. */
-  private source: Buffer = EMPTY;
-  private sourceView = viewOf(EMPTY);
+  private lastRead = NOTHING;
 
   /** Text that is known to be ASCII and to need no escape. */
   ascii(text: string): void {
@@ -164,11 +137,8 @@ export class LineBuffer extends GrowingBytes {
   }
 
   private viewOf(from: Buffer): DataView {
-    if (from !== this.source) {
-      this.source = from;
-      this.sourceView = viewOf(from);
-    }
-    return this.sourceView;
+    if (from !== this.lastRead.bytes) this.lastRead = new ByteSource(from);
+    return this.lastRead.view;
   }
 
   /** Any text; reserves its own room. */
@@ -178,7 +148,7 @@ export class LineBuffer extends GrowingBytes {
   }
 }
 
-const EMPTY = Buffer.alloc(0);
+const NOTHING = new ByteSource(Buffer.alloc(0));
 const BILLION = 1_000_000_000;
 
 const QUOTE = 0x22;

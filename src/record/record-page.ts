@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { endianness } from 'node:os';
+import { grown } from '../core/bytes.js';
 import { ofAccount, type Resource } from './attributes.js';
 import type { RecordBatch } from './record-batch.js';
 import { formatRecordLine, LineBuffer, parseRecordLine } from './record-line.js';
@@ -235,10 +236,8 @@ export class RecordPage {
   reserve(): number {
     const at = this.rowCount * CELLS_PER_ROW;
     if (at + CELLS_PER_ROW > this.cells.length) {
-      const larger = new Uint32Array(this.cells.length * 2);
-      larger.set(this.cells);
-      this.cells = larger;
-      this.pairs = new BigUint64Array(larger.buffer);
+      this.cells = grown(this.cells);
+      this.pairs = new BigUint64Array(this.cells.buffer);
     }
     this.cells.fill(0, at, at + CELLS_PER_ROW);
     return at;

@@ -1,3 +1,4 @@
+import { grown } from '../core/bytes.js';
 import type { LoggedRecord } from '../log/record-log.js';
 import { resourceKey } from '../record/attributes.js';
 import { CELL, type PageBatch, type RecordPage, SpanIdTable } from '../record/record-page.js';
@@ -337,11 +338,7 @@ export class SpanTable {
   }
 
   private grow(): void {
-    const parents = new Int32Array(this.parents.length * 2);
-    parents.set(this.parents);
-    this.parents = parents;
-    const known = new Uint8Array(this.known.length * 2);
-    known.set(this.known);
-    this.known = known;
+    this.parents = grown(this.parents);
+    this.known = grown(this.known);
   }
 }

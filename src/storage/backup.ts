@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { errorCode } from '../core/errors.js';
 import { namesIn } from '../core/folders.js';
+import { wholeLineBytes } from '../core/lines.js';
 import { LibsqlDatabase } from './libsql-database.js';
 import { openSqliteState } from './open-sqlite-state.js';
 import { StoreError } from './store-error.js';
@@ -111,7 +112,6 @@ async function copyOne(source: string, target: string): Promise<number> {
 }
 
 const CHUNK_BYTES = 1024 * 1024;
-const LINE_FEED = 0x0a;
 
 /**
  * Copies a file of lines as long as it is now, up to its last line break: what is being written behind that is not whole.
@@ -132,8 +132,8 @@ export async function copyWholeLines(from: string, to: string): Promise<number> 
         if (bytesRead === 0) break;
         const part = chunk.subarray(0, bytesRead);
         await target.writeFile(part);
-        const last = part.lastIndexOf(LINE_FEED);
-        if (last >= 0) whole = copied + last + 1;
+        const wholeBytes = wholeLineBytes(part);
+        if (wholeBytes > 0) whole = copied + wholeBytes;
         copied += bytesRead;
       }
       await target.truncate(whole);

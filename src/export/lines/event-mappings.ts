@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { Attributes as OtelAttributes } from '@opentelemetry/api';
+import { GrowingBytes, grown } from '../../core/bytes.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../record/attributes.js';
 import { ALL_FIELDS, type AttributePolicy } from '../../record/event-table.js';
 import { attributePolicyOf } from '../../redaction/known-names.js';
@@ -183,9 +184,7 @@ export class TextTable {
   private texts: string[] = [];
   private lengths: number[] = [];
   private starts: number[] = [];
-  private bytes: Buffer = Buffer.allocUnsafeSlow(8192);
-  private view = viewOf(this.bytes);
-  private length = 0;
+  private readonly stored = new GrowingBytes(8192);
   /** Number of the text that `textOf` gave last, less than `MAX_TEXTS`; -1 for one that is too long to be remembered. */
   index = -1;
   /** How often all were forgotten: numbers are those of other texts then. */
@@ -227,29 +226,28 @@ export class TextTable {
   private isSame(index: number, from: Buffer, view: DataView, start: number, end: number): boolean {
     const length = end - start;
     if (this.lengths[index] !== length) return false;
+    const { bytes: stored, view: storedView } = this.stored;
     const own = this.starts[index] as number;
     let at = 0;
     for (; at + 4 <= length; at += 4) {
-      if (this.view.getInt32(own + at) !== view.getInt32(start + at)) return false;
+      if (storedView.getInt32(own + at) !== view.getInt32(start + at)) return false;
     }
-    for (; at < length; at++) if (this.bytes[own + at] !== from[start + at]) return false;
+    for (; at < length; at++) if (stored[own + at] !== from[start + at]) return false;
     return true;
   }
 
   private add(hash: number, from: Buffer, start: number, end: number): string {
     const text = read(from, start, end);
-    if (this.texts.length >= MAX_TEXTS || this.length + end - start > this.maxBytes) this.forgetAll();
+    if (this.texts.length >= MAX_TEXTS || this.stored.length + end - start > this.maxBytes) this.forgetAll();
     if (2 * (this.texts.length + 1) > this.slots.length) this.growSlots();
-    if (this.length + end - start > this.bytes.length) {
-      this.bytes = Buffer.concat([this.bytes, Buffer.allocUnsafeSlow(this.bytes.length)]);
-      this.view = viewOf(this.bytes);
-    }
+    const { stored } = this;
+    stored.reserve(end - start);
     this.index = this.texts.length;
     this.put(hash, this.index);
     this.texts.push(text);
-    this.starts.push(this.length);
+    this.starts.push(stored.length);
     this.lengths.push(end - start);
-    for (let at = start; at < end; at++) this.bytes[this.length++] = from[at] as number;
+    for (let at = start; at < end; at++) stored.bytes[stored.length++] = from[at] as number;
     return text;
   }
 
@@ -278,7 +276,7 @@ export class TextTable {
     this.starts = [];
     this.lengths = [];
     this.forgottenCount++;
-    this.length = 0;
+    this.stored.length = 0;
   }
 }
 
@@ -302,10 +300,6 @@ function hashOf(seed: number, from: Buffer, view: DataView, start: number, end: 
   return hash;
 }
 
-function viewOf(bytes: Buffer): DataView {
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}
-
 /** Which texts of a table a run was taught as names. */
 export class TaughtNames {
   /** 1 for each that was, by their numbers. */
@@ -322,16 +316,10 @@ export class TaughtNames {
       this.forgottenCount = forgottenCount;
       this.marks.fill(0);
     }
-    if (index >= this.marks.length) this.grow(index);
+    if (index >= this.marks.length) this.marks = grown(this.marks, Math.min(MAX_TEXTS, 2 * index));
     if (this.marks[index] === 1) return false;
     this.marks[index] = 1;
     return true;
-  }
-
-  private grow(index: number): void {
-    const { marks } = this;
-    this.marks = new Uint8Array(Math.min(MAX_TEXTS, 2 * Math.max(index, marks.length)));
-    this.marks.set(marks);
   }
 }
 

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { HrTime } from '@opentelemetry/api';
+import { grown } from '../../core/bytes.js';
 import type { Resource } from '../../record/attributes.js';
 import { SpanIdTable } from '../../record/record-page.js';
 import { ERROR } from '../../record/severity.js';
@@ -442,15 +443,13 @@ export class SpanTree<Start extends OpenStart = OpenStart> {
   }
 
   private grow(): void {
-    this.high = larger(this.high);
-    this.low = larger(this.low);
-    this.parentHigh = larger(this.parentHigh);
-    this.parentLow = larger(this.parentLow);
-    this.processedHigh = larger(this.processedHigh);
-    this.processedLow = larger(this.processedLow);
-    const flags = new Uint8Array(2 * this.flags.length);
-    flags.set(this.flags);
-    this.flags = flags;
+    this.high = grown(this.high);
+    this.low = grown(this.low);
+    this.parentHigh = grown(this.parentHigh);
+    this.parentLow = grown(this.parentLow);
+    this.processedHigh = grown(this.processedHigh);
+    this.processedLow = grown(this.processedLow);
+    this.flags = grown(this.flags);
   }
 
   /** A NodeProcessed span is its own; a NodeEvaluated span links to it first (seen in every run of both engine builds). */
@@ -490,12 +489,6 @@ const MAX_DEPTH = 256;
 function halves(high: Int32Array, low: Int32Array, place: number): IdHalves | undefined {
   const id: IdHalves = [high[place] as number, low[place] as number];
   return id[0] === 0 && id[1] === 0 ? undefined : id;
-}
-
-function larger(array: Int32Array): Int32Array<ArrayBuffer> {
-  const copy = new Int32Array(2 * array.length);
-  copy.set(array);
-  return copy;
 }
 
 /** A span that others name as their parent and that was not seen (yet), as far as its children describe it. */

@@ -1,7 +1,7 @@
 import { type Attributes, type AttributeValue, type SpanStatus, TraceFlags } from '@opentelemetry/api';
 import type { TimedEvent } from '@opentelemetry/sdk-trace-base';
+import { GrowingBytes } from '../../core/bytes.js';
 import { FIXED32, FIXED64, LENGTH, tagOf, VARINT } from '../../otlp/wire-type.js';
-import { GrowingBytes } from '../../record/record-line.js';
 
 /**
  * Writes protobuf's wire format into bytes that grow as needed. Numbers and short texts go byte by byte: a call into

@@ -1,3 +1,4 @@
+import { grown } from '../../core/bytes.js';
 import type { JsonObject } from '../../record/attributes.js';
 import { readAnyValue, readKeyValue, UNUSUAL, valueJson, type WireCursor } from '../any-value.js';
 import { BRIDGE_PREFIX } from '../bridge-attributes.js';
@@ -125,16 +126,11 @@ export class AttributeSlice {
   }
 
   private grow(): void {
-    const larger = <T extends Int32Array | Uint8Array>(cells: T, copy: T): T => {
-      copy.set(cells);
-      return copy;
-    };
-    const room = 2 * this.keyStart.length;
-    this.keyStart = larger(this.keyStart, new Int32Array(room));
-    this.keyEnd = larger(this.keyEnd, new Int32Array(room));
-    this.valueKind = larger(this.valueKind, new Uint8Array(room));
-    this.valueStart = larger(this.valueStart, new Int32Array(room));
-    this.valueEnd = larger(this.valueEnd, new Int32Array(room));
+    this.keyStart = grown(this.keyStart);
+    this.keyEnd = grown(this.keyEnd);
+    this.valueKind = grown(this.valueKind);
+    this.valueStart = grown(this.valueStart);
+    this.valueEnd = grown(this.valueEnd);
   }
 }
 

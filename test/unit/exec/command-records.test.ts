@@ -57,7 +57,7 @@ class LiveLines implements AsyncIterable<TailChunk> {
   private wake: () => void = () => {};
 
   add(lines: readonly string[]): void {
-    const list = lines.map((text, index) => ({ number: index + 1, offset: 0, bytes: Buffer.from(text) }));
+    const list = lines.map((text, index) => ({ number: index + 1, offset: 0, endOffset: 0, bytes: Buffer.from(text) }));
     this.chunks.push({ lines: list, rejects: [], position: undefined });
     this.wake();
   }

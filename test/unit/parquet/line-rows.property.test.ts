@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { ByteSource } from '../../../src/parquet/bytes.js';
+import { ByteSource } from '../../../src/core/bytes.js';
 import { LineRows } from '../../../src/parquet/line-rows.js';
 import { MESSAGE_LAYOUTS, ONEOF_FIELD } from '../../../src/parquet/message-layout.js';
 import { ParquetOutput } from '../../../src/parquet/parquet-writer.js';

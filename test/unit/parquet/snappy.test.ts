@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { snappyUncompress } from 'hyparquet/src/snappy.js';
 import { expect, it } from 'vitest';
-import { ByteBuffer, ByteSource } from '../../../src/parquet/bytes.js';
+import { ByteSource } from '../../../src/core/bytes.js';
+import { ByteBuffer } from '../../../src/parquet/bytes.js';
 import { SnappyCompressor } from '../../../src/parquet/page.js';
 import { sampleLines } from './samples.js';
 
