@@ -1,8 +1,6 @@
 import { type ByteSource, grown } from '../core/bytes.js';
+import { HashSlots, hashOfBytes, isSameBytes } from '../core/hashing.js';
 import { ByteBuffer } from './bytes.js';
-
-/** Slots looked at before the dictionary is called crowded: only made-up values with equal hashes come that far. */
-const MAX_PROBES = 64;
 
 /**
  * The distinct texts of a column chunk as UTF-8, each with its index: found by a hash of the bytes, so that no string has
@@ -11,11 +9,7 @@ const MAX_PROBES = 64;
 export class TextDictionary {
   /** The texts one after another, each behind its length in four bytes, as a dictionary page holds them. */
   readonly values = new ByteBuffer(1024);
-  count = 0;
-  /** Too many texts have the same hash; looking for more would take long. */
-  isCrowded = false;
-  private table = new Int32Array(64);
-  private hashes = new Int32Array(32);
+  private readonly slots = new HashSlots();
   private starts = new Uint32Array(32);
   private lengths = new Uint32Array(32);
   private last = 0;
@@ -26,20 +20,24 @@ export class TextDictionary {
   indexOf(source: ByteSource, start: number, end: number): number {
     // Neighbours often hold the same text.
     if (this.count > 0 && this.isAt(this.last, source, start, end - start)) return this.last;
-    const hash = hashOfText(source, start, end);
-    const mask = this.table.length - 1;
-    let slot = hash & mask;
-    for (let probes = 0; ; probes++) {
-      const index = (this.table[slot] ?? 0) - 1;
-      if (index < 0) break;
-      if (this.hashes[index] === hash && this.isAt(index, source, start, end - start)) {
+    const { slots } = this;
+    const hash = hashOfBytes(source.bytes, source.view, start, end, 0);
+    for (let index = slots.seek(hash); index >= 0; index = slots.next()) {
+      if (this.isAt(index, source, start, end - start)) {
         this.last = index;
         return index;
       }
-      if (probes > MAX_PROBES) this.isCrowded = true;
-      slot = (slot + 1) & mask;
     }
-    return this.add(hash, source, start, end);
+    return this.add(source, start, end);
+  }
+
+  get count(): number {
+    return this.slots.count;
+  }
+
+  /** Too many texts have the same hash; looking for more would take long. */
+  get isCrowded(): boolean {
+    return this.slots.isCrowded;
   }
 
   /** The least or greatest text by its bytes, which is the order that Parquet means; a copy. */
@@ -50,53 +48,28 @@ export class TextDictionary {
 
   clear(): void {
     this.values.clear();
-    this.table.fill(0);
-    this.count = 0;
-    this.isCrowded = false;
+    this.slots.clear();
   }
 
   private isAt(index: number, { bytes, view }: ByteSource, start: number, length: number): boolean {
     if (this.lengths[index] !== length) return false;
-    const { bytes: knownBytes, view: known } = this.values.source;
-    const knownStart = this.starts[index] ?? 0;
-    // From the end: names of one kind begin alike.
-    let left = length;
-    for (; left >= 4; left -= 4) {
-      if (known.getInt32(knownStart + left - 4, true) !== view.getInt32(start + left - 4, true)) return false;
-    }
-    for (left--; left >= 0; left--) if (knownBytes[knownStart + left] !== bytes[start + left]) return false;
-    return true;
+    return isSameBytes(this.values.source, this.starts[index] as number, bytes, view, start, length);
   }
 
-  private add(hash: number, source: ByteSource, start: number, end: number): number {
-    if (this.count === this.hashes.length) this.grow();
-    const index = this.count++;
+  private add(source: ByteSource, start: number, end: number): number {
+    const index = this.slots.add();
+    if (index === this.starts.length) {
+      this.starts = grown(this.starts);
+      this.lengths = grown(this.lengths);
+    }
     this.values.appendUint32(end - start);
-    this.hashes[index] = hash;
     this.starts[index] = this.values.length;
     this.lengths[index] = end - start;
     this.values.appendBytes(source, start, end);
-    this.insert(index);
     if (index === 0 || this.compare(index, this.least) < 0) this.least = index;
     if (index === 0 || this.compare(index, this.greatest) > 0) this.greatest = index;
     this.last = index;
     return index;
-  }
-
-  /** Doubles the room; the table stays at most half full. */
-  private grow(): void {
-    this.hashes = grown(this.hashes);
-    this.starts = grown(this.starts);
-    this.lengths = grown(this.lengths);
-    this.table = new Int32Array(this.table.length * 2);
-    for (let index = 0; index < this.count; index++) this.insert(index);
-  }
-
-  private insert(index: number): void {
-    const mask = this.table.length - 1;
-    let slot = (this.hashes[index] ?? 0) & mask;
-    while (this.table[slot] !== 0) slot = (slot + 1) & mask;
-    this.table[slot] = index + 1;
   }
 
   private compare(index: number, other: number): number {
@@ -119,27 +92,11 @@ export class TextDictionary {
   }
 }
 
-/** Four bytes at a time; the shift brings high bits, which a product leaves alone, down to where the table looks. */
-function hashOfText({ bytes, view }: ByteSource, start: number, end: number): number {
-  let hash = end - start;
-  let at = start;
-  for (; at + 4 <= end; at += 4) {
-    hash = Math.imul(hash ^ view.getInt32(at, true), 0x9e3779b1);
-    hash ^= hash >>> 15;
-  }
-  for (; at < end; at++) hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  return hash ^ (hash >>> 13);
-}
-
 /** The distinct numbers of a column chunk, each with its index. A number is two halves of 32 bits, since bigints are slow. */
 export class NumberDictionary {
   /** The numbers one after another, as a dictionary page holds them. */
   readonly values = new ByteBuffer(1024);
-  count = 0;
-  /** Too many numbers have the same hash; looking for more would take long. */
-  isCrowded = false;
-  private table = new Int32Array(64);
+  private readonly slots = new HashSlots();
   private highs = new Uint32Array(32);
   private last = 0;
   private lows = new Uint32Array(32);
@@ -151,52 +108,42 @@ export class NumberDictionary {
   indexOf(high: number, low: number): number {
     // Neighbours often hold the same number.
     if (this.count > 0 && this.lows[this.last] === low && this.highs[this.last] === high) return this.last;
-    const mask = this.table.length - 1;
-    let slot = hashOfNumber(high, low) & mask;
-    for (let probes = 0; ; probes++) {
-      const index = (this.table[slot] ?? 0) - 1;
-      if (index < 0) return this.add(high, low);
+    const { slots } = this;
+    for (let index = slots.seek(hashOfNumber(high, low)); index >= 0; index = slots.next()) {
       if (this.lows[index] === low && this.highs[index] === high) {
         this.last = index;
         return index;
       }
-      if (probes > MAX_PROBES) this.isCrowded = true;
-      slot = (slot + 1) & mask;
     }
+    return this.add(high, low);
+  }
+
+  get count(): number {
+    return this.slots.count;
+  }
+
+  /** Too many numbers have the same hash; looking for more would take long. */
+  get isCrowded(): boolean {
+    return this.slots.isCrowded;
   }
 
   clear(): void {
     this.values.clear();
-    this.table.fill(0);
-    this.count = 0;
-    this.isCrowded = false;
+    this.slots.clear();
   }
 
   private add(high: number, low: number): number {
-    if (this.count === this.lows.length) this.grow();
-    const index = this.count++;
+    const index = this.slots.add();
+    if (index === this.lows.length) {
+      this.highs = grown(this.highs);
+      this.lows = grown(this.lows);
+    }
     this.highs[index] = high;
     this.lows[index] = low;
     this.last = index;
     this.values.appendUint32(low);
     if (this.byteCount === 8) this.values.appendUint32(high);
-    this.insert(index);
     return index;
-  }
-
-  /** Doubles the room; the table stays at most half full. */
-  private grow(): void {
-    this.highs = grown(this.highs);
-    this.lows = grown(this.lows);
-    this.table = new Int32Array(this.table.length * 2);
-    for (let index = 0; index < this.count; index++) this.insert(index);
-  }
-
-  private insert(index: number): void {
-    const mask = this.table.length - 1;
-    let slot = hashOfNumber(this.highs[index] ?? 0, this.lows[index] ?? 0) & mask;
-    while (this.table[slot] !== 0) slot = (slot + 1) & mask;
-    this.table[slot] = index + 1;
   }
 }
 

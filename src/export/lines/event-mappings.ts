@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { Attributes as OtelAttributes } from '@opentelemetry/api';
 import { GrowingBytes, grown } from '../../core/bytes.js';
+import { HashSlots, hashOfBytes, isSameBytes } from '../../core/hashing.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../record/attributes.js';
 import { ALL_FIELDS, type AttributePolicy } from '../../record/event-table.js';
 import { attributePolicyOf } from '../../redaction/known-names.js';
@@ -171,16 +172,13 @@ const WORD_BYTES = 4;
 
 /** Most texts that are remembered; when there are more, all are forgotten. */
 const MAX_TEXTS = 16_384;
-const MIN_SLOTS = 1024;
 
 /**
  * Texts by their bytes: most values of a run come many times, and then nothing has to be made of them but a hash. The
  * strings are the same objects each time, whose own hash is known, so that looking them up in a Map is cheap as well.
  */
 export class TextTable {
-  /** Slots hold the index of a text plus one; 0 is free. */
-  private slots = new Uint16Array(MIN_SLOTS);
-  private hashes = new Int32Array(MIN_SLOTS);
+  private readonly slots = new HashSlots();
   private texts: string[] = [];
   private lengths: number[] = [];
   private starts: number[] = [];
@@ -208,14 +206,11 @@ export class TextTable {
   textOf(from: Buffer, view: DataView, start: number, end: number): string {
     this.index = -1;
     if (end - start > this.maxTextBytes) return read(from, start, end);
-    const hash = hashOf(this.seed, from, view, start, end);
-    const mask = this.slots.length - 1;
-    let slot = (hash ^ (hash >>> 15)) & mask;
-    for (let index = this.slots[slot] as number; index !== 0; index = this.slots[slot] as number) {
-      if (this.hashes[slot] === hash && this.isSame(index - 1, from, view, start, end)) return this.found(index - 1);
-      slot = (slot + 1) & mask;
+    const { slots } = this;
+    for (let i = slots.seek(hashOfBytes(from, view, start, end, this.seed)); i >= 0; i = slots.next()) {
+      if (this.isSame(i, from, view, start, end)) return this.found(i);
     }
-    return this.add(hash, from, start, end);
+    return this.add(from, start, end);
   }
 
   private found(index: number): string {
@@ -226,24 +221,15 @@ export class TextTable {
   private isSame(index: number, from: Buffer, view: DataView, start: number, end: number): boolean {
     const length = end - start;
     if (this.lengths[index] !== length) return false;
-    const { bytes: stored, view: storedView } = this.stored;
-    const own = this.starts[index] as number;
-    let at = 0;
-    for (; at + 4 <= length; at += 4) {
-      if (storedView.getInt32(own + at) !== view.getInt32(start + at)) return false;
-    }
-    for (; at < length; at++) if (stored[own + at] !== from[start + at]) return false;
-    return true;
+    return isSameBytes(this.stored.source, this.starts[index] as number, from, view, start, length);
   }
 
-  private add(hash: number, from: Buffer, start: number, end: number): string {
+  private add(from: Buffer, start: number, end: number): string {
     const text = read(from, start, end);
     if (this.texts.length >= MAX_TEXTS || this.stored.length + end - start > this.maxBytes) this.forgetAll();
-    if (2 * (this.texts.length + 1) > this.slots.length) this.growSlots();
     const { stored } = this;
     stored.reserve(end - start);
-    this.index = this.texts.length;
-    this.put(hash, this.index);
+    this.index = this.slots.add();
     this.texts.push(text);
     this.starts.push(stored.length);
     this.lengths.push(end - start);
@@ -251,27 +237,8 @@ export class TextTable {
     return text;
   }
 
-  private put(hash: number, index: number): void {
-    const mask = this.slots.length - 1;
-    let slot = (hash ^ (hash >>> 15)) & mask;
-    while (this.slots[slot] !== 0) slot = (slot + 1) & mask;
-    this.slots[slot] = index + 1;
-    this.hashes[slot] = hash;
-  }
-
-  private growSlots(): void {
-    const { slots, hashes } = this;
-    this.slots = new Uint16Array(2 * slots.length);
-    this.hashes = new Int32Array(2 * hashes.length);
-    // An iterator's pair for each slot would be most of what it costs.
-    for (let slot = 0; slot < slots.length; slot++) {
-      const index = slots[slot] as number;
-      if (index !== 0) this.put(hashes[slot] as number, index - 1);
-    }
-  }
-
   private forgetAll(): void {
-    this.slots.fill(0);
+    this.slots.clear();
     this.texts = [];
     this.starts = [];
     this.lengths = [];
@@ -287,18 +254,6 @@ function read(from: Buffer, start: number, end: number): string {
 }
 
 const QUOTE = 0x22;
-
-/** Four bytes at a time, which is most of what makes this cheaper than making a string. */
-function hashOf(seed: number, from: Buffer, view: DataView, start: number, end: number): number {
-  let hash = seed ^ (end - start);
-  let at = start;
-  for (; at + 4 <= end; at += 4) {
-    hash = Math.imul(hash ^ view.getInt32(at), 0x9e3779b1);
-    hash ^= hash >>> 15;
-  }
-  for (; at < end; at++) hash = (Math.imul(hash, 31) + (from[at] as number)) | 0;
-  return hash;
-}
 
 /** Which texts of a table a run was taught as names. */
 export class TaughtNames {
