@@ -101,7 +101,7 @@ export const projectSchema = z
     freshness_job: z.null(),
     fusion_readiness: z.null(),
     default_version: text.nullable(),
-    environments: z.array(z.unknown()),
+    environments: z.array(z.looseObject({ id: integer })).meta({ description: 'environments, if asked for' }),
     group_permissions: z.array(z.unknown()),
   })
   .meta({ id: 'Project' });
@@ -146,7 +146,11 @@ export const environmentSchema = z
 /** A project as the platform's API shows it. Connections and repositories are unknown here. */
 export type ProjectDocument = z.input<typeof projectSchema>;
 
-export function projectDocument(project: CatalogProject): ProjectDocument {
+/** @param environments the project's, if they were requested */
+export function projectDocument(
+  project: CatalogProject,
+  environments: ProjectDocument['environments'] = [],
+): ProjectDocument {
   return {
     id: project.id,
     account_id: project.accountId,
@@ -168,7 +172,7 @@ export function projectDocument(project: CatalogProject): ProjectDocument {
     freshness_job: null,
     fusion_readiness: null,
     default_version: null,
-    environments: [],
+    environments,
     group_permissions: [],
   };
 }

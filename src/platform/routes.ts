@@ -24,6 +24,7 @@ import type { AccountStore } from '../storage/account-store.js';
 import type {
   CatalogEnvironment,
   CatalogJob,
+  CatalogProject,
   CatalogRun,
   CatalogStep,
   EnvironmentQuery,
@@ -342,6 +343,8 @@ function jobListQuery(accountId: number, parameters: Parameters) {
 }
 
 const PLACE_ORDERS = JOB_ORDERS;
+/** Environments within a list of projects; more are left out. */
+const MAX_ENVIRONMENTS = 1_000;
 /** Both versions have the same projects and environments. */
 const PLACE_PATHS = [V2_PATH, V3_PATH].map((version) => `${version}/accounts/:accountId`);
 
@@ -352,7 +355,8 @@ function placeRouter({ catalog }: Pick<V2Deps, 'catalog'>): Router {
   for (const base of PLACE_PATHS) {
     router.get(`${base}/projects`, mayRead, answerProjects);
     router.get(`${base}/projects/:projectId`, mayRead, async (request, response) => {
-      response.json(success(projectDocument(await projectIn(request, response))));
+      const [document] = await projectDocuments(request, [await projectIn(request, response)]);
+      response.json(success(document));
     });
     router.get(`${base}/projects/:projectId/environments`, mayRead, async (request, response) => {
       await answerEnvironments(request, response, (await projectIn(request, response)).id);
@@ -371,7 +375,21 @@ function placeRouter({ catalog }: Pick<V2Deps, 'catalog'>): Router {
     const { query, filters, order } = projectListQuery(accountId, request.query);
     const { items, totalCount } = await catalog.listProjects(accountId, query);
     const pagination = { count: items.length, total_count: totalCount };
-    response.json(successList(items.map(projectDocument), { filters, order_by: order, pagination }));
+    const documents = await projectDocuments(request, items);
+    response.json(successList(documents, { filters, order_by: order, pagination }));
+  }
+
+  async function projectDocuments(request: Request, projects: readonly CatalogProject[]) {
+    const [first] = projects;
+    const environments = new Map<number, EnvironmentDocument[]>();
+    if (first !== undefined && (textsOf(request.query, 'include_related') ?? []).includes('environments')) {
+      const projectIds = projects.map(({ id }) => id);
+      const query = { ...ALL, projectIds, limit: MAX_ENVIRONMENTS };
+      for (const one of (await catalog.listEnvironments(first.accountId, query)).items) {
+        environments.set(one.projectId, [...(environments.get(one.projectId) ?? []), environmentDocument(one)]);
+      }
+    }
+    return projects.map((project) => projectDocument(project, environments.get(project.id)));
   }
 
   async function answerEnvironment(request: Request, response: Response): Promise<void> {

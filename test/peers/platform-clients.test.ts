@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { runBridge } from '../e2e/run-bridge.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { Engine } from '../tool/engine.js';
-import { pythonWith } from '../tool/python-venv.js';
+import { findPython, pythonWith } from '../tool/python-venv.js';
 import { TlsFront } from '../tool/tls-front.js';
 import { until } from '../tool/until.js';
 
@@ -37,6 +37,8 @@ let hook: Server;
 const hooked: string[] = [];
 let token: string;
 let run: Run;
+/** By name. */
+let jobIds: ReadonlyMap<string, number>;
 
 // Runs of the real engine: one of another job; then one of four commands under one name, the last of which leaves a
 // run_results.json.
@@ -56,7 +58,14 @@ jobs:
     environment: production
     working-dir: ${project}
     command: [[${JSON.stringify(engine.dbt)}, run, --select, stg_orders], [${JSON.stringify(engine.dbt)}, test, --select, stg_orders]]
-    env: { DBT_PROFILES_DIR: ${project}, DO_NOT_TRACK: "1", PATH: ${JSON.stringify(PATH)} }
+    env: &env { DBT_PROFILES_DIR: ${project}, DO_NOT_TRACK: "1", PATH: ${JSON.stringify(PATH)} }
+  failing:
+    project: shop
+    environment: production
+    working-dir: ${project}
+    command: [[${JSON.stringify(engine.dbt)}, seed], [${JSON.stringify(engine.dbt)}, build, --exclude, "tag:slow"]]
+    env: *env
+  waiting: { project: shop, environment: production, command: [[sleep, "60"]] }
 `,
   );
   const dataFolder = join(folder, 'data');
@@ -85,6 +94,8 @@ jobs:
     const [latest] = await runs('order_by=-id&limit=1&include_related=run_steps');
     return latest?.is_complete && latest.run_steps.length === 4 && latest;
   });
+  const jobs = (await ask('/jobs/')) as readonly { readonly id: number; readonly name: string }[];
+  jobIds = new Map(jobs.map(({ name, id }) => [name, id]));
 }, 600_000);
 afterAll(async () => {
   front?.close();
@@ -112,6 +123,7 @@ function runClient(script: string, python: string): Promise<{ exitCode: number |
       ...{ PYTHONDONTWRITEBYTECODE: '1', TOKEN: token, ACCOUNT_ID: String(ACCOUNT), RUN_ID: String(run.id) },
       ...{ JOB_ID: String(run.job_id), PROJECT_ID: String(run.project_id) },
       ENVIRONMENT_ID: String(run.environment_id),
+      ...{ FAILED_JOB_ID: String(jobIds.get('failing')), SLOW_JOB_ID: String(jobIds.get('waiting')) },
       HOOK_URL: `http://127.0.0.1:${(hook.address() as AddressInfo).port}/dbtc`,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -182,6 +194,22 @@ describe('published clients of the hosted platform, against runs of the real eng
     const { exitCode, output } = await runClient('compat_prefect.py', pythonWith('prefect-dbt-0.7.25', requirements));
     expect(output.match(/^FAIL .*/gm)).toBeNull();
     expect([exitCode, output]).toEqual([0, expect.stringMatching(/^ok {3}trigger of no job$[\s\S]*^PASS$/m)]);
+  }, 600_000);
+
+  it("dbt-mcp's server answers an assistant of projects, jobs, runs, artifacts and errors, and triggers, retries and cancels", async (context) => {
+    const versions = ['3.13', '3.12'];
+    const base = findPython(versions);
+    if (base === undefined)
+      return context.skip(`dbt-mcp needs Python ${versions.join(' or ')}, and there is none here`);
+    const { exitCode, output } = await runClient(
+      'compat_dbt_mcp.py',
+      pythonWith('dbt-mcp-2.8.0', ['dbt-mcp==2.8.0'], base),
+    );
+    expect(output.match(/^FAIL .*/gm)).toBeNull();
+    expect([exitCode, output]).toEqual([
+      0,
+      expect.stringMatching(/^ok {3}get_job_run_error of what was cancelled[\s\S]*^PASS$/m),
+    ]);
   }, 600_000);
 
   it("run-bridge's own pull brings the same records from the bridge's API", async () => {

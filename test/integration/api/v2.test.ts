@@ -460,6 +460,14 @@ describe.each(['v2', 'v3'])('projects and environments of the platform API, vers
     const inProject = await ask('/projects/2002/environments/3002/?include_related=project');
     expect(inProject.body.data).toMatchObject({ ...environment, project });
     expect((await ask('/environments/3001/')).body.data).toMatchObject({ deployment_type: null });
+    const listed = await ask(`/projects/?order_by=-id&include_related=['environments','repository']`);
+    expect(listed.body.data).toMatchObject([
+      { id: 2002, environments: [environment], repository: null },
+      { id: 2001, environments: [{ id: 3001 }] },
+    ]);
+    const one = await ask('/projects/2002/?include_related=environments');
+    expect(one.body.data).toMatchObject({ id: 2002, environments: [environment] });
+    expect((await ask('/projects/2002/')).body.data).toMatchObject({ environments: [] });
   });
 
   it.each([
