@@ -52,21 +52,36 @@ export async function reportRun(invocation: Invocation, host: ReportHost): Promi
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
   const [named] = operands;
   const level = format.isRedacted ? redactionFor('anybodyElse', configuration.redaction) : null;
-  const isFile = named !== undefined && isTelemetryFile(resolve(context.workingDir, named));
-  const found = isFile
-    ? await reportsOfFile(resolve(context.workingDir, named), level, context.stop)
-    : await reportsOfFolder(named, level, { configuration, host, context });
-  if (found.isDamaged) {
-    const where = isFile ? named : 'the record log';
-    const cause = isFile ? '' : '; the disk damaged them';
-    context.stderr.write(`run-bridge: skipped lines of ${where} that are not valid records${cause}\n`);
-  }
+  const found = await findReports(named, level, { configuration, host, context });
   const setting = settingOf(context);
   const write = await format.writer();
   context.stdout.write(write(found.reports, setting));
   // What GitHub shows of a step is a file of Markdown; the annotations stand in the output.
   if (flags.format === 'github') await appendSummary(found.reports, context);
   return found.isDamaged ? EXIT.unreadable : EXIT.ok;
+}
+
+/**
+ * Reads what an operand names, a run or a file; damaged lines are mentioned on standard error.
+ * @param level how much of a run's texts is shown; `null` for all
+ * @throws CliError
+ */
+export async function findReports(
+  named: string | undefined,
+  level: ShownLevel,
+  deps: FolderDeps,
+): Promise<FoundReports> {
+  const { context } = deps;
+  const isFile = named !== undefined && isTelemetryFile(resolve(context.workingDir, named));
+  const found = isFile
+    ? await reportsOfFile(resolve(context.workingDir, named), level, context.stop)
+    : await reportsOfFolder(named, level, deps);
+  if (found.isDamaged) {
+    const where = isFile ? named : 'the record log';
+    const cause = isFile ? '' : '; the disk damaged them';
+    context.stderr.write(`run-bridge: skipped lines of ${where} that are not valid records${cause}\n`);
+  }
+  return found;
 }
 
 /** What is read for reports: redacted already, where the redactor redacts. */
@@ -196,7 +211,7 @@ async function reportsOfCommand(
 }
 
 /** What reports of a data folder are read with. */
-interface FolderDeps {
+export interface FolderDeps {
   readonly configuration: Configuration;
   readonly host: ReportHost;
   readonly context: ProcessContext;

@@ -39,6 +39,54 @@ export function reportCommand(host: ReportHost): CliCommand {
   };
 }
 
+/** `run-bridge diff RUN RUN` */
+export function diffCommand(host: ReportHost): CliCommand {
+  return {
+    name: 'diff',
+    operands: '<RUN|FILE> <RUN|FILE>',
+    summary: 'compare two runs: what ended otherwise, what got slower or faster, what is new and what is gone',
+    settings: ['data-dir', 'redaction'],
+    flags: [['--format <FORMAT>', 'text or json (default: text)']],
+    examples: [
+      ['run-bridge diff 1041 1042', 'the earlier one first; runs are named as for run-bridge report'],
+      ["run-bridge diff 1041 1042 --format json | jq '.commands[].slower'", 'for a program'],
+    ],
+    async run(invocation) {
+      const { diffRuns } = await import('./diff.js');
+      return diffRuns(invocation, host);
+    },
+  };
+}
+
+/** `run-bridge runs` */
+export function runsCommand(host: ReportHost): CliCommand {
+  return {
+    name: 'runs',
+    operands: '',
+    summary: 'list runs, the last to start first, also while a server is at work',
+    settings: ['data-dir', 'database-url'],
+    flags: [
+      ['--job <NAME>', 'those of this job'],
+      ['--environment <NAME>', 'those of this environment'],
+      ['--project <NAME>', 'those of this project'],
+      ['--status <LIST>', 'queued, starting, running, success, error, cancelled; several with commas'],
+      ['--since <TIME>', 'those that came since then: 24h, 7d, or a date such as 2026-11-20'],
+      ['--limit <COUNT>', 'at most so many, up to 1,000 (default: 20)'],
+      ['--account <ID>', 'those of this account (default: the first)'],
+      ['--format <FORMAT>', 'text or json, as the API has them (default: text)'],
+    ],
+    examples: [
+      ['run-bridge runs', 'the last 20'],
+      ['run-bridge runs --job nightly --status error --since 7d', 'what failed in a week'],
+      ["run-bridge runs --format json | jq '.runs[0].id'", 'for a program'],
+    ],
+    async run(invocation) {
+      const { listRuns } = await import('./list-runs.js');
+      return listRuns(invocation, host);
+    },
+  };
+}
+
 /** Says in lines how the first command of a run ended, and what did not go well; `undefined` where it contains none. */
 export async function shortReport(reader: RecordLogReader, run: RunSummary): Promise<readonly string[] | undefined> {
   const { readMeasures } = await import('../run/measures/read-measures.js');

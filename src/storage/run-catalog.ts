@@ -130,6 +130,10 @@ export interface RunQuery {
   readonly jobId?: number;
   readonly environmentId?: number;
   readonly projectIds?: readonly number[];
+  /** Whole names; of several things of one name, the runs of all. */
+  readonly jobName?: string;
+  readonly environmentName?: string;
+  readonly projectName?: string;
   readonly idAbove?: number;
   readonly createdRange?: TimeRange;
   readonly finishedRange?: TimeRange;
@@ -449,6 +453,12 @@ function matches(
     ...(jobId === undefined ? [] : [eb('run.job_id', '=', jobId)]),
     ...(environmentId === undefined ? [] : [eb('run.environment_id', '=', environmentId)]),
     ...(projectIds === undefined ? [] : [inAny(eb('run.project_id', 'in', projectIds), projectIds)]),
+    ...NAMED.flatMap(([key, table, column]) => {
+      const name = query[key];
+      const having = (it: string) =>
+        where.selectFrom(table).select('id').where('account_id', '=', accountId).where('name', '=', it);
+      return name === undefined ? [] : [eb(column, 'in', having(name))];
+    }),
     ...(idAbove === undefined ? [] : [eb('run.id', '>', idAbove)]),
     ...(createdRange === undefined ? [] : [eb.between('run.created_unix_ms', createdRange[0], createdRange[1])]),
     ...(finishedRange === undefined
@@ -457,6 +467,12 @@ function matches(
     ...(textContains === undefined ? [] : [isNamed(where, accountId, textContains)]),
   ]);
 }
+
+const NAMED = [
+  ['jobName', 'jobs', 'run.job_id'],
+  ['environmentName', 'environments', 'run.environment_id'],
+  ['projectName', 'projects', 'run.project_id'],
+] as const;
 
 /** By an index that has the runs of each job: those that are under way are passed over. */
 const JOB_ENGINE_VERSION = sql<string | null>`(

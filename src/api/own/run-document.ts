@@ -95,7 +95,10 @@ export function setAsideDocument(run: SetAsideRun, redactor: Redactor): z.input<
 }
 
 /** A run and its steps as `GET /runs/{id}` shows them. @param redactor what the caller is shown of texts */
-export function runDocument({ run, steps }: FoundRun, redactor: Redactor): z.input<typeof runSchema> {
+export function runDocument(
+  { run, steps }: Pick<FoundRun, 'run' | 'steps'>,
+  redactor: Redactor,
+): z.input<typeof runSchema> {
   return {
     id: run.id,
     account_id: run.accountId,

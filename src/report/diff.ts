@@ -1,0 +1,147 @@
+import type { Invocation } from '../cli/command-line.js';
+import { EXIT, type ExitCode } from '../cli/exit-code.js';
+import { resolveForCommand } from '../cli/resolve-for-command.js';
+import { lengthText } from '../core/text.js';
+import {
+  type CommandComparison,
+  compareRuns,
+  type NodePair,
+  type RunComparison,
+} from '../run/measures/compare-commands.js';
+import type { NodeMeasure } from '../run/measures/node-measure.js';
+import { readableLines } from '../run/measures/node-words.js';
+import type { CommandMeasures } from '../run/measures/run-totals.js';
+import { findReports, type ReportHost, settingOf } from './command.js';
+import { type CommandReport, cleanLine, type ReportSetting } from './content.js';
+import { isJsonFormat } from './list-runs.js';
+import { headLines, shownLine } from './text.js';
+
+/** Runs `run-bridge diff`. @throws CliError, ConfigurationError */
+export async function diffRuns(invocation: Invocation, host: ReportHost): Promise<ExitCode> {
+  const { context, operands, flags } = invocation;
+  const isJson = isJsonFormat(flags.format);
+  const { configuration, warnings } = await resolveForCommand(invocation);
+  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  const deps = { configuration, host, context };
+  const before = await findReports(operands[0], null, deps);
+  const after = await findReports(operands[1], null, deps);
+  const comparison = compareRuns(commandsOf(before.reports), commandsOf(after.reports));
+  context.stdout.write(isJson ? jsonDiff(comparison) : textDiff(comparison, settingOf(context)));
+  return before.isDamaged || after.isDamaged ? EXIT.unreadable : EXIT.ok;
+}
+
+function commandsOf(reports: readonly CommandReport[]): readonly CommandMeasures[] {
+  return reports.map(({ command }) => command);
+}
+
+/** Nodes that are listed of each kind; more are counted. */
+const MAX_LISTED = 20;
+/** Longest cause behind a node, in characters. */
+const MAX_CAUSE = 300;
+
+function textDiff({ pairs, added, gone }: RunComparison, setting: ReportSetting): string {
+  const only = (commands: readonly CommandMeasures[], where: string) =>
+    commands.map((command) => `${headLines(command)[0]}, in the ${where} run alone`);
+  const blocks = [...pairs.map(pairLines), only(gone, 'earlier'), only(added, 'later')].filter(
+    ({ length }) => length > 0,
+  );
+  const lines = blocks.flatMap((block, index) => (index === 0 ? block : ['', ...block]));
+  return lines.map((line) => `${shownLine(line, setting)}\n`).join('');
+}
+
+function pairLines({ before, after, longerMs, ...nodes }: CommandComparison): readonly string[] {
+  const sections = [
+    ...section('ended otherwise', nodes.changed, changeLine),
+    ...section('slower', nodes.slower, timeLine),
+    ...section('faster', nodes.faster, timeLine),
+    ...section('new', nodes.added, nodeLine),
+    ...section('gone', nodes.gone, nodeLine),
+  ];
+  return [
+    `before: ${headLines(before)[0]}${placeOf(before)}`,
+    `after:  ${headLines(after)[0]}${placeOf(after)}, ${signed(longerMs)}`,
+    ...(sections.length === 0 ? ['every node ended as before, and took as long'] : sections),
+  ];
+}
+
+function placeOf({ invocation: { step, startTimeUnixNano } }: CommandMeasures): string {
+  const at = new Date(Number(startTimeUnixNano / 1_000_000n)).toISOString().slice(0, 16).replace('T', ' ');
+  return `, ${step === null ? '' : `run ${step.runId}, job ${step.job}, `}${at} UTC`;
+}
+
+function section<Item>(title: string, items: readonly Item[], lineOf: (item: Item) => string): readonly string[] {
+  if (items.length === 0) return [];
+  const rest = items.length - MAX_LISTED;
+  return [
+    '',
+    `${title} (${items.length}):`,
+    ...items.slice(0, MAX_LISTED).map((item) => `  ${lineOf(item)}`),
+    ...(rest > 0 ? [`  and ${rest} more`] : []),
+  ];
+}
+
+function changeLine({ before, after }: NodePair): string {
+  const [cause] = after.message === null ? [] : readableLines(after.message);
+  const why = cause === undefined || after.verdict === 'success' ? '' : `: ${cleanLine(cause).slice(0, MAX_CAUSE)}`;
+  return `${after.uniqueId}: ${before.verdict} before, ${after.verdict} after${why}`;
+}
+
+function timeLine({ before, after, longerMs }: NodePair): string {
+  return `${after.uniqueId}: ${signed(longerMs ?? 0)} (${lengthText(before.durationMs ?? 0)}, then ${lengthText(after.durationMs ?? 0)})`;
+}
+
+function nodeLine({ uniqueId, verdict, durationMs }: NodeMeasure): string {
+  return `${uniqueId}: ${verdict}${durationMs === null ? '' : `, ${lengthText(durationMs)}`}`;
+}
+
+/** `4.1 s longer`, `312 ms shorter`. */
+function signed(longerMs: number): string {
+  return `${lengthText(Math.abs(longerMs))} ${longerMs < 0 ? 'shorter' : 'longer'}`;
+}
+
+/** Names in snake_case, lengths in milliseconds, as in the JSON of reports. */
+function jsonDiff({ pairs, added, gone }: RunComparison): string {
+  const document = {
+    commands: pairs.map(({ before, after, longerMs, ...nodes }) => ({
+      before: commandDocument(before),
+      after: commandDocument(after),
+      longer_ms: longerMs,
+      changed: nodes.changed.map(pairDocument),
+      slower: nodes.slower.map(pairDocument),
+      faster: nodes.faster.map(pairDocument),
+      new: nodes.added.map(nodeDocument),
+      gone: nodes.gone.map(nodeDocument),
+    })),
+    new_commands: added.map(commandDocument),
+    gone_commands: gone.map(commandDocument),
+  };
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+function commandDocument({ invocation, totals }: CommandMeasures) {
+  return {
+    run_id: invocation.step?.runId ?? null,
+    command: invocation.command,
+    verdict: invocation.verdict,
+    start_time_unix_nano: String(invocation.startTimeUnixNano),
+    length_ms: Number(totals.lengthNano) / 1e6,
+    node_counts: totals.nodeCounts,
+  };
+}
+
+function pairDocument({ before, after, longerMs }: NodePair) {
+  return {
+    unique_id: after.uniqueId,
+    before: outcomeDocument(before),
+    after: outcomeDocument(after),
+    longer_ms: longerMs,
+  };
+}
+
+function nodeDocument(node: NodeMeasure) {
+  return { unique_id: node.uniqueId, ...outcomeDocument(node) };
+}
+
+function outcomeDocument({ verdict, durationMs, message }: NodeMeasure) {
+  return { verdict, duration_ms: durationMs, message };
+}

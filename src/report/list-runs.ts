@@ -1,0 +1,160 @@
+import { runDocument, statusName } from '../api/own/run-document.js';
+import { CliError } from '../cli/cli-error.js';
+import type { Invocation } from '../cli/command-line.js';
+import { EXIT, type ExitCode } from '../cli/exit-code.js';
+import { refuseElsewhere } from '../cli/refuse-elsewhere.js';
+import { resolveForCommand } from '../cli/resolve-for-command.js';
+import { parseDurationMs } from '../config/duration.js';
+import { nearestName } from '../config/suggestion.js';
+import { alignedRows, counted, lengthText } from '../core/text.js';
+import { Redactor } from '../redaction/redactor.js';
+import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
+import type { CatalogRun, CatalogStep, Page, RunQuery } from '../storage/run-catalog.js';
+import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
+import { type ReportHost, settingOf } from './command.js';
+import { cleanLine, type ReportSetting } from './content.js';
+
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 1_000;
+/** A hundred years. */
+const MAX_SINCE_MS = 36_525 * 86_400_000;
+
+/** Runs `run-bridge runs`. @throws CliError, ConfigurationError */
+export async function listRuns(invocation: Invocation, host: ReportHost): Promise<ExitCode> {
+  const { context, flags } = invocation;
+  const isJson = isJsonFormat(flags.format);
+  const query = readQuery(flags, context.clock.nowUnixMs());
+  const accountId = readCount('--account', flags.account, FIRST_ACCOUNT_ID, Number.MAX_SAFE_INTEGER);
+  const { configuration, warnings } = await resolveForCommand(invocation);
+  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  refuseElsewhere(configuration);
+  await host.finishLeftovers(configuration, context);
+  const found = await host.askState(configuration, context.clock, async ({ catalog }) => {
+    const page = await catalog.listRuns(accountId, query);
+    const steps = isJson
+      ? await catalog.stepsOf(
+          accountId,
+          page.items.map(({ id }) => id),
+        )
+      : [];
+    return { page, steps };
+  });
+  if (found === undefined) {
+    const folder = configuration['data-dir'];
+    throw new CliError(EXIT.failed, `no run is in ${folder}; set the folder with --data-dir`);
+  }
+  const { page, steps } = found;
+  if (isJson) context.stdout.write(jsonList(page, steps));
+  else context.stdout.write(textList(page, settingOf(context), context.clock.nowUnixMs()));
+  return EXIT.ok;
+}
+
+/** @throws CliError for a format that is neither */
+export function isJsonFormat(name: string | undefined): boolean {
+  if (name === undefined || name === 'text') return false;
+  if (name === 'json') return true;
+  throw new CliError(EXIT.usage, `--format: ${JSON.stringify(name)} is neither text nor json`);
+}
+
+function readQuery(flags: Invocation['flags'], nowUnixMs: number): RunQuery {
+  const { job, environment, project, status, since, limit } = flags;
+  return {
+    ...(job !== undefined && { jobName: job }),
+    ...(environment !== undefined && { environmentName: environment }),
+    ...(project !== undefined && { projectName: project }),
+    ...(status !== undefined && { statuses: status.split(',').map(readStatus) }),
+    ...(since !== undefined && { createdRange: [readSince(since, nowUnixMs), Number.MAX_SAFE_INTEGER] as const }),
+    orderBy: 'created',
+    isDescending: true,
+    limit: readCount('--limit', limit, DEFAULT_LIMIT, MAX_LIMIT),
+    offset: 0,
+  };
+}
+
+const STATUSES: ReadonlyMap<string, RunStatus> = new Map(
+  Object.values(RUN_STATUS).map((status) => [statusName(status), status]),
+);
+
+function readStatus(text: string): RunStatus {
+  const name = text.trim().toLowerCase();
+  const status = STATUSES.get(name);
+  if (status !== undefined) return status;
+  const names = [...STATUSES.keys()];
+  const near = nearestName(name, names);
+  const hint = near === undefined ? names.join(', ') : `did you mean ${near}?`;
+  throw new CliError(EXIT.usage, `--status: ${JSON.stringify(text)} is no status; ${hint}`);
+}
+
+function readSince(text: string, nowUnixMs: number): number {
+  const agoMs = parseDurationMs(text, MAX_SINCE_MS);
+  if (agoMs !== undefined) return nowUnixMs - agoMs;
+  const date = /^\d{4}-\d\d-\d\d(?:$|T)/.test(text) ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(date)) return date;
+  throw new CliError(
+    EXIT.usage,
+    `--since: ${JSON.stringify(text)} is neither a time such as 24h nor a date such as 2026-11-20`,
+  );
+}
+
+function readCount(flag: string, text: string | undefined, byDefault: number, max: number): number {
+  if (text === undefined) return byDefault;
+  const count = /^\d{1,15}$/.test(text) ? Number(text) : 0;
+  if (count >= 1 && count <= max) return count;
+  throw new CliError(EXIT.usage, `${flag}: ${JSON.stringify(text)} is not a number from 1 to ${max}`);
+}
+
+/** Runs as the API has them, with all texts. */
+function jsonList({ items, totalCount }: Page<CatalogRun>, steps: readonly CatalogStep[]): string {
+  const whole = new Redactor('off');
+  const runs = items.map((run) => runDocument({ run, steps: steps.filter(({ runId }) => runId === run.id) }, whole));
+  return `${JSON.stringify({ runs, total_count: totalCount }, null, 2)}\n`;
+}
+
+const HEADINGS = ['RUN', 'STATUS', 'JOB', 'ENVIRONMENT', 'PROJECT', 'STARTED (UTC)', 'LENGTH', 'WHY'];
+/** Longest name and longest cause where no terminal limits them, in characters. */
+const MAX_NAME = 40;
+const MAX_CAUSE = 200;
+
+const COLORS: Readonly<Partial<Record<RunStatus, string>>> = {
+  [RUN_STATUS.error]: '1;31',
+  [RUN_STATUS.success]: '32',
+  [RUN_STATUS.cancelled]: '33',
+};
+
+/** A table, no wider than the terminal. */
+function textList({ items, totalCount }: Page<CatalogRun>, setting: ReportSetting, nowUnixMs: number): string {
+  if (items.length === 0) return 'no run is like that\n';
+  const [head = '', ...rows] = alignedRows([HEADINGS, ...items.map((run) => cells(run, nowUnixMs))]).map((line) =>
+    cut(line, setting.columns ?? Number.POSITIVE_INFINITY),
+  );
+  const shown = rows.map((row, index) => {
+    const run = items[index];
+    const color = setting.hasColor && run !== undefined ? COLORS[run.status] : undefined;
+    const status = run === undefined ? '' : statusName(run.status);
+    return color === undefined ? row : row.replace(` ${status} `, ` \u001b[${color}m${status}\u001b[0m `);
+  });
+  const rest =
+    totalCount > items.length
+      ? [`and ${totalCount - items.length} more of ${counted(totalCount, 'run')}; --limit shows them`]
+      : [];
+  return [head, ...shown, ...rest].map((line) => `${line}\n`).join('');
+}
+
+function cells(run: CatalogRun, nowUnixMs: number): readonly string[] {
+  const startedUnixMs = run.startedUnixMs ?? run.dequeuedUnixMs;
+  const name = (text: string) => cut(cleanLine(text), MAX_NAME);
+  return [
+    String(run.id),
+    statusName(run.status),
+    name(run.job.name),
+    name(run.environment.name),
+    name(run.project.name),
+    new Date(startedUnixMs ?? run.createdUnixMs).toISOString().slice(0, 16).replace('T', ' '),
+    startedUnixMs === null ? '-' : lengthText((run.finishedUnixMs ?? nowUnixMs) - startedUnixMs),
+    cut(cleanLine(run.statusMessage ?? run.runKey ?? ''), MAX_CAUSE),
+  ];
+}
+
+function cut(text: string, maxLength: number): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
+}
