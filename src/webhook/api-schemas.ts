@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ApiError } from '../api/api-error.js';
 import { EXPECTED_PROBLEM, parseExpectedMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
+import { reasonOf } from '../core/errors.js';
 import type { JobCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { MASKED_PART } from './secrets.js';
@@ -15,8 +16,9 @@ import {
   WEBHOOK_TRANSITIONS,
   WEBHOOK_VERDICTS,
   type WebhookKind,
+  type WebhookSubscription,
 } from './subscription.js';
-import type { WebhookDraft } from './subscription-service.js';
+import type { SubscriptionService, WebhookDraft } from './subscription-service.js';
 
 const MAX_LIST = 1_000;
 const jobId = z
@@ -219,7 +221,7 @@ function unknownFieldWords(name: string): string {
 }
 
 /** The given settings, in the program's words. @throws ApiError 400 that names the field */
-export async function toDraft(
+async function toDraft(
   input: Input,
   kind: WebhookKind,
   accountId: number,
@@ -280,8 +282,81 @@ export async function toDraft(
   };
 }
 
+/** What a subscription is made and changed with. */
+export interface SubscriptionMaking {
+  readonly jobs: Pick<JobCatalog, 'findJobs'>;
+  readonly openService: () => Promise<SubscriptionService>;
+}
+
+/**
+ * Makes a subscription of a body.
+ * @returns it, and its signing secret, which is shown this once
+ * @throws ApiError 400 that names the field
+ */
+export async function createSubscription(
+  input: Input & Required<Pick<Input, keyof typeof REQUIRED>>,
+  accountId: number,
+  { jobs, openService }: SubscriptionMaking,
+): Promise<{ readonly subscription: WebhookSubscription; readonly secret: string }> {
+  const given = await toDraft(input, input.type ?? 'http', accountId, jobs);
+  const { clientUrl = '', eventTypes = [], name = '' } = given;
+  const draft = { ...DRAFT_DEFAULTS, ...given, clientUrl, eventTypes, name };
+  const service = await openService();
+  await checkDraft(draft, undefined, service);
+  return service.create(accountId, draft);
+}
+
+/** Changes what a body gives of a subscription. @throws ApiError 400 that names the field, and 404 */
+export async function changeSubscription(
+  input: Input,
+  current: WebhookSubscription,
+  { jobs, openService }: SubscriptionMaking,
+): Promise<WebhookSubscription> {
+  const { id, accountId, kind } = current;
+  if (input.type !== undefined && input.type !== kind) {
+    throw new ApiError(400, 'type: cannot be changed; create another subscription.');
+  }
+  const draft = await toDraft(input, kind, accountId, jobs);
+  const service = await openService();
+  await checkDraft(draft, current, service);
+  const changed = await service.change(accountId, id, draft);
+  if (changed === undefined) throw ApiError.notFound();
+  return changed;
+}
+
+/** @throws ApiError 400 where the parts of a subscription do not fit together after a change, or its template cannot be used */
+async function checkDraft(
+  given: Partial<WebhookDraft>,
+  current: WebhookSubscription | undefined,
+  service: SubscriptionService,
+): Promise<void> {
+  const headers = given.headers ?? (current === undefined ? {} : await service.headersOf(current));
+  const { bodyTemplate, routingKey } = given;
+  checkParts({
+    ...{ kind: given.kind ?? current?.kind ?? 'http', eventTypes: given.eventTypes ?? current?.eventTypes ?? [] },
+    hasAuthorization: given.hasAuthorization ?? current?.hasAuthorization ?? true,
+    signatureHeader: given.signatureHeader ?? current?.signatureHeader ?? 'authorization',
+    bodyTemplate: bodyTemplate === undefined && current !== undefined ? current.sealedTemplate : (bodyTemplate ?? null),
+    headerNames: Object.keys(headers),
+    hasRoutingKey: routingKey === undefined ? (current?.sealedRoutingKey ?? null) !== null : routingKey !== null,
+  });
+  if (bodyTemplate === undefined || bodyTemplate === null) return;
+  try {
+    const subscription = {
+      id: current?.id ?? '',
+      accountId: current?.accountId ?? 0,
+      name: current?.name ?? '',
+      hasRunDetails: false,
+    };
+    await service.checkTemplate(subscription, bodyTemplate, headers);
+  } catch (error) {
+    // Whatever the library says of a template is said to who gave it.
+    throw new ApiError(400, `body_template: ${reasonOf(error)}.`);
+  }
+}
+
 /** Settings of a new subscription that are not given. */
-export const DRAFT_DEFAULTS: Omit<WebhookDraft, 'name' | 'clientUrl' | 'eventTypes'> = {
+const DRAFT_DEFAULTS: Omit<WebhookDraft, 'name' | 'clientUrl' | 'eventTypes'> = {
   ...{ kind: 'http', description: '', jobIds: [], isActive: true, filter: NO_FILTER, headers: {} },
   ...{ hasAuthorization: true, signatureHeader: 'authorization', hasStandardHeaders: true, maxPerMinute: null },
   ...{ hasRunDetails: false, isPerOwner: false, holdsRepeats: false },
@@ -289,14 +364,14 @@ export const DRAFT_DEFAULTS: Omit<WebhookDraft, 'name' | 'clientUrl' | 'eventTyp
 };
 
 /** What of a subscription has to fit together. */
-export interface SubscriptionParts
+interface SubscriptionParts
   extends Pick<WebhookDraft, 'kind' | 'eventTypes' | 'hasAuthorization' | 'signatureHeader' | 'bodyTemplate'> {
   readonly headerNames: readonly string[];
   readonly hasRoutingKey: boolean;
 }
 
 /** @throws ApiError 400 that names the field that does not fit the others */
-export function checkParts(parts: SubscriptionParts): void {
+function checkParts(parts: SubscriptionParts): void {
   const { kind, eventTypes, headerNames, hasAuthorization, signatureHeader, bodyTemplate, hasRoutingKey } = parts;
   const ownName = (name: string) => headerNames.find((one) => one.toLowerCase() === name);
   const isSigned = kind === 'http' || kind === 'cloudevents';

@@ -8,25 +8,23 @@ import { numberOf, type Parameters, refused } from '../api/parameters.js';
 import { goneOf, may } from '../api/permissions.js';
 import { formatDuration } from '../config/duration.js';
 import type { Clock } from '../core/clock.js';
-import { reasonOf } from '../core/errors.js';
 import { API_PATH } from '../run/api-path.js';
 import type { JobCatalog } from '../storage/run-catalog.js';
 import {
   bodySchemas,
-  checkParts,
-  DRAFT_DEFAULTS,
+  changeSubscription,
+  createSubscription,
   parseInput,
   previewSchema,
   replaySchema,
   rotationSchema,
-  toDraft,
 } from './api-schemas.js';
 import type { WebhookAttempt, WebhookEvent } from './event.js';
 import { NOT_REPLAYABLE, type ReplayScope, type WebhookEventStore } from './event-store.js';
 import type { RunDetailsReader } from './run-details.js';
 import { bodyOf, contentTypeOf, payloadOf } from './senders.js';
 import { statusWord, type WebhookSubscription } from './subscription.js';
-import type { SubscriptionService, WebhookDraft } from './subscription-service.js';
+import type { SubscriptionService } from './subscription-service.js';
 import type { SubscriptionStore } from './subscription-store.js';
 
 /** What the routers work with. */
@@ -54,7 +52,7 @@ const PLATFORM_RECEIPT = `${V3_PATH}/accounts/:accountId/webhooks/receipt/:recei
 
 /** Webhook subscriptions as the hosted platform has them. */
 function platformRouter(deps: WebhookApiDeps): Router {
-  const { subscriptions, events, jobs, openService } = deps;
+  const { subscriptions, events, openService } = deps;
   const router = Router();
   const json = webhookBody();
 
@@ -66,13 +64,7 @@ function platformRouter(deps: WebhookApiDeps): Router {
   );
   router.put(PLATFORM_ONE, authorize('webhooks:write'), json, async (request, response) => {
     const current = await foundSubscription(request, response, deps);
-    const { id, kind, accountId } = current;
-    const input = parseInput(bodySchemas.platform.change, request.body);
-    const draft = await toDraft(input, kind, accountId, jobs);
-    const service = await openService();
-    await checkDraft(draft, current, service);
-    const changed = await service.change(accountId, id, draft);
-    if (changed === undefined) throw ApiError.notFound();
+    const changed = await changeSubscription(parseInput(bodySchemas.platform.change, request.body), current, deps);
     response.json(success(subscriptionDocument(changed, await shownSecrets(response, changed, deps))));
   });
   router.get(`${PLATFORM_ONE}/test`, authorize('webhooks:write'), async (request, response) => {
@@ -135,7 +127,7 @@ const NATIVE_ONE = `${NATIVE_ALL}/:webhookId`;
 
 /** Subscriptions with the settings that the hosted platform does not have. */
 function nativeRouter(deps: WebhookApiDeps): Router {
-  const { subscriptions, events, jobs, openService, wake, clock } = deps;
+  const { subscriptions, events, openService, wake, clock } = deps;
   const router = Router();
   const json = webhookBody();
 
@@ -160,16 +152,7 @@ function nativeRouter(deps: WebhookApiDeps): Router {
   });
   router.patch(NATIVE_ONE, authorize('webhooks:write'), json, async (request, response) => {
     const current = await foundSubscription(request, response, deps);
-    const { id, accountId, kind } = current;
-    const input = parseInput(bodySchemas.native.change, request.body);
-    if (input.type !== undefined && input.type !== kind) {
-      throw new ApiError(400, 'type: cannot be changed; create another subscription.');
-    }
-    const draft = await toDraft(input, kind, accountId, jobs);
-    const service = await openService();
-    await checkDraft(draft, current, service);
-    const changed = await service.change(accountId, id, draft);
-    if (changed === undefined) throw ApiError.notFound();
+    const changed = await changeSubscription(parseInput(bodySchemas.native.change, request.body), current, deps);
     response.json(success(nativeSubscriptionDocument(changed, await shownSecrets(response, changed, deps))));
   });
   router.post(`${NATIVE_ONE}/secret`, authorize('webhooks:write'), json, async (request, response) => {
@@ -249,37 +232,6 @@ function orNull(unixMs: number | null): string | null {
   return unixMs === null ? null : microseconds(unixMs);
 }
 
-/** @throws ApiError 400 where the parts of a subscription do not fit together after a change, or its template cannot be used */
-async function checkDraft(
-  given: Partial<WebhookDraft>,
-  current: WebhookSubscription | undefined,
-  service: SubscriptionService,
-): Promise<void> {
-  const headers = given.headers ?? (current === undefined ? {} : await service.headersOf(current));
-  const { bodyTemplate, routingKey } = given;
-  checkParts({
-    ...{ kind: given.kind ?? current?.kind ?? 'http', eventTypes: given.eventTypes ?? current?.eventTypes ?? [] },
-    hasAuthorization: given.hasAuthorization ?? current?.hasAuthorization ?? true,
-    signatureHeader: given.signatureHeader ?? current?.signatureHeader ?? 'authorization',
-    bodyTemplate: bodyTemplate === undefined && current !== undefined ? current.sealedTemplate : (bodyTemplate ?? null),
-    headerNames: Object.keys(headers),
-    hasRoutingKey: routingKey === undefined ? (current?.sealedRoutingKey ?? null) !== null : routingKey !== null,
-  });
-  if (bodyTemplate === undefined || bodyTemplate === null) return;
-  try {
-    const subscription = {
-      id: current?.id ?? '',
-      accountId: current?.accountId ?? 0,
-      name: current?.name ?? '',
-      hasRunDetails: false,
-    };
-    await service.checkTemplate(subscription, bodyTemplate, headers);
-  } catch (error) {
-    // Whatever the library says of a template is said to who gave it.
-    throw new ApiError(400, `body_template: ${reasonOf(error)}.`);
-  }
-}
-
 /** How the two APIs differ. */
 interface SubscriptionRoutes {
   /** Path of the list. */
@@ -299,7 +251,7 @@ function addSubscriptionRoutes(
   { all, one, json, newSchema, documentOf }: SubscriptionRoutes,
   deps: WebhookApiDeps,
 ): void {
-  const { subscriptions, jobs, openService } = deps;
+  const { subscriptions } = deps;
   router.get(all, authorize('webhooks:read'), async (request, response) => {
     const part = webhookListPart(request.query);
     const { items, totalCount } = await subscriptions.list(callerOf(response).accountId, part);
@@ -311,16 +263,9 @@ function addSubscriptionRoutes(
   });
   router.post(all, authorize('webhooks:write'), json, async (request, response) => {
     const { accountId } = callerOf(response);
-    const input = parseInput(newSchema, request.body);
-    const kind = 'type' in input ? (input.type ?? 'http') : 'http';
-    const given = await toDraft(input, kind, accountId, jobs);
-    const { clientUrl = '', eventTypes = [], name = '' } = given;
-    const draft = { ...DRAFT_DEFAULTS, ...given, clientUrl, eventTypes, name };
-    const service = await openService();
-    await checkDraft(draft, undefined, service);
-    const { subscription, secret } = await service.create(accountId, draft);
-    const shown = { clientUrl, bodyTemplate: draft.bodyTemplate };
-    response.status(201).json(success(documentOf(subscription, shown, secret), 201));
+    const { subscription, secret } = await createSubscription(parseInput(newSchema, request.body), accountId, deps);
+    response.status(201);
+    response.json(success(documentOf(subscription, await shownSecrets(response, subscription, deps), secret), 201));
   });
   router.get(one, authorize('webhooks:read'), async (request, response) => {
     const found = await foundSubscription(request, response, deps);
