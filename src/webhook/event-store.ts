@@ -12,6 +12,7 @@ import type {
   SentRequest,
   WebhookAttempt,
   WebhookEvent,
+  WebhookEventState,
 } from './event.js';
 import { noticeArchiving } from './notices.js';
 import type { WebhookSubscription } from './subscription.js';
@@ -248,13 +249,15 @@ export class WebhookEventStore {
       .execute();
   }
 
-  /** Newest first. */
+  /** Newest first. @param query.state left out for all */
   async list(
     accountId: number,
     subscriptionId: string,
-    { limit, offset }: { limit: number; offset: number },
+    { limit, offset, state }: { limit: number; offset: number; state?: WebhookEventState },
   ): Promise<Page<WebhookEvent>> {
-    const own = events(this.db, accountId).where('event.subscription_id', '=', subscriptionId);
+    const own = events(this.db, accountId)
+      .where('event.subscription_id', '=', subscriptionId)
+      .$if(state !== undefined, (query) => query.where('event.state', '=', state ?? 'pending'));
     const rows = await own.selectAll('event').orderBy('event.seq', 'desc').limit(limit).offset(offset).execute();
     const { count } = await own.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
     return { items: rows.map(toEvent), totalCount: Number(count) };

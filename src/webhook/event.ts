@@ -5,7 +5,8 @@ import type { NoticeType, WebhookEventType, WebhookSubscription, WebhookTransiti
  * Whether an event is still to be delivered, was, was not in all attempts (`failed`), or was never tried because its
  * subscription was not active (`skipped`), or because its filters leave the run out once it is known (`filtered`).
  */
-export type WebhookEventState = 'pending' | 'delivered' | 'failed' | 'skipped' | 'filtered';
+export const WEBHOOK_EVENT_STATES = ['pending', 'delivered', 'failed', 'skipped', 'filtered'] as const;
+export type WebhookEventState = (typeof WEBHOOK_EVENT_STATES)[number];
 
 /** An event for one subscription. */
 export interface WebhookEvent {

@@ -1,23 +1,45 @@
+import { parseCookie } from 'cookie';
 import express, { type Request, type Response, Router } from 'express';
 import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import type { Caller } from '../api/caller.js';
-import { goneOf } from '../api/permissions.js';
+import { goneOf, may } from '../api/permissions.js';
 import type { Clock } from '../core/clock.js';
+import type { JobCatalog } from '../storage/run-catalog.js';
 import { Layout, sendPage } from '../web/page/layout.js';
 import { type Column, countText, Moment, Pager, pageNumber, ScrollTable } from '../web/page/parts.js';
+import { bodySchemas, changeSubscription, createSubscription, parseInput } from './api-schemas.js';
+import { WEBHOOK_EVENT_STATES, type WebhookEventState } from './event.js';
 import type { WebhookEventStore } from './event-store.js';
 import { foundSubscription } from './routes.js';
 import type { WebhookSubscription } from './subscription.js';
-import { LastOutcome, shownAddress, WebhookMark, type WebhookNotice, WebhookPage } from './subscription-page.js';
+import {
+  DeletePage,
+  FormPage,
+  type FormValues,
+  formValues,
+  inputOf,
+  NEW_SUBSCRIPTION,
+  SecretPage,
+  valuesOf,
+} from './subscription-form.js';
+import {
+  DeliveryPage,
+  LastOutcome,
+  shownAddress,
+  WebhookMark,
+  type WebhookNotice,
+  WebhookPage,
+} from './subscription-page.js';
 import type { SubscriptionService } from './subscription-service.js';
 import type { SubscriptionStore } from './subscription-store.js';
 
 /** What the pages work with. */
 export interface WebhookPageDeps {
-  readonly subscriptions: Pick<SubscriptionStore, 'find' | 'list'>;
+  readonly subscriptions: Pick<SubscriptionStore, 'find' | 'list' | 'remove'>;
   readonly events: Pick<WebhookEventStore, 'list' | 'find' | 'attemptsOfEach' | 'replay' | 'countPendingOf'>;
-  readonly openService: () => Promise<Pick<SubscriptionService, 'change' | 'test'>>;
+  readonly jobs: Pick<JobCatalog, 'findJobs' | 'listJobs'>;
+  readonly openService: () => Promise<SubscriptionService>;
   /** Something may be due. */
   readonly wake: () => void;
   /** The program's version. */
@@ -27,14 +49,20 @@ export interface WebhookPageDeps {
 
 /** Subscriptions, and events of one, on a page. */
 const PAGE_SIZE = 25;
-/** The longest form. */
-const MAX_FORM_BYTES = 4 * 1024;
+/** The longest form; a template of 20,000 characters takes up to 180,000 bytes in one. */
+const MAX_FORM_BYTES = 256 * 1024;
+/** Jobs that a form offers; more can be named over the API. */
+const MAX_OFFERED_JOBS = 100;
+/** How long the old secret signs beside a new one. */
+const OVERLAP_MS = 86_400_000;
+/** When a browser dismissed the notice of archived subscriptions, in Unix milliseconds. */
+const DISMISSED_COOKIE = 'run_bridge_webhooks_dismissed';
 
 const ONE = '/webhooks/:webhookId';
 
-/** `/webhooks` and `/webhooks/{id}`: subscriptions, their delivery logs, and what can be done with them. */
+/** `/webhooks` and what is below: subscriptions, their delivery logs, and what can be done with them. */
 export function webhookPages(deps: WebhookPageDeps): Router {
-  const { subscriptions, events, openService, wake, clock, version } = deps;
+  const { subscriptions, events, jobs, openService, wake, clock, version } = deps;
   const router = Router();
   const form = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES });
 
@@ -44,13 +72,71 @@ export function webhookPages(deps: WebhookPageDeps): Router {
     const { items, totalCount } = await subscriptions.list(caller.accountId, partOf(page));
     const pending = await events.countPendingOf(items.map(({ id }) => id));
     const part = { page, pageSize: PAGE_SIZE, totalCount };
-    await sendPage(
-      response,
-      <WebhookListPage caller={caller} subscriptions={items} pending={pending} {...part} version={version} />,
+    const list = { caller, subscriptions: items, pending, dismissedUnixMs: dismissedIn(request), version };
+    await sendPage(response, <WebhookListPage {...list} {...part} isDeleted={request.query.done === 'deleted'} />);
+  });
+  router.post('/webhooks/dismiss', authorize('webhooks:read'), (_request, response) => {
+    const options = { httpOnly: true, sameSite: 'strict', path: '/webhooks', maxAge: 365 * 86_400_000 } as const;
+    response.cookie(DISMISSED_COOKIE, String(clock.nowUnixMs()), options);
+    response.redirect(303, '/webhooks');
+  });
+  router.get('/webhooks/new', authorize('webhooks:write'), async (_request, response) => {
+    await showForm(response, null, NEW_SUBSCRIPTION);
+  });
+  router.post('/webhooks/new', authorize('webhooks:write'), form, async (request, response) => {
+    const caller = callerOf(response);
+    const values = formValues(request.body);
+    const made = await refusable(response, null, values, async () =>
+      createSubscription(parseInput(bodySchemas.native.create, inputOf(values, true)), caller.accountId, deps),
     );
+    if (made !== undefined) await sendPage(response, <SecretPage {...{ caller, version }} {...made} isNew />, 201);
   });
   router.get(ONE, authorize('webhooks:read'), async (request, response) => {
     await show(request, response, await foundSubscription(request, response, deps), noticeIn(request));
+  });
+  router.get(`${ONE}/change`, authorize('webhooks:write'), async (request, response) => {
+    const subscription = await foundSubscription(request, response, deps);
+    const service = await openService();
+    const [clientUrl, bodyTemplate] = [await service.urlOf(subscription), await service.templateOf(subscription)];
+    await showForm(response, subscription, valuesOf(subscription, { clientUrl, bodyTemplate }));
+  });
+  router.post(`${ONE}/change`, authorize('webhooks:write'), form, async (request, response) => {
+    const subscription = await foundSubscription(request, response, deps);
+    const values = formValues(request.body);
+    const changed = await refusable(response, subscription, values, async () =>
+      changeSubscription(parseInput(bodySchemas.native.change, inputOf(values, false)), subscription, deps),
+    );
+    if (changed !== undefined) response.redirect(303, `/webhooks/${subscription.id}?done=changed`);
+  });
+  router.post(`${ONE}/pause`, authorize('webhooks:write'), async (request, response) => {
+    const { accountId, id } = await foundSubscription(request, response, deps);
+    await (await openService()).change(accountId, id, { isActive: false });
+    response.redirect(303, `/webhooks/${id}?done=paused`);
+  });
+  router.post(`${ONE}/secret`, authorize('webhooks:write'), async (request, response) => {
+    const { accountId, id } = await foundSubscription(request, response, deps);
+    const rotated = await (await openService()).rotate(accountId, id, OVERLAP_MS);
+    if (rotated === undefined) throw ApiError.notFound();
+    await sendPage(response, <SecretPage caller={callerOf(response)} version={version} {...rotated} isNew={false} />);
+  });
+  router.get(`${ONE}/delete`, authorize('webhooks:write'), async (request, response) => {
+    const subscription = await foundSubscription(request, response, deps);
+    const pendingCount = (await events.countPendingOf([subscription.id])).get(subscription.id) ?? 0;
+    const caller = callerOf(response);
+    await sendPage(response, <DeletePage {...{ caller, subscription, pendingCount, version }} />);
+  });
+  router.post(`${ONE}/delete`, authorize('webhooks:write'), async (request, response) => {
+    const { accountId, id } = await foundSubscription(request, response, deps);
+    await subscriptions.remove(accountId, id);
+    response.redirect(303, '/webhooks?done=deleted');
+  });
+  router.get(`${ONE}/events/:eventId`, authorize('webhooks:read'), async (request, response) => {
+    const subscription = await foundSubscription(request, response, deps);
+    const event = await events.find(subscription.accountId, String(request.params.eventId), subscription.id);
+    if (event === undefined) throw ApiError.notFound();
+    const attempts = (await events.attemptsOfEach([event.id])).get(event.id) ?? [];
+    const caller = callerOf(response);
+    await sendPage(response, <DeliveryPage {...{ caller, subscription, event, attempts, version }} />);
   });
   router.post(`${ONE}/reactivate`, authorize('webhooks:write'), async (request, response) => {
     const { accountId, id } = await foundSubscription(request, response, deps);
@@ -80,6 +166,36 @@ export function webhookPages(deps: WebhookPageDeps): Router {
   });
   return router;
 
+  /** Does what a form asks for; where the API would refuse that, shows the form again with the reason. */
+  async function refusable<T>(
+    response: Response,
+    subscription: WebhookSubscription | null,
+    values: FormValues,
+    act: () => Promise<T>,
+  ): Promise<T | undefined> {
+    try {
+      return await act();
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 400) throw error;
+      await showForm(response, subscription, values, error.userMessage);
+      return undefined;
+    }
+  }
+
+  /** @param problem why what was sent was refused */
+  async function showForm(
+    response: Response,
+    subscription: WebhookSubscription | null,
+    values: FormValues,
+    problem: string | null = null,
+  ): Promise<void> {
+    const caller = callerOf(response);
+    const offered = { orderBy: 'name', isDescending: false, limit: MAX_OFFERED_JOBS, offset: 0 } as const;
+    const { items } = await jobs.listJobs(caller.accountId, offered);
+    const props = { caller, subscription, values, jobs: items, problem, version };
+    await sendPage(response, <FormPage {...props} />, problem === null ? 200 : 400);
+  }
+
   async function show(
     request: Request,
     response: Response,
@@ -88,7 +204,11 @@ export function webhookPages(deps: WebhookPageDeps): Router {
   ): Promise<void> {
     const { id, accountId } = subscription;
     const page = pageNumber(request);
-    const { items, totalCount } = await events.list(accountId, id, partOf(page));
+    const state = stateIn(request);
+    const { items, totalCount } = await events.list(accountId, id, {
+      ...partOf(page),
+      ...(state !== null && { state }),
+    });
     const attempts = await events.attemptsOfEach(items.map((event) => event.id));
     const logged = items.map((event) => ({ event, attempts: attempts.get(event.id) ?? [] }));
     const pending = await events.countPendingOf([id]);
@@ -100,6 +220,7 @@ export function webhookPages(deps: WebhookPageDeps): Router {
           page,
           pageSize: PAGE_SIZE,
           totalCount,
+          state,
           notice,
           isLive: request.method === 'GET',
           nowUnixMs: clock.nowUnixMs(),
@@ -114,9 +235,27 @@ function partOf(page: number) {
   return { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
 }
 
+/** The state that a delivery log is narrowed to; `null` for all, and for words that are none. */
+function stateIn({ query }: Pick<Request, 'query'>): WebhookEventState | null {
+  return WEBHOOK_EVENT_STATES.find((one) => one === query.state) ?? null;
+}
+
+/** When the browser dismissed the notice of archived subscriptions; 0 for never. */
+function dismissedIn({ headers }: Pick<Request, 'headers'>): number {
+  const text = parseCookie(headers.cookie ?? '')[DISMISSED_COOKIE] ?? '';
+  return /^\d{1,15}$/.test(text) ? Number(text) : 0;
+}
+
+const RESULTS: Readonly<Record<string, string>> = {
+  changed: 'Saved.',
+  paused: 'It is paused: events are kept as skipped until it is reactivated.',
+  reactivated: 'It is active again.',
+};
+
 /** The result of the form that redirected here, from the address; only known results are shown. */
 function noticeIn({ query }: Pick<Request, 'query'>): WebhookNotice | null {
-  if (query.done === 'reactivated') return { mood: 'good', text: 'It is active again.' };
+  const result = typeof query.done === 'string' && Object.hasOwn(RESULTS, query.done) ? RESULTS[query.done] : undefined;
+  if (result !== undefined) return { mood: 'good', text: result };
   const count = typeof query.count === 'string' && /^\d{1,9}$/.test(query.count) ? Number(query.count) : null;
   if (query.done !== 'replayed' || count === null) return null;
   if (count === 0)
@@ -157,23 +296,53 @@ interface WebhookListProps {
   readonly page: number;
   readonly pageSize: number;
   readonly totalCount: number;
+  /** Those archived before are no news. */
+  readonly dismissedUnixMs: number;
+  /** Whether one was just deleted. */
+  readonly isDeleted: boolean;
   readonly version: string;
 }
 
 /** The webhook subscriptions of an account, and how they stand. */
 function WebhookListPage({ caller, subscriptions, pending, version, ...part }: WebhookListProps) {
-  const archived = subscriptions.filter(({ state }) => state === 'archived');
+  const archived = subscriptions.filter(
+    ({ state, updatedUnixMs }) => state === 'archived' && updatedUnixMs > part.dismissedUnixMs,
+  );
+  const isWriter = may(caller, 'webhooks:write');
   return (
     <Layout title="Webhooks" caller={caller} version={version} isLive>
       <h1>Webhooks</h1>
+      {part.isDeleted && (
+        <p class="notice good below" role="status">
+          It was deleted.
+        </p>
+      )}
+      {archived.length > 0 && (
+        <div class="notice bad" role="alert">
+          <form method="post" action="/webhooks/dismiss">
+            <span class="strong">
+              {countText(archived.length, 'subscription')} on this page {archived.length === 1 ? 'was' : 'were'}{' '}
+              archived: nothing is sent there any more.
+            </span>{' '}
+            <button type="submit" class="quiet">
+              Dismiss
+            </button>
+          </form>
+        </div>
+      )}
+      {isWriter && part.totalCount > 0 && (
+        <p>
+          <a class="button" href="/webhooks/new">
+            New webhook
+          </a>
+        </p>
+      )}
       <div id="live" data-live="5000">
-        {archived.length > 0 && (
-          <p class="notice bad strong" role="alert">
-            {countText(archived.length, 'subscription')} on this page {archived.length === 1 ? 'was' : 'were'} archived:
-            nothing is sent there any more.
-          </p>
+        {part.totalCount === 0 ? (
+          <NoWebhook accountId={caller.accountId} isWriter={isWriter} />
+        ) : (
+          <Table {...{ subscriptions, pending }} />
         )}
-        {part.totalCount === 0 ? <NoWebhook accountId={caller.accountId} /> : <Table {...{ subscriptions, pending }} />}
         {part.totalCount > part.pageSize && (
           <Pager {...part} noun="subscription" href={(page) => `/webhooks?page=${page}`} words={['Before', 'After']} />
         )}
@@ -204,7 +373,7 @@ function Row(props: { readonly subscription: WebhookSubscription; readonly pendi
       <td>
         <WebhookMark state={state} isFailing={failedCount > 0} />
         {state === 'archived' && (
-          <span class="sub">
+          <span class="sub" title="Mend the endpoint, then reactivate it on its page.">
             {archiveReason}, <Moment unixMs={updatedUnixMs} />
           </span>
         )}
@@ -219,18 +388,29 @@ function Row(props: { readonly subscription: WebhookSubscription; readonly pendi
   );
 }
 
-function NoWebhook({ accountId }: { readonly accountId: number }) {
+function NoWebhook({ accountId, isWriter }: { readonly accountId: number; readonly isWriter: boolean }) {
   const body = '{"name":"pager","client_url":"https://hooks.example.com/dbt","event_types":["job.run.errored"]}';
   return (
     <section class="empty">
-      <h2>No subscriptions yet</h2>
-      <p>Subscribe over the API; events go to chats and mail as well:</p>
-      <pre class="command" tabindex={0}>
-        {`curl -H "Authorization: Token $TOKEN" "$RUN_BRIDGE/api/v3/accounts/${accountId}/webhooks/subscriptions/" -d '${body}'`}
-      </pre>
       <p>
-        <code>$RUN_BRIDGE</code> is the address of this page without its path.
+        No webhooks yet.{' '}
+        {isWriter ? (
+          <>
+            <a href="/webhooks/new">Create one</a> to be notified when a run fails: by a chat, by mail, or over HTTP.
+          </>
+        ) : (
+          'Somebody who may write webhooks can create one.'
+        )}
       </p>
+      <details>
+        <summary>Over the API</summary>
+        <pre class="command" tabindex={0}>
+          {`curl -H "Authorization: Token $TOKEN" "$RUN_BRIDGE/api/v3/accounts/${accountId}/webhooks/subscriptions/" -d '${body}'`}
+        </pre>
+        <p>
+          <code>$RUN_BRIDGE</code> is the address of this page without its path.
+        </p>
+      </details>
     </section>
   );
 }

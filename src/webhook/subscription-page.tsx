@@ -3,7 +3,7 @@ import { may } from '../api/permissions.js';
 import { lengthText } from '../core/text.js';
 import { Layout } from '../web/page/layout.js';
 import { countText, Fact, Mark, Moment, type Mood, Pager, ScrollTable } from '../web/page/parts.js';
-import type { WebhookAttempt, WebhookEvent, WebhookEventState } from './event.js';
+import { WEBHOOK_EVENT_STATES, type WebhookAttempt, type WebhookEvent, type WebhookEventState } from './event.js';
 import { statusWord, type WebhookStanding, type WebhookState, type WebhookSubscription } from './subscription.js';
 
 /** The result of the form that was just sent. */
@@ -21,6 +21,8 @@ export interface WebhookPageProps {
   readonly page: number;
   readonly pageSize: number;
   readonly totalCount: number;
+  /** The state that the log is narrowed to; `null` for all. */
+  readonly state: WebhookEventState | null;
   readonly notice: WebhookNotice | null;
   /** Whether the page reloads itself: not the answer to a form. */
   readonly isLive: boolean;
@@ -32,6 +34,7 @@ export interface WebhookPageProps {
 export function WebhookPage(props: WebhookPageProps) {
   const { caller, subscription, pendingCount, events, notice, isLive, nowUnixMs, version, ...part } = props;
   const { id, name, state } = subscription;
+  const shown = part.state === null ? '' : `state=${part.state}&`;
   const live = isLive ? { 'data-live': '3000' } : {};
   const isWriter = may(caller, 'webhooks:write');
   return (
@@ -55,12 +58,32 @@ export function WebhookPage(props: WebhookPageProps) {
       </div>
       {isWriter && <WebhookActions subscription={subscription} nowUnixMs={nowUnixMs} />}
       <div id="log" {...live}>
-        <h2>Delivery log</h2>
-        <WebhookLog subscriptionId={id} events={events} isWriter={isWriter} />
-        {part.totalCount > 0 && <Pager {...part} noun="event" href={(page) => `/webhooks/${id}?page=${page}`} />}
+        <h2>Recent deliveries</h2>
+        <nav class="pager" aria-label="States of deliveries">
+          <StateLink id={id} state={null} current={part.state} />
+          {WEBHOOK_EVENT_STATES.map((one) => (
+            <StateLink id={id} state={one} current={part.state} />
+          ))}
+        </nav>
+        <WebhookLog subscriptionId={id} events={events} isWriter={isWriter} isNarrowed={part.state !== null} />
+        {part.totalCount > 0 && (
+          <Pager {...part} noun="event" href={(page) => `/webhooks/${id}?${shown}page=${page}`} />
+        )}
       </div>
     </Layout>
   );
+}
+
+/** A link to the deliveries of a state. */
+function StateLink(props: {
+  readonly id: string;
+  readonly state: WebhookEventState | null;
+  readonly current: WebhookEventState | null;
+}) {
+  const { id, state, current } = props;
+  const word = state === null ? 'all' : stateWord(state);
+  if (state === current) return <span aria-current="true">{word}</span>;
+  return <a href={state === null ? `/webhooks/${id}` : `/webhooks/${id}?state=${state}`}>{word}</a>;
 }
 
 function Facts(props: { readonly subscription: WebhookSubscription; readonly pendingCount: number }) {
@@ -119,18 +142,32 @@ const OFFERED_AGO_MS = 86_400_000;
 /** What can be done with a subscription. */
 function WebhookActions(props: { readonly subscription: WebhookSubscription; readonly nowUnixMs: number }) {
   const { subscription, nowUnixMs } = props;
-  const { id } = subscription;
+  const { id, state } = subscription;
   const offered = new Date(nowUnixMs - OFFERED_AGO_MS).toISOString().slice(0, 16);
   return (
     <section class="actions" aria-label="What can be done">
+      <a class="button" href={`/webhooks/${id}/change`}>
+        Change
+      </a>
       <form method="post" action={`/webhooks/${id}/test`}>
         <button type="submit">Send a test</button>
       </form>
+      {state === 'active' && (
+        <form method="post" action={`/webhooks/${id}/pause`}>
+          <button type="submit">Pause</button>
+        </form>
+      )}
+      <form method="post" action={`/webhooks/${id}/secret`}>
+        <button type="submit">New secret</button>
+      </form>
+      <a class="button" href={`/webhooks/${id}/delete`}>
+        Delete
+      </a>
       <form method="post" action={`/webhooks/${id}/replay`}>
         <label>
           Since (UTC) <input type="datetime-local" name="since" value={offered} required />
         </label>
-        <button type="submit">Replay all that failed or were skipped</button>
+        <button type="submit">Redeliver all that failed or were skipped</button>
       </form>
     </section>
   );
@@ -148,8 +185,11 @@ function WebhookLog(props: {
   readonly events: readonly LoggedEvent[];
   /** Whether the visitor may replay. */
   readonly isWriter: boolean;
+  /** Whether only those of one state are shown. */
+  readonly isNarrowed: boolean;
 }) {
-  const { subscriptionId, events, isWriter } = props;
+  const { subscriptionId, events, isWriter, isNarrowed } = props;
+  if (events.length === 0 && isNarrowed) return <p class="empty">No events of this state.</p>;
   if (events.length === 0) {
     return <p class="empty">No events yet, or they are so old that they are not kept any more.</p>;
   }
@@ -172,7 +212,7 @@ function Row(props: { readonly subscriptionId: string; readonly isWriter: boolea
   return (
     <tr>
       <th scope="row">
-        {eventType}
+        <a href={`/webhooks/${subscriptionId}/events/${id}`}>{eventType}</a>
         <span class="sub">
           <Moment unixMs={createdUnixMs} />
         </span>
@@ -198,8 +238,8 @@ function Row(props: { readonly subscriptionId: string; readonly isWriter: boolea
           {state !== 'pending' && (
             <form method="post" action={`/webhooks/${subscriptionId}/replay`}>
               <input type="hidden" name="event_id" value={id} />
-              <button type="submit" aria-label={`Replay ${eventType} of run ${facts.runId}`}>
-                Replay
+              <button type="submit" aria-label={`Redeliver ${eventType} of run ${facts.runId}`}>
+                Redeliver
               </button>
             </form>
           )}
@@ -305,5 +345,99 @@ export function WebhookMark(props: {
 }) {
   const { state, isFailing = false } = props;
   if (state === 'active' && isFailing) return <Mark word="active, failing" mood="busy" />;
-  return <Mark word={state === 'pending' ? 'waiting' : state} mood={MOODS[state]} />;
+  return <Mark word={stateWord(state)} mood={MOODS[state]} />;
+}
+
+function stateWord(state: WebhookState | WebhookEventState): string {
+  return state === 'pending' ? 'waiting' : state;
+}
+
+/** One event: what was sent in each attempt, and what was answered. */
+export function DeliveryPage(props: {
+  readonly caller: Caller;
+  readonly subscription: WebhookSubscription;
+  readonly event: WebhookEvent;
+  readonly attempts: readonly WebhookAttempt[];
+  readonly version: string;
+}) {
+  const { caller, subscription, event, attempts, version } = props;
+  const { id, eventType, state, facts, createdUnixMs, filteredReason } = event;
+  const latestFirst = [...attempts].reverse();
+  return (
+    <Layout title={eventType} caller={caller} version={version}>
+      <h1>
+        {eventType} <WebhookMark state={state} />
+      </h1>
+      <dl class="facts">
+        <Fact isName name="Webhook">
+          <a href={`/webhooks/${subscription.id}`}>{subscription.name}</a>
+        </Fact>
+        {facts.runId !== 0 && (
+          <Fact name="Run">
+            <a href={`/runs/${facts.runId}`}>#{facts.runId}</a>
+          </Fact>
+        )}
+        <Fact isName name="Event">
+          {id}
+        </Fact>
+        <Fact name="Made">
+          <Moment unixMs={createdUnixMs} />
+        </Fact>
+        {filteredReason !== null && <Fact name="Not sent">{filteredReason}</Fact>}
+      </dl>
+      {may(caller, 'webhooks:write') && state !== 'pending' && (
+        <form class="actions" method="post" action={`/webhooks/${subscription.id}/replay`}>
+          <input type="hidden" name="event_id" value={id} />
+          <button type="submit">Redeliver</button>
+        </form>
+      )}
+      {attempts.length === 0 && <p class="empty">Nothing was sent yet.</p>}
+      {latestFirst.map((attempt) => (
+        <section aria-label={`Attempt ${attempt.index}`}>
+          <h2>Attempt {attempt.index}</h2>
+          <p>
+            <Attempt attempt={attempt} />
+          </p>
+          <details open={attempt === latestFirst[0]}>
+            <summary>Request</summary>
+            <Exchange headers={attempt.requestHeaders} body={attempt.requestBody} />
+          </details>
+          <details open={attempt === latestFirst[0]}>
+            <summary>Response</summary>
+            <Exchange headers={attempt.responseHeaders} body={attempt.responseBody} />
+          </details>
+        </section>
+      ))}
+    </Layout>
+  );
+}
+
+/** Headers and body of a request, or of an answer. @param props.headers a JSON object */
+function Exchange({ headers, body }: { readonly headers: string; readonly body: string }) {
+  const lines = headerLines(headers);
+  return (
+    <>
+      <pre tabindex={0}>{lines === '' ? 'No headers.' : lines}</pre>
+      <pre tabindex={0}>{body === '' ? 'No body.' : indented(body)}</pre>
+    </>
+  );
+}
+
+function headerLines(headers: string): string {
+  try {
+    const parsed: unknown = JSON.parse(headers);
+    const entries = typeof parsed === 'object' && parsed !== null ? Object.entries(parsed) : [];
+    return entries.map(([name, value]) => `${name}: ${value}`).join('\n');
+  } catch {
+    return headers;
+  }
+}
+
+/** JSON on lines of its own; any other body as it is. */
+function indented(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2);
+  } catch {
+    return body;
+  }
 }

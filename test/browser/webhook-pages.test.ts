@@ -53,10 +53,49 @@ test('an archived subscription says why; mended, it is reactivated, and what it 
   await page.getByText('The test was delivered. It answered 200.').waitFor();
   await page.getByRole('button', { name: 'Reactivate' }).click();
   await page.getByText('It is active again.').waitFor();
-  await page.getByRole('button', { name: 'Replay job.run.completed of run 1001' }).click();
+  await page.getByRole('button', { name: 'Redeliver job.run.completed of run 1001' }).click();
   await page.getByText('1 event will be delivered again.').waitFor();
   await page.getByRole('cell', { name: /answered 200 after/ }).waitFor();
-  await page.getByRole('button', { name: 'Replay all that failed or were skipped' }).click();
+  await page.getByRole('button', { name: 'Redeliver all that failed or were skipped' }).click();
   await page.getByText('Nothing was to be replayed').waitFor();
   expect(browser.complaints).toEqual([]);
+});
+
+test('a webhook is made, changed, paused and deleted by its forms, and shows what was sent and answered', async () => {
+  const { port } = endpoint.address() as AddressInfo;
+  status = 200;
+  const page = await browser.page();
+  await browser.signIn(page, bridge);
+  await page.goto(`${bridge.webUrl}/webhooks`);
+  await page.getByRole('link', { name: 'New webhook' }).click();
+  await page.getByLabel('Name').fill('by hand');
+  await page.getByLabel('Endpoint').fill('somewhere');
+  await page.getByRole('button', { name: 'Create' }).press('Enter');
+  await page.getByRole('alert').getByText('Endpoint: must be a URL that begins with http').waitFor();
+  expect(await page.getByLabel('Name').inputValue()).toBe('by hand');
+  await page.getByLabel('Endpoint').fill(`http://127.0.0.1:${port}/hook`);
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByRole('heading', { name: 'by hand was created' }).waitFor();
+  expect(await page.locator('pre').textContent()).toMatch(/^\s*whsec_/);
+  await page.getByRole('link', { name: 'Go to by hand' }).click();
+
+  await sendSample(bridge.otlpUrl, 'build-mixed');
+  await page.getByRole('link', { name: 'job.run.completed' }).click();
+  await page.getByRole('region', { name: 'Attempt 1' }).getByText('"runStatus": "Errored"').waitFor();
+  await page.getByText('webhook-signature:').waitFor();
+  await page.getByRole('link', { name: 'by hand' }).click();
+  await page.getByRole('link', { name: 'failed', exact: true }).click();
+  await page.getByText('No events of this state.').waitFor();
+
+  await page.getByRole('link', { name: 'Change' }).click();
+  await page.getByText('Only some runs').click();
+  await page.getByLabel('Environments').fill('production, staging');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('environments: production, staging').waitFor();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByText('It is paused').waitFor();
+  await page.getByRole('link', { name: 'Delete' }).click();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByText('It was deleted.').waitFor();
+  expect(await page.getByRole('link', { name: 'by hand' }).count()).toBe(0);
 });

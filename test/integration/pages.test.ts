@@ -417,6 +417,95 @@ describe('the pages of webhooks', () => {
     }
   });
 
+  const FORM = {
+    ...{ type: 'http', name: 'made here', client_url: 'https://hooks.example.com/x?key=sesame', active: 'on' },
+    ...{ event_types: 'job.run.errored', authorization: 'on', standard_headers: 'on', environments: 'prod, staging' },
+    ...{ headers: 'X-Api-Key: sesame two\nX-Other: b', body_template: '', signature_header: '', max_per_minute: '30' },
+  };
+
+  it('make a subscription of a form, show its secret once, and change it without losing what is not shown', async () => {
+    const { subscriptions } = pages.api.server.state;
+    const made = await pages.post('/webhooks/new', admin, FORM);
+    expect(made.status).toBe(201);
+    const secret = /whsec_[\w+/=]+/.exec(made.html)?.[0];
+    const id = /href="\/webhooks\/(wsu_\w+)"/.exec(made.html)?.[1] ?? '';
+    expect(await subscriptions.find(FIRST_ACCOUNT_ID, id)).toMatchObject({
+      ...{ name: 'made here', kind: 'http', state: 'active', eventTypes: ['job.run.errored'], maxPerMinute: 30 },
+      filter: { environments: ['prod', 'staging'], models: [] },
+    });
+    const form = (await pages.get(`/webhooks/${id}/change`, admin)).html;
+    expect(form).toContain('value="https://hooks.example.com/x?key=sesame"');
+    expect(form).not.toContain('sesame two');
+    for (const path of [`/webhooks/${id}`, `/webhooks/${id}/change`]) {
+      expect((await pages.get(path, admin)).html).not.toContain(secret);
+    }
+    const { headers: _headers, type: _type, ...rest } = FORM;
+    const changed = await pages.post(`/webhooks/${id}/change`, admin, { ...rest, headers: '', name: 'renamed' });
+    expect(changed.headers.location).toBe(`/webhooks/${id}?done=changed`);
+    const before = await subscriptions.find(FIRST_ACCOUNT_ID, id);
+    expect(before).toMatchObject({ name: 'renamed', sealedHeaders: expect.any(String), urlVersion: 1 });
+    await pages.post(`/webhooks/${id}/change`, admin, { ...rest, headers: '', remove_headers: 'on' });
+    expect(await subscriptions.find(FIRST_ACCOUNT_ID, id)).toMatchObject({ sealedHeaders: null });
+
+    const rotated = await pages.post(`/webhooks/${id}/secret`, admin);
+    expect(/whsec_[\w+/=]+/.exec(rotated.html)?.[0]).not.toBe(secret);
+    expect(rotated.html).toContain('The old secret signs as well until ');
+    await pages.post(`/webhooks/${id}/pause`, admin);
+    expect(await subscriptions.find(FIRST_ACCOUNT_ID, id)).toMatchObject({ state: 'inactive' });
+    expect((await pages.get(`/webhooks/${id}/delete`, admin)).html).toContain('made here?');
+    expect((await pages.post(`/webhooks/${id}/delete`, foreign)).status).toBe(404);
+    await pages.post(`/webhooks/${id}/delete`, admin);
+    expect(await subscriptions.find(FIRST_ACCOUNT_ID, id)).toBeUndefined();
+  });
+
+  it.each([
+    [{ client_url: 'nowhere' }, 'Endpoint: must be a URL that begins with http:// or https://.'],
+    [{ name: ' ' }, 'Name: is empty.'],
+    [{ event_types: '' }, 'Events: is none of job.run.started, job.run.completed, job.run.errored.'],
+    [{ type: 'pigeon' }, 'Type: is none of '],
+    [{ max_per_minute: 'many' }, 'Attempts a minute: must be a whole number, or null for no limit.'],
+    [{ headers: 'a header' }, 'Headers, a header: is not the name of a header'],
+    [{ headers: 'Authorization: Bearer x' }, 'Headers, Authorization: deliveries carry their signature in it'],
+    [{ type: 'pagerduty' }, 'Routing key: is missing'],
+    [{ body_template: '{{ nothing }}' }, 'Body template: '],
+    [{ expect: 'soon' }, 'Expect a run: '],
+    [{ notify_on_archive: 'wsu_none' }, 'Notify on archive: there is no webhook wsu_none in this account.'],
+    [{ job_ids: '999999' }, 'Jobs: there is no job 999999 in this account.'],
+  ])('show a form of %j again with what is wrong and what was typed', async (wrong, problem) => {
+    const { status, html } = await pages.post('/webhooks/new', admin, { ...FORM, description: SCRIPT, ...wrong });
+    expect(status).toBe(400);
+    expect(html).toContain(problem);
+    expect(html).toContain('&lt;script&gt;alert(1)');
+    expect(html).not.toContain(SCRIPT);
+    expect(html).toMatch(/name="standard_headers" value="on" checked/);
+  });
+
+  it('show what was sent and answered, of states that are asked for', async () => {
+    const { state } = pages.api.server;
+    const { items } = await state.webhookEvents.list(FIRST_ACCOUNT_ID, 'wsu_gone', { limit: 9, offset: 0 });
+    const sent = items.find(({ attemptCount }) => attemptCount > 0);
+    const { html } = await pages.get(`/webhooks/wsu_gone/events/${sent?.id}`, admin);
+    expect(html).toContain('Attempt 1');
+    expect(html).toContain('it said &lt;script&gt;');
+    expect((await pages.get(`/webhooks/wsu_a/events/${sent?.id}`, admin)).status).toBe(404);
+    expect((await pages.get(`/webhooks/wsu_gone/events/${sent?.id}`, foreign)).status).toBe(404);
+    expect((await pages.get('/webhooks/wsu_gone?state=delivered', admin)).html).toContain('No events of this state.');
+    expect((await pages.get('/webhooks/wsu_gone?state=nonsense', admin)).html).toContain('job.run.completed');
+  });
+
+  it('dismiss the notice of archived ones until another one is archived', async () => {
+    const notice = 'archived: nothing is sent there any more';
+    await pages.api.server.state.subscriptions.add(
+      subscription('old', { state: 'archived', archiveReason: 'it failed' }),
+    );
+    expect((await pages.get('/webhooks', admin)).html).toMatch(/was\s+archived/);
+    const { headers } = await pages.post('/webhooks/dismiss', admin);
+    const [cookie = ''] = String(headers['set-cookie']).split(';');
+    const seen = await pages.get('/webhooks', undefined, { Cookie: `run_bridge_token=${admin}; ${cookie}` });
+    expect(seen.status).toBe(200);
+    expect(seen.html).not.toContain(notice);
+  });
+
   it('say what an endpoint answered to a test', async () => {
     const { state } = pages.api.server;
     await state.subscriptions.add(subscription('deaf', { clientUrl: 'http://127.0.0.1:1/' }));

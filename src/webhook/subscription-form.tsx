@@ -1,0 +1,459 @@
+import type { Caller } from '../api/caller.js';
+import { formatDuration } from '../config/duration.js';
+import { Layout } from '../web/page/layout.js';
+import {
+  MAX_TEMPLATE_LENGTH,
+  statusWord,
+  WEBHOOK_EVENT_TYPES,
+  WEBHOOK_KINDS,
+  WEBHOOK_TRANSITIONS,
+  WEBHOOK_VERDICTS,
+  type WebhookSubscription,
+} from './subscription.js';
+
+/** What a form's fields hold: texts as they were typed, and the values of ticked boxes. */
+export type FormValues = Readonly<Record<string, readonly string[]>>;
+
+/** A job that can be ticked. */
+export interface OfferedJob {
+  readonly id: number;
+  readonly name: string;
+}
+
+/** Fields whose texts are lists, separated by commas or line breaks. */
+const NAME_LISTS = ['environments', 'projects', 'models', 'tags', 'owners', 'groups'] as const;
+/** Fields of `filters` whose values are ticked. */
+const TICKED_FILTERS = ['verdicts', 'statuses', 'transitions'] as const;
+/** Fields that are true where they are ticked. */
+const SWITCHES = ['active', 'run_details', 'per_owner', 'hold_repeats', 'authorization', 'standard_headers'] as const;
+/** Texts that are `null` where they are empty. */
+const OPTIONAL_TEXTS = ['notify_on_archive', 'expect'] as const;
+
+/** The fields of a form as the browser sent them, by their names. */
+export function formValues(body: unknown): FormValues {
+  const given = typeof body === 'object' && body !== null ? Object.entries(body) : [];
+  return Object.fromEntries(
+    given.map(([name, value]) => [
+      name,
+      (Array.isArray(value) ? value : [value]).filter((one): one is string => typeof one === 'string'),
+    ]),
+  );
+}
+
+/** What a new subscription's form holds at first: what the API has where nothing is said. */
+export const NEW_SUBSCRIPTION: FormValues = {
+  type: ['http'],
+  event_types: ['job.run.errored', 'job.run.completed'],
+  active: ['on'],
+  authorization: ['on'],
+  standard_headers: ['on'],
+};
+
+/** What the form of a subscription holds. @param secrets its whole URL and template, for those who may change it */
+export function valuesOf(
+  subscription: WebhookSubscription,
+  secrets: { readonly clientUrl: string; readonly bodyTemplate: string | null },
+): FormValues {
+  const { filter, expectMs, maxPerMinute } = subscription;
+  const isOn = (value: boolean) => (value ? ['on'] : []);
+  return {
+    type: [subscription.kind],
+    name: [subscription.name],
+    description: [subscription.description],
+    client_url: [secrets.clientUrl],
+    event_types: subscription.eventTypes,
+    job_ids: subscription.jobIds.map(String),
+    active: isOn(subscription.state === 'active'),
+    ...Object.fromEntries(NAME_LISTS.map((name) => [name, [filter[name].join(', ')]])),
+    verdicts: filter.verdicts,
+    statuses: filter.statuses.map(statusWord),
+    transitions: filter.transitions,
+    run_details: isOn(subscription.hasRunDetails),
+    per_owner: isOn(subscription.isPerOwner),
+    hold_repeats: isOn(subscription.holdsRepeats),
+    authorization: isOn(subscription.hasAuthorization),
+    signature_header: [subscription.signatureHeader],
+    standard_headers: isOn(subscription.hasStandardHeaders),
+    body_template: [secrets.bodyTemplate ?? ''],
+    notify_on_archive: [subscription.notifyOnArchive ?? ''],
+    expect: [expectMs === null ? '' : `every ${formatDuration(expectMs)}`],
+    max_per_minute: [maxPerMinute === null ? '' : String(maxPerMinute)],
+  };
+}
+
+/**
+ * What a form says, as a body of the native API. Headers and the routing key are never shown again, so of a form that
+ * changes a subscription an empty one says that they stay.
+ * @returns what is still to be checked
+ */
+export function inputOf(values: FormValues, isNew: boolean): Readonly<Record<string, unknown>> {
+  const text = (name: string) => (values[name]?.[0] ?? '').trim();
+  const list = (name: string) => words(text(name));
+  const headers = text('headers');
+  const perMinute = text('max_per_minute');
+  const template = values.body_template?.[0] ?? '';
+  return {
+    ...(isNew && { type: text('type') }),
+    name: text('name'),
+    description: text('description'),
+    client_url: text('client_url'),
+    event_types: values.event_types ?? [],
+    job_ids: values.job_ids ?? [],
+    filters: {
+      ...Object.fromEntries(NAME_LISTS.map((name) => [name, list(name)])),
+      ...Object.fromEntries(TICKED_FILTERS.map((name) => [name, values[name] ?? []])),
+    },
+    ...Object.fromEntries(SWITCHES.map((name) => [name, (values[name] ?? []).length > 0])),
+    ...Object.fromEntries(OPTIONAL_TEXTS.map((name) => [name, text(name) === '' ? null : text(name)])),
+    ...(text('signature_header') !== '' && { signature_header: text('signature_header') }),
+    ...(text('routing_key') !== '' && { routing_key: text('routing_key') }),
+    ...(headers !== '' && { headers: headersIn(headers) }),
+    ...(text('remove_headers') !== '' && { headers: {} }),
+    body_template: template.trim() === '' ? null : template,
+    max_per_minute: perMinute === '' ? null : Number(perMinute),
+  };
+}
+
+function words(text: string): readonly string[] {
+  return text
+    .split(/[,\n]/)
+    .map((one) => one.trim())
+    .filter((one) => one !== '');
+}
+
+/** `Name: value`, one a line; what has no colon is a name with an empty value, which the API may refuse. */
+function headersIn(text: string): Readonly<Record<string, string>> {
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
+  return Object.fromEntries(
+    lines.map((line) => {
+      const colon = line.indexOf(':');
+      return colon === -1 ? [line.trim(), ''] : [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];
+    }),
+  );
+}
+
+/** What the form of a subscription shows. */
+export interface FormPageProps {
+  readonly caller: Caller;
+  /** `null` for a new one. */
+  readonly subscription: WebhookSubscription | null;
+  readonly values: FormValues;
+  readonly jobs: readonly OfferedJob[];
+  /** Why what was sent was refused, in the API's words: the field's name, a colon, and what is wrong. */
+  readonly problem: string | null;
+  readonly version: string;
+}
+
+/** The form that makes a subscription, or changes one. */
+export function FormPage({ caller, subscription, values, jobs, problem, version }: FormPageProps) {
+  const isNew = subscription === null;
+  const title = isNew ? 'New webhook' : `Change ${subscription.name}`;
+  const action = isNew ? '/webhooks/new' : `/webhooks/${subscription.id}/change`;
+  return (
+    <Layout title={title} caller={caller} version={version}>
+      <h1 class="name">{title}</h1>
+      {problem !== null && (
+        <p class="notice bad" role="alert" id="problem">
+          {problemText(problem)}
+        </p>
+      )}
+      <form class="settings" method="post" action={action}>
+        <Basics values={values} isNew={isNew} />
+        <Events values={values} jobs={jobs} />
+        <Runs values={values} />
+        <Message values={values} isNew={isNew} hasHeaders={subscription?.sealedHeaders != null} />
+        <Watching values={values} />
+        <p>
+          <button type="submit">{isNew ? 'Create' : 'Save'}</button>{' '}
+          <a href={isNew ? '/webhooks' : `/webhooks/${subscription.id}`}>Cancel</a>
+        </p>
+      </form>
+    </Layout>
+  );
+}
+
+/** The API's words with the field's name as the form has it. */
+function problemText(problem: string): string {
+  const [, field = '', part = '', rest = ''] = /^(?:filters\.)?(\w+)(?:\.([^:]*))?: (.*)$/s.exec(problem) ?? [];
+  const label = LABELS[field];
+  if (label === undefined) return problem;
+  return part === '' || /^\d+$/.test(part) ? `${label}: ${rest}` : `${label}, ${part}: ${rest}`;
+}
+
+const LABELS: Readonly<Record<string, string>> = {
+  type: 'Type',
+  name: 'Name',
+  description: 'Description',
+  client_url: 'Endpoint',
+  event_types: 'Events',
+  job_ids: 'Jobs',
+  verdicts: 'Verdicts',
+  statuses: 'Statuses',
+  transitions: 'Changes',
+  environments: 'Environments',
+  projects: 'Projects',
+  models: 'Models',
+  tags: 'Tags',
+  owners: 'Owners',
+  groups: 'Groups',
+  run_details: 'Run details',
+  per_owner: 'One message per owner',
+  hold_repeats: 'Hold repeats',
+  headers: 'Headers',
+  body_template: 'Body template',
+  authorization: 'Sign',
+  signature_header: 'Signature header',
+  standard_headers: 'Standard Webhooks headers',
+  routing_key: 'Routing key',
+  max_per_minute: 'Attempts a minute',
+  expect: 'Expect a run',
+  notify_on_archive: 'Notify on archive',
+};
+
+interface PartProps {
+  readonly values: FormValues;
+}
+
+function Basics({ values, isNew }: PartProps & { readonly isNew: boolean }) {
+  const kind = values.type?.[0];
+  return (
+    <>
+      <Text name="name" values={values} isRequired />
+      {isNew ? (
+        <label>
+          {LABELS.type}
+          <select name="type">
+            {WEBHOOK_KINDS.map((one) => (
+              <option value={one} selected={one === kind}>
+                {one}
+              </option>
+            ))}
+          </select>
+        </label>
+      ) : (
+        <p class="hint">Type: {kind}. It cannot be changed.</p>
+      )}
+      <Text
+        name="client_url"
+        values={values}
+        hint="http:// or https://; mailto:name@example.com for type email; https://events.pagerduty.com/v2/enqueue for type pagerduty"
+        isRequired
+      />
+      {(isNew || kind === 'pagerduty') && (
+        <Text
+          name="routing_key"
+          values={values}
+          hint={`The integration key of a PagerDuty service. Not shown again${isNew ? '' : '; empty keeps it'}`}
+        />
+      )}
+      <Text name="description" values={values} />
+      <Tick name="active" values={values} label="Active" />
+    </>
+  );
+}
+
+function Events({ values, jobs }: PartProps & { readonly jobs: readonly OfferedJob[] }) {
+  return (
+    <>
+      <Ticks name="event_types" values={values} offered={WEBHOOK_EVENT_TYPES.map((one) => [one, one])} />
+      {jobs.length > 0 && (
+        <Ticks
+          name="job_ids"
+          values={values}
+          offered={jobs.map(({ id, name }) => [String(id), name])}
+          hint="None ticked: all jobs, also those to come"
+        />
+      )}
+    </>
+  );
+}
+
+function Runs({ values }: PartProps) {
+  return (
+    <details open={[...NAME_LISTS, ...TICKED_FILTERS].some((name) => (values[name] ?? []).join('') !== '')}>
+      <summary>Only some runs</summary>
+      <Ticks
+        name="verdicts"
+        values={values}
+        offered={WEBHOOK_VERDICTS.map((one) => [one, one])}
+        hint="Recovered: succeeded, and the job's run before it failed"
+      />
+      <Ticks
+        name="statuses"
+        values={values}
+        offered={['success', 'errored', 'cancelled'].map((one) => [one, one])}
+        hint="As the hosted platform has them"
+      />
+      <Ticks
+        name="transitions"
+        values={values}
+        offered={WEBHOOK_TRANSITIONS.map((one) => [one, one.replace('_', ' ')])}
+      />
+      <p class="hint">Lists are separated by commas. Models, tags, owners and groups are those of failed nodes.</p>
+      {NAME_LISTS.map((name) => (
+        <Text name={name} values={values} hint={name === 'models' ? 'Names or unique ids; * for any characters' : ''} />
+      ))}
+    </details>
+  );
+}
+
+function Message({ values, isNew, hasHeaders }: PartProps & { readonly isNew: boolean; readonly hasHeaders: boolean }) {
+  return (
+    <details>
+      <summary>What is sent</summary>
+      <Tick name="hold_repeats" values={values} label="Send the same failure again only after a day" />
+      <Tick name="per_owner" values={values} label="Chats and mail: a message for each owner's failures" />
+      <Tick name="run_details" values={values} label="http, cloudevents: add verdict, counts and failed nodes" />
+      <Tick name="authorization" values={values} label="http, cloudevents: sign as the hosted platform does" />
+      <Text name="signature_header" values={values} hint="The header of that signature; Authorization where empty" />
+      <Tick name="standard_headers" values={values} label="http, cloudevents: sign by Standard Webhooks as well" />
+      <Area
+        name="headers"
+        values={values}
+        hint={`Name: value, one a line. Not shown again${hasHeaders ? '; empty keeps those that there are' : ''}`}
+      />
+      {!isNew && hasHeaders && <Tick name="remove_headers" values={values} label="Remove all headers" />}
+      <Area
+        name="body_template"
+        values={values}
+        hint={`http: makes the body, in the language Liquid; up to ${MAX_TEMPLATE_LENGTH.toLocaleString('en')} characters`}
+      />
+      <Text name="max_per_minute" values={values} hint="Evenly spread; empty for no limit" />
+    </details>
+  );
+}
+
+function Watching({ values }: PartProps) {
+  return (
+    <details open={OPTIONAL_TEXTS.some((name) => (values[name] ?? []).join('') !== '')}>
+      <summary>Missing runs, failing endpoint</summary>
+      <Text name="expect" values={values} hint="Such as every 24h: says when a job has not run for so long" />
+      <Text
+        name="notify_on_archive"
+        values={values}
+        hint="Another webhook (wsu_…) or mailto:name@example.com, told when this endpoint keeps failing"
+      />
+    </details>
+  );
+}
+
+interface FieldProps extends PartProps {
+  readonly name: string;
+  readonly hint?: string;
+}
+
+function Text({ name, values, hint = '', isRequired = false }: FieldProps & { readonly isRequired?: boolean }) {
+  return (
+    <div>
+      <label>
+        {LABELS[name]}
+        <input
+          name={name}
+          value={values[name]?.[0] ?? ''}
+          required={isRequired}
+          autocomplete="off"
+          {...(hint !== '' && { 'aria-describedby': `about-${name}` })}
+        />
+      </label>
+      <Hint name={name} text={hint} />
+    </div>
+  );
+}
+
+function Area({ name, values, hint = '' }: FieldProps) {
+  return (
+    <div>
+      <label>
+        {LABELS[name]}
+        <textarea name={name} rows={4} spellcheck={false} aria-describedby={`about-${name}`}>
+          {values[name]?.[0] ?? ''}
+        </textarea>
+      </label>
+      <Hint name={name} text={hint} />
+    </div>
+  );
+}
+
+function Hint({ name, text }: { readonly name: string; readonly text: string }) {
+  return text === '' ? null : (
+    <p class="hint" id={`about-${name}`}>
+      {text}
+    </p>
+  );
+}
+
+function Tick({ name, values, label }: FieldProps & { readonly label: string }) {
+  return (
+    <label class="tick">
+      <input type="checkbox" name={name} value="on" checked={(values[name] ?? []).length > 0} /> {label}
+    </label>
+  );
+}
+
+/** Boxes of which any may be ticked. @param props.offered values with what stands beside them */
+function Ticks(props: FieldProps & { readonly offered: readonly (readonly [value: string, label: string])[] }) {
+  const { name, values, offered, hint = '' } = props;
+  const ticked = values[name] ?? [];
+  return (
+    <fieldset>
+      <legend>{LABELS[name]}</legend>
+      {offered.map(([value, label]) => (
+        <label class="tick">
+          <input type="checkbox" name={name} value={value} checked={ticked.includes(value)} /> {label}
+        </label>
+      ))}
+      {hint !== '' && <span class="hint">{hint}</span>}
+    </fieldset>
+  );
+}
+
+/** A secret, shown this once: after a subscription was made, or got a new one. */
+export function SecretPage(props: {
+  readonly caller: Caller;
+  readonly subscription: WebhookSubscription;
+  readonly secret: string;
+  /** Of a new subscription; else the secret replaces another one. */
+  readonly isNew: boolean;
+  readonly version: string;
+}) {
+  const { caller, subscription, secret, isNew, version } = props;
+  const { id, name, oldSecretUntilUnixMs } = subscription;
+  const until = oldSecretUntilUnixMs === null ? null : new Date(oldSecretUntilUnixMs).toISOString().slice(0, 16);
+  return (
+    <Layout title={name} caller={caller} version={version}>
+      <h1 class="name">{isNew ? `${name} was created` : `${name} has a new secret`}</h1>
+      <p>The signing secret. Copy it now: it is not shown again.</p>
+      <pre class="command" tabindex={0}>
+        {secret}
+      </pre>
+      {until !== null && <p>The old secret signs as well until {until.replace('T', ' ')} UTC.</p>}
+      <p>
+        <a href={`/webhooks/${id}`}>Go to {name}, and send a test</a>
+      </p>
+    </Layout>
+  );
+}
+
+/** Asks whether a subscription is to be deleted. */
+export function DeletePage(props: {
+  readonly caller: Caller;
+  readonly subscription: WebhookSubscription;
+  readonly pendingCount: number;
+  readonly version: string;
+}) {
+  const { caller, subscription, pendingCount, version } = props;
+  const { id, name } = subscription;
+  return (
+    <Layout title={`Delete ${name}`} caller={caller} version={version}>
+      <h1 class="name">Delete {name}?</h1>
+      <p>
+        Nothing is sent to it any more, and its delivery log goes with it
+        {pendingCount > 0 && `, ${pendingCount.toLocaleString('en')} waiting events included`}. It cannot be undone; to
+        stop deliveries for a while, pause it.
+      </p>
+      <form class="actions" method="post" action={`/webhooks/${id}/delete`}>
+        <button type="submit">Delete</button> <a href={`/webhooks/${id}`}>Cancel</a>
+      </form>
+    </Layout>
+  );
+}
