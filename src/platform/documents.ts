@@ -138,8 +138,8 @@ export const environmentSchema = z
     credentials: z.null(),
     repository: z.null(),
     fusion_readiness: z.null(),
-    jobs: z.array(z.unknown()),
-    custom_environment_variables: z.array(z.unknown()),
+    jobs: z.array(z.unknown()).nullable().meta({ description: 'an empty list in version 2, null in version 3' }),
+    custom_environment_variables: z.array(z.unknown()).nullable(),
   })
   .meta({ id: 'Environment' });
 
@@ -226,10 +226,13 @@ export function environmentDocument(
     credentials: null,
     repository: null,
     fusion_readiness: null,
-    jobs: [],
-    custom_environment_variables: [],
+    jobs: null,
+    custom_environment_variables: null,
   };
 }
+
+/** What environments of version 2 have in place of `null`. Terraform's provider reads no list in those of version 3, nor in those of jobs. */
+export const LISTS_OF_VERSION_2 = { jobs: [], custom_environment_variables: [] } as const;
 
 /** A job as the platform's API shows it. */
 export const jobSchema = z

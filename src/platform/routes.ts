@@ -47,6 +47,7 @@ import {
   type JobFacts,
   jobDocument,
   jobSchema,
+  LISTS_OF_VERSION_2,
   NO_LOGS,
   type ProjectDocument,
   parseStatus,
@@ -419,7 +420,11 @@ function placeRouter({ catalog }: Pick<V2Deps, 'catalog'>): Router {
       const { items } = await catalog.listProjects(first.accountId, { ...ALL, ids, limit: ids.length });
       for (const project of items) projects.set(project.id, projectDocument(project));
     }
-    return environments.map((each) => environmentDocument(each, projects.get(each.projectId) ?? null));
+    const lists = request.path.startsWith(V2_PATH) ? LISTS_OF_VERSION_2 : {};
+    return environments.map((each) => ({
+      ...environmentDocument(each, projects.get(each.projectId) ?? null),
+      ...lists,
+    }));
   }
 
   async function projectIn(request: Request, response: Response) {

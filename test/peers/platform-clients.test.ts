@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -116,7 +116,11 @@ const runs = (query: string) => ask(`/runs/?${query}`) as Promise<readonly Run[]
 
 /** Runs a client's script against the bridge over TLS, with nothing of the client patched. @returns what it printed */
 function runClient(script: string, python: string): Promise<{ exitCode: number | null; output: string }> {
-  const child = spawn(python, [join(clients, script)], {
+  return runProgram(python, [join(clients, script)]);
+}
+
+function runProgram(program: string, args: readonly string[]): Promise<{ exitCode: number | null; output: string }> {
+  const child = spawn(program, [...args], {
     env: {
       ...{ PATH: process.env.PATH ?? '', HOME: folder, AIRFLOW_HOME: join(folder, 'airflow') },
       ...{ TLS_HOST: front.host, REQUESTS_CA_BUNDLE: TlsFront.certificate, SSL_CERT_FILE: TlsFront.certificate },
@@ -210,6 +214,14 @@ describe('published clients of the hosted platform, against runs of the real eng
       0,
       expect.stringMatching(/^ok {3}get_job_run_error of what was cancelled[\s\S]*^PASS$/m),
     ]);
+  }, 600_000);
+
+  it("the requests of Terraform's provider, sent and read by Go, plan without a difference after each change", async () => {
+    const program = join(folder, 'compat-terraform');
+    execFileSync('go', ['build', '-o', program, join(clients, 'compat_terraform.go')], { stdio: 'inherit' });
+    const { exitCode, output } = await runProgram(program, []);
+    expect(output.match(/^FAIL .*/gm)).toBeNull();
+    expect([exitCode, output]).toEqual([0, expect.stringMatching(/^ok {3}it is known to be gone[\s\S]*^PASS$/m)]);
   }, 600_000);
 
   it("run-bridge's own pull brings the same records from the bridge's API", async () => {
