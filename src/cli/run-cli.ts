@@ -7,7 +7,7 @@ import { OutputError } from '../log/jsonl-output.js';
 import { PlatformError, pullCommand } from '../platform/feature.js';
 import { queryCommand } from '../query/feature.js';
 import { ConsumeError } from '../record/record-batch.js';
-import { diffCommand, reportCommand, runsCommand } from '../report/feature.js';
+import { diffCommand, reportCommand, runsCommand, topCommand } from '../report/feature.js';
 import { StepRegistryError } from '../run/step-registry.js';
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import { StoreError } from '../storage/store-error.js';
@@ -55,6 +55,7 @@ export const COMMANDS: readonly CliCommand[] = [
   runsCommand(COMMAND_HOST),
   reportCommand(COMMAND_HOST),
   diffCommand(COMMAND_HOST),
+  topCommand(COMMAND_HOST),
   queryCommand(COMMAND_HOST),
   demoCommand,
   followCommand,

@@ -58,6 +58,25 @@ export function diffCommand(host: ReportHost): CliCommand {
   };
 }
 
+/** `run-bridge top` */
+export function topCommand(host: ReportHost): CliCommand {
+  return {
+    name: 'top',
+    operands: '',
+    summary: 'show the runs under way as they go on: nodes done, what runs, how long it may take; q or Ctrl+C quits',
+    settings: ['data-dir'],
+    flags: [['--once', 'say it once, and end']],
+    examples: [
+      ['run-bridge top', 'on a terminal; elsewhere it writes a line for each run every five seconds'],
+      ['run-bridge top --once', 'for a program'],
+    ],
+    async run(invocation) {
+      const { topRuns } = await import('./top.js');
+      return topRuns(invocation, host);
+    },
+  };
+}
+
 /** `run-bridge runs` */
 export function runsCommand(host: ReportHost): CliCommand {
   return {

@@ -37,6 +37,8 @@ async function runBridge(words) {
   if (command === 'serve') return await untilItWorks(serving(words), /now run/);
   if (command === 'follow') return await untilItWorks(words, /follows/);
   if (command === 'pull' && words.includes('--watch')) return await untilItWorks(words, /watches/);
+  // It would go on until it is stopped, and says on standard output what it has to say.
+  if (command === 'top') return run(main, ...words, ...(words.includes('--once') ? [] : ['--once']));
   // The bridge of the sandbox has the data folder.
   if (command === 'retain' && !words.includes('--dry-run'))
     return run(main, ...words, '--data-dir', mkdtempSync(join(tmpdir(), 'empty-')));
