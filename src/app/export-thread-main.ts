@@ -19,7 +19,7 @@ import {
 import {
   type ForeignEntry,
   type ForeignLogReader,
-  type ForeignPlace,
+  type ForeignPosition,
   ForeignSegments,
 } from '../log/foreign-segments.js';
 import { RecordLogFiles } from '../log/record-log-files.js';
@@ -226,28 +226,28 @@ function reportTo(logger: Logger): DiagLogger {
 
 /** Reads the telemetry of other services up to where it is known to be durable, which only who writes it can say. */
 class BoundedForeignReader implements ForeignLogReader {
-  private known: ForeignPlace | undefined;
+  private known: ForeignPosition | undefined;
 
   constructor(private readonly reader: Pick<ForeignLogReader, 'read'>) {}
 
   /** Everything before this place is durable. */
-  moveEnd(end: ForeignPlace): void {
+  moveEnd(end: ForeignPosition): void {
     if (this.known === undefined || !isBefore(end, this.known)) this.known = end;
   }
 
-  async *read(from?: ForeignPlace): AsyncIterable<ForeignEntry> {
+  async *read(from?: ForeignPosition): AsyncIterable<ForeignEntry> {
     for await (const entry of this.reader.read(from)) {
       if (this.known === undefined || isBefore(this.known, entry.next)) return;
       yield entry;
     }
   }
 
-  async end(): Promise<ForeignPlace | undefined> {
+  async end(): Promise<ForeignPosition | undefined> {
     return this.known;
   }
 }
 
-function isBefore(a: ForeignPlace, b: ForeignPlace): boolean {
+function isBefore(a: ForeignPosition, b: ForeignPosition): boolean {
   return a.segment === b.segment ? a.offset < b.offset : a.segment < b.segment;
 }
 

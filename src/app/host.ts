@@ -19,7 +19,7 @@ import { RunRowBackup } from '../run/run-row-backup.js';
 import type { RunTracker } from '../run/run-tracker.js';
 import type { SharedRecordLog } from '../run/shared-record-log.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
-import type { TelemetryPlace } from '../storage/retention-store.js';
+import type { TelemetryStorage } from '../storage/retention-store.js';
 import type { AppDeps } from './app-deps.js';
 import { ArtifactStorage } from './artifact-storage.js';
 import { Leased } from './leases.js';
@@ -56,7 +56,7 @@ export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'fol
   readonly openArtifacts: () => Promise<ArtifactStore>;
   /** Files of runs that several processes share; `undefined` where they are in the data folder. */
   readonly shared: SharedRecordLog['telemetry'] | undefined;
-  readonly sharedPlace: TelemetryPlace | undefined;
+  readonly sharedFiles: TelemetryStorage | undefined;
   /** Names of the destinations that there are. */
   readonly destinations: readonly string[];
   readonly nowUnixMs: () => number;
@@ -178,7 +178,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
     notes,
     openArtifacts,
     shared: cluster?.telemetry,
-    sharedPlace: cluster?.place,
+    sharedFiles: cluster?.place,
     destinations,
     nowUnixMs: () => clock.nowUnixMs(),
     components: {

@@ -240,6 +240,6 @@ export class DatabaseLease implements Guard {
 
 const NEVER = new AbortController().signal;
 const IN_USE =
-  'the database is in use by another run-bridge with a data folder of its own; one at a time serves a database: stop the other one, give this one another database in DATABASE_URL, or start all of them with --processes several';
+  'the database is in use by another run-bridge with a data folder of its own; only one may use a database: stop the other one, give this one another database in DATABASE_URL, or start all of them with --processes several';
 const LOST =
   'another run-bridge has taken the lease of the database after this one failed to renew it; nothing is accepted until it ends: stop one of the two';

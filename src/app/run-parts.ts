@@ -10,12 +10,12 @@ import { ParquetThread } from '../parquet/parquet-thread.js';
 import { InvocationParquet } from '../parquet/run-parquet.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { InvocationNotes } from '../run/invocation-notes.js';
-import { PlaceFinder } from '../run/place-finder.js';
 import { RunFile } from '../run/run-document.js';
 import type { RunListener } from '../run/run-event.js';
 import { RunLog } from '../run/run-log.js';
 import { RunTracker } from '../run/run-tracker.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
+import { ScopeFinder } from '../run/scope-finder.js';
 import type { RunFinder, SharedRecordLog } from '../run/shared-record-log.js';
 import type { RunStore } from '../storage/run-store.js';
 import type { AppDeps } from './app-deps.js';
@@ -34,7 +34,7 @@ export class RunParts {
   readonly tracker: RunTracker;
   /** Runs of any of several processes. */
   readonly anyRuns: RunFinder;
-  readonly places: PlaceFinder;
+  readonly places: ScopeFinder;
   readonly notes: InvocationNotes;
   readonly parquetThread: ParquetThread;
   private readonly appendListeners: AppendListener[] = [];
@@ -65,7 +65,7 @@ export class RunParts {
     this.anyReader = cluster?.readerOf(this.reader, logFolder) ?? this.reader;
     const entry = packageFile('dist/parquet-thread.js');
     this.parquetThread = new ParquetThread({ dataFolder: logFolder }, { entry, clock, logger });
-    this.places = new PlaceFinder(configuration);
+    this.places = new ScopeFinder(configuration);
     const parquet = configuration.parquet ? new InvocationParquet(logFolder, this.parquetThread) : null;
     const files = cluster === undefined ? parquet : cluster.sharing(parquet);
     this.notes = new InvocationNotes({ store: opened.state.invocations, files, places: this.places, clock, logger });

@@ -5,19 +5,18 @@ export function sharingProblems(
   configuration: Pick<Configuration, 'database-url' | 'artifacts' | 'webhookKey'>,
   isServing: boolean,
 ): readonly string[] {
-  const problems = [...sharedPlaceProblems(configuration)];
+  const problems = [...sharedLocationProblems(configuration)];
   if (configuration.webhookKey === null) {
     problems.push(
       'processes: several share the secrets of webhooks: set RUN_BRIDGE_WEBHOOK_KEY, the same for all of them (make one with: openssl rand -base64 32)',
     );
   }
-  if (!isServing)
-    problems.push('processes: where several share the work, this command hands over to one: say --to URL');
+  if (!isServing) problems.push('processes: with several processes this command reports to one of them: pass --to URL');
   return problems;
 }
 
 /** What keeps a program from reaching what several processes share, one sentence each: their database and their bucket. */
-export function sharedPlaceProblems(
+export function sharedLocationProblems(
   configuration: Pick<Configuration, 'database-url' | 'artifacts'>,
 ): readonly string[] {
   const problems: string[] = [];

@@ -12,7 +12,7 @@ import {
   type ArtifactPath,
   type ByteRange,
   type OpenArtifact,
-  telemetryPlaceOf,
+  stepTelemetryOf,
 } from '../storage/artifact/artifact-store.js';
 import type { CatalogStep } from '../storage/run-catalog.js';
 import { parseRunNumber } from '../storage/state-tables.js';
@@ -54,7 +54,7 @@ export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Route
     const path = readArtifactParameter(request.params.path);
     if (path === undefined) throw ApiError.notFound();
     // The name contains the step of the telemetry.
-    const index = readStepParameter(request.query.step) ?? telemetryPlaceOf(path)?.stepIndex ?? null;
+    const index = readStepParameter(request.query.step) ?? stepTelemetryOf(path)?.stepIndex ?? null;
     const step = findStep(steps, index);
     const artifact = step && (await artifacts.stat(step, path).catch(fail));
     if (step === undefined || artifact === undefined) throw ApiError.notFound();
@@ -140,7 +140,7 @@ function rangeIn(request: Request, response: Response, { sizeBytes }: Artifact):
   if (ranges === undefined || ranges === -2) return undefined;
   if (ranges === -1) {
     for (const name of ['Content-Disposition', 'ETag', 'Last-Modified']) response.removeHeader(name);
-    throw new ApiError(416, `The range lies outside the artifact, which has ${sizeBytes} bytes.`, {
+    throw new ApiError(416, `The range is outside the artifact, which has ${sizeBytes} bytes.`, {
       'Content-Range': `bytes */${sizeBytes}`,
     });
   }

@@ -12,8 +12,8 @@ import {
   type OpenArtifact,
   openRegularFile,
   readFileOf,
+  stepTelemetryOf,
   telemetryPath,
-  telemetryPlaceOf,
 } from '../storage/artifact/artifact-store.js';
 import type { CatalogInvocation, CatalogStep, JobCatalog, RunCatalog } from '../storage/run-catalog.js';
 
@@ -100,7 +100,7 @@ export class RunArtifacts {
 
 /** The engine command whose telemetry a path names; one that the step does not have is `undefined`, like any other path. */
 function invocationOf(step: CatalogStep, path: ArtifactPath): CatalogInvocation | undefined {
-  const place = telemetryPlaceOf(path);
+  const place = stepTelemetryOf(path);
   return place?.stepIndex === step.index ? step.invocations[place.number - 1] : undefined;
 }
 

@@ -8,7 +8,7 @@ import type { Logger } from '../core/logger.js';
 import { readableBytes } from '../core/text.js';
 import { API_PATH } from '../run/api-path.js';
 import { ArtifactError } from '../storage/artifact/artifact-error.js';
-import { type ArtifactKey, type ArtifactStore, telemetryPlaceOf } from '../storage/artifact/artifact-store.js';
+import { type ArtifactKey, type ArtifactStore, stepTelemetryOf } from '../storage/artifact/artifact-store.js';
 import { parseRunNumber } from '../storage/state-tables.js';
 import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError, tooLarge } from './requests.js';
 import type { RunArtifacts } from './run-artifacts.js';
@@ -67,7 +67,7 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
         "path: must be names with / between them, without '.', '..', backslashes or control characters, of 800 bytes at the most.",
       );
     }
-    if (telemetryPlaceOf(path) !== undefined) {
+    if (stepTelemetryOf(path) !== undefined) {
       throw new ApiError(400, `path: ${path} is the step's telemetry, which run-bridge makes itself.`);
     }
     if (!['identity', undefined].includes(request.headers['content-encoding'])) {

@@ -12,10 +12,10 @@ import { reportReading } from './report-reading.js';
 export const backupCommand: CliCommand = {
   name: 'backup',
   operands: '<DEST>',
-  summary: 'copy the data folder, state and runs, to a new folder; a server may go on meanwhile',
+  summary: 'copy the data folder, state and runs, to a new folder; a server may keep running',
   settings: ['data-dir'],
   flags: [],
-  examples: [['run-bridge backup /backups/$(date -I)', 'restore brings it back']],
+  examples: [['run-bridge backup /backups/$(date -I)', 'restore puts it back']],
   async run(invocation) {
     const { backUp } = await import('./backup.js');
     return backUp(invocation);
@@ -71,7 +71,7 @@ const MAX_THREADS = 4;
 export const convertCommand: CliCommand = {
   name: 'convert',
   operands: '<IN> <OUT>',
-  summary: 'convert a file between JSONL, Parquet and OTLP JSON lines, told by the names’ endings',
+  summary: 'convert a file between JSONL, Parquet and OTLP JSON lines, by the endings of their names',
   settings: [],
   flags: [],
   examples: [
@@ -120,7 +120,9 @@ export const finishCommand: CliCommand = {
   operands: '[RUN]',
   summary: 'finish a run that was made of several exec commands with one --run-id (default: $RUN_BRIDGE_RUN_ID)',
   settings: ['data-dir', 'database-url'],
-  flags: [['--to <URL>', 'the bridge that the commands handed over to (default: the data folder, or who holds it)']],
+  flags: [
+    ['--to <URL>', 'the bridge that the commands reported to (default: the data folder, or the bridge that uses it)'],
+  ],
   examples: [
     ['run-bridge finish "night $(date -I)"', 'no more steps come: the run is over when those under way are'],
     ['run-bridge finish 4711 --to http://bridge:4380', 'at a bridge elsewhere'],
@@ -135,7 +137,7 @@ export const finishCommand: CliCommand = {
 export const followCommand: CliCommand = {
   name: 'follow',
   operands: '<PATH...>',
-  summary: 'take JSONL files while the engine writes them, until SIGINT or SIGTERM; the next start goes on there',
+  summary: 'read JSONL files while the engine writes them, until SIGINT or SIGTERM; the next start resumes there',
   settings: [
     'data-dir',
     'database-url',
@@ -191,7 +193,10 @@ export const importCommand: CliCommand = {
   ],
   examples: [
     ['run-bridge import logs/otel.jsonl', "the engine's own file: JSONL, Parquet and exports are made of it"],
-    ["run-bridge import old/ '*.jsonl.zst'", 'folders, patterns, packed files; what is known is written once'],
+    [
+      "run-bridge import old/ '*.jsonl.zst'",
+      'folders, patterns, compressed files; records that are stored already are skipped',
+    ],
     ['run-bridge import otel.jsonl --to http://bridge:4318', 'hand the records to a bridge elsewhere'],
   ],
   async run(invocation) {
@@ -256,7 +261,7 @@ export const rebuildCommand: CliCommand = {
   summary: 'make the state anew from the data folder, where state.db is lost or damaged; the old one is kept beside it',
   settings: ['data-dir', 'database-url', 'log-level', 'log-format'],
   flags: [],
-  examples: [['run-bridge rebuild --data-dir ./data', 'no server may be at work on the folder']],
+  examples: [['run-bridge rebuild --data-dir ./data', 'no server may be running on the folder']],
   run: async (invocation) => {
     const { rebuild } = await import('./rebuild.js');
     return rebuild(invocation);
@@ -287,10 +292,10 @@ export const retainCommand: CliCommand = {
     'log-level',
     'log-format',
   ],
-  flags: [['--dry-run', 'only say what would be removed; also while a server is at work on the data folder']],
+  flags: [['--dry-run', 'only list what would be removed; also while a server is running on the data folder']],
   examples: [
     ['run-bridge retain --dry-run --retain-telemetry-age 90d', 'what would go if runs were kept for 90 days'],
-    ['run-bridge retain', 'remove it now, where no server is at work on the folder'],
+    ['run-bridge retain', 'remove it now, if no server is running on the folder'],
   ],
   run: async (invocation) => {
     const { retain } = await import('./retain.js');
@@ -332,9 +337,9 @@ export const tokenCommand: CliCommand = {
     ['--name <NAME>', 'create: what it is for, in your words'],
     ['--permission <SET>', `create: what it may do: ${PERMISSION_SETS.join(', ')}`],
     ['--expires <TIME>', 'create: how long it is good, for example 12h or 90d (default: until it is revoked)'],
-    ['--user <NAME>', 'create: whose it is (default: nobody: a service token)'],
+    ['--user <NAME>', 'create: the user of the token (default: none, a service token)'],
     ['--account <ID>', 'create: the account that it belongs to (default: the first)'],
-    ['--new-account <NAME>', 'create: makes an account, whose token it is; its runs are its own'],
+    ['--new-account <NAME>', 'create: also create an account, for the token and runs of its own'],
   ],
   examples: [
     [

@@ -5,7 +5,7 @@ import { ArtifactStorage } from '../app/artifact-storage.js';
 import { DatabaseLease, RETENTION_LEASE, SEVERAL, takeLease } from '../app/leases.js';
 import { openState } from '../app/open-state.js';
 import { sharedBucket } from '../app/shared-bucket.js';
-import { sharedPlaceProblems } from '../app/sharing-problems.js';
+import { sharedLocationProblems } from '../app/sharing-problems.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { ForeignSegments } from '../log/foreign-segments.js';
@@ -29,7 +29,7 @@ export async function retain(invocation: Invocation): Promise<ExitCode> {
   refuseElsewhere(configuration);
   const isDry = switches.has('dry-run');
   if (configuration.processes === 'several') {
-    const problems = sharedPlaceProblems(configuration);
+    const problems = sharedLocationProblems(configuration);
     if (problems.length > 0) throw new ConfigurationError(problems);
     // Shared data is in no data folder, so none is opened.
     await sweep(configuration, context, isDry);
@@ -55,7 +55,7 @@ async function sweep(configuration: Configuration, context: ProcessContext, isDr
   let release = async () => {};
   try {
     if (!isDry) release = await takeTurn(configuration, context, state);
-    const sharedPlace =
+    const sharedFiles =
       configuration.processes === 'several'
         ? sharedTelemetry({ openBucket: () => bucket.get(), traces: state.cluster.traces })
         : undefined;
@@ -66,7 +66,7 @@ async function sweep(configuration: Configuration, context: ProcessContext, isDr
     const nowUnixMs = () => clock.nowUnixMs();
     const rows = [retainedDeliveries(configuration, { state, nowUnixMs })];
     const openArtifacts = () => storage.open();
-    const host = { state, openArtifacts, sharedPlace, foreign, destinations, rows, clock };
+    const host = { state, openArtifacts, sharedFiles, foreign, destinations, rows, clock };
     const swept = retainOnce(configuration, host, { nowUnixMs: nowUnixMs(), isDry, signal: stop });
     for await (const [kind, found] of swept) stdout.write(`${kind.name}: ${describe(kind, found, isDry)}\n`);
   } finally {

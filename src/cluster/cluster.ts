@@ -21,7 +21,7 @@ import type { S3Location } from '../storage/bucket/s3-location.js';
 import { S3ObjectStore } from '../storage/bucket/s3-object-store.js';
 import type { ClusterStores } from '../storage/cluster/cluster-stores.js';
 import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
-import type { TelemetryPlace } from '../storage/retention-store.js';
+import type { TelemetryStorage } from '../storage/retention-store.js';
 import type { RunStore } from '../storage/run-store.js';
 import { FileCopies } from './file-copies.js';
 import { JournalObjects } from './journal-objects.js';
@@ -102,7 +102,7 @@ export class Cluster implements SharedRecordLog {
   }
 
   /** Where files of runs are, to be counted and removed. */
-  get place(): TelemetryPlace {
+  get place(): TelemetryStorage {
     return sharedTelemetry({ openBucket: async () => this.bucket, traces: this.deps.state.cluster.traces });
   }
 

@@ -1,4 +1,4 @@
-import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-finder.js';
+import type { DeclaredEnvironment, DeclaredScope } from '../run/scope-finder.js';
 import type { S3Credentials } from '../storage/bucket/s3-location.js';
 import type { DestinationConfig } from './destination-config.js';
 import type { DestinationSettings } from './destination-settings.js';
@@ -16,7 +16,7 @@ export interface Configuration extends SettingValues {
   /** The jobs that the configuration file declares. */
   readonly jobs: readonly JobDefinition[];
   /** The projects that it declares. */
-  readonly projects: readonly DeclaredPlace[];
+  readonly projects: readonly DeclaredScope[];
   /** The environments that it declares. */
   readonly environments: readonly DeclaredEnvironment[];
   /** The destination that OpenTelemetry's environment variables describe; it takes the place of one of its name in the file. */

@@ -1,4 +1,4 @@
-import type { DeclaredJob } from '../run/place-finder.js';
+import type { DeclaredJob } from '../run/scope-finder.js';
 
 /** A job as the configuration declares it. */
 export interface JobDefinition extends DeclaredJob {

@@ -7,7 +7,7 @@ import type { DestinationSettings } from './destination-settings.js';
 import { maskUrl } from './mask.js';
 
 /** A destination's name, and where it is: without secrets. */
-export type NamedPlace = readonly [name: string, where: string];
+export type NamedLocation = readonly [name: string, where: string];
 
 /** Destinations that speak OTLP; the environment's comes first, and in place of one of its name in the file. */
 export function otlpDestinations({
@@ -37,7 +37,7 @@ export function placeOf(config: DestinationConfig): string {
 export async function checkDestinations(
   configuration: Configuration,
   ownHosts: readonly string[],
-): Promise<readonly NamedPlace[] | undefined> {
+): Promise<readonly NamedLocation[] | undefined> {
   const otlp = otlpDestinations(configuration);
   const { environmentDestination: fromEnvironment, http, web } = configuration;
   const problems = [...findLoops(otlp, [http, web], ownHosts)];

@@ -8,7 +8,7 @@ const MAX_INTERVAL_MS = 86_400_000;
 /** The setting that says where the hosted platform is. */
 export const platformUrlSetting: Setting<string> = {
   placeholder: 'URL|off',
-  summary: 'base URL of the hosted platform whose runs are pulled, such as https://cloud.example.com',
+  summary: 'base URL of the hosted platform from which runs are pulled, such as https://cloud.example.com',
   expected: 'a URL such as https://cloud.example.com, or off',
   defaultText: 'off',
   parse: parsePlatformUrl,
@@ -18,7 +18,8 @@ export const platformUrlSetting: Setting<string> = {
 /** The setting that says which of the platform's accounts is meant. */
 export const platformAccountSetting: Setting<string> = {
   placeholder: 'ID|off',
-  summary: 'account of the platform that is pulled, and the only one whose webhooks are taken; off for any',
+  summary:
+    'account of the platform from which runs are pulled, and the only one whose webhooks are accepted; off for any',
   expected: 'an account number, or off',
   defaultText: 'off',
   parse: (text) => (isOff(text) ? 'off' : parsePlatformId(text)),

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import { isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
 import { z } from 'zod';
-import type { DeclaredEnvironment, DeclaredPlace, MatchRule } from '../run/place-finder.js';
+import type { DeclaredEnvironment, DeclaredScope, MatchRule } from '../run/scope-finder.js';
 import { ConfigurationError } from './configuration-error.js';
 import { type DestinationSettings, destinationSchema, switchSchema } from './destination-settings.js';
 import { EXPECTED_PROBLEM, parseDurationMs, parseExpectedMs } from './duration.js';
@@ -76,7 +76,7 @@ export interface FileValues {
   readonly mapping: Readonly<Record<string, boolean>>;
   readonly destinations: readonly DestinationSettings[];
   readonly jobs: readonly JobDefinition[];
-  readonly projects: readonly DeclaredPlace[];
+  readonly projects: readonly DeclaredScope[];
   readonly environments: readonly DeclaredEnvironment[];
 }
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-finder.js';
+import type { DeclaredEnvironment, DeclaredScope } from '../run/scope-finder.js';
 import { formatByteSize } from './byte-size.js';
 import type {
   BucketEnvironment,
@@ -80,7 +80,7 @@ export function resolveConfiguration(
   rows.push(...jobs.flatMap((job) => jobRows(job, file?.locate(['jobs', job.name]) ?? '')));
   const { projects = [], environments = [] } = fileValues ?? {};
   for (const [kind, places] of Object.entries({ projects, environments })) {
-    rows.push(...places.flatMap((place) => placeRows(kind, place, file?.locate([kind, place.name]) ?? '')));
+    rows.push(...places.flatMap((place) => scopeRows(kind, place, file?.locate([kind, place.name]) ?? '')));
   }
   return {
     // Every key of SETTING_KEYS was set just now, or a problem was thrown.
@@ -136,7 +136,7 @@ function resolveSetting<K extends SettingKey>(
   const shared = sharedVariable && nonEmpty(sources.environment[sharedVariable.name]);
   if (sharedVariable !== undefined && shared !== undefined) {
     if (sharedVariable.isMeant(shared)) return read(shared, sharedVariable.name);
-    passedOver.push(`${sharedVariable.name} is not ${setting.expected}; it is passed over`);
+    passedOver.push(`${sharedVariable.name} is not ${setting.expected}; it is ignored`);
   }
   const value: SettingValues[K] | undefined = file?.values?.values[key];
   if (value !== undefined && file !== undefined) {
@@ -258,7 +258,7 @@ export function jobRows(job: JobDefinition, origin: string): ConfigurationRow[] 
     value === null ? [] : [{ name: `jobs.${job.name}.${name}`, value: String(value), origin }];
   const isStartable = job.commands.length > 0;
   return [
-    ...placeRows('jobs', job, origin),
+    ...scopeRows('jobs', job, origin),
     ...row('environment', job.environment),
     ...job.commands.flatMap((words, index) => row(`command.${index + 1}`, joinCommandLine(words))),
     ...row('working-dir', isStartable ? job.workingDir : null),
@@ -271,9 +271,9 @@ export function jobRows(job: JobDefinition, origin: string): ConfigurationRow[] 
 }
 
 /** What a job, project or environment says of itself, as rows of `run-bridge config`. @param kind for example `jobs` */
-export function placeRows(
+export function scopeRows(
   kind: string,
-  place: DeclaredPlace & Partial<Pick<DeclaredEnvironment, 'project'>>,
+  place: DeclaredScope & Partial<Pick<DeclaredEnvironment, 'project'>>,
   origin: string,
 ): ConfigurationRow[] {
   const row = (name: string, value: string | number | null | undefined) =>

@@ -32,19 +32,19 @@ export const allowedHostsSetting: Setting<readonly string[]> = {
 };
 
 /** Where artifacts are kept. */
-export interface ArtifactPlace {
+export interface ArtifactLocation {
   readonly bucket: string;
   /** Empty, or with `/` at its end. */
   readonly prefix: string;
 }
 
 /** The setting that says where artifacts of runs are kept. */
-export const artifactsSetting: Setting<ArtifactPlace | 'folder'> = {
+export const artifactsSetting: Setting<ArtifactLocation | 'folder'> = {
   placeholder: 'folder|s3://BUCKET/PREFIX',
   summary: "where artifacts of runs are kept: the data folder's artifacts, or an S3-compatible bucket",
   expected: 'folder, or a bucket such as s3://my-bucket/run-bridge',
   defaultText: 'folder',
-  parse: parsePlace,
+  parse: parseLocation,
   format: (value) => (value === 'folder' ? value : `s3://${value.bucket}/${value.prefix}`.replace(/\/+$/, '')),
 };
 
@@ -89,7 +89,7 @@ export function parseEndpoint(text: string): string | undefined {
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 
-function parsePlace(text: string): ArtifactPlace | 'folder' | undefined {
+function parseLocation(text: string): ArtifactLocation | 'folder' | undefined {
   const trimmed = text.trim();
   if (trimmed.toLowerCase() === 'folder') return 'folder';
   const [, bucket = '', path = ''] = /^s3:\/\/([a-z0-9][a-z0-9._-]{1,253}[a-z0-9])(\/.*)?$/i.exec(trimmed) ?? [];
@@ -185,7 +185,7 @@ export interface SettingValues {
   readonly 'platform-interval': number;
   /** In bytes. */
   readonly 'platform-max-file': number;
-  readonly artifacts: ArtifactPlace | 'folder';
+  readonly artifacts: ArtifactLocation | 'folder';
   readonly 'artifacts-endpoint': string;
   readonly 'artifacts-region': string;
   readonly 'artifacts-path-style': (typeof PATH_STYLES)[number];
@@ -234,7 +234,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   'otlp-auth': choiceSetting(
     OTLP_AUTHS,
     'auto',
-    'who may send telemetry: whoever has a token (token), everybody (none), or everybody at loopback addresses and whoever has a token at others (auto)',
+    'who may send telemetry: clients with a token (token), anyone (none), or anyone on loopback addresses and clients with a token on others (auto)',
   ),
   'allowed-hosts': allowedHostsSetting,
   'data-dir': {
@@ -279,7 +279,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   'disk-reserve': sizeOrWordSetting(
     ['auto', 'off'],
     'auto',
-    'what is kept free on the file system of the data folder; below it requests are answered 503; auto is 1 GiB or 5 %, whichever is less',
+    'free space to keep on the file system of the data folder; below it requests are answered 503; auto is 1 GiB or 5 %, whichever is less',
   ),
   'invocation-quiet': duration('2s', 'an invocation whose own span has ended is over after this long without a record'),
   'invocation-silence': duration('10m', 'an invocation without any end is lost after this long without a record'),
@@ -342,7 +342,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   redaction: choiceSetting(
     REDACTION_LEVELS,
     'literals',
-    'what everything that leaves the machine hides (exports, webhooks, chats, mail): literals in SQL, whole statements, or nothing; files on disk keep everything, and who may read artifacts sees it',
+    'what is redacted in everything that leaves the machine (exports, webhooks, chats, mail): literals in SQL, whole statements, or nothing; files on disk keep everything, and users who may read artifacts see it',
   ),
   'log-level': choiceSetting(LOG_LEVELS, 'info', "least severe lines of the program's own log"),
   'log-format': choiceSetting(LOG_FORMATS, 'auto', 'auto is text on a terminal, JSON elsewhere'),

@@ -143,7 +143,7 @@ export class MemoryGuard implements Guard, Component {
   ) {
     const words = {
       began: 'memory is short: requests are answered 503 until there is room; max-memory sets the limit',
-      ended: 'there is memory again: requests are taken',
+      ended: 'there is memory again: requests are accepted',
     };
     this.period = new RefusalPeriod(words, deps.clock, deps.logger);
     deps.health.register(this.name, () => this.check());
@@ -353,8 +353,8 @@ export class DiskGuard implements Guard, Component {
     private readonly deps: DiskGuardDeps,
   ) {
     const words = {
-      began: 'the disk takes no more: nothing is taken in until it does',
-      ended: 'the disk takes more again: records are taken in',
+      began: 'the data folder has no room for records: requests are answered 503 until it has',
+      ended: 'the data folder has room again: requests are accepted',
     };
     this.period = new RefusalPeriod(words, deps.clock, deps.logger);
     if (config.maxBytes !== null) this.size = new SizeEstimate(deps.folder, deps.clock);
@@ -463,7 +463,7 @@ export class DiskGuard implements Guard, Component {
       case undefined:
         return undefined;
       case 'data folder':
-        return `The data folder ${path} cannot be used (${this.goneReason}): bring it back; nothing is taken until then.`;
+        return `The data folder ${path} cannot be used (${this.goneReason}): bring it back; nothing is accepted until then.`;
       case 'disk reserve':
         return `The disk of ${path} is nearly full (${readableBytes(freeBytes)} are free, ${readableBytes(this.reserveBytes)} are kept in reserve): free some space; --disk-reserve sets the reserve.`;
       case 'disk limit':

@@ -97,7 +97,7 @@ export interface HttpListenerConfig extends PortChoice {
 
 /**
  * How long an idle connection stays open when the end begins, in milliseconds: its sender may be sending the next
- * request just then, and would meet a reset. Such a request is answered, and told that the connection ends.
+ * request just then, and would meet a reset. Such a request is answered with `connection: close`.
  */
 const LAST_REQUEST_MS = 200;
 

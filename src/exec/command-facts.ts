@@ -18,7 +18,7 @@ import type { UserFile } from './engine-switches.js';
 import type { ExecHost } from './exec-target.js';
 import type { OtlpInlet } from './otlp-inlet.js';
 import type { SpoolEntry } from './spool-entry.js';
-import type { PlaceInTrace } from './trace-context.js';
+import type { TracePosition } from './trace-context.js';
 
 /** What is known of a command before it starts. */
 export interface CommandFacts {
@@ -40,7 +40,7 @@ export interface CommandFacts {
   /** The JSONL to follow; `undefined` where there is nothing to follow. */
   readonly file: UserFile | undefined;
   /** The command's own span, where there is to be one. */
-  readonly span: PlaceInTrace['span'];
+  readonly span: TracePosition['span'];
   /** The environment that the command gets. */
   readonly environment: Environment;
 }
@@ -54,7 +54,7 @@ export type ChildEnding =
   /** It could not be started; `exitCode` as shells have it: 127 not found, 126 not executable. */
   | { readonly kind: 'notStarted'; readonly exitCode: 126 | 127; readonly reason: string };
 
-/** What the registry of steps is told of a command that begins. */
+/** What is registered of a command that starts. */
 export function stepStartOf({ stepId, startedUnixMs, command, options }: CommandFacts): StepStart {
   const { runKey, job, environment, project, reason, isLast } = options.run;
   return {
@@ -71,7 +71,7 @@ export function spoolEntryOf(facts: CommandFacts, end: SpoolEntry['end']): Spool
   return { start: stepStartOf(facts), to: options.to ?? null, file: file ?? null, resourceAttributes, end };
 }
 
-/** What the registry of steps is told of a command that ended. */
+/** What is registered of a command that ended. */
 export function toCommandEnding(ending: ChildEnding): CommandEnding {
   switch (ending.kind) {
     case 'exited':
@@ -83,7 +83,7 @@ export function toCommandEnding(ending: ChildEnding): CommandEnding {
   }
 }
 
-/** What `exec` is told besides the program's settings. */
+/** Arguments of `exec` besides the program's settings. */
 export interface ExecOptions {
   /** Base URL of the bridge to hand over to; `undefined` for whichever is found. */
   readonly to: string | undefined;

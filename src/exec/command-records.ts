@@ -7,7 +7,7 @@ import { type Digest, logDigest } from '../record/log-digest.js';
 import type { Delivery, RecordBatch, RecordConsumer, Signal } from '../record/record-batch.js';
 import { CELL, PageBatch, SpanIdTable, spanIdHalves } from '../record/record-page.js';
 import type { SpanEnd, SpanStart, TelemetryRecord, TraceId } from '../record/telemetry-record.js';
-import type { HeldRequests } from './held-requests.js';
+import type { PendingRequests } from './pending-requests.js';
 
 /** What the records of one wrapped command come from and go to. */
 export interface CommandRecordsDeps {
@@ -15,7 +15,7 @@ export interface CommandRecordsDeps {
   readonly lines: AsyncIterable<TailChunk> | Iterable<TailChunk>;
   /** Whether the JSONL has more than what was taken of it, up to `taken`: it may be read late where processors are short. */
   readonly hasUnreadLines: (taken: TailPosition | undefined) => Promise<boolean>;
-  readonly held: HeldRequests;
+  readonly held: PendingRequests;
   /** Reads a request in protobuf. */
   readonly decode: (signal: Signal, bytes: Uint8Array) => Promise<DecodedRequest>;
   /** Lines of the JSONL that are no records. */

@@ -7,7 +7,7 @@ import type { StepRegistry } from '../run/step-registry.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import type { StepStart } from '../storage/step-start.js';
 
-/** Where the records of a command go, and where its steps are told. */
+/** Where the records of a command go, and the registry of its steps. */
 export interface StepsTarget {
   readonly consumer: RecordConsumer;
   readonly registry: CommandStepRegistry;
@@ -42,7 +42,7 @@ interface Step extends CommandStep {
 
 /** A command has so many steps at most; what further engine commands send is of one that is known. */
 const MAX_STEPS = 1_000;
-/** Spans of one trace that are told apart, 24 bytes each; those beyond go by their times. */
+/** Spans of one trace that are distinguished, 24 bytes each; those beyond are assigned by their times. */
 const MAX_SPANS = 1_000_000;
 /** Enough of a trace's id to tell the commands of one script apart. */
 const TRACE_ID_CHARACTERS = 16;
@@ -50,7 +50,7 @@ const NANO_PER_MS = 1_000_000n;
 
 /**
  * Makes each engine command inside a command a step of its own, in the order in which their records come: the first is the
- * command's step, the further ones are told when they begin, and their records name them. They are told apart by their
+ * command's step, the further ones are registered when they begin, and their records name them. They are distinguished by their
  * traces, and by their process and invocation spans where they share one. A step ends when the end of its process was
  * handed over and a further one has begun; the last one ends with the command.
  */
@@ -207,7 +207,7 @@ const MAX_OWN_CHARACTERS = 100 - TRACE_ID_CHARACTERS - 1;
 /**
  * The engine commands of one trace. Of what the engine writes, starts come before ends and parents before children: what
  * is below a span of a command is of that command. Where a span's parent did not come before it (OTLP), times decide:
- * commands one after the other are told apart then, commands side by side are not.
+ * consecutive commands are distinguished then, concurrent ones are not.
  */
 class TraceCommands {
   private readonly steps: Step[] = [];
@@ -330,9 +330,9 @@ function timeOf(record: TelemetryRecord): UnixNano {
 }
 
 /**
- * Says whose a trace is before its records are handed over, where they do not say it themselves: older engines, recorded
- * telemetry, scripts with an OTEL_RESOURCE_ATTRIBUTES of their own. Otherwise it would be taken for a run of its own until the
- * command ends, and that would be told of. Where they say it, nothing holds them up.
+ * Attaches a trace to its step before its records are stored, where the records do not name the step: older engines,
+ * recorded telemetry, scripts with an OTEL_RESOURCE_ATTRIBUTES of their own. Otherwise it would be a run of its own until the
+ * command ends, with events of its own. Records that name their step pass without delay.
  */
 export class AttachingConsumer implements RecordConsumer {
   private readonly attached = new Set<TraceId>();
@@ -345,9 +345,9 @@ export class AttachingConsumer implements RecordConsumer {
   ) {}
 
   async consume(delivery: Delivery): Promise<void> {
-    const unsaid = delivery.batches.filter(({ resource }) => stepIdOf(resource) === null);
+    const unreported = delivery.batches.filter(({ resource }) => stepIdOf(resource) === null);
     // The records are worth more; it is said again with the next ones, and at the end.
-    await this.attach(unsaid.map(({ traceId }) => traceId)).catch(() => undefined);
+    await this.attach(unreported.map(({ traceId }) => traceId)).catch(() => undefined);
     await this.target.consume(delivery);
   }
 

@@ -46,7 +46,7 @@ function flagValue(command: readonly string[], flag: string): string | undefined
 export const PROJECT_FILE = 'dbt_project.yml';
 
 /**
- * The folder of the engine's project: the one that it was told, else the working folder or the nearest one above it that is
+ * The folder of the engine's project: the one in its arguments, else the working folder or the nearest one above it that is
  * a project; `undefined` where none is.
  */
 export function findProjectFolder({ projectDir }: EngineSwitches, workingDir: string): string | undefined {
@@ -66,7 +66,7 @@ export interface UserFile {
 
 /**
  * Where the engine writes the file that the user asked for: `<log path>/NAME`, the log path being `logs` in the project
- * folder unless it is told. `undefined` where the user asked for none.
+ * folder unless its arguments name one. `undefined` where the user asked for none.
  */
 export function findUserFile(switches: EngineSwitches, workingDir: string): UserFile | undefined {
   const { fileName, logPath = 'logs' } = switches;

@@ -7,9 +7,9 @@ import type { TraceId } from '../record/telemetry-record.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import type { ArtifactSink } from '../storage/artifact/artifact-sink.js';
 
-/** Where a wrapped command's step is told. */
+/** The registry of a wrapped command's step. */
 export interface StepTarget {
-  /** Where runs and their steps are told. */
+  /** Registers runs and their steps. */
   readonly registry: StepRegistry;
   /** The `--to` by which a later start takes in what is left behind; `null` for the next start on the data folder. */
   readonly spoolTo: string | null;
@@ -18,7 +18,7 @@ export interface StepTarget {
   /** Sends what is held back until a span ends: everything was consumed. */
   settle(): Promise<void>;
   /**
-   * The command has ended and the registry was told: judges the runs and passes on what is to be passed on, as far as that goes before `deadline`.
+   * Called when the command has ended and is registered as ended: judges the runs and forwards what is left, until `deadline`.
    * @returns what is left to do, or to know, as a sentence; `null` when nothing is.
    */
   finish(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<string | null>;
@@ -37,7 +37,7 @@ export interface ExecTarget extends StepTarget {
 export type ExecHost = Pick<CommandHost, 'askState' | 'openState' | 'openStore'>;
 
 /** What decides which bridge, or data folder, a command is registered with. */
-export interface PlaceChoice {
+export interface BridgeChoice {
   readonly configuration: Configuration;
   /** `--to` */
   readonly to: string | undefined;
@@ -51,7 +51,7 @@ export interface PlaceChoice {
 }
 
 /** What decides where the records go. */
-export interface TargetChoice extends PlaceChoice {
+export interface TargetChoice extends BridgeChoice {
   readonly logger: Logger;
   /** Ends all waiting. */
   readonly giveUp: AbortSignal;

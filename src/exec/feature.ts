@@ -18,7 +18,7 @@ export async function createSpool(dataFolder: string, to: string | null, deps: S
 
 /** The options that have a value, each with its variable: `--run-id` is `RUN_BRIDGE_RUN_ID`. */
 const EXEC_FLAGS: readonly (readonly [name: string, placeholder: string, summary: string])[] = [
-  ['to', 'URL', 'hand over to this bridge (default: one that holds the data folder or answers on its port, else none)'],
+  ['to', 'URL', 'report to this bridge (default: one that uses the data folder or answers on its port, else none)'],
   ['flush-timeout', 'TIME', 'how long exports may take when the command has ended (default: 10s)'],
   ['run-id', 'ID', 'name of the run; several commands with one name are steps of one run'],
   ['job', 'NAME', 'job that the run belongs to'],
@@ -71,7 +71,7 @@ export function execCommand(host: ExecHost): CliCommand {
     examples: [
       ['run-bridge exec -- dbt build', 'run the engine; its exit code is the exit code'],
       ['run-bridge exec --job nightly -- make all', 'a script that runs it several times'],
-      ['run-bridge exec --to http://bridge:4318 -- dbt build', 'hand over to a bridge elsewhere'],
+      ['run-bridge exec --to http://bridge:4318 -- dbt build', 'report to a bridge elsewhere'],
     ],
     takesCommand: true,
     async run(invocation) {

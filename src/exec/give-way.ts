@@ -41,7 +41,7 @@ const TICKS = 100;
 
 /** What a command and everything that it starts take, read from /proc: on Linux alone. */
 export class ProcessUsage {
-  /** The most memory that its processes held together when they were looked at, in bytes; `undefined` where that cannot be told. */
+  /** The most memory that its processes held together when they were looked at, in bytes; `undefined` if that is unknown. */
   peakMemoryBytes: number | undefined;
   private timer: Timer | undefined;
 

@@ -69,7 +69,7 @@ export async function handOverTo(
 
 /**
  * Says which of the destinations of a command are left out because another bridge took its telemetry, which exports where
- * it was told to itself; and what to do. `null` where that bridge is the destination, or exports there, too.
+ * its own settings name; and what to do. `null` where that bridge is the destination, or exports there, too.
  */
 export function unservedDestinations(
   configuration: Configuration,

@@ -4,7 +4,7 @@ import { RetryPolicy } from '../core/retry.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import { ArtifactError, type ArtifactErrorCode } from '../storage/artifact/artifact-error.js';
 import type { ArtifactSink } from '../storage/artifact/artifact-sink.js';
-import type { StepPlace, StepStart } from '../storage/step-start.js';
+import type { StepPosition, StepStart } from '../storage/step-start.js';
 import type { FoundArtifact } from './spooled-artifacts.js';
 
 /** Artifacts of one step that are to be brought to where artifacts are kept. */
@@ -64,7 +64,7 @@ export async function announceUploads(
 export async function upload(
   registry: Pick<StepRegistry, 'endArtifacts'>,
   { start, artifacts }: Upload,
-  place: StepPlace,
+  place: StepPosition,
   options: KeepingOptions,
 ): Promise<KeptArtifacts> {
   const kept = await keepArtifacts(place, artifacts, options);
@@ -78,7 +78,7 @@ export async function upload(
  * nothing was kept for a while. Never throws.
  */
 export async function keepArtifacts(
-  place: StepPlace,
+  place: StepPosition,
   artifacts: readonly FoundArtifact[],
   options: KeepingOptions,
 ): Promise<KeptArtifacts> {
@@ -109,7 +109,7 @@ export async function keepArtifacts(
 }
 
 async function keepOnce(
-  { runId, stepIndex }: StepPlace,
+  { runId, stepIndex }: StepPosition,
   artifacts: readonly FoundArtifact[],
   { sink, signal, ownFaults = OWN_FAULTS }: KeepingOptions,
   onDone: () => void,

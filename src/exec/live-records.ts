@@ -37,10 +37,10 @@ import { CommandSteps, isProcess } from './command-steps.js';
 import type { EndedEngine } from './engine-snapshots.js';
 import { mayRunSeveral } from './engine-switches.js';
 import type { ExecTarget, StepTarget, TargetChoice } from './exec-target.js';
-import { HeldRequests } from './held-requests.js';
 import type { OtlpTap } from './otlp-tap.js';
+import { PendingRequests } from './pending-requests.js';
 import { removePrivateFolder } from './private-folder.js';
-import { findBridge, placeChoiceOf } from './run-identity.js';
+import { bridgeChoiceOf, findBridge } from './run-identity.js';
 import { type SpoolEntry, writeSpoolEntry } from './spool-entry.js';
 import { SPOOL_FOLDER, SPOOLED_OTLP_FILE } from './spool-folder.js';
 import { StepArtifacts } from './step-artifacts.js';
@@ -67,7 +67,7 @@ export class LiveRecords {
   private readonly hasEnded = new AbortController();
   private readonly records: Promise<CommandRecords>;
   private readonly tail: Promise<JsonlTail>;
-  private readonly held: HeldRequests;
+  private readonly held: PendingRequests;
   private readonly rejects: CommandRejects;
   /** Of the command's port; a command that is over at once and sends nothing does without. */
   private readonly tap: Lazy<OtlpTap>;
@@ -105,14 +105,14 @@ export class LiveRecords {
         await (await this.records).hold(decoded, signal, bytes);
       });
     });
-    // Whoever sends is told why it cannot be loaded.
+    // The sender's answer says why it cannot be loaded.
     this.warmUp = clock.after(WARM_UP_MS, () => void this.tap.get().catch(() => undefined));
     inlet.answerWith((request, response) => {
       const answered = this.tap.get().then((tap) => tap.answer(request, response));
       answered.catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
     });
     inlet.parked.handOverTo((signal, bytes) => this.takeAnswered(signal, bytes));
-    this.held = new HeldRequests({
+    this.held = new PendingRequests({
       path: join(folder ?? context.tempDir, SPOOLED_OTLP_FILE),
       maxMemoryBytes: MAX_HELD_BYTES,
       codecs: async () => (await this.tap.get()).codecs,
@@ -329,11 +329,11 @@ export class LiveRecords {
       notices.say(`${reason}; telemetry of the command is not kept`);
       return;
     }
-    const rest = `${this.nextStart(folder, options.to ?? null)} takes it in`;
+    const rest = `${this.nextStart(folder, options.to ?? null)} imports it`;
     notices.say(`${reason}; telemetry of the command is left in ${folder}: ${rest}`);
   }
 
-  /** Who takes in what is left behind in a folder. */
+  /** What imports the records left in a folder. */
   private nextStart(folder: string | undefined, to: string | null): string {
     const isSpooled = folder?.startsWith(join(this.facts.configuration['data-dir'], SPOOL_FOLDER)) === true;
     if (!isSpooled) return 'run-bridge import';
@@ -364,13 +364,13 @@ export class LiveRecords {
     try {
       if (folder !== undefined) writeSpoolEntry(folder, spoolEntryOf(this.facts, end));
     } catch {
-      // The command's end is told all the same, where this process lives.
+      // The command's end is registered all the same, while this process lives.
     }
   }
 
   private chooseTarget(): CommandTarget {
     const choice = {
-      ...placeChoiceOf(this.facts),
+      ...bridgeChoiceOf(this.facts),
       logger: this.facts.logger,
       giveUp: this.giveUp.signal,
       onTrouble: (message: string) => {
@@ -465,7 +465,7 @@ export async function watchCancellation(
 }
 
 /**
- * Where the records of a command go. A bridge that runs is told at once that the command has begun. The data folder is opened
+ * Where the records of a command go. The command's start is registered with a running bridge at once. The data folder is opened
  * at once where others can write to its state, or webhooks tell of the beginning; else when the first records come. Of a
  * command that had none, its step alone is noted there.
  */
@@ -519,7 +519,7 @@ export class CommandTarget {
     const { configuration, context, host } = this.choice;
     const isShared = configuration['database-url'] !== 'off';
     if (!isShared && (await host.askState(configuration, context.clock, hasWebhooks)) !== true) return;
-    // Whoever brings records tries again, and is told why it fails.
+    // The sender tries again, and its answer says why it failed.
     this.open().catch(() => undefined);
   }
 

@@ -3,10 +3,10 @@ import { silentLogger } from '../core/logger.js';
 import { PatientConsumer } from '../files/feature.js';
 import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
 import { LocalStepRegistry } from '../run/local-step-registry.js';
-import { PlaceFinder } from '../run/place-finder.js';
+import { ScopeFinder } from '../run/scope-finder.js';
 import { createDataFolder, takeDataFolder } from '../storage/data-folder-lock.js';
-import type { StepPlace, StepStart } from '../storage/step-start.js';
-import type { ExecTarget, PlaceChoice, StepTarget, TargetChoice } from './exec-target.js';
+import type { StepPosition, StepStart } from '../storage/step-start.js';
+import type { BridgeChoice, ExecTarget, StepTarget, TargetChoice } from './exec-target.js';
 
 /**
  * Opens the data folder for this process alone.
@@ -81,7 +81,7 @@ export async function openOwnRegistry(choice: TargetChoice): Promise<StepTarget>
  * may change the state, as `token` does while a bridge runs.
  * @throws StoreError, StepRegistryError
  */
-export async function registerInFolder(choice: PlaceChoice, start: StepStart): Promise<StepPlace> {
+export async function registerInFolder(choice: BridgeChoice, start: StepStart): Promise<StepPosition> {
   createDataFolder(choice.configuration['data-dir']);
   const { registry, close } = await openRegistry(choice);
   try {
@@ -91,10 +91,10 @@ export async function registerInFolder(choice: PlaceChoice, start: StepStart): P
   }
 }
 
-async function openRegistry({ configuration, context: { clock }, host }: PlaceChoice) {
+async function openRegistry({ configuration, context: { clock }, host }: BridgeChoice) {
   const state = await host.openState(configuration, clock);
   const { executions: store, runs } = state;
-  const places = new PlaceFinder(configuration);
+  const places = new ScopeFinder(configuration);
   const registry = new LocalStepRegistry({ store, runs, listeners: [], places, clock, logger: silentLogger });
   try {
     // What is wrong with a declaration is said by whoever opens the whole store.

@@ -41,7 +41,7 @@ import { OtlpInlet } from './otlp-inlet.js';
 import { makePrivateFolder } from './private-folder.js';
 import { writeSpoolEntry } from './spool-entry.js';
 import { ENGINE_FILE, SPOOL_FOLDER } from './spool-folder.js';
-import { formatTraceparent, parseTraceparent, placeInTrace, type TraceContext } from './trace-context.js';
+import { formatTraceparent, parseTraceparent, type TraceContext, tracePosition } from './trace-context.js';
 
 /**
  * What `run-bridge exec` does: runs the command as if nothing stood between it and the caller, with the bridge at its side.
@@ -242,7 +242,7 @@ export class CommandBridge {
     const switches = readEngineSwitches(command, context.environment);
     const userFile = findUserFile(switches, context.workingDir);
     const ownFile = folder === undefined ? undefined : { path: join(folder, ENGINE_FILE), fromOffset: 0 };
-    const { parent, span } = placeInTrace(callersTrace(context.environment, notices), options.isSpanWanted);
+    const { parent, span } = tracePosition(callersTrace(context.environment, notices), options.isSpanWanted);
     const environment = childEnvironment(context.environment, {
       otlpUrl: inlet.url,
       jsonlPath: userFile === undefined ? (ownFile?.path ?? null) : null,
@@ -310,8 +310,8 @@ export class CommandBridge {
     this.lock = this.lockFolder();
     await this.lock;
     try {
-      const { placeChoiceOf, registerBeforeStart } = await import('./run-identity.js');
-      const place = await registerBeforeStart(placeChoiceOf(this.facts), stepStartOf(this.facts));
+      const { bridgeChoiceOf, registerBeforeStart } = await import('./run-identity.js');
+      const place = await registerBeforeStart(bridgeChoiceOf(this.facts), stepStartOf(this.facts));
       this.facts = { ...this.facts, environment: withRunIdentity(this.facts.environment, place) };
     } catch (error) {
       notices.say(`${wordsOf(error)}; the command starts without DBT_CLOUD_RUN_ID in its environment`);

@@ -3,12 +3,12 @@ import { bridgeHeaders } from '../cli/bridge/bridge-headers.js';
 import { reachableUrl } from '../cli/bridge/post-otlp.js';
 import { pause } from '../core/clock.js';
 import { readHolder } from '../storage/data-folder-in-use-error.js';
-import type { StepPlace, StepStart } from '../storage/step-start.js';
+import type { StepPosition, StepStart } from '../storage/step-start.js';
 import type { CommandFacts } from './command-facts.js';
-import type { PlaceChoice } from './exec-target.js';
+import type { BridgeChoice } from './exec-target.js';
 
 /** Reads the choice from what is known of a command. */
-export function placeChoiceOf({ context, host, options, configuration, isFolderChosen }: CommandFacts): PlaceChoice {
+export function bridgeChoiceOf({ context, host, options, configuration, isFolderChosen }: CommandFacts): BridgeChoice {
   const userEndpoint = context.environment.OTEL_EXPORTER_OTLP_ENDPOINT || undefined;
   return { context, host, configuration, isFolderChosen, to: options.to, userEndpoint };
 }
@@ -21,7 +21,7 @@ const IDENTITY_MS = 3_000;
  * name the run. Whoever takes the records registers it again, which changes nothing.
  * @throws StepRegistryError, StoreError, ConfigurationError, and an error for a bridge that does not answer in time
  */
-export async function registerBeforeStart(choice: PlaceChoice, start: StepStart): Promise<StepPlace> {
+export async function registerBeforeStart(choice: BridgeChoice, start: StepStart): Promise<StepPosition> {
   const { clock } = choice.context;
   const over = new AbortController();
   const isLate = pause(clock, IDENTITY_MS, over.signal).then(() => {
@@ -34,7 +34,7 @@ export async function registerBeforeStart(choice: PlaceChoice, start: StepStart)
   }
 }
 
-async function register(choice: PlaceChoice, start: StepStart, signal: AbortSignal): Promise<StepPlace> {
+async function register(choice: BridgeChoice, start: StepStart, signal: AbortSignal): Promise<StepPosition> {
   const bridge = await findBridge(choice);
   if (bridge === undefined) {
     const { registerInFolder } = await import('./own-store.js');
@@ -51,7 +51,7 @@ async function register(choice: PlaceChoice, start: StepStart, signal: AbortSign
 }
 
 /** The bridge that takes a command's records: `--to`, the user's own endpoint, the one that holds the data folder, the one on the default port. */
-export async function findBridge({ configuration, to, isFolderChosen, userEndpoint }: PlaceChoice) {
+export async function findBridge({ configuration, to, isFolderChosen, userEndpoint }: BridgeChoice) {
   // One that does not answer yet may be starting.
   if (to !== undefined) {
     const found = await askBridge(to);

@@ -26,7 +26,7 @@ import { ArtifactError, type ArtifactErrorCode } from '../storage/artifact/artif
 import type { ArtifactSink } from '../storage/artifact/artifact-sink.js';
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import { DataFolderLock } from '../storage/data-folder-lock.js';
-import type { StepPlace } from '../storage/step-start.js';
+import type { StepPosition } from '../storage/step-start.js';
 import { guessResource, JsonlKeys } from './command-records.js';
 import { CommandSteps } from './command-steps.js';
 import { announceUploads, type Upload, upload } from './keep-artifacts.js';
@@ -190,7 +190,7 @@ export class Spool implements Component {
       await announceUploads(registry, uploads);
       const { ending, endedUnixMs } = entry.end ?? { ending: { kind: 'unknown' }, endedUnixMs: clock.nowUnixMs() };
       await steps.end(registry, ending, endedUnixMs);
-      // Of those without records here that was told; where it was not, nothing but this is known of them.
+      // Steps without records here were registered; of those that were not, nothing else is known.
       for (const { start } of uploads.slice(1)) await registry.end(start.stepId, { kind: 'within' }, endedUnixMs);
       for (const one of uploads) await this.upload(one, one.place, endedUnixMs);
     }
@@ -254,7 +254,7 @@ export class Spool implements Component {
   }
 
   /** @throws ArtifactError when it is to be tried again; what will never be taken is left out, and noted on the run. */
-  private async upload(one: Upload, place: StepPlace, endedUnixMs: number): Promise<void> {
+  private async upload(one: Upload, place: StepPosition, endedUnixMs: number): Promise<void> {
     const { logger, registry, clock, artifacts: sink } = this.deps;
     const { signal } = this.stop;
     const keeping = { sink, clock, signal, patienceMs: 0, ownFaults: LEFT_OUT };

@@ -29,7 +29,7 @@ export function formatTraceparent({ traceId, parentSpanId, flags }: TraceContext
 }
 
 /** Where a wrapped command stands in a trace. */
-export interface PlaceInTrace {
+export interface TracePosition {
   /** What the engine's roots are below; `null` where they are roots. */
   readonly parent: TraceContext | null;
   /** The command's own span, where there is to be one. */
@@ -40,7 +40,7 @@ export interface PlaceInTrace {
  * Below the caller's span, and, where the command is to have a span, below that one, in the caller's trace or a new one.
  * @param caller `null` where the caller names no trace
  */
-export function placeInTrace(caller: TraceContext | null, isSpanWanted: boolean): PlaceInTrace {
+export function tracePosition(caller: TraceContext | null, isSpanWanted: boolean): TracePosition {
   if (!isSpanWanted) return { parent: caller, span: null };
   const traceId = caller?.traceId ?? newTraceId();
   const spanId = newSpanId();

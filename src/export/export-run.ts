@@ -60,7 +60,7 @@ export class RunSchedule {
     else this.measure(run);
     this.closeIdle(run, nowMs);
     while (this.openBytes > this.limits.maxOpenBytes) {
-      const victim = this.victim(run) ?? this.longestHeld(run);
+      const victim = this.victim(run) ?? this.longestPending(run);
       if (victim === undefined) return;
       this.evict(victim);
     }
@@ -140,7 +140,7 @@ export class RunSchedule {
   }
 
   /** An open run that only waits for its held spans' time: it reads its log again then. */
-  private longestHeld(except: ExportRun): ExportRun | undefined {
+  private longestPending(except: ExportRun): ExportRun | undefined {
     return this.longest((run) => run !== except);
   }
 
@@ -218,13 +218,13 @@ export class RunReplay {
   }
 
   /** The log is read to its end and was quiet for the hold time: everything held is ready. */
-  takeHeld(): readonly MappedItem[] {
+  takePending(): readonly MappedItem[] {
     return this.onlyNew(this.mapper.take(true));
   }
 
   /** The run is finished at the offset up to which the log was read. It may still grow, and be finished again. */
   finish(run: RunSummary): readonly MappedItem[] {
-    const items = [...this.takeHeld()];
+    const items = [...this.takePending()];
     for (let boundary = this.boundaries[0]; boundary !== undefined; boundary = this.boundaries[0])
       this.passBoundary(boundary);
     for (const item of this.mapper.finish(run)) {
@@ -657,6 +657,6 @@ export class RunReader {
     }
     if (replay.heldCount === 0) return NOTHING;
     const quietInMs = run.lastAppendMs + this.eventHoldMs - this.deps.clock.monotonicMs();
-    return isFlushing || quietInMs <= 0 ? { items: replay.takeHeld(), hasMore: false } : { ...NOTHING, quietInMs };
+    return isFlushing || quietInMs <= 0 ? { items: replay.takePending(), hasMore: false } : { ...NOTHING, quietInMs };
   }
 }

@@ -1,6 +1,6 @@
 import type { Configuration } from '../config/configuration.js';
 import type { LogFields, Logger } from '../core/logger.js';
-import type { ForeignPlace } from '../log/foreign-segments.js';
+import type { ForeignPosition } from '../log/foreign-segments.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunEvent } from '../run/run-event.js';
 import type { RunSummary } from '../run/verdict.js';
@@ -49,7 +49,7 @@ export interface ExportThreadCalls {
   /** A record log is looked after elsewhere. */
   drop(traceId: TraceId): void;
   /** The telemetry of other services is durable up to this position. */
-  foreign(end: ForeignPlace): void;
+  foreign(end: ForeignPosition): void;
   /** Memory is short. */
   collectGarbage(nothing: undefined): void;
   /** Where several processes share the database: this one goes on under another id. */

@@ -42,7 +42,7 @@ export interface ConvertOptions {
 }
 
 /**
- * Converts a file between the engine's JSONL, its Parquet and OTLP JSON lines, each told by its ending, in one pass and
+ * Converts a file between the engine's JSONL, its Parquet and OTLP JSON lines, each by its ending, in one pass and
  * in bounded memory. The new file appears when it is complete. Only OTLP holds telemetry of other services: for another
  * format it is counted and left out. `docs/reference/records.md` says what each format cannot carry.
  * @throws SourceError for the file that is read, ConvertError for the one that is written.

@@ -55,7 +55,7 @@ export class FileFollower {
   ) {}
 
   /**
-   * Resolves when the signal aborts and everything that was taken is told.
+   * Resolves when the signal aborts and everything that was read is reported.
    * @throws what the consumer throws.
    */
   async run(signal: AbortSignal): Promise<void> {

@@ -32,7 +32,7 @@ const NAMES = '*.{jsonl,ndjson,parquet,jsonl.gz,ndjson.gz,jsonl.zst,ndjson.zst}'
 
 /**
  * Hands files to a consumer as if their records were received now: JSONL, Parquet and OTLP JSON lines, packed or not, in
- * the order named. All of them are found and opened first, so that a misspelt name is told before anything is taken. Of
+ * the order named. All of them are found and opened first, so that a misspelt name is reported before anything is read. Of
  * several files one that is damaged is passed over, as a reject.
  * @param operands paths, folders and patterns.
  * @throws SourceError for the only file when it cannot be read, ConsumeError when the consumer does not take the records.

@@ -4,7 +4,7 @@ import { readLineChunks } from './line-stream.js';
 import { readRecord, rejectLongLine } from './read-record.js';
 import { batchesOf, type RecordSource, type Reject, type SourceChunk, SourceError } from './record-source.js';
 
-/** The engine's JSONL as a source. A line that is no record is told as a reject and passed over, so is a half last line. */
+/** The engine's JSONL as a source. A line that is no record becomes a reject and is skipped, so does an incomplete last line. */
 export class JsonlFile implements RecordSource {
   constructor(
     readonly path: string,

@@ -238,7 +238,7 @@ export class FileWatch {
   /**
    * Resolves when the file may have changed since the last call, the time is over, or the signal aborts; keeps the process
    * alive meanwhile.
-   * @param isPipe whether the file is a named pipe: its folder is not told what is written into it.
+   * @param isPipe whether the file is a named pipe: its folder's watcher does not notice what is written into it.
    */
   async wait(signal: AbortSignal, isPipe: boolean): Promise<void> {
     this.folder ??= this.begin(dirname(this.path), (name) => name === null || name === basename(this.path));

@@ -40,7 +40,7 @@ function sourceError(path: string, cause: unknown): unknown {
   return unreadable(path, cause);
 }
 
-/** The engine's Parquet, or our own, as a source. A row that is no record is told as a reject and passed over. */
+/** The engine's Parquet, or our own, as a source. A row that is no record becomes a reject and is skipped. */
 export class ParquetFile implements RecordSource {
   constructor(
     readonly path: string,

@@ -18,7 +18,7 @@ export interface OtlpReading {
 
 /**
  * OTLP JSON lines as a source: each line one export request of traces or logs, or both, as the Collector's file exporter
- * writes them. Spans of other services come as foreign telemetry. A line that is none is told as a reject.
+ * writes them. Spans of other services come as foreign telemetry. A line that is none becomes a reject.
  */
 export class OtlpJsonFile implements RecordSource {
   constructor(

@@ -197,7 +197,7 @@ function windowOf(descriptor: number): number {
   return base + (base / 8) * (descriptor & 7);
 }
 
-/** How a file is compressed, told by the last ending of its name. */
+/** How a file is compressed, by the last ending of its name. */
 export type Compression = 'gzip' | 'zstd';
 
 const COMPRESSED_ENDINGS: readonly (readonly [RegExp, Compression])[] = [

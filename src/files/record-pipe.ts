@@ -196,7 +196,7 @@ const never = new AbortController().signal;
 
 /**
  * Hands records to a consumer beside the pipe that they came through, which goes on meanwhile. When the consumer fails for
- * good, that is told once, with the lines that it has not got, and nothing more is taken.
+ * good, that is reported once, with the lines that it did not get, and no more records are taken.
  */
 export class PipeStore {
   readonly traceIds = new Set<TraceId>();

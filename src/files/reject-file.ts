@@ -12,7 +12,7 @@ const MAX_BYTES = 32 * 1024 * 1024;
 
 /**
  * Keeps what could not be read: a line of JSON for each, with its file, place, reason and text. Several programs may write
- * to one file. When it cannot be written that is told once; whoever reads goes on.
+ * to one file. If it cannot be written, that is reported once; reading continues.
  */
 export class RejectFile {
   private isFailing = false;

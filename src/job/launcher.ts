@@ -8,7 +8,7 @@ import { fileMask } from '../core/file-mask.js';
 import { processTree, signalProcesses } from '../core/process-tree.js';
 import { withRunIdentity } from '../platform/feature.js';
 import type { CommandEnding } from '../storage/command-ending.js';
-import type { StepPlace } from '../storage/step-start.js';
+import type { StepPosition } from '../storage/step-start.js';
 import type { JobRunRow } from './job-run-store.js';
 
 /** What it takes to run a command under `exec`. */
@@ -30,7 +30,7 @@ export interface StepLaunch {
   readonly stepId: string;
   readonly command: readonly string[];
   /** The step as it was registered; its run is named in the command's environment. */
-  readonly place: StepPlace;
+  readonly place: StepPosition;
 }
 
 /** Starts commands of jobs as steps of their runs: each under an `exec` of this program, which keeps its telemetry. */

@@ -226,7 +226,7 @@ export function jobRunPaths(runSchema: RunShape['runSchema']): ZodOpenApiPathsOb
     [`${ACCOUNT}/runs/{runId}/retry`]: {
       get: {
         tags: ['v2: jobs'],
-        summary: 'What a retry of a run that failed goes on from',
+        summary: 'Where a retry of a failed run resumes',
         requestParams: { path: ofRun },
         responses: { 200: jsonAnswer(envelopeSchema(retrySchema), 'Where it stopped.'), ...errorAnswers(404, 409) },
       },

@@ -298,7 +298,7 @@ export class RunCourse {
   }
 
   private stopped(index: number, what: string): string {
-    return `run-bridge was stopped when command ${index + 1} of ${this.job.commands.length} ${what}; a retry goes on from there`;
+    return `run-bridge was stopped when command ${index + 1} of ${this.job.commands.length} ${what}; a retry resumes there`;
   }
 
   private async timeOut(): Promise<void> {

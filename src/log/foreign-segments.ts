@@ -88,7 +88,7 @@ export class ForeignSegments implements ForeignLogReader {
     for (const listener of this.options.listeners) listener.onForeign(batches);
   }
 
-  async *read(from?: ForeignPlace): AsyncIterable<ForeignEntry> {
+  async *read(from?: ForeignPosition): AsyncIterable<ForeignEntry> {
     for (const segment of await this.segments()) {
       if (from !== undefined && segment < from.segment) continue;
       const fromOffset = segment === from?.segment ? from.offset : 0;
@@ -102,7 +102,7 @@ export class ForeignSegments implements ForeignLogReader {
     }
   }
 
-  async end(): Promise<ForeignPlace | undefined> {
+  async end(): Promise<ForeignPosition | undefined> {
     return this.file === undefined ? undefined : { segment: this.segment, offset: this.file.lengthBytes };
   }
 
@@ -141,7 +141,7 @@ function signalOf(body: string): Signal {
 }
 
 /** A place in the foreign telemetry: a segment file's name and a byte offset in it. */
-export interface ForeignPlace {
+export interface ForeignPosition {
   readonly segment: string;
   readonly offset: number;
 }
@@ -150,15 +150,15 @@ export interface ForeignPlace {
 export interface ForeignEntry {
   readonly signal: Signal;
   readonly body: string;
-  readonly next: ForeignPlace;
+  readonly next: ForeignPosition;
 }
 
 /** Reads the telemetry of other services, stored as OTLP JSON lines in segment files. */
 export interface ForeignLogReader {
   /** Yields everything after `from` (by default everything that still exists), in order, up to the current end. */
-  read(from?: ForeignPlace): AsyncIterable<ForeignEntry>;
+  read(from?: ForeignPosition): AsyncIterable<ForeignEntry>;
   /** The place after the last durable entry; `undefined` when nothing was ever written. */
-  end(): Promise<ForeignPlace | undefined>;
+  end(): Promise<ForeignPosition | undefined>;
 }
 
 /** Is notified of durable telemetry of other services. Called synchronously; must not throw and must not wait. */

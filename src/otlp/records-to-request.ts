@@ -96,8 +96,8 @@ function carrierOf(record: TelemetryRecord): OtlpLogRecord {
 function startAttributes(start: SpanStart | undefined, end: SpanEnd): readonly KeyValue[] {
   if (start === undefined) return [{ key: BRIDGE_ATTRIBUTE.only, value: 'ended' }];
   const { line: _line, ...bare } = start;
-  const isAsTold = formatRecordLine(bare) === formatRecordLine(spanStartOf(end));
-  return isAsTold ? [] : [{ key: BRIDGE_ATTRIBUTE.spanStart, value: formatRecordLine(start) }];
+  const isDerivable = formatRecordLine(bare) === formatRecordLine(spanStartOf(end));
+  return isDerivable ? [] : [{ key: BRIDGE_ATTRIBUTE.spanStart, value: formatRecordLine(start) }];
 }
 
 function startedSpan(start: SpanStart): OtlpSpan {

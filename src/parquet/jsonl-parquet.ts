@@ -90,7 +90,7 @@ async function writeParts(
       const part = encode(encoder, index);
       const writing = write(part, written[index - 1]);
       written[index] = writing;
-      // Whoever waits for a later part is told.
+      // Callers that wait for a later part get the error.
       writing.catch(() => {});
       await part;
     }

@@ -7,7 +7,7 @@ import { readParquetFooter } from './parquet-reader.js';
 import { ParquetOutput, ParquetWriter } from './parquet-writer.js';
 import { DEFAULT_LIMITS } from './row-group.js';
 
-/** Is told of a line in a record log that is no record; counted from 1. */
+/** Called for a line in a record log that is no record; counted from 1. */
 type LineDamageReport = (line: number, reason: string) => void;
 
 /** A record is never this long: more than any body that is taken. */

@@ -6,10 +6,10 @@ import { RecordLogFiles } from '../log/record-log-files.js';
 import { LOG_FILE } from '../log/trace-log.js';
 import { InvocationFiles } from './invocation-files.js';
 import { writeLogAsParquet } from './log-parquet.js';
-import type { LinePlace, ParquetStarterCalls, ParquetThreadCalls, ParquetThreadSetup } from './parquet-thread.js';
+import type { LinePosition, ParquetStarterCalls, ParquetThreadCalls, ParquetThreadSetup } from './parquet-thread.js';
 
 const channel = connectToStarter<ParquetStarterCalls>();
-const damaged = (traceId: string, at: LinePlace, reason: string) => channel.tell('damaged', { traceId, at, reason });
+const damaged = (traceId: string, at: LinePosition, reason: string) => channel.tell('damaged', { traceId, at, reason });
 
 const { dataFolder }: ParquetThreadSetup = workerData;
 const files = new InvocationFiles(dataFolder, {

@@ -101,8 +101,8 @@ export interface ParquetThreadCalls {
 /** What it may call. */
 export interface ParquetStarterCalls {
   /** A line of the record log is no record; at its number or, where the log was read in records, its offset in bytes. */
-  damaged(line: { readonly traceId: string; readonly at: LinePlace; readonly reason: string }): void;
+  damaged(line: { readonly traceId: string; readonly at: LinePosition; readonly reason: string }): void;
 }
 
 /** Where a line is. */
-export type LinePlace = { readonly line: number } | { readonly offset: number };
+export type LinePosition = { readonly line: number } | { readonly offset: number };

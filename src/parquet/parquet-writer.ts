@@ -179,7 +179,7 @@ export class ParquetOutput {
 
   private async writeFooter(note: string): Promise<void> {
     const footer = new ByteWriter(64 * 1024);
-    // The library writes offsets relative to the file, so it is told where its bytes will lie.
+    // The library writes offsets relative to the file, so it gets the offset at which its bytes will lie.
     footer.offset = this.file.length;
     writeIndexes(
       footer,

@@ -54,7 +54,7 @@ export interface ParquetJob {
   readonly traceId: TraceId;
   /** Length of that part in bytes. */
   readonly logBytes: number;
-  /** Invocations in it; the records of a single one need not be told apart. */
+  /** Invocations in it; the records of a single one need not be distinguished. */
   readonly invocationCount: number;
   /** Position of an invocation in its trace, from 1, and the name of its file in the run's folder. */
   readonly files: readonly { readonly index: number; readonly parquetFile: string }[];

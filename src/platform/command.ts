@@ -311,7 +311,7 @@ export class RunWatch implements Component {
   ) {}
 
   /**
-   * Looks once, so that a wrong token or account is told at once, then goes on in the background.
+   * Looks once, so that a wrong token or account is reported at once, then goes on in the background.
    * @param stop gives up the first look
    * @throws PlatformError
    */

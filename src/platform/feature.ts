@@ -80,7 +80,7 @@ export function pullCommand(openPull: OpenPull): CliCommand {
   return {
     name: 'pull',
     operands: '',
-    summary: 'bring in runs of a hosted platform through its API; the token comes from RUN_BRIDGE_PLATFORM_TOKEN',
+    summary: 'import runs of a hosted platform through its API; the token comes from RUN_BRIDGE_PLATFORM_TOKEN',
     settings: [
       'data-dir',
       'database-url',
@@ -101,7 +101,7 @@ export function pullCommand(openPull: OpenPull): CliCommand {
       ['--run <ID>', 'one run'],
       ['--since <TIME>', 'the runs created since a time, such as 24h, 30d or 2026-01-31T08:00Z'],
       ['--job <ID>', 'of these only the runs of one job'],
-      ['--watch', 'go on and bring in each new run, until SIGINT or SIGTERM; the next start goes on there'],
+      ['--watch', 'keep running and import each new run, until SIGINT or SIGTERM; the next start resumes there'],
       ['--interval <TIME>', 'how often to look for new runs, 5s to 1d (default: the setting platform-interval, 1m)'],
       ['--to <URL>', 'send the records to a bridge that is running, instead of writing them here'],
     ],

@@ -84,7 +84,7 @@ export function platformHook(config: PlatformHookConfig, deps: PlatformHookDeps)
     const payload = parseHookPayload(bytes);
     if (payload === undefined) return say(response, 400, "This is not a webhook's body: JSON with an eventType.");
     const { eventType, accountId, runId } = payload;
-    if (eventType !== WANTED) return say(response, 200, `Nothing to do: only ${WANTED} brings a run in.`);
+    if (eventType !== WANTED) return say(response, 200, `Nothing to do: only ${WANTED} starts an import.`);
     if (accountId === null || runId === null) return say(response, 200, 'Nothing to do: it names no account and run.');
     if (config.accountId !== null && accountId !== config.accountId) {
       return say(response, 403, `This bridge takes account ${config.accountId} alone (--platform-account).`);
@@ -93,7 +93,7 @@ export function platformHook(config: PlatformHookConfig, deps: PlatformHookDeps)
       const key = { platform: config.platform, accountId, runId };
       const isNoted = await deps.store.add([key], deps.clock.nowUnixMs(), config.maxWaiting);
       if (!isNoted)
-        return later(response, `${config.maxWaiting} runs wait to be brought in; that is all there is room for.`);
+        return later(response, `${config.maxWaiting} runs are waiting to be imported; there is no room for more.`);
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       deps.logger.error(
@@ -103,7 +103,7 @@ export function platformHook(config: PlatformHookConfig, deps: PlatformHookDeps)
       return later(response, 'The run cannot be saved at the moment; see the log of run-bridge.');
     }
     deps.onNoted();
-    say(response, 202, 'The run is noted and will be brought in.');
+    say(response, 202, 'The run is queued and will be imported.');
   }
 }
 

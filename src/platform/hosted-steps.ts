@@ -59,7 +59,7 @@ function nameOf(text: string | null): string | null {
   return text?.slice(0, MAX_NAME_LENGTH).trim() || null;
 }
 
-/** The platform tells no exit codes: that of a failed step is the engine's usual one, a cancelled one was told to end. */
+/** The platform reports no exit codes: a failed step gets the engine's usual one, a cancelled one that of an interrupted engine. */
 function endingOf({ outcome }: PlatformStep): CommandEnding {
   switch (outcome) {
     case 'success':

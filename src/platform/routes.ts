@@ -31,10 +31,10 @@ import type {
   JobCatalog,
   JobQuery,
   LatestRuns,
-  PlaceCatalog,
   ProjectQuery,
   RunCatalog,
   RunQuery,
+  ScopeCatalog,
 } from '../storage/run-catalog.js';
 import type { RunStatus } from '../storage/state-tables.js';
 import {
@@ -70,7 +70,7 @@ export type FactsOf = (job: Pick<CatalogJob, 'name' | 'accountId'>) => JobFacts 
 
 /** What the routers of the platform's API work with. */
 interface V2Deps {
-  readonly catalog: RunCatalog & JobCatalog & PlaceCatalog;
+  readonly catalog: RunCatalog & JobCatalog & ScopeCatalog;
   readonly accounts: AccountStore;
   readonly factsOf: FactsOf;
   /** What a step wrote. */
@@ -438,7 +438,7 @@ function placeRouter({ catalog }: Pick<V2Deps, 'catalog'>): Router {
 function projectListQuery(accountId: number, parameters: Parameters) {
   const { limit, offset, orderBy, isDescending, order } = listPart(parameters, PLACE_ORDERS);
   const filters = new ListFilters(parameters);
-  const query = { ...placeQuery(filters), orderBy, isDescending, limit, offset };
+  const query = { ...scopeQuery(filters), orderBy, isDescending, limit, offset };
   return { query, filters: { limit, offset, account_id: accountId, ...filters.given }, order };
 }
 
@@ -453,7 +453,7 @@ function environmentListQuery(accountId: number, parameters: Parameters, project
   );
   const engineVersions = among(filters.texts('dbt_version'), filters.texts('dbt_version__in'));
   const query: EnvironmentQuery = {
-    ...placeQuery(filters),
+    ...scopeQuery(filters),
     ...{ orderBy, isDescending, limit, offset },
     ...(projectIds !== undefined && { projectIds }),
     ...(engineVersions !== undefined && { engineVersions }),
@@ -462,7 +462,7 @@ function environmentListQuery(accountId: number, parameters: Parameters, project
 }
 
 /** Filters of projects and environments alike. */
-function placeQuery(filters: ListFilters): Pick<ProjectQuery, 'ids' | 'idAbove' | 'name' | 'nameContains'> {
+function scopeQuery(filters: ListFilters): Pick<ProjectQuery, 'ids' | 'idAbove' | 'name' | 'nameContains'> {
   const ids = among(filters.oneNumber('pk'), filters.numbers('pk__in'));
   const above = [filters.number('pk__gt'), filters.number('id__gt')].filter((id) => id !== undefined);
   const name = filters.text('name');
@@ -542,7 +542,7 @@ function refusedChanges(tag: string, noun: string, path: z.ZodObject) {
   };
 }
 
-const placeParameters = {
+const scopeParameters = {
   ...listParameters,
   include_related: text.optional(),
   pk: text.optional(),
@@ -554,7 +554,7 @@ const placeParameters = {
   state: text.optional(),
 };
 const environmentParameters = {
-  ...placeParameters,
+  ...scopeParameters,
   project_id: text.optional(),
   project_id__in: text.optional(),
   dbt_version: text.optional(),
@@ -562,7 +562,7 @@ const environmentParameters = {
 };
 
 /** Projects and environments of one version. */
-function placePaths(version: 'v2' | 'v3'): ZodOpenApiPathsObject {
+function scopePaths(version: 'v2' | 'v3'): ZodOpenApiPathsObject {
   const base = `/api/${version}/accounts/{accountId}`;
   const tag = `${version}: projects and environments`;
   const get = (summary: string, path: z.ZodObject, schema: z.ZodType, query: z.ZodObject = z.object({})) => ({
@@ -582,7 +582,7 @@ function placePaths(version: 'v2' | 'v3'): ZodOpenApiPathsObject {
   const environments = list(environmentSchema);
   return {
     [`${base}/projects`]: {
-      ...get('Projects', ofAccount, list(projectSchema), z.object(placeParameters)),
+      ...get('Projects', ofAccount, list(projectSchema), z.object(scopeParameters)),
       ...refusedAdding(tag, 'projects', ofAccount),
     },
     [`${base}/projects/{projectId}`]: {
@@ -610,8 +610,8 @@ function placePaths(version: 'v2' | 'v3'): ZodOpenApiPathsObject {
 
 /** What the routers of the hosted platform's API answer. */
 export const V2_PATHS: ZodOpenApiPathsObject = {
-  ...placePaths('v2'),
-  ...placePaths('v3'),
+  ...scopePaths('v2'),
+  ...scopePaths('v3'),
   '/api/v2/accounts': {
     get: {
       tags: of('accounts'),

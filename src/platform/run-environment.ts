@@ -1,8 +1,11 @@
 import { type Environment, nonEmpty } from '../config/environment.js';
-import type { StepPlace } from '../storage/step-start.js';
+import type { StepPosition } from '../storage/step-start.js';
 
 /** The run that a command belongs to, as far as its environment says it. */
-export type RunIdentity = Pick<StepPlace, 'runId' | 'jobId' | 'projectId' | 'environmentId' | 'accountId' | 'reason'>;
+export type RunIdentity = Pick<
+  StepPosition,
+  'runId' | 'jobId' | 'projectId' | 'environmentId' | 'accountId' | 'reason'
+>;
 
 /** The variables that the hosted platform sets for the commands of a run. */
 const VARIABLES: Readonly<Record<string, (identity: RunIdentity) => string>> = {

@@ -49,13 +49,13 @@ export interface PullOptions {
   readonly onProgress?: (progress: ReadingProgress) => void;
 }
 
-/** A run may be told complete before its files are there: so long after its end they are waited for, in milliseconds. */
+/** How long to wait for the files of a run that is reported as complete, after its end, in milliseconds. */
 const FILES_DUE_MS = 15 * 60_000;
 
 /**
  * Brings in a hosted run: downloads the telemetry of its steps, one after the other, into a file of bounded size, and
- * hands the records over with what the platform says of the run as their resource. What one step lacks is told of that
- * step; the others go on.
+ * stores the records with what the platform says of the run as their resource. What is missing of one step is reported with
+ * that step; the others go on.
  */
 export class RunPuller {
   constructor(private readonly deps: RunPullerDeps) {}
@@ -121,7 +121,7 @@ export class RunPuller {
   /** A file that breaks off gives what could be read of it. */
   private async read(
     file: RecordSource,
-    placed: Omit<PlacedStep, 'stepId'>,
+    placed: Omit<HostedStep, 'stepId'>,
     { onProgress }: PullOptions,
     signal: AbortSignal,
   ): Promise<PulledStep> {
@@ -166,7 +166,7 @@ function nothing(step: PlatformStep, outcome: PulledStep['outcome']): PulledStep
 }
 
 /** A step of a hosted run, and where it is. */
-export interface PlacedStep {
+export interface HostedStep {
   readonly accountId: string;
   readonly run: PlatformRun;
   readonly step: PlatformStep;
@@ -179,7 +179,7 @@ export interface PlacedStep {
  * exports, so that runs are found by it in any backend. Names are OpenTelemetry's (CI/CD, VCS and deployment) where there
  * are some. Commands, causes and messages are left out, since they may hold literals.
  */
-export function platformResource({ accountId, run, step, stepId }: PlacedStep): Resource {
+export function platformResource({ accountId, run, step, stepId }: HostedStep): Resource {
   const attributes: Readonly<Record<string, ResourceValue | null>> = {
     'run_bridge.step.id': stepId,
     'cicd.pipeline.name': run.jobName,

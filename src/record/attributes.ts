@@ -20,7 +20,7 @@ export const MAX_JSON_LEVELS = 200;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Whether a JSON text has more levels than {@link MAX_JSON_LEVELS}. Texts with few brackets are told at once. */
+/** Whether a JSON text has more levels than {@link MAX_JSON_LEVELS}. Texts with few brackets are decided at once. */
 export function isNestedTooDeep(json: string): boolean {
   if (!hasManyBrackets(json)) return false;
   let level = 0;

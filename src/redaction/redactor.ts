@@ -211,7 +211,7 @@ export function learnNamesAlone(record: NamingRecord, redactor: Redactor): void 
 
 /** How a command ended, in the words of `endingWords`: the bridge's own, with no value of anybody's project in them. */
 const OWN_ENDING =
-  /(?:^The|; the) command (?:ended with exit code \d{1,3}(?: \(as a shell says of a command killed by SIG[A-Z]+\))?|was killed by SIG[A-Z]+|ended, nobody knows how)$/;
+  /(?:^The|; the) command (?:ended with exit code \d{1,3}(?: \(as a shell says of a command killed by SIG[A-Z]+\))?|was killed by SIG[A-Z]+|ended in an unknown way)$/;
 /** Counts, as verdicts have them. */
 const OWN_COUNT = /^\d{1,9} (?:nodes?|errors?)(?: failed)?$/;
 

@@ -237,7 +237,7 @@ async function reportsOfFolder(
   const ask = <Answer>(question: (state: State) => Promise<Answer>) =>
     host.askState(configuration, context.clock, question);
   const tracesOf = async (runId: number) => (await ask(({ traces }) => traces.tracesOf(runId))) ?? [];
-  const places = new CommandPlaces((await ask(({ traces }) => traces.listUnnamed())) ?? []);
+  const places = new CommandScopes((await ask(({ traces }) => traces.listUnnamed())) ?? []);
   for (const traceId of await findRuns(named, files, recent, tracesOf)) {
     const run = await readRun(traceId, files, reader);
     const redactor = new Redactor(level ?? 'off');
@@ -367,14 +367,14 @@ function stoppable(reader: RecordLogReader, stop: AbortSignal): RecordLogReader 
 const MAX_EARLIER = 50;
 
 /** A command, and where its run belongs. */
-interface PlacedCommand {
+interface ScopedCommand {
   readonly invocation: InvocationSummary;
   readonly job: string | null;
   readonly project: string | null;
 }
 
 /** Finds the runs of commands: from their steps and, for commands without a step, from the state. */
-export class CommandPlaces {
+export class CommandScopes {
   private readonly unnamed: ReadonlyMap<string, UnnamedRun>;
 
   constructor(unnamed: readonly UnnamedRun[]) {
@@ -386,7 +386,7 @@ export class CommandPlaces {
     return step?.runId ?? this.unnamed.get(`${traceId} ${index}`)?.runId ?? null;
   }
 
-  placed(traceId: TraceId, invocation: InvocationSummary): PlacedCommand {
+  placed(traceId: TraceId, invocation: InvocationSummary): ScopedCommand {
     const place = invocation.step ?? this.unnamed.get(`${traceId} ${invocation.index}`);
     return { invocation, job: place?.job ?? null, project: place?.project ?? null };
   }
@@ -401,7 +401,7 @@ export async function earlierLengthsMs(
   invocation: InvocationSummary,
   ownTraceId: TraceId,
   files: RunFiles,
-  { recent, places }: { readonly recent: readonly TraceId[]; readonly places: CommandPlaces },
+  { recent, places }: { readonly recent: readonly TraceId[]; readonly places: CommandScopes },
 ): Promise<readonly number[]> {
   const command = places.placed(ownTraceId, invocation);
   const earlier: InvocationSummary[] = [];
@@ -417,7 +417,7 @@ export async function earlierLengthsMs(
     .map(({ startTimeUnixNano, endTimeUnixNano }) => Number(endTimeUnixNano - startTimeUnixNano) / 1e6);
 }
 
-function isComparable(other: PlacedCommand, command: PlacedCommand): boolean {
+function isComparable(other: ScopedCommand, command: ScopedCommand): boolean {
   return (
     other.invocation.verdict === 'success' &&
     other.invocation.command === command.invocation.command &&

@@ -2,7 +2,13 @@ import { counted, lengthText } from '../core/text.js';
 import { labelOf } from '../run/measures/node-words.js';
 import { slowestNodes } from '../run/measures/run-totals.js';
 import { shareOf } from '../run/measures/time-split.js';
-import { retryCommand, type Trouble, type TroubleSection, troublePlace, troublesOf } from '../run/measures/troubles.js';
+import {
+  retryCommand,
+  type Trouble,
+  type TroubleSection,
+  troubleLocation,
+  troublesOf,
+} from '../run/measures/troubles.js';
 import { type CommandReport, cleanLine, cleanText, type ReportSetting, verdictWords } from './content.js';
 import { headLines } from './text.js';
 
@@ -82,7 +88,7 @@ function sectionMarkdown({ title, troubles }: TroubleSection, budget: Budget): s
 
 function troubleMarkdown(trouble: Trouble, isDetailed: boolean): string {
   const { label, reason, skipped } = trouble;
-  const place = troublePlace(trouble);
+  const place = troubleLocation(trouble);
   const [first = '', ...more] = reason;
   const isShort = more.length === 0 && first.length <= 100;
   const title = label === null ? (place === null ? 'error' : code(place)) : `**${code(label)}**`;

@@ -6,7 +6,13 @@ import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { labelOf } from '../run/measures/node-words.js';
 import { slowestNodes } from '../run/measures/run-totals.js';
 import { shareOf } from '../run/measures/time-split.js';
-import { retryCommand, type Trouble, type TroubleSection, troublePlace, troublesOf } from '../run/measures/troubles.js';
+import {
+  retryCommand,
+  type Trouble,
+  type TroubleSection,
+  troubleLocation,
+  troublesOf,
+} from '../run/measures/troubles.js';
 import { type CommandReport, cleanText, type ReportSetting, verdictWords } from './content.js';
 import { lanes, later } from './perfetto.js';
 import { headLines } from './text.js';
@@ -137,7 +143,7 @@ function Troubles({ troubles }: { readonly troubles: readonly Trouble[] }) {
   return (
     <ul>
       {troubles.map((trouble) => {
-        const place = troublePlace(trouble);
+        const place = troubleLocation(trouble);
         return (
           <li>
             {trouble.label !== null && <strong>{cleanText(trouble.label)}</strong>}{' '}

@@ -1,6 +1,6 @@
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { labelOf } from '../run/measures/node-words.js';
-import { troublePlace, troublesOf } from '../run/measures/troubles.js';
+import { troubleLocation, troublesOf } from '../run/measures/troubles.js';
 import { hasOwnWord } from '../run/verdict.js';
 import { type CommandReport, cleanText } from './content.js';
 
@@ -52,7 +52,7 @@ function suite(report: CommandReport): { readonly xml: string; readonly cases: r
     .flatMap(({ title, troubles }) => {
       const own = troubles.filter(({ node }) => node === null || !TEST_TYPES.has(node.nodeType));
       const lines = own.map((trouble) =>
-        [trouble.label, troublePlace(trouble), trouble.reason.join('\n')]
+        [trouble.label, troubleLocation(trouble), trouble.reason.join('\n')]
           .filter((part) => part !== null && part !== '')
           .join(': '),
       );

@@ -22,7 +22,7 @@ function reportText({ traceId, command, commandCount, comparison }: CommandRepor
   const { invocation } = command;
   const { columns } = setting;
   const lines = [
-    `run ${invocationIdOf(traceId)}${placeText(command, commandCount)}${stepText(command)}`,
+    `run ${invocationIdOf(traceId)}${locationText(command, commandCount)}${stepText(command)}`,
     ...headLines(command),
     ...(invocation.statusMessage === null ? [] : [`reason: ${invocation.statusMessage}`]),
     ...(invocation.rawCommand === null ? [] : [`command: ${invocation.rawCommand}`]),
@@ -93,7 +93,7 @@ function colorOf(line: string): string | undefined {
   return /^\S[^\n]*:$/.test(line) ? (PROBLEM_COLORS.get(line) ?? BOLD) : undefined;
 }
 
-function placeText({ invocation }: CommandMeasures, commandCount: number): string {
+function locationText({ invocation }: CommandMeasures, commandCount: number): string {
   return commandCount > 1 ? `, command ${invocation.index} of ${commandCount}` : '';
 }
 

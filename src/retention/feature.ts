@@ -4,7 +4,7 @@ import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
 import type { RunTracker } from '../run/run-tracker.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
-import type { TelemetryPlace } from '../storage/retention-store.js';
+import type { TelemetryStorage } from '../storage/retention-store.js';
 import type { State } from '../storage/state.js';
 import { Removals } from './removals.js';
 import { NO_HOLD, RetainedArtifacts, RetainedForeign, RetainedTelemetry, type TraceHold } from './retained-kinds.js';
@@ -37,7 +37,7 @@ export interface RetentionHost {
   readonly state: Pick<State, 'retention' | 'cursors'>;
   readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'usage' | 'removeRun'>>;
   /** Where files of runs are that several processes share. */
-  readonly sharedPlace: TelemetryPlace | undefined;
+  readonly sharedFiles: TelemetryStorage | undefined;
   readonly foreign: ForeignSegments;
   /** Names of the destinations that there are. */
   readonly destinations: readonly string[];
@@ -89,7 +89,7 @@ export async function* retainOnce(
   options: SweepOptions,
 ): AsyncGenerator<readonly [RetainedKind, SweepResult]> {
   const { removals, runs, own } = kindsOf(config, host, NO_HOLD);
-  const isShared = host.sharedPlace !== undefined;
+  const isShared = host.sharedFiles !== undefined;
   if (!options.isDry) {
     await removals.takeUp();
     for (const removal of await removals.left()) await removals.end(removal);
@@ -99,7 +99,7 @@ export async function* retainOnce(
 }
 
 /** Where the files of runs are that several processes share. */
-export function sharedTelemetry(deps: TelemetryBucketDeps): TelemetryPlace {
+export function sharedTelemetry(deps: TelemetryBucketDeps): TelemetryStorage {
   return new TelemetryBucket(deps);
 }
 
@@ -111,7 +111,7 @@ export function retentionLimits(age: number | 'off', size: number | 'off'): Rete
 /** Kinds with their limits: `runs` are shared by several processes, `own` belong to the data folder of each. */
 function kindsOf(config: RetentionConfig, host: RetentionHost, hold: TraceHold) {
   const { state, openArtifacts, foreign, destinations, clock } = host;
-  const place = host.sharedPlace ?? new TelemetryFolder(config['data-dir']);
+  const place = host.sharedFiles ?? new TelemetryFolder(config['data-dir']);
   const store = state.retention;
   const removals = new Removals({ store, place, openArtifacts });
   const nowUnixMs = () => clock.nowUnixMs();

@@ -1,10 +1,10 @@
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
-import type { Removal, RetentionStore, TelemetryPlace } from '../storage/retention-store.js';
+import type { Removal, RetentionStore, TelemetryStorage } from '../storage/retention-store.js';
 
 /** What removals are ended with. */
 export interface RemovalsDeps {
   readonly store: Pick<RetentionStore, 'listRemovals' | 'noteMoved' | 'endRemoval'>;
-  readonly place: Pick<TelemetryPlace, 'hide' | 'remove'>;
+  readonly place: Pick<TelemetryStorage, 'hide' | 'remove'>;
   readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'removeRun'>>;
 }
 

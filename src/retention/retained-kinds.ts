@@ -8,7 +8,7 @@ import type {
   RetainedSize,
   RetentionStore,
   RunGroup,
-  TelemetryPlace,
+  TelemetryStorage,
 } from '../storage/retention-store.js';
 import type { Removals } from './removals.js';
 import type { Removable, RetainedKind, RetentionLimits } from './sweep.js';
@@ -29,7 +29,7 @@ export const NO_HOLD: TraceHold = { whileStill: (_traceIds, action) => action() 
 export interface RetainedTelemetryDeps {
   readonly store: RetentionStore;
   readonly removals: Removals;
-  readonly place: Pick<TelemetryPlace, 'totalBytes' | 'usageOf'>;
+  readonly place: Pick<TelemetryStorage, 'totalBytes' | 'usageOf'>;
   /** Names of the destinations that there are: what one of them waits for stays. */
   readonly destinations: readonly string[];
   readonly hold: TraceHold;

@@ -7,13 +7,13 @@ import { ROWS_FOLDER } from '../run/run-row-backup.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';
 import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
 import { tracePrefix } from '../storage/cluster/trace-prefix.js';
-import type { Removal, RetainedSize, TelemetryPlace } from '../storage/retention-store.js';
+import type { Removal, RetainedSize, TelemetryStorage } from '../storage/retention-store.js';
 
 /** The folder for folders of traces while they are removed, in the data folder: out of the way of listings. */
 const REMOVED_FOLDER = 'removed';
 
 /** Files of traces in the data folder of one process. */
-export class TelemetryFolder implements TelemetryPlace {
+export class TelemetryFolder implements TelemetryStorage {
   constructor(private readonly dataFolder: string) {}
 
   totalBytes(signal: AbortSignal): Promise<number> {
@@ -64,7 +64,7 @@ export interface TelemetryBucketDeps {
 }
 
 /** Files of traces in the bucket that several processes share. Nobody lists runs there: without its rows a run is gone. */
-export class TelemetryBucket implements TelemetryPlace {
+export class TelemetryBucket implements TelemetryStorage {
   constructor(private readonly deps: TelemetryBucketDeps) {}
 
   async totalBytes(): Promise<number> {

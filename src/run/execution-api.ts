@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { parseArtifactPath } from '../storage/artifact/artifact-store.js';
 import type { ExecutionRow, FinishResult } from '../storage/execution-store.js';
-import { DEFAULT_JOB, type StepPlace, type StepStart } from '../storage/step-start.js';
+import { DEFAULT_JOB, type StepPosition, type StepStart } from '../storage/step-start.js';
 import { endingSchema } from './ending-schema.js';
 
 // What goes between a registry over HTTP and the bridge that keeps it. Both sides are here, so that they cannot drift apart.
@@ -55,7 +55,7 @@ export const finishSchema = z.object({ run_key: nameSchema }).strict();
 /** Whether the step is to be interrupted. */
 export const cancellationSchema = z.object({ cancelled: z.boolean() });
 
-export const placeSchema = z
+export const stepPositionSchema = z
   .object({
     run_id: z.number().int(),
     step_index: z.number().int(),
@@ -67,7 +67,7 @@ export const placeSchema = z
     environment_id: z.number().int(),
   })
   .transform(
-    (place): StepPlace => ({
+    (place): StepPosition => ({
       runId: place.run_id,
       stepIndex: place.step_index,
       job: place.job,
@@ -125,7 +125,7 @@ export function stepStartOf(stepId: string, body: z.output<typeof stepStartSchem
   return { ...ids, ...(runOf !== null && { runOf }), command, startedUnixMs: started_unix_ms, isLast: is_last };
 }
 
-export function placeDocument(place: StepPlace): z.input<typeof placeSchema> {
+export function placeDocument(place: StepPosition): z.input<typeof stepPositionSchema> {
   return {
     run_id: place.runId,
     step_index: place.stepIndex,

@@ -4,7 +4,7 @@ import { resourceKey } from '../record/attributes.js';
 import { CELL, type PageBatch, type RecordPage, SpanIdTable } from '../record/record-page.js';
 import type { LogRecord, SpanEnd, SpanId, SpanStart } from '../record/telemetry-record.js';
 import { assignGroups } from './group-assignment.js';
-import { eventName, NodeEndReader, ROW_KIND, type RowKind, type RowPlace, rowKind } from './node-outcome.js';
+import { eventName, NodeEndReader, type PageRow, ROW_KIND, type RowKind, rowKind } from './node-outcome.js';
 import { CERTAIN, isInvocationName, parentEvidence, SpanGroup } from './span-group.js';
 import type { InvocationParts } from './trace-steps.js';
 
@@ -74,12 +74,12 @@ export class InvocationAssigner {
         : page.isLog(row)
           ? this.groupOfLogRow(page, row)
           : this.groupOfSpanRow(page, row, kind);
-      const place: RowPlace = { page, row, kind, resource, base, arrivalMs, nodeEnds: this.nodeEnds };
+      const place: PageRow = { page, row, kind, resource, base, arrivalMs, nodeEnds: this.nodeEnds };
       if (group === undefined || !group.addRow(place)) this.addRecordsOf(place);
     }
   }
 
-  private addRecordsOf({ page, row, resource, base, arrivalMs }: RowPlace): void {
+  private addRecordsOf({ page, row, resource, base, arrivalMs }: PageRow): void {
     let offset = base + page.cell(row, CELL.startLine);
     const ends = page.isLog(row) ? [CELL.lineEnd] : [CELL.endLine, CELL.lineEnd];
     for (const [index, record] of page.recordsOf(row).entries()) {

@@ -10,8 +10,8 @@ import type { RunRow } from '../storage/run-store.js';
 import { NOT_FINISHED } from '../storage/state-tables.js';
 import { DEFAULT_JOB } from '../storage/step-start.js';
 import { StoreError } from '../storage/store-error.js';
-import type { PlaceFinder } from './place-finder.js';
 import type { RunEvent, RunListener } from './run-event.js';
+import type { ScopeFinder } from './scope-finder.js';
 import type { InvocationSummary, RunSummary } from './verdict.js';
 
 /** Dependencies of `InvocationNotes`. */
@@ -19,7 +19,7 @@ export interface InvocationNotesDeps {
   readonly store: InvocationStore;
   /** Writes the files of a finished run: it is called first, and a run is saved only when it succeeds. `null` for none. */
   readonly files: RunListener | null;
-  readonly places: PlaceFinder;
+  readonly places: ScopeFinder;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -244,7 +244,7 @@ export class InvocationNotes implements RunListener, Component {
       engineVersion: text('service.version'),
       gitBranch: text('vcs.ref.head.name'),
       gitSha: text('vcs.ref.head.revision'),
-      place: this.deps.places.placeOf(invocation),
+      place: this.deps.places.scopeOf(invocation),
     };
   }
 }

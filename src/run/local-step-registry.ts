@@ -11,18 +11,18 @@ import type {
   ExecutionStore,
   ExpectedArtifacts,
   FinishResult,
+  StepReporter,
   StepRow,
-  StepTeller,
 } from '../storage/execution-store.js';
 import type { RunStore } from '../storage/run-store.js';
-import { DEFAULT_JOB, type StepPlace, type StepStart } from '../storage/step-start.js';
+import { DEFAULT_JOB, type StepPosition, type StepStart } from '../storage/step-start.js';
 import { StoreError } from '../storage/store-error.js';
-import type { PlaceFinder } from './place-finder.js';
 import type { StepListener } from './run-event.js';
+import type { ScopeFinder } from './scope-finder.js';
 import { type StepRegistry, StepRegistryError } from './step-registry.js';
 
 /** What a registry works with. */
-export interface LocalExecutionBookDeps {
+export interface LocalStepRegistryDeps {
   readonly store: ExecutionStore;
   /** Returns the arrival time of a trace's last record. */
   readonly runs: Pick<RunStore, 'find'>;
@@ -32,7 +32,7 @@ export interface LocalExecutionBookDeps {
   /** Whether a command's artifacts lie in the data folder, for another part of this program to upload. Default: none do. */
   readonly areSpooled?: (stepId: string) => boolean;
   /** Finds the job of a command that names none; left out, it is `adhoc`. */
-  readonly places?: PlaceFinder;
+  readonly places?: ScopeFinder;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Whether several processes share the registry: then contacts are saved in the store. Default: false. */
@@ -45,7 +45,7 @@ export const TELLER_LEASE_MS = 600_000;
 const IDLE_RUN_MS = 86_400_000;
 const SWEEP_MS = 60_000;
 /** Why artifacts of a dead sender are missing. */
-const SENDER_GONE = 'whoever uploaded them went away';
+const SENDER_GONE = 'the program that uploaded them has gone';
 
 /**
  * The registry of a data folder, in the process that owns the folder. Steps whose reporter has died are closed:
@@ -60,7 +60,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
   private timer: Timer | null = null;
   private isStopped = false;
 
-  constructor(private readonly deps: LocalExecutionBookDeps) {}
+  constructor(private readonly deps: LocalStepRegistryDeps) {}
 
   /** Closes what the last process left open. */
   async start(): Promise<void> {
@@ -68,8 +68,8 @@ export class LocalStepRegistry implements StepRegistry, Component {
     const left = this.deps.isShared === true ? [] : await this.deps.store.listRunning();
     for (const step of left) {
       // Records in the data folder are imported when it ends.
-      if (step.teller === 'local' && this.deps.areSpooled?.(step.stepId) === true) continue;
-      if (step.teller === 'local') await this.giveUp(step);
+      if (step.reporter === 'local' && this.deps.areSpooled?.(step.stepId) === true) continue;
+      if (step.reporter === 'local') await this.giveUp(step);
       else this.heardOf.set(step.stepId, this.deps.clock.monotonicMs());
     }
     // Not awaited: a bucket may not answer.
@@ -83,15 +83,15 @@ export class LocalStepRegistry implements StepRegistry, Component {
     this.timer?.cancel();
   }
 
-  /** @param teller the program that will report its end; default: this program itself */
-  async register(start: StepStart, teller: StepTeller = 'local'): Promise<StepPlace> {
+  /** @param reporter the program that will report its end; default: this program itself */
+  async register(start: StepStart, reporter: StepReporter = 'local'): Promise<StepPosition> {
     const isUploading = this.uploading.has(start.stepId);
-    if ((teller === 'remote' || isUploading) && this.deps.isShared !== true)
+    if ((reporter === 'remote' || isUploading) && this.deps.isShared !== true)
       this.heardOf.set(start.stepId, this.deps.clock.monotonicMs());
     return await this.guard(async () => {
       const { store, isShared, clock, listeners } = this.deps;
-      const place = await store.begin(this.placed(start), teller);
-      if (isShared === true && teller === 'remote') await store.noteHeard(start.stepId, clock.nowUnixMs());
+      const place = await store.begin(this.placed(start), reporter);
+      if (isShared === true && reporter === 'remote') await store.noteHeard(start.stepId, clock.nowUnixMs());
       // Telemetry that names the step may have been faster.
       const traceIds = await store.tracesOf(start.stepId);
       if (traceIds.length > 0) for (const listener of listeners) listener.onStepChanged(traceIds);
@@ -143,7 +143,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
       ...(start.project !== null && { 'run_bridge.project': start.project }),
     };
     const resource = { ...UNKNOWN_RESOURCE, attributes: said };
-    return { ...start, ...places.placeOf({ rawCommand: start.command.join(' '), resource }) };
+    return { ...start, ...places.scopeOf({ rawCommand: start.command.join(' '), resource }) };
   }
 
   private async giveUp(step: StepRow): Promise<void> {
@@ -185,12 +185,12 @@ export class LocalStepRegistry implements StepRegistry, Component {
   /** Steps of an earlier process: remote senders may continue, and files in the data folder are uploaded from there. */
   private async takeUpUploads(): Promise<void> {
     const { store, clock, areSpooled, isShared } = this.deps;
-    for (const { stepId, teller } of await store.listUploading()) {
+    for (const { stepId, reporter } of await store.listUploading()) {
       if (isShared === true || this.uploading.has(stepId)) continue;
       this.uploading.add(stepId);
       this.heardOf.set(stepId, clock.monotonicMs());
       // Where they cannot be listed now, the sweep looks again.
-      if (teller === 'local' && areSpooled?.(stepId) !== true) await this.concludeUpload(stepId, SENDER_GONE, 'fail');
+      if (reporter === 'local' && areSpooled?.(stepId) !== true) await this.concludeUpload(stepId, SENDER_GONE, 'fail');
     }
   }
 

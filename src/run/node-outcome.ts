@@ -406,7 +406,7 @@ export function rowKind(eventType: string): RowKind {
 }
 
 /** A span or log record in a page, and where its lines stand in the record log. */
-export interface RowPlace {
+export interface PageRow {
   readonly page: RecordPage;
   readonly row: number;
   readonly kind: RowKind;

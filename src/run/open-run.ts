@@ -69,7 +69,7 @@ export class RunState {
     const invocations = all.map((parts, position) => {
       const row = rows[position];
       const isOver = this.endOf(parts, row, nowMs) <= nowMs;
-      return summarizeInvocation(parts, position + 1, isOver, row === undefined ? null : toldStep(row, rows));
+      return summarizeInvocation(parts, position + 1, isOver, row === undefined ? null : registeredStep(row, rows));
     });
     return { invocations, nextEndMs: this.endingOf(all, nowMs, steps).nextEndMs };
   }
@@ -123,7 +123,7 @@ function rowOf(parts: InvocationParts, steps: StepFinder | undefined): StepRow |
   return steps?.stepOf(parts.stepId, parts.startTimeUnixNano, accountOf(parts.resource));
 }
 
-function toldStep(row: StepRow, rows: readonly (StepRow | undefined)[]): ToldStep {
+function registeredStep(row: StepRow, rows: readonly (StepRow | undefined)[]): RegisteredStep {
   const isSole = row.traceCount <= 1 && rows.filter((other) => other?.stepId === row.stepId).length === 1;
   const { stepId, stepIndex, run, ending } = row;
   const { runId, runKey, job, environment, project, reason } = run;
@@ -182,7 +182,7 @@ export class PendingVerdict {
 }
 
 /** The step of an invocation. */
-export interface ToldStep {
+export interface RegisteredStep {
   readonly step: InvocationStep;
   /** Whether the step has no other invocation, as far as known. */
   readonly isSole: boolean;
@@ -192,18 +192,18 @@ export interface ToldStep {
  * Summarises an invocation; a pure function of its parts.
  * @param index its position in the trace, from 1.
  * @param isOver whether it has ended, or is silent permanently: then it gets its verdict.
- * @param told its step, if registered
+ * @param registered its step, if registered
  */
 export function summarizeInvocation(
   parts: InvocationParts,
   index: number,
   isOver: boolean,
-  told: ToldStep | null = null,
+  registered: RegisteredStep | null = null,
 ): InvocationSummary {
   const nodes = nodesOf(parts);
   const nodeCounts = countVerdicts(selectedNodes(nodes.values()));
   const { invocation } = parts;
-  const verdict = isOver ? judge(evidenceOf(parts, nodes, nodeCounts), told) : null;
+  const verdict = isOver ? judge(evidenceOf(parts, nodes, nodeCounts), registered) : null;
   return {
     index,
     spanId: parts.spanId,
@@ -224,14 +224,16 @@ export function summarizeInvocation(
     nodeCounts,
     recordCount: parts.groups.reduce((sum, group) => sum + group.recordCount, 0),
     parquetFile: index === 1 ? 'telemetry.parquet' : `telemetry-${index}.parquet`,
-    step: told?.step ?? null,
+    step: registered?.step ?? null,
   };
 }
 
-function judge(evidence: VerdictEvidence, told: ToldStep | null): VerdictWithReason {
+function judge(evidence: VerdictEvidence, registered: RegisteredStep | null): VerdictWithReason {
   const verdict = verdictOf(evidence);
-  const ending = told?.step.ending ?? null;
-  return told === null || ending === null ? verdict : withEnding(verdict, evidence, { ending, isSole: told.isSole });
+  const ending = registered?.step.ending ?? null;
+  return registered === null || ending === null
+    ? verdict
+    : withEnding(verdict, evidence, { ending, isSole: registered.isSole });
 }
 
 /** The nodes of all groups of an invocation; those of its only group as they are. */

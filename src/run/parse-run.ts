@@ -28,7 +28,7 @@ const resourceSchema = z.object({
 const verdictSchema = z.enum(['success', 'error', 'canceled', 'lost']);
 
 /** The step of an invocation; each repeats the names of the job. */
-const placeSchema = z.object({
+const stepPositionSchema = z.object({
   id: z.string(),
   index: countSchema,
   run_id: countSchema,
@@ -71,7 +71,7 @@ const stepSchema = z.object({
   record_count: countSchema,
   parquet_file: z.string(),
   /** Missing in what earlier versions wrote. */
-  step: placeSchema.nullable().default(null),
+  step: stepPositionSchema.nullable().default(null),
 });
 
 const runSchema = z.object({
@@ -87,7 +87,7 @@ const runSchema = z.object({
 export type StepDocument = z.input<typeof stepSchema>;
 
 /** An invocation's step in it, likewise. */
-export type PlaceDocument = z.input<typeof placeSchema>;
+export type StepPositionDocument = z.input<typeof stepPositionSchema>;
 
 /** Reads what `formatRun` wrote; `undefined` for anything else, which is then rebuilt from the record log. */
 export function parseRun(text: string): RunSummary | undefined {
@@ -134,6 +134,6 @@ function invocationOf(step: z.output<typeof stepSchema>): InvocationSummary {
   };
 }
 
-function placeOf({ id, index, run_id, run_key, ending, ...job }: z.output<typeof placeSchema>): InvocationStep {
+function placeOf({ id, index, run_id, run_key, ending, ...job }: z.output<typeof stepPositionSchema>): InvocationStep {
   return { stepId: id, stepIndex: index, runId: run_id, runKey: run_key, ...job, ending };
 }

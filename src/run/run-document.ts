@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { UNKNOWN_RESOURCE } from '../record/attributes.js';
 import { invocationIdOf } from '../record/telemetry-record.js';
 import { endingDocument } from './ending-document.js';
-import type { PlaceDocument, StepDocument } from './parse-run.js';
+import type { StepDocument, StepPositionDocument } from './parse-run.js';
 import type { InvocationStep, InvocationSummary, RunSummary } from './verdict.js';
 
 /**
@@ -69,7 +69,7 @@ function stepOf(invocation: InvocationSummary): StepDocument {
   };
 }
 
-function placeOf({ stepId, stepIndex, runId, runKey, ending, ...job }: InvocationStep): PlaceDocument {
+function placeOf({ stepId, stepIndex, runId, runKey, ending, ...job }: InvocationStep): StepPositionDocument {
   return {
     id: stepId,
     index: stepIndex,

@@ -9,7 +9,7 @@ import type { Appended } from '../log/trace-log.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { Fence } from '../storage/fence.js';
-import type { TelemetryPlace } from '../storage/retention-store.js';
+import type { TelemetryStorage } from '../storage/retention-store.js';
 import type { State } from '../storage/state.js';
 import type { RunListener, StepListener } from './run-event.js';
 import type { RunSummary } from './verdict.js';
@@ -28,12 +28,12 @@ export interface SharedRecordLog {
   };
   /** Whether this process still counts as one of those that share the work. */
   readonly membership: Guard & { health(): HealthState };
-  /** Is told of steps that any process has registered. */
+  /** Called with steps that any process has registered. */
   readonly steps: StepListener;
   /** Parts that are there before all that follows logs. */
   readonly first: readonly Component[];
   /** Where files of runs are, to be counted and removed. */
-  readonly place: TelemetryPlace;
+  readonly place: TelemetryStorage;
   /** Files of runs, on this machine when they are asked for. */
   readonly telemetry: RunFileCopies;
   /** Has files of runs shared when they are written. @param parquet `null` where none is written */
@@ -96,7 +96,7 @@ export interface TraceFollower {
   adopt(traceId: TraceId, lengthBytes: number): Promise<void>;
   /** More is known of the steps of a trace. */
   onStepsChanged(traceId: TraceId): void;
-  /** Whether everything about the trace is told and written. */
+  /** Whether everything about the trace is reported and written. */
   isSettled(traceId: TraceId): Promise<boolean>;
   /** The trace is another's, or nobody's: nothing is known of it any more when this resolves. */
   drop(traceId: TraceId): Promise<void>;

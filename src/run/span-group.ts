@@ -13,15 +13,7 @@ import {
 } from '../record/attributes.js';
 import { CELL, type RecordPage } from '../record/record-page.js';
 import type { SpanEnd, SpanId, SpanStart, SpanStatus, TelemetryRecord, UnixNano } from '../record/telemetry-record.js';
-import {
-  eventName,
-  interruptionOf,
-  isSelected,
-  NodeFacts,
-  nodeEndOf,
-  ROW_KIND,
-  type RowPlace,
-} from './node-outcome.js';
+import { eventName, interruptionOf, isSelected, NodeFacts, nodeEndOf, type PageRow, ROW_KIND } from './node-outcome.js';
 
 /** Severity of errors, OTel's SeverityNumber. */
 const ERROR_SEVERITY = 17;
@@ -91,7 +83,7 @@ export class SpanGroup {
   }
 
   /** As `add` for all records of a page's row. False, and nothing done, where its records have to be asked. */
-  addRow(place: RowPlace): boolean {
+  addRow(place: PageRow): boolean {
     const { page, row, kind } = place;
     if (kind === ROW_KIND.nodeProcessed || kind === ROW_KIND.nodeEvaluated) return this.addNode(place);
     if (kind === ROW_KIND.query && mayBeCanceled(page, row)) return false;
@@ -103,7 +95,7 @@ export class SpanGroup {
     return true;
   }
 
-  private addNode(place: RowPlace): boolean {
+  private addNode(place: PageRow): boolean {
     const { page, row, kind, nodeEnds } = place;
     const uniqueId = page.text(row, CELL.uniqueIdStart, CELL.uniqueIdEnd);
     const end = uniqueId === undefined ? undefined : nodeEnds.read(page, row);
@@ -116,7 +108,7 @@ export class SpanGroup {
     return true;
   }
 
-  private notePlace({ page, row, resource, base, arrivalMs }: RowPlace, start: UnixNano, end: UnixNano): void {
+  private notePlace({ page, row, resource, base, arrivalMs }: PageRow, start: UnixNano, end: UnixNano): void {
     const offset = base + page.cell(row, CELL.startLine);
     const recordCount = page.recordCount(row);
     this.recordCount += recordCount;

@@ -1,7 +1,7 @@
 import type { TraceId } from '../record/telemetry-record.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import type { FinishResult } from '../storage/execution-store.js';
-import type { StepPlace, StepStart } from '../storage/step-start.js';
+import type { StepPosition, StepStart } from '../storage/step-start.js';
 
 /**
  * Registers the steps of runs: the run of each command, the traces of its telemetry, and how it ended.
@@ -9,7 +9,7 @@ import type { StepPlace, StepStart } from '../storage/step-start.js';
  */
 export interface StepRegistry {
   /** Registers a command before it is started; a command that cannot be started ends as `notStarted`. @throws StepRegistryError */
-  register(start: StepStart): Promise<StepPlace>;
+  register(start: StepStart): Promise<StepPosition>;
   /**
    * Attaches a trace to this step. Not needed if the records' resource has
    * `run_bridge.step.id`; else call it before they arrive. @throws StepRegistryError

@@ -205,7 +205,7 @@ export interface EndedCommand {
   readonly isSole: boolean;
 }
 
-const TELLER_GONE = 'No end was seen: whoever ran the command went away without a word on how it ended';
+const REPORTER_GONE = 'No end was seen: the program that ran the command has gone without reporting how it ended';
 /** Signals by which people and systems stop a command; any other is a fault. */
 const STOP_SIGNALS: ReadonlySet<string> = new Set(['SIGINT', 'SIGTERM', 'SIGHUP']);
 
@@ -214,28 +214,28 @@ const STOP_SIGNALS: ReadonlySet<string> = new Set(['SIGINT', 'SIGTERM', 'SIGHUP'
  * node is an error whatever the exit code, an interrupted command is canceled. If the end is missing, the command decides.
  */
 export function withEnding(
-  told: VerdictWithReason,
+  reported: VerdictWithReason,
   evidence: Pick<VerdictEvidence, 'hasInvocationEnd' | 'hasProcessEnd' | 'nodeCounts'>,
   { ending, isSole }: EndedCommand,
 ): VerdictWithReason {
   const command = `The command ${endingWords(ending)}`;
   if (ending.kind === 'unknown') {
-    return told.verdict === 'lost' ? { ...told, statusMessage: TELLER_GONE } : told;
+    return reported.verdict === 'lost' ? { ...reported, statusMessage: REPORTER_GONE } : reported;
   }
   if (ending.kind === 'within' || (ending.kind === 'exited' && ending.exitCode === 0)) {
-    return told.verdict === 'lost' ? endedWithoutProof(told, evidence, command) : told;
+    return reported.verdict === 'lost' ? endedWithoutProof(reported, evidence, command) : reported;
   }
   const signal = killingSignal(ending);
   const verdict = signal !== null && STOP_SIGNALS.has(signal) ? 'canceled' : 'error';
-  if (told.verdict === 'lost') return { verdict, statusMessage: `${command}; ${atWork(evidence)}` };
-  if (told.verdict === 'success' && isSole) {
+  if (reported.verdict === 'lost') return { verdict, statusMessage: `${command}; ${atWork(evidence)}` };
+  if (reported.verdict === 'success' && isSole) {
     const reason = evidence.hasInvocationEnd
       ? 'its telemetry tells of no failure'
-      : lowerFirst(told.statusMessage ?? '');
+      : lowerFirst(reported.statusMessage ?? '');
     return { verdict, statusMessage: `${command}, though ${reason}` };
   }
-  if (signal === null || evidence.hasInvocationEnd) return told;
-  return { ...told, statusMessage: `${told.statusMessage ?? ''}; the command ${endingWords(ending)}` };
+  if (signal === null || evidence.hasInvocationEnd) return reported;
+  return { ...reported, statusMessage: `${reported.statusMessage ?? ''}; the command ${endingWords(ending)}` };
 }
 
 /**
@@ -258,7 +258,7 @@ function endedWithoutProof(
 }
 
 function atWork({ nodeCounts: { unfinished } }: Pick<VerdictEvidence, 'nodeCounts'>): string {
-  if (unfinished === 0) return 'no node was at work';
+  if (unfinished === 0) return 'no node was running';
   return `${counted(unfinished, 'node')} had not ended`;
 }
 
@@ -281,7 +281,7 @@ export function endingWords(ending: CommandEnding): string {
     case 'within':
       return 'ended inside a command that went on';
     case 'unknown':
-      return 'ended, nobody knows how';
+      return 'ended in an unknown way';
   }
 }
 

@@ -43,7 +43,7 @@ export async function addRun(
     git_branch: null,
     git_sha: null,
     artifacts_removed_unix_ms: null,
-    told: 0,
+    notified: 0,
   };
   await transaction.insertInto('executions').values(row).execute();
   return {

@@ -1,6 +1,6 @@
 import type { TraceId } from '../record/telemetry-record.js';
 import type { CommandEnding } from './command-ending.js';
-import type { StepPlace, StepStart } from './step-start.js';
+import type { StepPosition, StepStart } from './step-start.js';
 
 /**
  * Whether a run accepts further steps (`open`), ends with the running ones (`closing`), or has ended (`finished`).
@@ -46,11 +46,11 @@ export interface StepRow {
   /** Traces that contain its records, as far as known. */
   readonly traceCount: number;
   /** The program that will report its end: this one (`local`), or another one over HTTP (`remote`). */
-  readonly teller: StepTeller;
+  readonly reporter: StepReporter;
 }
 
-/** See `StepRow.teller`. */
-export type StepTeller = 'local' | 'remote';
+/** See `StepRow.reporter`. */
+export type StepReporter = 'local' | 'remote';
 
 /** What is to be done with a run that is cancelled. */
 export interface CancelResult {
@@ -83,7 +83,7 @@ export interface ExpectedArtifacts {
 /** A step whose artifacts are being uploaded. */
 export interface UploadingStep {
   readonly stepId: string;
-  readonly teller: StepTeller;
+  readonly reporter: StepReporter;
 }
 
 /** Artifacts that never arrived. */
@@ -96,9 +96,9 @@ export interface MissingArtifacts {
 /** Rows of runs, their steps, and the traces that the steps' telemetry has. */
 export interface ExecutionStore {
   /** Adds a step, and its run if none accepts it. A known step stays unchanged. */
-  begin(start: StepStart, teller: StepTeller): Promise<StepPlace>;
+  begin(start: StepStart, reporter: StepReporter): Promise<StepPosition>;
   /** Adds a step to a run; `undefined` where that takes no more steps: it was cancelled, or is over. */
-  beginIn(runId: number, start: StepStart, teller: StepTeller): Promise<StepPlace | undefined>;
+  beginIn(runId: number, start: StepStart, reporter: StepReporter): Promise<StepPosition | undefined>;
   /** Records that a trace contains records of a step; `false` for an unknown step. */
   attach(stepId: string, traceId: TraceId): Promise<boolean>;
   /**

@@ -15,7 +15,10 @@ export async function findNamedSteps(
   notes: readonly TraceNote[],
 ): Promise<readonly TraceNote[]> {
   const links = notes.flatMap(({ traceId, invocations }) =>
-    [...new Set(invocations.flatMap((note) => untold(note) ?? []))].map((step_id) => ({ trace_id: traceId, step_id })),
+    [...new Set(invocations.flatMap((note) => unregistered(note) ?? []))].map((step_id) => ({
+      trace_id: traceId,
+      step_id,
+    })),
   );
   if (links.length === 0) return notes;
   const begun = new Set<string>();
@@ -34,13 +37,14 @@ export async function findNamedSteps(
     for (const { step_id } of rows) begun.add(step_id);
   }
   if (begun.size === 0) return notes;
-  const found = (note: InvocationNote) => [untold(note)].find((stepId) => stepId !== null && begun.has(stepId)) ?? null;
+  const found = (note: InvocationNote) =>
+    [unregistered(note)].find((stepId) => stepId !== null && begun.has(stepId)) ?? null;
   return notes.map(({ traceId, invocations }) => ({
     traceId,
     invocations: invocations.map((note) => ({ ...note, stepId: note.stepId ?? found(note) })),
   }));
 }
 
-function untold({ stepId, namedStepId }: InvocationNote): string | null {
+function unregistered({ stepId, namedStepId }: InvocationNote): string | null {
   return stepId === null ? namedStepId : null;
 }

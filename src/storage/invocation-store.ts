@@ -2,7 +2,7 @@ import type { TraceId } from '../record/telemetry-record.js';
 import type { RunRow } from './run-store.js';
 
 /** The names for an invocation without a registered step; `null` for the default. */
-export interface RunPlace {
+export interface RunScope {
   readonly job: string;
   readonly environment: string | null;
   readonly project: string | null;
@@ -35,7 +35,7 @@ export interface InvocationNote {
   readonly gitBranch: string | null;
   readonly gitSha: string | null;
   /** The place of its run, if it is a run by itself. */
-  readonly place: RunPlace;
+  readonly place: RunScope;
 }
 
 /** All invocations of a trace. */

@@ -1,10 +1,10 @@
 import type { Transaction } from 'kysely';
 import { nextIds } from './change-state.js';
-import type { RunPlace } from './invocation-store.js';
+import type { RunScope } from './invocation-store.js';
 import type { StateTables } from './state-tables.js';
 
 /** The numbers of a run's job, environment and project. */
-export interface PlaceIds {
+export interface ScopeIds {
   readonly jobId: number;
   readonly environmentId: number;
   readonly projectId: number;
@@ -20,9 +20,9 @@ export const DEFAULT_NAME = 'default';
 export async function namedIds(
   transaction: Transaction<StateTables>,
   accountId: number,
-  { job, environment, project }: RunPlace,
+  { job, environment, project }: RunScope,
   nowUnixMs: number,
-): Promise<PlaceIds> {
+): Promise<ScopeIds> {
   const known = await transaction
     .selectFrom('jobs')
     .select(['id', 'project_id', 'environment_id'])

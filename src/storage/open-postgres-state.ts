@@ -337,7 +337,7 @@ const EXPLANATIONS: readonly (readonly [RegExp, Explanation])[] = [
   // Data exceptions, and limits of the server, as of an index's key.
   [/^(22...|54...)$/, ['unstorable', 'the database cannot keep a value']],
   [/^XX00[12]$/, ['corrupt', 'the database is damaged; restore it from a backup']],
-  [/^(40001|40P01|55P03)$/, ['locked', 'another program holds what is to be written; retrying']],
+  [/^(40001|40P01|55P03)$/, ['locked', 'another program has locked what is to be written; retrying']],
   [/(CERT|SIGNATURE|ISSUER|ALTNAME)/, UNTRUSTED],
 ];
 

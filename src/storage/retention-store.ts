@@ -40,7 +40,7 @@ export interface RetainedSize {
 }
 
 /** Where files of traces are: they are counted and removed there. */
-export interface TelemetryPlace {
+export interface TelemetryStorage {
   /** What all of them take, in bytes. */
   totalBytes(signal: AbortSignal): Promise<number>;
   usageOf(traceIds: readonly TraceId[]): Promise<RetainedSize>;
@@ -227,7 +227,7 @@ async function findGroup(db: StateDb, runId: number, destinations: readonly stri
     isLive:
       runs.some((run) => !isFinal(run.status)) ||
       traces.some(({ state }) => state !== 'finished') ||
-      (await isHeld(db, traceIds)),
+      (await isInUse(db, traceIds)),
     isPending: await isPending(db, traceIds, destinations),
   };
 }
@@ -269,7 +269,7 @@ async function runsOf(db: StateDb, traceIds: readonly string[], known: readonly 
 }
 
 /** Whether a process owns a trace, or will: its stored log does not contain all accepted parts. */
-async function isHeld(db: StateDb, traceIds: readonly string[]): Promise<boolean> {
+async function isInUse(db: StateDb, traceIds: readonly string[]): Promise<boolean> {
   if (traceIds.length === 0) return false;
   const held = await db
     .selectFrom('cluster_traces')

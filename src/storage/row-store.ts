@@ -207,7 +207,7 @@ async function rowsOf(db: StateDb, run: RunRows['executions']): Promise<RunRows>
 async function addNamedStep(transaction: Transaction<StateTables>, step: NamedStep): Promise<void> {
   const row = {
     ...{ id: await nextIds(transaction, 'step', 1), step_id: step.stepId, execution_id: step.runId },
-    ...{ step_index: step.stepIndex, command: JSON.stringify(step.command), teller: 'local' as const, is_last: 0 },
+    ...{ step_index: step.stepIndex, command: JSON.stringify(step.command), reporter: 'local' as const, is_last: 0 },
     ...{ started_unix_ms: step.startedUnixMs, updated_unix_ms: step.endedUnixMs ?? step.startedUnixMs },
     ...{ seen_unix_ms: step.startedUnixMs, status: RUN_STATUS.running, status_message: null },
     ended_unix_ms: step.ending === null ? null : step.endedUnixMs,

@@ -213,7 +213,7 @@ export interface LatestRuns {
 }
 
 /** Projects and environments, as an account sees them. */
-export interface PlaceCatalog {
+export interface ScopeCatalog {
   listProjects(accountId: number, query: ProjectQuery): Promise<Page<CatalogProject>>;
   listEnvironments(accountId: number, query: EnvironmentQuery): Promise<Page<CatalogEnvironment>>;
 }
@@ -222,7 +222,7 @@ export interface PlaceCatalog {
 const IDS_PER_STATEMENT = 500;
 
 /** Runs, steps and jobs as accounts see them, from an SQL database. */
-export class SqlRunCatalog implements RunCatalog, JobCatalog, PlaceCatalog {
+export class SqlRunCatalog implements RunCatalog, JobCatalog, ScopeCatalog {
   constructor(private readonly db: StateDb) {}
 
   async findRun(accountId: number, runId: number): Promise<CatalogRun | undefined> {

@@ -32,7 +32,7 @@ const rowsSchema = z.object({
     ...{ created_unix_ms: time, updated_unix_ms: time, seen_unix_ms: maybeTime, finished_unix_ms: time },
     ...{ cancelled_unix_ms: maybeTime, status, status_message: maybeText, engine_version: maybeText },
     ...{ git_branch: maybeText, git_sha: maybeText, artifacts_removed_unix_ms: maybeTime },
-    ...{ rows_revision: id, kept_revision: id, told: id },
+    ...{ rows_revision: id, kept_revision: id, notified: id },
   }),
   projects: z.array(z.object(named)),
   environments: z.array(z.object({ ...named, project_id: id })),
@@ -40,7 +40,7 @@ const rowsSchema = z.object({
   execution_steps: z.array(
     z.object({
       ...{ id, step_id: z.string(), execution_id: id, step_index: id, command: z.string() },
-      ...{ teller: z.enum(['local', 'remote', 'nobody']), is_last: flag, started_unix_ms: time },
+      ...{ reporter: z.enum(['local', 'remote', 'nobody']), is_last: flag, started_unix_ms: time },
       ...{
         ended_unix_ms: maybeTime,
         ending: z.enum(['exited', 'killed', 'notStarted', 'within', 'unknown']).nullable(),

@@ -122,7 +122,7 @@ const FIRST_SCHEMA: readonly string[] = [
     engine_version text,
     git_branch text,
     git_sha text,
-    told integer not null,
+    notified integer not null,
     artifacts_removed_unix_ms bigint,
     rows_revision integer not null default 1,
     kept_revision integer not null default 0
@@ -148,7 +148,7 @@ const FIRST_SCHEMA: readonly string[] = [
     execution_id bigint not null,
     step_index integer not null,
     command text not null,
-    teller text not null,
+    reporter text not null,
     is_last integer not null,
     started_unix_ms bigint not null,
     ended_unix_ms bigint,

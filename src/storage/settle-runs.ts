@@ -53,7 +53,7 @@ export async function settleSteps(
       const isLate = step.ended_unix_ms !== null && nowUnixMs - step.ended_unix_ms > TRACE_GRACE_MS;
       const { status, statusMessage } = stepStatus({
         ending: toEnding(step),
-        isTold: step.teller !== 'nobody',
+        isReported: step.reporter !== 'nobody',
         invocations: own.map((one) => ({ ...one, isSaved: one.is_saved !== 0 })),
         isAwaited:
           uploading.has(step.step_id) ||

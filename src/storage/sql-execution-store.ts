@@ -12,15 +12,15 @@ import type {
   FinishResult,
   IdleRun,
   MissingArtifacts,
+  StepReporter,
   StepRow,
-  StepTeller,
   UploadingStep,
 } from './execution-store.js';
 import { closeRun, finishIfOver } from './finish-run.js';
 import { type RunObserver, settleRuns, settleSteps } from './settle-runs.js';
 import { RUN_STATUS, type StateDb, type StateTables } from './state-tables.js';
 import { fromEnding, type RunColumns, type StepColumns, toRun, toStep } from './step-columns.js';
-import type { StepPlace, StepStart } from './step-start.js';
+import type { StepPosition, StepStart } from './step-start.js';
 import { touched } from './touch-rows.js';
 
 /** Number of steps whose runs are checked at a time. */
@@ -33,7 +33,7 @@ export class SqlExecutionStore implements ExecutionStore {
     private readonly observer: RunObserver,
   ) {}
 
-  begin(start: StepStart, teller: StepTeller): Promise<StepPlace> {
+  begin(start: StepStart, reporter: StepReporter): Promise<StepPosition> {
     return changeState(this.db, async (transaction) => {
       const known = await findStep(transaction, start.stepId);
       if (known !== undefined) return placeOf(known, known.step_index);
@@ -42,17 +42,17 @@ export class SqlExecutionStore implements ExecutionStore {
         (await runOf(transaction, start)) ??
         (await openRun(transaction, start.runKey, accountId)) ??
         (await addRun(transaction, start, accountId));
-      return await addStep(transaction, run, start, teller, this.observer);
+      return await addStep(transaction, run, start, reporter, this.observer);
     });
   }
 
-  beginIn(runId: number, start: StepStart, teller: StepTeller): Promise<StepPlace | undefined> {
+  beginIn(runId: number, start: StepStart, reporter: StepReporter): Promise<StepPosition | undefined> {
     return changeState(this.db, async (transaction) => {
       const run = await selectRuns(transaction)
         .where('run.id', '=', runId)
         .where('run.state', '=', 'open')
         .executeTakeFirst();
-      return run && (await addStep(transaction, run, start, teller, this.observer));
+      return run && (await addStep(transaction, run, start, reporter, this.observer));
     });
   }
 
@@ -155,11 +155,14 @@ export class SqlExecutionStore implements ExecutionStore {
     const rows = await this.db
       .selectFrom('step_artifacts as artifacts')
       .innerJoin('execution_steps as step', 'step.step_id', 'artifacts.step_id')
-      .select(['step.step_id', 'step.teller'])
+      .select(['step.step_id', 'step.reporter'])
       .where('artifacts.state', '=', 'expected')
       .orderBy('step.step_id')
       .execute();
-    return rows.map(({ step_id, teller }) => ({ stepId: step_id, teller: teller === 'remote' ? 'remote' : 'local' }));
+    return rows.map(({ step_id, reporter }) => ({
+      stepId: step_id,
+      reporter: reporter === 'remote' ? 'remote' : 'local',
+    }));
   }
 
   finish(runKey: string, accountId = FIRST_ACCOUNT_ID): Promise<FinishResult> {
@@ -231,7 +234,7 @@ export class SqlExecutionStore implements ExecutionStore {
     const rows = await selectSteps(this.db)
       .innerJoin('step_traces', 'step_traces.step_id', 'step.step_id')
       .where('step_traces.trace_id', '=', traceId)
-      .where('step.teller', '<>', 'nobody')
+      .where('step.reporter', '<>', 'nobody')
       .orderBy('step.started_unix_ms')
       .orderBy('step.step_index')
       .execute();
@@ -256,7 +259,7 @@ export class SqlExecutionStore implements ExecutionStore {
   async listRunning(): Promise<readonly StepRow[]> {
     const rows = await selectSteps(this.db)
       .where('step.ending', 'is', null)
-      .where('step.teller', '<>', 'nobody')
+      .where('step.reporter', '<>', 'nobody')
       .orderBy('step.execution_id')
       .execute();
     return rows.map(toStep);
@@ -283,7 +286,7 @@ export class SqlExecutionStore implements ExecutionStore {
           ),
         ]),
       )
-      .where('step.teller', '=', 'remote')
+      .where('step.reporter', '=', 'remote')
       .where(({ eb, fn }) => eb(fn.coalesce('step.heard_unix_ms', 'step.started_unix_ms'), '<', sinceUnixMs))
       .orderBy('step.execution_id')
       .execute();
@@ -334,9 +337,9 @@ async function addStep(
   transaction: Transaction<StateTables>,
   run: RunColumns,
   start: StepStart,
-  teller: StepTeller,
+  reporter: StepReporter,
   observer: RunObserver,
-): Promise<StepPlace> {
+): Promise<StepPosition> {
   const stepIndex = run.step_count + 1;
   await transaction
     .updateTable('executions')
@@ -351,7 +354,7 @@ async function addStep(
       execution_id: run.execution_id,
       step_index: stepIndex,
       command: JSON.stringify(start.command),
-      teller,
+      reporter,
       is_last: start.isLast ? 1 : 0,
       started_unix_ms: start.startedUnixMs,
       ended_unix_ms: null,
@@ -368,7 +371,7 @@ async function addStep(
   return placeOf(run, stepIndex);
 }
 
-function placeOf(run: RunColumns, stepIndex: number): StepPlace {
+function placeOf(run: RunColumns, stepIndex: number): StepPosition {
   return {
     runId: run.execution_id,
     stepIndex,

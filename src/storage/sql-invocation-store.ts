@@ -6,7 +6,7 @@ import { changeState, nextIds } from './change-state.js';
 import { type Fence, ownTraces } from './fence.js';
 import { findNamedSteps } from './find-named-steps.js';
 import type { InvocationNote, InvocationStore, TraceNote } from './invocation-store.js';
-import { namedIds, type PlaceIds } from './named-ids.js';
+import { namedIds, type ScopeIds } from './named-ids.js';
 import { type RunRow, toRunRow } from './run-store.js';
 import { type RunObserver, settleSteps } from './settle-runs.js';
 import { isFinal, NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
@@ -105,14 +105,14 @@ async function noteSome(
   const written: InvocationColumns[] = [];
   const fresh: OwnRun[] = [];
   const changed: OwnRun[] = [];
-  const told = new Set<string>();
+  const settled = new Set<string>();
   const surplus: InvocationColumns[] = [];
   for (const { traceId, invocations } of notes) {
     for (const note of invocations) {
       const before = known.get(`${traceId} ${note.index}`);
       const stepId = note.stepId ?? ownStepId(traceId, note.index);
       written.push(rowOf(traceId, stepId, note, before));
-      if (note.stepId !== null) told.add(note.stepId);
+      if (note.stepId !== null) settled.add(note.stepId);
       else (before?.step_id === stepId ? changed : fresh).push({ stepId, traceId, note });
       if (before !== undefined && before.step_id !== stepId) surplus.push(before);
     }
@@ -121,7 +121,7 @@ async function noteSome(
   for (const row of surplus) {
     if (row.step_id === ownStepId(row.trace_id, row.invocation_index))
       await removeOwn(transaction, row.step_id, observer);
-    else told.add(row.step_id);
+    else settled.add(row.step_id);
     await transaction
       .deleteFrom('invocations')
       .where('trace_id', '=', row.trace_id)
@@ -137,7 +137,7 @@ async function noteSome(
   for (const own of changed) ownRunIds.push(...(await updateOwn(transaction, own, nowUnixMs)));
   await observeImported(transaction, notes, observer);
   await observer.onChanged(transaction, ownRunIds);
-  await settleSteps(transaction, [...told], nowUnixMs, observer);
+  await settleSteps(transaction, [...settled], nowUnixMs, observer);
   await touchRuns(transaction, traceIds);
   await transaction.updateTable('runs').set({ is_noted: 1 }).where('trace_id', 'in', traceIds).execute();
 }
@@ -229,7 +229,7 @@ async function addOwn(
   nowUnixMs: number,
 ): Promise<readonly number[]> {
   if (own.length === 0) return [];
-  const places = new Map<string, PlaceIds>();
+  const places = new Map<string, ScopeIds>();
   const firstRunId = await nextIds(transaction, 'execution', own.length);
   const firstStepId = await nextIds(transaction, 'step', own.length);
   const runs: Insertable<StateTables['executions']>[] = [];
@@ -243,13 +243,21 @@ async function addOwn(
     const id = firstRunId + position;
     const { run, step } = stateOf(one, nowUnixMs);
     runs.push({
-      ...{ id, run_key: null, reason: null, step_count: 1, account_id: accountId, cancelled_unix_ms: null, told: 0 },
+      ...{
+        id,
+        run_key: null,
+        reason: null,
+        step_count: 1,
+        account_id: accountId,
+        cancelled_unix_ms: null,
+        notified: 0,
+      },
       ...{ job: place.job, environment: place.environment, project: place.project },
       ...{ project_id: ids.projectId, environment_id: ids.environmentId, job_id: ids.jobId },
       ...run,
     });
     steps.push({
-      ...{ id: firstStepId + position, step_id: one.stepId, execution_id: id, step_index: 1, teller: 'nobody' },
+      ...{ id: firstStepId + position, step_id: one.stepId, execution_id: id, step_index: 1, reporter: 'nobody' },
       ...{ is_last: 1, command: JSON.stringify(command === null ? [] : command.split(' ')) },
       ...{ exit_code: null, ending_detail: null },
       ...step,
@@ -293,7 +301,7 @@ async function updateOwn(
 function stateOf({ note }: OwnRun, nowUnixMs: number) {
   const { status, statusMessage } = stepStatus({
     ending: null,
-    isTold: false,
+    isReported: false,
     invocations: [note],
     isAwaited: false,
   });

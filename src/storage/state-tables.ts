@@ -101,7 +101,7 @@ export interface StateTables extends ClusterTables {
     /** `null` while its artifacts, if any, can be downloaded. */
     readonly artifacts_removed_unix_ms: number | null;
     /** The events created for it: 1 started, 2 errored, 4 completed; their sum. */
-    readonly told: number;
+    readonly notified: number;
     /** Counts changes of its API-visible data; and the count up to which its rows are backed up to a file. */
     readonly rows_revision: Generated<number>;
     readonly kept_revision: Generated<number>;
@@ -119,7 +119,7 @@ export interface StateTables extends ClusterTables {
     /** A JSON array of texts. */
     readonly command: string;
     /** `nobody`: known only from its telemetry. */
-    readonly teller: 'local' | 'remote' | 'nobody';
+    readonly reporter: 'local' | 'remote' | 'nobody';
     /** 0 or 1: SQLite has no booleans. */
     readonly is_last: number;
     readonly started_unix_ms: number;

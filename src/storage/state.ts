@@ -5,12 +5,12 @@ import type { ExecutionStore } from './execution-store.js';
 import type { Fence } from './fence.js';
 import type { InvocationStore } from './invocation-store.js';
 import type { LeaseStore } from './lease-store.js';
-import type { PlaceStore } from './place-store.js';
 import type { PullStore } from './pull-store.js';
 import type { RetentionStore } from './retention-store.js';
 import type { RowStore } from './row-store.js';
-import type { JobCatalog, PlaceCatalog, RunCatalog } from './run-catalog.js';
+import type { JobCatalog, RunCatalog, ScopeCatalog } from './run-catalog.js';
 import type { RunMeasuresStore, RunStore } from './run-store.js';
+import type { ScopeStore } from './scope-store.js';
 import type { RunObserver } from './settle-runs.js';
 import type { StateDb } from './state-tables.js';
 import type { TokenStore } from './token-store.js';
@@ -29,9 +29,9 @@ export interface State {
   readonly cursors: CursorStore;
   readonly executions: ExecutionStore;
   readonly invocations: InvocationStore;
-  readonly places: PlaceStore;
+  readonly places: ScopeStore;
   /** Runs, steps, jobs, projects and environments as the API shows them. */
-  readonly catalog: RunCatalog & JobCatalog & PlaceCatalog;
+  readonly catalog: RunCatalog & JobCatalog & ScopeCatalog;
   readonly leases: LeaseStore;
   readonly traces: TraceCatalog;
   readonly retention: RetentionStore;

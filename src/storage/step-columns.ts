@@ -55,7 +55,7 @@ export function toStep(row: StepColumns): StepRow {
     ending: toEnding(row),
     traceCount: row.trace_count,
     // Unregistered steps are read only by their own store.
-    teller: row.teller === 'remote' ? 'remote' : 'local',
+    reporter: row.reporter === 'remote' ? 'remote' : 'local',
   };
 }
 

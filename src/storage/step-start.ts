@@ -25,7 +25,7 @@ export interface StepStart {
 export const DEFAULT_JOB = 'adhoc';
 
 /** Where a step stands. */
-export interface StepPlace {
+export interface StepPosition {
   /** Of the run; a number that is never given again. */
   readonly runId: number;
   /** Position in the run, from 1, in the order in which steps began. */

@@ -14,7 +14,7 @@ export interface StepEvidence {
   /** `null` while it is running. */
   readonly ending: CommandEnding | null;
   /** Whether a program runs the command and reports its end; otherwise only its telemetry shows it. */
-  readonly isTold: boolean;
+  readonly isReported: boolean;
   readonly invocations: readonly InvocationEvidence[];
   /** Whether records of it have come that are not judged yet, or artifacts of it are being uploaded. */
   readonly isAwaited: boolean;
@@ -31,9 +31,9 @@ const STOP_SIGNALS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** A step's status: the worst of its invocations and its command's end, once all of them are known. */
-export function stepStatus({ ending, isTold, invocations, isAwaited }: StepEvidence): StatusWithReason {
+export function stepStatus({ ending, isReported, invocations, isAwaited }: StepEvidence): StatusWithReason {
   const areJudged = invocations.every(({ verdict, isSaved }) => verdict !== null && isSaved);
-  const isOver = isTold ? ending !== null && !isAwaited : invocations.length > 0;
+  const isOver = isReported ? ending !== null && !isAwaited : invocations.length > 0;
   if (!isOver || !areJudged) {
     return { status: invocations.length > 0 ? RUN_STATUS.running : RUN_STATUS.starting, statusMessage: null };
   }

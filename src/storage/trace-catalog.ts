@@ -39,7 +39,7 @@ export class SqlTraceCatalog implements TraceCatalog {
   constructor(private readonly db: StateDb) {}
 
   async runsOf(accountId: number, traceId: TraceId): Promise<readonly number[]> {
-    const rows = await this.told()
+    const rows = await this.stepTraces()
       .where('invocation.trace_id', '=', traceId)
       .where('run.account_id', '=', accountId)
       .select('run.id')
@@ -50,12 +50,12 @@ export class SqlTraceCatalog implements TraceCatalog {
   }
 
   async tracesOf(runId: number): Promise<readonly TraceId[]> {
-    const rows = await this.told().where('run.id', '=', runId).select('invocation.trace_id').distinct().execute();
+    const rows = await this.stepTraces().where('run.id', '=', runId).select('invocation.trace_id').distinct().execute();
     return rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []);
   }
 
   async originsOf(traceId: TraceId): Promise<readonly RunOrigin[]> {
-    return await this.told()
+    return await this.stepTraces()
       .where('invocation.trace_id', '=', traceId)
       .select(['step.step_id as stepId', 'run.id as runId', 'run.job', 'run.environment'])
       .distinct()
@@ -63,7 +63,7 @@ export class SqlTraceCatalog implements TraceCatalog {
   }
 
   async listTraces(accountId: number): Promise<readonly TraceId[]> {
-    const rows = await this.told()
+    const rows = await this.stepTraces()
       .select('invocation.trace_id')
       .groupBy('invocation.trace_id')
       .having(({ fn }) => fn.min('run.account_id'), '=', accountId)
@@ -73,7 +73,7 @@ export class SqlTraceCatalog implements TraceCatalog {
   }
 
   async listUnnamed(accountId?: number): Promise<readonly UnnamedRun[]> {
-    const unnamed = this.told().where('step.teller', '=', 'nobody');
+    const unnamed = this.stepTraces().where('step.reporter', '=', 'nobody');
     const own = accountId === undefined ? unnamed : unnamed.where('run.account_id', '=', accountId);
     const rows = await own
       .select(['invocation.trace_id', 'invocation.invocation_index as commandIndex', 'run.id as runId'])
@@ -85,7 +85,7 @@ export class SqlTraceCatalog implements TraceCatalog {
     });
   }
 
-  private told() {
+  private stepTraces() {
     return this.db
       .selectFrom('invocations as invocation')
       .innerJoin('execution_steps as step', 'step.step_id', 'invocation.step_id')

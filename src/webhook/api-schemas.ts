@@ -97,7 +97,7 @@ const nativeInputSchema = z.strictObject({
     .refine((headers) => Object.keys(headers).length <= MAX_HEADERS, `has more than ${MAX_HEADERS} headers`),
   run_details: switched.meta({ description: 'payloads have run_bridge: verdict, counts and failed nodes' }),
   per_owner: switched.meta({ description: "chats and mail: a message for each owner's failures" }),
-  hold_repeats: switched.meta({ description: 'the same failure is told again only after a day' }),
+  hold_repeats: switched.meta({ description: 'the same failure is reported again only after a day' }),
   authorization: switched,
   signature_header: z
     .string('must be a string')

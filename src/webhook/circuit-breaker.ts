@@ -12,7 +12,7 @@ export type CircuitBreaker = (
   readonly reached?: number;
 };
 
-/** Parts of the way to archiving at which others are told, in percent; the last is archiving. */
+/** Percentages of the way to archiving at which a notice is sent; the last is archiving. */
 const NOTICE_LEVELS = [50, 80] as const;
 
 /** When deliveries to a subscription pause, and when they end. */

@@ -37,7 +37,7 @@ export interface DispatcherDeps {
   readonly events: WebhookEventStore;
   readonly subscriptions: Pick<SubscriptionStore, 'find'>;
   readonly senderOf: SenderOf;
-  /** Decides which part of a run a subscription is told of. */
+  /** Decides which part of a run goes to a subscription. */
   readonly selector: Pick<EventSelector, 'select'>;
   /** Unique text of 27 letters and digits. */
   readonly newKsuid: (nowUnixMs: number) => string;

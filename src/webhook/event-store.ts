@@ -222,8 +222,8 @@ export class WebhookEventStore {
       .execute();
   }
 
-  /** The latest events that a subscription was told of a job before an event, or is being told, the latest first. */
-  async toldBefore(event: WebhookEvent): Promise<readonly WebhookEvent[]> {
+  /** A subscription's latest events of a job before an event, delivered or being delivered, the latest first. */
+  async notifiedBefore(event: WebhookEvent): Promise<readonly WebhookEvent[]> {
     const rows = await this.db
       .selectFrom('webhook_events as event')
       .selectAll('event')

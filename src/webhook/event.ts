@@ -121,7 +121,7 @@ export interface RunFacts {
 
 /** Which part of a run an event is about. */
 export interface EventSelection {
-  /** Whose failures; left out if they are not told apart. `null`: of nodes without an owner. */
+  /** Whose failures; left out if owners are not distinguished. `null`: of nodes without an owner. */
   readonly owner?: string | null;
   /** The failed and warned nodes; left out for all of them. At most 1,000. */
   readonly nodeIds?: readonly string[];

@@ -1,5 +1,5 @@
 import { counted, lengthText } from '../core/text.js';
-import { placeText, readableLines, sourcePlace } from '../run/measures/node-words.js';
+import { locationText, readableLines, sourceLocation } from '../run/measures/node-words.js';
 import { DEFAULT_NAME } from '../storage/named-ids.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import type { OutgoingEvent, RunFacts } from './event.js';
@@ -205,7 +205,7 @@ const MAX_MORE_LINES = 6;
 /** An error of no node, with its place in front. */
 function errorLines(reason: string): readonly string[] {
   const [first = '', ...more] = readableLines(reason);
-  const place = sourcePlace(reason);
+  const place = sourceLocation(reason);
   return [place === null ? first : `${place}: ${first}`, ...more];
 }
 
@@ -244,8 +244,8 @@ function warningsSection({ warnings, omitted, loggedWarningCount }: RunDetails):
 
 /** `model orders (models/orders.sql:3): Binder Error: …`, and what else the error says. */
 function nodeLine({ label, path, line, reason }: NodeTrouble): MessageLine {
-  const own = sourcePlace(reason);
-  const defined = path === null ? null : placeText(path, line);
+  const own = sourceLocation(reason);
+  const defined = path === null ? null : locationText(path, line);
   const place = own !== null && path !== null && own.startsWith(path) ? own : defined;
   const [first, ...more] = readableLines(reason);
   return lineOf([`${label}${place === null ? '' : ` (${place})`}${first === undefined ? '' : `: ${first}`}`, ...more]);

@@ -86,7 +86,11 @@ export class WebhookParts {
     const schedule = { ...DEFAULT_ATTEMPT_SCHEDULE, delaysMs: config['webhook-retries'] };
     const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
     const manifests = new ManifestReader({ catalog, openArtifacts: host.openArtifacts });
-    const selector = new EventSelector({ runDetails, manifests, toldBefore: (event) => events.toldBefore(event) });
+    const selector = new EventSelector({
+      runDetails,
+      manifests,
+      notifiedBefore: (event) => events.notifiedBefore(event),
+    });
     this.dispatcher = new WebhookDispatcher(
       { ...DISPATCHER_DEFAULTS, schedule, limits: DEFAULT_BREAKER_LIMITS },
       {

@@ -58,7 +58,7 @@ const PLATFORM_PATHS: ZodOpenApiPathsObject = {
     },
     put: {
       tags: PLATFORM_TAGS,
-      summary: 'Change what is given',
+      summary: 'Change the given fields',
       requestParams: { path: one },
       requestBody: body(bodySchemas.platform.change),
       responses: { 200: platformSubscription('The subscription.'), ...errorAnswers(404, 413, 415) },
@@ -168,7 +168,7 @@ const NATIVE_PATHS: ZodOpenApiPathsObject = {
     },
     patch: {
       tags: NATIVE_TAGS,
-      summary: 'Change what is given',
+      summary: 'Change the given fields',
       requestParams: { path },
       requestBody: body(bodySchemas.native.change),
       responses: { 200: nativeSubscription('The subscription.'), ...errorAnswers(404, 413, 415) },

@@ -51,7 +51,7 @@ interface DueRun {
   readonly id: number;
   readonly accountId: number;
   readonly types: readonly WebhookEventType[];
-  /** The new value of `executions.told`. */
+  /** The new value of `executions.notified`. */
   readonly notified: number;
   /** Its first command that errored; `null` for none. */
   readonly error: RunError | null;
@@ -102,7 +102,7 @@ export class WebhookOutbox implements RunObserver {
     for (const some of slices(stepIds, ROWS_PER_STATEMENT)) {
       await transaction
         .updateTable('executions')
-        .set({ told: isRecent ? sql<number>`told & ${~SUPPRESSED}` : sql<number>`told | ${SUPPRESSED}` })
+        .set({ notified: isRecent ? sql<number>`notified & ${~SUPPRESSED}` : sql<number>`notified | ${SUPPRESSED}` })
         .where('id', 'in', ({ selectFrom }) =>
           selectFrom('execution_steps').select('execution_id').where('step_id', 'in', some),
         )
@@ -190,13 +190,13 @@ async function findDueRuns(
 ): Promise<readonly DueRun[]> {
   const rows = await transaction
     .selectFrom('executions')
-    .select(['id', 'account_id', 'status', 'told', 'step_count', 'cancelled_unix_ms'])
+    .select(['id', 'account_id', 'status', 'notified', 'step_count', 'cancelled_unix_ms'])
     .select(({ exists, selectFrom }) =>
       exists(
         selectFrom('execution_steps as step')
           .select('step.id')
           .whereRef('step.execution_id', '=', 'executions.id')
-          .where('step.teller', '=', 'nobody'),
+          .where('step.reporter', '=', 'nobody'),
       ).as('is_unregistered'),
     )
     .select(({ exists, selectFrom }) =>
@@ -207,25 +207,25 @@ async function findDueRuns(
           .leftJoin('execution_steps as registered', 'registered.step_id', 'named.step_id')
           .select('step.id')
           .whereRef('step.execution_id', '=', 'executions.id')
-          .where('step.teller', '=', 'nobody')
+          .where('step.reporter', '=', 'nobody')
           .where('registered.id', 'is', null),
       ).as('is_step_expected'),
     )
     .where('id', 'in', runIds)
-    .where('told', '<>', ALL_NOTIFIED)
+    .where('notified', '<>', ALL_NOTIFIED)
     .orderBy('id')
     .execute();
   const errors = await findErrors(
     transaction,
-    rows.filter(({ told }) => (told & 2) === 0).map(({ id }) => id),
+    rows.filter(({ notified }) => (notified & 2) === 0).map(({ id }) => id),
   );
   return rows.flatMap((row) => {
     const { types, notified } = dueEvents({
-      ...{ status: row.status, notified: row.told, stepCount: row.step_count },
+      ...{ status: row.status, notified: row.notified, stepCount: row.step_count },
       isCancelled: row.cancelled_unix_ms !== null,
       hasError: errors.has(row.id),
     });
-    if (notified === row.told) return [];
+    if (notified === row.notified) return [];
     const doubts = { isUnregistered: Boolean(row.is_unregistered), isStepExpected: Boolean(row.is_step_expected) };
     const error = errors.get(row.id) ?? null;
     return [{ id: row.id, accountId: row.account_id, types, notified, error, ...doubts }];
@@ -268,7 +268,7 @@ async function isStepRunning(transaction: Transaction<StateTables>): Promise<boo
     .select('step.id')
     // Spelt as the partial index spells it.
     .where(sql<boolean>`step.ending is null`)
-    .where('step.teller', '<>', 'nobody')
+    .where('step.reporter', '<>', 'nobody')
     .limit(1)
     .executeTakeFirst();
   return step !== undefined;
@@ -290,7 +290,7 @@ async function missingArtifacts(
 async function markNotified(transaction: Transaction<StateTables>, due: readonly DueRun[]): Promise<void> {
   for (const notified of new Set(due.map((one) => one.notified))) {
     const ids = due.filter((one) => one.notified === notified).map(({ id }) => id);
-    await transaction.updateTable('executions').set({ told: notified }).where('id', 'in', ids).execute();
+    await transaction.updateTable('executions').set({ notified }).where('id', 'in', ids).execute();
   }
 }
 
@@ -362,7 +362,7 @@ function factsOf(
   };
 }
 
-/** Bits of `executions.told`. */
+/** Bits of `executions.notified`. */
 const BITS: Readonly<Record<WebhookEventType, number>> = {
   'job.run.started': 1,
   'job.run.errored': 2,
@@ -376,7 +376,7 @@ const SUPPRESSED = 8;
 /** The state of a run. */
 interface RunProgress {
   readonly status: RunStatus;
-  /** `executions.told`: sum of the bits of the events that were created. */
+  /** `executions.notified`: sum of the bits of the events that were created. */
   readonly notified: number;
   readonly stepCount: number;
   readonly isCancelled: boolean;
@@ -384,7 +384,7 @@ interface RunProgress {
   readonly hasError: boolean;
 }
 
-/** The events that are due for a run, in order, and the new value of `executions.told`. Events that can no longer happen count as created. */
+/** The events that are due for a run, in order, and the new value of `executions.notified`. Events that can no longer happen count as created. */
 function dueEvents(run: RunProgress): { readonly types: readonly WebhookEventType[]; readonly notified: number } {
   if ((run.notified & SUPPRESSED) !== 0) return { types: [], notified: run.notified };
   const isOver = isFinal(run.status);
@@ -413,8 +413,8 @@ function matchesRun(
   if (!eventTypes.includes(eventType)) return false;
   if (eventType === 'job.run.started') return transitions.length === 0 && !asksForNodes(filter);
   // People read of a failed run once, when it errors.
-  const isToldAlready = eventTypes.includes('job.run.errored') && facts.status === RUN_STATUS.error;
-  if (eventType === 'job.run.completed' && isToldAlready && isForPeople(kind)) return false;
+  const isAlreadyNotified = eventTypes.includes('job.run.errored') && facts.status === RUN_STATUS.error;
+  if (eventType === 'job.run.completed' && isAlreadyNotified && isForPeople(kind)) return false;
   if (verdicts.length > 0 && !verdicts.some((verdict) => mayHave(facts, verdict))) return false;
   if (statuses.length > 0 && !statuses.includes(facts.status)) return false;
   return transitions.length === 0 || (facts.transition !== undefined && transitions.includes(facts.transition));

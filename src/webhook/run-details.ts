@@ -80,7 +80,7 @@ export interface RunDetails {
   readonly url: string | null;
 }
 
-/** The nodes of a run on which it depends who is told of it. */
+/** The nodes of a run by which subscriptions are selected. */
 export interface RunNodes {
   /** Nodes with an error, failed tests and stale sources. */
   readonly failed: readonly NodeMeasure[];

@@ -12,20 +12,20 @@ import {
   type WebhookVerdict,
 } from './subscription.js';
 
-/** What a subscription is told of a run: one event for each of these parts, or nothing, and why. */
+/** What a subscription gets of a run: one event for each of these parts, or nothing, and why. */
 export type Selected =
-  | { readonly kind: 'told'; readonly selections: readonly EventSelection[] }
+  | { readonly kind: 'notified'; readonly selections: readonly EventSelection[] }
   | { readonly kind: 'filtered'; readonly reason: string };
 
-/** An earlier event of a subscription's that was told, with what it was about. */
-export type ToldEvent = Pick<WebhookEvent, 'eventType' | 'facts' | 'createdUnixMs'>;
+/** An earlier event of a subscription that was delivered, with what it was about. */
+export type NotifiedEvent = Pick<WebhookEvent, 'eventType' | 'facts' | 'createdUnixMs'>;
 
 /** What a selector works with. */
 export interface EventSelectorDeps {
   readonly runDetails: Pick<RunDetailsReader, 'readNodes'>;
   readonly manifests: Pick<ManifestReader, 'read'>;
-  /** Earlier events that a subscription was told of the same job, the latest first. */
-  readonly toldBefore: (event: WebhookEvent) => Promise<readonly ToldEvent[]>;
+  /** A subscription's earlier events of the same job, the latest first. */
+  readonly notifiedBefore: (event: WebhookEvent) => Promise<readonly NotifiedEvent[]>;
 }
 
 /** Whether what is known of a run's nodes decides about an event. */
@@ -51,7 +51,7 @@ const HOLD_MS = 86_400_000;
 const MAX_NODES = 1_000;
 
 /**
- * Decides what a subscription is told of a run, by what is known of its nodes when the event is first due: its record log
+ * Decides what a subscription gets of a run, by what is known of its nodes when the event is first due: its record log
  * has their outcomes and groups, the run's manifest their tags and owners.
  */
 export class EventSelector {
@@ -67,18 +67,18 @@ export class EventSelector {
     if (filter.verdicts.length > 0 && !verdicts.some((one) => filter.verdicts.includes(one))) {
       return { kind: 'filtered', reason: `the run has the verdict ${verdicts.join(' and ')}, which is not asked for` };
     }
-    const told = await this.partsFor(subscription, event, run);
-    if (told.kind === 'filtered' || !subscription.holdsRepeats) return told;
-    return this.withoutRepeats(event, told.selections);
+    const parts = await this.partsFor(subscription, event, run);
+    if (parts.kind === 'filtered' || !subscription.holdsRepeats) return parts;
+    return this.withoutRepeats(event, parts.selections);
   }
 
   private async partsFor(subscription: WebhookSubscription, event: WebhookEvent, run: RunNodes): Promise<Selected> {
     const { filter, isPerOwner, accountId } = subscription;
     const { facts } = event;
-    if (!asksForNodes(filter) && !isPerOwner) return toldOf([{ ...keyed(run, run.failed) }]);
+    if (!asksForNodes(filter) && !isPerOwner) return notifiedOf([{ ...keyed(run, run.failed) }]);
     const bad = [...run.failed, ...run.warned];
     if (bad.length === 0) {
-      if (facts.status === RUN_STATUS.error) return toldOf([{ ...keyed(run, []) }]);
+      if (facts.status === RUN_STATUS.error) return notifiedOf([{ ...keyed(run, []) }]);
       return this.recovered(event, asksForNodes(filter) ? 'no node of the run failed or warns' : null);
     }
     const { runId, jobId, environmentId } = facts;
@@ -88,14 +88,14 @@ export class EventSelector {
       isManifestNeeded || isTested ? await this.manifestOf({ accountId, runId, jobId, environmentId }) : undefined;
     const known = bad.map((node) => new KnownNode(node, manifest));
     const own = known.filter((node) => node.matches(filter));
-    // Nobody is told that a run failed whose nodes only warn.
+    // A run whose nodes only warn is not reported as failed.
     const isNews = (nodes: readonly KnownNode[]) =>
       run.failed.length === 0 ? nodes.length > 0 : nodes.some(({ node }) => node.verdict !== 'warned');
     if (!isNews(own)) {
       const reason = 'none of the nodes that failed or warn match the filters';
       return facts.status === RUN_STATUS.success ? this.recovered(event, reason) : { kind: 'filtered', reason };
     }
-    if (!isPerOwner) return toldOf([selectionOf(run, own, bad.length)]);
+    if (!isPerOwner) return notifiedOf([selectionOf(run, own, bad.length)]);
     const owners = new Map<string | null, KnownNode[]>();
     const isWanted = (owner: string) =>
       filter.owners.length === 0 || filter.owners.some((one) => one.toLowerCase() === owner.toLowerCase());
@@ -107,7 +107,7 @@ export class EventSelector {
         else nodes.push(node);
       }
     }
-    return toldOf(
+    return notifiedOf(
       [...owners]
         .filter(([, nodes]) => isNews(nodes))
         .map(([owner, nodes]) => ({ owner, ...selectionOf(run, nodes, bad.length) })),
@@ -123,40 +123,40 @@ export class EventSelector {
     }
   }
 
-  /** Who was told of a failure is told that it is over. @param reason why nobody else is; `null` where all are */
+  /** Whoever got an event of a failure gets one when it is over. @param reason why nobody else is; `null` where all are */
   private async recovered(event: WebhookEvent, reason: string | null): Promise<Selected> {
     const { facts } = event;
-    if (reason === null) return toldOf([{}]);
+    if (reason === null) return notifiedOf([{}]);
     if (facts.transition === 'recovery') {
-      const before = (await this.deps.toldBefore(event)).filter(isOfPlace(facts));
+      const before = (await this.deps.notifiedBefore(event)).filter(isOfEnvironment(facts));
       const [last] = before;
       if (last?.facts.selection?.failureKey !== undefined || last?.facts.status === RUN_STATUS.error)
-        return toldOf([{}]);
+        return notifiedOf([{}]);
     }
     return { kind: 'filtered', reason };
   }
 
   private async withoutRepeats(event: WebhookEvent, selections: readonly EventSelection[]): Promise<Selected> {
     const { facts, eventType, createdUnixMs } = event;
-    // What failed again after a success is news.
-    if (facts.transition !== undefined || facts.status !== RUN_STATUS.error) return toldOf(selections);
-    const before = (await this.deps.toldBefore(event)).filter(isOfPlace(facts));
+    // A failure after a success is reported again.
+    if (facts.transition !== undefined || facts.status !== RUN_STATUS.error) return notifiedOf(selections);
+    const before = (await this.deps.notifiedBefore(event)).filter(isOfEnvironment(facts));
     const isRepeat = ({ owner, failureKey }: EventSelection) => {
       const last = before.find((one) => one.eventType === eventType && one.facts.selection?.owner === owner);
       if (last === undefined || failureKey === undefined) return false;
       return last.facts.selection?.failureKey === failureKey && createdUnixMs - last.createdUnixMs < HOLD_MS;
     };
     const news = selections.filter((one) => !isRepeat(one));
-    if (news.length > 0) return toldOf(news);
+    if (news.length > 0) return notifiedOf(news);
     return { kind: 'filtered', reason: 'the same failure was reported less than a day ago' };
   }
 }
 
-function toldOf(selections: readonly EventSelection[]): Selected {
-  return { kind: 'told', selections };
+function notifiedOf(selections: readonly EventSelection[]): Selected {
+  return { kind: 'notified', selections };
 }
 
-function isOfPlace({ environmentId }: RunFacts): (told: ToldEvent) => boolean {
+function isOfEnvironment({ environmentId }: RunFacts): (earlier: NotifiedEvent) => boolean {
   return ({ facts }) => facts.environmentId === environmentId;
 }
 
@@ -210,7 +210,7 @@ class KnownNode {
     return own.length > 0 ? own : (this.tested?.owners ?? []);
   }
 
-  /** What is not known of a node does not leave it out: a failure is rather told to too many than to nobody. */
+  /** What is not known of a node does not leave it out: better that a failure is reported too widely than not at all. */
   matches({ tags, owners, groups, models }: WebhookFilter): boolean {
     const isKnown = this.own !== undefined;
     const { uniqueId, name, group } = this.node;

@@ -119,7 +119,7 @@ function Facts(props: { readonly subscription: WebhookSubscription; readonly pen
   );
 }
 
-/** Which runs a subscription is told of, and how; nothing where it is told of all. */
+/** Which runs a subscription is for, and how they are reported; nothing if it is for all. */
 function Restrictions({ subscription }: { readonly subscription: WebhookSubscription }) {
   const { filter, jobIds, isPerOwner, holdsRepeats } = subscription;
   const { statuses, ...named } = filter;

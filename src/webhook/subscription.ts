@@ -22,7 +22,7 @@ export function isForPeople(kind: WebhookKind): boolean {
 }
 
 /**
- * Whether an event closes an incident of PagerDuty. It is told whatever else its subscription asks for, so that none stays
+ * Whether an event closes an incident of PagerDuty. It is sent whatever else its subscription asks for, so that none stays
  * open; PagerDuty ignores it where there is no incident.
  */
 export function closesIncident(
@@ -104,7 +104,7 @@ export interface WebhookSettings {
   readonly hasRunDetails: boolean;
   /** Whether each owner's failures are a message of their own. */
   readonly isPerOwner: boolean;
-  /** Whether the same failure is told again only after a day. */
+  /** Whether the same failure is reported again only after a day. */
   readonly holdsRepeats: boolean;
   readonly state: WebhookState;
   /** Why it was archived; `null` in other states. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { until } from '../tool/until.js';
 
-const placeSchema = z.object({ run_id: z.number() });
+const stepPositionSchema = z.object({ run_id: z.number() });
 
 /** Tells bridges of runs as `exec` does, until it is answered: they may be killed meanwhile. */
 export class ToldJobs {
@@ -23,7 +23,7 @@ export class ToldJobs {
     for (let at = 0; at < count; at += 1) {
       const step = `steps/${job}-${at}`;
       const begun = await this.say(step, { command: ['true'], started_unix_ms: Date.now(), job });
-      ids.push(String(placeSchema.parse(JSON.parse(begun)).run_id));
+      ids.push(String(stepPositionSchema.parse(JSON.parse(begun)).run_id));
       await this.say(`${step}/end`, { ending: { kind: 'exited', exit_code: 0 }, ended_unix_ms: Date.now() });
     }
   }

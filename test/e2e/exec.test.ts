@@ -509,7 +509,7 @@ describe('what exec leaves behind', () => {
   test('has them, too, where all of it was left in a folder and is imported', async () => {
     writeFileSync(join(dir, 'file'), '');
     const { stderr } = await sh(three(), { RUN_BRIDGE_DATA_DIR: join(dir, 'file', 'data') });
-    const [, folder = ''] = /left in (\S+): run-bridge import takes it in/.exec(stderr) ?? [];
+    const [, folder = ''] = /left in (\S+): run-bridge import imports it/.exec(stderr) ?? [];
     expect(await runBridge(['import', folder], { cwd: dir, env: env(), timeoutMs: 60_000 })).toMatchObject({
       exitCode: 0,
     });
@@ -521,7 +521,7 @@ describe('what exec leaves behind', () => {
     const script = `'${process.execPath}' '${engine}' '${sample}'; exit 4`;
     const unusable = { RUN_BRIDGE_DATA_DIR: join(dir, 'file', 'data') };
     const { exitCode, stderr } = await exec(['sh', '-c', script], unusable, ['--job', 'nightly']);
-    const [, folder = ''] = /left in (\S+): run-bridge import takes it in/.exec(stderr) ?? [];
+    const [, folder = ''] = /left in (\S+): run-bridge import imports it/.exec(stderr) ?? [];
     expect([exitCode, folder]).toEqual([4, expect.stringMatching(/run-bridge-[0-9a-f-]+$/)]);
     const imported = await runBridge(['import', folder], { cwd: dir, env: env(), timeoutMs: 60_000 });
     const count = lines.trimEnd().split('\n').length;

@@ -155,7 +155,7 @@ test.skipIf(mounted === undefined)('a disk that is nearly full makes it wait, an
   append(0);
   const command = follow('otel.jsonl', '--data-dir', folder, '--disk-reserve', '16MiB');
   await until('the waiting', () =>
-    command.stderr.includes('the disk takes no more: nothing is taken in until it does'),
+    command.stderr.includes('the data folder has no room for records: requests are answered 503 until it has'),
   );
   expect(recorded(folder)).toEqual([]);
   rmSync(filler);

@@ -142,8 +142,8 @@ async function tellEverybody(level: RedactionLevel) {
   expect(imported, imported.stderr).toMatchObject({ exitCode: 0 });
   // People get one message of the run that errored.
   const countOf = (kind: Channel) => (kind === 'http' ? EVENT_COUNT : EVENT_COUNT - 1);
-  const isTold = (channel: Channel) => listener.said[channel].length >= countOf(channel);
-  await until('every message', () => KINDS.every(isTold), 30_000);
+  const isReported = (channel: Channel) => listener.said[channel].length >= countOf(channel);
+  await until('every message', () => KINDS.every(isReported), 30_000);
   const ask = async (path: string, token: string) => {
     const answer = await fetch(server.webUrl + path, { headers: { authorization: `Bearer ${token}` } });
     return { status: answer.status, text: `${JSON.stringify([...answer.headers])}\n${await answer.text()}` };

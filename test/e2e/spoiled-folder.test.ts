@@ -107,7 +107,7 @@ describe('a data folder', () => {
 
   it('forgets the first token with its file once that is revoked', async () => {
     const revoked = await runBridge(['token', 'revoke', '1001', '--data-dir', folder], { cwd: folder });
-    expect(revoked.stderr).toContain(`removed ${join(folder, 'admin-token')}, which held it`);
+    expect(revoked.stderr).toContain(`removed ${join(folder, 'admin-token')}, which contained it`);
     expect(readdirSync(folder)).not.toContain('admin-token');
   });
 

@@ -302,7 +302,7 @@ describe('exec', () => {
       // What was left in its file alone, and what its requests had beside it.
       const command = ['sh', '-c', `${BUILD} --log-level-file warn >dbt.log 2>&1; exit 3`];
       const { output } = await exec(command, { ...NIGHTLY, RUN_BRIDGE_DATA_DIR: join(file, 'data') });
-      const [, folder = ''] = /left in (\S+): run-bridge import takes it in/.exec(output) ?? [];
+      const [, folder = ''] = /left in (\S+): run-bridge import imports it/.exec(output) ?? [];
       const server = await BridgeProcess.start({ dataFolder });
       try {
         const counts: string[] = [];

@@ -1,4 +1,4 @@
-import type { ForeignEntry, ForeignLogReader, ForeignPlace } from '../../src/log/foreign-segments.js';
+import type { ForeignEntry, ForeignLogReader, ForeignPosition } from '../../src/log/foreign-segments.js';
 import type { Signal } from '../../src/record/record-batch.js';
 
 const SEGMENT = 'foreign.jsonl';
@@ -11,11 +11,11 @@ export class MemoryForeignLog implements ForeignLogReader {
     this.entries.push({ signal, body, next: { segment: SEGMENT, offset: this.entries.length + 1 } });
   }
 
-  async *read(from?: ForeignPlace): AsyncIterable<ForeignEntry> {
+  async *read(from?: ForeignPosition): AsyncIterable<ForeignEntry> {
     yield* this.entries.slice(from?.offset ?? 0);
   }
 
-  async end(): Promise<ForeignPlace | undefined> {
+  async end(): Promise<ForeignPosition | undefined> {
     return this.entries.at(-1)?.next;
   }
 }

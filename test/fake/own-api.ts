@@ -10,7 +10,7 @@ import { createQueries } from '../../src/query/feature.js';
 import type { TraceId } from '../../src/record/telemetry-record.js';
 import { InvocationNotes } from '../../src/run/invocation-notes.js';
 import { parseRun } from '../../src/run/parse-run.js';
-import { PlaceFinder } from '../../src/run/place-finder.js';
+import { ScopeFinder } from '../../src/run/scope-finder.js';
 import type { RunFinder } from '../../src/run/shared-record-log.js';
 import type { RunSummary } from '../../src/run/verdict.js';
 import type { State } from '../../src/storage/state.js';
@@ -62,7 +62,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const stopping = new AbortController();
   const reader = new RecordLogFiles(dataFolder, () => {});
   const tracker = { find: async (traceId: TraceId) => summaryOf(traceId) };
-  const places = new PlaceFinder({ jobs: [], environments: [], projects: [] });
+  const places = new ScopeFinder({ jobs: [], environments: [], projects: [] });
   const { clock, logger } = server;
   const measures = new RunMeasures({ store: server.state.measures, tracker, reader, logger });
   const notes = new InvocationNotes({ store: server.state.invocations, files: null, places, clock, logger });

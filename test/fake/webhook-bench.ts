@@ -122,7 +122,7 @@ export class WebhookBench {
     const selector = new EventSelector({
       runDetails: { readNodes: (...asked) => this.readNodes(...asked) },
       manifests: { read: async () => this.manifest },
-      toldBefore: (event) => state.webhookEvents.toldBefore(event),
+      notifiedBefore: (event) => state.webhookEvents.notifiedBefore(event),
     });
     const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
     const dispatcher = new WebhookDispatcher(

@@ -87,8 +87,8 @@ function said(): string[] {
   return told.filter(({ level, msg }) => level !== 'info' || / again/.test(msg)).map(({ msg }) => msg);
 }
 
-const DISK_BEGAN = 'the disk takes no more: nothing is taken in until it does';
-const DISK_ENDED = 'the disk takes more again: records are taken in';
+const DISK_BEGAN = 'the data folder has no room for records: requests are answered 503 until it has';
+const DISK_ENDED = 'the data folder has room again: requests are accepted';
 /** Who numbers runs looks into the folder as well, and a run that has just ended has its summary written. */
 const TRIED_AGAIN = [
   'a listener of run changes failed; it is notified again later',
@@ -226,7 +226,7 @@ describe('a data folder', () => {
     // At once, before anybody looked: what is taken must not land in a folder made in the place of the real one.
     expect(await untilRefused()).toMatchObject({ status: 503 });
     expect(existsSync(dataFolder)).toBe(false);
-    const words = `The data folder ${dataFolder} cannot be used (it is gone: removed, renamed, or its volume is not mounted): bring it back; nothing is taken until then.`;
+    const words = `The data folder ${dataFolder} cannot be used (it is gone: removed, renamed, or its volume is not mounted): bring it back; nothing is accepted until then.`;
     await until('the guard to notice', async () => (await readiness()).text.includes(`disk: ${words}\n`));
     expect(await untilRefused()).toEqual({ status: 503, message: words, retryAfter: '5' });
     renameSync(`${dataFolder}-away`, dataFolder);

@@ -8,8 +8,8 @@ import {
   cancellationSchema,
   expectedArtifactsSchema,
   finishSchema,
-  placeSchema,
   stepEndSchema,
+  stepPositionSchema,
   stepStartSchema,
 } from '../../run/execution-api.js';
 import { OWN_PATHS } from '../own/own-paths.js';
@@ -73,7 +73,7 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
       summary: 'A step began, or is still under way',
       requestParams: { path },
       requestBody: body(stepStartSchema),
-      responses: { 200: jsonAnswer(placeSchema.in, 'Its run and its place there.'), ...problems },
+      responses: { 200: jsonAnswer(stepPositionSchema.in, 'Its run and its place there.'), ...problems },
     },
   },
   [`${STEPS}/traces/{traceId}`]: {

@@ -84,7 +84,7 @@ export const OWN_PATHS: ZodOpenApiPathsObject = {
       },
       responses: {
         200: { description: 'Events until the run is over.', content: { 'text/event-stream': { schema: z.string() } } },
-        204: { description: 'All was told: Last-Event-ID was that of the last event.' },
+        204: { description: 'All events were sent: Last-Event-ID was that of the last one.' },
         ...errorAnswers(404),
       },
     },

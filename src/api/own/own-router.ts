@@ -10,7 +10,7 @@ import { authorize, callerOf } from '../authenticator.js';
 import { success } from '../envelope.js';
 import { Permits, withPermit } from '../permissions.js';
 import { textRedactor, UNREDACTED } from '../text-redactor.js';
-import { formatPlace, type LogPlace, movedPlace, parsePlace } from './log-place.js';
+import { formatPosition, type LogPosition, movedPosition, parsePosition } from './log-position.js';
 import { commandMeasures, comparisonOf } from './measures-answer.js';
 import type { OwnApiDeps } from './own-api-deps.js';
 import { parsedParameters, recordFilter, recordFilterSchema } from './record-filter.js';
@@ -87,7 +87,7 @@ const STATUS_MS = 1_000;
 const HEARTBEAT_MS = 15_000;
 /** When a client comes again after the connection was lost, in milliseconds. */
 const RETRY_MS = 2_000;
-/** The id of the last event: a client that reconnects with it is told that there is no more. */
+/** The id of the last event: a client that reconnects with it gets 204. */
 const END_ID = 'end';
 
 /**
@@ -117,7 +117,8 @@ export class RunStreams {
       response.status(204).end();
       return;
     }
-    const place = lastEventId === undefined || lastEventId === '' ? [] : parsePlace(lastEventId, found.traceIds.length);
+    const place =
+      lastEventId === undefined || lastEventId === '' ? [] : parsePosition(lastEventId, found.traceIds.length);
     if (this.clientCount >= MAX_CLIENTS) {
       throw new ApiError(503, `${MAX_CLIENTS} clients are already following runs; try again later.`, {
         'Retry-After': '5',
@@ -141,7 +142,7 @@ export class RunStreams {
 
   private async tell(
     first: FoundRun,
-    from: LogPlace,
+    from: LogPosition,
     isWanted: ReturnType<typeof recordFilter>,
     response: Response,
     stop: AbortSignal,
@@ -149,17 +150,17 @@ export class RunStreams {
     const { clock } = this.deps;
     let found = first;
     let place = from;
-    let told = '';
+    let sent = '';
     let saidMs = clock.monotonicMs();
     let lookedMs = saidMs;
     while (!stop.aborted) {
       // Checked before the logs are read: once the run has ended, they are complete.
       const isOver = isFinal(found.run.status);
       const status = `${found.run.status} ${found.steps.map((step) => step.status)}`;
-      if (status !== told) {
+      if (status !== sent) {
         // Following records requires the permission to read artifacts.
-        await writeOut(response, event('run', formatPlace(place), JSON.stringify(runDocument(found, UNREDACTED))));
-        told = status;
+        await writeOut(response, event('run', formatPosition(place), JSON.stringify(runDocument(found, UNREDACTED))));
+        sent = status;
         saidMs = clock.monotonicMs();
       }
       const at = await this.tellRecords(found, place, isWanted, response, stop);
@@ -189,11 +190,11 @@ export class RunStreams {
   /** @returns the position after the last record sent; `from` itself if there was none. */
   private async tellRecords(
     { traceIds }: FoundRun,
-    from: LogPlace,
+    from: LogPosition,
     isWanted: ReturnType<typeof recordFilter>,
     response: Response,
     stop: AbortSignal,
-  ): Promise<LogPlace> {
+  ): Promise<LogPosition> {
     let place = from;
     for (const [trace, traceId] of traceIds.entries()) {
       const fromOffset = place[trace] ?? 0;
@@ -201,8 +202,8 @@ export class RunStreams {
       for await (const chunk of this.deps.reader.read(traceId, { fromOffset })) {
         let text = '';
         for (const logged of chunk) {
-          place = movedPlace(place, trace, logged.endOffset);
-          if (isWanted(logged)) text += event('record', formatPlace(place), formatRecordLine(logged.record));
+          place = movedPosition(place, trace, logged.endOffset);
+          if (isWanted(logged)) text += event('record', formatPosition(place), formatRecordLine(logged.record));
         }
         await writeOut(response, text);
         if (stop.aborted) return place;

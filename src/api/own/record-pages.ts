@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { RecordLogReader } from '../../log/record-log.js';
 import { formatRecordLine } from '../../record/record-line.js';
 import { success } from '../envelope.js';
-import { formatPlace, type LogPlace, movedPlace, parsePlace } from './log-place.js';
+import { formatPosition, type LogPosition, movedPosition, parsePosition } from './log-position.js';
 import { recordFilter, recordFilterSchema } from './record-filter.js';
 import type { FoundRun } from './run-finder.js';
 import { writeOut } from './write-out.js';
@@ -26,7 +26,7 @@ export async function sendRecordPage(
   response: Response,
 ): Promise<void> {
   const isWanted = recordFilter(filter);
-  let place: LogPlace = cursor === undefined ? [] : parsePlace(cursor, traceIds.length);
+  let place: LogPosition = cursor === undefined ? [] : parsePosition(cursor, traceIds.length);
   let isFull = false;
   let count = 0;
   let sentBytes = 0;
@@ -40,7 +40,7 @@ export async function sendRecordPage(
       for (const logged of chunk) {
         isFull = count >= limit || sentBytes > MAX_PAGE_BYTES || readBytes > MAX_READ_BYTES;
         if (isFull) break;
-        place = movedPlace(place, trace, logged.endOffset);
+        place = movedPosition(place, trace, logged.endOffset);
         readBytes += logged.endOffset - logged.offset;
         if (!isWanted(logged)) continue;
         const line = formatRecordLine(logged.record);
@@ -53,6 +53,6 @@ export async function sendRecordPage(
     }
     if (isFull || response.destroyed) break;
   }
-  const extra = { count, next_cursor: isFull ? formatPlace(place) : null };
+  const extra = { count, next_cursor: isFull ? formatPosition(place) : null };
   response.end(`]${tail.slice(0, -1)},"extra":${JSON.stringify(extra)}}`);
 }

@@ -9,16 +9,16 @@ import {
   cancellationSchema,
   finishResultOf,
   finishResultSchema,
-  placeSchema,
+  stepPositionSchema,
   stepStartDocument,
 } from '../../run/execution-api.js';
 import { type StepRegistry, StepRegistryError } from '../../run/step-registry.js';
 import type { CommandEnding } from '../../storage/command-ending.js';
 import type { FinishResult } from '../../storage/execution-store.js';
-import type { StepPlace, StepStart } from '../../storage/step-start.js';
+import type { StepPosition, StepStart } from '../../storage/step-start.js';
 
 /** What a registry over HTTP needs. */
-export interface HttpExecutionBookDeps {
+export interface HttpStepRegistryDeps {
   readonly clock: Clock;
   /** Ends all waiting. */
   readonly signal: AbortSignal;
@@ -33,7 +33,7 @@ const MAX_ANSWER_BYTES = 1024 * 1024;
 /** How often something is said before it is given up, and how long to wait before the next time. */
 const MAX_ATTEMPTS = 4;
 const BACKOFF = new RetryPolicy({ baseMs: 200, maxMs: 800, maxRetryAfterMs: 800 });
-/** A step under way is told of again so often, in milliseconds: a bridge that hears nothing for ten minutes closes it. */
+/** How often a running step is reported again, in milliseconds: a bridge that hears nothing for ten minutes closes it. */
 const ALIVE_MS = 60_000;
 
 /** A reason is cut here, in characters. */
@@ -46,7 +46,7 @@ interface Refusal {
   readonly message: string;
 }
 
-/** The registry of a bridge that runs elsewhere. A step under way is told of again every minute, until it ends or `close()`. */
+/** The registry of a bridge that runs elsewhere. A running step is reported again every minute, until it ends or `close()`. */
 export class HttpStepRegistry implements StepRegistry {
   private readonly begun = new Map<string, StepStart>();
   /** Steps that say that they are alive until their artifacts are uploaded, beyond their end. */
@@ -56,15 +56,15 @@ export class HttpStepRegistry implements StepRegistry {
   /** @param baseUrl of the bridge, either port, for example `http://127.0.0.1:4380` */
   constructor(
     private readonly baseUrl: string,
-    private readonly deps: HttpExecutionBookDeps,
+    private readonly deps: HttpStepRegistryDeps,
   ) {}
 
-  async register(start: StepStart): Promise<StepPlace> {
+  async register(start: StepStart): Promise<StepPosition> {
     this.begun.set(start.stepId, start);
     this.sayAgainLater(start);
     const answer = await this.ask('PUT', stepPath(start.stepId), stepStartDocument(start));
     if (!('ok' in answer)) throw toError(answer);
-    return read(placeSchema, answer.ok);
+    return read(stepPositionSchema, answer.ok);
   }
 
   async attach(stepId: string, traceId: TraceId): Promise<void> {
@@ -135,7 +135,7 @@ export class HttpStepRegistry implements StepRegistry {
   private sayAgainLater(start: StepStart): void {
     this.timers.get(start.stepId)?.cancel();
     const timer = this.deps.clock.after(ALIVE_MS, () => {
-      // A bridge that cannot be reached now is told the next time.
+      // A bridge that cannot be reached now gets it the next time.
       this.ask('PUT', stepPath(start.stepId), stepStartDocument(start)).catch(() => undefined);
       this.sayAgainLater(start);
     });

@@ -96,7 +96,7 @@ async function revoke(
   const what = result.kind === 'revoked' ? 'is revoked: it is rejected within five seconds' : 'was already revoked';
   context.stderr.write(`token ${id} (${name}) ${what}\n`);
   const removed = removeFirstToken(dataFolder, result.token.hash);
-  if (removed !== null) context.stderr.write(`removed ${removed}, which held it\n`);
+  if (removed !== null) context.stderr.write(`removed ${removed}, which contained it\n`);
   return EXIT.ok;
 }
 

@@ -369,7 +369,7 @@ export class LineBlocks {
   private block: LineBlock | undefined;
   private spare: LineBlock[] = [];
 
-  /** Keeps a line until its block is told that it is not wanted. @returns the block, whose last line it is */
+  /** Keeps a line until it is released from its block. @returns the block, whose last line it is */
   keep(bytes: Buffer, start: number, end: number, { cells, cellCount }: LineScanner): LineBlock {
     const byteCount = end - start;
     const block = this.blockFor(byteCount, cellCount);

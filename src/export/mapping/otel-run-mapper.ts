@@ -39,7 +39,7 @@ import {
   SpanTree,
   spanIdOf,
 } from './span-tree.js';
-import { SpanWriter, toldInvocation } from './span-writer.js';
+import { reportedInvocation, SpanWriter } from './span-writer.js';
 
 /** OTel resources of the engine's, with the run that they belong to and the bridge's overrides. A run has one or a few. */
 export class ResourceMap {
@@ -143,7 +143,7 @@ export interface ClosingMemory {
 type Time = readonly [seconds: number, nanos: number];
 
 /** An invocation whose own span never came, and the id that it is to have. */
-interface UntoldInvocation {
+interface UnreportedInvocation {
   readonly id: IdHalves;
   readonly invocation: InvocationSummary;
 }
@@ -152,7 +152,7 @@ interface UntoldInvocation {
 interface Missing {
   readonly parents: readonly MissingParent[];
   readonly open: readonly { readonly id: IdHalves; readonly start: LineStart }[];
-  readonly invocations: readonly UntoldInvocation[];
+  readonly invocations: readonly UnreportedInvocation[];
 }
 
 /** Makes what closes a run's trace. */
@@ -254,16 +254,16 @@ export class ClosingSpans {
     const { startSeconds, startNanos } = line;
     const isBackwards = isBefore(end[0], end[1], startSeconds, startNanos);
     const [endSeconds, endNanos] = isBackwards ? [startSeconds, startNanos] : end;
-    const told = invocation === undefined ? undefined : toldInvocation(invocation, redactor);
+    const reported = invocation === undefined ? undefined : reportedInvocation(invocation, redactor);
     // A statement is otherwise known with the end of its span; its name may mention what is in it.
     learnStatement(line, redactor);
-    const encode = (out: WireWriter) => spans.write(out, line, events, { endSeconds, endNanos, told });
+    const encode = (out: WireWriter) => spans.write(out, line, events, { endSeconds, endNanos, reported });
     return encoder.spanOf(resources.map(start.resource), encode);
   }
 
   /** A span for an invocation whose own never came, so that the trace has its root and its verdict. */
-  private invocationSpan(traceId: TraceId, { id, invocation }: UntoldInvocation, buffer: EventBuffer): EncodedSpan {
-    const told = toldInvocation(invocation, this.memory.redactor);
+  private invocationSpan(traceId: TraceId, { id, invocation }: UnreportedInvocation, buffer: EventBuffer): EncodedSpan {
+    const reported = reportedInvocation(invocation, this.memory.redactor);
     return this.synthetic(invocation.resource, {
       traceId,
       id,
@@ -271,12 +271,12 @@ export class ClosingSpans {
       name: invocation.command === null ? NAME : `${NAME} (${invocation.command})`,
       startTime: hrTimeOf(invocation.startTimeUnixNano),
       endTime: hrTimeOf(invocation.endTimeUnixNano),
-      status: told.outcome.status,
+      status: reported.outcome.status,
       attributes: {
         event_type: EVENT_TYPE.invocation,
         invocation_id: invocationIdOf(traceId),
         'run_bridge.synthetic': true,
-        ...told.attributes,
+        ...reported.attributes,
       },
       events: buffer.take(id[0], id[1]),
     });
@@ -360,7 +360,7 @@ function isSame(id: IdHalves, other: IdHalves): boolean {
 }
 
 /** Invocations whose end never came. */
-function unendedOf(run: RunSummary): readonly UntoldInvocation[] {
+function unendedOf(run: RunSummary): readonly UnreportedInvocation[] {
   return run.invocations.flatMap((invocation) => {
     const { spanId, hasInvocationEnd } = invocation;
     return spanId === null || hasInvocationEnd ? [] : [{ id: halvesOf(spanId), invocation }];
@@ -438,7 +438,7 @@ export class OtelRunMapper implements RunMapper {
         advance: (seconds, nanos) => this.advance(seconds, nanos),
         hold: (anchorOffset, resource, endSeconds, endNanos, block) => {
           this.held.add(anchorOffset, resource, endSeconds, endNanos, block, block.lineTotal - 1);
-          this.boundHeld();
+          this.boundPending();
         },
         log: (anchorOffset, resource, line) => this.pushLog(anchorOffset, resource, line),
       },
@@ -513,7 +513,7 @@ export class OtelRunMapper implements RunMapper {
     return tree.isSent(spanHigh, spanLow) ? tree.nearestUnsentAncestor(spanHigh, spanLow) : [spanHigh, spanLow];
   }
 
-  private boundHeld(): void {
+  private boundPending(): void {
     if (this.heldCount > this.options.maxHeldSpans) this.releaseOldest();
   }
 

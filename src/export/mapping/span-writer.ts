@@ -58,7 +58,7 @@ export interface Closing {
   readonly endSeconds: number;
   readonly endNanos: number;
   /** The saved state of an invocation. */
-  readonly told: ToldInvocation | undefined;
+  readonly reported: ReportedInvocation | undefined;
 }
 
 /** How a span ended, as OTel says it. */
@@ -117,10 +117,10 @@ export class SpanOutcomes {
   }
 
   /** Of a span that never ended: unset for most. */
-  ofUnfinished(span: LineReader, { endSeconds, endNanos, told }: Closing, into: OtelAttributes): SpanOutcome {
+  ofUnfinished(span: LineReader, { endSeconds, endNanos, reported }: Closing, into: OtelAttributes): SpanOutcome {
     into['run_bridge.unfinished'] = true;
-    Object.assign(into, told?.attributes);
-    if (told !== undefined) return told.outcome;
+    Object.assign(into, reported?.attributes);
+    if (reported !== undefined) return reported.outcome;
     const isPhase = span.eventType === EVENT_TYPE.nodeEvaluated;
     const isNode = isPhase || span.eventType === EVENT_TYPE.nodeProcessed;
     if (isNode && span.uniqueId !== undefined && this.switches['true-cancellations']) {
@@ -338,13 +338,13 @@ function headlineOf(message: string): string {
 }
 
 /** What the run model says about an invocation whose span never ended. */
-export interface ToldInvocation {
+export interface ReportedInvocation {
   readonly outcome: SpanOutcome;
   readonly attributes: OtelAttributes;
 }
 
 /** The verdict on an invocation as a span's status and attributes. */
-export function toldInvocation(invocation: InvocationSummary, redactor: Redactor): ToldInvocation {
+export function reportedInvocation(invocation: InvocationSummary, redactor: Redactor): ReportedInvocation {
   const { verdict, totalErrors, totalWarnings, command, rawCommand } = invocation;
   const reason = invocation.statusMessage === null ? undefined : redactor.text(invocation.statusMessage);
   const attributes: OtelAttributes = {};

@@ -53,7 +53,7 @@ export class ItemLines {
     this.attributes = new AttributesLine(this.plans);
   }
 
-  /** Adds a span with its SpanStart and SpanEnd. OTLP does not carry the event type, the severity and the start; they are told from what it does carry. */
+  /** Adds a span with its SpanStart and SpanEnd. OTLP does not carry the event type, the severity and the start; they are inferred from what it does carry. */
   addSpan(span: SpanSlice, from: Buffer, page: RecordPage): Added {
     if (span.traceId < 0 || span.spanId < 0) return 'without a valid trace id and span id';
     if (isBeyondInt64(from, span.startTime) || isBeyondInt64(from, span.endTime)) return 'with a time beyond int64';
@@ -65,10 +65,10 @@ export class ItemLines {
     this.addRow(page, (at) => this.writeSpan(span, type, from, page, at));
     const isNameSuspect = from[span.nameStart] === DOCUMENTED_NAME[0] && startsWith(from, span, DOCUMENTED_NAME);
     if (bridge === undefined && !this.attributes.isSuspect && !isNameSuspect) return 'row';
-    const told = this.readBack(page);
-    if (told.recordType !== 'SpanEnd') return 'row';
-    const end = modernSpelling(told, this.schema);
-    if (bridge === undefined && end === told) return 'row';
+    const received = this.readBack(page);
+    if (received.recordType !== 'SpanEnd') return 'row';
+    const end = modernSpelling(received, this.schema);
+    if (bridge === undefined && end === received) return 'row';
     page.dropLast();
     const { line: _line, ...bare } = end;
     const events = span.events.length === 0 ? {} : { unknownFields: { events: span.events } };
@@ -90,10 +90,10 @@ export class ItemLines {
     this.attributes.plan(from, log.attributes, type);
     this.addRow(page, (at) => this.writeLog(log, type, from, page, at));
     if (bridge === undefined && !this.attributes.isSuspect) return 'row';
-    const told = this.readBack(page);
-    if (told.recordType !== 'LogRecord') return 'row';
-    const record = modernSpelling(told, this.schema);
-    if (bridge === undefined && record === told) return 'row';
+    const received = this.readBack(page);
+    if (received.recordType !== 'LogRecord') return 'row';
+    const record = modernSpelling(received, this.schema);
+    if (bridge === undefined && record === received) return 'row';
     page.dropLast();
     // With its line it would count as it stands, without its span's name.
     const { line: _line, ...bare } = record;

@@ -68,11 +68,11 @@ function withoutRepeat(text: string): string {
 }
 
 /** Where in the project an error is, such as `models/orders.sql:3`; `null` where its text does not say so. */
-export function sourcePlace(reason: string): string | null {
+export function sourceLocation(reason: string): string | null {
   const found = SOURCE_LINE.exec(reason.replaceAll(/^\s+/gm, ''));
-  return found === null ? null : placeText(found[1] ?? '', found[2] ?? null);
+  return found === null ? null : locationText(found[1] ?? '', found[2] ?? null);
 }
 
-export function placeText(path: string, line: number | string | null): string {
+export function locationText(path: string, line: number | string | null): string {
   return line === null ? path : `${path}:${line}`;
 }

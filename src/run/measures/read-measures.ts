@@ -124,8 +124,8 @@ export class NodeCollector {
       .sort((a, b) => (a.startTimeUnixNano < b.startTimeUnixNano ? -1 : 1))
       .map((phase) => ({ ...phase, warehouseTimeNano: this.queryNano.get(phase.phase) ?? 0n }));
     const { verdict } = this.facts;
-    const told = this.processed ?? phases.findLast(({ outcome }) => outcome !== null);
-    const outcome = told ?? UNKNOWN_OUTCOME;
+    const decisive = this.processed ?? phases.findLast(({ outcome }) => outcome !== null);
+    const outcome = decisive ?? UNKNOWN_OUTCOME;
     const startTimeUnixNano = earlier(this.processed?.startTimeUnixNano ?? this.processedStart, phases[0]);
     return {
       ...outcomeOf(outcome),

@@ -317,7 +317,7 @@ const AT_ONCE_NANO = 1_000_000n;
  * The chain of waits that determined a command's duration, found backwards from the step that ended last. The engine reports no
  * dependency between nodes except the cause of a skip, so the predecessor of a step is, in this order:
  * 1. the node's own earlier phase, if the step started within 1 ms after it;
- * 2. the node that the engine reports as the cause of its skip (told);
+ * 2. the node that the engine reports as the cause of its skip (`told`);
  * 3. for a node's later phase: the last to end among the node's own earlier phase and other nodes in the same phase,
  *    whose end frees a thread or a connection (inferred);
  * 4. for a node's first phase: the last to end among nodes with their last phase, hooks, and phases without
@@ -349,8 +349,8 @@ function waitedFor(step: PathStep, order: StepOrder): Pick<PathLink, 'step' | 'b
   if (step.kind !== 'node') return as('inferred', order.lastBefore(step));
   const own = order.ownBefore(step);
   if (own !== undefined && step.startTimeUnixNano - own.endTimeUnixNano <= AT_ONCE_NANO) return as('sameNode', own);
-  const told = step.skipUpstream === null ? undefined : order.lastOfNodeBefore(step.skipUpstream, step);
-  if (told !== undefined) return as('told', told);
+  const upstream = step.skipUpstream === null ? undefined : order.lastOfNodeBefore(step.skipUpstream, step);
+  if (upstream !== undefined) return as('told', upstream);
   if (own === undefined) return as('inferred', order.lastDoneBefore(step) ?? order.lastBefore(step));
   const other = order.lastInPhaseBefore(step);
   return other !== undefined && other.endTimeUnixNano > own.endTimeUnixNano

@@ -2,7 +2,7 @@ import { counted } from '../../core/text.js';
 import { hasOwnWord } from '../verdict.js';
 import { ageText } from './measures-document.js';
 import type { NodeMeasure } from './node-measure.js';
-import { causeOfSkip, labelOf, placeText, readableLines, sourcePlace } from './node-words.js';
+import { causeOfSkip, labelOf, locationText, readableLines, sourceLocation } from './node-words.js';
 import type { CommandMeasures } from './run-totals.js';
 
 /** Something of a command that did not go well. */
@@ -36,7 +36,7 @@ export function troublesOf({ nodes, hooks, messages }: CommandMeasures): readonl
     nodes.filter((node) => node.verdict === verdict && node.freshness !== null).map(trouble);
   const badHooks = hooks.filter(({ verdict }) => verdict !== 'success');
   const hookTroubles = badHooks.map(({ uniqueId, verdict }) => ({ ...NO_NODE, label: uniqueId, reason: [verdict] }));
-  const errors = messages.map((text) => ({ ...NO_NODE, ...errorPlace(text), reason: readableLines(text) }));
+  const errors = messages.map((text) => ({ ...NO_NODE, ...errorLocation(text), reason: readableLines(text) }));
   return [
     section('error', of('error').map(trouble), 'node failed with an error', 'nodes failed with an error'),
     section('error', hookTroubles, 'hook did not succeed', 'hooks did not succeed'),
@@ -83,21 +83,21 @@ function skippedByCause(nodes: readonly NodeMeasure[]): ReadonlyMap<string, read
 
 function nodeTrouble(node: NodeMeasure, skipped: readonly string[]): Trouble {
   const { relativePath, definedAtLine, message } = node;
-  const told = message === null ? null : errorPlace(message);
-  const isOwn = told !== null && told.path === relativePath && told.line !== null;
+  const location = message === null ? null : errorLocation(message);
+  const isOwn = location !== null && location.path === relativePath && location.line !== null;
   return {
     label: labelOf(node),
     node,
     path: relativePath,
-    line: isOwn ? told.line : definedAtLine,
+    line: isOwn ? location.line : definedAtLine,
     reason: reasonLines(node),
     skipped,
   };
 }
 
 /** The place in the project that an error names. */
-function errorPlace(text: string): Pick<Trouble, 'path' | 'line'> {
-  const place = sourcePlace(text);
+function errorLocation(text: string): Pick<Trouble, 'path' | 'line'> {
+  const place = sourceLocation(text);
   if (place === null) return { path: null, line: null };
   const [, path = place, line] = /^(.*?)(?::(\d+))?$/.exec(place) ?? [];
   return { path, line: line === undefined ? null : Number(line) };
@@ -121,8 +121,8 @@ function reasonLines({ freshness, failingRows, diffTable, message, nodeType }: N
 }
 
 /** `models/orders.sql:3`; `null` where no file is known. */
-export function troublePlace({ path, line }: Pick<Trouble, 'path' | 'line'>): string | null {
-  return path === null ? null : placeText(path, line);
+export function troubleLocation({ path, line }: Pick<Trouble, 'path' | 'line'>): string | null {
+  return path === null ? null : locationText(path, line);
 }
 
 /** Names that a command line is made of. */

@@ -43,7 +43,7 @@ export function encodedArtifactPath(path: string): string {
 const UNSAFE = /[\\\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /** Which engine command's telemetry is meant. */
-export interface TelemetryPlace {
+export interface StepTelemetry {
   /** Position of the step in its run, from 1. */
   readonly stepIndex: number;
   /** Which of the step's engine commands, from 1. */
@@ -58,14 +58,14 @@ export function telemetryPath(stepIndex: number, number: number): ArtifactPath {
 }
 
 /** What such a path means; `undefined` for any other. */
-export function telemetryPlaceOf(path: string): TelemetryPlace | undefined {
+export function stepTelemetryOf(path: string): StepTelemetry | undefined {
   const [, step, number] = /^metadata\/telemetry-([1-9]\d{0,8})-otel(?:-([1-9]\d{0,8}))?\.parquet$/.exec(path) ?? [];
   return step === undefined ? undefined : { stepIndex: Number(step), number: Number(number ?? 1) };
 }
 
 /** Which artifact is meant. */
 export interface ArtifactKey {
-  /** Of the run; see `StepPlace`. */
+  /** Of the run; see `StepPosition`. */
   readonly runId: number;
   /** Position of the step in its run, from 1. */
   readonly stepIndex: number;

@@ -200,7 +200,7 @@ function judge(cause: unknown): { code: ArtifactErrorCode; text: string } {
   if (name === 'NoSuchBucket') return { code: 'refused', text: 'does not exist: create it, or correct --artifacts' };
   if (status === 301) return { code: 'refused', text: `is in another region (${name}): set --artifacts-region` };
   if (status === 401 || status === 403) {
-    const advice = 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be of somebody who may read and write it';
+    const advice = 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must belong to a user who may read and write it';
     return { code: 'refused', text: `does not let us in (${name}): ${advice}` };
   }
   return { code: 'unavailable', text: `failed (${[status, name].filter(Boolean).join(' ')}): ${cause.message}` };

@@ -87,10 +87,10 @@ export async function readRunPageModel(
 ): Promise<RunPageModel> {
   const redactor = textRedactor(caller, deps.redaction);
   const measured = await deps.measures.ofSteps(steps, redactor);
-  return runSight(run, steps, measured, redactor);
+  return runPageModel(run, steps, measured, redactor);
 }
 
-function runSight(
+function runPageModel(
   { statusMessage }: CatalogRun,
   steps: readonly CatalogStep[],
   measured: readonly StepMeasures[],

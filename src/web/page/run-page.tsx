@@ -10,7 +10,7 @@ import { ageText } from '../../run/measures/measures-document.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { shareOf } from '../../run/measures/time-split.js';
 import type { KnownVerdict } from '../../run/verdict.js';
-import { encodedArtifactPath, telemetryPlaceOf } from '../../storage/artifact/artifact-store.js';
+import { encodedArtifactPath, stepTelemetryOf } from '../../storage/artifact/artifact-store.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { isFinal, parseRunNumber, RUN_STATUS } from '../../storage/state-tables.js';
 import { Layout, sendPage } from './layout.js';
@@ -192,7 +192,7 @@ function Incomplete(props: {
   const of = hasSeveralSteps ? ` of step ${index}` : '';
   if (state === 'uploading') {
     const kept = downloads === 'unreadable' ? [] : downloads.filter((one) => one.stepIndex === index);
-    const count = kept.filter(({ path }) => telemetryPlaceOf(path) === undefined).length;
+    const count = kept.filter(({ path }) => stepTelemetryOf(path) === undefined).length;
     return (
       <p class="notice">
         {count.toLocaleString('en')} of {countText(expectedCount, 'artifact')}
@@ -309,7 +309,7 @@ export function RunTroubles(props: { readonly sight: RunPageModel; readonly runI
         <section aria-labelledby="errors">
           <h2 id="errors">Errors</h2>
           {sight.redactor.level !== 'off' && (
-            <p class="hint">Values in texts are shown as ?, as in messages; who may read artifacts sees them.</p>
+            <p class="hint">Values in texts are shown as ?, as in messages; users who may read artifacts see them.</p>
           )}
           {errors.items.map((node) => (
             <ErrorOfNode node={node} />

@@ -28,7 +28,7 @@ export function signInRouter(
     switch (result.kind) {
       case 'signedIn':
         session.keep(request, response, result.token);
-        // The address with the secret comes into no history, and is told to nobody.
+        // The address with the secret gets into no history and no referrer.
         response.set({ 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' }).redirect(303, to);
         return;
       case 'limited':

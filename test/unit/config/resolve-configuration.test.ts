@@ -548,11 +548,11 @@ describe('the database', () => {
     expect(shown({ environment: { DATABASE_URL: url }, flags: { 'database-url': 'off' } })?.value).toBe('off');
   });
 
-  test("is passed over where it is another program's kind", () => {
+  test("is ignored where it is another program's kind", () => {
     const { configuration, warnings } = resolve({ environment: { DATABASE_URL: 'mysql://me:s3cret@db/shop' } });
     expect(configuration['database-url']).toBe('off');
     expect(warnings).toEqual([
-      'DATABASE_URL is not a URL such as postgresql://user:password@host:5432/run_bridge, or off; it is passed over',
+      'DATABASE_URL is not a URL such as postgresql://user:password@host:5432/run_bridge, or off; it is ignored',
     ]);
   });
 

@@ -156,7 +156,7 @@ describe('a data folder that cannot be used', () => {
     disk.failure = 'it is gone';
     await pass(1_000);
     expect(guard.findShortage(0)?.message).toBe(
-      'The data folder /data cannot be used (it is gone): bring it back; nothing is taken until then.',
+      'The data folder /data cannot be used (it is gone): bring it back; nothing is accepted until then.',
     );
     disk.failure = undefined;
     await pass(1_000);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CommandRecords, JsonlKeys } from '../../../src/exec/command-records.js';
-import { HeldRequests } from '../../../src/exec/held-requests.js';
+import { PendingRequests } from '../../../src/exec/pending-requests.js';
 import type { TailChunk } from '../../../src/files/jsonl-tail.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
@@ -90,7 +90,7 @@ async function bringIn(
 ): Promise<TelemetryRecord[]> {
   const target = new MemoryConsumer();
   const live = new LiveLines();
-  const held = new HeldRequests({
+  const held = new PendingRequests({
     path: join(folder, 'held.otlp.jsonl'),
     maxMemoryBytes,
     codecs: async () => ({ protobuf, json }),
@@ -192,7 +192,7 @@ describe('requests of which the JSONL has brought everything', () => {
     const [lines, bodies] = [linesOf('build-clean'), bodiesOf('build-clean')];
     const live = new LiveLines();
     const path = join(folder, 'held.otlp.jsonl');
-    const held = new HeldRequests({ path, maxMemoryBytes: 10_000_000, codecs: async () => ({ protobuf, json }) });
+    const held = new PendingRequests({ path, maxMemoryBytes: 10_000_000, codecs: async () => ({ protobuf, json }) });
     const target = new MemoryConsumer();
     const records = new CommandRecords({
       ...{ lines: live, held, target, clock: new FakeClock(), isOtlpExpected: false },
@@ -258,7 +258,7 @@ it('is not taken from its OTLP while lines of its JSONL wait to be read, however
   const target = new MemoryConsumer();
   const live = new LiveLines();
   const path = join(folder, 'held.otlp.jsonl');
-  const held = new HeldRequests({ path, maxMemoryBytes: 1_000_000, codecs: async () => ({ protobuf, json }) });
+  const held = new PendingRequests({ path, maxMemoryBytes: 1_000_000, codecs: async () => ({ protobuf, json }) });
   const clock = new FakeClock();
   let isUnread = true;
   const records = new CommandRecords({

@@ -28,7 +28,7 @@ stepRegistryContract('a registry over HTTP', async (body) => {
 describe('a registry over HTTP', () => {
   it('is told of as run elsewhere, so that a restart of the bridge leaves its step open', async () => {
     await bookAt(server.url).register(stepStart('a', {}));
-    expect((await server.store.findStep('a'))?.teller).toBe('remote');
+    expect((await server.store.findStep('a'))?.reporter).toBe('remote');
   });
 
   it('keeps a step alive while its command is under way, and not longer', async () => {

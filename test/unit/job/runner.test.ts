@@ -122,7 +122,7 @@ describe('a run of a job', () => {
     ]);
   });
 
-  test('ends with the first command that fails, and a retry goes on from there', async () => {
+  test('ends with the first command that fails, and a retry resumes there', async () => {
     await begin([job('a', [sh('echo 1 >> log'), sh('echo 2 >> log; test -e fixed'), sh('echo 3 >> log')])]);
     const failed = await over(await start('a'));
     expect(failed).toMatchObject({ status: RUN_STATUS.error, stepCount: 2 });
@@ -288,7 +288,7 @@ describe('when the program ends', () => {
     expect(written()).toEqual(['begun', 'interrupted']);
     expect(await find(first)).toMatchObject({
       status: RUN_STATUS.error,
-      statusMessage: 'run-bridge was stopped when command 2 of 2 was interrupted; a retry goes on from there',
+      statusMessage: 'run-bridge was stopped when command 2 of 2 was interrupted; a retry resumes there',
     });
     expect(await state.jobRuns.find(first)).toMatchObject({ stoppedAt: 1 });
     await registry.shutdown();

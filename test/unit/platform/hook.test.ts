@@ -102,7 +102,7 @@ describe('a webhook', () => {
     add = async () => false;
     const { status, headers, text } = await post(JSON.stringify(COMPLETED));
     expect([status, headers['retry-after']]).toEqual([503, '60']);
-    expect(text).toContain('5 runs wait');
+    expect(text).toContain('5 runs are waiting');
     expect(wakeCount).toBe(0);
   });
 

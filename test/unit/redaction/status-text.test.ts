@@ -7,7 +7,7 @@ test.each([
   'The command ended with exit code 3',
   'The command ended with exit code 137 (as a shell says of a command killed by SIGKILL)',
   'The command was killed by SIGTERM',
-  'The command ended, nobody knows how',
+  'The command ended in an unknown way',
   '2 nodes failed',
   '1 error',
 ])('what the bridge says of itself is shown: %s', (own) => {

@@ -7,9 +7,9 @@ import { STEP_ATTRIBUTE } from '../../../src/record/attributes.js';
 import { parseTraceId, type TraceId, toUnixMs, type UnixNano } from '../../../src/record/telemetry-record.js';
 import { InvocationNotes } from '../../../src/run/invocation-notes.js';
 import { parseRun } from '../../../src/run/parse-run.js';
-import { PlaceFinder } from '../../../src/run/place-finder.js';
 import { formatRun } from '../../../src/run/run-document.js';
 import type { RunListener } from '../../../src/run/run-event.js';
+import { ScopeFinder } from '../../../src/run/scope-finder.js';
 import type { RunSummary } from '../../../src/run/verdict.js';
 import type { TraceNote } from '../../../src/storage/invocation-store.js';
 import { openPostgresState } from '../../../src/storage/open-postgres-state.js';
@@ -20,7 +20,7 @@ import { RecordingLogger } from '../../fake/recording-logger.js';
 import { TestDatabase } from '../../tool/test-database.js';
 import { until } from '../../tool/until.js';
 
-const PLACES = new PlaceFinder({ jobs: [], environments: [], projects: [] });
+const PLACES = new ScopeFinder({ jobs: [], environments: [], projects: [] });
 
 let folder: string;
 let state: State;

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
 import {
-  type LocalExecutionBookDeps,
   LocalStepRegistry,
+  type LocalStepRegistryDeps,
   TELLER_LEASE_MS,
 } from '../../../src/run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
@@ -33,7 +33,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 async function withRegistry(
   body: (registry: LocalStepRegistry, state: State) => Promise<void>,
-  artifacts: Partial<Pick<LocalExecutionBookDeps, 'openArtifacts' | 'areSpooled'>> = {},
+  artifacts: Partial<Pick<LocalStepRegistryDeps, 'openArtifacts' | 'areSpooled'>> = {},
 ): Promise<void> {
   const state = await openSqliteState(join(folder, 'state.db'));
   const listeners = [{ onStepChanged: (traceIds: readonly TraceId[]) => void changed.push(...traceIds) }];

@@ -132,7 +132,7 @@ describe('a run whose command somebody runs', () => {
     await bench.pass(500);
     expect(bench.listener.story).toEqual(['ended 1 lost', 'finished']);
     expect((await bench.tracker.find(TRACE))?.invocations[0]?.statusMessage).toBe(
-      'No end was seen: whoever ran the command went away without a word on how it ended',
+      'No end was seen: the program that ran the command has gone without reporting how it ended',
     );
   });
 });

@@ -40,7 +40,11 @@ describe('a verdict, when it is known how the command ended', () => {
       'lost',
       'No end was seen; 12 nodes had not ended; the command ended inside a command that went on',
     ],
-    [{ kind: 'unknown' }, 'lost', 'No end was seen: whoever ran the command went away without a word on how it ended'],
+    [
+      { kind: 'unknown' },
+      'lost',
+      'No end was seen: the program that ran the command has gone without reporting how it ended',
+    ],
   ] as const)('is told by it where the telemetry has no end: %j', (ending, verdict, statusMessage) => {
     expect(withEnding(LOST, silent, { ending, isSole: true })).toEqual({ verdict, statusMessage });
   });
@@ -53,7 +57,7 @@ describe('a verdict, when it is known how the command ended', () => {
         { ending: killed('SIGKILL'), isSole: true },
       ).statusMessage;
     expect(message(1)).toBe('The command was killed by SIGKILL; 1 node had not ended');
-    expect(message(0)).toBe('The command was killed by SIGKILL; no node was at work');
+    expect(message(0)).toBe('The command was killed by SIGKILL; no node was running');
   });
 
   it('is an error for failed nodes, whatever the exit code', () => {

@@ -5,7 +5,7 @@ import type { Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 
 /** An OTLP request that was answered and whose records are not appended yet. */
-export interface HeldRequest {
+export interface PendingRequest {
   readonly signal: Signal;
   /** Traces of the engine's records in it. */
   readonly traceIds: readonly TraceId[];
@@ -14,7 +14,7 @@ export interface HeldRequest {
 }
 
 interface Entry {
-  readonly request: HeldRequest;
+  readonly request: PendingRequest;
   /** In protobuf; `undefined` once it stands in the file. */
   bytes: Uint8Array | undefined;
   /** In the file. */
@@ -23,7 +23,7 @@ interface Entry {
 }
 
 /** Where and how much is held. */
-export interface HeldRequestsOptions {
+export interface PendingRequestsOptions {
   /** File for what goes beyond memory: OTLP JSON lines, so that it can be imported as it is. Created when needed. */
   readonly path: string;
   /** What bodies may take in memory, in bytes; beyond it the new ones go to the file. */
@@ -35,7 +35,7 @@ export interface HeldRequestsOptions {
 const LINE_FEED = '\n';
 
 /** OTLP requests in the order in which they came, in memory up to a limit and beyond it in a file. */
-export class HeldRequests {
+export class PendingRequests {
   private entries: Entry[] = [];
   private memoryBytes = 0;
   private file: FileHandle | undefined;
@@ -43,14 +43,14 @@ export class HeldRequests {
   /** Writes to the file stand one after the other. */
   private writing: Promise<unknown> = Promise.resolve();
 
-  constructor(private readonly options: HeldRequestsOptions) {}
+  constructor(private readonly options: PendingRequestsOptions) {}
 
   get count(): number {
     return this.entries.length;
   }
 
   /** @param bytes the request in protobuf; not to be changed any more. @throws what the file system throws when the file takes no more. */
-  async add(request: HeldRequest, bytes: Uint8Array): Promise<void> {
+  async add(request: PendingRequest, bytes: Uint8Array): Promise<void> {
     const entry: Entry = { request, bytes, offset: 0, byteCount: bytes.length };
     if (this.memoryBytes + bytes.length > this.options.maxMemoryBytes) await this.toFile(entry);
     else this.memoryBytes += bytes.length;
@@ -59,7 +59,7 @@ export class HeldRequests {
 
   /** Hands over, one after the other and in protobuf, those that `isDue` picks; one is let go when `deliver` has resolved. @throws what `deliver` throws. */
   async drain(
-    isDue: (request: HeldRequest) => boolean,
+    isDue: (request: PendingRequest) => boolean,
     deliver: (signal: Signal, bytes: Uint8Array) => Promise<void>,
   ): Promise<void> {
     for (const entry of this.entries.filter(({ request }) => isDue(request))) {

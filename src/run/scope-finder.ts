@@ -1,9 +1,9 @@
 import type { Resource } from '../record/attributes.js';
-import type { RunPlace } from '../storage/invocation-store.js';
+import type { RunScope } from '../storage/invocation-store.js';
 import { DEFAULT_JOB } from '../storage/step-start.js';
 
 /** The properties of an invocation that rules match. */
-export interface PlacedCommand {
+export interface ScopedCommand {
   /** The command line; `null` until known. */
   readonly rawCommand: string | null;
   readonly resource: Resource;
@@ -17,10 +17,10 @@ const MAX_NAME_LENGTH = 200;
  * (`run_bridge.job`, `run_bridge.environment`, `run_bridge.project`), else the first declared one whose rule matches, else
  * the job `adhoc`.
  */
-export class PlaceFinder {
-  constructor(private readonly declared: DeclaredPlaces) {}
+export class ScopeFinder {
+  constructor(private readonly declared: DeclaredScopes) {}
 
-  placeOf(command: PlacedCommand): RunPlace {
+  scopeOf(command: ScopedCommand): RunScope {
     const { jobs, environments, projects } = this.declared;
     const said = (name: string) => nameIn(command.resource, name);
     const job = said('run_bridge.job') ?? first(jobs, command)?.name ?? DEFAULT_JOB;
@@ -40,11 +40,11 @@ function nameIn({ attributes }: Resource, name: string): string | undefined {
   return text === '' ? undefined : text;
 }
 
-function first<Place extends DeclaredPlace>(places: readonly Place[], command: PlacedCommand): Place | undefined {
+function first<Place extends DeclaredScope>(places: readonly Place[], command: ScopedCommand): Place | undefined {
   return places.find(({ match }) => match.some((rule) => isMatch(rule, command)));
 }
 
-function isMatch({ command, target, resource }: MatchRule, { rawCommand, resource: { attributes } }: PlacedCommand) {
+function isMatch({ command, target, resource }: MatchRule, { rawCommand, resource: { attributes } }: ScopedCommand) {
   if (command !== undefined && !matches(command, rawCommand)) return false;
   if (target !== undefined && !matches(target, targetIn(rawCommand))) return false;
   return Object.entries(resource ?? {}).every(([name, pattern]) => {
@@ -86,7 +86,7 @@ export interface MatchRule {
 }
 
 /** A job, environment or project that the configuration declares. */
-export interface DeclaredPlace {
+export interface DeclaredScope {
   readonly name: string;
   /** Its id, if configured. */
   readonly id: number | null;
@@ -95,19 +95,19 @@ export interface DeclaredPlace {
 }
 
 /** A declared job also names the environment and project of its runs; `null` if not configured. */
-export interface DeclaredJob extends DeclaredPlace {
+export interface DeclaredJob extends DeclaredScope {
   readonly environment: string | null;
   readonly project: string | null;
 }
 
 /** A declared environment names its project. */
-export interface DeclaredEnvironment extends DeclaredPlace {
+export interface DeclaredEnvironment extends DeclaredScope {
   readonly project: string | null;
 }
 
 /** Everything that the configuration declares of them, in its order: the first that matches counts. */
-export interface DeclaredPlaces {
+export interface DeclaredScopes {
   readonly jobs: readonly DeclaredJob[];
   readonly environments: readonly DeclaredEnvironment[];
-  readonly projects: readonly DeclaredPlace[];
+  readonly projects: readonly DeclaredScope[];
 }

@@ -18,7 +18,7 @@ export interface DeclaredNames {
 }
 
 /** Where projects, environments and jobs are declared before a run names them. */
-export interface PlaceStore {
+export interface ScopeStore {
   /**
    * Creates what is declared, in the first account. A configured id is permanent.
    * @returns problems with the ids, a sentence each; nothing was changed then
@@ -39,7 +39,7 @@ interface Owners {
 class Refused extends Error {}
 
 /** Rows of projects, environments and jobs that the configuration declares, in an SQL database. */
-export class SqlPlaceStore implements PlaceStore {
+export class SqlScopeStore implements ScopeStore {
   constructor(private readonly db: StateDb) {}
 
   async declare(declared: DeclaredNames, nowUnixMs: number): Promise<readonly string[]> {

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { HeldRequests } from '../../../src/exec/held-requests.js';
+import { PendingRequests } from '../../../src/exec/pending-requests.js';
 import type { ExportRequest } from '../../../src/otlp/export-request.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
@@ -16,11 +16,11 @@ const request = { signal: 'traces', traceIds: [], hasForeign: false } as const;
 
 let dir: string;
 let path: string;
-let held: HeldRequests;
+let held: PendingRequests;
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'run-bridge-held-'));
   path = join(dir, 'held.jsonl');
-  held = new HeldRequests({ path, maxMemoryBytes: body.length * 2, codecs: async () => ({ protobuf, json }) });
+  held = new PendingRequests({ path, maxMemoryBytes: body.length * 2, codecs: async () => ({ protobuf, json }) });
 });
 afterEach(async () => {
   await held.close();

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
-import { type DeclaredPlaces, type MatchRule, PlaceFinder } from '../../../src/run/place-finder.js';
+import { type DeclaredScopes, type MatchRule, ScopeFinder } from '../../../src/run/scope-finder.js';
 
-const NOTHING: DeclaredPlaces = { jobs: [], environments: [], projects: [] };
+const NOTHING: DeclaredScopes = { jobs: [], environments: [], projects: [] };
 const NONE = { id: null, match: [], project: null, environment: null };
 
 function command(rawCommand: string | null, attributes: Record<string, string> = {}) {
@@ -11,7 +11,7 @@ function command(rawCommand: string | null, attributes: Record<string, string> =
 
 describe('the place of a command', () => {
   it('is the job adhoc where nothing is said', () => {
-    expect(new PlaceFinder(NOTHING).placeOf(command('dbt build'))).toEqual({
+    expect(new ScopeFinder(NOTHING).scopeOf(command('dbt build'))).toEqual({
       job: 'adhoc',
       environment: null,
       project: null,
@@ -21,7 +21,7 @@ describe('the place of a command', () => {
   it('is what its resource says, before any rule', () => {
     const jobs = [{ ...NONE, name: 'all', match: [{ command: '*' }] }];
     const attributes = { 'run_bridge.job': 'nightly', 'run_bridge.environment': 'prod', 'run_bridge.project': ' ' };
-    expect(new PlaceFinder({ ...NOTHING, jobs }).placeOf(command('dbt build', attributes))).toEqual({
+    expect(new ScopeFinder({ ...NOTHING, jobs }).scopeOf(command('dbt build', attributes))).toEqual({
       job: 'nightly',
       environment: 'prod',
       project: null,
@@ -29,7 +29,7 @@ describe('the place of a command', () => {
   });
 
   it('is that of the first job that matches, with its environment and project', () => {
-    const places: DeclaredPlaces = {
+    const places: DeclaredScopes = {
       jobs: [
         { ...NONE, name: 'tests', match: [{ command: 'dbt test*' }] },
         { ...NONE, name: 'nightly', match: [{ command: 'dbt build*' }], environment: 'production' },
@@ -38,7 +38,7 @@ describe('the place of a command', () => {
       environments: [{ ...NONE, name: 'production', project: 'shop' }],
       projects: [],
     };
-    expect(new PlaceFinder(places).placeOf(command('dbt build --select a'))).toEqual({
+    expect(new ScopeFinder(places).scopeOf(command('dbt build --select a'))).toEqual({
       job: 'nightly',
       environment: 'production',
       project: 'shop',
@@ -62,14 +62,14 @@ describe('the place of a command', () => {
     [{ command: 'dbt*', resource: { team: 'b' } }, 'dbt build', false],
   ] as const)('by the rule %j of %s: %s', (rule: MatchRule, text, isMatch) => {
     const jobs = [{ ...NONE, name: 'mine', match: [rule] }];
-    const { job } = new PlaceFinder({ ...NOTHING, jobs }).placeOf(command(text, { team: 'abc' }));
+    const { job } = new ScopeFinder({ ...NOTHING, jobs }).scopeOf(command(text, { team: 'abc' }));
     expect(job === 'mine').toBe(isMatch);
   });
 
   it('is found at once on a long command line, however many stars the pattern has', () => {
     const jobs = [{ ...NONE, name: 'mine', match: [{ command: `${'*a'.repeat(2_000)}b` }] }];
     const startedMs = performance.now();
-    new PlaceFinder({ ...NOTHING, jobs }).placeOf(command('a'.repeat(100_000)));
+    new ScopeFinder({ ...NOTHING, jobs }).scopeOf(command('a'.repeat(100_000)));
     expect(performance.now() - startedMs).toBeLessThan(500);
   });
 });
