@@ -1,12 +1,14 @@
 import type { CliCommand } from '../cli/command-line.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
+import { lazy } from '../core/lazy.js';
 import type { Feature } from '../feature.js';
 import type { State } from '../storage/state.js';
 import type { QueryCommandHost } from './command.js';
 import type { SharedFiles } from './files.js';
+import type { QueryRouterDeps } from './routes.js';
 
-// The door of queries: no other folder imports anything else of this one. It imports nothing at run time: DuckDB is loaded by the first query.
+// The door of queries: no other folder imports anything else of this one. It loads little: DuckDB is loaded by the first query.
 
 /** What queries need of the program. */
 export interface QueryHost {
@@ -14,31 +16,33 @@ export interface QueryHost {
   /** Files of runs that several processes share; `undefined` where runs are in the data folder. */
   readonly shared: SharedFiles | undefined;
   readonly clock: Clock;
+  /** The program's version. */
+  readonly version: string;
   /** Aborts when the program is stopping. */
   readonly stopping: AbortSignal;
 }
 
-/** Answers SQL over the runs of an account, over the API. */
+/** Answers SQL over the runs of an account, over the API and on a page. */
 export function createQueries(config: Pick<Configuration, 'data-dir'>, host: QueryHost): Feature {
+  const routing = lazy(async () => {
+    const { QueryEngine } = await import('./engine.js');
+    const { fetchQueryFiles, listQueryFiles } = await import('./files.js');
+    const { state, shared, clock, stopping } = host;
+    const deps: QueryRouterDeps = {
+      traces: state.traces,
+      queries: new QueryEngine({ clock, stopping }),
+      listFiles: (traceIds, unnamed) =>
+        shared === undefined
+          ? listQueryFiles(config['data-dir'], traceIds, { unnamed })
+          : fetchQueryFiles(shared, traceIds, unnamed),
+    };
+    return deps;
+  });
   return {
     components: [],
-    api: async () => {
-      const { queryRouter } = await import('./routes.js');
-      const { QueryEngine } = await import('./engine.js');
-      const { fetchQueryFiles, listQueryFiles } = await import('./files.js');
-      const { state, shared, clock, stopping } = host;
-      return [
-        queryRouter({
-          traces: state.traces,
-          queries: new QueryEngine({ clock, stopping }),
-          listFiles: (traceIds, unnamed) =>
-            shared === undefined
-              ? listQueryFiles(config['data-dir'], traceIds, { unnamed })
-              : fetchQueryFiles(shared, traceIds, unnamed),
-        }),
-      ];
-    },
+    api: async () => [(await import('./routes.js')).queryRouter(await routing.get())],
     apiPaths: async () => (await import('./routes.js')).QUERY_PATHS,
+    pages: async () => (await import('./pages.js')).queryPages({ ...(await routing.get()), version: host.version }),
   };
 }
 

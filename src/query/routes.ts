@@ -25,7 +25,7 @@ export const API_QUERY_LIMITS: QueryLimits = {
 };
 
 /** The most rows that a query over the API may ask for. */
-const MAX_API_ROWS = 100_000;
+export const MAX_API_ROWS = 100_000;
 
 /** The longest SQL, in characters. */
 const MAX_SQL_CHARS = 100_000;
@@ -103,7 +103,7 @@ export const QUERY_PATHS: ZodOpenApiPathsObject = {
 };
 
 /** Asks an account's runs. @throws ApiError */
-async function answerQuery(
+export async function answerQuery(
   accountId: number,
   { sql, limit }: z.output<typeof querySchema>,
   { queries, traces, listFiles }: QueryRouterDeps,

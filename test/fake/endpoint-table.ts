@@ -4,6 +4,7 @@ const ALL = PERMISSION_SETS;
 const WORKERS = ['account_admin', 'admin', 'developer'] as const;
 const HOOK_READERS = ['account_admin', 'admin', 'developer', 'webhooks_only', 'read_only'] as const;
 const HOOK_WRITERS = ['account_admin', 'admin', 'developer', 'webhooks_only'] as const;
+const ANALYSTS = ['account_admin', 'admin', 'developer', 'analyst'] as const;
 const READERS = ['account_admin', 'admin', 'developer', 'analyst', 'read_only'] as const;
 
 /**
@@ -86,7 +87,7 @@ export const ENDPOINT_TABLE: Readonly<Record<string, readonly PermissionSet[]>> 
   'POST /api/run-bridge/v1/webhooks/:webhookId/secret': HOOK_WRITERS,
   'DELETE /api/run-bridge/v1/webhooks/:webhookId/old-secret': HOOK_WRITERS,
   'GET /api/run-bridge/v1/webhooks/:webhookId/preview': HOOK_READERS,
-  'POST /api/run-bridge/v1/query': ['account_admin', 'admin', 'developer', 'analyst'],
+  'POST /api/run-bridge/v1/query': ANALYSTS,
   'GET /metrics': READERS,
 };
 
@@ -106,6 +107,8 @@ export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'GET /': READERS,
   'GET /runs/:runId': READERS,
   'GET /deploy/:accountId/projects/:projectId/runs/:runId': READERS,
+  'GET /query': ANALYSTS,
+  'GET /query.csv': ANALYSTS,
   'GET /webhooks': HOOK_READERS,
   'POST /webhooks/dismiss': HOOK_READERS,
   'GET /webhooks/new': HOOK_WRITERS,

@@ -4,6 +4,7 @@ import { Router } from 'express';
 import { RunMeasures } from '../../src/api/run-measures.js';
 import { type ApiRoutersDeps, apiRouters } from '../../src/app/api-routers.js';
 import { ARTIFACT_PATHS } from '../../src/artifact/openapi.js';
+import type { Feature } from '../../src/feature.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import { createPlatformApi } from '../../src/platform/feature.js';
 import { createQueries } from '../../src/query/feature.js';
@@ -28,6 +29,7 @@ export interface OwnApi {
   /** Mounted before the API; empty. */
   readonly others: Router;
   readonly traceIds: readonly TraceId[];
+  readonly queries: Feature;
   /** What measures are read with. */
   readonly measuring: Pick<ApiRoutersDeps, 'reader' | 'measures'> & {
     readonly notes: InvocationNotes;
@@ -73,7 +75,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   );
   const queries = createQueries(
     { 'data-dir': dataFolder },
-    { state: server.state, shared: undefined, clock: server.clock, stopping: stopping.signal },
+    { state: server.state, shared: undefined, clock: server.clock, stopping: stopping.signal, version: '0.0.0' },
   );
   const routers = await apiRouters({
     state: server.state,
@@ -120,5 +122,5 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     for (const remove of removals) remove();
   };
   const measuring = { notes, reader, tracker, measures, catalog: server.state.catalog };
-  return { server, routers, dataFolder, others, traceIds, measuring, note, close };
+  return { server, routers, dataFolder, others, traceIds, queries, measuring, note, close };
 }

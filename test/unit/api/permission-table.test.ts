@@ -65,7 +65,10 @@ beforeAll(async () => {
   const reader = new RecordLogFiles(folder, () => {});
   const jobs = idleJobs(state, clock);
   const stopping = new AbortController().signal;
-  const queries = createQueries({ 'data-dir': folder }, { state, shared: undefined, clock, stopping });
+  const queries = createQueries(
+    { 'data-dir': folder },
+    { state, shared: undefined, clock, stopping, version: '0.0.0' },
+  );
   const platform = createPlatformApi(
     { redaction: 'literals', 'public-url': 'off' },
     { state, reader, factsOf: jobs.factsOf, outputOf: (id) => jobs.outputOf(id), clock },
