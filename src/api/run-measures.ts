@@ -7,6 +7,7 @@ import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { NameLists } from '../redaction/known-names.js';
 import type { Redactor } from '../redaction/redactor.js';
+import { type CommandDigest, commandDigest } from '../run/measures/command-digest.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { RunFinder } from '../run/shared-record-log.js';
@@ -34,6 +35,9 @@ interface TraceMeasures {
   /** What a redactor learns from its records. */
   readonly names: NameLists;
 }
+
+/** A finished trace once more in brief. */
+type TraceDigest = readonly CommandDigest[];
 
 /** Traces that wait to be measured at their end; of further ones it is done when somebody first asks for them. */
 const MAX_WAITING = 1_000;
@@ -63,9 +67,12 @@ export class RunMeasures implements RunListener, Component {
   }
 
   async onRunEvent({ type, run }: RunEvent): Promise<void> {
-    const isTaken = type === 'finished' && this.hasReaders && !this.isStopped && this.waiting.size < MAX_WAITING;
-    if (!isTaken) return;
-    this.waiting.add(run.traceId);
+    if (type === 'finished' && this.hasReaders) this.measureLater(run.traceId);
+  }
+
+  private measureLater(traceId: TraceId): void {
+    if (this.isStopped || this.waiting.size >= MAX_WAITING) return;
+    this.waiting.add(traceId);
     this.working ??= this.measureWaiting();
   }
 
@@ -89,6 +96,29 @@ export class RunMeasures implements RunListener, Component {
       }
     }
     return measures;
+  }
+
+  /**
+   * The commands of a run's steps in brief, without reading a log. Of a finished trace that has not been measured, this is
+   * done in the background, for the next who asks.
+   * @returns `undefined` where one of the commands is not measured yet
+   * @throws StoreError
+   */
+  async digestsOf(steps: readonly Pick<CatalogStep, 'invocations'>[]): Promise<readonly CommandDigest[] | undefined> {
+    this.hasReaders = true;
+    const invocations = steps.flatMap((step) => step.invocations);
+    const digests: CommandDigest[] = [];
+    for (const traceId of new Set(invocations.map((one) => one.traceId))) {
+      const row = await this.deps.store.find(traceId);
+      const stored = row === undefined || row.content === null ? undefined : await unpackDigest(row.content);
+      if (stored === undefined) {
+        if (row?.state === 'finished') this.measureLater(traceId);
+        return undefined;
+      }
+      const own = new Set(invocations.filter((one) => one.traceId === traceId).map(({ index }) => index));
+      digests.push(...stored.filter(({ index }) => own.has(index)));
+    }
+    return digests;
   }
 
   private async ofTrace(traceId: TraceId, redactor?: Redactor): Promise<readonly CommandMeasures[]> {
@@ -123,13 +153,14 @@ export class RunMeasures implements RunListener, Component {
       import('../redaction/redactor.js'),
     ]);
     const names = new KnownNames();
-    const commands = await readTrace(reader, run, new Learner('literals', names));
+    const learner = new Learner('literals', names);
+    const commands = await readTrace(reader, run, learner);
     const measures = { commands, names: names.lists() };
     try {
       // A log that is gone, or not here as a whole, is read again.
       const isWhole = (await reader.lengthBytes(traceId)) >= run.logBytes;
-      const content = isWhole ? await pack(measures) : undefined;
-      if (content !== undefined) await store.save(traceId, summary, content);
+      const digest = commands.map((command) => commandDigest(command, (text) => learner.text(text)));
+      if (isWhole) await store.save(traceId, summary, await pack(digest, measures));
     } catch (error) {
       logger.warn({ traceId, error: String(error) }, 'failed to store the measures of a run; they are read again');
     }
@@ -163,26 +194,47 @@ async function readTrace(
 }
 
 /** Counts up when measures get other fields: what was stored before is measured again. */
-const VERSION = 1;
-/** Measures that take more are not stored, in bytes: about 30,000 nodes. They take a tenth of it when compressed. */
+const VERSION = 2;
+/**
+ * Measures that take more are not stored, in bytes: about 30,000 nodes. They take a tenth of it when compressed. Of those the
+ * digest alone is stored.
+ */
 const MAX_BYTES = 32 * 1024 * 1024;
+/** Bytes of the digest's length, which stands first. */
+const HEAD_BYTES = 4;
 
 const compress = promisify(gzip);
 const decompress = promisify(gunzip);
 
-/** @returns `undefined` if it is too large */
-async function pack(measures: TraceMeasures): Promise<Uint8Array | undefined> {
+/** The digest, and behind it the measures, each compressed. */
+async function pack(digest: TraceDigest, measures: TraceMeasures): Promise<Uint8Array> {
+  const brief = await compress(serialize([VERSION, digest]));
+  const head = Buffer.alloc(HEAD_BYTES);
+  head.writeUInt32LE(brief.length);
   const bytes = serialize([VERSION, measures]);
-  return bytes.byteLength > MAX_BYTES ? undefined : await compress(bytes);
+  return Buffer.concat([head, brief, ...(bytes.byteLength > MAX_BYTES ? [] : [await compress(bytes)])]);
 }
 
-/** Reads what `pack` made; `undefined` for what another version made. */
+/** Reads what `pack` made; `undefined` for what another version made, and where it was too large. */
 async function unpack(content: Uint8Array): Promise<TraceMeasures | undefined> {
+  return await unpacked<TraceMeasures>(content.subarray(digestEnd(content)));
+}
+
+async function unpackDigest(content: Uint8Array): Promise<TraceDigest | undefined> {
+  return await unpacked<TraceDigest>(content.subarray(HEAD_BYTES, digestEnd(content)));
+}
+
+/** Where the measures begin; behind its end for what another version made. */
+function digestEnd(content: Uint8Array): number {
+  const { buffer, byteOffset, byteLength } = content;
+  return byteLength < HEAD_BYTES ? byteLength : HEAD_BYTES + new DataView(buffer, byteOffset).getUint32(0, true);
+}
+
+async function unpacked<Content>(bytes: Uint8Array): Promise<Content | undefined> {
+  if (bytes.length === 0) return undefined;
   try {
-    const [version, measures]: [unknown, TraceMeasures] = deserialize(
-      await decompress(content, { maxOutputLength: MAX_BYTES }),
-    );
-    return version === VERSION ? measures : undefined;
+    const [version, content]: [unknown, Content] = deserialize(await decompress(bytes, { maxOutputLength: MAX_BYTES }));
+    return version === VERSION ? content : undefined;
   } catch {
     return undefined;
   }

@@ -13,7 +13,9 @@ import type { ApiRoutersDeps } from './api-routers.js';
 import type { OpenPagesDeps } from './open-pages.js';
 
 /** What the API works with. */
-export interface ApiDeps extends Omit<ApiRoutersDeps, 'redaction'>, Pick<OpenPagesDeps, 'tracker'> {
+export interface ApiDeps
+  extends Omit<ApiRoutersDeps, 'redaction' | 'measures'>,
+    Pick<OpenPagesDeps, 'tracker' | 'measures'> {
   readonly access: Access;
   readonly registry: LocalStepRegistry;
   readonly artifacts: Artifacts;

@@ -48,6 +48,7 @@ export function redactedReport(report: CommandReport, redactor: Redactor): Comma
     group: optional(measure.group, name),
     skipUpstream: optional(measure.skipUpstream, name),
     message: optional(measure.message, (text) => redactor.text(text)),
+    failedSql: null,
     diffTable: optional(measure.diffTable, (text) => redactor.diffTable(text)),
   });
   return {

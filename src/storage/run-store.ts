@@ -146,7 +146,7 @@ export class SqlRunMeasuresStore implements RunMeasuresStore {
   ) {}
 
   async find(traceId: TraceId): Promise<MeasuredRun | undefined> {
-    return await this.db
+    const row = await this.db
       .selectFrom('runs as run')
       .leftJoin('run_measures as measured', (join) =>
         join.onRef('measured.trace_id', '=', 'run.trace_id').onRef('measured.summary', '=', 'run.summary'),
@@ -154,6 +154,8 @@ export class SqlRunMeasuresStore implements RunMeasuresStore {
       .select(['run.state', 'run.summary', 'measured.content'])
       .where('run.trace_id', '=', traceId)
       .executeTakeFirst();
+    // SQLite's driver gives an ArrayBuffer.
+    return row && { ...row, content: row.content && new Uint8Array(row.content) };
   }
 
   async save(traceId: TraceId, summary: string, content: Uint8Array): Promise<void> {

@@ -133,7 +133,7 @@ export const SIGN_IN_ENDPOINTS: readonly string[] = [
   'POST /sign-out',
   'GET /arrive',
   'GET /pages/style.css',
-  'GET /pages/live.js',
+  'GET /pages/page.js',
   'GET /pages/icon.svg',
 ];
 

@@ -31,7 +31,8 @@ export interface OwnApi {
   readonly traceIds: readonly TraceId[];
   readonly queries: Feature;
   /** What measures are read with. */
-  readonly measuring: Pick<ApiRoutersDeps, 'reader' | 'measures'> & {
+  readonly measuring: Pick<ApiRoutersDeps, 'reader'> & {
+    readonly measures: RunMeasures;
     readonly notes: InvocationNotes;
     readonly tracker: RunFinder;
   } & Pick<State, 'catalog'>;

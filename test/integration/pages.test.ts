@@ -134,8 +134,13 @@ describe('a run that the database can never keep', () => {
 describe('the page of a run', () => {
   it('says how it ended and why before anything else, then what failed', async () => {
     const { html } = await pages.get('/runs/1001', admin);
-    const order = ['Failed after', 'Executed with errors', '1 error, 2 failed tests', 'id="errors"', 'id="tests"'];
-    const places = [...order, 'id="slowest"', 'id="steps"', 'id="artifacts"'].map((part) => html.indexOf(part));
+    const order = [
+      ...['Failed after', '1 error, 2 failed tests', 'dbt build --select broken+ ut_wrong status_strict'],
+      ...['1 node failed with an error', 'Binder Error: Referenced column', 'Error in line', 'nonexistent_column from'],
+      ...['skipped because of it', '2 tests failed', '1 row(s) differ', 'Download OTel log (Parquet)'],
+      ...['Executed with errors', 'id="slowest"', 'id="steps"', 'id="artifacts"'],
+    ];
+    const places = order.map((part) => html.indexOf(part));
     expect(places.every((place) => place > 0)).toBe(true);
     expect(places).toEqual([...places].sort((a, b) => a - b));
     expect(html).toContain(
@@ -156,16 +161,20 @@ describe('the page of a run', () => {
       if (run === undefined) throw new Error(`no run ${runId}`);
       const caller = { permission, accountId: FIRST_ACCOUNT_ID, tokenId: 1 };
       const own = steps.filter((step) => step.runId === runId);
-      const { statusMessage, errors, messages } = await readRunPageModel(run, own, caller, {
+      const { statusMessage, sections } = await readRunPageModel(run, own, caller, {
         ...reading,
         redaction: 'literals',
       });
-      return [statusMessage, ...errors.items.map((node) => JSON.stringify(node)), ...messages];
+      return [statusMessage, ...sections.flatMap(({ troubles }) => troubles).map((trouble) => JSON.stringify(trouble))];
     };
     expect(await seen(1003, 'read_only')).toEqual([expect.stringContaining("It said 'a secret'")]);
     expect(await seen(1003, 'webhooks_only')).toEqual([expect.stringMatching(/^It \?(?!.*secret)/)]);
     const cause = expect.stringContaining('nonexistent_column');
-    expect(await seen(1001, 'webhooks_only')).toEqual(['Executed with errors', cause]);
+    const [said, first, ...others] = await seen(1001, 'webhooks_only');
+    expect([said, first]).toEqual(['Executed with errors', cause]);
+    // Places are no values; rows are.
+    expect(first).toContain('"place":"models/marts/broken.sql"');
+    expect(others.join()).not.toMatch(/\b11\b.*\b10\b/);
   });
 
   it('is found where the hosted platform has it, as the API links to it', async () => {

@@ -10,6 +10,7 @@ import {
   testOutcomeOf,
 } from '../node-outcome.js';
 import type { NodeVerdict } from '../verdict.js';
+import type { FailedSql } from './failed-sql.js';
 import type { TimeShare } from './time-split.js';
 
 /** A status as the run results of the previous major version have it. */
@@ -190,6 +191,8 @@ export interface NodeMeasure extends EngineOutcome {
   readonly rows: number | null;
   /** First log record of severity ERROR with its `unique_id`, at most 4,000 characters. */
   readonly message: string | null;
+  /** Of a node that failed; `null` where the telemetry has no SQL of it. */
+  readonly failedSql: FailedSql | null;
   /** In the order in which they began. */
   readonly phases: readonly NodePhase[];
 }

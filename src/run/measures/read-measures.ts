@@ -14,6 +14,7 @@ import {
   withoutFrames,
 } from '../node-outcome.js';
 import { type InvocationSummary, type NodeVerdict, type RunSummary, selectedNodes } from '../verdict.js';
+import { failedSql } from './failed-sql.js';
 import {
   type EngineOutcome,
   engineOutcomeOf,
@@ -58,6 +59,8 @@ export class NodeCollector {
   private nodeType: string | null = null;
   private readonly source: { -readonly [K in keyof NodeSource]: NodeSource[K] } = { ...UNKNOWN_SOURCE };
   private message: string | null = null;
+  private compiled: string | null = null;
+  private failedStatement: string | null = null;
   private queryCount = 0;
   private wasInterrupted = false;
 
@@ -83,6 +86,10 @@ export class NodeCollector {
       lifetimeNano: endTimeUnixNano - startTimeUnixNano,
       rows: attributes.integer('rows_affected') ?? null,
     };
+    if (this.isFine) {
+      this.compiled = null;
+      this.failedStatement = null;
+    }
   }
 
   addEvaluated(record: SpanStart | SpanEnd): void {
@@ -102,6 +109,25 @@ export class NodeCollector {
     const key = this.queryNano.has(name) || this.queryNano.size < MAX_PHASES ? name : '';
     const nano = record.endTimeUnixNano - record.startTimeUnixNano;
     this.queryNano.set(ownText(key), (this.queryNano.get(key) ?? 0n) + nano);
+  }
+
+  /** The code that a model, a test or a snapshot was compiled to; only of nodes that fail is it kept to the end. */
+  addCompiled(code: string): void {
+    if (!this.isFine) this.compiled = ownText(code.slice(0, MAX_SQL_CHARS));
+  }
+
+  /** A statement that the database refused; the last one is what the error is about. */
+  addFailedStatement(statement: string): void {
+    if (!this.isFine) this.failedStatement = ownText(statement.slice(0, MAX_SQL_CHARS));
+  }
+
+  /** What of SQL it has in memory, in characters. */
+  get sqlChars(): number {
+    return (this.compiled?.length ?? 0) + (this.failedStatement?.length ?? 0);
+  }
+
+  private get isFine(): boolean {
+    return this.processed !== null && !isTroubled(this.facts.verdict);
   }
 
   addInterruption(kind: Interruption['kind']): void {
@@ -144,6 +170,7 @@ export class NodeCollector {
       queryCount: this.queryCount,
       rows: this.processed?.rows ?? null,
       message: this.message,
+      failedSql: isTroubled(verdict) ? failedSql(this.compiled, this.failedStatement, this.message) : null,
       phases,
     };
   }
@@ -187,6 +214,10 @@ function earlier(processed: UnixNano | null, first: NodePhase | undefined): Unix
   const evaluated = first?.startTimeUnixNano ?? null;
   if (processed === null || evaluated === null) return processed ?? evaluated;
   return processed < evaluated ? processed : evaluated;
+}
+
+function isTroubled(verdict: NodeVerdict): boolean {
+  return verdict === 'error' || verdict === 'failed';
 }
 
 /** Reads a NodeEvaluated span's start or end; without the queries, which are counted elsewhere. */
@@ -243,6 +274,11 @@ const MAX_QUERIES = 250_000;
 /** Messages that name no node, and the longest of them in characters. */
 const MAX_MESSAGES = 20;
 const MAX_MESSAGE_CHARS = 4_000;
+/** The longest SQL of a node in memory, and all of it together, in characters; what is beyond is left out. */
+const MAX_SQL_CHARS = 200_000;
+const MAX_ALL_SQL_CHARS = 16_000_000;
+/** What is kept of the SQL of failed nodes together, in characters; of those that come first. */
+const MAX_KEPT_SQL_CHARS = 2_000_000;
 const SEVERITY_ERROR = 17;
 
 /**
@@ -257,6 +293,7 @@ export class MeasureCollector {
   private readonly messages: string[] = [];
   /** Nodes without a place; a node is counted by the one end of its NodeProcessed span. */
   private omittedNodeCount = 0;
+  private sqlChars = 0;
   private readonly otherQueries = { count: 0, timeNano: 0n };
 
   add(record: TelemetryRecord): void {
@@ -265,6 +302,7 @@ export class MeasureCollector {
       this.node(interruption.uniqueId)?.addInterruption(interruption.kind);
     }
     if (record.recordType === 'LogRecord') {
+      if (eventName(record.eventType) === 'CompiledCode') this.addCompiled(record);
       if (record.severityNumber >= SEVERITY_ERROR) this.addError(record);
       return;
     }
@@ -310,7 +348,12 @@ export class MeasureCollector {
       shares.delete(uniqueId);
       return share;
     };
-    const all = measured.map((node) => ({ ...node, share: takeShare(node.uniqueId) }));
+    let sqlChars = 0;
+    const all = measured.map((node) => {
+      sqlChars += node.failedSql?.text.length ?? 0;
+      const kept = sqlChars > MAX_KEPT_SQL_CHARS ? { ...node, failedSql: null } : node;
+      return { ...kept, share: takeShare(node.uniqueId) };
+    });
     const hooks = spans.flatMap(({ uniqueId, verdict, startTimeUnixNano: start, endTimeUnixNano: end }) =>
       uniqueId === null || verdict === null
         ? []
@@ -339,8 +382,11 @@ export class MeasureCollector {
 
   private addProcessed(record: SpanStart | SpanEnd): void {
     const node = this.nodeOf(record);
-    if (node !== undefined) node.addProcessed(record);
-    else if (record.recordType === 'SpanEnd') this.omittedNodeCount += 1;
+    if (node !== undefined) {
+      const before = node.sqlChars;
+      node.addProcessed(record);
+      this.sqlChars += node.sqlChars - before;
+    } else if (record.recordType === 'SpanEnd') this.omittedNodeCount += 1;
   }
 
   private addQuery(record: SpanStart | SpanEnd): void {
@@ -349,10 +395,27 @@ export class MeasureCollector {
     if (record.recordType === 'SpanStart') return;
     if (node !== undefined) {
       node.addQuery(record);
+      const statement = record.attributes.text('sql');
+      const isFailed = enumValue(record.attributes.get('query_outcome'), 'QUERY_OUTCOME_') === 'ERROR';
+      if (isFailed && statement !== undefined) this.keepSql(node, () => node.addFailedStatement(statement));
       return;
     }
     this.otherQueries.count += 1;
     this.otherQueries.timeNano += record.endTimeUnixNano - record.startTimeUnixNano;
+  }
+
+  private addCompiled(record: LogRecord): void {
+    const node = this.nodeOf(record);
+    const code = record.attributes.text('sql');
+    if (node !== undefined && code !== undefined) this.keepSql(node, () => node.addCompiled(code));
+  }
+
+  /** Changes what a node has of SQL, as far as there is room. */
+  private keepSql(node: NodeCollector, change: () => void): void {
+    if (this.sqlChars > MAX_ALL_SQL_CHARS && node.sqlChars === 0) return;
+    const before = node.sqlChars;
+    change();
+    this.sqlChars += node.sqlChars - before;
   }
 
   private noteQuery(record: SpanStart | SpanEnd, uniqueId: string | null): void {

@@ -133,19 +133,34 @@ const SELECTING = new Set<string | null>(['build', 'run', 'test', 'seed', 'snaps
 const MAX_SELECTED = 8;
 
 /** The command that tries again what failed, and what comes after it: `dbt build --select orders+`. `null` where nothing failed, or it has no short name. */
-export function retryCommand({ invocation: { command, rawCommand }, nodes }: CommandMeasures): string | null {
-  if (!SELECTING.has(command)) return null;
+export function retryCommand({ invocation, nodes }: CommandMeasures): string | null {
   const failed = nodes.filter(
     (node) => (node.verdict === 'error' || node.verdict === 'failed') && node.freshness === null,
   );
-  if (failed.length === 0) return null;
-  const [word = ''] = rawCommand?.split(' ') ?? [];
-  const program = word.slice(word.lastIndexOf('/') + 1);
-  if (!PLAIN_NAME.test(program)) return null;
-  const names = failed.map(({ name, verdict, nodeType }) => {
+  const program = programOf(invocation);
+  if (program === null || failed.length === 0) return null;
+  return selectCommand(invocation, failed) ?? `${program} retry`;
+}
+
+/** The command that runs these nodes, and what comes after those with an error. `null` where they have no short names. */
+export function selectCommand(
+  invocation: CommandMeasures['invocation'],
+  nodes: readonly Pick<NodeMeasure, 'name' | 'verdict' | 'nodeType'>[],
+): string | null {
+  const program = programOf(invocation);
+  if (program === null || nodes.length === 0) return null;
+  const names = nodes.map(({ name, verdict, nodeType }) => {
     const isTest = nodeType === 'test' || nodeType === 'unit_test';
     return `${name ?? '?'}${verdict === 'error' && !isTest ? '+' : ''}`;
   });
   const isShort = names.length <= MAX_SELECTED && names.every((name) => PLAIN_NAME.test(name.replace(/\+$/, '')));
-  return isShort ? `${program} ${command} --select ${names.join(' ')}` : `${program} retry`;
+  return isShort ? `${program} ${invocation.command} --select ${names.join(' ')}` : null;
+}
+
+/** What was typed before the command; `null` where the command selects no nodes. */
+function programOf({ command, rawCommand }: CommandMeasures['invocation']): string | null {
+  if (!SELECTING.has(command)) return null;
+  const [word = ''] = rawCommand?.split(' ') ?? [];
+  const program = word.slice(word.lastIndexOf('/') + 1);
+  return PLAIN_NAME.test(program) ? program : null;
 }

@@ -13,6 +13,8 @@ export interface LayoutProps {
   readonly version: string;
   /** Whether the page refreshes itself, without a script. */
   readonly isLive?: boolean;
+  /** Files of `pages/` that run here, besides the one of all pages. */
+  readonly scripts?: readonly string[];
   readonly children?: Child;
 }
 
@@ -20,7 +22,7 @@ export interface LayoutProps {
 const RELOAD_S = 10;
 
 /** A whole page. */
-export function Layout({ title, caller, version, isLive = false, children }: LayoutProps) {
+export function Layout({ title, caller, version, isLive = false, scripts = [], children }: LayoutProps) {
   return (
     <html lang="en">
       <head>
@@ -30,7 +32,9 @@ export function Layout({ title, caller, version, isLive = false, children }: Lay
         <title>{`${title} · run-bridge`}</title>
         <link rel="icon" type="image/svg+xml" href={`/pages/icon.svg?v=${version}`} />
         <link rel="stylesheet" href={`/pages/style.css?v=${version}`} />
-        {isLive && <script type="module" src={`/pages/live.js?v=${version}`} />}
+        {['page.js', ...scripts].map((file) => (
+          <script type="module" src={`/pages/${file}?v=${version}`} />
+        ))}
         {isLive && (
           <noscript>
             <meta http-equiv="refresh" content={String(RELOAD_S)} />
@@ -49,7 +53,8 @@ export function Layout({ title, caller, version, isLive = false, children }: Lay
         </header>
         <main id="main">{children}</main>
         <footer>
-          run-bridge {version} · times are in UTC · <a href="/api/openapi.json">API (OpenAPI)</a>
+          run-bridge {version} · <span data-time-zone>times are in UTC</span> ·{' '}
+          <a href="/api/openapi.json">API (OpenAPI)</a>
         </footer>
       </body>
     </html>

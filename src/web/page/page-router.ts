@@ -29,7 +29,7 @@ export function pageRouter(deps: PageDeps): Router {
 
 const TYPES = {
   'style.css': 'text/css; charset=utf-8',
-  'live.js': 'text/javascript; charset=utf-8',
+  'page.js': 'text/javascript; charset=utf-8',
   'icon.svg': 'image/svg+xml',
 } as const;
 

@@ -28,10 +28,14 @@ export function Mark({ word, mood }: { readonly word: string; readonly mood: Moo
   );
 }
 
-/** A time in UTC, to the second; what a program reads of it is exact. */
-export function Moment({ unixMs }: { readonly unixMs: number }) {
+/** A time in UTC, to the second; where a script runs it is local. @param isRelative whether it is then said how long ago it was */
+export function Moment({ unixMs, isRelative = false }: { readonly unixMs: number; readonly isRelative?: boolean }) {
   const exact = new Date(unixMs).toISOString();
-  return <time datetime={exact}>{exact.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')}</time>;
+  return (
+    <time datetime={exact} {...(isRelative && { 'data-relative': '' })}>
+      {exact.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')}
+    </time>
+  );
 }
 
 /** A column's heading; of numbers it stands at the right. */

@@ -2,44 +2,49 @@ import type { Caller } from '../../api/caller.js';
 import type { StepMeasures } from '../../api/run-measures.js';
 import { textRedactor } from '../../api/text-redactor.js';
 import { type Redactor, statusText } from '../../redaction/redactor.js';
+import type { FailedSql } from '../../run/measures/failed-sql.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { slowestNodes } from '../../run/measures/run-totals.js';
-import { countVerdicts, hasOwnWord, type NodeCounts, type NodeVerdict } from '../../run/verdict.js';
+import {
+  retryCommand,
+  selectCommand,
+  type Trouble,
+  type TroubleSection,
+  troublePlace,
+  troublesOf,
+} from '../../run/measures/troubles.js';
+import { countVerdicts, type NodeCounts } from '../../run/verdict.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import type { PageDeps } from './page-deps.js';
 
-/** A part of a list, and how many were left out. */
-export interface Some<Item> {
-  readonly items: readonly Item[];
-  readonly omittedCount: number;
-}
-
-/** A node that did not do well; texts as the visitor may see them. */
-export interface TroubledNode {
-  readonly uniqueId: string;
-  /** Empty if unknown. */
-  readonly message: string;
-  /** Of a test; `null` where it did not count. */
+/** Something that did not go well; texts as the visitor may see them. */
+export interface PageTrouble {
+  /** `null` where no node is the cause. */
+  readonly uniqueId: string | null;
+  /** `model orders`; `null` where no node is the cause. */
+  readonly label: string | null;
+  /** `models/orders.sql:3`; `null` where no file is known. */
+  readonly place: string | null;
+  /** Why, the cause first, in lines. */
+  readonly cause: readonly string[];
+  /** The whole message; `null` where the cause is all of it. */
+  readonly message: string | null;
+  /** Of a test; `null` for others. */
   readonly failingRows: number | null;
   /** Of a unit test: expected and actual rows; `null` for others. */
   readonly diffTable: string | null;
+  readonly sql: FailedSql | null;
+  /** Labels of the nodes that were skipped because of it. */
+  readonly skipped: readonly string[];
+  /** The command that runs it again; `null` where there is none. */
+  readonly command: string | null;
 }
 
-/** A source that is older than it may be. */
-export interface StaleSource {
-  readonly uniqueId: string;
-  /** `null` if the engine could not determine it. */
-  readonly ageSeconds: number | null;
-  /** Past the limit for an error, and not only for a warning. */
-  readonly isFailed: boolean;
-}
-
-/** A node that was not run, and for what. */
-export interface SkippedNode {
-  readonly uniqueId: string;
-  /** Such as `upstream`. */
-  readonly reason: string | null;
-  readonly upstream: string | null;
+/** Troubles of one kind. */
+export interface PageSection extends Pick<TroubleSection, 'title' | 'severity'> {
+  readonly troubles: readonly PageTrouble[];
+  /** Those that are not shown. */
+  readonly omittedCount: number;
 }
 
 /** What a page shows of the inside of a run. */
@@ -52,16 +57,13 @@ export interface RunPageModel {
   readonly counts: NodeCounts;
   /** Skipped nodes for which there was nothing to do. */
   readonly noOpCount: number;
-  readonly errors: Some<TroubledNode>;
-  readonly failedTests: Some<TroubledNode>;
-  /** Sources past one of their limits. */
-  readonly staleSources: Some<StaleSource>;
-  /** Nodes with an outcome that this version does not know, with the engine's word for it as the reason. */
-  readonly otherOutcomes: Some<SkippedNode>;
-  readonly skipped: Some<SkippedNode>;
-  /** Errors that name no node. */
-  readonly messages: readonly string[];
+  /** What did not go well, the worst first. */
+  readonly sections: readonly PageSection[];
+  /** Commands that run again what failed. */
+  readonly retryCommands: readonly string[];
   readonly slowest: readonly NodeMeasure[];
+  /** Names of the nodes that have begun and not ended; of a run under way. */
+  readonly running: readonly NodeMeasure[];
   /** What the visitor is shown of texts and commands. */
   readonly redactor: Pick<Redactor, 'level' | 'command'>;
   /** Of all its commands together. */
@@ -72,37 +74,28 @@ export interface RunPageModel {
 
 /** What is shown of each kind. */
 const MAX_TROUBLES = 100;
-const MAX_SKIPPED = 200;
+/** Troubles of a kind that have their SQL; further ones are read about in the list of nodes. */
+const MAX_SQL = 20;
+/** The longest name, and the longest line of a cause, in characters. */
+export const MAX_NAME = 300;
+const MAX_LINE = 2_000;
 const MAX_SLOWEST = 10;
+const MAX_RUNNING = 5;
 
 /**
  * Reads the content of a run's page, of a run under way as far as its records have arrived.
  * @throws errors of the reader if a log cannot be read
  */
 export async function readRunPageModel(
-  run: CatalogRun,
+  { statusMessage }: Pick<CatalogRun, 'statusMessage'>,
   steps: readonly CatalogStep[],
   caller: Caller,
   deps: Pick<PageDeps, 'measures' | 'redaction'>,
 ): Promise<RunPageModel> {
   const redactor = textRedactor(caller, deps.redaction);
   const measured = await deps.measures.ofSteps(steps, redactor);
-  return runPageModel(run, steps, measured, redactor);
-}
-
-function runPageModel(
-  { statusMessage }: CatalogRun,
-  steps: readonly CatalogStep[],
-  measured: readonly StepMeasures[],
-  redactor: Redactor,
-): RunPageModel {
   const commands = measured.map(({ command }) => command);
   const nodes = commands.flatMap((command) => command.nodes);
-  const having = (verdict: NodeVerdict) => nodes.filter((node) => node.verdict === verdict);
-  const stale = nodes.filter(({ verdict, freshness }) => freshness !== null && verdict !== 'success');
-  const failedTests = having('failed').filter(({ freshness }) => freshness === null);
-  const skipped = having('skipped').filter(({ skipReason }) => skipReason !== 'noop');
-  const troubled = (node: NodeMeasure) => troubledNode(node, redactor);
   return {
     statusMessage: statusMessage === null ? null : statusText(statusMessage, redactor),
     stepMessages: new Map(
@@ -112,39 +105,87 @@ function runPageModel(
     ),
     counts: countVerdicts(nodes),
     noOpCount: commands.reduce((sum, { totals }) => sum + totals.noOpCount, 0),
-    errors: some(having('error'), MAX_TROUBLES, troubled),
-    failedTests: some(failedTests, MAX_TROUBLES, troubled),
-    staleSources: some(stale, MAX_TROUBLES, staleSource),
-    otherOutcomes: some(nodes.filter(hasOwnWord), MAX_TROUBLES, ({ uniqueId, verdict }) => ({
-      uniqueId,
-      reason: verdict,
-      upstream: null,
-    })),
-    skipped: some(skipped, MAX_SKIPPED, skippedNode),
-    messages: commands.flatMap((command) => command.messages).map((message) => redactor.text(message)),
+    sections: measured.flatMap((one) => sectionsOf(one, redactor)),
+    retryCommands: [...new Set(commands.flatMap((command) => retryCommand(command) ?? []))],
     slowest: slowestNodes(nodes, MAX_SLOWEST),
+    running: nodes.filter(({ verdict }) => verdict === 'unfinished').slice(0, MAX_RUNNING),
     lengthNano: commands.reduce((sum, { totals }) => sum + totals.lengthNano, 0n),
     hasTelemetry: commands.length > 0,
     redactor,
   };
 }
 
-function troubledNode({ uniqueId, message, failingRows, diffTable }: NodeMeasure, redactor: Redactor): TroubledNode {
+function sectionsOf({ command }: StepMeasures, redactor: Redactor): readonly PageSection[] {
+  // Of a command under way, what has not ended is no trouble.
+  const isOver = command.invocation.verdict !== null;
+  const nodes = isOver ? command.nodes : command.nodes.filter(({ verdict }) => verdict !== 'unfinished');
+  const shown = troublesOf({
+    ...command,
+    nodes: redactor.level === 'off' ? nodes : nodes.map((node) => redactedNode(node, redactor)),
+    messages: command.messages.map((message) => redactor.text(message)),
+  });
+  // Places are read from the texts as they are: in the others, lines are values.
+  const whole = redactor.level === 'off' ? shown : troublesOf({ ...command, nodes });
+  return shown.map(({ title, severity, troubles }, at) => ({
+    ...{ title, severity },
+    troubles: troubles.slice(0, MAX_TROUBLES).map((trouble, index) => ({
+      ...pageTrouble(trouble, index < MAX_SQL),
+      place: placeOf(whole[at]?.troubles[index], redactor),
+      command: trouble.node === null ? null : selectCommand(command.invocation, [trouble.node]),
+    })),
+    omittedCount: Math.max(0, troubles.length - MAX_TROUBLES),
+  }));
+}
+
+function placeOf(trouble: Trouble | undefined, redactor: Redactor): string | null {
+  const place = trouble === undefined ? null : troublePlace(trouble);
+  return place === null ? null : redactor.byPolicy('name', cut(place, MAX_NAME));
+}
+
+/** Lines that the SQL beside them repeats. */
+const QUOTED_LINE = /^LINE [\d?]+:/;
+
+function pageTrouble(
+  { label, node, reason, skipped }: Trouble,
+  hasSql: boolean,
+): Omit<PageTrouble, 'place' | 'command'> {
+  const sql = hasSql ? (node?.failedSql ?? null) : null;
+  const lines = node?.diffTable == null ? reason : reason.slice(0, 1);
+  const cause = sql?.errorLine == null ? lines : lines.filter((line) => !QUOTED_LINE.test(line));
+  const message = node?.message?.trim() ?? null;
   return {
-    ...{ uniqueId, failingRows },
-    message: redactor.text(message ?? ''),
-    diffTable: diffTable === null ? null : redactor.diffTable(diffTable),
+    uniqueId: node?.uniqueId ?? null,
+    label: label === null ? null : cut(label, MAX_NAME),
+    cause: cause.map((line) => cut(line, MAX_LINE)),
+    sql,
+    skipped: skipped.map((one) => cut(one, MAX_NAME)),
+    message: message === null || message === reason.join('\n') ? null : message,
+    failingRows: node?.failingRows ?? null,
+    diffTable: node?.diffTable ?? null,
   };
 }
 
-function staleSource({ uniqueId, verdict, freshness }: NodeMeasure): StaleSource {
-  return { uniqueId, ageSeconds: freshness?.ageSeconds ?? null, isFailed: verdict === 'failed' };
+/** Cuts a text that nobody reads to its end. */
+export function cut(text: string, maxLength: number): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
 }
 
-function skippedNode({ uniqueId, skipReason, skipUpstream }: NodeMeasure): SkippedNode {
-  return { uniqueId, reason: skipReason, upstream: skipUpstream };
+/** A node with its texts as somebody may see them who may not read artifacts. */
+function redactedNode(node: NodeMeasure, redactor: Redactor): NodeMeasure {
+  const { message, diffTable, failedSql } = node;
+  if (message === null && diffTable === null && failedSql === null) return node;
+  return {
+    ...node,
+    message: message === null ? null : redactor.text(message),
+    diffTable: diffTable === null ? null : redactor.diffTable(diffTable),
+    failedSql: failedSql === null ? null : redactedSql(failedSql, redactor),
+  };
 }
 
-function some<From, To>(all: readonly From[], limit: number, toShown: (one: From) => To): Some<To> {
-  return { items: all.slice(0, limit).map(toShown), omittedCount: Math.max(0, all.length - limit) };
+/** `null` where no SQL may be shown. The line is not marked where it may be another one. */
+function redactedSql(sql: FailedSql, redactor: Redactor): FailedSql | null {
+  const { text } = redactor.sql(sql.text);
+  if (text === undefined) return null;
+  const isSameLines = text.split('\n').length === sql.text.split('\n').length;
+  return { ...sql, text, errorLine: isSameLines ? sql.errorLine : null };
 }

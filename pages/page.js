@@ -1,0 +1,181 @@
+// What the pages do where a script runs; all of them work without. Times become local, commands can be copied, lists are
+// filtered while somebody types, and parts that change (`data-live`) are brought up to date in place.
+
+/** Makes a page's times local. They stand in UTC, and stay exact in the title. */
+function localTimes(root) {
+  for (const time of root.querySelectorAll('time[datetime]')) {
+    const date = new Date(time.dateTime);
+    time.title = time.dateTime;
+    const text = 'relative' in time.dataset ? relative(date) : dateText(date);
+    if (time.textContent !== text) time.textContent = text;
+  }
+  for (const note of root.querySelectorAll('[data-time-zone]')) note.textContent = 'times are local';
+}
+
+const two = (number) => String(number).padStart(2, '0');
+
+function dateText(date) {
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+const STEPS = [
+  [60, 's'],
+  [3_600, 'min'],
+  [86_400, 'h'],
+  [7 * 86_400, 'd'],
+];
+
+function relative(date) {
+  const seconds = Math.round((Date.now() - date.getTime()) / 1_000);
+  if (seconds < 5) return seconds < -60 ? dateText(date) : 'just now';
+  const at = STEPS.findIndex(([limit]) => seconds < limit);
+  if (at < 0) return dateText(date).slice(0, 16);
+  return `${Math.floor(seconds / (STEPS[at - 1]?.[0] ?? 1))} ${STEPS[at][1]} ago`;
+}
+
+/** Shows what needs a script. */
+function enhance(root) {
+  localTimes(root);
+  for (const button of root.querySelectorAll('button[data-copy]')) button.hidden = false;
+}
+
+document.addEventListener('click', async ({ target }) => {
+  const button = target instanceof Element ? target.closest('button[data-copy]') : null;
+  if (button === null) return;
+  const said = (await copied(button.dataset.copy)) ? 'Copied' : 'Select it and press Ctrl+C';
+  button.textContent = said;
+  setTimeout(() => {
+    button.textContent = 'Copy';
+  }, 2_000);
+});
+
+/** Without https a browser has no clipboard for scripts but the selection's. */
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = document.createElement('textarea');
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    const isCopied = document.execCommand('copy');
+    field.remove();
+    return isCopied;
+  }
+}
+
+/** A form with `data-typed` is sent while somebody types in it, and what it finds takes the place of what was there. */
+let typedTimer;
+document.addEventListener('input', ({ target }) => {
+  const form = target instanceof Element ? target.closest('form[data-typed]') : null;
+  if (form === null) return;
+  clearTimeout(typedTimer);
+  typedTimer = setTimeout(() => find(form), 150);
+});
+document.addEventListener('submit', (event) => {
+  const form = event.target instanceof Element ? event.target.closest('form[data-typed]') : null;
+  if (form === null) return;
+  event.preventDefault();
+  clearTimeout(typedTimer);
+  find(form);
+});
+
+let latest = 0;
+
+async function find(form) {
+  const fields = [...new FormData(form)].filter(([, value]) => value !== '');
+  const address = `${form.getAttribute('action')}?${new URLSearchParams(fields)}`;
+  latest += 1;
+  const own = latest;
+  try {
+    const page = await fetched(address);
+    if (page === undefined || own !== latest) return;
+    history.replaceState(null, '', address);
+    put(page, document.querySelectorAll(form.dataset.typed));
+  } catch {
+    // The next key tries again.
+  }
+}
+
+async function fetched(address) {
+  const answer = await fetch(address, { headers: { Accept: 'text/html' } });
+  if (answer.status === 401) location.reload();
+  if (!answer.ok) return undefined;
+  const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  enhance(page);
+  return page;
+}
+
+/** Brings parts up to date with those of the same id. */
+function put(page, parts) {
+  for (const shown of parts) {
+    const fresh = page.getElementById(shown.id);
+    if (fresh !== null) morph(shown, fresh);
+  }
+}
+
+/** Makes an element like another one, keeping what is the same: the focus, what is open, what is marked stay. */
+function morph(shown, fresh) {
+  if (shown.isEqualNode(fresh)) return;
+  for (const { name } of [...shown.attributes]) {
+    if (!fresh.hasAttribute(name) && !(name === 'open' && shown.localName === 'details')) shown.removeAttribute(name);
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (shown.getAttribute(name) !== value) shown.setAttribute(name, value);
+  }
+  const old = [...shown.childNodes];
+  const byId = new Map(old.filter((one) => one.id).map((one) => [one.id, one]));
+  let at = 0;
+  for (const child of [...fresh.childNodes]) {
+    let match = child.id ? byId.get(child.id) : old[at];
+    if (match !== undefined && !child.id && match.id) match = undefined;
+    if (match !== undefined && match.parentNode === shown && isAlike(match, child)) {
+      if (shown.childNodes[at] !== match) shown.insertBefore(match, shown.childNodes[at] ?? null);
+      if (match.nodeType === Node.ELEMENT_NODE) morph(match, child);
+      else if (match.data !== child.data) match.data = child.data;
+    } else shown.insertBefore(document.importNode(child, true), shown.childNodes[at] ?? null);
+    at += 1;
+    old.splice(0, old.length, ...shown.childNodes);
+  }
+  while (shown.childNodes.length > at) shown.lastChild.remove();
+}
+
+const isAlike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName;
+
+/** Asks for the page again; one that takes long to make is asked for less often. */
+async function follow() {
+  const started = performance.now();
+  try {
+    // What somebody is marking is left alone.
+    if (!document.hidden && getSelection().isCollapsed) {
+      const page = await fetched(location.href);
+      if (page !== undefined) {
+        document.title = page.title;
+        put(page, document.querySelectorAll('[data-live]'));
+      }
+    }
+  } catch {
+    // The server may be starting again; the next time tells.
+  }
+  schedule(5 * (performance.now() - started));
+}
+
+function schedule(leastMs) {
+  const intervals = [...document.querySelectorAll('[data-live]')].map((one) => Number(one.dataset.live) || 5_000);
+  if (intervals.length > 0) setTimeout(follow, Math.max(leastMs, ...intervals));
+}
+
+/** `/` searches, as in the tools that people come from. */
+document.addEventListener('keydown', (event) => {
+  const isTyping = event.target instanceof Element && event.target.closest('input, select, textarea') !== null;
+  if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  const field = document.querySelector('input[type="search"]');
+  if (field === null) return;
+  event.preventDefault();
+  field.focus();
+});
+
+enhance(document);
+schedule(0);

@@ -1,0 +1,59 @@
+import type { NodeCounts } from '../verdict.js';
+import type { CommandMeasures } from './run-totals.js';
+import { type Trouble, troublesOf } from './troubles.js';
+
+/** What lists of runs and comparisons with earlier runs need of a command, a hundredth of its measures. */
+export interface CommandDigest {
+  /** Position of the command in its trace, from 1. */
+  readonly index: number;
+  readonly counts: NodeCounts;
+  /** Skipped nodes for which there was nothing to do. */
+  readonly noOpCount: number;
+  /** Unique ids of the nodes that failed, and of those that did what they should, with a warning or without. */
+  readonly failed: readonly string[];
+  readonly good: readonly string[];
+  /** Why it did not end well; `null` if nothing went wrong. */
+  readonly cause: CommandCause | null;
+}
+
+/** The first cause of a failure in a line. */
+export interface CommandCause {
+  /** All that failed, for example `2 nodes failed with an error`. */
+  readonly title: string;
+  /** `model orders`; `null` where no node is the cause. */
+  readonly label: string | null;
+  /** The first line of its error; `null` where it has none. */
+  readonly reason: string | null;
+  /** The same without literals. */
+  readonly redactedReason: string | null;
+}
+
+/** Longest line that is kept of an error, in characters. */
+const MAX_REASON_CHARS = 300;
+
+/** @param redact removes literals from a text of the command */
+export function commandDigest(command: CommandMeasures, redact: (text: string) => string): CommandDigest {
+  const { invocation, nodes, totals } = command;
+  const idsOf = (...verdicts: readonly string[]) =>
+    nodes.filter(({ verdict }) => verdicts.includes(verdict)).map(({ uniqueId }) => uniqueId);
+  const [worst] = troublesOf(command).filter(({ severity }) => severity === 'error');
+  const [first] = worst?.troubles ?? [];
+  return {
+    index: invocation.index,
+    counts: totals.nodeCounts,
+    noOpCount: totals.noOpCount,
+    failed: idsOf('error', 'failed'),
+    good: idsOf('success', 'warned'),
+    cause: worst === undefined || first === undefined ? null : causeOf(worst.title, first, redact),
+  };
+}
+
+function causeOf(title: string, { label, reason }: Trouble, redact: (text: string) => string): CommandCause {
+  const [line = null] = reason;
+  const cut = (text: string) => (text.length <= MAX_REASON_CHARS ? text : `${text.slice(0, MAX_REASON_CHARS - 1)}…`);
+  return {
+    ...{ title, label },
+    reason: line === null ? null : cut(line),
+    redactedReason: line === null ? null : cut(redact(line)),
+  };
+}

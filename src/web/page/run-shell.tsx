@@ -1,0 +1,226 @@
+import type { Request, Response } from 'express';
+import type { Child } from 'hono/jsx';
+import { ApiError } from '../../api/api-error.js';
+import { callerOf } from '../../api/authenticator.js';
+import type { Caller } from '../../api/caller.js';
+import { may } from '../../api/permissions.js';
+import { lengthText } from '../../core/text.js';
+import type { Redactor } from '../../redaction/redactor.js';
+import type { KnownVerdict, NodeCounts } from '../../run/verdict.js';
+import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
+import { isFinal, parseRunNumber, RUN_STATUS } from '../../storage/state-tables.js';
+import { Layout } from './layout.js';
+import type { PageDeps } from './page-deps.js';
+import { countText, Moment, RunMark, runLengthMs } from './parts.js';
+import { cut } from './run-page-model.js';
+
+/** The pages of a run, by the end of their address. */
+const TABS = [
+  ['', 'Summary', 'runs:read'],
+  ['/nodes', 'Nodes', 'runs:read'],
+  ['/timeline', 'Timeline', 'runs:read'],
+  ['/logs', 'Logs', 'artifacts:read'],
+] as const;
+
+/** The end of the address of a run's page. */
+export type RunTab = (typeof TABS)[number][0];
+
+/** A run with its steps, and the one that was chosen. */
+export interface ShownRun {
+  readonly run: CatalogRun;
+  readonly steps: readonly CatalogStep[];
+  /** `null` while there is none. */
+  readonly step: CatalogStep | null;
+}
+
+/**
+ * The run that an address names, with `?step=2` as its chosen step; else the first that failed, else the first.
+ * @throws ApiError 404
+ */
+export async function shownRun(
+  request: Request,
+  response: Response,
+  { catalog }: Pick<PageDeps, 'catalog'>,
+): Promise<ShownRun> {
+  const { accountId } = callerOf(response);
+  const runId = parseRunNumber(String(request.params.runId));
+  const run = runId === undefined ? undefined : await catalog.findRun(accountId, runId);
+  if (run === undefined) throw ApiError.notFound();
+  const steps = await catalog.stepsOf(accountId, [run.id]);
+  const named = steps.find(({ index }) => String(index) === request.query.step);
+  const failed = steps.find(({ status }) => status === RUN_STATUS.error);
+  return { run, steps, step: named ?? failed ?? steps[0] ?? null };
+}
+
+/** What stands round the pages of a run: how it ended, and the way to the others. */
+export function RunShell(props: {
+  readonly shown: ShownRun;
+  readonly tab: RunTab;
+  readonly caller: Caller;
+  readonly redactor: Pick<Redactor, 'command'>;
+  readonly nowUnixMs: number;
+  readonly version: string;
+  /** What stands between the heading and the tabs. */
+  readonly above?: Child;
+  readonly scripts?: readonly string[];
+  readonly children?: Child;
+}) {
+  const { shown, tab, caller, redactor, nowUnixMs, version, above, scripts = [], children } = props;
+  const { run } = shown;
+  const isLive = !isFinal(run.status) && (tab === '' || tab === '/nodes');
+  const title = `${run.job.name} #${run.id}`;
+  return (
+    <Layout title={title} caller={caller} version={version} isLive={isLive} scripts={scripts}>
+      <div id="live" {...(isLive && { 'data-live': '2000' })}>
+        <div class="run-head">
+          <h1>
+            <span class="name">{run.job.name}</span> <span class="soft">#{run.id}</span> <RunMark status={run.status} />
+          </h1>
+          <HeadLine shown={shown} redactor={redactor} nowUnixMs={nowUnixMs} />
+        </div>
+        {above}
+        <Tabs shown={shown} tab={tab} caller={caller} />
+        {children}
+      </div>
+    </Layout>
+  );
+}
+
+/** The longest command line in a heading, in characters. */
+const MAX_COMMAND = 300;
+
+function HeadLine(props: {
+  readonly shown: ShownRun;
+  readonly redactor: Pick<Redactor, 'command'>;
+  readonly nowUnixMs: number;
+}) {
+  const { shown, redactor, nowUnixMs } = props;
+  const { run, steps } = shown;
+  const lengthMs = runLengthMs(run, nowUnixMs);
+  const [step] = steps;
+  const code = run.gitSha === null ? null : run.gitSha.slice(0, 7);
+  return (
+    <p class="head-line">
+      <span class="strong">{sentenceOf(run, lengthMs === null ? '' : lengthText(lengthMs))}</span>
+      {step !== undefined && steps.length === 1 && (
+        <code class="name">{redactor.command(cut(commandOf(step), MAX_COMMAND))}</code>
+      )}
+      {steps.length > 1 && <span>{countText(steps.length, 'step')}</span>}
+      {(run.gitBranch ?? code) !== null && (
+        <span class="name">{[run.gitBranch, code].filter((part) => part !== null).join('@')}</span>
+      )}
+      <Moment unixMs={run.startedUnixMs ?? run.createdUnixMs} isRelative />
+    </p>
+  );
+}
+
+/** The engine command where there is one, else what was started. */
+export function commandOf({ command, invocations }: CatalogStep): string {
+  const [only, ...others] = invocations;
+  const typed = others.length === 0 ? only?.command : null;
+  return typed ?? command.join(' ');
+}
+
+function sentenceOf({ status }: CatalogRun, length: string): string {
+  const after = length === '' ? '' : ` after ${length}`;
+  switch (status) {
+    case RUN_STATUS.queued:
+      return 'Queued';
+    case RUN_STATUS.starting:
+      return 'Starting; no telemetry yet';
+    case RUN_STATUS.running:
+      return length === '' ? 'Running' : `Running for ${length}`;
+    case RUN_STATUS.success:
+      return length === '' ? 'Succeeded' : `Succeeded in ${length}`;
+    case RUN_STATUS.error:
+      return `Failed${after}`;
+    case RUN_STATUS.cancelled:
+      return `Cancelled${after}`;
+  }
+}
+
+function Tabs(props: { readonly shown: ShownRun; readonly tab: RunTab; readonly caller: Caller }) {
+  const { shown, tab, caller } = props;
+  const { run, steps, step } = shown;
+  const query = steps.length > 1 && step !== null ? `?step=${step.index}` : '';
+  return (
+    <div class="tabs">
+      <nav aria-label="Pages of this run">
+        {TABS.filter(([, , permission]) => may(caller, permission)).map(([path, name]) => (
+          <a href={`/runs/${run.id}${path}${query}`} {...(path === tab && { 'aria-current': 'page' })}>
+            {name}
+          </a>
+        ))}
+      </nav>
+      {steps.length > 1 && (
+        <nav aria-label="Steps of this run" class="steps">
+          Step{' '}
+          {steps.map(({ index }) => (
+            <a href={`/runs/${run.id}${tab}?step=${index}`} {...(index === step?.index && { 'aria-current': 'true' })}>
+              {index}
+            </a>
+          ))}
+        </nav>
+      )}
+    </div>
+  );
+}
+
+/** Verdicts in order of relevance, with what is said of one and of many. */
+export const VERDICT_WORDS: readonly (readonly [verdict: KnownVerdict, one: string, many: string])[] = [
+  ['error', 'error', 'errors'],
+  ['failed', 'failed test', 'failed tests'],
+  ['canceled', 'interrupted', 'interrupted'],
+  ['skipped', 'skipped', 'skipped'],
+  ['unfinished', 'unfinished', 'unfinished'],
+  ['warned', 'warned', 'warned'],
+  ['success', 'succeeded', 'succeeded'],
+];
+
+/** Counts of nodes with their words, in order of relevance; an unknown outcome in the engine's own word. */
+export function countedWords(counts: NodeCounts, noOpCount: number) {
+  const known: readonly string[] = VERDICT_WORDS.map(([verdict]) => verdict);
+  const words = [
+    ...VERDICT_WORDS.map(
+      ([verdict, one, many]) => [counts[verdict] - (verdict === 'skipped' ? noOpCount : 0), one, many] as const,
+    ),
+    [noOpCount, 'no-op', 'no-ops'] as const,
+    ...Object.entries(counts)
+      .filter(([word]) => !known.includes(word))
+      .map(([word, count]) => [count, word, word] as const),
+  ];
+  return words.filter(([count]) => count > 0);
+}
+
+/** Verdicts from left to right in a bar, with the classes of their colours. */
+const BAR_PARTS = [
+  ['success', 'good'],
+  ['warned', 'busy'],
+  ['failed', 'bad'],
+  ['error', 'bad'],
+  ['canceled', 'neutral'],
+  ['skipped', 'neutral'],
+] as const;
+const BAR_WIDTH = 1_000;
+/** What a part is at least, so that one failure among thousands is seen. */
+const MIN_PART = 12;
+
+/** Counts of nodes as a bar; nothing where there are none. @param label what it says in words */
+export function CountsBar({ counts, label }: { readonly counts: NodeCounts; readonly label: string }) {
+  const parts = BAR_PARTS.map(([verdict, mood]) => ({ mood, count: counts[verdict] })).filter(({ count }) => count > 0);
+  const sum = parts.reduce((all, { count }) => all + count, 0);
+  if (sum === 0) return null;
+  const widths = parts.map(({ count }) => Math.max(MIN_PART, (count / sum) * BAR_WIDTH));
+  const all = widths.reduce((total, width) => total + width, 0);
+  let at = 0;
+  return (
+    <svg class="counts" viewBox={`0 0 ${BAR_WIDTH} 8`} preserveAspectRatio="none" role="img" aria-label={label}>
+      {parts.map(({ mood }, index) => {
+        const width = ((widths[index] ?? 0) / all) * BAR_WIDTH;
+        const x = at;
+        at += width;
+        return <rect class={mood} x={x.toFixed(1)} width={width.toFixed(1)} height="8" />;
+      })}
+    </svg>
+  );
+}

@@ -1,0 +1,148 @@
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { AxeResults } from 'axe-core';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { runBridge } from '../e2e/run-bridge.js';
+import { sampleFolder } from '../fake/sample-run.js';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { cacheFolder } from '../tool/cache-folder.js';
+import { hostileLines, hugeLines } from '../tool/hostile-run.js';
+import { PageBrowser } from '../tool/page-browser.js';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+/** Where the pictures of this test lie afterwards, for people to look at. */
+const PICTURES = join(cacheFolder(), 'page-pictures');
+/** In this order they get the numbers from 1001. */
+const RUNS = ['build-clean', 'stale-source', 'interrupted', 'build-mixed', 'big-build', 'big-build-trace', 'fail-fast'];
+const HOSTILE_RUN = 1008;
+const HUGE_RUN = 1009;
+
+const WINDOWS = [
+  ['light', 1440],
+  ['dark', 1440],
+  ['light', 390],
+  ['dark', 390],
+] as const;
+const OF_RUN = [''];
+
+let browser: PageBrowser;
+let bridge: BridgeProcess;
+beforeAll(async () => {
+  browser = await PageBrowser.open();
+  const dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-look-'));
+  const hostile = { hostile: hostileLines(), huge: hugeLines() };
+  for (const [name, lines] of Object.entries(hostile)) {
+    // Each is a run of its own, not more of the sample's.
+    const traceId = (name === 'huge' ? 'b' : 'a').repeat(32);
+    const text = `${lines.join('\n')}\n`.replaceAll(/"trace_id":\s?"[0-9a-f]{32}"/g, `"trace_id":"${traceId}"`);
+    writeFileSync(join(dataFolder, `${name}.jsonl`), text);
+  }
+  const files = [
+    ...RUNS.map((name) => resolve(sampleFolder(name), 'otel.jsonl')),
+    ...Object.keys(hostile).map((name) => join(dataFolder, `${name}.jsonl`)),
+  ];
+  for (const file of files) {
+    expect(
+      await runBridge(['import', file], { cwd: dataFolder, env: { RUN_BRIDGE_DATA_DIR: dataFolder } }),
+    ).toMatchObject({ exitCode: 0 });
+  }
+  bridge = await BridgeProcess.start({ dataFolder });
+  mkdirSync(PICTURES, { recursive: true });
+}, 120_000);
+afterAll(async () => {
+  await browser.close();
+  await bridge.remove();
+});
+afterEach(() => expect(browser.complaints.splice(0)).toEqual([]));
+
+/** What axe finds on a page. */
+async function findings(page: Page): Promise<readonly string[]> {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate<AxeResults>('axe.run()');
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
+}
+
+/** How much wider a page is than its window. */
+function overflow(page: Page): Promise<number> {
+  return page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+}
+
+describe.each(WINDOWS)('in a %s window of %i px', (colorScheme, width) => {
+  let page: Page;
+  beforeAll(async () => {
+    page = await browser.page();
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height: 900 });
+    await browser.signIn(page, bridge);
+  });
+  afterAll(() => page.context().close());
+
+  it.each([
+    '/',
+    '/webhooks',
+    ...[1001, 1002, 1003, 1004, 1006, 1007, HOSTILE_RUN, HUGE_RUN].flatMap((run) =>
+      OF_RUN.map((tab) => `/runs/${run}${tab}`),
+    ),
+  ])('%s is accessible, and no wider than the window', async (path) => {
+    const response = await page.goto(`${bridge.webUrl}${path}`);
+    expect(response?.status()).toBe(200);
+    const picture = await page.screenshot();
+    writeFileSync(
+      join(PICTURES, `${path.replaceAll(/\W+/g, '-').slice(1) || 'runs'}-${colorScheme}-${width}.png`),
+      picture,
+    );
+    expect(await findings(page)).toEqual([]);
+    expect(await overflow(page)).toBe(0);
+  });
+});
+
+describe('the page of a failed run', () => {
+  // What failed, the cause, where, and what to do stand in the first window of a laptop.
+  it.each([
+    [1004, 'model broken', 'Referenced column "nonexistent_column" not found', 'dbt build --select broken+'],
+    [1006, 'model mart_118', 'Referenced column "no_such_column" not found', 'dbt build --select mart_118+'],
+    [1002, 'source', 'last updated', null],
+  ])('of #%i says above the fold what broke, why and what to do', async (run, name, cause, command) => {
+    const page = await browser.page();
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await browser.signIn(page, bridge);
+    await page.goto(`${bridge.webUrl}/runs/${run}`);
+    for (const text of [name, cause, command]) {
+      if (text === null) continue;
+      const box = await page.locator('.troubles').getByText(text).last().boundingBox();
+      expect((box?.y ?? 9_999) + (box?.height ?? 0), text).toBeLessThan(900);
+    }
+    await page.context().close();
+  });
+
+  it('gives the command to the clipboard', async () => {
+    const page = await browser.page();
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await browser.signIn(page, bridge);
+    await page.goto(`${bridge.webUrl}/runs/1006`);
+    await page.getByRole('button', { name: 'Copy: Run model mart_118 again' }).click();
+    await page.getByRole('button', { name: 'Copy: Run model mart_118 again' }).getByText('Copied').waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe('dbt build --select mart_118+');
+    await page.context().close();
+  });
+
+  it.each([HOSTILE_RUN, HUGE_RUN])('#%i runs nothing of what its names and errors say', async (run) => {
+    const page = await browser.page();
+    const dialogs: string[] = [];
+    page.on('dialog', (dialog) => {
+      dialogs.push(dialog.message());
+      void dialog.dismiss();
+    });
+    await browser.signIn(page, bridge);
+    for (const tab of OF_RUN) {
+      await page.goto(`${bridge.webUrl}/runs/${run}${tab}`);
+      expect((await page.content()).length).toBeLessThan(2_000_000);
+      expect(await page.locator('main script, main img, main a[href^="javascript"]').count()).toBe(0);
+    }
+    expect(dialogs).toEqual([]);
+    await page.context().close();
+  });
+});
