@@ -2,7 +2,6 @@ import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { runBridge } from '../e2e/run-bridge.js';
@@ -12,7 +11,12 @@ import { cacheFolder } from '../tool/cache-folder.js';
 import { hostileLines, hugeLines } from '../tool/hostile-run.js';
 import { PageBrowser } from '../tool/page-browser.js';
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const require = createRequire(import.meta.url);
+const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+/** What axe answers, as far as it is looked at. */
+interface AxeResults {
+  readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
+}
 /** Where the pictures of this test lie afterwards, for people to look at. */
 const PICTURES = join(cacheFolder(), 'page-pictures');
 /** In this order they get the numbers from 1001. */
