@@ -10,7 +10,7 @@ import {
   selectCommand,
   type Trouble,
   type TroubleSection,
-  troublePlace,
+  troubleLocation,
   troublesOf,
 } from '../../run/measures/troubles.js';
 import { countVerdicts, type NodeCounts } from '../../run/verdict.js';
@@ -138,7 +138,7 @@ function sectionsOf({ command }: StepMeasures, redactor: Redactor): readonly Pag
 }
 
 function placeOf(trouble: Trouble | undefined, redactor: Redactor): string | null {
-  const place = trouble === undefined ? null : troublePlace(trouble);
+  const place = trouble === undefined ? null : troubleLocation(trouble);
   return place === null ? null : redactor.byPolicy('name', cut(place, MAX_NAME));
 }
 
