@@ -6,6 +6,7 @@ import { ageSetting } from './retention-settings.js';
 import { choiceSetting, parsePath, type Setting, switchSetting } from './setting.js';
 import { sizeOrWordSetting, sizeSetting } from './size-setting.js';
 import {
+  notifyOnArchiveSetting,
   publicUrlSetting,
   smtpFromSetting,
   smtpUrlSetting,
@@ -205,6 +206,8 @@ export interface SettingValues {
   readonly 'webhook-retries': readonly number[];
   /** With its password, or `off`. */
   readonly 'webhook-proxy': string;
+  /** `mailto:` and addresses, the id of a webhook, or `off`. */
+  readonly 'notify-on-archive': string;
   /** Without a slash at its end, or `off`. */
   readonly 'public-url': string;
   /** With its password, or `off`. */
@@ -336,6 +339,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   'webhook-allow': webhookAllowSetting,
   'webhook-retries': webhookRetriesSetting,
   'webhook-proxy': webhookProxySetting,
+  'notify-on-archive': notifyOnArchiveSetting,
   'public-url': publicUrlSetting,
   'smtp-url': smtpUrlSetting,
   'smtp-from': smtpFromSetting,

@@ -61,6 +61,21 @@ export const webhookProxySetting: Setting<string> = {
   format: withoutPassword,
 };
 
+/** The setting that says who is notified of webhooks that are failing, or were archived, and name nobody themselves. */
+export const notifyOnArchiveSetting: Setting<string> = {
+  placeholder: 'mailto:ADDRESS|ID|off',
+  summary:
+    'who is notified of webhooks of the first account that are failing or were archived, and have no notify_on_archive of their own: mailto: and addresses with commas between them, or the id of another webhook; off for nobody',
+  expected: 'mailto: and addresses such as mailto:ops@example.com, the id of a webhook, wsu_…, or off',
+  defaultText: 'off',
+  parse(text) {
+    if (isOff(text)) return 'off';
+    const trimmed = text.trim();
+    return /^(?:wsu_\w+|mailto:[^\s@,;]+@[^\s@,;]+(?:,[^\s@,;]+@[^\s@,;]+){0,49})$/.test(trimmed) ? trimmed : undefined;
+  },
+  format: (value) => value,
+};
+
 /** The setting that says where people reach the web port. */
 export const publicUrlSetting: Setting<string> = {
   placeholder: 'URL|off',

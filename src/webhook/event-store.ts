@@ -51,7 +51,11 @@ const MAX_TOLD_BEFORE = 200;
 export class WebhookEventStore {
   private readonly db: WebhookDb;
 
-  constructor(db: StateDb) {
+  /** @param archiveListener who is notified of subscriptions of the first account that name nobody: an id, or `mailto:` and addresses; `off` for nobody */
+  constructor(
+    db: StateDb,
+    private readonly archiveListener = 'off',
+  ) {
     this.db = db.withTables<WebhookTables>();
   }
 
@@ -173,7 +177,9 @@ export class WebhookEventStore {
     breaker: CircuitBreaker,
   ): Promise<readonly ArchivedSubscription[]> {
     if (results.length === 0) return Promise.resolve([]);
-    return changeWebhooks(this.db, (transaction) => new EventResults(transaction, holder, breaker).write(results));
+    return changeWebhooks(this.db, (transaction) =>
+      new EventResults(transaction, holder, breaker, this.archiveListener).write(results),
+    );
   }
 
   /**
@@ -414,6 +420,7 @@ export class EventResults {
     private readonly transaction: WebhookTransaction,
     private readonly holder: string,
     private readonly breaker: CircuitBreaker,
+    private readonly archiveListener: string,
   ) {}
 
   async write(results: readonly AttemptResult[]): Promise<readonly ArchivedSubscription[]> {
@@ -504,7 +511,8 @@ export class EventResults {
     if (reached !== undefined && row.state === 'active') {
       const nowUnixMs = Math.max(...results.map(({ attempt }) => endedUnixMs(attempt)));
       const reason = archiveReason ?? standing.lastError ?? 'its deliveries fail';
-      await noticeArchiving(transaction, subscription, { ...standing, percent: reached, reason }, nowUnixMs);
+      const told = { ...standing, percent: reached, reason };
+      await noticeArchiving(transaction, subscription, told, this.archiveListener, nowUnixMs);
     }
     if (!isArchived) return [];
     const skippedCount = await skipPending(transaction, id);

@@ -185,7 +185,10 @@ export class Webhooks implements Feature, Component {
     const { SubscriptionStore } = await import('./subscription-store.js');
     const { WebhookEventStore } = await import('./event-store.js');
     const { db } = this.host.state;
-    return { subscriptions: new SubscriptionStore(db), events: new WebhookEventStore(db) };
+    return {
+      subscriptions: new SubscriptionStore(db),
+      events: new WebhookEventStore(db, this.config['notify-on-archive']),
+    };
   }
 
   /** What routers and pages work with. */

@@ -86,7 +86,10 @@ async function writeNotices(
   await transaction.insertInto('webhook_events').values(numbered).execute();
 }
 
-/** Tells who wants to hear it that a subscription is failing, or was archived. */
+/**
+ * Tells who wants to hear it that a subscription is failing, or was archived.
+ * @param listener who is told where a subscription of the first account names nobody; `off` for nobody
+ */
 export async function noticeArchiving(
   transaction: WebhookTransaction,
   failing: Pick<WebhookSubscription, 'id' | 'name' | 'accountId' | 'notifyOnArchive'>,
@@ -94,16 +97,22 @@ export async function noticeArchiving(
     readonly percent: number;
     readonly reason: string;
   },
+  listener: string,
   nowUnixMs: number,
 ): Promise<void> {
-  if (failing.notifyOnArchive === null) return;
+  const named = failing.notifyOnArchive ?? (failing.accountId === FIRST_ACCOUNT_ID ? listener : 'off');
+  if (named === 'off') return;
   const row = await transaction
     .selectFrom('webhook_subscriptions')
     .selectAll()
     .where('account_id', '=', failing.accountId)
-    .where('id', '=', failing.notifyOnArchive)
+    .where(({ eb, and, or }) =>
+      or([eb('id', '=', named), and([eb('kind', '=', 'email'), eb('shown_url', '=', named)])]),
+    )
+    .orderBy('created_unix_ms')
     .executeTakeFirst();
-  if (row === undefined) return;
+  // Nobody hears of itself, which gets nothing.
+  if (row === undefined || row.id === failing.id) return;
   const { percent, reason, failedCount, failingSinceUnixMs } = standing;
   const facts: RunFacts = {
     ...NO_RUN,

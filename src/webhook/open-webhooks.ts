@@ -2,8 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
 import { ksuid } from '../core/ksuid.js';
 import type { Logger } from '../core/logger.js';
+import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import type { State } from '../storage/state.js';
 import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from './circuit-breaker.js';
@@ -25,6 +27,7 @@ export type PartsConfig = Pick<
   | 'data-dir'
   | 'database-url'
   | 'jobs'
+  | 'notify-on-archive'
   | 'redaction'
   | 'smtp-from'
   | 'smtp-url'
@@ -117,8 +120,21 @@ export class WebhookParts {
   async start(): Promise<void> {
     const isShared = this.config['database-url'] !== 'off';
     await this.host.events.release(isShared ? this.folderHolder : undefined);
+    await this.addArchiveListener();
     await this.dispatcher.start();
     this.expectations.start();
+  }
+
+  /** Who is notified of failing webhooks by the configuration is a webhook, too: an address gets one. */
+  private async addArchiveListener(): Promise<void> {
+    const { 'notify-on-archive': listener } = this.config;
+    if (listener === 'off') return;
+    try {
+      await this.service.listenerOf(FIRST_ACCOUNT_ID, listener, 'webhooks');
+    } catch (error) {
+      const fields = { 'notify-on-archive': listener, error: reasonOf(error) };
+      this.host.logger.warn(fields, 'nobody is notified of failing webhooks: there is no such webhook');
+    }
   }
 
   async shutdown(deadline: AbortSignal): Promise<void> {

@@ -64,7 +64,7 @@ export class SubscriptionService {
    * @param asked the id of a subscription, or `mailto:` and addresses
    * @throws ApiError 400 where there is no such subscription
    */
-  private async listenerOf(accountId: number, asked: string | null | undefined, name: string, ownId?: string) {
+  async listenerOf(accountId: number, asked: string | null | undefined, name: string, ownId?: string) {
     if (asked === null || asked === undefined) return asked;
     const { subscriptions } = this.deps;
     if (!asked.startsWith('mailto:')) {

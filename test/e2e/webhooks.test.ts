@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -59,6 +60,32 @@ test('a run under exec is told of: started, errored, and completed once its tele
   const sizes = Object.entries(completed.artifacts);
   expect(sizes.filter(([path]) => path.endsWith('.parquet'))).toHaveLength(1);
   expect(sizes.every(([, bytes]) => bytes > 0)).toBe(true);
+});
+
+test('who notify-on-archive names is a webhook from the first one on, and is notified of one that is gone', async () => {
+  const args = ['--webhook-allow', 'loopback', '--notify-on-archive', 'mailto:ops@example.com'];
+  const told = await BridgeProcess.start({ args });
+  const gone = createHttpServer((_request, response) => response.writeHead(410).end());
+  gone.listen(0, '127.0.0.1');
+  await once(gone, 'listening');
+  try {
+    const token = readFileSync(join(told.dataFolder, 'admin-token'), 'utf8').trim();
+    const { port } = gone.address() as AddressInfo;
+    await subscribe(told, token, 'a', `http://127.0.0.1:${port}/`);
+    await runBridge(['exec', '--to', told.otlpUrl, '--', process.execPath, '-e', ''], { cwd: folder });
+    const command = ['--data-dir', told.dataFolder];
+    const id = await until('the webhook of the address', async () => {
+      const { stdout } = await runBridge(['webhook', 'list', ...command], { cwd: folder });
+      return /^wsu_\w+(?= {2}archiving of webhooks {2}email )/m.exec(stdout)?.[0];
+    });
+    await until('its notice', async () => {
+      const { stdout } = await runBridge(['webhook', 'events', id, ...command], { cwd: folder });
+      return stdout.includes('webhook.archived');
+    });
+  } finally {
+    await told.remove();
+    gone.close();
+  }
 });
 
 test('a run is over only when all that it left can be downloaded, however long that takes', async () => {

@@ -49,11 +49,11 @@ export const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
 
 /** A state, a real receiver, and a dispatcher whose time a test decides. */
 export class WebhookBench {
-  static async open(config: Partial<DispatcherConfig> = {}): Promise<WebhookBench> {
+  static async open(config: Partial<DispatcherConfig> = {}, archiveListener = 'off'): Promise<WebhookBench> {
     const folder = await mkdtemp(join(tmpdir(), 'run-bridge-webhook-'));
     const clock = new FakeClock();
     const path = join(folder, 'state.db');
-    const bench = new WebhookBench(folder, clock, await openFeatureState(path, clock), config);
+    const bench = new WebhookBench(folder, clock, await openFeatureState(path, clock, archiveListener), config);
     await new Promise<void>((resolve) => bench.server.listen(0, '127.0.0.1', resolve));
     return bench;
   }

@@ -31,11 +31,11 @@ export type FeatureState = State & {
   readonly jobRuns: JobRunStore;
 };
 
-export function withFeatureStores(state: State): FeatureState {
+export function withFeatureStores(state: State, archiveListener = 'off'): FeatureState {
   const { db, observer, fence } = state;
   const stores = {
     subscriptions: new SubscriptionStore(db),
-    webhookEvents: new WebhookEventStore(db),
+    webhookEvents: new WebhookEventStore(db, archiveListener),
     deliveries: new DeliveryStore(db),
     jobRuns: new JobRunStore(db, observer, fence),
   };
@@ -43,8 +43,12 @@ export function withFeatureStores(state: State): FeatureState {
 }
 
 /** A state in a file, in which runs make events. */
-export async function openFeatureState(path: string, clock: Clock = systemClock): Promise<FeatureState> {
-  return withFeatureStores(await openSqliteState(path, 2_000, new WebhookOutbox({ clock })));
+export async function openFeatureState(
+  path: string,
+  clock: Clock = systemClock,
+  archiveListener = 'off',
+): Promise<FeatureState> {
+  return withFeatureStores(await openSqliteState(path, 2_000, new WebhookOutbox({ clock })), archiveListener);
 }
 
 /** What a test says of a subscription; its URL is sealed by `TEST_BOX`. */

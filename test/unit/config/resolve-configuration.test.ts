@@ -94,6 +94,7 @@ describe('without anything said', () => {
       'webhook-allow': [],
       'webhook-retries': [10_000, 60_000, 600_000, 3_600_000],
       'webhook-proxy': 'off',
+      'notify-on-archive': 'off',
       'public-url': 'off',
       'smtp-url': 'off',
       'smtp-from': 'run-bridge@localhost',

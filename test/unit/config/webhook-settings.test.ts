@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readWebhookKey } from '../../../src/config/resolve-configuration.js';
 import {
+  notifyOnArchiveSetting,
   publicUrlSetting,
   smtpFromSetting,
   smtpUrlSetting,
@@ -50,6 +51,16 @@ describe('settings of webhooks', () => {
     [Array(21).fill('1s').join(','), undefined],
   ])('webhook-retries reads %j as %j', (text, expected) => {
     expect(webhookRetriesSetting.parse(text, context)).toEqual(expected);
+  });
+
+  it.each([
+    ['off', 'off'],
+    [' mailto:a@example.com,b@example.com', 'mailto:a@example.com,b@example.com'],
+    ['wsu_2ZkTlQyNL1UZjJVuJ7YyVqmSDnF', 'wsu_2ZkTlQyNL1UZjJVuJ7YyVqmSDnF'],
+    ['a@example.com', undefined],
+    ['mailto:', undefined],
+  ])('notify-on-archive reads %j as %j', (text, expected) => {
+    expect(notifyOnArchiveSetting.parse(text, context)).toBe(expected);
   });
 
   it('public-url has no slash at its end', () => {

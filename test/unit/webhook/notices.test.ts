@@ -42,6 +42,29 @@ describe('a subscription that is asked to hear of another one', () => {
     expect(await bench.find('a')).toMatchObject({ state: 'archived' });
   });
 
+  it.each(['wsu_ops', 'mailto:ops@example.com'])(
+    'is that of the configuration, %s, for those that name nobody',
+    async (listener) => {
+      await bench.close();
+      bench = await WebhookBench.open({ limits: LIMITS }, listener);
+      bench.answer = () => ({ status: 410 });
+      const isMail = listener.startsWith('mailto:');
+      await bench.subscribe('ops', { eventTypes: [], ...(isMail && { kind: 'email', clientUrl: listener }) });
+      await bench.subscribe('own', { eventTypes: [] });
+      await bench.subscribe('a', {});
+      await bench.subscribe('b', { notifyOnArchive: 'wsu_own' });
+      await bench.endRun();
+      await bench.pass(0);
+      const toldOf = async (name: string) => (await bench.events(name)).map(({ facts }) => facts.notice);
+      expect(await toldOf('ops')).toMatchObject([
+        { webhookId: 'wsu_a', percent: 100 },
+        // The one that it hears of itself goes nowhere; that of the other one, which is gone as well, comes here.
+        { webhookId: 'wsu_own', percent: 100 },
+      ]);
+      expect(await toldOf('own')).toMatchObject([{ webhookId: 'wsu_b', percent: 100 }]);
+    },
+  );
+
   it('hears of one that is gone at once', async () => {
     bench.answer = (path) => ({ status: path === '/a' ? 410 : 200 });
     await bench.subscribe('b', { eventTypes: [] });
