@@ -11,7 +11,7 @@ import { type Environment, nonEmpty } from '../config/environment.js';
 import { environmentName } from '../config/settings.js';
 import type { Logger } from '../core/logger.js';
 import { sanitizeCommand } from '../redaction/redactor.js';
-import type { ReportOutput } from '../report/feature.js';
+import { hasStepSummary, type ReportOutput } from '../report/feature.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import { DEFAULT_JOB, type StepStart } from '../storage/step-start.js';
 import type { UserFile } from './engine-switches.js';
@@ -143,7 +143,7 @@ export function readExecOptions({ context, flags, switches }: Invocation): ExecO
     isQuiet: isOn('quiet'),
     isSummaryWanted: isOn('summary'),
     report: text('report'),
-    isCiSummaryWanted: nonEmpty(environment.GITHUB_STEP_SUMMARY) !== undefined && !isOn('no-ci'),
+    isCiSummaryWanted: hasStepSummary(environment) && !isOn('no-ci'),
     isIdentityWanted: job !== null || isOn('platform-env'),
     run: {
       runKey: text('run-id') ?? null,

@@ -39,7 +39,7 @@ const EXEC_SWITCHES: readonly (readonly [name: string, summary: string])[] = [
   ['platform-env', "set the platform's variables of a run, such as DBT_CLOUD_RUN_ID (--job does, too)"],
   ['span', 'add a span for the command itself: exit code, CPU time, peak memory'],
   ['summary', 'say at the end, on standard error, how it ended, why, and where the run is'],
-  ['no-ci', 'leave the summary of a CI step ($GITHUB_STEP_SUMMARY) as it is'],
+  ['no-ci', 'leave the summary of a CI step (GitHub, Azure Pipelines) as it is'],
   ['quiet', 'say nothing, not even what went wrong with the bridge'],
 ];
 

@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { appendFile, writeFile } from 'node:fs/promises';
-import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { CliError } from '../cli/cli-error.js';
 import type { Invocation } from '../cli/command-line.js';
 import { EXIT, type ExitCode } from '../cli/exit-code.js';
@@ -94,14 +95,21 @@ export interface FoundReports {
 /** How reports are written for whoever reads the standard output of this process. */
 export function settingOf(context: ProcessContext): ReportSetting {
   const { environment, stdoutColumns: columns, workingDir, packageDir } = context;
-  const isColorWanted = nonEmpty(environment.NO_COLOR) === undefined && environment.TERM !== 'dumb';
   return {
     columns,
-    hasColor: columns !== null && isColorWanted,
+    hasColor: hasColor(environment, columns !== null),
     hasCommandsInOutput: environment.GITHUB_ACTIONS === 'true' || nonEmpty(environment.TF_BUILD) !== undefined,
     projectPath: pathInRepository(nonEmpty(environment.GITHUB_WORKSPACE), workingDir),
     version: packageVersion(packageDir),
   };
+}
+
+/** Colours stand on terminals; `FORCE_COLOR` has them elsewhere as well, `NO_COLOR` and a dumb terminal nowhere. */
+function hasColor(environment: ProcessContext['environment'], isTerminal: boolean): boolean {
+  if (nonEmpty(environment.NO_COLOR) !== undefined) return false;
+  const forced = nonEmpty(environment.FORCE_COLOR);
+  if (forced !== undefined) return forced !== '0' && forced.toLowerCase() !== 'false';
+  return isTerminal && environment.TERM !== 'dumb';
 }
 
 /** `dbt/` where the command runs in that folder of the repository; empty in its root, and outside of it. */
@@ -110,11 +118,24 @@ function pathInRepository(root: string | undefined, workingDir: string): string 
   return path === '' || path.startsWith('..') || isAbsolute(path) ? '' : `${path.split(sep).join('/')}/`;
 }
 
-/** Adds reports to the summary of the step that GitHub shows, where there is one. */
+/** The folder for files of the step under Azure Pipelines. */
+function azureFolder(environment: ProcessContext['environment']): string | undefined {
+  return nonEmpty(environment.TF_BUILD) === undefined ? undefined : nonEmpty(environment.AGENT_TEMPDIRECTORY);
+}
+
+/** Adds reports to the summary of the step that GitHub, or Azure Pipelines, shows, where there is one. */
 export async function appendSummary(
   reports: readonly CommandReport[],
-  { environment }: Pick<ProcessContext, 'environment'>,
+  { environment, stderr }: Pick<ProcessContext, 'environment' | 'stderr'>,
 ): Promise<void> {
+  const folder = azureFolder(environment);
+  if (folder !== undefined) {
+    const { markdownReport } = await import('./github.js');
+    const file = join(folder, `run-bridge-${randomUUID()}.md`);
+    await writeFile(file, `${markdownReport(reports)}\n`);
+    // The agent reads it in the output, and shows the file when the step is over.
+    stderr.write(`##vso[task.uploadsummary]${file}\n`);
+  }
   const path = nonEmpty(environment.GITHUB_STEP_SUMMARY);
   if (path === undefined) return;
   const { markdownReport } = await import('./github.js');

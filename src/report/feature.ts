@@ -1,4 +1,5 @@
 import type { CliCommand } from '../cli/command-line.js';
+import type { Environment } from '../config/environment.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { EndedCommandReports, EndedEngineCommand, ReportHost } from './command.js';
@@ -112,6 +113,13 @@ export async function shortReport(reader: RecordLogReader, run: RunSummary): Pro
   const { headLines, problemLines } = await import('./text.js');
   const [command] = await readMeasures(reader, run);
   return command && [...headLines(command), ...problemLines(command)];
+}
+
+/** Whether a CI system shows a summary of the step that can be added to: GitHub's, or that of Azure Pipelines. */
+export function hasStepSummary(environment: Environment): boolean {
+  const { GITHUB_STEP_SUMMARY: file, TF_BUILD: azure, AGENT_TEMPDIRECTORY: folder } = environment;
+  const isSet = (value: string | undefined) => value !== undefined && value !== '';
+  return isSet(file) || (isSet(azure) && isSet(folder));
 }
 
 /** Reads the formats and files of `exec --report`. @throws CliError */

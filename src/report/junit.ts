@@ -1,14 +1,19 @@
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { labelOf } from '../run/measures/node-words.js';
-import { troubleLocation, troublesOf } from '../run/measures/troubles.js';
+import { type Trouble, troublesOf } from '../run/measures/troubles.js';
 import { hasOwnWord } from '../run/verdict.js';
 import { type CommandReport, cleanText } from './content.js';
 
 const TEST_TYPES: ReadonlySet<string | null> = new Set(['test', 'unit_test']);
 
-/** What came of a test, in the words of JUnit. */
+/** A test, or something that failed, in the words of JUnit. */
 interface TestCase {
-  readonly node: NodeMeasure;
+  readonly name: string;
+  readonly classname: string;
+  /** The file of the project, and the line in it. */
+  readonly path: string | null;
+  readonly line: number | null;
+  readonly durationMs: number;
   /** An element and its message; `null` for a test that passed. */
   readonly result: {
     readonly element: 'failure' | 'error' | 'skipped';
@@ -21,10 +26,10 @@ interface TestCase {
 
 /**
  * Reports as the XML of JUnit, as far as CI systems agree on it: a suite for each command, a case for each test and unit test that it
- * was asked for. What else went wrong is the suite's `system-err`.
+ * was asked for; and, where something else went wrong, a suite behind it with a case for each of that.
  */
 export function junitReport(reports: readonly CommandReport[]): string {
-  const suites = reports.map(suite);
+  const suites = reports.flatMap(suitesOf);
   const sum = (count: (cases: readonly TestCase[]) => number) =>
     suites.reduce((total, { cases }) => total + count(cases), 0);
   const attributes = {
@@ -35,31 +40,51 @@ export function junitReport(reports: readonly CommandReport[]): string {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${element('testsuites', attributes, suites.map(({ xml }) => xml).join(''), '\n')}\n`;
 }
 
-function suite(report: CommandReport): { readonly xml: string; readonly cases: readonly TestCase[] } {
+interface Suite {
+  readonly xml: string;
+  readonly cases: readonly TestCase[];
+}
+
+function suitesOf(report: CommandReport): readonly Suite[] {
   const { command, traceId } = report;
   const { invocation } = command;
   const cases = command.nodes.filter(({ nodeType }) => TEST_TYPES.has(nodeType)).map(testCase);
   const name = invocation.rawCommand ?? invocation.command ?? 'command';
-  const attributes = {
-    name,
-    ...countsOf((count) => count(cases)),
-    time: seconds(lengthMs(report)),
+  const common = {
     timestamp: new Date(Number(invocation.startTimeUnixNano / 1_000_000n)).toISOString().slice(0, 19),
-    id: `${traceId}-${invocation.index}`,
   };
+  const id = `${traceId}-${invocation.index}`;
   const others = troublesOf(command)
     .filter(({ severity }) => severity === 'error')
-    .flatMap(({ title, troubles }) => {
-      const own = troubles.filter(({ node }) => node === null || !TEST_TYPES.has(node.nodeType));
-      const lines = own.map((trouble) =>
-        [trouble.label, troubleLocation(trouble), trouble.reason.join('\n')]
-          .filter((part) => part !== null && part !== '')
-          .join(': '),
-      );
-      return lines.length === 0 ? [] : [`${title}:`, ...lines];
-    });
-  const errors = others.length === 0 ? '' : element('system-err', {}, escaped(others.join('\n')));
-  return { xml: element('testsuite', attributes, `${cases.map(caseXml).join('')}${errors}`, '\n'), cases };
+    .flatMap(({ title, troubles }) =>
+      troubles
+        .filter(({ node }) => node === null || !TEST_TYPES.has(node.nodeType))
+        .map((trouble) => troubleCase(trouble, title)),
+    );
+  const tests = suiteOf({ ...common, id, time: seconds(lengthMs(report)) }, name, cases);
+  if (others.length === 0) return [tests];
+  // A suite of its own: the counts of the other one stay those of the tests.
+  const otherMs = others.reduce((ms, { durationMs }) => ms + durationMs, 0);
+  return [tests, suiteOf({ ...common, id: `${id}-errors`, time: seconds(otherMs) }, `${name}: errors`, others)];
+}
+
+function suiteOf(attributes: Readonly<Record<string, string>>, name: string, cases: readonly TestCase[]): Suite {
+  const all = { name, ...countsOf((count) => count(cases)), ...attributes };
+  return { xml: element('testsuite', all, cases.map(caseXml).join(''), '\n'), cases };
+}
+
+/** A failed model, hook or source, or an error of the run. */
+function troubleCase({ label, node, path, line, reason }: Trouble, title: string): TestCase {
+  const [first = title] = reason;
+  return {
+    name: label ?? title,
+    classname: path ?? title,
+    path,
+    line,
+    durationMs: node?.durationMs ?? 0,
+    result: { element: 'error', message: first, text: reason.join('\n') },
+    output: null,
+  };
 }
 
 function countsOf(count: (of: (cases: readonly TestCase[]) => number) => number) {
@@ -76,17 +101,24 @@ function testCase(node: NodeMeasure): TestCase {
   const text = [node.diffTable?.trimEnd() ?? null, node.message].filter((part) => part !== null).join('\n');
   const rows =
     node.failingRows === null ? null : `${node.failingRows} failing ${node.failingRows === 1 ? 'row' : 'rows'}`;
+  const own = {
+    name: node.name ?? node.uniqueId,
+    classname: node.relativePath ?? labelOf(node),
+    path: node.relativePath,
+    line: node.definedAtLine,
+    durationMs: node.durationMs ?? 0,
+  };
   const result = (element: 'failure' | 'error' | 'skipped', message: string) => ({
-    node,
+    ...own,
     output: null,
     result: { element, message, text },
   });
   if (hasOwnWord(node)) return result('skipped', node.verdict);
   switch (node.verdict) {
     case 'success':
-      return { node, result: null, output: null };
+      return { ...own, result: null, output: null };
     case 'warned':
-      return { node, result: null, output: `warning: ${rows ?? 'the test did not pass'}` };
+      return { ...own, result: null, output: `warning: ${rows ?? 'the test did not pass'}` };
     case 'failed':
       return result('failure', node.diffTable === null ? (rows ?? 'failed') : 'expected and actual rows differ');
     case 'error':
@@ -100,14 +132,13 @@ function testCase(node: NodeMeasure): TestCase {
   }
 }
 
-function caseXml({ node, result, output }: TestCase): string {
-  const { uniqueId, name, relativePath, definedAtLine, durationMs } = node;
+function caseXml({ name, classname, path, line, durationMs, result, output }: TestCase): string {
   const attributes = {
-    name: name ?? uniqueId,
-    classname: relativePath ?? labelOf(node),
-    ...(relativePath === null ? {} : { file: relativePath }),
-    ...(definedAtLine === null ? {} : { line: String(definedAtLine) }),
-    time: seconds(durationMs ?? 0),
+    name,
+    classname,
+    ...(path === null ? {} : { file: path }),
+    ...(line === null ? {} : { line: String(line) }),
+    time: seconds(durationMs),
   };
   const inside = [
     ...(result === null

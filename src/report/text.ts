@@ -27,11 +27,11 @@ function reportText({ traceId, command, commandCount, comparison }: CommandRepor
     ...(invocation.statusMessage === null ? [] : [`reason: ${invocation.statusMessage}`]),
     ...(invocation.rawCommand === null ? [] : [`command: ${invocation.rawCommand}`]),
     ...comparisonLines(comparison),
+    ...problemLines(command),
     ...splitLines(command, columns),
     ...slowestLines(command, columns),
     ...phaseLines(command, columns),
     ...pathLines(command, columns),
-    ...problemLines(command),
   ];
   return lines.map((line) => `${shownLine(line, setting)}\n`).join('');
 }

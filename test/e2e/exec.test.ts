@@ -371,7 +371,11 @@ describe('reports of exec', () => {
     expect([exitCode, stdout]).toEqual([3, '']);
     expect(stderr).toMatch(/^build: error after 1\.8 s$/m);
     expect(stderr).toMatch(/^failed with an error:\n {2}model\.shop\.broken: Database Error/m);
-    expect(read('junit.xml')).toContain('<testsuites name="run-bridge" tests="10" failures="2"');
+    expect(read('junit.xml')).toContain('<testsuites name="run-bridge" tests="11" failures="2" errors="1"');
+    expect(read('junit.xml')).toMatch(/<testsuite name="dbt build [^"]*[^s]" tests="10" failures="2" errors="0"/);
+    expect(read('junit.xml')).toMatch(
+      /<testsuite name="dbt build .*: errors" tests="1" failures="0" errors="1".*\n<testcase name="model broken" classname="models\/marts\/broken.sql"/,
+    );
     expect(read('report.html')).toContain('model broken');
     expect(read('report.md')).toContain('**`model broken`**');
     expect(JSON.parse(read('trace.json')).traceEvents.length).toBeGreaterThan(50);
@@ -388,6 +392,13 @@ describe('reports of exec', () => {
     rmSync(join(dir, 'summary.md'));
     expect(await exec(['--no-ci'], summary)).toMatchObject({ exitCode: 3, stderr: '' });
     expect(existsSync(join(dir, 'summary.md'))).toBe(false);
+
+    const azure = { TF_BUILD: 'True', AGENT_TEMPDIRECTORY: dir };
+    const { exitCode, stderr } = await exec([], azure);
+    expect(exitCode).toBe(3);
+    const path = /^##vso\[task\.uploadsummary\](.*)\n$/.exec(stderr)?.[1] ?? '';
+    expect(readFileSync(path, 'utf8')).toMatch(/^### ❌ `dbt build .*` failed after 1\.8 s\n/);
+    expect(await exec(['--no-ci'], azure)).toMatchObject({ exitCode: 3, stderr: '' });
   });
 
   test('that cannot be written are a line, and the others are written', async () => {

@@ -36,6 +36,16 @@ test('a run is reported by the first characters of its invocation id', async () 
   expect(stdout).toContain('\n  model.shop.after_broken: model.shop.broken stands before it, and did not go well\n');
 });
 
+test.each([
+  [{ FORCE_COLOR: '1' }, true],
+  [{ FORCE_COLOR: '1', NO_COLOR: '1' }, false],
+  [{ FORCE_COLOR: '0' }, false],
+  [{}, false],
+])('has colours where there is no terminal if that is wanted: %j', async (env, hasColor) => {
+  const { stdout } = await runBridge(['report', sample('build-clean')], { cwd: dir, env });
+  expect(stdout.includes('\u001b[1;32mbuild: success')).toBe(hasColor);
+});
+
 test('as JSON, each command of the run is told with its nodes in their phases', async () => {
   await importSamples('overlapping');
   expect((await report()).stdout).toMatch(/^run \S+, command 1 of 2\n.*\n\nrun \S+, command 2 of 2\n/s);

@@ -20,6 +20,14 @@ async function text(sample: string, setting: Partial<ReportSetting>): Promise<st
   return textReport([report], { ...PLAIN, ...setting });
 }
 
+test('what went wrong stands before where the time went', async () => {
+  const shown = await text('build-mixed', {});
+  const order = ['failed with an error:', 'failed tests:', 'where the ', 'slowest nodes', 'critical path'];
+  const places = order.map((title) => shown.indexOf(`\n${title}`));
+  expect(places.every((at) => at > 0)).toBe(true);
+  expect(places).toEqual([...places].sort((a, b) => a - b));
+});
+
 describe('on a terminal', () => {
   test.each(SMALL_SAMPLES.flatMap((sample) => [60, 80, 120].map((columns) => [sample, columns] as const)))(
     'no line of %s is wider than %d columns, and none of its words is lost',
