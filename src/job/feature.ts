@@ -31,6 +31,8 @@ export interface JobHost extends Pick<JobLauncherConfig, 'nodePath' | 'entryPath
   readonly registry: Pick<LocalStepRegistry, 'end'>;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** The program's version. */
+  readonly version: string;
 }
 
 /** Jobs of a configuration, not yet started. */
@@ -92,6 +94,13 @@ export class Jobs implements Feature, Component {
     const publicUrl = url === 'off' ? null : url;
     const shape = await runShape();
     return [jobRunRouter({ catalog: state.catalog, factsOf, shape, redaction, publicUrl, clock, openService })];
+  };
+
+  readonly pages: NonNullable<Feature['pages']> = async () => {
+    const { jobPages } = await import('./pages.js');
+    const { state, clock, version } = this.host;
+    const openService = async () => (await this.parts.get()).service;
+    return jobPages({ catalog: state.catalog, factsOf: this.factsOf, openService, clock, version });
   };
 
   readonly apiPaths: NonNullable<Feature['apiPaths']> = async () => {

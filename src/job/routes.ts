@@ -31,6 +31,10 @@ export interface JobRunDeps {
   readonly openService: () => Promise<JobService>;
 }
 
+/** Why a run is not cancelled. */
+export const OUT_OF_REACH =
+  'This run cannot be interrupted from here: its telemetry comes straight from the engine. Interrupt it where it runs; what "run-bridge exec" runs can be cancelled from here.';
+
 const ACCOUNT_PATH = `${V2_PATH}/accounts/:accountId`;
 /** Room for a cause and a few names. */
 const MAX_BODY_BYTES = 64 * 1024;
@@ -67,7 +71,7 @@ export function jobRunRouter({
   });
   router.get(`${ACCOUNT_PATH}/runs/:runId/retry`, authorize('runs:read'), async (request, response) => {
     const run = await runIn(request, response);
-    const stop = await (await openService()).stopOfRun(toChange(run));
+    const stop = await (await openService()).stopOfRun(changeOf(run));
     if (stop.kind !== 'stopped') throw notRetryable(stop.kind);
     const steps = await catalog.stepsOf(run.accountId, [run.id]);
     const failed = steps.find(({ status }) => status === RUN_STATUS.error || status === RUN_STATUS.cancelled);
@@ -85,16 +89,13 @@ export function jobRunRouter({
     const service = await openService();
     const { name } = run.job;
     const reason = reasonIn(request, { name, accountId: run.accountId });
-    await answer(request, response, service, await service.retry(toChange(run), reason), name);
+    await answer(request, response, service, await service.retry(changeOf(run), reason), name);
   });
   router.post(`${ACCOUNT_PATH}/runs/:runId/cancel`, authorize('runs:cancel'), json, async (request, response) => {
     const run = await runIn(request, response);
-    const result = await (await openService()).cancel(toChange(run));
+    const result = await (await openService()).cancel(changeOf(run));
     if (result.kind === 'outOfReach') {
-      throw new ApiError(
-        409,
-        'This run cannot be interrupted from here: its telemetry comes straight from the engine. Interrupt it where it runs; what "run-bridge exec" runs can be cancelled from here.',
-      );
+      throw new ApiError(409, OUT_OF_REACH);
     }
     response.json(success(documentOf(request, response, await runIn(request, response))));
   });
@@ -176,12 +177,13 @@ function isSet(value: unknown): boolean {
   return value !== null && value !== undefined && value !== '' && value !== false;
 }
 
-function toChange({ accountId, id, job, status }: CatalogRun) {
+/** A run as the service changes it. */
+export function changeOf({ accountId, id, job, status }: CatalogRun) {
   return { accountId, runId: id, job: job.name, status };
 }
 
 /** @throws ApiError where no run was queued */
-function runIdOf(result: RetryResult, job: string): number {
+export function runIdOf(result: RetryResult, job: string): number {
   switch (result.kind) {
     case 'queued':
       return result.runId;

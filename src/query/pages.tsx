@@ -254,4 +254,4 @@ function Chart(props: {
 }
 
 /** Of a bar's name. */
-const MAX_LABEL_CHARS = 32;
+const MAX_LABEL_CHARS = 30;

@@ -16,5 +16,6 @@ export function idleJobs(state: State, clock: Clock, jobs: readonly JobDefinitio
     'public-url': 'off',
   } as const;
   const launching = { nodePath: '', entryPath: '', environment: {}, credentials: () => ({}) };
-  return createJobs(config, { ...launching, state, registry: { end: notHere }, clock, logger: silentLogger });
+  const host = { ...launching, state, registry: { end: notHere }, clock, logger: silentLogger, version: '0.0.0' };
+  return createJobs(config, host);
 }

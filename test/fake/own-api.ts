@@ -30,6 +30,7 @@ export interface OwnApi {
   readonly others: Router;
   readonly traceIds: readonly TraceId[];
   readonly queries: Feature;
+  readonly jobs: Feature;
   /** What measures are read with. */
   readonly measuring: Pick<ApiRoutersDeps, 'reader'> & {
     readonly measures: RunMeasures;
@@ -123,5 +124,5 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     for (const remove of removals) remove();
   };
   const measuring = { notes, reader, tracker, measures, catalog: server.state.catalog };
-  return { server, routers, dataFolder, others, traceIds, queries, measuring, note, close };
+  return { server, routers, dataFolder, others, traceIds, queries, jobs, measuring, note, close };
 }

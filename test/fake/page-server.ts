@@ -21,12 +21,12 @@ export class PageServer {
     const { state, authenticator, clock, logger } = api.server;
     const openStore = async () => new FolderArtifactStore(api.dataFolder);
     const hooks = webhookParts(state, clock);
-    const queries = await api.queries.pages?.();
+    const features = [hooks, api.queries, api.jobs];
     const links = new SignInLinks({ tokens: state.tokens, tries: new FailedTries(clock), clock });
     const pages = pageRouter({
       ...{ authenticator, clock, logger, links, publicUrl, ...api.measuring },
       artifacts: new RunArtifacts({ catalog: state.catalog, openStore, dataFolder: api.dataFolder }),
-      routers: [await hooks.pages(), ...(queries === undefined ? [] : [queries])],
+      routers: (await Promise.all(features.map(({ pages }) => pages?.() ?? []))).flat(),
       redaction: 'literals',
       otlpUrl: () => 'http://127.0.0.1:4318',
       isTokenNeeded: false,

@@ -203,7 +203,16 @@ describe('the page of a run', () => {
 });
 
 it.each([
-  ...['/', '/runs/1001', '/runs/1003', '/webhooks', '/webhooks/wsu_a', `/?text=${encodeURIComponent(SCRIPT)}`],
+  ...[
+    '/',
+    '/runs/1001',
+    '/runs/1003',
+    '/jobs',
+    '/jobs/4002',
+    '/webhooks',
+    '/webhooks/wsu_a',
+    `/?text=${encodeURIComponent(SCRIPT)}`,
+  ],
   `/query?${new URLSearchParams({ sql: `SELECT '${SCRIPT.replaceAll("'", "''")}' AS name` })}`,
 ])('what comes from outside stays text on %s, and a policy forbids what would not', async (path) => {
   const { html, headers } = await pages.get(path, admin);
@@ -353,6 +362,29 @@ describe('forms', () => {
 
   it('of an old browser are taken from this very server', async () => {
     expect((await pages.post('/sign-out', admin, {}, { Origin: pages.origin })).status).toBe(303);
+  });
+});
+
+describe('the pages of jobs', () => {
+  it('show how the latest runs of each ended, and lead to them', async () => {
+    const { html } = await pages.get('/jobs', admin);
+    const nightly = html.split('<tr>').find((row) => row.includes('>nightly</a>')) ?? '';
+    expect(nightly).toContain('succeeded');
+    expect(nightly).toMatch(/<title>#1001: failed, 2\.\d s<\/title><rect class="bad".*#1002: succeeded.*class="good"/s);
+    expect(nightly).toMatch(/<td class="number bad">\d of \d<\/td>/);
+    const href = /href="(\/jobs\/\d+)"/.exec(nightly)?.[1] ?? '';
+    const job = (await pages.get(href, admin)).html;
+    expect(job).toMatch(/href="\/runs\/1002">#1002<.*href="\/runs\/1001">#1001</s);
+    expect((await pages.get(href, foreign)).status).toBe(404);
+  });
+
+  it('start nothing that is not declared, and cancel nothing that is out of reach, and say why', async () => {
+    const href = /href="(\/jobs\/\d+)">nightly/.exec((await pages.get('/jobs', admin)).html)?.[1];
+    const started = await pages.post(`${href}/run`, admin);
+    expect([started.status, started.html.includes('declare them in run-bridge.yaml')]).toEqual([409, true]);
+    expect((await pages.post('/runs/1001/retry', admin)).status).toBe(409);
+    expect((await pages.post('/runs/1004/cancel', admin)).html).toContain('cannot be interrupted from here');
+    expect((await pages.post('/runs/1001/cancel', foreign)).status).toBe(404);
   });
 });
 

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { Child } from 'hono/jsx';
+import { lengthText } from '../../core/text.js';
 import type { CatalogRun } from '../../storage/run-catalog.js';
 import type { RunStatus } from '../../storage/state-tables.js';
 
@@ -139,4 +140,41 @@ export function runLengthMs(
 ): number | null {
   const fromUnixMs = startedUnixMs ?? dequeuedUnixMs;
   return fromUnixMs === null ? null : Math.max(0, (finishedUnixMs ?? nowUnixMs) - fromUnixMs);
+}
+
+/** A run in a history. */
+export interface HistoryPoint {
+  readonly href: string;
+  readonly name: string;
+  readonly status: RunStatus;
+  readonly lengthMs: number;
+}
+
+const SMALL = { height: 24, step: 8 } as const;
+const LARGE = { height: 96, step: 24 } as const;
+
+/** The latest runs of a job as bars, oldest first: as high as they took long, coloured by how they ended; each leads to its run. */
+export function History({
+  points,
+  isLarge = false,
+}: {
+  readonly points: readonly HistoryPoint[];
+  readonly isLarge?: boolean;
+}) {
+  const { height, step } = isLarge ? LARGE : SMALL;
+  const longestMs = Math.max(1, ...points.map(({ lengthMs }) => lengthMs));
+  return (
+    <svg class="history" width={Math.max(1, points.length) * step} height={height} aria-label="Durations, oldest first">
+      {points.map(({ href, name, status, lengthMs }, index) => {
+        const [word, mood] = WORDS[status];
+        const high = Math.max(2, (lengthMs / longestMs) * height);
+        return (
+          <a href={href} aria-label={`${name} ${word}`}>
+            <title>{`${name}: ${word}, ${lengthText(lengthMs)}`}</title>
+            <rect class={mood} x={index * step} y={height - high} width={step - 2} height={high} />
+          </a>
+        );
+      })}
+    </svg>
+  );
 }

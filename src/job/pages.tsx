@@ -1,0 +1,338 @@
+import { type Request, type Response, Router } from 'express';
+import { ApiError } from '../api/api-error.js';
+import { authorize, callerOf } from '../api/authenticator.js';
+import type { Caller } from '../api/caller.js';
+import { idIn } from '../api/parameters.js';
+import { may } from '../api/permissions.js';
+import type { Clock } from '../core/clock.js';
+import { lengthText } from '../core/text.js';
+import type { FactsOf } from '../platform/feature.js';
+import type { CatalogJob, CatalogRun, JobCatalog, RunCatalog } from '../storage/run-catalog.js';
+import { RUN_STATUS } from '../storage/state-tables.js';
+import { Layout, sendPage } from '../web/page/layout.js';
+import {
+  type Column,
+  countText,
+  Fact,
+  History,
+  Moment,
+  Pager,
+  pageNumber,
+  RunMark,
+  runLengthMs,
+  ScrollTable,
+} from '../web/page/parts.js';
+import { changeOf, OUT_OF_REACH, runIdOf } from './routes.js';
+import type { JobService } from './service.js';
+
+/** What the pages work with. */
+export interface JobPageDeps {
+  readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns'> & Pick<JobCatalog, 'findJob' | 'listJobs'>;
+  readonly factsOf: FactsOf;
+  readonly openService: () => Promise<JobService>;
+  readonly clock: Clock;
+  /** The program's version. */
+  readonly version: string;
+}
+
+/** Jobs on a page, and runs of one. */
+const PAGE_SIZE = 25;
+/** Runs that a job's history shows. */
+const HISTORY_LENGTH = 20;
+/** The reason of runs that are started here. */
+const REASON = 'Started on the pages';
+
+/** `/jobs` and `/jobs/{id}`: how the runs of jobs ended and how long they took, and what can be started and stopped. */
+export function jobPages({ catalog, factsOf, openService, clock, version }: JobPageDeps): Router {
+  const router = Router();
+  router.get('/jobs', authorize('jobs:read'), async (request, response) => {
+    const caller = callerOf(response);
+    const page = pageNumber(request);
+    const query = { orderBy: 'name', isDescending: false, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE } as const;
+    const { items, totalCount } = await catalog.listJobs(caller.accountId, query);
+    const rows: JobRow[] = [];
+    for (const job of items) rows.push({ job, runs: await runsOf(job, 1, HISTORY_LENGTH), ...declaredOf(job) });
+    const part = { page, pageSize: PAGE_SIZE, totalCount };
+    await sendPage(response, <JobListPage {...{ caller, rows, version, nowUnixMs: clock.nowUnixMs() }} {...part} />);
+  });
+  router.get('/jobs/:jobId', authorize('jobs:read'), async (request, response) => {
+    const job = await jobIn(request, response);
+    const page = pageNumber(request);
+    const query = runQuery(job, page, PAGE_SIZE);
+    const { items, totalCount } = await catalog.listRuns(job.accountId, query);
+    const history = page === 1 ? items : await runsOf(job, 1, HISTORY_LENGTH);
+    const shown = { caller: callerOf(response), job, runs: items, history, version, nowUnixMs: clock.nowUnixMs() };
+    const part = { page, pageSize: PAGE_SIZE, totalCount };
+    await sendPage(response, <JobPage {...shown} {...part} {...declaredOf(job)} />);
+  });
+  router.post('/jobs/:jobId/run', authorize('jobs:run'), async (request, response) => {
+    const { accountId, name } = await jobIn(request, response);
+    const service = await openService();
+    redirectTo(response, runIdOf(await service.start(accountId, name, REASON), name), service);
+  });
+  router.post('/runs/:runId/retry', authorize('jobs:run'), async (request, response) => {
+    const run = await runIn(request, response);
+    const service = await openService();
+    redirectTo(response, runIdOf(await service.retry(changeOf(run), REASON), run.job.name), service);
+  });
+  router.post('/runs/:runId/cancel', authorize('runs:cancel'), async (request, response) => {
+    const run = await runIn(request, response);
+    const result = await (await openService()).cancel(changeOf(run));
+    if (result.kind === 'outOfReach') throw new ApiError(409, OUT_OF_REACH);
+    response.redirect(303, `/runs/${run.id}`);
+  });
+  return router;
+
+  function redirectTo(response: Response, runId: number, service: JobService): void {
+    service.goOn();
+    response.redirect(303, `/runs/${runId}`);
+  }
+
+  function declaredOf(job: CatalogJob): Declared {
+    const commands = factsOf(job)?.commandLines ?? [];
+    return { commands };
+  }
+
+  async function runsOf(job: CatalogJob, page: number, count: number): Promise<readonly CatalogRun[]> {
+    return (await catalog.listRuns(job.accountId, runQuery(job, page, count))).items;
+  }
+
+  async function jobIn(request: Request, response: Response): Promise<CatalogJob> {
+    const job = await catalog.findJob(callerOf(response).accountId, idIn(request, 'jobId'));
+    if (job === undefined) throw ApiError.notFound();
+    return job;
+  }
+
+  async function runIn(request: Request, response: Response): Promise<CatalogRun> {
+    const run = await catalog.findRun(callerOf(response).accountId, idIn(request, 'runId'));
+    if (run === undefined) throw ApiError.notFound();
+    return run;
+  }
+}
+
+/** Newest first. */
+function runQuery({ id }: CatalogJob, page: number, limit: number) {
+  return { jobId: id, orderBy: 'id', isDescending: true, limit, offset: (page - 1) * limit } as const;
+}
+
+/** What the configuration says of a job. */
+interface Declared {
+  /** Its command lines; empty where it cannot be started from here. */
+  readonly commands: readonly string[];
+}
+
+/** A job and its latest runs, newest first. */
+interface JobRow extends Declared {
+  readonly job: CatalogJob;
+  readonly runs: readonly CatalogRun[];
+}
+
+interface Part {
+  readonly page: number;
+  readonly pageSize: number;
+  readonly totalCount: number;
+}
+
+interface JobListProps extends Part {
+  readonly caller: Caller;
+  readonly rows: readonly JobRow[];
+  readonly nowUnixMs: number;
+  readonly version: string;
+}
+
+const COLUMNS: readonly Column[] = [
+  'Job',
+  'Last run',
+  `Last ${HISTORY_LENGTH} runs`,
+  { number: 'Usual duration' },
+  { number: 'Failed' },
+];
+
+function JobListPage({ caller, rows, nowUnixMs, version, ...part }: JobListProps) {
+  const mayRun = may(caller, 'jobs:run') && rows.some(({ commands }) => commands.length > 0);
+  return (
+    <Layout title="Jobs" caller={caller} version={version} isLive>
+      <h1>Jobs</h1>
+      <div id="live" data-live="5000">
+        {rows.length === 0 ? (
+          <NoJob />
+        ) : (
+          <ScrollTable label="Jobs by name" columns={[...COLUMNS, ...(mayRun ? ['Run'] : [])]}>
+            {rows.map((row) => (
+              <Row {...row} nowUnixMs={nowUnixMs} mayRun={mayRun} />
+            ))}
+          </ScrollTable>
+        )}
+        {part.totalCount > part.pageSize && (
+          <Pager {...part} noun="job" href={(page) => `/jobs?page=${page}`} words={['Before', 'After']} />
+        )}
+      </div>
+    </Layout>
+  );
+}
+
+function NoJob() {
+  return (
+    <section class="empty">
+      <p>No jobs yet. A run belongs to the job that it names, else to "adhoc":</p>
+      <pre class="command" tabindex={0}>
+        run-bridge exec --job nightly -- dbt build
+      </pre>
+    </section>
+  );
+}
+
+function Row(props: JobRow & { readonly nowUnixMs: number; readonly mayRun: boolean }) {
+  const { job, runs, commands, nowUnixMs, mayRun } = props;
+  const [latest] = runs;
+  const ended = runs.filter(isEnded);
+  const failed = ended.filter(({ status }) => status === RUN_STATUS.error).length;
+  return (
+    <tr>
+      <th scope="row" class="name">
+        <a href={`/jobs/${job.id}`}>{job.name}</a>
+        {latest !== undefined && (
+          <span class="sub">
+            {latest.environment.name}, {latest.project.name}
+          </span>
+        )}
+      </th>
+      <td>
+        {latest !== undefined && (
+          <>
+            <RunMark status={latest.status} /> <a href={`/runs/${latest.id}`}>#{latest.id}</a>
+            <span class="sub">
+              <Moment unixMs={latest.startedUnixMs ?? latest.createdUnixMs} />
+            </span>
+          </>
+        )}
+      </td>
+      <td>
+        <RunHistory runs={runs} nowUnixMs={nowUnixMs} />
+      </td>
+      <td class="number">{usualText(ended)}</td>
+      <td class={failed > 0 ? 'number bad' : 'number'}>
+        <span class="nowrap">
+          {failed} of {ended.length}
+        </span>
+      </td>
+      {mayRun && (
+        <td>{commands.length > 0 && <PostButton action={`/jobs/${job.id}/run`} text="Run" of={job.name} />}</td>
+      )}
+    </tr>
+  );
+}
+
+interface JobPageProps extends Part, Declared {
+  readonly caller: Caller;
+  readonly job: CatalogJob;
+  readonly runs: readonly CatalogRun[];
+  /** The latest runs, newest first. */
+  readonly history: readonly CatalogRun[];
+  readonly nowUnixMs: number;
+  readonly version: string;
+}
+
+function JobPage({ caller, job, runs, history, commands, nowUnixMs, version, ...part }: JobPageProps) {
+  const ended = history.filter(isEnded);
+  const isRunnable = commands.length > 0 && may(caller, 'jobs:run');
+  const mayCancel = may(caller, 'runs:cancel');
+  return (
+    <Layout title={job.name} caller={caller} version={version} isLive>
+      <h1 class="name">{job.name}</h1>
+      {isRunnable && (
+        <section class="actions" aria-label="What can be done">
+          <PostButton action={`/jobs/${job.id}/run`} text="Run" of={job.name} />
+        </section>
+      )}
+      <div id="live" data-live="5000">
+        <dl class="facts">
+          <Fact name="Runs">{part.totalCount.toLocaleString('en')}</Fact>
+          <Fact name={`Failed of the last ${ended.length}`}>
+            {ended.filter(({ status }) => status === RUN_STATUS.error).length}
+          </Fact>
+          <Fact name="Usual duration">{usualText(ended)}</Fact>
+          {may(caller, 'artifacts:read') && commands.length > 0 && (
+            <Fact isName name="Commands">
+              {commands.join(', ')}
+            </Fact>
+          )}
+        </dl>
+        <RunHistory runs={history} nowUnixMs={nowUnixMs} isLarge />
+        <h2>{countText(part.totalCount, 'run')}</h2>
+        <ScrollTable
+          label="Runs, newest first"
+          columns={['Run', 'Status', 'Started', { number: 'Duration' }, 'Reason', 'Actions']}
+        >
+          {runs.map((run) => {
+            const lengthMs = runLengthMs(run, nowUnixMs);
+            return (
+              <tr>
+                <th scope="row">
+                  <a href={`/runs/${run.id}`}>#{run.id}</a>
+                </th>
+                <td>
+                  <RunMark status={run.status} />
+                </td>
+                <td>
+                  <Moment unixMs={run.startedUnixMs ?? run.createdUnixMs} />
+                </td>
+                <td class="number">{lengthMs === null ? '' : lengthText(lengthMs)}</td>
+                <td class="text">{run.reason}</td>
+                <td>
+                  {isRunnable && isEnded(run) && run.status !== RUN_STATUS.success && (
+                    <PostButton action={`/runs/${run.id}/retry`} text="Retry" of={`run ${run.id}`} />
+                  )}
+                  {mayCancel && !isEnded(run) && (
+                    <PostButton action={`/runs/${run.id}/cancel`} text="Cancel" of={`run ${run.id}`} />
+                  )}
+                </td>
+              </tr>
+            );
+          })}
+        </ScrollTable>
+        <Pager {...part} noun="run" href={(page) => `/jobs/${job.id}?page=${page}`} />
+      </div>
+    </Layout>
+  );
+}
+
+/** @param props.of what it is done to, for those who do not see where it stands */
+function PostButton({ action, text, of }: { readonly action: string; readonly text: string; readonly of: string }) {
+  return (
+    <form method="post" action={action}>
+      <button type="submit" aria-label={`${text} ${of}`}>
+        {text}
+      </button>
+    </form>
+  );
+}
+
+function RunHistory(props: {
+  readonly runs: readonly CatalogRun[];
+  readonly nowUnixMs: number;
+  readonly isLarge?: boolean;
+}) {
+  const { runs, nowUnixMs, isLarge = false } = props;
+  const points = [...runs].reverse().map((run) => ({
+    href: `/runs/${run.id}`,
+    name: `#${run.id}`,
+    status: run.status,
+    lengthMs: runLengthMs(run, nowUnixMs) ?? 0,
+  }));
+  return <History points={points} isLarge={isLarge} />;
+}
+
+function isEnded({ finishedUnixMs }: CatalogRun): boolean {
+  return finishedUnixMs !== null;
+}
+
+/** The median of those that succeeded; a dash without one. */
+function usualText(runs: readonly CatalogRun[]): string {
+  const lengths = runs
+    .filter(({ status }) => status === RUN_STATUS.success)
+    .map((run) => runLengthMs(run, 0) ?? 0)
+    .sort((a, b) => a - b);
+  const median = lengths[Math.floor(lengths.length / 2)];
+  return median === undefined ? '–' : lengthText(median);
+}
