@@ -371,7 +371,7 @@ describe('the pages of jobs', () => {
     const nightly = html.split('<tr>').find((row) => row.includes('>nightly</a>')) ?? '';
     expect(nightly).toContain('succeeded');
     expect(nightly).toMatch(/<title>#1001: failed, 2\.\d s<\/title><rect class="bad".*#1002: succeeded.*class="good"/s);
-    expect(nightly).toMatch(/<td class="number bad">\d of \d<\/td>/);
+    expect(nightly).toMatch(/<td class="number bad">\s*<span class="nowrap">\d of \d<\/span>/);
     const href = /href="(\/jobs\/\d+)"/.exec(nightly)?.[1] ?? '';
     const job = (await pages.get(href, admin)).html;
     expect(job).toMatch(/href="\/runs\/1002">#1002<.*href="\/runs\/1001">#1001</s);
