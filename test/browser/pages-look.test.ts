@@ -30,7 +30,7 @@ const WINDOWS = [
   ['light', 390],
   ['dark', 390],
 ] as const;
-const OF_RUN = [''];
+const OF_RUN = ['', '/nodes'];
 
 let browser: PageBrowser;
 let bridge: BridgeProcess;
@@ -100,6 +100,39 @@ describe.each(WINDOWS)('in a %s window of %i px', (colorScheme, width) => {
     );
     expect(await findings(page)).toEqual([]);
     expect(await overflow(page)).toBe(0);
+  });
+});
+
+describe('the nodes of a large run', () => {
+  it('are found while somebody types, without a new page, and the address follows', async () => {
+    const page = await browser.page();
+    await browser.signIn(page, bridge);
+    await page.goto(`${bridge.webUrl}/runs/1006/nodes`);
+    await page.getByText('1,164 nodes, page 1 of 12').waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('mart_118');
+    await page.getByText(/nodes, page 1 of 1$/).waitFor();
+    expect(page.url()).toContain('text=mart_118');
+    expect(await page.evaluate('document.activeElement.name')).toBe('text');
+    await page.getByLabel('Outcome').selectOption('error');
+    await page.getByText(/1 node, page 1 of 1/).waitFor();
+    await page.getByRole('link', { name: 'model mart_118' }).click();
+    await page.getByRole('heading', { name: /model mart_118.*error/ }).waitFor();
+    await page.getByLabel('Compiled SQL of model mart_118 round the error').waitFor();
+    await page.context().close();
+  });
+
+  it('are sorted and filtered without a script', async () => {
+    const page = await browser.page(false);
+    await browser.signIn(page, bridge);
+    await page.goto(`${bridge.webUrl}/runs/1006/nodes`);
+    await page.getByLabel('Outcome').selectOption('failed');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByText('10 nodes, page 1 of 1').waitFor();
+    await page.getByRole('link', { name: 'Work' }).click();
+    await page.getByRole('columnheader', { name: 'Work' }).waitFor();
+    expect(page.url()).toContain('outcome=failed&sort=work');
+    await page.context().close();
   });
 });
 

@@ -106,6 +106,7 @@ export const SENDER_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = 
 export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'GET /': READERS,
   'GET /runs/:runId': READERS,
+  'GET /runs/:runId/nodes': READERS,
   'GET /deploy/:accountId/projects/:projectId/runs/:runId': READERS,
   'GET /jobs': READERS,
   'GET /jobs/:jobId': READERS,

@@ -202,10 +202,40 @@ describe('the page of a run', () => {
   });
 });
 
+describe('the nodes of a run', () => {
+  const idsOf = (html: string) =>
+    Array.from(html.matchAll(/title="([^"]+)" class="quiet-link"/g), ([, id]) => id ?? '');
+
+  it('are all there, and filtered and sorted by the address', async () => {
+    const all = idsOf((await pages.get('/runs/1001/nodes', admin)).html);
+    expect(all).toHaveLength(21);
+    const bad = idsOf((await pages.get('/runs/1001/nodes?outcome=bad', admin)).html);
+    expect(bad).toHaveLength(3);
+    const named = idsOf((await pages.get('/runs/1001/nodes?text=STG_&sort=name', admin)).html);
+    expect(named.length).toBeGreaterThan(1);
+    expect(named).toEqual([...named].sort());
+    const { html } = await pages.get('/runs/1001/nodes?sort=work', admin);
+    expect(html).toContain('aria-sort="descending"');
+    for (const path of ['?outcome=x&sort=y&page=0&step=z', '?page=99', '?outcome[]=bad&text[a]=1']) {
+      expect((await pages.get(`/runs/1001/nodes${path}`, admin)).status, path).toBe(200);
+    }
+  });
+
+  it('are shown one by one with all that is known of them', async () => {
+    const bad = idsOf((await pages.get('/runs/1001/nodes?outcome=bad', admin)).html);
+    const [id = ''] = bad.filter((one) => one.startsWith('unit_test.'));
+    const { html } = await pages.get(`/runs/1001/nodes?node=${id}`, admin);
+    expect(html).toContain('expected and actual rows differ');
+    expect(html).toContain('<dt>render</dt>');
+    expect((await pages.get('/runs/1001/nodes?node=model.shop.none', admin)).html).toContain('There is no node');
+  });
+});
+
 it.each([
   ...[
     '/',
     '/runs/1001',
+    '/runs/1001/nodes',
     '/runs/1003',
     '/jobs',
     '/jobs/4002',

@@ -4,7 +4,7 @@ import { textRedactor } from '../../api/text-redactor.js';
 import { type Redactor, statusText } from '../../redaction/redactor.js';
 import type { FailedSql } from '../../run/measures/failed-sql.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
-import { slowestNodes } from '../../run/measures/run-totals.js';
+import { type CommandMeasures, slowestNodes } from '../../run/measures/run-totals.js';
 import {
   retryCommand,
   selectCommand,
@@ -115,7 +115,17 @@ export async function readRunPageModel(
   };
 }
 
-function sectionsOf({ command }: StepMeasures, redactor: Redactor): readonly PageSection[] {
+/** What went wrong with a node; `null` if nothing did. Texts as the visitor may see them. */
+export function troubleOfNode(node: NodeMeasure, command: CommandMeasures, redactor: Redactor): PageTrouble | null {
+  const of = { ...command, hooks: [], messages: [] };
+  const skipped = command.nodes.filter(({ skipUpstream }) => skipUpstream !== null);
+  const alone = { ...of, nodes: [node, ...skipped.filter((one) => one !== node)] };
+  const sections = sectionsOf({ command: alone }, redactor);
+  const isIt = ({ uniqueId }: PageTrouble) => uniqueId === node.uniqueId;
+  return sections.flatMap(({ troubles }) => troubles).find(isIt) ?? null;
+}
+
+function sectionsOf({ command }: Pick<StepMeasures, 'command'>, redactor: Redactor): readonly PageSection[] {
   // Of a command under way, what has not ended is no trouble.
   const isOver = command.invocation.verdict !== null;
   const nodes = isOver ? command.nodes : command.nodes.filter(({ verdict }) => verdict !== 'unfinished');

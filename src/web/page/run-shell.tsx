@@ -18,8 +18,6 @@ import { cut } from './run-page-model.js';
 const TABS = [
   ['', 'Summary', 'runs:read'],
   ['/nodes', 'Nodes', 'runs:read'],
-  ['/timeline', 'Timeline', 'runs:read'],
-  ['/logs', 'Logs', 'artifacts:read'],
 ] as const;
 
 /** The end of the address of a run's page. */

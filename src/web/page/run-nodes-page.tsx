@@ -1,0 +1,322 @@
+import { type Request, Router } from 'express';
+import { authorize, callerOf } from '../../api/authenticator.js';
+import { Permits, withPermit } from '../../api/permissions.js';
+import { textRedactor } from '../../api/text-redactor.js';
+import { lengthText } from '../../core/text.js';
+import type { NodeMeasure } from '../../run/measures/node-measure.js';
+import { labelOf } from '../../run/measures/node-words.js';
+import type { CommandMeasures } from '../../run/measures/run-totals.js';
+import { shareOf } from '../../run/measures/time-split.js';
+import { failingSince } from './failing-since.js';
+import { sendPage } from './layout.js';
+import type { PageDeps } from './page-deps.js';
+import { Fact, Mark, type Mood, Pager, pageNumber } from './parts.js';
+import { tooMany } from './run-page.js';
+import { cut, MAX_NAME, type PageTrouble, troubleOfNode } from './run-page-model.js';
+import { RunShell, shownRun } from './run-shell.js';
+import { NodeLink, TroubleOfRun } from './run-troubles.js';
+
+/** What can be chosen, by its word in the address, with the verdicts that it means. */
+const OUTCOMES = {
+  bad: ['error', 'failed', 'canceled', 'unfinished'],
+  error: ['error'],
+  failed: ['failed'],
+  warned: ['warned'],
+  skipped: ['skipped'],
+  success: ['success'],
+} as const;
+const OUTCOME_WORDS: Readonly<Record<keyof typeof OUTCOMES, string>> = {
+  bad: 'anything wrong',
+  error: 'errors',
+  failed: 'failed tests',
+  warned: 'warnings',
+  skipped: 'skipped',
+  success: 'succeeded',
+};
+
+/** What the list can be sorted by: its word in the address, its heading, and its value. The largest stand first. */
+const SORTS = {
+  share: ['Share', ({ share }) => shareOf(share)],
+  wait: ['Wait', ({ idleTimeMs }) => idleTimeMs],
+  work: ['Work', ({ durationMs }) => durationMs],
+  warehouse: ['Warehouse', ({ warehouseTimeNano }) => warehouseTimeNano],
+  queries: ['Queries', ({ queryCount }) => queryCount],
+  rows: ['Rows', ({ rows }) => rows],
+} as const satisfies Record<string, readonly [string, (node: NodeMeasure) => bigint | number | null]>;
+
+type Sort = keyof typeof SORTS;
+const SORT_NAMES = Object.keys(SORTS) as readonly Sort[];
+
+/** Which nodes are shown, and in which order. */
+interface NodeFilter {
+  readonly outcome: keyof typeof OUTCOMES | null;
+  /** Part of a name or a file; empty for all. */
+  readonly text: string;
+  /** `name` and `status` have the smallest first; `null` is the order in which they began. */
+  readonly sort: Sort | 'name' | 'status' | null;
+  readonly page: number;
+  readonly step: string | null;
+}
+
+const MAX_TEXT = 200;
+/** Nodes on a page. */
+const PAGE_SIZE = 100;
+
+function nodeFilter(request: Pick<Request, 'query'>): NodeFilter {
+  const { outcome, text, sort, step } = request.query;
+  const sorts: readonly string[] = [...SORT_NAMES, 'name', 'status'];
+  return {
+    outcome:
+      typeof outcome === 'string' && Object.hasOwn(OUTCOMES, outcome) ? (outcome as NodeFilter['outcome']) : null,
+    text: typeof text === 'string' ? text.trim().slice(0, MAX_TEXT) : '',
+    sort: typeof sort === 'string' && sorts.includes(sort) ? (sort as NodeFilter['sort']) : null,
+    page: pageNumber(request),
+    step: typeof step === 'string' && /^\d{1,9}$/.test(step) ? step : null,
+  };
+}
+
+function hrefOf(runId: number, filter: NodeFilter): string {
+  const { outcome, text, sort, page, step } = filter;
+  const parameters = new URLSearchParams({
+    ...(step !== null && { step }),
+    ...(outcome !== null && { outcome }),
+    ...(text !== '' && { text }),
+    ...(sort !== null && { sort }),
+    ...(page > 1 && { page: String(page) }),
+  });
+  return `/runs/${runId}/nodes${parameters.size === 0 ? '' : `?${parameters}`}`;
+}
+
+/** Worst first, as lists say it. */
+const STATUS_ORDER: readonly string[] = ['error', 'failed', 'canceled', 'unfinished', 'warned', 'skipped', 'success'];
+
+function filtered(nodes: readonly NodeMeasure[], { outcome, text, sort }: NodeFilter): readonly NodeMeasure[] {
+  const verdicts: readonly string[] | null = outcome === null ? null : OUTCOMES[outcome];
+  const searched = text.toLowerCase();
+  const isWanted = ({ verdict, uniqueId, relativePath }: NodeMeasure) =>
+    (verdicts === null || verdicts.includes(verdict)) &&
+    (searched === '' ||
+      uniqueId.toLowerCase().includes(searched) ||
+      relativePath?.toLowerCase().includes(searched) === true);
+  const wanted = nodes.filter(isWanted);
+  if (sort === null) return wanted;
+  if (sort === 'name') return wanted.sort((a, b) => (a.uniqueId < b.uniqueId ? -1 : 1));
+  const rank = ({ verdict }: NodeMeasure) => (STATUS_ORDER.indexOf(verdict) + STATUS_ORDER.length + 1) % 100;
+  if (sort === 'status') return wanted.sort((a, b) => rank(a) - rank(b));
+  const [, value] = SORTS[sort];
+  return wanted.sort((a, b) => Number(value(b) ?? -1) - Number(value(a) ?? -1));
+}
+
+/** `/runs/{id}/nodes`: all nodes of a step; `?node=` shows one of them above the list. */
+export function runNodesRouter(deps: PageDeps): Router {
+  const { measures, clock, version } = deps;
+  const permits = new Permits('requests for nodes');
+  const router = Router();
+  router.get('/runs/:runId/nodes', authorize('runs:read'), async (request, response) => {
+    const caller = callerOf(response);
+    const shown = await shownRun(request, response, deps);
+    const { run, step } = shown;
+    const redactor = textRedactor(caller, deps.redaction);
+    const measured =
+      step === null ? [] : await withPermit(permits, response, () => measures.ofSteps([step], redactor), tooMany);
+    const filter = nodeFilter(request);
+    const named = request.query.node;
+    const commands = measured.map(({ command }) => command);
+    const node = commands.flatMap(({ nodes }) => nodes).find(({ uniqueId }) => uniqueId === named);
+    const command = commands.find(({ nodes }) => nodes.some((one) => one === node));
+    const all = commands.flatMap(({ nodes }) => nodes);
+    const found = filtered(all, filter);
+    const isBad = node?.verdict === 'error' || node?.verdict === 'failed';
+    const since = isBad && node !== undefined ? await failingSince(run, [node.uniqueId], deps) : null;
+    await sendPage(
+      response,
+      <RunShell {...{ shown, caller, redactor, version }} tab="/nodes" nowUnixMs={clock.nowUnixMs()}>
+        {node !== undefined && command !== undefined && (
+          <NodePanel
+            {...{ node, command }}
+            runId={run.id}
+            trouble={troubleOfNode(node, command, redactor)}
+            since={since?.get(node.uniqueId)}
+            closeHref={hrefOf(run.id, filter)}
+          />
+        )}
+        {typeof named === 'string' && node === undefined && (
+          <p class="notice">There is no node {cut(named, MAX_NAME)} in this step.</p>
+        )}
+        <NodeFilterForm runId={run.id} filter={filter} />
+        <section id="found" aria-label="Nodes">
+          <NodeTable {...{ filter, found }} runId={run.id} isEmpty={all.length === 0} />
+        </section>
+      </RunShell>,
+    );
+  });
+  return router;
+}
+
+function NodeFilterForm({ runId, filter }: { readonly runId: number; readonly filter: NodeFilter }) {
+  return (
+    <form method="get" action={`/runs/${runId}/nodes`} class="filter" aria-label="Which nodes" data-typed="#found">
+      {filter.step !== null && <input type="hidden" name="step" value={filter.step} />}
+      {filter.sort !== null && <input type="hidden" name="sort" value={filter.sort} />}
+      <label class="wide">
+        Name or file <input type="search" name="text" value={filter.text} maxlength={MAX_TEXT} />
+      </label>
+      <label>
+        Outcome{' '}
+        <select name="outcome">
+          <option value="">all</option>
+          {Object.entries(OUTCOME_WORDS).map(([word, text]) => (
+            <option value={word} selected={word === filter.outcome}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button type="submit">Show</button>
+    </form>
+  );
+}
+
+function NodeTable(props: {
+  readonly runId: number;
+  readonly filter: NodeFilter;
+  readonly found: readonly NodeMeasure[];
+  readonly isEmpty: boolean;
+}) {
+  const { runId, filter, found, isEmpty } = props;
+  const { page } = filter;
+  const shown = found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
+  if (isEmpty) return <p class="empty">No node has been processed in this step.</p>;
+  if (shown.length === 0) {
+    return (
+      <p class="empty">
+        No node is like that. <a href={hrefOf(runId, { ...filter, outcome: null, text: '', page: 1 })}>Show all</a>
+      </p>
+    );
+  }
+  const heading = (sort: NonNullable<NodeFilter['sort']>, text: string, isNumber: boolean) => (
+    <th
+      scope="col"
+      {...(isNumber && { class: 'number' })}
+      {...(filter.sort === sort && { 'aria-sort': isNumber ? 'descending' : 'ascending' })}
+    >
+      <a class={filter.sort === sort ? 'sort on' : 'sort'} href={hrefOf(runId, { ...filter, sort, page: 1 })}>
+        {text}
+        {filter.sort === sort && <span aria-hidden="true">{isNumber ? ' ▾' : ' ▴'}</span>}
+      </a>
+    </th>
+  );
+  return (
+    <>
+      <section class="scroll" tabindex={0} aria-label="Nodes of the step">
+        <table>
+          <thead>
+            <tr>
+              {heading('name', 'Node', false)}
+              {heading('status', 'Status', false)}
+              {SORT_NAMES.map((sort) => heading(sort, SORTS[sort][0], true))}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((node) => (
+              <NodeRow runId={runId} node={node} />
+            ))}
+          </tbody>
+        </table>
+      </section>
+      <Pager
+        {...{ page, pageSize: PAGE_SIZE, totalCount: found.length, noun: 'node' }}
+        words={['Before', 'Next']}
+        href={(to) => hrefOf(runId, { ...filter, page: to })}
+      />
+    </>
+  );
+}
+
+function NodeRow({ runId, node }: { readonly runId: number; readonly node: NodeMeasure }) {
+  const { uniqueId, idleTimeMs, durationMs, warehouseTimeNano, queryCount, rows, share } = node;
+  const time = (ms: number | null) => (ms === null || ms === 0 ? '–' : lengthText(ms));
+  return (
+    <tr>
+      <th scope="row" class="name">
+        <NodeLink runId={runId} uniqueId={uniqueId} text={cut(labelOf(node), MAX_NAME)} />
+      </th>
+      <td>
+        <VerdictMark node={node} />
+      </td>
+      <td class="number nowrap">{time(Number(shareOf(share)) / 1e6)}</td>
+      <td class="number nowrap">{time(idleTimeMs)}</td>
+      <td class="number nowrap">{time(durationMs)}</td>
+      <td class="number nowrap">{time(Number(warehouseTimeNano) / 1e6)}</td>
+      <td class="number">{queryCount.toLocaleString('en')}</td>
+      <td class="number">{rows === null ? '–' : rows.toLocaleString('en')}</td>
+    </tr>
+  );
+}
+
+const VERDICTS: Readonly<Record<string, readonly [word: string, mood: Mood]>> = {
+  success: ['succeeded', 'good'],
+  warned: ['warned', 'busy'],
+  failed: ['failed', 'bad'],
+  error: ['error', 'bad'],
+  canceled: ['interrupted', 'neutral'],
+  skipped: ['skipped', 'neutral'],
+  unfinished: ['unfinished', 'busy'],
+};
+
+function VerdictMark({ node: { verdict, skipReason } }: { readonly node: NodeMeasure }) {
+  const [word, mood] = VERDICTS[verdict] ?? [verdict, 'neutral'];
+  return <Mark word={skipReason === 'noop' ? 'no-op' : word} mood={mood} />;
+}
+
+/** All that is known of a node. */
+function NodePanel(props: {
+  readonly node: NodeMeasure;
+  readonly command: CommandMeasures;
+  readonly trouble: PageTrouble | null;
+  readonly since: Parameters<typeof TroubleOfRun>[0]['since'];
+  readonly runId: number;
+  readonly closeHref: string;
+}) {
+  const { node, command, trouble, since, runId, closeHref } = props;
+  const { startTimeUnixNano } = command.invocation;
+  return (
+    <section class="panel" aria-labelledby="node">
+      <h2 id="node" class="name">
+        {cut(labelOf(node), MAX_NAME)} <VerdictMark node={node} />
+      </h2>
+      <p class="hint name">{cut(node.uniqueId, MAX_NAME)}</p>
+      {trouble !== null && <TroubleOfRun {...{ trouble, since }} run={{ id: runId }} severity="error" id="trouble" />}
+      {trouble === null && node.skipUpstream !== null && (
+        <p class="name">
+          Skipped because of{' '}
+          <NodeLink runId={runId} uniqueId={node.skipUpstream} text={cut(node.skipUpstream, MAX_NAME)} />
+        </p>
+      )}
+      <dl class="facts">
+        {node.relativePath !== null && (
+          <Fact isName name="File">
+            <code>{cut(node.relativePath, MAX_NAME)}</code>
+          </Fact>
+        )}
+        {node.group !== null && (
+          <Fact isName name="Group">
+            {cut(node.group, MAX_NAME)}
+          </Fact>
+        )}
+        {node.phases.map((phase) => (
+          <Fact name={phase.phase.toLowerCase()}>
+            {phase.lifetimeNano === null ? 'did not end' : lengthText(Number(phase.lifetimeNano) / 1e6)}
+            <span class="sub">from {lengthText(Number(phase.startTimeUnixNano - startTimeUnixNano) / 1e6)} on</span>
+          </Fact>
+        ))}
+        <Fact name="Warehouse">{lengthText(Number(node.warehouseTimeNano) / 1e6)}</Fact>
+        <Fact name="Queries">{node.queryCount.toLocaleString('en')}</Fact>
+        {node.rows !== null && <Fact name="Rows">{node.rows.toLocaleString('en')}</Fact>}
+      </dl>
+      <p>
+        <a href={closeHref}>Close</a>
+      </p>
+    </section>
+  );
+}
