@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { SETTINGS, type SettingKey } from '../config/settings.js';
+import { nearestName } from '../config/suggestion.js';
 import { alignedRows } from '../core/text.js';
 import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
 import type { ProcessContext } from './process-context.js';
@@ -24,6 +25,8 @@ export interface CliCommand {
   readonly settings: readonly SettingKey[];
   /** Its own flags, for example `['--to <URL>', 'send to a running bridge']`. */
   readonly flags: readonly (readonly [string, string])[];
+  /** What the values of flags may be, by their names, for the completion of shells. */
+  readonly values?: Readonly<Record<string, readonly string[]>>;
   /** Lines of examples: a command and what it does. */
   readonly examples: readonly (readonly [string, string])[];
   /** Its operands are another command line: after the first one nothing is an option of ours. */
@@ -31,7 +34,8 @@ export interface CliCommand {
   run(invocation: Invocation): Promise<ExitCode | CommandExit>;
 }
 
-const CONFIG_FLAG = [
+/** The flag of every command that has settings. */
+export const CONFIG_FLAG = [
   '--config <FILE>',
   'configuration file (default: ./run-bridge.yaml, then the one in $XDG_CONFIG_HOME/run-bridge)',
 ] as const;
@@ -73,6 +77,16 @@ export async function runCommandLine(
     sub.action(async () => {
       exitCode = await command.run(toInvocation(sub, context));
     });
+  }
+  const [first, helped] = args;
+  if (first === 'help' && helped !== undefined && !helped.startsWith('-')) {
+    const names = commands.map(({ name }) => name);
+    if (!names.includes(helped)) {
+      const near = nearestName(helped, names);
+      const hint = near === undefined ? 'see run-bridge --help' : `did you mean ${near}?`;
+      context.stderr.write(`run-bridge: unknown command ${JSON.stringify(helped)}; ${hint}\n`);
+      return EXIT.usage;
+    }
   }
   try {
     await configure(parser, context).parseAsync(args, { from: 'user' });

@@ -36,6 +36,26 @@ export const restoreCommand: CliCommand = {
   },
 };
 
+/** `run-bridge completion SHELL` @param list all commands */
+export function completionCommand(list: () => readonly CliCommand[]): CliCommand {
+  return {
+    name: 'completion',
+    operands: '<bash|zsh|fish>',
+    summary: 'print a script by which a shell completes commands, options and their values',
+    settings: [],
+    flags: [],
+    examples: [
+      ['source <(run-bridge completion bash)', 'in ~/.bashrc; zsh in the same way'],
+      ['run-bridge completion fish', 'for ~/.config/fish/completions/run-bridge.fish'],
+    ],
+    async run({ context, operands: [shell = ''] }) {
+      const { completionScript } = await import('./completion.js');
+      context.stdout.write(completionScript(shell, list()));
+      return EXIT.ok;
+    },
+  };
+}
+
 /** `run-bridge config`: each value and its origin. */
 export const configCommand: CliCommand = {
   name: 'config',
@@ -333,6 +353,7 @@ export const tokenCommand: CliCommand = {
   operands: '<create|list|revoke> [ID]',
   summary: 'make, list and revoke the tokens of the API and of OTLP; a server that runs need not be stopped',
   settings: ['data-dir', 'database-url'],
+  values: { permission: PERMISSION_SETS },
   flags: [
     ['--name <NAME>', 'create: what it is for, in your words'],
     ['--permission <SET>', `create: what it may do: ${PERMISSION_SETS.join(', ')}`],

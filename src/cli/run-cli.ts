@@ -16,6 +16,7 @@ import { CliError } from './cli-error.js';
 import { type CliCommand, runCommandLine } from './command-line.js';
 import {
   backupCommand,
+  completionCommand,
   configCommand,
   convertCommand,
   demoCommand,
@@ -73,6 +74,7 @@ export const COMMANDS: readonly CliCommand[] = [
   restoreCommand,
   rebuildCommand,
   configCommand,
+  completionCommand(() => COMMANDS),
   versionCommand,
 ];
 

@@ -3,9 +3,10 @@ import type { Environment } from '../config/environment.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { EndedCommandReports, EndedEngineCommand, ReportHost } from './command.js';
+import { REPORT_FORMATS } from './format-names.js';
 import type { ReportOutput } from './formats.js';
 
-// The door of reports: no other folder imports anything else of this one. It imports nothing at run time.
+// The door of reports: no other folder imports anything else of this one. It loads nothing but names at run time.
 
 export type { ReportOutput } from './formats.js';
 
@@ -17,6 +18,7 @@ export function reportCommand(host: ReportHost): CliCommand {
     summary:
       'summarise a run: time by phase, slowest nodes, what it waited for, what failed and why; RUN is the number of a run, a trace or invocation id or how it begins, or a --run-id (default: the run that received records last), FILE a .jsonl or .parquet of the engine or OTLP as JSON lines',
     settings: ['data-dir', 'redaction'],
+    values: { format: REPORT_FORMATS },
     flags: [
       [
         '--format <FORMAT>',
@@ -47,6 +49,7 @@ export function diffCommand(host: ReportHost): CliCommand {
     operands: '<RUN|FILE> <RUN|FILE>',
     summary: 'compare two runs: what ended otherwise, what got slower or faster, what is new and what is gone',
     settings: ['data-dir', 'redaction'],
+    values: { format: ['text', 'json'] },
     flags: [['--format <FORMAT>', 'text or json (default: text)']],
     examples: [
       ['run-bridge diff 1041 1042', 'the earlier one first; runs are named as for run-bridge report'],
@@ -85,6 +88,10 @@ export function runsCommand(host: ReportHost): CliCommand {
     operands: '',
     summary: 'list runs, the last to start first, also while a server is at work',
     settings: ['data-dir', 'database-url'],
+    values: {
+      format: ['text', 'json'],
+      status: ['queued', 'starting', 'running', 'success', 'error', 'cancelled'],
+    },
     flags: [
       ['--job <NAME>', 'those of this job'],
       ['--environment <NAME>', 'those of this environment'],

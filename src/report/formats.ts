@@ -3,6 +3,7 @@ import { EXIT } from '../cli/exit-code.js';
 import { nearestName } from '../config/suggestion.js';
 import { measuresDocument } from '../run/measures/measures-document.js';
 import type { CommandReport, ReportSetting, ReportWriter } from './content.js';
+import { REPORT_FORMATS } from './format-names.js';
 
 /** A format of reports. */
 export interface ReportFormat {
@@ -13,7 +14,7 @@ export interface ReportFormat {
 }
 
 /** Formats by the names that `--format` and `--report` take. */
-const FORMATS: Readonly<Record<string, ReportFormat>> = {
+const FORMATS: Readonly<Record<(typeof REPORT_FORMATS)[number], ReportFormat>> = {
   text: { isRedacted: false, writer: async () => (await import('./text.js')).textReport },
   json: { isRedacted: false, writer: async () => jsonReport },
   markdown: { isRedacted: true, writer: async () => (await import('./github.js')).markdownReport },
@@ -25,11 +26,10 @@ const FORMATS: Readonly<Record<string, ReportFormat>> = {
 
 /** The format of that name. @throws CliError for a name that is none */
 export function formatOf(name: string, flag: string): ReportFormat {
-  const format = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;
-  if (format !== undefined) return format;
-  const names = Object.keys(FORMATS);
-  const near = nearestName(name, names);
-  const hint = near === undefined ? names.join(', ') : `did you mean ${near}?`;
+  const known = REPORT_FORMATS.find((one) => one === name);
+  if (known !== undefined) return FORMATS[known];
+  const near = nearestName(name, REPORT_FORMATS);
+  const hint = near === undefined ? REPORT_FORMATS.join(', ') : `did you mean ${near}?`;
   throw new CliError(EXIT.usage, `${flag}: ${JSON.stringify(name)} is no format; ${hint}`);
 }
 
