@@ -23,7 +23,15 @@ export function formatRun(run: RunSummary, indent?: number): string {
     job: jobOf(run),
     steps: run.invocations.map(stepOf),
   };
-  return JSON.stringify(document, undefined, indent);
+  return JSON.stringify(document, wellFormed, indent);
+}
+
+/** Puts U+FFFD in place of half a surrogate pair, in values and names: other readers take no JSON that has one. */
+function wellFormed(_key: string, value: unknown): unknown {
+  if (typeof value === 'string') return value.toWellFormed();
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  const isFine = Object.keys(value).every((name) => name.isWellFormed());
+  return isFine ? value : Object.fromEntries(Object.entries(value).map(([name, one]) => [name.toWellFormed(), one]));
 }
 
 /** An invocation's summary as text: equal summaries give equal texts. */
