@@ -22,7 +22,7 @@ export async function backUp(invocation: Invocation): Promise<ExitCode> {
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
   const folder = configuration['data-dir'];
   const target = resolve(context.workingDir, operands[0] ?? '');
-  checkPlaces(folder, target);
+  checkFolders(folder, target);
   const partial = `${target}.partial`;
   try {
     await mkdir(dirname(target), { recursive: true });
@@ -44,7 +44,7 @@ export async function backUp(invocation: Invocation): Promise<ExitCode> {
 }
 
 /** @throws CliError */
-function checkPlaces(folder: string, target: string): void {
+function checkFolders(folder: string, target: string): void {
   if (!existsSync(folder)) {
     throw new CliError(EXIT.failed, `${folder}: the data folder to back up does not exist; set it with --data-dir`);
   }

@@ -2,8 +2,9 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
+import type { Health, HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
-import { groupBy, slices } from '../core/lists.js';
+import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import { UNKNOWN_RESOURCE } from '../record/attributes.js';
 import { ConsumeError, type Delivery, type RecordBatch, type RecordConsumer } from '../record/record-batch.js';
@@ -164,9 +165,10 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     }
     const failures = new Map<TraceId | 'foreign', unknown>();
     await this.appendForeign(jobs).catch((error: unknown) => failures.set('foreign', error));
-    for (const part of slices([...additions], MAX_PARALLEL_LOGS)) {
+    const all = [...additions];
+    for (let from = 0; from < all.length; from += MAX_PARALLEL_LOGS) {
       await Promise.all(
-        part.map(async ([traceId, list]) => {
+        all.slice(from, from + MAX_PARALLEL_LOGS).map(async ([traceId, list]) => {
           const failure = await this.appendTo(traceId, list);
           if (failure !== undefined) failures.set(traceId, failure);
         }),
@@ -409,5 +411,87 @@ export class FolderSync {
     };
     this.running.set(path, syncing);
     return syncing.current;
+  }
+}
+
+/** How often a folder that could not be written is tried, in milliseconds. */
+const PROBE_MS = 2_000;
+
+/** What the watch works with. */
+export interface WriteWatchDeps {
+  /** Writes something small to the data folder and removes it. @throws Error when that fails. */
+  readonly probe: () => Promise<void>;
+  readonly clock: Clock;
+  /** Gets the watch's own check. */
+  readonly health: Health;
+}
+
+/**
+ * Makes the process unready while its data folder cannot be written. Load balancers send nothing to a process that is not ready,
+ * so no write would show the recovery: the folder is tested regularly until it can be written.
+ */
+export class WriteWatch {
+  private failure: string | undefined;
+  private timer: Timer | undefined;
+
+  constructor(private readonly deps: WriteWatchDeps) {
+    deps.health.register('data folder', () => this.check());
+  }
+
+  /** Records could not be written. @param reason one sentence on why. */
+  onFailed(reason: string): void {
+    this.failure = reason;
+    this.timer ??= this.deps.clock.after(PROBE_MS, () => void this.probe());
+  }
+
+  /** Records were written. */
+  onWritten(): void {
+    this.failure = undefined;
+    this.stop();
+  }
+
+  /** Ends the trying. */
+  stop(): void {
+    this.timer?.cancel();
+    this.timer = undefined;
+  }
+
+  private async probe(): Promise<void> {
+    const isWritable = await this.deps.probe().then(
+      () => true,
+      () => false,
+    );
+    // Records were written meanwhile.
+    if (this.timer === undefined) return;
+    this.timer = undefined;
+    if (isWritable) this.onWritten();
+    else if (this.failure !== undefined) this.onFailed(this.failure);
+  }
+
+  private check(): HealthState {
+    if (this.failure === undefined) return { ready: true };
+    return { ready: false, reason: `${this.failure}; it is taken up again as soon as it can be written` };
+  }
+}
+
+/** Passes deliveries on, and reports to a watch whether they could be written. */
+export class WatchedConsumer implements RecordConsumer {
+  constructor(
+    private readonly consumer: RecordConsumer,
+    private readonly watch: WriteWatch,
+  ) {}
+
+  /** @throws ConsumeError */
+  async consume(delivery: Delivery): Promise<void> {
+    try {
+      await this.consumer.consume(delivery);
+    } catch (error) {
+      // Without a cause nothing was tried: the consumer is ending.
+      if (error instanceof ConsumeError && error.code === 'unavailable' && error.cause !== undefined) {
+        this.watch.onFailed(error.message);
+      }
+      throw error;
+    }
+    this.watch.onWritten();
   }
 }

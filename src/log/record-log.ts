@@ -1,5 +1,4 @@
 import type { Guard } from '../core/guard.js';
-import type { WriteWatch } from '../core/write-watch.js';
 import type { Resource } from '../record/attributes.js';
 import { ConsumeError, type ConsumeErrorCode, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
@@ -59,26 +58,4 @@ function bodyBytesOf({ batches, foreign }: Delivery): number {
   for (const { records } of batches) for (const { line } of records) lineBytes += line?.length ?? RECORD_BYTES;
   for (const { body } of foreign) lineBytes += body.length;
   return Math.ceil(lineBytes / 2);
-}
-
-/** Passes deliveries on, and reports to a watch whether they could be written. */
-export class WatchedConsumer implements RecordConsumer {
-  constructor(
-    private readonly consumer: RecordConsumer,
-    private readonly watch: WriteWatch,
-  ) {}
-
-  /** @throws ConsumeError */
-  async consume(delivery: Delivery): Promise<void> {
-    try {
-      await this.consumer.consume(delivery);
-    } catch (error) {
-      // Without a cause nothing was tried: the consumer is ending.
-      if (error instanceof ConsumeError && error.code === 'unavailable' && error.cause !== undefined) {
-        this.watch.onFailed(error.message);
-      }
-      throw error;
-    }
-    this.watch.onWritten();
-  }
 }

@@ -1,5 +1,4 @@
-import { type ByteSource, grown } from '../core/bytes.js';
-import { HashSlots, hashOfBytes, isSameBytes } from '../core/hashing.js';
+import { type ByteSource, grown, HashSlots, hashOfBytes, isSameBytes } from '../core/bytes.js';
 import { ByteBuffer } from './bytes.js';
 
 /**

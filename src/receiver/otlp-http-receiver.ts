@@ -42,6 +42,9 @@ import { batchOfAccount, recordCountOf } from '../record/record-page.js';
 /** A request in flight counts for at least this many bytes: it takes about that much without any body. */
 const MIN_RESERVED_BYTES = 16 * 1024;
 
+/** The answer to a request whose records were all accepted: an empty message. */
+const FULL_SUCCESS: Readonly<Record<OtlpEncoding, Uint8Array>> = { protobuf: Buffer.alloc(0), json: Buffer.from('{}') };
+
 /** What an intake may take. */
 export interface ExportIntakeConfig {
   /** Largest body, in bytes, on the wire and again after inflating. Default 64 MiB. */
@@ -151,7 +154,8 @@ export class ExportIntake {
       delivery.release?.();
     }
     this.counts.accept(signal, itemCount, byteLength, rejectedCount);
-    return codec.encodeResponse(signal, rejectedCount, rejectionMessage);
+    const isFullSuccess = rejectedCount === 0 && rejectionMessage === '';
+    return isFullSuccess ? FULL_SUCCESS[encoding] : codec.encodeResponse(signal, rejectedCount, rejectionMessage);
   }
 
   /** What to answer instead; it is logged here. */

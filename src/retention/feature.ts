@@ -16,7 +16,7 @@ import {
   type SweepResult,
   sweepKind,
 } from './sweep.js';
-import { TelemetryBucket, type TelemetryBucketDeps, TelemetryFolder } from './telemetry-place.js';
+import { TelemetryBucket, type TelemetryBucketDeps, TelemetryFolder } from './telemetry-storage.js';
 
 // The door of retention: no other folder imports anything else of this one.
 

@@ -12,7 +12,7 @@ import type { RunRows } from '../storage/run-rows.js';
 /** The folder of runs' rows in the data folder, a file a run by its number. */
 export const ROWS_FOLDER = 'rows';
 
-/** What the keeper works with. */
+/** What the backup works with. */
 export interface RunRowBackupDeps {
   readonly store: Pick<RowStore, 'listUnkept' | 'noteKept'>;
   readonly clock: Clock;
@@ -23,7 +23,15 @@ export interface RunRowBackupDeps {
 const INTERVAL_MS = 2_000;
 const AT_A_TIME = 100;
 /** A data folder that is gone, full or not writable: the disk check reports it. */
-const TOLD_BY_OTHERS: ReadonlySet<string> = new Set(['ENOENT', 'ENOSPC', 'EDQUOT', 'EROFS', 'EIO', 'EACCES', 'full']);
+const REPORTED_ELSEWHERE: ReadonlySet<string> = new Set([
+  'ENOENT',
+  'ENOSPC',
+  'EDQUOT',
+  'EROFS',
+  'EIO',
+  'EACCES',
+  'full',
+]);
 
 /**
  * Writes the rows of finished runs, which only the database has, to files beside their record logs: ids, names, times,
@@ -79,7 +87,7 @@ export class RunRowBackup implements Component {
   private fail(error: unknown): void {
     const isNew = !this.isFailing;
     this.isFailing = true;
-    if (!isNew || TOLD_BY_OTHERS.has(errorCode(error) ?? '')) return;
+    if (!isNew || REPORTED_ELSEWHERE.has(errorCode(error) ?? '')) return;
     this.deps.logger.warn({ error: String(error) }, 'failed to back up rows of runs to files; retrying');
   }
 

@@ -14,9 +14,9 @@ import {
 } from './circuit-breaker.js';
 import type { ArchivedSubscription, AttemptResult, WebhookEvent } from './event.js';
 import type { WebhookEventStore } from './event-store.js';
-import { type EventSelector, needsSelection } from './selection.js';
+import type { EventSelector } from './selection.js';
 import { notSent, type SenderOf, type Sent, sendEvent } from './senders.js';
-import { isProven, type WebhookSubscription } from './subscription.js';
+import { isProven, needsSelection, type WebhookSubscription } from './subscription.js';
 import type { SubscriptionStore } from './subscription-store.js';
 
 /** Limits of a dispatcher. */

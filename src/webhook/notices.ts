@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Transaction } from 'kysely';
 import type { Clock, Timer } from '../core/clock.js';
-import { ksuid } from '../core/ksuid.js';
 import type { Logger } from '../core/logger.js';
 import { counted, lengthText } from '../core/text.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
@@ -10,7 +9,7 @@ import { SqlRunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS, type StateDb, type StateTables } from '../storage/state-tables.js';
 import type { Notice, RunFacts } from './event.js';
 import type { NoticeType, WebhookSubscription } from './subscription.js';
-import { toSubscription, type WebhookTables, type WebhookTransaction } from './tables.js';
+import { ksuid, toSubscription, type WebhookTables, type WebhookTransaction } from './tables.js';
 
 /** One line for people. */
 export function noticeTitle(notice: Notice, { jobName, environmentName, runId }: RunFacts): string {

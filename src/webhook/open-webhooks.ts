@@ -3,7 +3,6 @@ import { lookup } from 'node:dns/promises';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import { ksuid } from '../core/ksuid.js';
 import type { Logger } from '../core/logger.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
@@ -20,6 +19,7 @@ import { EventSelector } from './selection.js';
 import { createSenders, MailSender, PlatformSender } from './senders.js';
 import { SubscriptionService } from './subscription-service.js';
 import type { SubscriptionStore } from './subscription-store.js';
+import { ksuid } from './tables.js';
 
 /** Settings that deliveries go by. */
 export type PartsConfig = Pick<

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { sql, type Transaction } from 'kysely';
 import { type Clock, systemClock } from '../core/clock.js';
-import { ksuid } from '../core/ksuid.js';
 import { slices } from '../core/lists.js';
 import { nextIds } from '../storage/change-state.js';
 import { type CatalogRun, SqlRunCatalog } from '../storage/run-catalog.js';
@@ -18,7 +17,7 @@ import {
   type WebhookTransition,
   type WebhookVerdict,
 } from './subscription.js';
-import { toSubscription, type WebhookTables } from './tables.js';
+import { ksuid, toSubscription, type WebhookTables } from './tables.js';
 
 /** How events are made. */
 export interface OutboxOptions {

@@ -4,13 +4,7 @@ import { RUN_STATUS } from '../storage/state-tables.js';
 import type { EventSelection, RunFacts, WebhookEvent } from './event.js';
 import type { Manifest, ManifestNode, ManifestReader, ManifestRun } from './manifest.js';
 import type { RunDetailsReader, RunNodes } from './run-details.js';
-import {
-  asksForNodes,
-  closesIncident,
-  type WebhookFilter,
-  type WebhookSubscription,
-  type WebhookVerdict,
-} from './subscription.js';
+import { asksForNodes, type WebhookFilter, type WebhookSubscription, type WebhookVerdict } from './subscription.js';
 
 /** What a subscription gets of a run: one event for each of these parts, or nothing, and why. */
 export type Selected =
@@ -26,23 +20,6 @@ export interface EventSelectorDeps {
   readonly manifests: Pick<ManifestReader, 'read'>;
   /** A subscription's earlier events of the same job, the latest first. */
   readonly notifiedBefore: (event: WebhookEvent) => Promise<readonly NotifiedEvent[]>;
-}
-
-/** Whether what is known of a run's nodes decides about an event. */
-export function needsSelection(
-  {
-    kind,
-    filter,
-    isPerOwner,
-    holdsRepeats,
-  }: Pick<WebhookSubscription, 'kind' | 'filter' | 'isPerOwner' | 'holdsRepeats'>,
-  { eventType, facts }: Pick<WebhookEvent, 'eventType' | 'facts'>,
-): boolean {
-  if (eventType === 'job.run.started' || facts.notice !== undefined || facts.selection !== undefined) return false;
-  if (closesIncident(kind, eventType, facts.status)) return false;
-  const { verdicts } = filter;
-  const isWarningAsked = verdicts.includes('success') !== verdicts.includes('warned');
-  return asksForNodes(filter) || isPerOwner || holdsRepeats || (facts.status === RUN_STATUS.success && isWarningAsked);
 }
 
 /** A repeat of a failure is held back for so long, in milliseconds. */

@@ -174,3 +174,26 @@ export interface WebhookSubscription extends WebhookSettings, WebhookStanding {
   readonly createdUnixMs: number;
   readonly updatedUnixMs: number;
 }
+
+/** Whether what is known of a run's nodes decides about an event. */
+export function needsSelection(
+  {
+    kind,
+    filter,
+    isPerOwner,
+    holdsRepeats,
+  }: Pick<WebhookSubscription, 'kind' | 'filter' | 'isPerOwner' | 'holdsRepeats'>,
+  {
+    eventType,
+    facts,
+  }: {
+    readonly eventType: WebhookEventType | NoticeType;
+    readonly facts: { readonly status: RunStatus; readonly notice?: object; readonly selection?: object };
+  },
+): boolean {
+  if (eventType === 'job.run.started' || facts.notice !== undefined || facts.selection !== undefined) return false;
+  if (closesIncident(kind, eventType, facts.status)) return false;
+  const { verdicts } = filter;
+  const isWarningAsked = verdicts.includes('success') !== verdicts.includes('warned');
+  return asksForNodes(filter) || isPerOwner || holdsRepeats || (facts.status === RUN_STATUS.success && isWarningAsked);
+}

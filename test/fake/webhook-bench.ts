@@ -4,7 +4,6 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ksuid } from '../../src/core/ksuid.js';
 import { slices } from '../../src/core/lists.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import type { InvocationNote } from '../../src/storage/invocation-store.js';
@@ -15,9 +14,8 @@ import { AddressRules, parseAllowed, WebhookHttp } from '../../src/webhook/http.
 import type { Manifest } from '../../src/webhook/manifest.js';
 import { EventSelector, type EventSelectorDeps } from '../../src/webhook/selection.js';
 import { createSenders, PlatformSender } from '../../src/webhook/senders.js';
-
 import type { WebhookStanding, WebhookSubscription } from '../../src/webhook/subscription.js';
-import { fromSettings, fromStanding, type WebhookTables } from '../../src/webhook/tables.js';
+import { fromSettings, fromStanding, ksuid, type WebhookTables } from '../../src/webhook/tables.js';
 import { until } from '../tool/until.js';
 import { FakeClock } from './fake-clock.js';
 import { RecordingLogger } from './recording-logger.js';

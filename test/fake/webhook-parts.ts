@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../src/core/clock.js';
-import { ksuid } from '../../src/core/ksuid.js';
 import type { State } from '../../src/storage/state.js';
 import { AddressRules, parseAllowed, WebhookHttp } from '../../src/webhook/http.js';
 import { WEBHOOK_PATHS } from '../../src/webhook/openapi.js';
@@ -8,6 +7,7 @@ import { webhookPages } from '../../src/webhook/pages.js';
 import { webhookRouters } from '../../src/webhook/routes.js';
 import { createSenders, MailSender, PlatformSender } from '../../src/webhook/senders.js';
 import { SubscriptionService } from '../../src/webhook/subscription-service.js';
+import { ksuid } from '../../src/webhook/tables.js';
 import { NO_DETAILS, TEST_BOX, withFeatureStores } from './webhook-facts.js';
 
 /** Webhooks of a state that may be sent to this machine, and how often something was due. @param runDetails what is known of runs */

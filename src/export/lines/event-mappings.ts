@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { Attributes as OtelAttributes } from '@opentelemetry/api';
-import { GrowingBytes, grown } from '../../core/bytes.js';
-import { HashSlots, hashOfBytes, isSameBytes } from '../../core/hashing.js';
+import { GrowingBytes, grown, HashSlots, hashOfBytes, isSameBytes } from '../../core/bytes.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../record/attributes.js';
 import { ALL_FIELDS, type AttributePolicy } from '../../record/event-table.js';
 import { attributePolicyOf } from '../../redaction/known-names.js';

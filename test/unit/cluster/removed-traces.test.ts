@@ -7,7 +7,7 @@ import type { TraceId } from '../../../src/record/telemetry-record.js';
 import { Removals } from '../../../src/retention/removals.js';
 import { NO_HOLD, RetainedTelemetry } from '../../../src/retention/retained-kinds.js';
 import { type SweepResult, sweepKind } from '../../../src/retention/sweep.js';
-import { TelemetryBucket } from '../../../src/retention/telemetry-place.js';
+import { TelemetryBucket } from '../../../src/retention/telemetry-storage.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import { type BenchProcess, ClusterBench } from '../../fake/cluster-bench.js';
 import { noteOf, rowOf } from '../../fake/noted-run.js';

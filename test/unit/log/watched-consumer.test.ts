@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { Health } from '../../../src/core/health.js';
-import { WriteWatch } from '../../../src/core/write-watch.js';
-import { WatchedConsumer } from '../../../src/log/record-log.js';
+import { WatchedConsumer, WriteWatch } from '../../../src/log/jsonl-record-log.js';
 import { ConsumeError } from '../../../src/record/record-batch.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
 import { Removals } from '../../../src/retention/removals.js';
 import { Retention } from '../../../src/retention/sweep.js';
-import { TelemetryFolder } from '../../../src/retention/telemetry-place.js';
+import { TelemetryFolder } from '../../../src/retention/telemetry-storage.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { Removal } from '../../../src/storage/retention-store.js';

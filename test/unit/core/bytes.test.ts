@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ByteSource } from '../../../src/core/bytes.js';
-import { HashSlots, hashOfBytes, isSameBytes } from '../../../src/core/hashing.js';
+import { ByteSource, HashSlots, hashOfBytes, isSameBytes } from '../../../src/core/bytes.js';
 
 /** Numbers keys as its owners do. */
 function numberOf(slots: HashSlots, keys: number[], key: number, hash: number): number {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ksuid } from '../../../src/core/ksuid.js';
+import { ksuid } from '../../../src/webhook/tables.js';
 
 it('is the id that the original implementation gives for its example', () => {
   // https://github.com/segmentio/ksuid#inspecting-ksuids
