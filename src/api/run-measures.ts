@@ -194,7 +194,7 @@ async function readTrace(
 }
 
 /** Counts up when measures get other fields: what was stored before is measured again. */
-const VERSION = 2;
+const VERSION = 3;
 /**
  * Measures that take more are not stored, in bytes: about 30,000 nodes. They take a tenth of it when compressed. Of those the
  * digest alone is stored.

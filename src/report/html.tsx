@@ -6,6 +6,7 @@ import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { labelOf } from '../run/measures/node-words.js';
 import { slowestNodes } from '../run/measures/run-totals.js';
 import { shareOf } from '../run/measures/time-split.js';
+import { type TimelineBar, timelineOf } from '../run/measures/timeline.js';
 import {
   retryCommand,
   type Trouble,
@@ -14,7 +15,6 @@ import {
   troublesOf,
 } from '../run/measures/troubles.js';
 import { type CommandReport, cleanText, type ReportSetting, verdictWords } from './content.js';
-import { lanes, later } from './perfetto.js';
 import { headLines } from './text.js';
 
 const STYLE = `
@@ -217,36 +217,14 @@ const LANE = 12;
 const BAR = 9;
 const TOP = 20;
 
-interface Bar {
-  readonly node: NodeMeasure;
-  readonly start: bigint;
-  readonly end: bigint;
-}
-
 /** Nodes over time. A bar is light while its node waited between phases and full while it was worked on; the critical path has an outline. */
 function Timeline({ report: { command } }: { readonly report: CommandReport }): Child {
-  const { invocation, nodes, phases, criticalPath } = command;
-  const { startTimeUnixNano: from, endTimeUnixNano: until } = invocation;
-  if (until <= from) return null;
-  const all = nodes.flatMap((node): readonly Bar[] => {
-    const start = node.startTimeUnixNano;
-    if (start === null || node.phases.length === 0) return [];
-    const ends = node.phases.map(({ endTimeUnixNano }) => endTimeUnixNano ?? node.endTimeUnixNano ?? until);
-    const end = ends.reduce(later, node.endTimeUnixNano ?? start);
-    return [{ node, start, end }];
-  });
-  if (all.length === 0) return null;
-  const isBad = ({ node: { verdict } }: Bar) => verdict === 'error' || verdict === 'failed';
-  const bars = [...all]
-    .sort((a, b) => Number(isBad(b)) - Number(isBad(a)) || Number(b.end - b.start - (a.end - a.start)))
-    .slice(0, MAX_BARS);
-  const rows = lanes(bars);
+  const timeline = timelineOf(command, MAX_BARS);
+  if (timeline === null) return null;
+  const { start: from, end: until, phaseRows, nodeRows: rows, omittedCount, critical } = timeline;
+  const barCount = rows.reduce((sum, row) => sum + row.length, 0);
   const x = (at: bigint) => round((Number(at - from) / Number(until - from)) * WIDTH);
-  const critical = new Set(criticalPath.links.map(({ step }) => step.uniqueId));
   const phaseTop = TOP + 4;
-  const phaseRows = lanes(
-    phases.map((phase) => ({ phase, start: phase.startTimeUnixNano, end: phase.endTimeUnixNano ?? until })),
-  );
   const nodeTop = phaseTop + phaseRows.length * LANE + 8;
   const height = nodeTop + rows.length * LANE + 4;
   const ticks = [0, 1, 2, 3, 4].map((part) => ({ at: (WIDTH / 4) * part, ms: (Number(until - from) / 4e6) * part }));
@@ -255,7 +233,7 @@ function Timeline({ report: { command } }: { readonly report: CommandReport }): 
       <h2>Timeline</h2>
       <p class="quiet">
         Above the phases, below{' '}
-        {bars.length < all.length ? `${bars.length} of ${counted(all.length, 'node')}` : counted(all.length, 'node')}:
+        {omittedCount > 0 ? `${barCount} of ${counted(barCount + omittedCount, 'node')}` : counted(barCount, 'node')}:
         light while a node waited, full while it was worked on, outlined on the critical path.
       </p>
       <div class="scroll">
@@ -291,7 +269,7 @@ function Timeline({ report: { command } }: { readonly report: CommandReport }): 
 }
 
 interface NodeBarProps {
-  readonly bar: Bar;
+  readonly bar: TimelineBar;
   readonly x: (at: bigint) => number;
   readonly y: number;
   readonly isCritical: boolean;

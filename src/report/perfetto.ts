@@ -1,5 +1,6 @@
 import type { NodeMeasure, NodePhase } from '../run/measures/node-measure.js';
 import { labelOf } from '../run/measures/node-words.js';
+import { lanes, later } from '../run/measures/timeline.js';
 import type { CommandReport } from './content.js';
 
 /** An event of the JSON trace format, as far as it is written here: a slice (`X`), or the name of a process or thread (`M`). */
@@ -120,25 +121,6 @@ function innerSlices(phases: readonly NodePhase[], { start, end }: Slice): reado
       slice(phase.phase, 'node phase', from, to, { outcome: phase.outcome, has_end: phase.endTimeUnixNano !== null }),
     ];
   });
-}
-
-export function later(a: bigint, b: bigint): bigint {
-  if (a > b) return a;
-  return b;
-}
-
-/** Slices in as few lanes as they need without overlapping. @param slices in any order */
-export function lanes<Span extends { readonly start: bigint; readonly end: bigint }>(
-  slices: readonly Span[],
-): readonly (readonly Span[])[] {
-  const found: Span[][] = [];
-  const inOrder = [...slices].sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : a.end > b.end ? -1 : 1));
-  for (const one of inOrder) {
-    const lane = found.find((others) => (others.at(-1)?.end ?? 0n) <= one.start);
-    if (lane === undefined) found.push([one]);
-    else lane.push(one);
-  }
-  return found;
 }
 
 function sliceEvents(one: Slice, track: Pick<TraceEvent, 'pid' | 'tid'>, origin: bigint): readonly TraceEvent[] {

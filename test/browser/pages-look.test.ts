@@ -30,7 +30,7 @@ const WINDOWS = [
   ['light', 390],
   ['dark', 390],
 ] as const;
-const OF_RUN = ['', '/nodes'];
+const OF_RUN = ['', '/nodes', '/timeline'];
 
 let browser: PageBrowser;
 let bridge: BridgeProcess;
@@ -137,6 +137,25 @@ describe('the nodes of a large run', () => {
     await page.getByRole('link', { name: 'Work' }).click();
     await page.getByRole('columnheader', { name: 'Work' }).waitFor();
     expect(page.url()).toContain('outcome=failed&sort=work');
+    await page.context().close();
+  });
+});
+
+describe('the timeline of a large run', () => {
+  it('is drawn, searched, walked through with the keyboard, and leads to a node', async () => {
+    const page = await browser.page();
+    await browser.signIn(page, bridge);
+    await page.goto(`${bridge.webUrl}/runs/1006/timeline`);
+    await page.locator('canvas[data-drawn]').waitFor();
+    expect(await page.locator('canvas').getAttribute('data-drawn')).toBe('1164');
+    await page.getByLabel('Find a node').fill('mart_118');
+    const told = page.getByRole('status');
+    await told.getByText(/^4 found\. /).waitFor();
+    await page.locator('canvas').focus();
+    for (const key of ['ArrowRight', '+', '+', 'ArrowLeft', '0']) await page.keyboard.press(key);
+    await told.getByText(/mart_118.*on$|critical path$/).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: /mart_118/, level: 2 }).waitFor();
     await page.context().close();
   });
 });

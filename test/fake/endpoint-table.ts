@@ -107,6 +107,8 @@ export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'GET /': READERS,
   'GET /runs/:runId': READERS,
   'GET /runs/:runId/nodes': READERS,
+  'GET /runs/:runId/timeline': READERS,
+  'GET /runs/:runId/timeline.json': READERS,
   'GET /deploy/:accountId/projects/:projectId/runs/:runId': READERS,
   'GET /jobs': READERS,
   'GET /jobs/:jobId': READERS,
@@ -140,6 +142,7 @@ export const SIGN_IN_ENDPOINTS: readonly string[] = [
   'GET /arrive',
   'GET /pages/style.css',
   'GET /pages/page.js',
+  'GET /pages/timeline.js',
   'GET /pages/icon.svg',
 ];
 

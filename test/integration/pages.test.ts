@@ -202,6 +202,33 @@ describe('the page of a run', () => {
   });
 });
 
+describe('the timeline of a run', () => {
+  it('has its phases, nodes and queries in rows that do not overlap, and nothing of texts', async () => {
+    const { status, html } = await pages.get('/runs/1001/timeline.json', admin);
+    expect(status).toBe(200);
+    const { lengthMs, phases, rows } = z
+      .object({
+        lengthMs: z.number(),
+        phases: z.array(z.array(z.object({ name: z.string() }))),
+        rows: z.array(
+          z.array(z.object({ id: z.string(), start: z.number(), end: z.number(), queries: z.array(z.number()) })),
+        ),
+      })
+      .parse(JSON.parse(html));
+    expect(phases.flat().map(({ name }) => name)).toContain('render');
+    expect(rows.flat()).toHaveLength(21);
+    for (const row of rows) {
+      for (const [at, bar] of row.entries()) {
+        expect(bar.start).toBeGreaterThanOrEqual(row[at - 1]?.end ?? 0);
+        expect(bar.end).toBeLessThanOrEqual(lengthMs);
+        expect(bar.queries.every((ms) => ms >= bar.start && ms <= bar.end)).toBe(true);
+      }
+    }
+    expect(rows.flat().some(({ queries }) => queries.length > 0)).toBe(true);
+    expect(html).not.toContain('nonexistent_column not');
+  });
+});
+
 describe('the nodes of a run', () => {
   const idsOf = (html: string) =>
     Array.from(html.matchAll(/title="([^"]+)" class="quiet-link"/g), ([, id]) => id ?? '');
@@ -236,6 +263,7 @@ it.each([
     '/',
     '/runs/1001',
     '/runs/1001/nodes',
+    '/runs/1001/timeline',
     '/runs/1003',
     '/jobs',
     '/jobs/4002',

@@ -24,7 +24,7 @@ import {
   previousStatusOf,
   UNKNOWN_OUTCOME,
 } from './node-measure.js';
-import { type CommandMeasures, runTotals } from './run-totals.js';
+import { type CommandMeasures, type QueryTimes, runTotals } from './run-totals.js';
 import {
   criticalPath,
   lengthSplit,
@@ -375,6 +375,7 @@ export class MeasureCollector {
       split: lengthSplit(parts, { otherQueriesNano, restNano: time.restNano }),
       criticalPath: criticalPath(steps, startTimeUnixNano, endTimeUnixNano),
       ...parts,
+      queryTimes: queryTimes([...this.queries.values()], invocation),
       omittedNodeCount: this.omittedNodeCount,
       messages: this.messages,
     };
@@ -465,6 +466,27 @@ export class MeasureCollector {
     this.nodes.set(created.uniqueId, created);
     return created;
   }
+}
+
+function queryTimes(
+  queries: readonly QuerySpan[],
+  { startTimeUnixNano, endTimeUnixNano }: InvocationSummary,
+): QueryTimes {
+  const ofNodes = queries.filter(({ uniqueId }) => uniqueId !== null);
+  const ms = (time: UnixNano) => Number(time - startTimeUnixNano) / 1e6;
+  const places = new Map<string, number>();
+  const nodes = Int32Array.from(ofNodes, ({ uniqueId }) => {
+    const id = uniqueId ?? '';
+    const place = places.get(id) ?? places.size;
+    places.set(id, place);
+    return place;
+  });
+  return {
+    uniqueIds: [...places.keys()],
+    nodes,
+    startsMs: Float64Array.from(ofNodes, (query) => ms(query.startTimeUnixNano)),
+    endsMs: Float64Array.from(ofNodes, (query) => ms(query.endTimeUnixNano ?? endTimeUnixNano)),
+  };
 }
 
 function hookVerdict(record: SpanStart | SpanEnd): NodeVerdict {

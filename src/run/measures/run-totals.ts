@@ -117,6 +117,14 @@ export function slowestNodes(nodes: readonly NodeMeasure[], limit: number): read
     .map(({ node }) => node);
 }
 
+/** When the queries of nodes ran: the n-th query is that of `uniqueIds[nodes[n]]`. Times are milliseconds since the command's start. */
+export interface QueryTimes {
+  readonly uniqueIds: readonly string[];
+  readonly nodes: Int32Array;
+  readonly startsMs: Float64Array;
+  readonly endsMs: Float64Array;
+}
+
 /** All measures of one command of a run. */
 export interface CommandMeasures {
   readonly invocation: InvocationSummary;
@@ -131,6 +139,7 @@ export interface CommandMeasures {
   readonly unselectedNodes: readonly NodeMeasure[];
   /** In the order in which they began. */
   readonly hooks: readonly HookMeasure[];
+  readonly queryTimes: QueryTimes;
   /** Nodes beyond the first 100,000, of which nothing is measured. */
   readonly omittedNodeCount: number;
   /** First log records of severity ERROR that name no node, at most 20 of at most 4,000 characters each. */

@@ -9,6 +9,7 @@ import { admitVisitor, PageSession } from './page-session.js';
 import { runListRouter } from './run-list-page.js';
 import { runNodesRouter } from './run-nodes-page.js';
 import { runRouter } from './run-page.js';
+import { runTimelineRouter } from './run-timeline-page.js';
 import { signInRouter } from './sign-in-router.js';
 
 /** The pages, all behind tokens except sign-in. Unknown paths get a page that says so. */
@@ -20,7 +21,7 @@ export function pageRouter(deps: PageDeps): Router {
   router.use(sameOrigin(deps.publicUrl));
   router.use(assetRouter(), signInRouter(session, deps));
   router.use(admitVisitor(deps.authenticator, session));
-  router.use(runListRouter(deps), runRouter(deps), runNodesRouter(deps), ...deps.routers);
+  router.use(runListRouter(deps), runRouter(deps), runNodesRouter(deps), runTimelineRouter(deps), ...deps.routers);
   router.use(() => {
     throw ApiError.notFound();
   });
@@ -31,6 +32,7 @@ export function pageRouter(deps: PageDeps): Router {
 const TYPES = {
   'style.css': 'text/css; charset=utf-8',
   'page.js': 'text/javascript; charset=utf-8',
+  'timeline.js': 'text/javascript; charset=utf-8',
   'icon.svg': 'image/svg+xml',
 } as const;
 

@@ -18,6 +18,7 @@ import { cut } from './run-page-model.js';
 const TABS = [
   ['', 'Summary', 'runs:read'],
   ['/nodes', 'Nodes', 'runs:read'],
+  ['/timeline', 'Timeline', 'runs:read'],
 ] as const;
 
 /** The end of the address of a run's page. */

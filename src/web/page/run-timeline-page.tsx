@@ -1,0 +1,174 @@
+import { Router } from 'express';
+import { authorize, callerOf } from '../../api/authenticator.js';
+import { Permits, withPermit } from '../../api/permissions.js';
+import { textRedactor } from '../../api/text-redactor.js';
+import { lengthText } from '../../core/text.js';
+import { labelOf } from '../../run/measures/node-words.js';
+import { type CommandMeasures, slowestNodes } from '../../run/measures/run-totals.js';
+import { shareOf } from '../../run/measures/time-split.js';
+import { type TimelineBar, timelineOf } from '../../run/measures/timeline.js';
+import { sendPage } from './layout.js';
+import type { PageDeps } from './page-deps.js';
+import { ScrollTable } from './parts.js';
+import { tooMany } from './run-page.js';
+import { cut, MAX_NAME } from './run-page-model.js';
+import { RunShell, type ShownRun, shownRun } from './run-shell.js';
+import { NodeLink } from './run-troubles.js';
+
+/** Nodes and queries that are sent to be drawn. */
+const MAX_BARS = 35_000;
+const MAX_QUERIES = 50_000;
+/** Nodes in the table below. */
+const MAX_SLOWEST = 20;
+
+/** `/runs/{id}/timeline`: a step over time, drawn by a script from `timeline.json` beside it; with a table for who cannot see it. */
+export function runTimelineRouter(deps: PageDeps): Router {
+  const { measures, clock, version } = deps;
+  const permits = new Permits('requests for timelines');
+  const router = Router();
+  const commandsOf = async ({ step }: ShownRun) =>
+    step === null ? [] : (await measures.ofSteps([step])).map(({ command }) => command);
+  router.get('/runs/:runId/timeline.json', authorize('runs:read'), async (request, response) => {
+    const shown = await shownRun(request, response, deps);
+    const commands = await withPermit(permits, response, () => commandsOf(shown), tooMany);
+    const [document = EMPTY] = commands.flatMap((command) => timelineDocument(command) ?? []);
+    response.set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }).json(document);
+  });
+  router.get('/runs/:runId/timeline', authorize('runs:read'), async (request, response) => {
+    const caller = callerOf(response);
+    const shown = await shownRun(request, response, deps);
+    const redactor = textRedactor(caller, deps.redaction);
+    const commands = await withPermit(permits, response, () => commandsOf(shown), tooMany);
+    const shell = { shown, caller, redactor, version, nowUnixMs: clock.nowUnixMs() };
+    await sendPage(
+      response,
+      <RunShell {...shell} tab="/timeline" scripts={['timeline.js']}>
+        <Drawing shown={shown} />
+        <Slowest commands={commands} runId={shown.run.id} />
+      </RunShell>,
+    );
+  });
+  return router;
+}
+
+function Drawing({ shown: { run, step } }: { readonly shown: ShownRun }) {
+  return (
+    <>
+      <noscript>
+        <p class="hint">The drawing needs JavaScript; the slowest nodes stand below, all of them under Nodes.</p>
+      </noscript>
+      <section id="timeline" aria-label="Timeline" hidden>
+        <div class="filter">
+          <label class="wide">
+            Find a node <input type="search" id="timeline-search" maxlength={200} />
+          </label>
+          <button type="button" data-zoom="+">
+            Zoom in
+          </button>
+          <button type="button" data-zoom="-">
+            Zoom out
+          </button>
+          <button type="button" data-zoom="0">
+            All
+          </button>
+        </div>
+        <canvas
+          class="timeline"
+          tabindex={0}
+          aria-label="Phases and nodes over time. Arrow keys go from node to node, Enter opens one, plus and minus zoom."
+          aria-describedby="timeline-told"
+          data-timeline={`/runs/${run.id}/timeline.json?step=${step?.index ?? 1}`}
+          data-node={`/runs/${run.id}/nodes?step=${step?.index ?? 1}&node=`}
+        />
+        <p class="hint">
+          Light: waiting. Full: at work; the line below: in the warehouse. Outlined: on the critical path. Drag to move,
+          Ctrl and the wheel to zoom, arrow keys from node to node, Enter to open one.
+        </p>
+      </section>
+      <p id="timeline-told" role="status" class="name strong" />
+    </>
+  );
+}
+
+function Slowest({ commands, runId }: { readonly commands: readonly CommandMeasures[]; readonly runId: number }) {
+  const nodes = slowestNodes(
+    commands.flatMap((command) => command.nodes),
+    MAX_SLOWEST,
+  );
+  if (nodes.length === 0) return <p class="empty">Nothing took time in this step.</p>;
+  const critical = new Set(commands.flatMap(({ criticalPath }) => criticalPath.links.map(({ step }) => step.uniqueId)));
+  return (
+    <section aria-labelledby="slowest">
+      <h2 id="slowest">Slowest nodes</h2>
+      <ScrollTable
+        label="Slowest nodes, longest first"
+        columns={['Node', { number: 'Share of the run' }, { number: 'Warehouse' }, 'Critical path']}
+      >
+        {nodes.map((node) => (
+          <tr>
+            <th scope="row" class="name">
+              <NodeLink runId={runId} uniqueId={node.uniqueId} text={cut(labelOf(node), MAX_NAME)} />
+            </th>
+            <td class="number nowrap">{lengthText(Number(shareOf(node.share)) / 1e6)}</td>
+            <td class="number nowrap">{lengthText(Number(node.warehouseTimeNano) / 1e6)}</td>
+            <td>{critical.has(node.uniqueId) ? 'yes' : ''}</td>
+          </tr>
+        ))}
+      </ScrollTable>
+    </section>
+  );
+}
+
+const EMPTY = { lengthMs: 0, omittedCount: 0, phases: [], rows: [] };
+
+const MOODS: Readonly<Record<string, 'good' | 'bad' | 'busy'>> = {
+  success: 'good',
+  warned: 'busy',
+  failed: 'bad',
+  error: 'bad',
+};
+
+/** A command as the script draws it. Times are milliseconds since its start, in hundredths. */
+function timelineDocument(command: CommandMeasures) {
+  const timeline = timelineOf(command, MAX_BARS);
+  if (timeline === null) return null;
+  const { start: origin, end: until, phaseRows, nodeRows, omittedCount, critical } = timeline;
+  const ms = (nano: bigint) => Math.round(Number(nano - origin) / 1e4) / 100;
+  const queries = queriesByNode(command);
+  const bar = ({ node, start, end }: TimelineBar) => ({
+    id: cut(node.uniqueId, MAX_NAME),
+    name: cut(labelOf(node), MAX_NAME),
+    verdict: node.verdict,
+    mood: MOODS[node.verdict] ?? 'neutral',
+    ...{ start: ms(start), end: ms(end) },
+    isCritical: critical.has(node.uniqueId),
+    work: node.phases.flatMap((phase) => [ms(phase.startTimeUnixNano), ms(phase.endTimeUnixNano ?? end)]),
+    queries: queries.get(node.uniqueId) ?? [],
+  });
+  return {
+    lengthMs: ms(until),
+    omittedCount,
+    phases: phaseRows.map((row) =>
+      row.map(({ phase, start, end }) => ({
+        name: cut(phase.phase.toLowerCase(), MAX_NAME),
+        start: ms(start),
+        end: ms(end),
+      })),
+    ),
+    rows: nodeRows.map((row) => row.map(bar)),
+  };
+}
+
+/** Starts and ends of nodes' queries, in milliseconds since the command's start. */
+function queriesByNode({ queryTimes }: CommandMeasures): ReadonlyMap<string, readonly number[]> {
+  const { uniqueIds, nodes, startsMs, endsMs } = queryTimes;
+  const found = new Map<string, number[]>();
+  for (let at = 0; at < Math.min(nodes.length, MAX_QUERIES); at += 1) {
+    const uniqueId = uniqueIds[nodes[at] ?? 0] ?? '';
+    const known = found.get(uniqueId);
+    const times = [startsMs[at] ?? 0, endsMs[at] ?? 0].map((ms) => Math.round(ms * 100) / 100);
+    if (known === undefined) found.set(uniqueId, times);
+    else known.push(...times);
+  }
+  return found;
+}
