@@ -70,8 +70,7 @@ const stepSchema = z.object({
     .catchall(countSchema),
   record_count: countSchema,
   parquet_file: z.string(),
-  /** Missing in what earlier versions wrote. */
-  step: stepPositionSchema.nullable().default(null),
+  step: stepPositionSchema.nullable(),
 });
 
 const runSchema = z.object({
