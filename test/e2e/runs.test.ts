@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SAMPLES, sampleLines } from '../fake/sample-run.js';
+import { hostileLines } from '../tool/hostile-run.js';
 import { runBridge } from './run-bridge.js';
 
 let dir: string;
@@ -112,6 +113,19 @@ describe('run-bridge diff', () => {
     const { stdout } = await run('diff', '1001', '1002');
     expect(stdout).toContain('\nnew (7):\n');
     expect((await run('diff', '1001', '1001')).stdout).toContain('every node ended as before, and took as long\n');
+  });
+
+  test('lets no text of a run reach the terminal as more than a text', async () => {
+    writeFileSync(join(dir, 'hostile.jsonl'), `${hostileLines().join('\n')}\n`);
+    for (const files of [
+      ['hostile.jsonl', sample('build-clean')],
+      [sample('build-clean'), 'hostile.jsonl'],
+    ]) {
+      const { exitCode, stdout } = await run('diff', ...files);
+      expect(exitCode).toBe(0);
+      expect(stdout).toContain('onerror=alert(2)');
+      expect(stdout.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\u202a-\u202e]/u);
+    }
   });
 
   test('needs two runs that there are', async () => {
