@@ -110,8 +110,7 @@ test('the pictures of README are of these pages', async () => {
     await page.getByText(/5 runs, page 1 of 1/).waitFor();
     takePicture('runs', await page.screenshot());
     await page
-      .getByRole('row', { name: /nightly/ })
-      .filter({ hasText: 'failed' })
+      .getByRole('row', { name: /failed nightly/ })
       .getByRole('link')
       .click();
     await page.getByRole('heading', { name: /nightly #\d+.*failed/ }).waitFor();

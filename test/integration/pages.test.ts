@@ -70,6 +70,21 @@ describe('the list of runs', () => {
     expect(rows[0]).toContain('<td class="number">0</td>');
   });
 
+  it('says why a run failed in a line, once it was measured', async () => {
+    const { server, dataFolder, traceIds, measuring } = pages.api;
+    const { measures, catalog } = measuring;
+    const [traceId] = traceIds;
+    if (traceId === undefined) throw new Error('no run');
+    const summary = readFileSync(join(dataFolder, 'runs', traceId, 'run.json'), 'utf8');
+    const row = { traceId, firstSeenUnixMs: 1_000, lastSeenUnixMs: 2_000, logBytes: 7, parquetBytes: 7 };
+    await server.state.runs.save([{ ...row, state: 'finished', summary }]);
+    expect((await pages.get('/', admin)).html).not.toContain('Binder Error');
+    await measures.ofSteps(await catalog.stepsOf(FIRST_ACCOUNT_ID, [1001]));
+    const { html } = await pages.get('/', admin);
+    expect(html).toMatch(/1 node failed with an error: model .*Binder Error: Referenced column/);
+    expect(html).toContain('aria-label="1 error, 2 failed tests');
+  });
+
   it.each([
     ['/?status=failed', ['1001', '1003']],
     ['/?status=running', ['1004']],

@@ -1,23 +1,29 @@
 import { type Request, Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
 import type { Caller } from '../../api/caller.js';
+import { may } from '../../api/permissions.js';
 import { groupBy } from '../../core/lists.js';
 import { lengthText } from '../../core/text.js';
+import { type RedactionLevel, redactionFor } from '../../redaction/known-names.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
+import type { CommandCause } from '../../run/measures/command-digest.js';
+import type { NodeCounts } from '../../run/verdict.js';
 import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
-import { RUN_STATUS, type RunStatus } from '../../storage/state-tables.js';
+import { isFinal, RUN_STATUS, type RunStatus } from '../../storage/state-tables.js';
 import { Layout, sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { type Column, countText, Moment, Pager, pageNumber, RunMark, runLengthMs, ScrollTable } from './parts.js';
+import { CountsBar, countedWords } from './run-shell.js';
 
 const COLUMNS: readonly Column[] = [
   'Run',
   'Status',
-  'Job',
+  'Job and cause',
+  'Nodes',
   { number: 'Failed nodes' },
   'Started',
-  { number: 'Took' },
+  { number: 'Duration' },
   'Environment',
   'Project',
 ];
@@ -121,7 +127,13 @@ function RunTable({ rows, nowUnixMs }: { readonly rows: readonly RunRow[]; reado
   );
 }
 
-function Row({ row: { run, failedCount }, nowUnixMs }: { readonly row: RunRow; readonly nowUnixMs: number }) {
+function Row({
+  row: { run, failedCount, cause, counts, lengthsMs },
+  nowUnixMs,
+}: {
+  readonly row: RunRow;
+  readonly nowUnixMs: number;
+}) {
   const lengthMs = runLengthMs(run, nowUnixMs);
   return (
     <tr>
@@ -132,18 +144,48 @@ function Row({ row: { run, failedCount }, nowUnixMs }: { readonly row: RunRow; r
       <td>
         <RunMark status={run.status} />
       </td>
-      <td class="name">{run.job.name}</td>
+      <td class="name">
+        {run.job.name}
+        {cause !== null && <span class="sub name">{cause}</span>}
+      </td>
+      <td>{counts !== null && <CountsBar counts={counts} label={wordsOf(counts)} />}</td>
       <td class={failedCount ? 'number bad' : 'number'}>{failedCount ?? '–'}</td>
       <td class="nowrap">
-        <Moment unixMs={run.startedUnixMs ?? run.createdUnixMs} />
+        <Moment unixMs={run.startedUnixMs ?? run.createdUnixMs} isRelative />
       </td>
       <td class="number nowrap">
         {lengthMs === null ? '–' : lengthText(lengthMs)}
         {lengthMs !== null && run.finishedUnixMs === null && <span class="sub">so far</span>}
+        <Sparkline lengthsMs={lengthsMs} />
       </td>
       <td class="name">{run.environment.name}</td>
       <td class="name">{run.project.name}</td>
     </tr>
+  );
+}
+
+function wordsOf(counts: NodeCounts): string {
+  return countedWords(counts, 0)
+    .map(([count, one, many]) => countText(count, one, many))
+    .join(', ');
+}
+
+const SPARK_WIDTH = 80;
+const SPARK_HEIGHT = 16;
+
+/** Durations of a job's last runs as a line, oldest first; nothing of fewer than three. */
+function Sparkline({ lengthsMs }: { readonly lengthsMs: readonly number[] }) {
+  if (lengthsMs.length < 3) return null;
+  const most = Math.max(1, ...lengthsMs);
+  const points = lengthsMs.map((ms, at) => {
+    const x = (at / (lengthsMs.length - 1)) * (SPARK_WIDTH - 2) + 1;
+    return `${x.toFixed(1)},${(SPARK_HEIGHT - 1 - (ms / most) * (SPARK_HEIGHT - 2)).toFixed(1)}`;
+  });
+  const label = `Last ${lengthsMs.length} runs of the job: up to ${lengthText(most)}`;
+  return (
+    <svg class="spark" viewBox={`0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`} role="img" aria-label={label}>
+      <polyline points={points.join(' ')} />
+    </svg>
   );
 }
 
@@ -162,7 +204,7 @@ export function runListRouter(deps: PageDeps): Router {
       ...(filter.text !== '' && { textContains: filter.text }),
       ...{ orderBy: 'created', isDescending: true, limit: PAGE_SIZE, offset: (filter.page - 1) * PAGE_SIZE },
     });
-    const rows = await runRows(items, deps);
+    const rows = await runRows(items, caller, deps);
     const setAside = await notes.listSetAside(caller.accountId);
     const list = { rows, totalCount, pageSize: PAGE_SIZE, filter, setAside };
     const sending = sendingOf(request, caller);
@@ -260,23 +302,88 @@ export interface RunRow {
   readonly run: CatalogRun;
   /** Failed nodes and failed tests; `null` if its telemetry no longer exists. */
   readonly failedCount: number | null;
+  /** Why it failed, in a line; `null` where nothing is known of it yet. */
+  readonly cause: string | null;
+  /** Its nodes by verdict; `null` before it was measured. */
+  readonly counts: NodeCounts | null;
+  /** Durations of the job's last runs up to it, oldest first, in milliseconds. */
+  readonly lengthsMs: readonly number[];
 }
 
 /** Counts the nodes of failed runs from their summaries: no record log is read for it. */
 export async function runRows(
   runs: readonly CatalogRun[],
-  { catalog, tracker }: Pick<PageDeps, 'catalog' | 'tracker'>,
+  caller: Caller,
+  deps: Pick<PageDeps, 'catalog' | 'tracker' | 'measures' | 'redaction'>,
 ): Promise<readonly RunRow[]> {
+  const { catalog, tracker } = deps;
   const [first] = runs;
   if (first === undefined) return [];
+  const lengths = await lengthsOf(runs, deps);
   const steps = await catalog.stepsOf(
     first.accountId,
     runs.map(({ id }) => id),
   );
   const ofRun = groupBy(steps, ({ runId }) => runId);
   const rows: RunRow[] = [];
-  for (const run of runs) rows.push({ run, failedCount: await failedCountOf(ofRun.get(run.id) ?? [], tracker) });
+  for (const run of runs) {
+    const own = ofRun.get(run.id) ?? [];
+    const failedCount = await failedCountOf(own, tracker);
+    const digests = isFinal(run.status) ? ((await deps.measures.digestsOf(own)) ?? []) : [];
+    const [cause = null] = digests.flatMap((digest) => digest.cause ?? []);
+    rows.push({
+      ...{ run, failedCount },
+      cause:
+        cause === null
+          ? null
+          : causeText(
+              cause,
+              redactionFor(may(caller, 'artifacts:read') ? 'artifactReader' : 'anybodyElse', deps.redaction),
+            ),
+      counts: digests.length === 0 ? null : summed(digests.map(({ counts }) => counts)),
+      lengthsMs:
+        lengths
+          .get(run.job.id)
+          ?.filter(({ createdUnixMs }) => createdUnixMs <= run.createdUnixMs)
+          .map(({ ms }) => ms) ?? [],
+    });
+  }
   return rows;
+}
+
+/** What is shown of a cause at a level of redaction. */
+function causeText({ title, label, reason, redactedReason }: CommandCause, level: RedactionLevel): string {
+  const said = level === 'off' ? reason : level === 'literals' ? redactedReason : null;
+  return [title, label, said].filter((part) => part !== null).join(': ');
+}
+
+function summed(counts: readonly NodeCounts[]): NodeCounts {
+  const sum: Record<string, number> = {};
+  for (const one of counts) for (const [word, count] of Object.entries(one)) sum[word] = (sum[word] ?? 0) + count;
+  return { ...counts[0], ...sum } as NodeCounts;
+}
+
+/** Runs of a job that its line of durations shows. */
+const MAX_LENGTHS = 20;
+
+/** Durations of the last runs of each job, oldest first. */
+async function lengthsOf(runs: readonly CatalogRun[], { catalog }: Pick<PageDeps, 'catalog'>) {
+  const found = new Map<number, readonly { readonly createdUnixMs: number; readonly ms: number }[]>();
+  for (const { accountId, job } of runs) {
+    if (found.has(job.id)) continue;
+    const { items } = await catalog.listRuns(accountId, {
+      ...{ jobId: job.id, statuses: [RUN_STATUS.success, RUN_STATUS.error] },
+      ...{ orderBy: 'created', isDescending: true, limit: MAX_LENGTHS, offset: 0 },
+    });
+    found.set(
+      job.id,
+      items.toReversed().flatMap((run) => {
+        const ms = runLengthMs(run, run.updatedUnixMs);
+        return ms === null ? [] : [{ createdUnixMs: run.createdUnixMs, ms }];
+      }),
+    );
+  }
+  return found;
 }
 
 async function failedCountOf(steps: readonly CatalogStep[], tracker: PageDeps['tracker']): Promise<number | null> {
