@@ -17,11 +17,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { SentRun } from '../tool/sent-run.js';
+import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
 const ANOTHER_USER = 65_534;
 const isRoot = process.getuid?.() === 0;
-const runs = z.object({ data: z.array(z.object({ id: z.number() })) });
+const runs = z.object({ data: z.array(z.object({ id: z.number(), is_complete: z.boolean() })) });
 
 /** One with a run, of which each test gets a copy. */
 let whole: string;
@@ -51,11 +52,15 @@ const state = () => join(folder, 'state.db');
 const start = () => runBridge(['serve', ...PORTS, '--data-dir', folder], { cwd: folder });
 const PORTS = ['http', 'grpc', 'web'].flatMap((name) => [`--${name}`, '127.0.0.1:0']);
 
-async function runIdsAt(bridge: BridgeProcess): Promise<readonly number[]> {
+async function runsAt(bridge: BridgeProcess) {
   const headers = { authorization: `Token ${token.trim()}` };
   const response = await fetch(`${bridge.webUrl}/api/v2/accounts/10001/runs/`, { headers });
   expect(response.status).toBe(200);
-  return runs.parse(await response.json()).data.map(({ id }) => id);
+  return runs.parse(await response.json()).data;
+}
+
+async function runIdsAt(bridge: BridgeProcess): Promise<readonly number[]> {
+  return (await runsAt(bridge)).map(({ id }) => id);
 }
 
 describe('a data folder', () => {
@@ -92,6 +97,8 @@ describe('a data folder', () => {
     expect(bridge.stderr).toContain('run-bridge rebuild');
     expect(readFileSync(join(folder, 'admin-token'), 'utf8')).toBe(token);
     expect(await runIdsAt(bridge)).toEqual([1002]);
+    // Whether it is over is known once its log was read.
+    await until('the run is over', async () => (await runsAt(bridge)).every((run) => run.is_complete));
     expect(await bridge.stop()).toBe(0);
     expect(readdirSync(join(folder, 'rows')).sort()).toEqual(['1001.json', '1002.json']);
   });
