@@ -77,7 +77,7 @@ describe.skipIf(mounted === undefined)('a disk that fills while the command runs
     async (_how, reserve) => {
       const { exitCode, stdout, stderr } = await runWhileFilling(temp, reserve);
       expect([exitCode, stdout]).toEqual([3, 'out\ndone\n']);
-      const folder = /telemetry of the command is left in (\S+): run-bridge import takes it/.exec(stderr)?.[1];
+      const folder = /telemetry of the command is left in (\S+): run-bridge import imports it/.exec(stderr)?.[1];
       if (folder === undefined) {
         // The records had come in before the disk was full, and at most the command's end could not be noted.
         expect(stderr).toMatch(/^(run-bridge: the step could not be saved: [^\n]*\n)?$/);

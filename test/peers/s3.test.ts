@@ -70,7 +70,7 @@ describe('artifacts in a bucket', () => {
       'a wrong secret',
       { credentials: { ...credentials, secretAccessKey: 'wrong' } },
       'refused',
-      /AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be of/,
+      /AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must belong to/,
     ],
     [
       'a server that is not there',
