@@ -3,6 +3,11 @@ export function counted(count: number, noun: string, plural = `${noun}s`): strin
   return `${count} ${count === 1 ? noun : plural}`;
 }
 
+/** A text of at most so many UTF-16 units; one that is longer ends with `…`. */
+export function cut(text: string, maxLength: number): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
+}
+
 /** A duration with about three digits: `450 ms`, `12.3 s`, `2 min 5 s`, `1 h 2 min`. @param lengthMs at least 0 */
 export function lengthText(lengthMs: number): string {
   const ms = Math.max(0, lengthMs);

@@ -1,8 +1,7 @@
-import { type Request, type Response, Router } from 'express';
+import { type Response, Router } from 'express';
 import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import type { Caller } from '../api/caller.js';
-import { idIn } from '../api/parameters.js';
 import { may } from '../api/permissions.js';
 import type { Clock } from '../core/clock.js';
 import { lengthText } from '../core/text.js';
@@ -22,7 +21,7 @@ import {
   runLengthMs,
   ScrollTable,
 } from '../web/page/parts.js';
-import { changeOf, OUT_OF_REACH, runIdOf } from './routes.js';
+import { changeOf, foundJob, foundRun, OUT_OF_REACH, runIdOf } from './routes.js';
 import type { JobService } from './service.js';
 
 /** What the pages work with. */
@@ -51,32 +50,32 @@ export function jobPages({ catalog, factsOf, openService, clock, version }: JobP
     const query = { orderBy: 'name', isDescending: false, limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE } as const;
     const { items, totalCount } = await catalog.listJobs(caller.accountId, query);
     const rows: JobRow[] = [];
-    for (const job of items) rows.push({ job, runs: await runsOf(job, 1, HISTORY_LENGTH), ...declaredOf(job) });
+    for (const job of items) rows.push({ job, runs: await latestOf(job), ...declaredOf(job) });
     const part = { page, pageSize: PAGE_SIZE, totalCount };
     await sendPage(response, <JobListPage {...{ caller, rows, version, nowUnixMs: clock.nowUnixMs() }} {...part} />);
   });
   router.get('/jobs/:jobId', authorize('jobs:read'), async (request, response) => {
-    const job = await jobIn(request, response);
+    const job = await foundJob(request, response, catalog);
     const page = pageNumber(request);
     const query = runQuery(job, page, PAGE_SIZE);
     const { items, totalCount } = await catalog.listRuns(job.accountId, query);
-    const history = page === 1 ? items : await runsOf(job, 1, HISTORY_LENGTH);
+    const history = page === 1 ? items : await latestOf(job);
     const shown = { caller: callerOf(response), job, runs: items, history, version, nowUnixMs: clock.nowUnixMs() };
     const part = { page, pageSize: PAGE_SIZE, totalCount };
     await sendPage(response, <JobPage {...shown} {...part} {...declaredOf(job)} />);
   });
   router.post('/jobs/:jobId/run', authorize('jobs:run'), async (request, response) => {
-    const { accountId, name } = await jobIn(request, response);
+    const { accountId, name } = await foundJob(request, response, catalog);
     const service = await openService();
     redirectTo(response, runIdOf(await service.start(accountId, name, REASON), name), service);
   });
   router.post('/runs/:runId/retry', authorize('jobs:run'), async (request, response) => {
-    const run = await runIn(request, response);
+    const run = await foundRun(request, response, catalog);
     const service = await openService();
     redirectTo(response, runIdOf(await service.retry(changeOf(run), REASON), run.job.name), service);
   });
   router.post('/runs/:runId/cancel', authorize('runs:cancel'), async (request, response) => {
-    const run = await runIn(request, response);
+    const run = await foundRun(request, response, catalog);
     const result = await (await openService()).cancel(changeOf(run));
     if (result.kind === 'outOfReach') throw new ApiError(409, OUT_OF_REACH);
     response.redirect(303, `/runs/${run.id}`);
@@ -89,24 +88,11 @@ export function jobPages({ catalog, factsOf, openService, clock, version }: JobP
   }
 
   function declaredOf(job: CatalogJob): Declared {
-    const commands = factsOf(job)?.commandLines ?? [];
-    return { commands };
+    return { commands: factsOf(job)?.commandLines ?? [] };
   }
 
-  async function runsOf(job: CatalogJob, page: number, count: number): Promise<readonly CatalogRun[]> {
-    return (await catalog.listRuns(job.accountId, runQuery(job, page, count))).items;
-  }
-
-  async function jobIn(request: Request, response: Response): Promise<CatalogJob> {
-    const job = await catalog.findJob(callerOf(response).accountId, idIn(request, 'jobId'));
-    if (job === undefined) throw ApiError.notFound();
-    return job;
-  }
-
-  async function runIn(request: Request, response: Response): Promise<CatalogRun> {
-    const run = await catalog.findRun(callerOf(response).accountId, idIn(request, 'runId'));
-    if (run === undefined) throw ApiError.notFound();
-    return run;
+  async function latestOf(job: CatalogJob): Promise<readonly CatalogRun[]> {
+    return (await catalog.listRuns(job.accountId, runQuery(job, 1, HISTORY_LENGTH))).items;
   }
 }
 

@@ -58,19 +58,19 @@ export function jobRunRouter({
   // Clients send bodies without a type as well, and none at all.
   const json = express.json({ type: () => true, limit: MAX_BODY_BYTES, strict: false });
   router.post(`${ACCOUNT_PATH}/jobs/:jobId/run`, authorize('jobs:run'), json, async (request, response) => {
-    const job = await jobIn(request, response);
+    const job = await foundJob(request, response, catalog);
     const service = await openService();
     const result = await service.start(job.accountId, job.name, reasonIn(request, job));
     await answer(request, response, service, result, job.name);
   });
   router.post(`${ACCOUNT_PATH}/jobs/:jobId/rerun`, authorize('jobs:run'), json, async (request, response) => {
-    const job = await jobIn(request, response);
+    const job = await foundJob(request, response, catalog);
     const service = await openService();
     const result = await service.rerun(job.accountId, job.name, reasonIn(request, job));
     await answer(request, response, service, result, job.name);
   });
   router.get(`${ACCOUNT_PATH}/runs/:runId/retry`, authorize('runs:read'), async (request, response) => {
-    const run = await runIn(request, response);
+    const run = await foundRun(request, response, catalog);
     const stop = await (await openService()).stopOfRun(changeOf(run));
     if (stop.kind !== 'stopped') throw notRetryable(stop.kind);
     const steps = await catalog.stepsOf(run.accountId, [run.id]);
@@ -85,19 +85,19 @@ export function jobRunRouter({
     );
   });
   router.post(`${ACCOUNT_PATH}/runs/:runId/retry`, authorize('jobs:run'), json, async (request, response) => {
-    const run = await runIn(request, response);
+    const run = await foundRun(request, response, catalog);
     const service = await openService();
     const { name } = run.job;
     const reason = reasonIn(request, { name, accountId: run.accountId });
     await answer(request, response, service, await service.retry(changeOf(run), reason), name);
   });
   router.post(`${ACCOUNT_PATH}/runs/:runId/cancel`, authorize('runs:cancel'), json, async (request, response) => {
-    const run = await runIn(request, response);
+    const run = await foundRun(request, response, catalog);
     const result = await (await openService()).cancel(changeOf(run));
     if (result.kind === 'outOfReach') {
       throw new ApiError(409, OUT_OF_REACH);
     }
-    response.json(success(documentOf(request, response, await runIn(request, response))));
+    response.json(success(documentOf(request, response, await foundRun(request, response, catalog))));
   });
   return router;
 
@@ -108,18 +108,6 @@ export function jobRunRouter({
     // The answer reports it as queued: it may start from here on.
     service.goOn();
     response.json(success(documentOf(request, response, run)));
-  }
-
-  async function jobIn(request: Request, response: Response): Promise<CatalogJob> {
-    const job = await catalog.findJob(callerOf(response).accountId, idIn(request, 'jobId'));
-    if (job === undefined) throw ApiError.notFound();
-    return job;
-  }
-
-  async function runIn(request: Request, response: Response): Promise<CatalogRun> {
-    const run = await catalog.findRun(callerOf(response).accountId, idIn(request, 'runId'));
-    if (run === undefined) throw ApiError.notFound();
-    return run;
   }
 
   /** @throws ApiError 400 for what would change the commands */
@@ -149,6 +137,28 @@ export function jobRunRouter({
       shape.runContext(request, response, { clock, factsOf, redaction, publicUrl }),
     );
   }
+}
+
+/** The job that a path names, of the caller's account. @throws ApiError 404 */
+export async function foundJob(
+  request: Request,
+  response: Response,
+  catalog: Pick<JobCatalog, 'findJob'>,
+): Promise<CatalogJob> {
+  const job = await catalog.findJob(callerOf(response).accountId, idIn(request, 'jobId'));
+  if (job === undefined) throw ApiError.notFound();
+  return job;
+}
+
+/** The run that a path names, of the caller's account. @throws ApiError 404 */
+export async function foundRun(
+  request: Request,
+  response: Response,
+  catalog: Pick<RunCatalog, 'findRun'>,
+): Promise<CatalogRun> {
+  const run = await catalog.findRun(callerOf(response).accountId, idIn(request, 'runId'));
+  if (run === undefined) throw ApiError.notFound();
+  return run;
 }
 
 const bodySchema = z.looseObject({

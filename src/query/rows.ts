@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { alignedRows } from '../core/text.js';
+import { alignedRows, cut } from '../core/text.js';
 
 /** A value in a row of an answer. */
 export type Cell = z.core.util.JSONType;
@@ -79,5 +79,5 @@ function table(names: readonly string[], rows: readonly (readonly Cell[])[], max
 function tableCell(cell: Cell, maxChars: number): string {
   const text = cellText(cell);
   const line = text.replaceAll(/\s+/g, ' ').replaceAll(/\p{Cc}/gu, '\ufffd');
-  return line.length <= maxChars ? line : `${line.slice(0, maxChars - 1)}…`;
+  return cut(line, maxChars);
 }

@@ -1,3 +1,4 @@
+import { cut } from '../core/text.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { type Redactor, statusText } from '../redaction/redactor.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
@@ -74,10 +75,6 @@ export function redactedReport(report: CommandReport, redactor: Redactor): Comma
       messages: command.messages.map((text) => redactor.text(text)),
     },
   };
-}
-
-function cut(text: string, maxLength: number): string {
-  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
 }
 
 /** A text without what a terminal, a browser or a parser of XML does something about: control and direction characters become `\ufffd`. */

@@ -6,7 +6,7 @@ import { refuseElsewhere } from '../cli/refuse-elsewhere.js';
 import { resolveForCommand } from '../cli/resolve-for-command.js';
 import { parseDurationMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
-import { alignedRows, counted, lengthText } from '../core/text.js';
+import { alignedRows, counted, cut, lengthText } from '../core/text.js';
 import { Redactor } from '../redaction/redactor.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { CatalogRun, CatalogStep, Page, RunQuery } from '../storage/run-catalog.js';
@@ -153,8 +153,4 @@ function cells(run: CatalogRun, nowUnixMs: number): readonly string[] {
     startedUnixMs === null ? '-' : lengthText((run.finishedUnixMs ?? nowUnixMs) - startedUnixMs),
     cut(cleanLine(run.statusMessage ?? run.runKey ?? ''), MAX_CAUSE),
   ];
-}
-
-function cut(text: string, maxLength: number): string {
-  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
 }

@@ -7,7 +7,7 @@ import { refuseShared } from '../cli/refuse-shared.js';
 import { resolveForCommand } from '../cli/resolve-for-command.js';
 import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';
-import { lengthText } from '../core/text.js';
+import { cut, lengthText } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { RecordLogFiles } from '../log/record-log-files.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -146,10 +146,9 @@ class Screen {
   show(lines: readonly string[]): void {
     const { hasColor } = settingOf(this.context);
     const columns = this.context.stdoutColumns ?? 80;
-    const cut = (line: string) => (line.length <= columns ? line : `${line.slice(0, columns - 1)}…`);
     const hint = hasColor ? '\u001b[2mq quits\u001b[0m' : 'q quits';
     const up = this.lineCount === 0 ? '' : `\u001b[${this.lineCount}A\r`;
-    const shown = [...lines.map(cut), hint];
+    const shown = [...lines.map((line) => cut(line, columns)), hint];
     this.context.stdout.write(`${up}${CLEAR_BELOW}${shown.map((line) => `${line}\n`).join('')}`);
     this.lineCount = shown.length;
   }

@@ -1,4 +1,4 @@
-import { counted, lengthText } from '../core/text.js';
+import { counted, cut, lengthText } from '../core/text.js';
 import { locationText, readableLines, sourceLocation } from '../run/measures/node-words.js';
 import { DEFAULT_NAME } from '../storage/named-ids.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
@@ -436,10 +436,6 @@ export function discordMessage({ title, mood, facts, sections, url }: RunMessage
 /** Discord reads Markdown, and names of people, channels and times in angle brackets. */
 function escapedForDiscord(text: string): string {
   return text.replaceAll(/[\\*_~`|<>[\]#]/g, (character) => `\\${character}`);
-}
-
-function cut(text: string, maxLength: number): string {
-  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
 }
 
 /** A message in the format of each chat. */

@@ -1,3 +1,4 @@
+import { cut } from '../../core/text.js';
 import type { NodeCounts } from '../verdict.js';
 import type { CommandMeasures } from './run-totals.js';
 import { type Trouble, troublesOf } from './troubles.js';
@@ -50,10 +51,9 @@ export function commandDigest(command: CommandMeasures, redact: (text: string) =
 
 function causeOf(title: string, { label, reason }: Trouble, redact: (text: string) => string): CommandCause {
   const [line = null] = reason;
-  const cut = (text: string) => (text.length <= MAX_REASON_CHARS ? text : `${text.slice(0, MAX_REASON_CHARS - 1)}…`);
   return {
     ...{ title, label },
-    reason: line === null ? null : cut(line),
-    redactedReason: line === null ? null : cut(redact(line)),
+    reason: line === null ? null : cut(line, MAX_REASON_CHARS),
+    redactedReason: line === null ? null : cut(redact(line), MAX_REASON_CHARS),
   };
 }

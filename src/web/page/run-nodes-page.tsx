@@ -2,7 +2,7 @@ import { type Request, Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
 import { Permits, withPermit } from '../../api/permissions.js';
 import { textRedactor } from '../../api/text-redactor.js';
-import { lengthText } from '../../core/text.js';
+import { cut, lengthText } from '../../core/text.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { labelOf } from '../../run/measures/node-words.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
@@ -12,7 +12,7 @@ import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { Fact, Mark, type Mood, Pager, pageNumber } from './parts.js';
 import { tooMany } from './run-page.js';
-import { cut, MAX_NAME, type PageTrouble, troubleOfNode } from './run-page-model.js';
+import { MAX_NAME, type PageTrouble, troubleOfNode } from './run-page-model.js';
 import { RunShell, shownRun } from './run-shell.js';
 import { NodeLink, TroubleOfRun } from './run-troubles.js';
 

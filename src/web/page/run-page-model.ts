@@ -1,6 +1,7 @@
 import type { Caller } from '../../api/caller.js';
 import type { StepMeasures } from '../../api/run-measures.js';
 import { textRedactor } from '../../api/text-redactor.js';
+import { cut } from '../../core/text.js';
 import { type Redactor, statusText } from '../../redaction/redactor.js';
 import type { FailedSql } from '../../run/measures/failed-sql.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
@@ -173,11 +174,6 @@ function pageTrouble(
     failingRows: node?.failingRows ?? null,
     diffTable: node?.diffTable ?? null,
   };
-}
-
-/** Cuts a text that nobody reads to its end. */
-export function cut(text: string, maxLength: number): string {
-  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
 }
 
 /** A node with its texts as somebody may see them who may not read artifacts. */

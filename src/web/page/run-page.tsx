@@ -5,7 +5,7 @@ import { authorize, callerOf } from '../../api/authenticator.js';
 import type { Caller } from '../../api/caller.js';
 import { idIn } from '../../api/parameters.js';
 import { may, Permits, withPermit } from '../../api/permissions.js';
-import { lengthText } from '../../core/text.js';
+import { cut, lengthText } from '../../core/text.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { labelOf } from '../../run/measures/node-words.js';
 import { shareOf } from '../../run/measures/time-split.js';
@@ -16,7 +16,7 @@ import { type FailingSince, failingSince } from './failing-since.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { countText, Fact, Moment, RunMark, runLengthMs, ScrollTable } from './parts.js';
-import { cut, MAX_NAME, type RunPageModel, readRunPageModel } from './run-page-model.js';
+import { MAX_NAME, type RunPageModel, readRunPageModel } from './run-page-model.js';
 import { CountsBar, commandOf, countedWords, RunShell, type ShownRun, shownRun } from './run-shell.js';
 import { NodeLink, RunTroubles, shownNodes } from './run-troubles.js';
 

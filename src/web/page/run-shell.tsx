@@ -4,7 +4,7 @@ import { ApiError } from '../../api/api-error.js';
 import { callerOf } from '../../api/authenticator.js';
 import type { Caller } from '../../api/caller.js';
 import { may } from '../../api/permissions.js';
-import { lengthText } from '../../core/text.js';
+import { cut, lengthText } from '../../core/text.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import type { KnownVerdict, NodeCounts } from '../../run/verdict.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
@@ -12,7 +12,6 @@ import { isFinal, parseRunNumber, RUN_STATUS } from '../../storage/state-tables.
 import { Layout } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { countText, Moment, RunMark, runLengthMs } from './parts.js';
-import { cut } from './run-page-model.js';
 
 /** The pages of a run, by the end of their address. */
 const TABS = [

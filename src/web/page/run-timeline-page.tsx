@@ -2,7 +2,7 @@ import { Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
 import { Permits, withPermit } from '../../api/permissions.js';
 import { textRedactor } from '../../api/text-redactor.js';
-import { lengthText } from '../../core/text.js';
+import { cut, lengthText } from '../../core/text.js';
 import { labelOf } from '../../run/measures/node-words.js';
 import { type CommandMeasures, slowestNodes } from '../../run/measures/run-totals.js';
 import { shareOf } from '../../run/measures/time-split.js';
@@ -11,7 +11,7 @@ import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { ScrollTable } from './parts.js';
 import { tooMany } from './run-page.js';
-import { cut, MAX_NAME } from './run-page-model.js';
+import { MAX_NAME } from './run-page-model.js';
 import { RunShell, type ShownRun, shownRun } from './run-shell.js';
 import { NodeLink } from './run-troubles.js';
 
