@@ -50,6 +50,24 @@ export function wholeLineBytes(bytes: Uint8Array): number {
   return bytes.lastIndexOf(LINE_FEED) + 1;
 }
 
+/** How many bytes at the end of a file are read at a time to find its last line break. */
+const TAIL_BYTES = 4096;
+
+/**
+ * Length of a file up to its last line break, in bytes. What is behind it was cut off in the middle of a write.
+ * @param size of the file, in bytes
+ */
+export async function wholeLinesLength(handle: FileHandle, size: number): Promise<number> {
+  const tail = Buffer.allocUnsafe(Math.min(TAIL_BYTES, size));
+  for (let end = size; end > 0; end = Math.max(0, end - TAIL_BYTES)) {
+    const start = Math.max(0, end - TAIL_BYTES);
+    const { bytesRead } = await handle.read(tail, 0, end - start, start);
+    const wholeBytes = wholeLineBytes(tail.subarray(0, bytesRead));
+    if (wholeBytes > 0) return start + wholeBytes;
+  }
+  return 0;
+}
+
 /** Cuts bytes behind each line feed. */
 export function* linePieces(bytes: Uint8Array): Generator<{ readonly piece: Uint8Array; readonly isEnd: boolean }> {
   for (let start = 0; start < bytes.length; ) {

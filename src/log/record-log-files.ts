@@ -1,7 +1,7 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
-import { MAX_TEXT_BYTES, readLines, type SplitLines, textOf } from '../core/lines.js';
+import { MAX_TEXT_BYTES, openIfThere, readLines, type SplitLines, textOf, wholeLinesLength } from '../core/lines.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { ResourceIndex } from './record-keys.js';
@@ -42,11 +42,12 @@ export class RecordLogFiles implements RecordLogReader {
   async lengthBytes(traceId: TraceId): Promise<number> {
     const durable = this.durableLength(traceId);
     if (durable !== undefined) return durable;
+    const handle = await openIfThere(join(this.folderOf(traceId), LOG_FILE));
+    if (handle === undefined) return 0;
     try {
-      return (await stat(join(this.folderOf(traceId), LOG_FILE))).size;
-    } catch (error) {
-      if (errorCode(error) === 'ENOENT') return 0;
-      throw error;
+      return await wholeLinesLength(handle, (await handle.stat()).size);
+    } finally {
+      await handle.close();
     }
   }
 

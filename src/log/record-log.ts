@@ -26,7 +26,7 @@ export interface LogRange {
 export interface RecordLogReader {
   /** Yields records in chunks of at most about 1 MiB of lines; an unknown trace yields nothing. */
   read(traceId: TraceId, range: LogRange): AsyncIterable<readonly LoggedRecord[]>;
-  /** Length of the durable part of the log in bytes; 0 for an unknown trace. */
+  /** Length of the durable part of the log in bytes, without a last line that was cut off; 0 for an unknown trace. */
   lengthBytes(traceId: TraceId): Promise<number>;
 }
 

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readFile, truncate } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { closeOnFailure, errorCode } from '../core/errors.js';
-import { readLines, textOf, wholeLineBytes } from '../core/lines.js';
+import { readLines, textOf, wholeLinesLength } from '../core/lines.js';
 import { inferLogSpanName } from '../otlp/attribute-schema.js';
 import { accountOf, isJsonObject, type JsonValue, type Resource, resourceKey } from '../record/attributes.js';
 import { logDigest } from '../record/log-digest.js';
@@ -454,9 +454,6 @@ function rowsPiece(rows: PageBatch, offset: number): AppendedPiece {
   return { resource, offset, lines, rows };
 }
 
-/** How many bytes at the end of a file are read at a time to find its last line break. */
-const TAIL_BYTES = 64 * 1024;
-
 /** Pieces that are written in one call; Linux takes 1,024. */
 const MAX_PIECES = 1024;
 
@@ -518,20 +515,8 @@ export class AppendFile {
 
   /** Cuts off a last line that has no line break: the append that wrote it was never answered. */
   async cutTornLine(): Promise<void> {
-    for (let end = this.length; end > 0; end = Math.max(0, end - TAIL_BYTES)) {
-      const start = Math.max(0, end - TAIL_BYTES);
-      const wholeBytes = wholeLineBytes(await this.read(start, end));
-      if (wholeBytes === 0 && start > 0) continue;
-      const whole = start + wholeBytes;
-      if (whole < this.length) await this.rewind(whole);
-      return;
-    }
-  }
-
-  private async read(from: number, to: number): Promise<Buffer> {
-    const buffer = Buffer.allocUnsafe(to - from);
-    const { bytesRead } = await this.handle.read(buffer, 0, buffer.length, from);
-    return buffer.subarray(0, bytesRead);
+    const whole = await wholeLinesLength(this.handle, this.length);
+    if (whole < this.length) await this.rewind(whole);
   }
 
   close(): Promise<void> {

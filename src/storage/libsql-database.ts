@@ -27,8 +27,9 @@ export class LibsqlDatabase implements SqliteDatabase {
   }
 
   prepare(sql: string): SqliteStatement {
-    // SQLite rolls back by itself if the disk is full: reporting that would hide the cause.
-    if (sql === 'rollback' && !this.database.inTransaction) return NOTHING;
+    // SQLite rolls back by itself if the disk is full, and when it is closed: reporting that would hide the cause.
+    // The driver ends the whole process when a closed connection is asked for its transaction.
+    if (sql === 'rollback' && !(this.database.open && this.database.inTransaction)) return NOTHING;
     const statement = this.guard(() => this.database.prepare(sql));
     return {
       reader: statement.reader,

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { appendFile, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
@@ -174,6 +174,22 @@ describe('after a restart', () => {
     await bench.pass(500);
     expect(bench.listener.story).toEqual(['ended 1 success', 'finished']);
     expect(bench.listener.events.at(-1)?.run.invocations[0]?.recordCount).toBe(records.length);
+  });
+
+  it.each([
+    ['shorter', 80],
+    ['longer', 500_000],
+  ])('a line that the crash tore, %s than what comes then, is no part of its log', async (_name, tornBytes) => {
+    const log = join(bench.folder, 'runs', traceOf(records), 'telemetry.jsonl');
+    await bench.append(records.slice(0, 50));
+    await appendFile(log, `{"record_type":"${'x'.repeat(tornBytes)}`);
+    await bench.restart(true);
+    await bench.append(records.slice(50));
+    await bench.pass(500);
+    expect(bench.listener.story).toEqual(['ended 1 success', 'finished']);
+    const { run } = bench.listener.events.at(-1) ?? {};
+    expect(run?.invocations[0]?.recordCount).toBe(records.length);
+    expect(run?.logBytes).toBe((await readFile(log)).length);
   });
 
   it('a finished run is neither read nor told again', async () => {

@@ -102,6 +102,8 @@ export class TrackerBench {
   async restart(isCrash = false): Promise<void> {
     if (!isCrash) await this.tracker.shutdown(new AbortController().signal);
     await this.log?.shutdown(new AbortController().signal);
+    // Records that waited for their span's name have just been written.
+    await this.tracker.idle();
     await this.registry.shutdown();
     await this.state?.close();
     this.listener = new RecordingListener();

@@ -32,6 +32,22 @@ it('says that the disk is full where SQLite has rolled back by itself', async ()
   }
 });
 
+it('refuses the rest of a transaction during which it was closed', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'run-bridge-closed-'));
+  const database = new LibsqlDatabase(join(folder, 'state.db'), 100);
+  const db = new Kysely<{ kept: { text: string } }>({ dialect: new SqliteDialect({ database }) });
+  try {
+    await db.schema.createTable('kept').addColumn('text', 'text').execute();
+    const closing = db.transaction().execute(async (transaction) => {
+      database.close();
+      await transaction.insertInto('kept').values({ text: '' }).execute();
+    });
+    await expect(closing).rejects.toMatchObject({ name: 'StoreError', code: 'unavailable' });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
 const mounted = MountedFolder.mount(1);
 afterAll(() => mounted?.remove());
 
