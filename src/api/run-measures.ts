@@ -29,7 +29,7 @@ export interface RunMeasuresDeps {
   readonly logger: Logger;
 }
 
-/** What is stored of a finished trace. */
+/** What a record log adds up to; of a finished trace, this is stored. */
 interface TraceMeasures {
   readonly commands: readonly CommandMeasures[];
   /** What a redactor learns from its records. */
@@ -41,10 +41,12 @@ type TraceDigest = readonly CommandDigest[];
 
 /** Traces that wait to be measured at their end; of further ones it is done when somebody first asks for them. */
 const MAX_WAITING = 1_000;
+/** Traces under way of which what was read is kept in memory: those that were asked for last. */
+const MAX_UNDER_WAY = 4;
 
 /**
  * The measures of runs' commands. A finished trace is measured once, from its whole record log, and the result is stored
- * with the names that its texts may show; a trace that goes on is read each time.
+ * with the names that its texts may show; one that goes on is read on from where it was read to.
  * Once somebody has asked for measures, traces are measured as they finish, one after the other in the background.
  */
 export class RunMeasures implements RunListener, Component {
@@ -55,6 +57,8 @@ export class RunMeasures implements RunListener, Component {
   private working: Promise<void> | undefined;
   /** Traces that are being measured, by their summaries. */
   private readonly measuring = new Map<string, Promise<TraceMeasures>>();
+  /** Traces under way that somebody asked for, the latest last. */
+  private readonly underWay = new Map<TraceId, TraceReading>();
 
   constructor(private readonly deps: RunMeasuresDeps) {}
 
@@ -124,12 +128,21 @@ export class RunMeasures implements RunListener, Component {
   private async ofTrace(traceId: TraceId, redactor?: Redactor): Promise<readonly CommandMeasures[]> {
     const row = await this.deps.store.find(traceId);
     const finished = row?.state === 'finished' ? await this.ofFinished(traceId, row) : undefined;
-    if (finished !== undefined) {
-      redactor?.learnAll(finished.names);
-      return finished.commands;
-    }
+    const measures = finished ?? (await this.ofRunning(traceId));
+    if (measures === undefined) return [];
+    redactor?.learnAll(measures.names);
+    return measures.commands;
+  }
+
+  private async ofRunning(traceId: TraceId): Promise<TraceMeasures | undefined> {
     const run = await this.deps.tracker.find(traceId);
-    return run === undefined ? [] : await readTrace(this.deps.reader, run, redactor);
+    if (run === undefined) return undefined;
+    const reading = this.underWay.get(traceId) ?? new TraceReading(this.deps.reader);
+    this.underWay.delete(traceId);
+    this.underWay.set(traceId, reading);
+    const [oldest] = this.underWay.keys();
+    if (this.underWay.size > MAX_UNDER_WAY && oldest !== undefined) this.underWay.delete(oldest);
+    return await reading.upTo(run);
   }
 
   /** `undefined` if the row cannot be read. */
@@ -148,18 +161,13 @@ export class RunMeasures implements RunListener, Component {
 
   private async measure(traceId: TraceId, summary: string, run: RunSummary): Promise<TraceMeasures> {
     const { store, reader, logger } = this.deps;
-    const [{ KnownNames }, { Redactor: Learner }] = await Promise.all([
-      import('../redaction/known-names.js'),
-      import('../redaction/redactor.js'),
-    ]);
-    const names = new KnownNames();
-    const learner = new Learner('literals', names);
-    const commands = await readTrace(reader, run, learner);
-    const measures = { commands, names: names.lists() };
+    const reading = this.underWay.get(traceId) ?? new TraceReading(reader);
+    this.underWay.delete(traceId);
+    const measures = await reading.upTo(run);
     try {
       // A log that is gone, or not here as a whole, is read again.
       const isWhole = (await reader.lengthBytes(traceId)) >= run.logBytes;
-      const digest = commands.map((command) => commandDigest(command, (text) => learner.text(text)));
+      const digest = await reading.digest(measures);
       if (isWhole) await store.save(traceId, summary, await pack(digest, measures));
     } catch (error) {
       logger.warn({ traceId, error: String(error) }, 'failed to store the measures of a run; they are read again');
@@ -181,16 +189,42 @@ export class RunMeasures implements RunListener, Component {
   }
 }
 
-/** Reads a record log as a whole. */
-async function readTrace(
-  reader: RecordLogReader,
-  run: RunSummary,
-  redactor?: Redactor,
-): Promise<readonly CommandMeasures[]> {
-  const { readMeasures } = await import('../run/measures/read-measures.js');
-  if (redactor === undefined || redactor.level === 'off') return await readMeasures(reader, run);
-  const { learnNames } = await import('../redaction/redactor.js');
-  return await readMeasures(reader, run, (record) => learnNames(record, redactor));
+/** What is read of one trace, with the names that its records teach a redactor. */
+class TraceReading {
+  private readonly parts: ReturnType<typeof readingParts>;
+  private turn: Promise<unknown> = Promise.resolve();
+
+  constructor(reader: RecordLogReader) {
+    this.parts = readingParts(reader);
+  }
+
+  /** @throws errors of the reader if the log cannot be read */
+  upTo(run: RunSummary): Promise<TraceMeasures> {
+    const measured = this.turn.then(async () => {
+      const { reading, names } = await this.parts;
+      return { commands: await reading.upTo(run), names: names.lists() };
+    });
+    this.turn = measured.catch(() => undefined);
+    return measured;
+  }
+
+  /** The measures in brief, with texts as they are and without literals. */
+  async digest({ commands }: TraceMeasures): Promise<TraceDigest> {
+    const { learner } = await this.parts;
+    return commands.map((command) => commandDigest(command, (text) => learner.text(text)));
+  }
+}
+
+/** Loaded when measures are first asked for. */
+async function readingParts(reader: RecordLogReader) {
+  const [{ KnownNames }, { learnNames, Redactor: Learner }, { MeasureReading }] = await Promise.all([
+    import('../redaction/known-names.js'),
+    import('../redaction/redactor.js'),
+    import('../run/measures/read-measures.js'),
+  ]);
+  const names = new KnownNames();
+  const learner = new Learner('literals', names);
+  return { names, learner, reading: new MeasureReading(reader, (record) => learnNames(record, learner)) };
 }
 
 /** Counts up when measures get other fields: what was stored before is measured again. */

@@ -1,4 +1,4 @@
-import { appendFileSync, copyFileSync, rmSync } from 'node:fs';
+import { appendFileSync, copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RunMeasures } from '../../src/api/run-measures.js';
@@ -27,6 +27,8 @@ describe('measures of runs', () => {
   let log: string;
   let state: State;
   let readCount: number;
+  /** Offsets from which the log was read. */
+  let readFrom: (number | undefined)[];
   let reader: RecordLogFiles;
 
   beforeEach(async () => {
@@ -39,10 +41,12 @@ describe('measures of runs', () => {
     copyFileSync(join(sampleFolder(SAMPLE), 'otel.jsonl'), log);
     state = await openSqliteState(join(dataFolder, 'state.db'));
     readCount = 0;
+    readFrom = [];
     const files = new RecordLogFiles(dataFolder, () => {});
     reader = Object.assign(Object.create(files), {
       read: (...of: Parameters<RecordLogFiles['read']>) => {
         readCount += 1;
+        readFrom.push(of[1].fromOffset);
         return files.read(...of);
       },
     });
@@ -126,14 +130,32 @@ describe('measures of runs', () => {
     expect(readCount).toBe(2);
   });
 
-  it('of a run under way are read each time, and not stored', async () => {
-    const run = await save({ ...(await judged('open')), state: 'open' });
-    const measures = open(run);
-    const one = await measures.ofSteps(stepsOf(run));
-    expect(await measures.ofSteps(stepsOf(run))).toEqual(one);
-    expect(one).toHaveLength(1);
-    expect(readCount).toBe(2);
+  it('of a run under way are read on from where they were read to, and not stored before its end', async () => {
+    const lines = sampleLines(SAMPLE);
+    writeFileSync(log, `${lines.slice(0, -40).join('\n')}\n`);
+    let run = await save({ ...(await judged('open')), state: 'open' });
+    const live = new RunMeasures({
+      store: state.measures,
+      tracker: { find: async () => run },
+      reader,
+      logger: silentLogger,
+    });
+    const [before] = await live.ofSteps(stepsOf(run));
+    const again = await live.ofSteps(stepsOf(run));
+    expect(again).toEqual([before]);
+    appendFileSync(log, `${lines.slice(-40).join('\n')}\n`);
+    const readTo = run.logBytes;
+    run = await save({ ...(await judged('open')), state: 'open' });
+    const inTurns = await Promise.all([live.ofSteps(stepsOf(run)), live.ofSteps(stepsOf(run))]);
+    expect(readFrom).toEqual([0, readTo, readTo, run.logBytes]);
     expect((await state.measures.find(traceId))?.content).toBeNull();
+    const whole = await open(run).ofSteps(stepsOf(run));
+    expect(inTurns).toEqual([whole, whole]);
+    expect(whole).not.toEqual([before]);
+    const over = await save({ ...run, state: 'finished' });
+    expect(await live.ofSteps(stepsOf(over))).toEqual(whole);
+    expect(readFrom).toEqual([0, readTo, readTo, run.logBytes, 0, run.logBytes]);
+    expect((await state.measures.find(traceId))?.content).not.toBeNull();
   });
 
   it('are measured as a run finishes, once somebody has asked for any', async () => {

@@ -1,6 +1,13 @@
 import type { RecordLogReader } from '../../log/record-log.js';
 import { type Attributes, ownText } from '../../record/attributes.js';
-import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord, UnixNano } from '../../record/telemetry-record.js';
+import type {
+  LogRecord,
+  SpanEnd,
+  SpanStart,
+  TelemetryRecord,
+  TraceId,
+  UnixNano,
+} from '../../record/telemetry-record.js';
 import { InvocationAssigner } from '../invocation-assigner.js';
 import {
   enumValue,
@@ -237,32 +244,73 @@ export function measuredPhase(record: SpanStart | SpanEnd, phase: string): NodeP
   };
 }
 
-/**
- * Reads a run's record log into the measures of its commands, in their order. The log is read in chunks, once; twice where
- * several commands share the trace. What is held is bounded: see MeasureCollector and InvocationAssigner.
- * @param run its summary, which speaks of the log up to its `logBytes`
- * @param witness sees each record of the log once, those of commands that are not measured too
- * @throws what the reader throws when the log cannot be read
- */
-export async function readMeasures(
+/** Reads a run's record log into measures of its commands, as `MeasureReading.upTo`. */
+export function readMeasures(
   reader: Pick<RecordLogReader, 'read'>,
   run: RunSummary,
   witness?: (record: TelemetryRecord) => void,
 ): Promise<readonly CommandMeasures[]> {
-  const { traceId, invocations, logBytes } = run;
-  const range = { fromOffset: 0, toOffset: logBytes };
-  const collectors = new Map(invocations.map(({ index }) => [index, new MeasureCollector()]));
-  const assigner = invocations.length > 1 ? new InvocationAssigner() : null;
-  if (assigner !== null) {
-    for await (const chunk of reader.read(traceId, range)) for (const logged of chunk) assigner.add(logged, 0);
-  }
-  for await (const chunk of reader.read(traceId, range)) {
-    for (const logged of chunk) {
-      collectors.get(assigner?.invocationIndexOf(logged) ?? 1)?.add(logged.record);
-      witness?.(logged.record);
+  return new MeasureReading(reader, witness).upTo(run);
+}
+
+/**
+ * A reading of one trace's record log into measures. Of a run under way, only what has come since the last time is read,
+ * unless several commands share the trace: which command a record belongs to may change with later ones.
+ * What is held is bounded: see MeasureCollector and InvocationAssigner.
+ */
+export class MeasureReading {
+  private collector = new MeasureCollector();
+  private readToBytes = 0;
+
+  /** @param witness sees each record of the log, those of commands that are not measured too; some of them again */
+  constructor(
+    private readonly reader: Pick<RecordLogReader, 'read'>,
+    private readonly witness?: (record: TelemetryRecord) => void,
+  ) {}
+
+  /**
+   * Reads on to the end of what a summary speaks of, in chunks; from the beginning, and twice, where several commands share the trace.
+   * One call at a time.
+   * @param run its summary, which speaks of the log up to its `logBytes`
+   * @returns measures of its commands, in their order
+   * @throws what the reader throws when the log cannot be read
+   */
+  async upTo({ traceId, invocations, logBytes }: RunSummary): Promise<readonly CommandMeasures[]> {
+    const [first] = invocations;
+    if (first === undefined) return [];
+    if (invocations.length > 1) return await this.ofSeveral(traceId, invocations, logBytes);
+    if (logBytes < this.readToBytes) {
+      this.collector = new MeasureCollector();
+      this.readToBytes = 0;
     }
+    for await (const chunk of this.reader.read(traceId, { fromOffset: this.readToBytes, toOffset: logBytes })) {
+      for (const { record } of chunk) {
+        this.collector.add(record);
+        this.witness?.(record);
+      }
+      this.readToBytes = chunk.at(-1)?.endOffset ?? this.readToBytes;
+    }
+    this.readToBytes = logBytes;
+    return [this.collector.measures(first)];
   }
-  return invocations.flatMap((invocation) => collectors.get(invocation.index)?.measures(invocation) ?? []);
+
+  private async ofSeveral(
+    traceId: TraceId,
+    invocations: readonly InvocationSummary[],
+    logBytes: number,
+  ): Promise<readonly CommandMeasures[]> {
+    const range = { fromOffset: 0, toOffset: logBytes };
+    const collectors = new Map(invocations.map(({ index }) => [index, new MeasureCollector()]));
+    const assigner = new InvocationAssigner();
+    for await (const chunk of this.reader.read(traceId, range)) for (const logged of chunk) assigner.add(logged, 0);
+    for await (const chunk of this.reader.read(traceId, range)) {
+      for (const logged of chunk) {
+        collectors.get(assigner.invocationIndexOf(logged) ?? 1)?.add(logged.record);
+        this.witness?.(logged.record);
+      }
+    }
+    return invocations.flatMap((invocation) => collectors.get(invocation.index)?.measures(invocation) ?? []);
+  }
 }
 
 /** Maximum number of measured nodes of a command, about 1 kB each; further ones are only counted. */
@@ -377,7 +425,7 @@ export class MeasureCollector {
       ...parts,
       queryTimes: queryTimes([...this.queries.values()], invocation),
       omittedNodeCount: this.omittedNodeCount,
-      messages: this.messages,
+      messages: [...this.messages],
     };
   }
 
