@@ -588,18 +588,23 @@ export class RunReader {
     const { traceId } = run;
     const found = run.cursor ?? (await cursors.find(destination.name, traceId));
     if (found === undefined && !(await cursors.isWanted(destination.name, traceId))) return undefined;
-    run.knownBytes = Math.max(run.knownBytes, await reader.lengthBytes(traceId));
+    const foreseenBytes = run.knownBytes;
+    const lengthBytes = await reader.lengthBytes(traceId);
+    // A log that is not synced may have lost its end in a power cut; one without any length is not there yet.
+    const isOnDisk = lengthBytes > 0 && run.knownBytes === foreseenBytes;
+    run.knownBytes = isOnDisk ? lengthBytes : Math.max(run.knownBytes, lengthBytes);
+    const sentTo = (offset = 0) => (isOnDisk ? Math.min(offset, lengthBytes) : offset);
     if (run.finished === undefined) {
       const summary = await runs.find(traceId);
       if (summary?.state === 'finished') run.finished ??= summary;
     }
     run.isLoaded = true;
-    run.cursor = found ?? {
+    run.cursor = {
       destination: destination.name,
       traceId,
-      tracesOffset: 0,
-      logsOffset: 0,
-      finishedAtBytes: null,
+      tracesOffset: sentTo(found?.tracesOffset),
+      logsOffset: sentTo(found?.logsOffset),
+      finishedAtBytes: found?.finishedAtBytes ?? null,
     };
     return run.cursor;
   }

@@ -228,8 +228,8 @@ export class RunTracker implements Component, AppendListener, StepListener {
 
   private async isBehind(traceId: TraceId): Promise<boolean> {
     const row = await this.deps.store.find(traceId);
-    // Without a row and without a log it was removed meanwhile.
-    return (row?.logBytes ?? 0) < (await this.deps.reader.lengthBytes(traceId));
+    // Without a row and without a log it was removed meanwhile. A log that is not synced may lose its end in a power cut.
+    return (row?.logBytes ?? 0) !== (await this.deps.reader.lengthBytes(traceId));
   }
 
   private busyRuns(): OpenRun[] {

@@ -50,6 +50,11 @@ export class MemoryRecordLog implements RecordLogReader {
     return appended;
   }
 
+  /** The last records are gone, as after a power cut where appends are not synced. */
+  lose(traceId: TraceId, count: number): void {
+    this.logs.set(traceId, (this.logs.get(traceId) ?? []).slice(0, -count));
+  }
+
   async *read(traceId: TraceId, range: LogRange): AsyncIterable<readonly LoggedRecord[]> {
     const log = this.logs.get(traceId) ?? [];
     const end = range.toOffset ?? log.length * RECORD_BYTES;

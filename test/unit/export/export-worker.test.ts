@@ -218,6 +218,25 @@ describe('an export worker whose destination fails', () => {
     expect(bench.receiver.spanNames).toEqual(names(20));
   });
 
+  it.each([
+    ['before it was sent', 503, 15],
+    ['after it was sent', 200, 20],
+  ])('ends a run whose log lost its end in a power cut, %s', async (_when, status, sentCount) => {
+    bench.receiver.answer = () => ({ status });
+    const first = await bench.worker();
+    bench.log.append(RUN, ...spans(20));
+    await untilTurned(() => bench.receiver.requests.length === 1);
+    await first.shutdown(never);
+    bench.drop(first);
+    await bench.finish(RUN);
+    bench.log.lose(RUN, 5);
+    bench.receiver.answer = () => ({});
+    const second = await bench.worker();
+    await bench.finish(RUN, second);
+    await untilTurned(() => second.status().pendingRuns === 0);
+    expect(bench.receiver.spanNames).toEqual(names(sentCount));
+  });
+
   it('waits as long as the destination asks', async () => {
     bench.receiver.answer = () => ({ status: 429, headers: { 'retry-after': '120' } });
     await bench.worker();

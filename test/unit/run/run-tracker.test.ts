@@ -1,4 +1,4 @@
-import { appendFile, readFile } from 'node:fs/promises';
+import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
@@ -190,6 +190,19 @@ describe('after a restart', () => {
     const { run } = bench.listener.events.at(-1) ?? {};
     expect(run?.invocations[0]?.recordCount).toBe(records.length);
     expect(run?.logBytes).toBe((await readFile(log)).length);
+  });
+
+  it('a finished run whose log lost its end in a power cut is read again, as far as it is there', async () => {
+    const log = join(bench.folder, 'runs', traceOf(records), 'telemetry.jsonl');
+    await bench.append(records);
+    await bench.pass(500);
+    const lines = (await readFile(log, 'utf8')).split('\n');
+    await writeFile(log, `${lines.slice(0, -11).join('\n')}\n`);
+    await bench.restart(true);
+    await bench.pass(10_000_000);
+    const { run } = bench.listener.events.at(-1) ?? {};
+    expect(run?.logBytes).toBe((await readFile(log)).length);
+    expect((await bench.row(traceOf(records)))?.logBytes).toBe(run?.logBytes);
   });
 
   it('a finished run is neither read nor told again', async () => {
