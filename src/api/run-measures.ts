@@ -47,7 +47,8 @@ const MAX_UNDER_WAY = 4;
 /**
  * The measures of runs' commands. A finished trace is measured once, from its whole record log, and the result is stored
  * with the names that its texts may show; one that goes on is read on from where it was read to.
- * Once somebody has asked for measures, traces are measured as they finish, one after the other in the background.
+ * Once somebody has asked for measures, before this start or since, traces are measured as they finish, one after the other in
+ * the background.
  */
 export class RunMeasures implements RunListener, Component {
   readonly name = 'measures of runs';
@@ -62,7 +63,9 @@ export class RunMeasures implements RunListener, Component {
 
   constructor(private readonly deps: RunMeasuresDeps) {}
 
-  async start(): Promise<void> {}
+  async start(): Promise<void> {
+    this.hasReaders = await this.deps.store.isUsed();
+  }
 
   async shutdown(): Promise<void> {
     this.isStopped = true;

@@ -133,6 +133,8 @@ export interface MeasuredRun extends Pick<RunRow, 'state' | 'summary'> {
 
 /** What was measured of finished traces, which would take reading their record logs again. */
 export interface RunMeasuresStore {
+  /** Whether anything is stored: then somebody has asked for measures before. */
+  isUsed(): Promise<boolean>;
   find(traceId: TraceId): Promise<MeasuredRun | undefined>;
   /** Replaces what is stored of a trace. Does nothing if its summary has changed meanwhile, or the trace was removed. */
   save(traceId: TraceId, summary: string, content: Uint8Array): Promise<void>;
@@ -144,6 +146,11 @@ export class SqlRunMeasuresStore implements RunMeasuresStore {
     private readonly db: StateDb,
     private readonly database: Pick<DatabaseTraits, 'hasRowLocks'>,
   ) {}
+
+  async isUsed(): Promise<boolean> {
+    const row = await this.db.selectFrom('run_measures').select('trace_id').limit(1).executeTakeFirst();
+    return row !== undefined;
+  }
 
   async find(traceId: TraceId): Promise<MeasuredRun | undefined> {
     const row = await this.db

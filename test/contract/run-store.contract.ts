@@ -69,6 +69,9 @@ export function runMeasuresStoreContract(
         expect(await measures.find(traceId(1))).toBeUndefined();
         await runs.save([runRow(1, { state: 'finished', summary: '{"a":1}' })]);
         expect(await measures.find(traceId(1))).toEqual({ state: 'finished', summary: '{"a":1}', content: null });
+        expect(await measures.isUsed()).toBe(false);
+        await measures.save(traceId(1), '{"a":1}', content(''));
+        expect(await measures.isUsed()).toBe(true);
       }));
 
     it('gives back what was measured of a summary, until the trace has another one', () =>

@@ -45,7 +45,7 @@ export function detailsOfLog(
       for (let at = 0; at < log.length; at += 100) yield log.slice(at, at + 100);
     },
   };
-  const store = { find: async () => undefined, save: async () => undefined };
+  const store = { isUsed: async () => false, find: async () => undefined, save: async () => undefined };
   return new RunDetailsReader({
     catalog: { stepsOf: async () => [step] },
     measures: new RunMeasures({ store, tracker: { find: async () => run }, reader, logger: silentLogger }),

@@ -171,6 +171,18 @@ describe('measures of runs', () => {
     expect(readCount).toBe(1);
   });
 
+  it('are measured as a run finishes where somebody has asked before the last restart', async () => {
+    const run = await save(await judged('finished'));
+    await open().ofSteps(stepsOf(run));
+    const next = open();
+    await next.start();
+    const later = await save({ ...run, lastSeenUnixMs: 3 });
+    expect((await state.measures.find(traceId))?.content).toBeNull();
+    await next.onRunEvent({ type: 'finished', run: later });
+    await until('the measures of the run', async () => (await state.measures.find(traceId))?.content !== null);
+    await next.shutdown();
+  });
+
   it('are not stored of a log that is gone, and read again where another version stored them', async () => {
     const run = await save(await judged('finished'));
     await state.measures.save(traceId, formatRun(run), Buffer.from('of another version'));
