@@ -1,4 +1,4 @@
-import { BRIDGE_PATHS } from '../src/api/openapi/openapi-router.js';
+import { BRIDGE_PATHS, mergedPaths } from '../src/api/openapi/openapi-router.js';
 import { OWN_PATHS } from '../src/api/own/own-paths.js';
 import { PERMISSIONS, type Right } from '../src/api/permissions.js';
 import { ARTIFACT_PATHS } from '../src/artifact/openapi.js';
@@ -23,6 +23,7 @@ import {
 export { reportSchema } from '../src/report/schema.js';
 
 import { attributePolicyOf, KNOWN_EVENTS } from '../src/redaction/known-names.js';
+import { REMOVAL_PATHS } from '../src/retention/routes.js';
 import { eventName } from '../src/run/node-outcome.js';
 import { PERMISSION_SETS } from '../src/storage/permission-set.js';
 import { WEBHOOK_PATHS } from '../src/webhook/openapi.js';
@@ -200,16 +201,11 @@ const METHODS = ['get', 'put', 'post', 'patch', 'delete', 'head'] as const;
 
 /** Every route, as `GET /api/openapi.json` describes it. */
 function routes(): string {
-  const paths = Object.entries({
-    ...BRIDGE_PATHS,
-    ...V2_PATHS,
-    ...jobRunPaths(runSchema),
-    ...OWN_PATHS,
-    ...QUERY_PATHS,
-    ...WEBHOOK_PATHS,
-    ...ARTIFACT_PATHS,
-  });
-  const rows = paths.flatMap(([path, item]) =>
+  const paths = mergedPaths([
+    ...[BRIDGE_PATHS, V2_PATHS, jobRunPaths(runSchema), OWN_PATHS, REMOVAL_PATHS],
+    ...[QUERY_PATHS, WEBHOOK_PATHS, ARTIFACT_PATHS],
+  ]);
+  const rows = Object.entries(paths).flatMap(([path, item]) =>
     METHODS.flatMap((method) => {
       const summary = item?.[method]?.summary;
       return summary === undefined ? [] : [[code(`${method.toUpperCase()} ${path}`), summary]];

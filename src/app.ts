@@ -42,7 +42,7 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
     const artifacts = createArtifacts(config, host);
     const queries = createQueries(config, { ...host, stopping: stopping.signal });
     const { hosted, hook } = await openHook(config, host);
-    const features: readonly Feature[] = [webhooks, platform, jobs, artifacts, queries];
+    const features: readonly Feature[] = [webhooks, platform, jobs, artifacts, queries, retention];
     const metrics = createMetrics({
       ...host,
       runs: host.ownRuns,

@@ -10,6 +10,7 @@ export type Right =
   | 'jobs:read'
   | 'jobs:run'
   | 'runs:cancel'
+  | 'runs:delete'
   | 'query'
   | 'webhooks:read'
   | 'webhooks:write'
@@ -32,8 +33,8 @@ const WORKING: readonly Right[] = [
  * an anonymous client at an address that accepts telemetry without a token.
  */
 export const PERMISSIONS: Readonly<Record<Caller['permission'], readonly Right[]>> = {
-  account_admin: [...WORKING, 'webhooks:read', 'webhooks:write', 'tokens:manage'],
-  admin: [...WORKING, 'webhooks:read', 'webhooks:write'],
+  account_admin: [...WORKING, 'runs:delete', 'webhooks:read', 'webhooks:write', 'tokens:manage'],
+  admin: [...WORKING, 'runs:delete', 'webhooks:read', 'webhooks:write'],
   developer: [...WORKING, 'webhooks:read', 'webhooks:write'],
   analyst: [...READING, 'query'],
   webhooks_only: ['webhooks:read', 'webhooks:write'],

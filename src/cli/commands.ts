@@ -116,6 +116,41 @@ export const convertCommand: CliCommand = {
   },
 };
 
+/** `run-bridge delete RUN`: a run with all its data. */
+export const deleteCommand: CliCommand = {
+  name: 'delete',
+  operands: '<RUN>',
+  summary: 'delete a run with all its data; a bridge that has the data folder does it, if one is running',
+  settings: [
+    'data-dir',
+    'database-url',
+    'processes',
+    'artifacts',
+    'artifacts-endpoint',
+    'artifacts-region',
+    'artifacts-path-style',
+    'log-level',
+    'log-format',
+  ],
+  flags: [
+    ['--yes', 'do not ask'],
+    ['--with-shared', 'also delete runs that share its trace: a trace is removed as a whole'],
+    ['--account <ID>', 'the account that it belongs to (default: the first)'],
+    ['--to <URL>', 'the bridge that has it (default: the data folder, or the bridge that uses it)'],
+  ],
+  examples: [
+    ['run-bridge delete 1042', 'by its number; asks first'],
+    [
+      'run-bridge delete 1042 --yes --to http://bridge:4380',
+      'at a bridge elsewhere, with RUN_BRIDGE_TOKEN of an admin',
+    ],
+  ],
+  run: async (invocation) => {
+    const { deleteRun } = await import('./delete-run.js');
+    return deleteRun(invocation);
+  },
+};
+
 /** `run-bridge demo`: a real run, sent as the engine sends it. */
 export const demoCommand: CliCommand = {
   name: 'demo',

@@ -8,8 +8,15 @@ import { sharedBucket } from '../app/shared-bucket.js';
 import { sharedLocationProblems } from '../app/sharing-problems.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
+import type { Logger } from '../core/logger.js';
 import { ForeignSegments } from '../log/foreign-segments.js';
-import { type RetainedKind, retainOnce, type SweepResult, sharedTelemetry } from '../retention/feature.js';
+import {
+  type RetainedKind,
+  type RetentionHost,
+  retainOnce,
+  type SweepResult,
+  sharedTelemetry,
+} from '../retention/feature.js';
 import { takeDataFolder } from '../storage/data-folder-lock.js';
 import type { State } from '../storage/state.js';
 import { retainedDeliveries } from '../webhook/feature.js';
@@ -48,6 +55,27 @@ export async function retain(invocation: Invocation): Promise<ExitCode> {
 
 async function sweep(configuration: Configuration, context: ProcessContext, isDry: boolean): Promise<void> {
   const { clock, stop, stdout } = context;
+  await withRetention(configuration, context, { isDry }, async (host) => {
+    const swept = retainOnce(configuration, host, { nowUnixMs: clock.nowUnixMs(), isDry, signal: stop });
+    for await (const [kind, found] of swept) stdout.write(`${kind.name}: ${describe(kind, found, isDry)}\n`);
+  });
+}
+
+/** What retention works with where no server runs. */
+export type CommandRetentionHost = RetentionHost & { readonly state: State; readonly logger: Logger };
+
+/**
+ * Opens what retention works with, and closes it after `body`. The caller has the data folder.
+ * @param options.isDry whether nothing is to be changed: then a server may be running on the database
+ * @throws CliError, StoreError
+ */
+export async function withRetention<T>(
+  configuration: Configuration,
+  context: ProcessContext,
+  { isDry }: { readonly isDry: boolean },
+  body: (host: CommandRetentionHost) => Promise<T>,
+): Promise<T> {
+  const { clock } = context;
   const state = await openState(configuration, clock);
   const storage = new ArtifactStorage(configuration);
   const bucket = sharedBucket(configuration);
@@ -66,9 +94,8 @@ async function sweep(configuration: Configuration, context: ProcessContext, isDr
     const nowUnixMs = () => clock.nowUnixMs();
     const rows = [retainedDeliveries(configuration, { state, nowUnixMs })];
     const openArtifacts = () => storage.open();
-    const host = { state, openArtifacts, sharedFiles, foreign, destinations, rows, clock };
-    const swept = retainOnce(configuration, host, { nowUnixMs: nowUnixMs(), isDry, signal: stop });
-    for await (const [kind, found] of swept) stdout.write(`${kind.name}: ${describe(kind, found, isDry)}\n`);
+    const logger = loggerOf(configuration, context);
+    return await body({ state, openArtifacts, sharedFiles, foreign, destinations, rows, clock, logger });
   } finally {
     await release();
     await foreign.close();

@@ -14,7 +14,7 @@ export interface StreamedBody {
 
 /** One request over HTTP/1.1. */
 export interface HttpRequest {
-  readonly method: 'GET' | 'POST' | 'PUT';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** `http:` or `https:`. */
   readonly url: URL;
   /** Of the URL's protocol; `false` opens a connection for this request alone. Default: connections that the whole process keeps open. */

@@ -1,5 +1,7 @@
+import { RunFinder } from '../api/own/run-finder.js';
 import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
+import type { Feature } from '../feature.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
 import type { RunTracker } from '../run/run-tracker.js';
@@ -8,6 +10,7 @@ import type { TelemetryStorage } from '../storage/retention-store.js';
 import type { State } from '../storage/state.js';
 import { Removals } from './removals.js';
 import { NO_HOLD, RetainedArtifacts, RetainedForeign, RetainedTelemetry, type TraceHold } from './retained-kinds.js';
+import { RunRemover } from './run-remover.js';
 import {
   type RetainedKind,
   Retention,
@@ -20,6 +23,7 @@ import { TelemetryBucket, type TelemetryBucketDeps, TelemetryFolder } from './te
 
 // The door of retention: no other folder imports anything else of this one.
 
+export { RunRemovalError } from './run-remover.js';
 export type { Removable, RetainedKind, RetentionLimits, SweepResult } from './sweep.js';
 
 /** Settings that retention goes by. Ages are milliseconds, sizes bytes. */
@@ -54,8 +58,15 @@ export interface WorkingHost extends RetentionHost {
   readonly logger: Logger;
 }
 
-/** What removes what is too old or too much. */
-export interface RetentionParts {
+/** A running server, whose visitors may remove runs. */
+export interface ServingHost extends WorkingHost {
+  readonly state: RetentionHost['state'] & Pick<State, 'catalog' | 'traces'>;
+  /** The program's version. */
+  readonly version: string;
+}
+
+/** What removes what is too old or too much, and runs that somebody wants removed. */
+export interface RetentionParts extends Feature {
   /** Of several processes, one at a time runs it. */
   readonly shared: Retention;
   /** What each process has for itself. */
@@ -63,10 +74,16 @@ export interface RetentionParts {
 }
 
 /** Retention of a server: removes expired data, and finishes removals that a crash interrupted. */
-export function createRetention(config: RetentionConfig, host: WorkingHost): RetentionParts {
-  const { clock, logger } = host;
-  const { removals, runs, own } = kindsOf(config, host, holdOf(host));
+export function createRetention(config: RetentionConfig, host: ServingHost): RetentionParts {
+  const { clock, logger, version } = host;
+  const { removals, telemetry, runs, own } = kindsOf(config, host, holdOf(host));
+  const remover = () => removerOf(host, { removals, telemetry }, logger);
   return {
+    // Started by whoever knows which of several processes does.
+    components: [],
+    api: async () => [(await import('./routes.js')).removalRouter(remover())],
+    apiPaths: async () => (await import('./routes.js')).REMOVAL_PATHS,
+    pages: async () => (await import('./pages.js')).removalPages({ remover: remover(), version }),
     shared: new Retention({ kinds: [...runs, ...host.rows], removals, clock, logger }),
     own: new Retention({ kinds: own, removals: null, clock, logger }),
   };
@@ -98,6 +115,21 @@ export async function* retainOnce(
   for (const kind of [...runs, ...host.rows, ...(isShared ? [] : own)]) yield [kind, await sweepKind(kind, options)];
 }
 
+/**
+ * Removes a run with all its data, and other runs with it where they share its trace and `isWithShared` allows that, from a data
+ * folder or database that no other process uses.
+ * @param name the run's number, or a trace or invocation id of one of its commands
+ * @returns the numbers of the runs that were removed
+ * @throws ApiError 404; RunRemovalError; StoreError
+ */
+export function removeRunOnce(
+  config: RetentionConfig,
+  host: RetentionHost & Pick<ServingHost, 'state' | 'logger'>,
+  { accountId, name, isWithShared }: { accountId: number; name: string; isWithShared: boolean },
+): Promise<readonly number[]> {
+  return removerOf(host, kindsOf(config, host, NO_HOLD), host.logger).remove(accountId, name, isWithShared);
+}
+
 /** Where the files of runs are that several processes share. */
 export function sharedTelemetry(deps: TelemetryBucketDeps): TelemetryStorage {
   return new TelemetryBucket(deps);
@@ -115,19 +147,26 @@ function kindsOf(config: RetentionConfig, host: RetentionHost, hold: TraceHold) 
   const store = state.retention;
   const removals = new Removals({ store, place, openArtifacts });
   const nowUnixMs = () => clock.nowUnixMs();
-  const telemetry = retentionLimits(config['retain-telemetry-age'], config['retain-telemetry-size']);
+  const limits = retentionLimits(config['retain-telemetry-age'], config['retain-telemetry-size']);
   const artifacts = retentionLimits(config['retain-artifacts-age'], config['retain-artifacts-size']);
   const backlog = config['max-backlog-age'];
   const maxBacklogMs = backlog === 'off' ? null : backlog;
   const { cursors } = state;
+  const runs = new RetainedTelemetry(limits, { store, removals, place, destinations, hold, openArtifacts, nowUnixMs });
   return {
     removals,
-    runs: [
-      new RetainedTelemetry(telemetry, { store, removals, place, destinations, hold, openArtifacts, nowUnixMs }),
-      new RetainedArtifacts(artifacts, { store, removals, openArtifacts, nowUnixMs }),
-    ],
-    own: [new RetainedForeign(telemetry, { segments: foreign, cursors, destinations, maxBacklogMs, nowUnixMs })],
+    telemetry: runs,
+    runs: [runs, new RetainedArtifacts(artifacts, { store, removals, openArtifacts, nowUnixMs })],
+    own: [new RetainedForeign(limits, { segments: foreign, cursors, destinations, maxBacklogMs, nowUnixMs })],
   };
+}
+
+function removerOf(
+  { state, destinations }: Pick<ServingHost, 'state' | 'destinations'>,
+  kinds: Pick<ReturnType<typeof kindsOf>, 'removals' | 'telemetry'>,
+  logger: Logger,
+): RunRemover {
+  return new RunRemover({ ...kinds, finder: new RunFinder(state), store: state.retention, destinations, logger });
 }
 
 /** With several processes: the database removes only rows of traces that no process owns, and no process can claim them meanwhile. */

@@ -69,7 +69,8 @@ export class RetainedTelemetry implements RetainedKind {
     }
   }
 
-  private async measure({ traceIds, runIds }: RunGroup): Promise<RetainedSize> {
+  /** What a group takes: record logs, Parquet and artifacts. */
+  async measure({ traceIds, runIds }: RunGroup): Promise<RetainedSize> {
     let { fileCount, sizeBytes } = await this.deps.place.usageOf(traceIds);
     const artifacts = await this.deps.openArtifacts();
     for (const runId of runIds) {
@@ -81,15 +82,24 @@ export class RetainedTelemetry implements RetainedKind {
   }
 
   private async remove(group: RunGroup): Promise<boolean> {
+    const removals = await this.takeAway(group);
+    for (const removal of removals) await this.deps.removals.end(removal);
+    return removals.length > 0;
+  }
+
+  /**
+   * Removes the rows of a group and moves its files out of the way, so that nobody finds it.
+   * @returns what is to be ended; none where the group has turned out not to be over, and nothing was done
+   */
+  async takeAway(group: RunGroup): Promise<readonly Removal[]> {
     const { store, removals, destinations, hold, nowUnixMs } = this.deps;
     let noted: readonly Removal[] = [];
-    const isDone = await hold.whileStill(group.traceIds, async () => {
+    await hold.whileStill(group.traceIds, async () => {
       noted = (await store.removeRuns(group, destinations, nowUnixMs())) ?? [];
       noted = await removals.hide(noted);
       return noted.length > 0;
     });
-    for (const removal of noted) await removals.end(removal);
-    return isDone;
+    return noted;
   }
 }
 

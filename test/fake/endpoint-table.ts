@@ -2,6 +2,7 @@ import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/permissio
 
 const ALL = PERMISSION_SETS;
 const WORKERS = ['account_admin', 'admin', 'developer'] as const;
+const ADMINS = ['account_admin', 'admin'] as const;
 const HOOK_READERS = ['account_admin', 'admin', 'developer', 'webhooks_only', 'read_only'] as const;
 const HOOK_WRITERS = ['account_admin', 'admin', 'developer', 'webhooks_only'] as const;
 const ANALYSTS = ['account_admin', 'admin', 'developer', 'analyst'] as const;
@@ -62,6 +63,7 @@ export const ENDPOINT_TABLE: Readonly<Record<string, readonly PermissionSet[]>> 
   'POST /api/v2/accounts/:accountId/runs/:runId/retry': WORKERS,
   'POST /api/v2/accounts/:accountId/runs/:runId/cancel': WORKERS,
   'GET /api/run-bridge/v1/runs/:id': READERS,
+  'DELETE /api/run-bridge/v1/runs/:id': ADMINS,
   'GET /api/run-bridge/v1/runs/:id/nodes': READERS,
   'GET /api/run-bridge/v1/runs/:id/measures': READERS,
   'GET /api/run-bridge/v1/runs/:id/records': READERS,
@@ -115,6 +117,8 @@ export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'POST /jobs/:jobId/run': WORKERS,
   'POST /runs/:runId/retry': WORKERS,
   'POST /runs/:runId/cancel': WORKERS,
+  'GET /runs/:runId/delete': ADMINS,
+  'POST /runs/:runId/delete': ADMINS,
   'GET /query': ANALYSTS,
   'GET /query.csv': ANALYSTS,
   'GET /webhooks': HOOK_READERS,

@@ -17,6 +17,7 @@ import type { RunSummary } from '../../src/run/verdict.js';
 import type { State } from '../../src/storage/state.js';
 import { ApiServer } from './api-server.js';
 import { idleJobs } from './idle-jobs.js';
+import { idleRetention } from './idle-retention.js';
 import { queryFolder } from './query-folder.js';
 import { sampleFolder } from './sample-run.js';
 import { webhookParts } from './webhook-parts.js';
@@ -31,6 +32,7 @@ export interface OwnApi {
   readonly traceIds: readonly TraceId[];
   readonly queries: Feature;
   readonly jobs: Feature;
+  readonly retention: Feature;
   /** What measures are read with. */
   readonly measuring: Pick<ApiRoutersDeps, 'reader'> & {
     readonly measures: RunMeasures;
@@ -79,6 +81,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     { 'data-dir': dataFolder },
     { state: server.state, shared: undefined, clock: server.clock, stopping: stopping.signal, version: '0.0.0' },
   );
+  const retention = idleRetention(server.state, clock, dataFolder);
   const routers = await apiRouters({
     state: server.state,
     notes,
@@ -89,6 +92,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
       jobs,
       webhookParts(server.state, server.clock),
       queries,
+      retention,
       { apiPaths: async () => ARTIFACT_PATHS },
     ],
     redaction: 'literals',
@@ -124,5 +128,5 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     for (const remove of removals) remove();
   };
   const measuring = { notes, reader, tracker, measures, catalog: server.state.catalog };
-  return { server, routers, dataFolder, others, traceIds, queries, jobs, measuring, note, close };
+  return { server, routers, dataFolder, others, traceIds, queries, jobs, retention, measuring, note, close };
 }

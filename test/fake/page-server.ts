@@ -21,7 +21,7 @@ export class PageServer {
     const { state, authenticator, clock, logger } = api.server;
     const openStore = async () => new FolderArtifactStore(api.dataFolder);
     const hooks = webhookParts(state, clock);
-    const features = [hooks, api.queries, api.jobs];
+    const features = [hooks, api.queries, api.jobs, api.retention];
     const links = new SignInLinks({ tokens: state.tokens, tries: new FailedTries(clock), clock });
     const pages = pageRouter({
       ...{ authenticator, clock, logger, links, publicUrl, ...api.measuring },

@@ -10,6 +10,7 @@ import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/permission-set.js';
 import { readRunPageModel } from '../../src/web/page/run-page-model.js';
 import { endpointsOf, PAGE_TABLE } from '../fake/endpoint-table.js';
+import { rowOf } from '../fake/noted-run.js';
 import { PageServer } from '../fake/page-server.js';
 import { attempted, commandNote, subscription } from '../fake/webhook-facts.js';
 import { untilTurned } from '../tool/until.js';
@@ -294,6 +295,44 @@ it.each([
   expect(html).not.toMatch(/ style=| on\w+=/);
   expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'self'; script-src 'self';/);
   expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' });
+});
+
+describe('deleting a run', () => {
+  it('says what goes and asks, and a link on its page leads there for who may', async () => {
+    const { html } = await pages.get('/runs/1003', admin);
+    expect(html).toContain('href="/runs/1003/delete"');
+    expect((await pages.get('/runs/1003', tokens.get('developer'))).html).not.toContain('/delete');
+    const asked = await pages.get('/runs/1003/delete', admin);
+    expect(asked.html).toContain('Delete run #1003?');
+    expect(asked.html).toContain('&lt;script&gt;alert(1)');
+    expect((await pages.get('/runs/1003/delete', foreign)).status).toBe(404);
+  });
+
+  it('shows why a run stays, without a button', async () => {
+    const { status, html } = await pages.get('/runs/1004/delete', admin);
+    expect([status, html.includes('Run 1004 is still going on'), html.includes('>Delete<')]).toEqual([
+      409,
+      true,
+      false,
+    ]);
+    expect(await pages.post('/runs/1004/delete', admin)).toMatchObject({
+      status: 409,
+      html: expect.stringContaining('still going on'),
+    });
+  });
+
+  it('removes it from its page and the list', async () => {
+    const own = await PageServer.open(['build-clean', 'parse']);
+    const token = await own.api.server.token('admin');
+    // The samples' rows of traces, which the tracker writes.
+    const { state } = own.api.server;
+    await state.runs.save(own.api.traceIds.map((traceId) => rowOf(traceId, 1_000)));
+    expect(await own.post('/runs/1001/delete', token)).toMatchObject({ status: 303, headers: { location: '/' } });
+    expect((await own.get('/runs/1001', token)).status).toBe(404);
+    expect((await own.get('/', token)).html).not.toContain('/runs/1001');
+    expect((await own.get('/runs/1002', token)).status).toBe(200);
+    await own.close();
+  });
 });
 
 describe('who may look', () => {

@@ -1,7 +1,7 @@
 """Runs a command as a job of a shell in a pseudo-terminal of 40 x 132, and prints how it ended as JSON.
 
-usage: terminal.py none|ctrl-c|ctrl-z|type|q COMMAND...
-The key is pressed once the command has said `ready`, or `quits`. A negative exit is the signal that ended it. A job that stops is
+usage: terminal.py none|ctrl-c|ctrl-z|type|yes|q COMMAND...
+The key is pressed once the command has said `ready`, `quits`, or `[y/N]`. A negative exit is the signal that ended it. A job that stops is
 brought back to the foreground after half a second.
 """
 import fcntl
@@ -54,7 +54,7 @@ os.close(writable)
 
 output = b""
 is_pressed = key == "none"
-signs = (b"ready", b"quits")
+signs = (b"ready", b"quits", b"[y/N]")
 while True:
     if not select.select([terminal], [], [], 25)[0]:
         os.kill(pid, signal.SIGKILL)
@@ -68,6 +68,6 @@ while True:
     output += more
     if not is_pressed and any(sign in output for sign in signs):
         is_pressed = True
-        os.write(terminal, {"ctrl-c": b"\x03", "ctrl-z": b"\x1a", "type": b"typed\n", "q": b"q"}[key])
+        os.write(terminal, {"ctrl-c": b"\x03", "ctrl-z": b"\x1a", "type": b"typed\n", "yes": b"yes\n", "q": b"q"}[key])
 os.waitpid(pid, 0)
 print(json.dumps({"exit": int(os.read(readable, 16)), "output": output.decode(errors="replace")}))

@@ -163,7 +163,7 @@ export function openApiRouter(version: string, featurePaths: readonly ZodOpenApi
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     security: [{ token: [] }, { bearer: [] }],
-    paths: Object.assign({}, API_PATHS, ...featurePaths),
+    paths: mergedPaths([API_PATHS, ...featurePaths]),
     components: {
       securitySchemes: {
         token: { type: 'apiKey', in: 'header', name: 'Authorization', description: 'Authorization: Token <token>' },
@@ -175,4 +175,13 @@ export function openApiRouter(version: string, featurePaths: readonly ZodOpenApi
     response.json(document);
   });
   return router;
+}
+
+/** Paths of several routers; one that several have has the methods of all. */
+export function mergedPaths(all: readonly ZodOpenApiPathsObject[]): ZodOpenApiPathsObject {
+  const merged: ZodOpenApiPathsObject = {};
+  for (const paths of all) {
+    for (const [path, methods] of Object.entries(paths)) merged[path] = { ...merged[path], ...methods };
+  }
+  return merged;
 }

@@ -57,7 +57,7 @@ function RunPage(props: {
       <SlowestNodes nodes={model.slowest} lengthNano={model.lengthNano} runId={run.id} />
       <RunSteps steps={steps} model={model} nowUnixMs={nowUnixMs} />
       <RunArtifactList downloads={downloads} steps={steps} />
-      <Documents runId={run.id} />
+      <Documents run={run} caller={caller} />
     </RunShell>
   );
 }
@@ -124,8 +124,8 @@ function RunDownload(props: {
   );
 }
 
-function Documents({ runId }: { readonly runId: number }) {
-  const base = `/api/run-bridge/v1/runs/${runId}`;
+function Documents({ run, caller }: { readonly run: CatalogRun; readonly caller: Caller }) {
+  const base = `/api/run-bridge/v1/runs/${run.id}`;
   return (
     <section aria-labelledby="documents">
       <h2 id="documents">For programs</h2>
@@ -138,6 +138,11 @@ function Documents({ runId }: { readonly runId: number }) {
           <a href="/api/openapi.json">What the API has</a> (OpenAPI)
         </li>
       </ul>
+      {may(caller, 'runs:delete') && isFinal(run.status) && (
+        <p>
+          <a href={`/runs/${run.id}/delete`}>Delete this run</a>
+        </p>
+      )}
     </section>
   );
 }

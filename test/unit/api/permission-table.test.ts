@@ -22,6 +22,7 @@ import { executionRouter } from '../../../src/web/execution-router.js';
 import { type ApiAnswer, ApiServer } from '../../fake/api-server.js';
 import { ENDPOINT_TABLE, endpointsOf, SENDER_TABLE } from '../../fake/endpoint-table.js';
 import { idleJobs } from '../../fake/idle-jobs.js';
+import { idleRetention } from '../../fake/idle-retention.js';
 import { mountedRoutes } from '../../fake/mounted-routes.js';
 import { webhookParts } from '../../fake/webhook-parts.js';
 
@@ -33,6 +34,7 @@ const RIGHTS: Readonly<Record<Right, string>> = {
   'jobs:read': 'account_admin admin developer analyst read_only',
   'jobs:run': 'account_admin admin developer',
   'runs:cancel': 'account_admin admin developer',
+  'runs:delete': 'account_admin admin',
   query: 'account_admin admin developer analyst',
   'webhooks:read': 'account_admin admin developer webhooks_only read_only',
   'webhooks:write': 'account_admin admin developer webhooks_only',
@@ -73,7 +75,7 @@ beforeAll(async () => {
     { redaction: 'literals', 'public-url': 'off' },
     { state, reader, factsOf: jobs.factsOf, outputOf: (id) => jobs.outputOf(id), clock },
   );
-  const features = [platform, jobs, webhookParts(state, clock), queries];
+  const features = [platform, jobs, webhookParts(state, clock), queries, idleRetention(state, clock, folder)];
   const own = {
     notes: { listSetAside: async () => [] },
     measures: { ofSteps: async () => [] },

@@ -1,0 +1,34 @@
+import type { Clock } from '../../src/core/clock.js';
+import { silentLogger } from '../../src/core/logger.js';
+import { ForeignSegments } from '../../src/log/foreign-segments.js';
+import { createRetention, type RetentionParts } from '../../src/retention/feature.js';
+import { FolderArtifactStore } from '../../src/storage/artifact/folder-artifact-store.js';
+import type { State } from '../../src/storage/state.js';
+
+const OFF = {
+  'retain-telemetry-age': 'off',
+  'retain-telemetry-size': 'off',
+  'retain-artifacts-age': 'off',
+  'retain-artifacts-size': 'off',
+  'max-backlog-age': 'off',
+} as const;
+
+/** Retention that nobody starts: it removes a run where somebody asks for that, and nothing writes to any. */
+export function idleRetention(state: State, clock: Clock, dataFolder: string): RetentionParts {
+  return createRetention(
+    { ...OFF, 'data-dir': dataFolder },
+    {
+      state,
+      openArtifacts: async () => new FolderArtifactStore(dataFolder),
+      sharedFiles: undefined,
+      foreign: new ForeignSegments(dataFolder, { isSynced: false, listeners: [] }),
+      destinations: [],
+      rows: [],
+      recordLog: {},
+      ownRuns: { whileReleased: (_traceIds, action) => action() },
+      clock,
+      logger: silentLogger,
+      version: '0.0.0',
+    },
+  );
+}
