@@ -7,13 +7,13 @@ import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { NameLists } from '../redaction/known-names.js';
 import type { Redactor } from '../redaction/redactor.js';
-import { type CommandDigest, commandDigest } from '../run/measures/command-digest.js';
+import { type CommandDigest, commandDigest, commandErrors } from '../run/measures/command-digest.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { RunFinder } from '../run/shared-record-log.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { CatalogStep } from '../storage/run-catalog.js';
-import type { MeasuredRun, RunMeasuresStore } from '../storage/run-store.js';
+import type { CommandErrors, MeasuredRun, RunMeasuresStore } from '../storage/run-store.js';
 
 /** The measures of a command, and the trace that it is in. */
 export interface StepMeasures {
@@ -170,8 +170,8 @@ export class RunMeasures implements RunListener, Component {
     try {
       // A log that is gone, or not here as a whole, is read again.
       const isWhole = (await reader.lengthBytes(traceId)) >= run.logBytes;
-      const digest = await reading.digest(measures);
-      if (isWhole) await store.save(traceId, summary, await pack(digest, measures));
+      const { digest, errors } = await reading.inBrief(measures);
+      if (isWhole) await store.save(traceId, summary, await pack(digest, measures), errors);
     } catch (error) {
       logger.warn({ traceId, error: String(error) }, 'failed to store the measures of a run; they are read again');
     }
@@ -211,10 +211,14 @@ class TraceReading {
     return measured;
   }
 
-  /** The measures in brief, with texts as they are and without literals. */
-  async digest({ commands }: TraceMeasures): Promise<TraceDigest> {
+  /** The measures in brief, and what went wrong, with texts as they are and without literals. */
+  async inBrief({ commands }: TraceMeasures): Promise<{ digest: TraceDigest; errors: readonly CommandErrors[] }> {
     const { learner } = await this.parts;
-    return commands.map((command) => commandDigest(command, (text) => learner.text(text)));
+    const redact = (text: string) => learner.text(text);
+    return {
+      digest: commands.map((command) => commandDigest(command, redact)),
+      errors: commands.flatMap((command) => commandErrors(command, redact) ?? []),
+    };
   }
 }
 
@@ -231,7 +235,7 @@ async function readingParts(reader: RecordLogReader) {
 }
 
 /** Counts up when measures get other fields: what was stored before is measured again. */
-const VERSION = 3;
+const VERSION = 4;
 /**
  * Measures that take more are not stored, in bytes: about 30,000 nodes. They take a tenth of it when compressed. Of those the
  * digest alone is stored.

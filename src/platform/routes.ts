@@ -17,6 +17,7 @@ import {
   refused,
   textsOf,
 } from '../api/parameters.js';
+import { containing, levelFor } from '../api/run-search.js';
 import { textRedactor } from '../api/text-redactor.js';
 import type { Clock } from '../core/clock.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
@@ -93,7 +94,8 @@ function runRouter(deps: V2Deps): Router {
   const router = Router();
   router.get(`${ACCOUNT_PATH}/runs`, authorize('runs:read'), async (request, response) => {
     const { accountId } = callerOf(response);
-    const { query, filters, order } = runListQuery(accountId, request.query);
+    const level = levelFor(callerOf(response), deps.redaction);
+    const { query, filters, order } = runListQuery(accountId, request.query, level);
     const { items, totalCount } = await catalog.listRuns(accountId, query);
     // Logs are part of one run's answer only: those of a hundred would be megabytes.
     const documents = await runDocuments(deps, items, request, response, false);
@@ -227,8 +229,12 @@ export interface RunListQuery {
 
 const RUN_ORDERS = { id: 'id', created_at: 'created', finished_at: 'finished' } as const;
 
-/** Reads the parameters of a list of runs; those that there are not are ignored. @throws ApiError 400 */
-export function runListQuery(accountId: number, parameters: Parameters): RunListQuery {
+/**
+ * Reads the parameters of a list of runs; those that there are not are ignored.
+ * @param level what the caller is shown of texts
+ * @throws ApiError 400
+ */
+export function runListQuery(accountId: number, parameters: Parameters, level: RedactionLevel): RunListQuery {
   const { limit, offset, orderBy, isDescending, order } = listPart(parameters, RUN_ORDERS);
   const filters = new ListFilters(parameters);
   const [status] = statusesOf(parameters, 'status') ?? [];
@@ -248,6 +254,7 @@ export function runListQuery(accountId: number, parameters: Parameters): RunList
   const finishedRange = filters.range('finished_at__range');
   const version = filters.text('dbt_version');
   const engineVersions = among(version === undefined ? undefined : [version], filters.texts('dbt_version__in'));
+  const text = filters.text('text');
   // No run here has documentation or sources of its own, or defers to another.
   const isNone = [
     !filters.isActive(),
@@ -267,6 +274,7 @@ export function runListQuery(accountId: number, parameters: Parameters): RunList
       ...(createdRange !== undefined && { createdRange }),
       ...(finishedRange !== undefined && { finishedRange }),
       ...(engineVersions !== undefined && { engineVersions }),
+      ...(text !== undefined && containing(text, level)),
     },
     filters: { limit, offset, account_id: accountId, ...filters.given },
     order,

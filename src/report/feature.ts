@@ -97,6 +97,10 @@ export function runsCommand(host: ReportHost): CliCommand {
       ['--environment <NAME>', 'those of this environment'],
       ['--project <NAME>', 'those of this project'],
       ['--status <LIST>', 'queued, starting, running, success, error, cancelled; several with commas'],
+      [
+        '--text <TEXT>',
+        'those with this in the name of the job, environment, project or run, in the git branch or in an error',
+      ],
       ['--since <TIME>', 'those that came since then: 24h, 7d, or a date such as 2026-11-20'],
       ['--limit <COUNT>', 'at most so many, up to 1,000 (default: 20)'],
       ['--account <ID>', 'those of this account (default: the first)'],
@@ -105,6 +109,7 @@ export function runsCommand(host: ReportHost): CliCommand {
     examples: [
       ['run-bridge runs', 'the last 20'],
       ['run-bridge runs --job nightly --status error --since 7d', 'what failed in a week'],
+      ["run-bridge runs --text 'does not exist'", 'what failed with such an error'],
       ["run-bridge runs --format json | jq '.runs[0].id'", 'for a program'],
     ],
     async run(invocation) {

@@ -1,4 +1,6 @@
 import { runDocument, statusName } from '../api/own/run-document.js';
+import { RunMeasures } from '../api/run-measures.js';
+import { causeText, containing } from '../api/run-search.js';
 import { CliError } from '../cli/cli-error.js';
 import type { Invocation } from '../cli/command-line.js';
 import { EXIT, type ExitCode } from '../cli/exit-code.js';
@@ -6,10 +8,12 @@ import { refuseElsewhere } from '../cli/refuse-elsewhere.js';
 import { resolveForCommand } from '../cli/resolve-for-command.js';
 import { parseDurationMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
+import { silentLogger } from '../core/logger.js';
 import { alignedRows, counted, cut, lengthText } from '../core/text.js';
+import { RecordLogFiles } from '../log/record-log-files.js';
 import { Redactor } from '../redaction/redactor.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
-import type { CatalogRun, CatalogStep, Page, RunQuery } from '../storage/run-catalog.js';
+import type { CatalogRun, CatalogStep, Page, RunCatalog, RunQuery } from '../storage/run-catalog.js';
 import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 import { type ReportHost, settingOf } from './command.js';
 import { cleanLine, type ReportSetting } from './content.js';
@@ -29,24 +33,71 @@ export async function listRuns(invocation: Invocation, host: ReportHost): Promis
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
   refuseElsewhere(configuration);
   await host.finishLeftovers(configuration, context);
-  const found = await host.askState(configuration, context.clock, async ({ catalog }) => {
-    const page = await catalog.listRuns(accountId, query);
-    const steps = isJson
-      ? await catalog.stepsOf(
-          accountId,
-          page.items.map(({ id }) => id),
-        )
-      : [];
-    return { page, steps };
+  const found = await host.askState(configuration, context.clock, async ({ catalog, measures: store }) => {
+    const reader = new RecordLogFiles(configuration['data-dir'], () => {});
+    const measures = new RunMeasures({ store, tracker: NO_TRACKER, reader, logger: silentLogger });
+    const causes = new FailureCauses(catalog, measures);
+    try {
+      if (query.textContains !== undefined) await causes.measure(accountId, query);
+      const page = await catalog.listRuns(accountId, query);
+      const steps = await catalog.stepsOf(
+        accountId,
+        page.items.map(({ id }) => id),
+      );
+      return { page, steps, causes: isJson ? new Map<number, string>() : await causes.of(page.items, steps) };
+    } finally {
+      await measures.shutdown();
+    }
   });
   if (found === undefined) {
     const folder = configuration['data-dir'];
     throw new CliError(EXIT.failed, `no run is in ${folder}; set the folder with --data-dir`);
   }
-  const { page, steps } = found;
+  const { page, steps, causes } = found;
   if (isJson) context.stdout.write(jsonList(page, steps));
-  else context.stdout.write(textList(page, settingOf(context), context.clock.nowUnixMs()));
+  else context.stdout.write(textList(page, causes, settingOf(context), context.clock.nowUnixMs()));
   return EXIT.ok;
+}
+
+/** Only runs that are over are measured here, and they need none. */
+const NO_TRACKER = { find: async () => undefined };
+/** Runs that failed of which a search makes sure that they were measured: the latest. */
+const MAX_SEARCHED = 200;
+
+/** Why runs failed. What was not measured by a bridge is measured now, and stored. */
+class FailureCauses {
+  constructor(
+    private readonly catalog: RunCatalog,
+    private readonly measures: RunMeasures,
+  ) {}
+
+  /** By the number of the run; none of runs whose record log is not here. */
+  async of(runs: readonly CatalogRun[], steps: readonly CatalogStep[]): Promise<ReadonlyMap<number, string>> {
+    const causes = new Map<number, string>();
+    for (const { id, status } of runs) {
+      if (status !== RUN_STATUS.error) continue;
+      const own = steps.filter(({ runId }) => runId === id);
+      const cause = causeText((await this.digestsOf(own)) ?? [], 'off');
+      if (cause !== null) causes.set(id, cause);
+    }
+    return causes;
+  }
+
+  /** Measures the latest failed runs among those that are searched: errors are found in what was measured. */
+  async measure(accountId: number, { textContains: _text, errorTexts: _errors, ...query }: RunQuery): Promise<void> {
+    const { error } = RUN_STATUS;
+    if (query.statuses?.includes(error) === false) return;
+    const { items } = await this.catalog.listRuns(accountId, { ...query, statuses: [error], limit: MAX_SEARCHED });
+    const ids = items.map(({ id }) => id);
+    for (const step of await this.catalog.stepsOf(accountId, ids)) await this.digestsOf([step]);
+  }
+
+  private async digestsOf(steps: readonly CatalogStep[]) {
+    const known = await this.measures.digestsOf(steps);
+    if (known !== undefined) return known;
+    await this.measures.ofSteps(steps);
+    return await this.measures.digestsOf(steps);
+  }
 }
 
 /** @throws CliError for a format that is neither */
@@ -57,12 +108,13 @@ export function isJsonFormat(name: string | undefined): boolean {
 }
 
 function readQuery(flags: Invocation['flags'], nowUnixMs: number): RunQuery {
-  const { job, environment, project, status, since, limit } = flags;
+  const { job, environment, project, status, text, since, limit } = flags;
   return {
     ...(job !== undefined && { jobName: job }),
     ...(environment !== undefined && { environmentName: environment }),
     ...(project !== undefined && { projectName: project }),
     ...(status !== undefined && { statuses: status.split(',').map(readStatus) }),
+    ...(text !== undefined && containing(text, 'off')),
     ...(since !== undefined && { createdRange: [readSince(since, nowUnixMs), Number.MAX_SAFE_INTEGER] as const }),
     orderBy: 'created',
     isDescending: true,
@@ -122,11 +174,17 @@ const COLORS: Readonly<Partial<Record<RunStatus, string>>> = {
 };
 
 /** A table, no wider than the terminal. */
-function textList({ items, totalCount }: Page<CatalogRun>, setting: ReportSetting, nowUnixMs: number): string {
+function textList(
+  { items, totalCount }: Page<CatalogRun>,
+  causes: ReadonlyMap<number, string>,
+  setting: ReportSetting,
+  nowUnixMs: number,
+): string {
   if (items.length === 0) return 'no run is like that\n';
-  const [head = '', ...rows] = alignedRows([HEADINGS, ...items.map((run) => cells(run, nowUnixMs))]).map((line) =>
-    cut(line, setting.columns ?? Number.POSITIVE_INFINITY),
-  );
+  const [head = '', ...rows] = alignedRows([
+    HEADINGS,
+    ...items.map((run) => cells(run, causes.get(run.id), nowUnixMs)),
+  ]).map((line) => cut(line, setting.columns ?? Number.POSITIVE_INFINITY));
   const shown = rows.map((row, index) => {
     const run = items[index];
     const color = setting.hasColor && run !== undefined ? COLORS[run.status] : undefined;
@@ -140,7 +198,7 @@ function textList({ items, totalCount }: Page<CatalogRun>, setting: ReportSettin
   return [head, ...shown, ...rest].map((line) => `${line}\n`).join('');
 }
 
-function cells(run: CatalogRun, nowUnixMs: number): readonly string[] {
+function cells(run: CatalogRun, cause: string | undefined, nowUnixMs: number): readonly string[] {
   const startedUnixMs = run.startedUnixMs ?? run.dequeuedUnixMs;
   const name = (text: string) => cut(cleanLine(text), MAX_NAME);
   return [
@@ -151,6 +209,6 @@ function cells(run: CatalogRun, nowUnixMs: number): readonly string[] {
     name(run.project.name),
     new Date(startedUnixMs ?? run.createdUnixMs).toISOString().slice(0, 16).replace('T', ' '),
     startedUnixMs === null ? '-' : lengthText((run.finishedUnixMs ?? nowUnixMs) - startedUnixMs),
-    cut(cleanLine(run.statusMessage ?? run.runKey ?? ''), MAX_CAUSE),
+    cut(cleanLine(cause ?? run.statusMessage ?? run.runKey ?? ''), MAX_CAUSE),
   ];
 }

@@ -336,7 +336,14 @@ async function deleteRows(transaction: Transaction<StateTables>, { runIds, trace
   }
   if (traceIds.length > 0) {
     // Measures last: saving them locks the row in `runs`.
-    for (const table of ['invocations', 'step_traces', 'export_cursors', 'runs', 'run_measures'] as const) {
+    for (const table of [
+      'invocations',
+      'step_traces',
+      'export_cursors',
+      'runs',
+      'run_measures',
+      'command_errors',
+    ] as const) {
       await transaction.deleteFrom(table).where('trace_id', 'in', traceIds).execute();
     }
   }

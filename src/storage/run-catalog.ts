@@ -123,6 +123,9 @@ export interface CatalogEnvironment extends CatalogProject {
 /** From and to, both included, in Unix milliseconds. */
 export type TimeRange = readonly [fromUnixMs: number, toUnixMs: number];
 
+/** Texts of errors: as they were sent, without literals, or none. */
+export type ErrorTexts = 'whole' | 'redacted' | 'none';
+
 /** Which runs, in which order. What is left out filters nothing. */
 export interface RunQuery {
   readonly ids?: readonly number[];
@@ -138,8 +141,13 @@ export interface RunQuery {
   readonly createdRange?: TimeRange;
   readonly finishedRange?: TimeRange;
   readonly engineVersions?: readonly string[];
-  /** Part of the name of its job, environment or project or of the user's name for it, ignoring case; or its id. */
+  /**
+   * Part of the name of its job, environment or project, of the user's name for it, of its git branch, or of its errors as far as
+   * `errorTexts` says, ignoring case; or its id.
+   */
   readonly textContains?: string;
+  /** Which texts of errors `textContains` is looked for in; default: none. Only runs that were measured have any. */
+  readonly errorTexts?: ErrorTexts;
   /** Runs that are not over stand after all others by `finished`. */
   readonly orderBy: 'id' | 'created' | 'finished';
   readonly isDescending: boolean;
@@ -464,7 +472,7 @@ function matches(
     ...(finishedRange === undefined
       ? []
       : [eb.between('run.finished_unix_ms', finishedRange[0], Math.min(finishedRange[1], NOT_FINISHED - 1))]),
-    ...(textContains === undefined ? [] : [isNamed(where, accountId, textContains)]),
+    ...(textContains === undefined ? [] : [hasText(where, accountId, textContains, query.errorTexts ?? 'none')]),
   ]);
 }
 
@@ -493,11 +501,12 @@ const LATEST_COMPLETED_RUN = sql<number | null>`(
   select run.id from executions as run
   where run.account_id = jobs.account_id and run.job_id = jobs.id and run.status >= 10 order by run.id desc limit 1)`;
 
-/** Names are looked for in the tables that have few rows, so that runs are found by their numbers. */
-function isNamed(
+/** Names and errors are looked for in the tables that have few rows, so that runs are found by their numbers. */
+function hasText(
   { eb, or, selectFrom }: ExpressionBuilder<StateTables & { run: StateTables['executions'] }, 'run'>,
   accountId: number,
   text: string,
+  errorTexts: ErrorTexts,
 ) {
   const isLike = (column: RawBuilder<string | null>) =>
     sql<boolean>`lower(${column}) like ${likePattern(text)} escape '!'`;
@@ -506,15 +515,29 @@ function isNamed(
       .select(`${table}.id`)
       .where(`${table}.account_id`, '=', accountId)
       .where(isLike(sql<string>`${sql.ref(`${table}.name`)}`));
+  const failed = (column: RawBuilder<string>) =>
+    selectFrom('command_errors as wrong')
+      .innerJoin('invocations as command', (join) =>
+        join
+          .onRef('command.trace_id', '=', 'wrong.trace_id')
+          .onRef('command.invocation_index', '=', 'wrong.command_index'),
+      )
+      .innerJoin('execution_steps as step', 'step.step_id', 'command.step_id')
+      .select('step.execution_id')
+      .where(isLike(column));
   const runId = parseRunNumber(text);
   return or([
     eb('run.job_id', 'in', named('jobs')),
     eb('run.environment_id', 'in', named('environments')),
     eb('run.project_id', 'in', named('projects')),
     isLike(sql<string | null>`run.run_key`),
+    isLike(sql<string | null>`run.git_branch`),
+    ...(errorTexts === 'none' ? [] : [eb('run.id', 'in', failed(ERROR_COLUMN[errorTexts]))]),
     ...(runId === undefined ? [] : [eb('run.id', '=', runId)]),
   ]);
 }
+
+const ERROR_COLUMN = { whole: sql<string>`wrong.error_text`, redacted: sql<string>`wrong.redacted_text` } as const;
 
 /** An empty list matches nothing, and is not valid SQL. */
 function inAny<Expression>(expression: Expression, list: readonly unknown[]) {

@@ -131,13 +131,25 @@ export interface MeasuredRun extends Pick<RunRow, 'state' | 'summary'> {
   readonly content: Uint8Array | null;
 }
 
+/** What went wrong in a command of a trace, in lines, for whoever looks for a run by it. */
+export interface CommandErrors {
+  /** Position of the command in its trace, from 1. */
+  readonly index: number;
+  readonly text: string;
+  /** The same without literals. */
+  readonly redactedText: string;
+}
+
 /** What was measured of finished traces, which would take reading their record logs again. */
 export interface RunMeasuresStore {
   /** Whether anything is stored: then somebody has asked for measures before. */
   isUsed(): Promise<boolean>;
   find(traceId: TraceId): Promise<MeasuredRun | undefined>;
-  /** Replaces what is stored of a trace. Does nothing if its summary has changed meanwhile, or the trace was removed. */
-  save(traceId: TraceId, summary: string, content: Uint8Array): Promise<void>;
+  /**
+   * Replaces what is stored of a trace. Does nothing if its summary has changed meanwhile, or the trace was removed.
+   * @param errors of its commands that did not end well
+   */
+  save(traceId: TraceId, summary: string, content: Uint8Array, errors: readonly CommandErrors[]): Promise<void>;
 }
 
 /** Measures in an SQL database. */
@@ -165,7 +177,7 @@ export class SqlRunMeasuresStore implements RunMeasuresStore {
     return row && { ...row, content: row.content && new Uint8Array(row.content) };
   }
 
-  async save(traceId: TraceId, summary: string, content: Uint8Array): Promise<void> {
+  async save(traceId: TraceId, summary: string, content: Uint8Array, errors: readonly CommandErrors[]): Promise<void> {
     await this.db.transaction().execute(async (transaction) => {
       const current = transaction
         .selectFrom('runs')
@@ -179,6 +191,23 @@ export class SqlRunMeasuresStore implements RunMeasuresStore {
         .values({ trace_id: traceId, summary, content })
         .onConflict((conflict) => conflict.column('trace_id').doUpdateSet({ summary, content }))
         .execute();
+      await transaction.deleteFrom('command_errors').where('trace_id', '=', traceId).execute();
+      for (const some of slices(errors, ROWS_PER_STATEMENT)) {
+        await transaction
+          .insertInto('command_errors')
+          .values(
+            some.map(({ index, text, redactedText }) => ({
+              ...{ trace_id: traceId, command_index: index },
+              ...{ error_text: stored(text), redacted_text: stored(redactedText) },
+            })),
+          )
+          .execute();
+      }
     });
   }
+}
+
+/** PostgreSQL takes no NUL in a text. */
+function stored(text: string): string {
+  return text.replaceAll('\0', '').toWellFormed();
 }

@@ -370,9 +370,21 @@ const FIRST_SCHEMA: readonly string[] = [
   `insert into last_ids (kind, last_id) values ('execution', 1000), ('token', 1000), ('project', 2000), ('environment', 3000), ('job', 4000), ('step', 50000), ('webhook', 0)`,
 ];
 
+/** What went wrong in commands that were measured, by which runs are searched; `redacted_text` is the same without literals. */
+const COMMAND_ERRORS: readonly string[] = [
+  `create table command_errors (
+    trace_id text not null,
+    command_index integer not null,
+    error_text text not null,
+    redacted_text text not null,
+    primary key (trace_id, command_index)
+  )`,
+];
+
 /** Every step of the state's schema, oldest first. A step that was released is never changed; a new one is added after it. */
 export const SCHEMA_STEPS: SchemaSteps = {
   '0001-first-schema': { up: (db) => runAll(db, FIRST_SCHEMA) },
+  '0002-command-errors': { up: (db) => runAll(db, COMMAND_ERRORS) },
 };
 
 async function runAll(db: Kysely<unknown>, statements: readonly string[]): Promise<void> {

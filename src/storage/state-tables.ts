@@ -51,6 +51,12 @@ export interface StateTables extends ClusterTables {
     readonly summary: string;
     readonly content: Uint8Array;
   };
+  readonly command_errors: {
+    readonly trace_id: string;
+    readonly command_index: number;
+    readonly error_text: string;
+    readonly redacted_text: string;
+  };
   readonly destinations: {
     readonly name: string;
     /** The destination gets runs first seen from this time on. */

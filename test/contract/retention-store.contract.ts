@@ -43,7 +43,8 @@ export function retentionStoreContract(withState: (body: (state: State) => Promi
         const cursor = { tracesOffset: 10, logsOffset: 10, finishedAtBytes: 10 };
         await state.cursors.save([{ destination: 'own', traceId: A, ...cursor }]);
         const measured = Buffer.from('measured');
-        for (const id of [A, B]) await state.measures.save(id, (await state.runs.find(id))?.summary ?? '', measured);
+        for (const id of [A, B])
+          await state.measures.save(id, (await state.runs.find(id))?.summary ?? '', measured, []);
         const { retention } = state;
         const group = await retention.groupOf(runId, ['own']);
         expect(group).toEqual({ runIds: [runId], traceIds: [A], endedUnixMs: 1_000, isLive: false, isPending: false });

@@ -114,6 +114,26 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
         for (const text of ['10_%', "'", '7777', '999999999999999']) expect(await found(text), text).toEqual([]);
       }));
 
+    it('are found by their git branch, and by their errors as far as may be seen', () =>
+      withState(async (state) => {
+        await state.invocations.note([note(1, { gitBranch: 'feature/Orders' }), note(2, {}), note(3, {})], 9_000);
+        await state.runs.save([row(1), row(2)]);
+        const errors = [{ index: 1, text: "model a: no value 'Sesame'", redactedText: 'model a: no value ?' }];
+        await state.measures.save(traceId(2), row(2).summary, Buffer.from('x'), errors);
+        const [first, second] = await runs(state);
+        const found = async (textContains: string, errorTexts?: 'whole' | 'redacted' | 'none') =>
+          (
+            await state.catalog.listRuns(ACCOUNT, { ...ALL, textContains, ...(errorTexts && { errorTexts }) })
+          ).items.map(({ id }) => id);
+        expect(await found('feature/orders')).toEqual([first?.id]);
+        expect(await found('sesame', 'whole')).toEqual([second?.id]);
+        expect(await found('NO VALUE', 'redacted')).toEqual([second?.id]);
+        for (const texts of ['redacted', 'none', undefined] as const) expect(await found('sesame', texts)).toEqual([]);
+        // It was measured again, and went well.
+        await state.measures.save(traceId(2), row(2).summary, Buffer.from('x'), []);
+        expect(await found('sesame', 'whole')).toEqual([]);
+      }));
+
     it('are noted many at a time', () =>
       withState(async (state) => {
         await state.invocations.note(

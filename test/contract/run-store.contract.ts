@@ -70,7 +70,7 @@ export function runMeasuresStoreContract(
         await runs.save([runRow(1, { state: 'finished', summary: '{"a":1}' })]);
         expect(await measures.find(traceId(1))).toEqual({ state: 'finished', summary: '{"a":1}', content: null });
         expect(await measures.isUsed()).toBe(false);
-        await measures.save(traceId(1), '{"a":1}', content(''));
+        await measures.save(traceId(1), '{"a":1}', content(''), []);
         expect(await measures.isUsed()).toBe(true);
       }));
 
@@ -78,23 +78,23 @@ export function runMeasuresStoreContract(
       withStores(async (runs, measures) => {
         const rows = [runRow(1, { summary: '{"a":1}' }), runRow(2, { summary: '{"b":1}' })];
         await runs.save(rows);
-        for (const { traceId: id, summary } of rows) await measures.save(id, summary, content(summary));
-        await measures.save(traceId(1), '{"a":1}', content('again'));
+        for (const { traceId: id, summary } of rows) await measures.save(id, summary, content(summary), []);
+        await measures.save(traceId(1), '{"a":1}', content('again'), []);
         expect(bytes(await measures.find(traceId(1)))).toEqual(content('again'));
         expect(bytes(await measures.find(traceId(2)))).toEqual(content('{"b":1}'));
         await runs.save([runRow(1, { summary: '{"a":2}' })]);
         expect(await measures.find(traceId(1))).toMatchObject({ summary: '{"a":2}', content: null });
-        await measures.save(traceId(1), '{"a":2}', content('late'));
+        await measures.save(traceId(1), '{"a":2}', content('late'), []);
         expect(bytes(await measures.find(traceId(1)))).toEqual(content('late'));
       }));
 
     it('stores nothing of an earlier summary, and nothing of a trace that is gone', () =>
       withStores(async (runs, measures) => {
         await runs.save([runRow(1, { summary: '{"a":2}' })]);
-        await measures.save(traceId(1), '{"a":2}', content('new'));
-        await measures.save(traceId(1), '{"a":1}', content('old'));
+        await measures.save(traceId(1), '{"a":2}', content('new'), []);
+        await measures.save(traceId(1), '{"a":1}', content('old'), []);
         expect(bytes(await measures.find(traceId(1)))).toEqual(content('new'));
-        await measures.save(traceId(2), '{}', content('gone'));
+        await measures.save(traceId(2), '{}', content('gone'), []);
         await runs.save([runRow(2, { summary: '{}' })]);
         expect(bytes(await measures.find(traceId(2)))).toBeNull();
       }));

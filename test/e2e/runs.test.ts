@@ -35,7 +35,9 @@ describe('run-bridge runs', () => {
     expect(lines).toEqual([
       expect.stringMatching(/^1003 +success +nightly +prod +shop +20\d\d-\d\d-\d\d \d\d:\d\d /),
       expect.stringMatching(/^1001 +success +adhoc +default +default +2026-11-21 00:43 +462 ms$/),
-      expect.stringMatching(/^1002 +error +adhoc +default +default +2026-11-21 00:43 +1\.8 s /),
+      expect.stringMatching(
+        /^1002 +error +adhoc +default +default +2026-11-21 00:43 +1\.8 s +1 node failed with an error: model broken: /,
+      ),
     ]);
   });
 
@@ -48,6 +50,8 @@ describe('run-bridge runs', () => {
     ],
     [['--status', 'error,running'], [1002]],
     [['--since', '2026-11-22'], [1003]],
+    [['--text', 'Nonexistent_Column'], [1002]],
+    [['--text', 'nonexistent_column', '--status', 'success'], []],
     [['--limit', '1'], [1003]],
     [['--account', '10002'], []],
   ] as const)('takes filters: %j', async (filters, ids) => {

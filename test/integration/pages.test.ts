@@ -100,6 +100,15 @@ describe('the list of runs', () => {
     expect(Array.from(html.matchAll(/href="\/runs\/(\d+)"/g), ([, id]) => id)).toEqual(ids);
   });
 
+  it('finds runs by what went wrong, as far as it was measured', async () => {
+    const list = async (text: string) =>
+      Array.from((await pages.get(`/?text=${text}`, admin)).html.matchAll(/href="\/runs\/(\d+)"/g), ([, id]) => id);
+    expect([await list('NONEXISTENT_COLUMN'), await list('nonexistent_row')]).toEqual([['1001'], []]);
+    const runs = '/api/v2/accounts/10001/runs';
+    const { body } = await pages.api.server.ask('GET', `${runs}?text=nonexistent_column`, admin);
+    expect(body).toMatchObject({ data: [{ id: 1001 }], extra: { filters: { text: 'nonexistent_column' } } });
+  });
+
   it('says to who has no run how to send the first one', async () => {
     const { html } = await pages.get('/', foreign);
     // Without a token it would be a run of the first account.

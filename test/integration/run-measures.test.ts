@@ -185,7 +185,7 @@ describe('measures of runs', () => {
 
   it('are not stored of a log that is gone, and read again where another version stored them', async () => {
     const run = await save(await judged('finished'));
-    await state.measures.save(traceId, formatRun(run), Buffer.from('of another version'));
+    await state.measures.save(traceId, formatRun(run), Buffer.from('of another version'), []);
     expect(await open().ofSteps(stepsOf(run))).toHaveLength(1);
     expect(readCount).toBe(1);
     await save({ ...run, lastSeenUnixMs: 3 });

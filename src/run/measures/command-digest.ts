@@ -1,4 +1,5 @@
 import { cut } from '../../core/text.js';
+import type { CommandErrors } from '../../storage/run-store.js';
 import type { NodeCounts } from '../verdict.js';
 import type { CommandMeasures } from './run-totals.js';
 import { type Trouble, troublesOf } from './troubles.js';
@@ -47,6 +48,25 @@ export function commandDigest(command: CommandMeasures, redact: (text: string) =
     good: idsOf('success', 'warned'),
     cause: worst === undefined || first === undefined ? null : causeOf(worst.title, first, redact),
   };
+}
+
+/** Errors of a command by which its run is found, and how much of them is kept, in characters. */
+const MAX_SEARCHED_ERRORS = 100;
+const MAX_SEARCHED_CHARS = 20_000;
+
+/** What went wrong in a command, in lines; `null` where nothing did. @param redact as for `commandDigest` */
+export function commandErrors(command: CommandMeasures, redact: (text: string) => string): CommandErrors | null {
+  const troubles = troublesOf(command)
+    .filter(({ severity }) => severity === 'error')
+    .flatMap((section) => section.troubles)
+    .slice(0, MAX_SEARCHED_ERRORS);
+  if (troubles.length === 0) return null;
+  const text = (say: (line: string) => string) =>
+    troubles
+      .map(({ label, reason: [line = ''] }) => `${label ?? ''} ${say(cut(line, MAX_REASON_CHARS))}`.trim())
+      .join('\n')
+      .slice(0, MAX_SEARCHED_CHARS);
+  return { index: command.invocation.index, text: text((line) => line), redactedText: text(redact) };
 }
 
 function causeOf(title: string, { label, reason }: Trouble, redact: (text: string) => string): CommandCause {

@@ -1,12 +1,10 @@
 import { type Request, Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
 import type { Caller } from '../../api/caller.js';
-import { may } from '../../api/permissions.js';
+import { causeText, containing, levelFor } from '../../api/run-search.js';
 import { groupBy } from '../../core/lists.js';
 import { lengthText } from '../../core/text.js';
-import { type RedactionLevel, redactionFor } from '../../redaction/known-names.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
-import type { CommandCause } from '../../run/measures/command-digest.js';
 import type { NodeCounts } from '../../run/verdict.js';
 import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
@@ -110,7 +108,8 @@ function Filter({ filter }: { readonly filter: RunListFilter }) {
         </select>
       </label>
       <label class="wide">
-        Job, environment, project or name <input type="search" name="text" value={filter.text} maxlength={200} />
+        Job, environment, project, name, branch or error{' '}
+        <input type="search" name="text" value={filter.text} maxlength={200} />
       </label>
       <button type="submit">Show</button>
     </form>
@@ -201,7 +200,7 @@ export function runListRouter(deps: PageDeps): Router {
     const filter = runListFilter(request);
     const { items, totalCount } = await catalog.listRuns(caller.accountId, {
       ...(filter.status !== null && { statuses: STATUS_CHOICES[filter.status] }),
-      ...(filter.text !== '' && { textContains: filter.text }),
+      ...(filter.text !== '' && containing(filter.text, levelFor(caller, deps.redaction))),
       ...{ orderBy: 'created', isDescending: true, limit: PAGE_SIZE, offset: (filter.page - 1) * PAGE_SIZE },
     });
     const rows = await runRows(items, caller, deps);
@@ -330,16 +329,9 @@ export async function runRows(
     const own = ofRun.get(run.id) ?? [];
     const failedCount = await failedCountOf(own, tracker);
     const digests = isFinal(run.status) ? ((await deps.measures.digestsOf(own)) ?? []) : [];
-    const [cause = null] = digests.flatMap((digest) => digest.cause ?? []);
     rows.push({
       ...{ run, failedCount },
-      cause:
-        cause === null
-          ? null
-          : causeText(
-              cause,
-              redactionFor(may(caller, 'artifacts:read') ? 'artifactReader' : 'anybodyElse', deps.redaction),
-            ),
+      cause: causeText(digests, levelFor(caller, deps.redaction)),
       counts: digests.length === 0 ? null : summed(digests.map(({ counts }) => counts)),
       lengthsMs:
         lengths
@@ -349,12 +341,6 @@ export async function runRows(
     });
   }
   return rows;
-}
-
-/** What is shown of a cause at a level of redaction. */
-function causeText({ title, label, reason, redactedReason }: CommandCause, level: RedactionLevel): string {
-  const said = level === 'off' ? reason : level === 'literals' ? redactedReason : null;
-  return [title, label, said].filter((part) => part !== null).join(': ');
 }
 
 function summed(counts: readonly NodeCounts[]): NodeCounts {
