@@ -34,21 +34,35 @@ function relative(date) {
   return `${Math.floor(seconds / (STEPS[at - 1]?.[0] ?? 1))} ${STEPS[at][1]} ago`;
 }
 
+/** Buttons that copy a text of their own, or what is at an address. */
+const COPIES = 'button[data-copy], button[data-copy-from]';
+
 /** Shows what needs a script. */
 function enhance(root) {
   localTimes(root);
-  for (const button of root.querySelectorAll('button[data-copy]')) button.hidden = false;
+  for (const button of root.querySelectorAll(COPIES)) button.hidden = false;
 }
 
 document.addEventListener('click', async ({ target }) => {
-  const button = target instanceof Element ? target.closest('button[data-copy]') : null;
+  const button = target instanceof Element ? target.closest(COPIES) : null;
   if (button === null) return;
-  const said = (await copied(button.dataset.copy)) ? 'Copied' : 'Select it and press Ctrl+C';
+  const { copy = await textAt(button.dataset.copyFrom) } = button.dataset;
+  const said = copy !== undefined && (await copied(copy)) ? 'Copied' : 'Select it and press Ctrl+C';
   button.textContent = said;
   setTimeout(() => {
     button.textContent = 'Copy';
   }, 2_000);
 });
+
+/** What an address answers; `undefined` where it cannot be read. */
+async function textAt(address) {
+  try {
+    const answer = await fetch(address);
+    return answer.ok ? await answer.text() : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 /** Without https a browser has no clipboard for scripts but the selection's. */
 async function copied(text) {

@@ -8,6 +8,7 @@ import type { TraceId } from '../record/telemetry-record.js';
 import type { NameLists } from '../redaction/known-names.js';
 import type { Redactor } from '../redaction/redactor.js';
 import { type CommandDigest, commandDigest, commandErrors } from '../run/measures/command-digest.js';
+import type { CommandLog } from '../run/measures/command-log.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { RunFinder } from '../run/shared-record-log.js';
@@ -36,6 +37,14 @@ interface TraceMeasures {
   readonly names: NameLists;
 }
 
+/** The log records of a trace's commands, by their positions in it from 1. */
+type TraceLogs = ReadonlyMap<number, CommandLog>;
+
+/** All that is read of a record log. */
+interface ReadTrace extends TraceMeasures {
+  readonly logs: TraceLogs;
+}
+
 /** A finished trace once more in brief. */
 type TraceDigest = readonly CommandDigest[];
 
@@ -57,7 +66,7 @@ export class RunMeasures implements RunListener, Component {
   private readonly waiting = new Set<TraceId>();
   private working: Promise<void> | undefined;
   /** Traces that are being measured, by their summaries. */
-  private readonly measuring = new Map<string, Promise<TraceMeasures>>();
+  private readonly measuring = new Map<string, Promise<ReadTrace>>();
   /** Traces under way that somebody asked for, the latest last. */
   private readonly underWay = new Map<TraceId, TraceReading>();
 
@@ -128,6 +137,36 @@ export class RunMeasures implements RunListener, Component {
     return digests;
   }
 
+  /**
+   * The log records of a run's steps, by command. Those of a finished trace are stored beside its measures.
+   * @param redactor learns the names of the steps' traces
+   * @throws errors of the reader if a log cannot be read; StoreError
+   */
+  async logsOf(steps: readonly Pick<CatalogStep, 'invocations'>[], redactor: Redactor): Promise<readonly CommandLog[]> {
+    this.hasReaders = true;
+    const invocations = steps.flatMap((step) => step.invocations);
+    const logs = new Map<TraceId, TraceLogs>();
+    for (const traceId of new Set(invocations.map((one) => one.traceId))) {
+      logs.set(traceId, await this.logsOfTrace(traceId, redactor));
+    }
+    return invocations.flatMap(({ traceId, index }) => logs.get(traceId)?.get(index) ?? []);
+  }
+
+  private async logsOfTrace(traceId: TraceId, redactor: Redactor): Promise<TraceLogs> {
+    const row = await this.deps.store.find(traceId);
+    const isFinished = row?.state === 'finished';
+    const stored = isFinished && row.content !== null ? await unpackLogs(row.content) : undefined;
+    if (stored !== undefined) {
+      // The names that texts may show are among the measures.
+      if (redactor.level !== 'off') await this.ofTrace(traceId, redactor);
+      return stored;
+    }
+    const read = (isFinished ? await this.measureOnce(traceId, row) : undefined) ?? (await this.ofRunning(traceId));
+    if (read === undefined) return new Map();
+    redactor.learnAll(read.names);
+    return read.logs;
+  }
+
   private async ofTrace(traceId: TraceId, redactor?: Redactor): Promise<readonly CommandMeasures[]> {
     const row = await this.deps.store.find(traceId);
     const finished = row?.state === 'finished' ? await this.ofFinished(traceId, row) : undefined;
@@ -137,7 +176,7 @@ export class RunMeasures implements RunListener, Component {
     return measures.commands;
   }
 
-  private async ofRunning(traceId: TraceId): Promise<TraceMeasures | undefined> {
+  private async ofRunning(traceId: TraceId): Promise<ReadTrace | undefined> {
     const run = await this.deps.tracker.find(traceId);
     if (run === undefined) return undefined;
     const reading = this.underWay.get(traceId) ?? new TraceReading(this.deps.reader);
@@ -151,7 +190,11 @@ export class RunMeasures implements RunListener, Component {
   /** `undefined` if the row cannot be read. */
   private async ofFinished(traceId: TraceId, row: MeasuredRun): Promise<TraceMeasures | undefined> {
     const stored = row.content === null ? undefined : await unpack(row.content);
-    if (stored !== undefined) return stored;
+    return stored ?? (await this.measureOnce(traceId, row));
+  }
+
+  /** Measures a finished trace once for all who ask meanwhile; `undefined` if its row cannot be read. */
+  private async measureOnce(traceId: TraceId, row: MeasuredRun): Promise<ReadTrace | undefined> {
     const { parseRun } = await import('../run/parse-run.js');
     const run = parseRun(row.summary);
     if (run === undefined) return undefined;
@@ -162,20 +205,20 @@ export class RunMeasures implements RunListener, Component {
     return await measuring;
   }
 
-  private async measure(traceId: TraceId, summary: string, run: RunSummary): Promise<TraceMeasures> {
+  private async measure(traceId: TraceId, summary: string, run: RunSummary): Promise<ReadTrace> {
     const { store, reader, logger } = this.deps;
     const reading = this.underWay.get(traceId) ?? new TraceReading(reader);
     this.underWay.delete(traceId);
-    const measures = await reading.upTo(run);
+    const read = await reading.upTo(run);
     try {
       // A log that is gone, or not here as a whole, is read again.
       const isWhole = (await reader.lengthBytes(traceId)) >= run.logBytes;
-      const { digest, errors } = await reading.inBrief(measures);
-      if (isWhole) await store.save(traceId, summary, await pack(digest, measures), errors);
+      const { digest, errors } = await reading.inBrief(read);
+      if (isWhole) await store.save(traceId, summary, await pack(digest, read), errors);
     } catch (error) {
       logger.warn({ traceId, error: String(error) }, 'failed to store the measures of a run; they are read again');
     }
-    return measures;
+    return read;
   }
 
   private async measureWaiting(): Promise<void> {
@@ -202,10 +245,11 @@ class TraceReading {
   }
 
   /** @throws errors of the reader if the log cannot be read */
-  upTo(run: RunSummary): Promise<TraceMeasures> {
+  upTo(run: RunSummary): Promise<ReadTrace> {
     const measured = this.turn.then(async () => {
       const { reading, names } = await this.parts;
-      return { commands: await reading.upTo(run), names: names.lists() };
+      const commands = await reading.upTo(run);
+      return { commands, names: names.lists(), logs: reading.logs };
     });
     this.turn = measured.catch(() => undefined);
     return measured;
@@ -231,44 +275,60 @@ async function readingParts(reader: RecordLogReader) {
   ]);
   const names = new KnownNames();
   const learner = new Learner('literals', names);
-  return { names, learner, reading: new MeasureReading(reader, (record) => learnNames(record, learner)) };
+  return { names, learner, reading: new MeasureReading(reader, (record) => learnNames(record, learner), true) };
 }
 
 /** Counts up when measures get other fields: what was stored before is measured again. */
-const VERSION = 4;
+const VERSION = 5;
 /**
  * Measures that take more are not stored, in bytes: about 30,000 nodes. They take a tenth of it when compressed. Of those the
- * digest alone is stored.
+ * digest and the log records alone are stored, which are bounded themselves.
  */
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Bytes of the digest's length, which stands first. */
-const HEAD_BYTES = 4;
+/** Bytes of a length before the parts. */
+const LENGTH_BYTES = 4;
 
 const compress = promisify(gzip);
 const decompress = promisify(gunzip);
 
-/** The digest, and behind it the measures, each compressed. */
-async function pack(digest: TraceDigest, measures: TraceMeasures): Promise<Uint8Array> {
+/** The lengths of the first two parts, then the digest, the measures (nothing where they are too large) and the log records, each compressed. */
+async function pack(digest: TraceDigest, { commands, names, logs }: ReadTrace): Promise<Uint8Array> {
   const brief = await compress(serialize([VERSION, digest]));
-  const head = Buffer.alloc(HEAD_BYTES);
-  head.writeUInt32LE(brief.length);
+  const measures: TraceMeasures = { commands, names };
   const bytes = serialize([VERSION, measures]);
-  return Buffer.concat([head, brief, ...(bytes.byteLength > MAX_BYTES ? [] : [await compress(bytes)])]);
+  const full = bytes.byteLength > MAX_BYTES ? Buffer.alloc(0) : await compress(bytes);
+  const head = Buffer.alloc(2 * LENGTH_BYTES);
+  head.writeUInt32LE(brief.length);
+  head.writeUInt32LE(full.length, LENGTH_BYTES);
+  return Buffer.concat([head, brief, full, await compress(serialize([VERSION, logs]))]);
 }
 
 /** Reads what `pack` made; `undefined` for what another version made, and where it was too large. */
 async function unpack(content: Uint8Array): Promise<TraceMeasures | undefined> {
-  return await unpacked<TraceMeasures>(content.subarray(digestEnd(content)));
+  return await unpacked<TraceMeasures>(partsOf(content)[1]);
 }
 
 async function unpackDigest(content: Uint8Array): Promise<TraceDigest | undefined> {
-  return await unpacked<TraceDigest>(content.subarray(HEAD_BYTES, digestEnd(content)));
+  return await unpacked<TraceDigest>(partsOf(content)[0]);
 }
 
-/** Where the measures begin; behind its end for what another version made. */
-function digestEnd(content: Uint8Array): number {
+async function unpackLogs(content: Uint8Array): Promise<TraceLogs | undefined> {
+  return await unpacked<TraceLogs>(partsOf(content)[2]);
+}
+
+/** Digest, measures and log records; of what another version made, bytes that are none. */
+function partsOf(content: Uint8Array): readonly [digest: Uint8Array, measures: Uint8Array, logs: Uint8Array] {
   const { buffer, byteOffset, byteLength } = content;
-  return byteLength < HEAD_BYTES ? byteLength : HEAD_BYTES + new DataView(buffer, byteOffset).getUint32(0, true);
+  const headBytes = 2 * LENGTH_BYTES;
+  if (byteLength < headBytes) return [new Uint8Array(), new Uint8Array(), new Uint8Array()];
+  const lengths = new DataView(buffer, byteOffset, headBytes);
+  const digestEnd = headBytes + lengths.getUint32(0, true);
+  const measuresEnd = digestEnd + lengths.getUint32(LENGTH_BYTES, true);
+  return [
+    content.subarray(headBytes, digestEnd),
+    content.subarray(digestEnd, measuresEnd),
+    content.subarray(measuresEnd),
+  ];
 }
 
 async function unpacked<Content>(bytes: Uint8Array): Promise<Content | undefined> {

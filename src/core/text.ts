@@ -49,3 +49,16 @@ export function alignedRows(
   const lines = rows.map((row) => row.map(pad).join('  ').trimEnd());
   return hasRule ? lines.toSpliced(1, 0, widths.map((width) => '-'.repeat(width)).join('  ')) : lines;
 }
+
+/** A text without what a terminal, a browser or a parser of XML does something about: control and direction characters become `\ufffd`. */
+export function cleanText(text: string): string {
+  // Halves of characters, too.
+  return Buffer.from(text.replaceAll('\r\n', '\n'))
+    .toString()
+    .replaceAll(/(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069\ufffe\uffff]/gu, '\ufffd');
+}
+
+/** The same in one line. */
+export function cleanLine(text: string): string {
+  return cleanText(text).replaceAll(/\s+/g, ' ');
+}

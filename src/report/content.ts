@@ -77,19 +77,6 @@ export function redactedReport(report: CommandReport, redactor: Redactor): Comma
   };
 }
 
-/** A text without what a terminal, a browser or a parser of XML does something about: control and direction characters become `\ufffd`. */
-export function cleanText(text: string): string {
-  // Halves of characters, too.
-  return Buffer.from(text.replaceAll('\r\n', '\n'))
-    .toString()
-    .replaceAll(/(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069\ufffe\uffff]/gu, '\ufffd');
-}
-
-/** The same in one line. */
-export function cleanLine(text: string): string {
-  return cleanText(text).replaceAll(/\s+/g, ' ');
-}
-
 /** How a command ended, as a sign and words that stand behind its name. */
 export function verdictWords(verdict: Verdict | null): { readonly sign: string; readonly words: string } {
   switch (verdict) {

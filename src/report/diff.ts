@@ -1,7 +1,7 @@
 import type { Invocation } from '../cli/command-line.js';
 import { EXIT, type ExitCode } from '../cli/exit-code.js';
 import { resolveForCommand } from '../cli/resolve-for-command.js';
-import { lengthText } from '../core/text.js';
+import { cleanLine, lengthText } from '../core/text.js';
 import {
   type CommandComparison,
   compareRuns,
@@ -12,7 +12,7 @@ import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { readableLines } from '../run/measures/node-words.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
 import { findReports, type ReportHost, settingOf } from './command.js';
-import { type CommandReport, cleanLine, type ReportSetting } from './content.js';
+import type { CommandReport, ReportSetting } from './content.js';
 import { isJsonFormat } from './list-runs.js';
 import { headLines, shownLine } from './text.js';
 

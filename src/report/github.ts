@@ -1,4 +1,4 @@
-import { counted, lengthText } from '../core/text.js';
+import { cleanLine, cleanText, counted, lengthText } from '../core/text.js';
 import { labelOf } from '../run/measures/node-words.js';
 import { slowestNodes } from '../run/measures/run-totals.js';
 import { shareOf } from '../run/measures/time-split.js';
@@ -9,7 +9,7 @@ import {
   troubleLocation,
   troublesOf,
 } from '../run/measures/troubles.js';
-import { type CommandReport, cleanLine, cleanText, type ReportSetting, verdictWords } from './content.js';
+import { type CommandReport, type ReportSetting, verdictWords } from './content.js';
 import { headLines } from './text.js';
 
 // What GitHub shows: Markdown in comments and summaries, and annotations beside the lines of files.

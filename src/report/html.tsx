@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { raw } from 'hono/html';
 import type { Child } from 'hono/jsx';
-import { counted, lengthText } from '../core/text.js';
+import { cleanText, counted, lengthText } from '../core/text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { labelOf } from '../run/measures/node-words.js';
 import { slowestNodes } from '../run/measures/run-totals.js';
@@ -14,7 +14,7 @@ import {
   troubleLocation,
   troublesOf,
 } from '../run/measures/troubles.js';
-import { type CommandReport, cleanText, type ReportSetting, verdictWords } from './content.js';
+import { type CommandReport, type ReportSetting, verdictWords } from './content.js';
 import { headLines } from './text.js';
 
 const STYLE = `

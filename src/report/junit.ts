@@ -1,8 +1,9 @@
+import { cleanText } from '../core/text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { labelOf } from '../run/measures/node-words.js';
 import { type Trouble, troublesOf } from '../run/measures/troubles.js';
 import { hasOwnWord } from '../run/verdict.js';
-import { type CommandReport, cleanText } from './content.js';
+import type { CommandReport } from './content.js';
 
 const TEST_TYPES: ReadonlySet<string | null> = new Set(['test', 'unit_test']);
 

@@ -9,14 +9,14 @@ import { resolveForCommand } from '../cli/resolve-for-command.js';
 import { parseDurationMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
 import { silentLogger } from '../core/logger.js';
-import { alignedRows, counted, cut, lengthText } from '../core/text.js';
+import { alignedRows, cleanLine, counted, cut, lengthText } from '../core/text.js';
 import { RecordLogFiles } from '../log/record-log-files.js';
 import { Redactor } from '../redaction/redactor.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { CatalogRun, CatalogStep, Page, RunCatalog, RunQuery } from '../storage/run-catalog.js';
 import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 import { type ReportHost, settingOf } from './command.js';
-import { cleanLine, type ReportSetting } from './content.js';
+import type { ReportSetting } from './content.js';
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1_000;

@@ -1,12 +1,12 @@
 import wrapAnsi from 'wrap-ansi';
-import { alignedRows, counted } from '../core/text.js';
+import { alignedRows, cleanText, counted } from '../core/text.js';
 import { invocationIdOf } from '../record/telemetry-record.js';
 import { ageText } from '../run/measures/measures-document.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { type CommandMeasures, type Comparison, slowestNodes } from '../run/measures/run-totals.js';
 import { type PathLink, shareOf } from '../run/measures/time-split.js';
 import { hasOwnWord, type NodeVerdict } from '../run/verdict.js';
-import { type CommandReport, cleanText, type ReportSetting } from './content.js';
+import type { CommandReport, ReportSetting } from './content.js';
 
 const MAX_SLOWEST = 10;
 /** Steps of the critical path that are shown: the longest ones with their waits. */

@@ -7,7 +7,7 @@ import { refuseShared } from '../cli/refuse-shared.js';
 import { resolveForCommand } from '../cli/resolve-for-command.js';
 import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';
-import { cut, lengthText } from '../core/text.js';
+import { cleanLine, cut, lengthText } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { RecordLogFiles } from '../log/record-log-files.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -17,7 +17,6 @@ import type { CatalogRun } from '../storage/run-catalog.js';
 import type { State } from '../storage/state.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { type ReportHost, settingOf } from './command.js';
-import { cleanLine } from './content.js';
 
 /** How often is looked, in milliseconds: on a terminal, and where lines are written to something else. */
 const SCREEN_MS = 1_000;

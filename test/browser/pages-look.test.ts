@@ -30,7 +30,7 @@ const WINDOWS = [
   ['light', 390],
   ['dark', 390],
 ] as const;
-const OF_RUN = ['', '/nodes', '/timeline'];
+const OF_RUN = ['', '/nodes', '/timeline', '/logs'];
 
 let browser: PageBrowser;
 let bridge: BridgeProcess;
@@ -138,6 +138,43 @@ describe('the nodes of a large run', () => {
     await page.getByRole('link', { name: 'Work' }).click();
     await page.getByRole('columnheader', { name: 'Work' }).waitFor();
     expect(page.url()).toContain('outcome=failed&sort=work');
+    await page.context().close();
+  });
+});
+
+describe('the log records of a large run', () => {
+  it('are found while somebody types, shown among the others, and copied as text', async () => {
+    const page = await browser.page();
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await browser.signIn(page, bridge);
+    await page.goto(`${bridge.webUrl}/runs/1006/logs`);
+    await page.getByText('4 records, page 1 of 1').waitFor();
+    await page.getByRole('link', { name: 'All 5,789' }).click();
+    await page.getByText('5,789 records, page 1 of 29').waitFor();
+    await page.getByLabel('Node').fill('mart_118');
+    await page.getByText(/ records, page 1 of 1$/).waitFor();
+    expect(page.url()).toContain('node=mart_118');
+    await page.getByRole('link', { name: /^Error/ }).click();
+    await page.getByText('1 record, page 1 of 1').waitFor();
+    await page.getByRole('button', { name: 'Copy all of them as text' }).click();
+    await page.getByRole('button', { name: 'Copy all of them as text' }).getByText('Copied').waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toMatch(
+      /ERROR {2}model\.retail\.mart_118: Database Error/,
+    );
+    await page.getByTitle(/show what was beside it$/).click();
+    await page.locator('tr:target').getByText('Database Error in model mart_118').waitFor();
+    await page.context().close();
+  });
+
+  it('are filtered without a script', async () => {
+    const page = await browser.page(false);
+    await browser.signIn(page, bridge);
+    await page.goto(`${bridge.webUrl}/runs/1006/logs?severity=debug`);
+    await page.getByRole('searchbox', { name: 'Text' }).fill('compiled code mart_1 ');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.getByText(/^\d+ records, page 1 of 1$/).waitFor();
+    await page.getByRole('link', { name: 'Without the text' }).click();
+    await page.getByText('2,259 records, page 1 of 12').waitFor();
     await page.context().close();
   });
 });

@@ -6,8 +6,10 @@ import { makeSignInLink } from '../../src/api/sign-in-links.js';
 import { EXAMPLES } from '../../src/query/pages.js';
 import { VIEW_NAMES } from '../../src/query/views.js';
 import { parseTraceId } from '../../src/record/telemetry-record.js';
+import { Redactor } from '../../src/redaction/redactor.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/permission-set.js';
+import { findLines } from '../../src/web/page/run-logs-page.js';
 import { readRunPageModel } from '../../src/web/page/run-page-model.js';
 import { endpointsOf, PAGE_TABLE } from '../fake/endpoint-table.js';
 import { rowOf } from '../fake/noted-run.js';
@@ -251,6 +253,53 @@ describe('the timeline of a run', () => {
     }
     expect(rows.flat().some(({ queries }) => queries.length > 0)).toBe(true);
     expect(html).not.toContain('nonexistent_column not');
+  });
+});
+
+describe('the log records of a run', () => {
+  const messagesOf = (html: string) => html.match(/id="line-\d+"/g) ?? [];
+
+  it('are shown from INFO on, all of them when asked, and filtered by severity, text and node', async () => {
+    const { html } = await pages.get('/runs/1001/logs', admin);
+    expect(html).toContain('a user warning from broken');
+    expect(html).not.toContain('Writing runtime');
+    const all = messagesOf((await pages.get('/runs/1001/logs?severity=trace', admin)).html);
+    expect(all.length).toBeGreaterThan(messagesOf(html).length);
+    const errors = await pages.get('/runs/1001/logs?severity=error', admin);
+    expect(errors.html).toContain('Binder Error: Referenced column &quot;nonexistent_column&quot; not found');
+    const one = await pages.get('/runs/1001/logs?severity=debug&text=RUNTIME&node=model.shop.stg_orders', admin);
+    expect(messagesOf(one.html)).toHaveLength(1);
+    expect(one.html).toContain('model stg_orders');
+    expect((await pages.get('/runs/1001/logs?text=nowhere', admin)).html).toContain('No log record is like that');
+  });
+
+  it('lead to the page where each stands among the others', async () => {
+    const { html } = await pages.get('/runs/1001/logs?severity=error', admin);
+    const [, path = '', id = ''] = /href="([^"]*severity=trace[^"]*)#(line-\d+)"/.exec(html) ?? [];
+    expect((await pages.get(path.replaceAll('&amp;', '&'), admin)).html).toContain(`<tr id="${id}">`);
+  });
+
+  it('are shown and found by text without their literals where somebody may not read artifacts', async () => {
+    const { catalog, measures } = pages.api.measuring;
+    const steps = await catalog.stepsOf(FIRST_ACCOUNT_ID, [1001]);
+    const filter = { severity: 'trace', node: '', isNewestFirst: false, page: 1, step: null } as const;
+    const seen = async (level: 'off' | 'literals', text: string) => {
+      const redactor = new Redactor(level);
+      const { lines } = await findLines(await measures.logsOf(steps, redactor), { ...filter, text }, redactor);
+      return lines.map((line) => line.text).join('\n');
+    };
+    expect(await seen('off', '2.0.0-alpha')).toBe('dbt-core 2.0.0-alpha.4');
+    expect(await seen('literals', '2.0.0-alpha')).toBe('');
+    expect(await seen('literals', 'nonexistent_column')).toContain('Binder Error: Referenced column');
+  });
+
+  it('are given as text, newest first where that was asked for', async () => {
+    const { html, headers } = await pages.get('/runs/1001/logs.txt?severity=info&order=newest', admin);
+    expect(headers['content-type']).toBe('text/plain; charset=utf-8');
+    expect(html).toMatch(/^ +\d+\.\d{3} {2}ERROR {2}model\.shop\..*: Database Error in model broken/m);
+    const times = Array.from(html.matchAll(/^ +(\d+\.\d+)/gm), ([, time]) => Number(time));
+    expect(times.length).toBeGreaterThan(1);
+    expect(times).toEqual([...times].sort((a, b) => b - a));
   });
 });
 

@@ -116,6 +116,28 @@ describe('measures of runs', () => {
     }
   });
 
+  it('have the log records beside them, redacted the same way from the log and from what was stored', async () => {
+    const run = await save(await judged('finished'));
+    const live = { ...run, state: 'open' as const };
+    for (const level of ['literals', 'off'] as const) {
+      await save(live);
+      const fromLog = new Redactor(level);
+      const [read] = await open(live).logsOf(stepsOf(run), fromLog);
+      await save(run);
+      await open().ofSteps(stepsOf(run));
+      const before = readCount;
+      const fromStored = new Redactor(level);
+      const [stored] = await open().logsOf(stepsOf(run), fromStored);
+      expect(readCount).toBe(before);
+      expect(stored).toEqual(read);
+      const texts = stored?.texts ?? [];
+      expect(texts).toHaveLength(sampleLines(SAMPLE).filter((line) => line.includes('"LogRecord"')).length);
+      const times = [...(stored?.timesMs ?? [])];
+      expect(times).toEqual(times.toSorted((a, b) => a - b));
+      expect(texts.map((text) => fromStored.text(text))).toEqual(texts.map((text) => fromLog.text(text)));
+    }
+  });
+
   it('are measured again when late records have changed the run', async () => {
     const run = await save(await judged('finished'));
     const measures = open();

@@ -3,7 +3,7 @@ import type { NodeMeasure } from './node-measure.js';
 // What is said of a node to people, in chats, mails and reports.
 
 /** `model orders`, `unit test paid_revenue`, `source erp.orders`. */
-export function labelOf({ uniqueId, nodeType, name }: NodeMeasure): string {
+export function labelOf({ uniqueId, nodeType, name }: Pick<NodeMeasure, 'uniqueId' | 'nodeType' | 'name'>): string {
   const [prefix = '', , ...rest] = uniqueId.split('.');
   const type = nodeType ?? prefix;
   // A test's own name is longer than its `name`: the id ends with a hash. A source has the name of its table alone.

@@ -21,6 +21,7 @@ import {
   withoutFrames,
 } from '../node-outcome.js';
 import { type InvocationSummary, type NodeVerdict, type RunSummary, selectedNodes } from '../verdict.js';
+import { type CommandLog, LogCollector, LogRoom } from './command-log.js';
 import { failedSql } from './failed-sql.js';
 import {
   type EngineOutcome,
@@ -259,14 +260,38 @@ export function readMeasures(
  * What is held is bounded: see MeasureCollector and InvocationAssigner.
  */
 export class MeasureReading {
-  private collector = new MeasureCollector();
+  private collector: MeasureCollector;
   private readToBytes = 0;
+  private found: ReadonlyMap<number, CommandLog> = new Map();
 
-  /** @param witness sees each record of the log, those of commands that are not measured too; some of them again */
+  /**
+   * @param witness sees each record of the log, those of commands that are not measured too; some of them again
+   * @param hasLogs whether log records are kept as well
+   */
   constructor(
     private readonly reader: Pick<RecordLogReader, 'read'>,
     private readonly witness?: (record: TelemetryRecord) => void,
-  ) {}
+    private readonly hasLogs = false,
+  ) {
+    this.collector = this.newCollector();
+  }
+
+  /** The log records of the commands that `upTo` measured last, by the positions of these in the trace. */
+  get logs(): ReadonlyMap<number, CommandLog> {
+    return this.found;
+  }
+
+  private newCollector(room = new LogRoom()): MeasureCollector {
+    return new MeasureCollector(this.hasLogs ? new LogCollector(room) : null);
+  }
+
+  /** The measures of a command, of which the log records are noted. */
+  private measured(invocation: InvocationSummary, collector: MeasureCollector): CommandMeasures {
+    const command = collector.measures(invocation);
+    const log = collector.log?.of(command);
+    if (log !== undefined) this.found = new Map([...this.found, [invocation.index, log]]);
+    return command;
+  }
 
   /**
    * Reads on to the end of what a summary speaks of, in chunks; from the beginning, and twice, where several commands share the trace.
@@ -280,7 +305,7 @@ export class MeasureReading {
     if (first === undefined) return [];
     if (invocations.length > 1) return await this.ofSeveral(traceId, invocations, logBytes);
     if (logBytes < this.readToBytes) {
-      this.collector = new MeasureCollector();
+      this.collector = this.newCollector();
       this.readToBytes = 0;
     }
     for await (const chunk of this.reader.read(traceId, { fromOffset: this.readToBytes, toOffset: logBytes })) {
@@ -291,7 +316,7 @@ export class MeasureReading {
       this.readToBytes = chunk.at(-1)?.endOffset ?? this.readToBytes;
     }
     this.readToBytes = logBytes;
-    return [this.collector.measures(first)];
+    return [this.measured(first, this.collector)];
   }
 
   private async ofSeveral(
@@ -300,7 +325,8 @@ export class MeasureReading {
     logBytes: number,
   ): Promise<readonly CommandMeasures[]> {
     const range = { fromOffset: 0, toOffset: logBytes };
-    const collectors = new Map(invocations.map(({ index }) => [index, new MeasureCollector()]));
+    const room = new LogRoom();
+    const collectors = new Map(invocations.map(({ index }) => [index, this.newCollector(room)]));
     const assigner = new InvocationAssigner();
     for await (const chunk of this.reader.read(traceId, range)) for (const logged of chunk) assigner.add(logged, 0);
     for await (const chunk of this.reader.read(traceId, range)) {
@@ -309,7 +335,10 @@ export class MeasureReading {
         this.witness?.(logged.record);
       }
     }
-    return invocations.flatMap((invocation) => collectors.get(invocation.index)?.measures(invocation) ?? []);
+    return invocations.flatMap((invocation) => {
+      const collector = collectors.get(invocation.index);
+      return collector === undefined ? [] : [this.measured(invocation, collector)];
+    });
   }
 }
 
@@ -344,12 +373,16 @@ export class MeasureCollector {
   private sqlChars = 0;
   private readonly otherQueries = { count: 0, timeNano: 0n };
 
+  /** @param log collects its log records, where they are kept */
+  constructor(readonly log: LogCollector | null = null) {}
+
   add(record: TelemetryRecord): void {
     const interruption = interruptionOf(record);
     if (interruption !== undefined && interruption.uniqueId !== null) {
       this.node(interruption.uniqueId)?.addInterruption(interruption.kind);
     }
     if (record.recordType === 'LogRecord') {
+      this.log?.add(record);
       if (eventName(record.eventType) === 'CompiledCode') this.addCompiled(record);
       if (record.severityNumber >= SEVERITY_ERROR) this.addError(record);
       return;

@@ -18,7 +18,7 @@ export interface PageDeps {
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
   readonly notes: Pick<InvocationNotes, 'listSetAside'>;
   readonly tracker: Pick<RunTracker, 'find'>;
-  readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf'>;
+  readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'logsOf'>;
   /** Lists the artifacts of a step. */
   readonly artifacts: { list(step: CatalogStep): Promise<readonly ArtifactPath[]> };
   /** Pages of features, mounted behind the sign-in. */

@@ -7,6 +7,7 @@ import type { PageDeps } from './page-deps.js';
 import { pageFailures } from './page-failures.js';
 import { admitVisitor, PageSession } from './page-session.js';
 import { runListRouter } from './run-list-page.js';
+import { runLogsRouter } from './run-logs-page.js';
 import { runNodesRouter } from './run-nodes-page.js';
 import { runRouter } from './run-page.js';
 import { runTimelineRouter } from './run-timeline-page.js';
@@ -21,7 +22,8 @@ export function pageRouter(deps: PageDeps): Router {
   router.use(sameOrigin(deps.publicUrl));
   router.use(assetRouter(), signInRouter(session, deps));
   router.use(admitVisitor(deps.authenticator, session));
-  router.use(runListRouter(deps), runRouter(deps), runNodesRouter(deps), runTimelineRouter(deps), ...deps.routers);
+  router.use(runListRouter(deps), runRouter(deps), runNodesRouter(deps), runTimelineRouter(deps), runLogsRouter(deps));
+  router.use(...deps.routers);
   router.use(() => {
     throw ApiError.notFound();
   });

@@ -18,6 +18,7 @@ const TABS = [
   ['', 'Summary', 'runs:read'],
   ['/nodes', 'Nodes', 'runs:read'],
   ['/timeline', 'Timeline', 'runs:read'],
+  ['/logs', 'Logs', 'runs:read'],
 ] as const;
 
 /** The end of the address of a run's page. */
@@ -65,7 +66,7 @@ export function RunShell(props: {
 }) {
   const { shown, tab, caller, redactor, nowUnixMs, version, above, scripts = [], children } = props;
   const { run } = shown;
-  const isLive = !isFinal(run.status) && (tab === '' || tab === '/nodes');
+  const isLive = !isFinal(run.status) && (tab === '' || tab === '/nodes' || tab === '/logs');
   const title = `${run.job.name} #${run.id}`;
   return (
     <Layout title={title} caller={caller} version={version} isLive={isLive} scripts={scripts}>

@@ -1,0 +1,391 @@
+import { setImmediate } from 'node:timers/promises';
+import { type Request, Router } from 'express';
+import { authorize, callerOf } from '../../api/authenticator.js';
+import { Permits, withPermit } from '../../api/permissions.js';
+import { textRedactor } from '../../api/text-redactor.js';
+import { cleanText, cut } from '../../core/text.js';
+import type { Redactor } from '../../redaction/redactor.js';
+import type { CommandLog, LoggedNode } from '../../run/measures/command-log.js';
+import { sendPage } from './layout.js';
+import type { PageDeps } from './page-deps.js';
+import { countText, Mark, type Mood, Pager, pageNumber } from './parts.js';
+import { tooMany } from './run-page.js';
+import { MAX_NAME } from './run-page-model.js';
+import { RunShell, type ShownRun, shownRun } from './run-shell.js';
+import { NodeLink } from './run-troubles.js';
+
+/** Severities by their words in the address, with the least number of each. */
+const SEVERITIES = { trace: 0, debug: 5, info: 9, warn: 13, error: 17 } as const;
+type Severity = keyof typeof SEVERITIES;
+const SEVERITY_NAMES = Object.keys(SEVERITIES) as readonly Severity[];
+const MOODS: Readonly<Partial<Record<Severity, Mood>>> = { warn: 'busy', error: 'bad' };
+
+/** Which records are shown, and in which order. */
+export interface LogFilter {
+  /** This or above. */
+  readonly severity: Severity;
+  /** Part of a record's text; empty for all. */
+  readonly text: string;
+  /** Part of a node's unique id; empty for all. */
+  readonly node: string;
+  readonly isNewestFirst: boolean;
+  readonly page: number;
+  readonly step: string | null;
+}
+
+const MAX_FILTER_CHARS = 500;
+/** Records on a page. */
+const PAGE_SIZE = 200;
+/** As dbt's own console: what is below says how, not what. */
+const DEFAULT_SEVERITY: Severity = 'info';
+
+function logFilter(request: Pick<Request, 'query'>): LogFilter {
+  const { severity, text, node, order, step } = request.query;
+  const part = (value: unknown) => (typeof value === 'string' ? value.trim().slice(0, MAX_FILTER_CHARS) : '');
+  return {
+    severity: SEVERITY_NAMES.find((name) => name === severity) ?? DEFAULT_SEVERITY,
+    text: part(text),
+    node: part(node),
+    isNewestFirst: order === 'newest',
+    page: pageNumber(request),
+    step: typeof step === 'string' && /^\d{1,9}$/.test(step) ? step : null,
+  };
+}
+
+function queryOf({ severity, text, node, isNewestFirst, page, step }: LogFilter): string {
+  const parameters = new URLSearchParams({
+    ...(step !== null && { step }),
+    ...(severity !== DEFAULT_SEVERITY && { severity }),
+    ...(text !== '' && { text }),
+    ...(node !== '' && { node }),
+    ...(isNewestFirst && { order: 'newest' }),
+    ...(page > 1 && { page: String(page) }),
+  });
+  return parameters.size === 0 ? '' : `?${parameters}`;
+}
+
+/** A log record as the visitor may see it. */
+interface LogLine {
+  /** Its position among all of the step, from 1. */
+  readonly number: number;
+  /** Since the step's first command began. */
+  readonly timeMs: number;
+  readonly unixMs: number;
+  readonly severity: Severity;
+  readonly node: LoggedNode | null;
+  readonly text: string;
+}
+
+/** What was found of a step's log records. */
+interface FoundLines {
+  /** All that are wanted, in their order. */
+  readonly lines: readonly LogLine[];
+  /** Records with the text and the node, at each severity or above. */
+  readonly counts: Readonly<Record<Severity, number>>;
+  readonly totalCount: number;
+  /** Records that were not kept. */
+  readonly omittedCount: number;
+}
+
+/**
+ * `/runs/{id}/logs`: the log records of a step by severity, text and node; `/runs/{id}/logs.txt`: the same as text, of all pages.
+ * Texts are searched as the visitor sees them, so that nobody finds out by searching what is redacted.
+ */
+export function runLogsRouter(deps: PageDeps): Router {
+  const { measures, redaction, clock, version } = deps;
+  const permits = new Permits('requests for log records');
+  const router = Router();
+  const read = async ({ step }: ShownRun, filter: LogFilter, redactor: Redactor) => {
+    const logs = step === null ? [] : await measures.logsOf([step], redactor);
+    return await findLines(logs, filter, redactor);
+  };
+  router.get('/runs/:runId/logs', authorize('runs:read'), async (request, response) => {
+    const caller = callerOf(response);
+    const shown = await shownRun(request, response, deps);
+    const redactor = textRedactor(caller, redaction);
+    const filter = logFilter(request);
+    const found = await withPermit(permits, response, () => read(shown, filter, redactor), tooMany);
+    await sendPage(
+      response,
+      <RunShell {...{ shown, caller, redactor, version }} tab="/logs" nowUnixMs={clock.nowUnixMs()}>
+        <LogFilterForm runId={shown.run.id} filter={filter} />
+        <section id="found" aria-label="Log records">
+          <FoundLog {...{ filter, found }} runId={shown.run.id} />
+          {redactor.level !== 'off' && (
+            <p class="hint">Literals are redacted: with the right to read artifacts they are shown.</p>
+          )}
+        </section>
+      </RunShell>,
+    );
+  });
+  router.get('/runs/:runId/logs.txt', authorize('runs:read'), async (request, response) => {
+    const shown = await shownRun(request, response, deps);
+    const redactor = textRedactor(callerOf(response), redaction);
+    const filter = logFilter(request);
+    const { lines } = await withPermit(permits, response, () => read(shown, filter, redactor), tooMany);
+    response
+      .set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' })
+      .type('text/plain; charset=utf-8')
+      .send(lines.map(plainLine).join(''));
+  });
+  return router;
+}
+
+/** Redacted texts between which others get their turn. */
+const TEXTS_AT_ONCE = 500;
+
+/** Finds what a filter asks for among the log records of a step's commands. */
+export async function findLines(
+  logs: readonly CommandLog[],
+  filter: LogFilter,
+  redactor: Redactor,
+): Promise<FoundLines> {
+  const [first] = logs;
+  const counts = { trace: 0, debug: 0, info: 0, warn: 0, error: 0 };
+  const lines: LogLine[] = [];
+  const text = filter.text.toLowerCase();
+  const id = filter.node.toLowerCase();
+  let number = 0;
+  let redactedCount = 0;
+  for (const log of logs) {
+    const { timesMs, severities, nodeAt, texts, startTimeUnixNano } = log;
+    const nodes = log.nodes.map((node) => shownNode(node, redactor));
+    const data = new Set(log.dataAt);
+    const startUnixMs = Number(startTimeUnixNano) / 1e6;
+    const sinceFirstMs = first === undefined ? 0 : Number(startTimeUnixNano - first.startTimeUnixNano) / 1e6;
+    for (const [at, raw] of texts.entries()) {
+      number += 1;
+      const severity = severityOf(severities[at] ?? 0);
+      const node = nodes[nodeAt[at] ?? -1] ?? null;
+      if (id !== '' && node?.uniqueId.toLowerCase().includes(id) !== true) continue;
+      const isWanted = SEVERITIES[severity] >= SEVERITIES[filter.severity];
+      if (text === '' && !isWanted) {
+        counts[severity] += 1;
+        continue;
+      }
+      if (redactor.level !== 'off') {
+        redactedCount += 1;
+        if (redactedCount % TEXTS_AT_ONCE === 0) await setImmediate();
+      }
+      const said = cleanText(redactor.byPolicy(data.has(at) ? 'deny' : 'text', raw));
+      if (text !== '' && !said.toLowerCase().includes(text)) continue;
+      counts[severity] += 1;
+      if (!isWanted) continue;
+      const timeMs = timesMs[at] ?? 0;
+      lines.push({ number, timeMs: sinceFirstMs + timeMs, unixMs: startUnixMs + timeMs, severity, node, text: said });
+    }
+  }
+  if (filter.isNewestFirst) lines.reverse();
+  const omittedCount = logs.reduce((sum, log) => sum + log.omittedCount, 0);
+  return { lines, counts: countsAndAbove(counts), totalCount: number, omittedCount };
+}
+
+function shownNode({ uniqueId, label }: LoggedNode, redactor: Redactor): LoggedNode {
+  return { uniqueId: redactor.byPolicy('name', uniqueId), label: redactor.byPolicy('name', label) };
+}
+
+function severityOf(severityNumber: number): Severity {
+  return SEVERITY_NAMES.findLast((name) => severityNumber >= SEVERITIES[name]) ?? 'trace';
+}
+
+function countsAndAbove(counts: Readonly<Record<Severity, number>>): Record<Severity, number> {
+  const sum = { ...counts };
+  let above = 0;
+  for (const name of SEVERITY_NAMES.toReversed()) {
+    above += sum[name];
+    sum[name] = above;
+  }
+  return sum;
+}
+
+function LogFilterForm({ runId, filter }: { readonly runId: number; readonly filter: LogFilter }) {
+  const { step, severity, isNewestFirst, text, node } = filter;
+  return (
+    <form method="get" action={`/runs/${runId}/logs`} class="filter" aria-label="Which records" data-typed="#found">
+      {step !== null && <input type="hidden" name="step" value={step} />}
+      {severity !== DEFAULT_SEVERITY && <input type="hidden" name="severity" value={severity} />}
+      {isNewestFirst && <input type="hidden" name="order" value="newest" />}
+      <label class="wide">
+        Text <input type="search" name="text" value={text} maxlength={MAX_FILTER_CHARS} />
+      </label>
+      <label class="wide">
+        Node <input type="search" name="node" value={node} maxlength={MAX_FILTER_CHARS} />
+      </label>
+      <button type="submit">Show</button>
+    </form>
+  );
+}
+
+function FoundLog(props: { readonly runId: number; readonly filter: LogFilter; readonly found: FoundLines }) {
+  const { runId, filter, found } = props;
+  const { lines, totalCount, omittedCount } = found;
+  const { page, isNewestFirst } = filter;
+  const hrefOf = (change: Partial<LogFilter>) => `/runs/${runId}/logs${queryOf({ ...filter, page: 1, ...change })}`;
+  const textHref = `/runs/${runId}/logs.txt${queryOf({ ...filter, page: 1 })}`;
+  if (totalCount === 0) return <p class="empty">No log records have come from this step.</p>;
+  const shown = lines.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
+  return (
+    <>
+      <LogChips {...{ filter, found, hrefOf }} />
+      {shown.length === 0 && (
+        <p class="empty">
+          No log record is like that. <a href={hrefOf({ severity: 'trace', text: '', node: '' })}>Show all</a>
+        </p>
+      )}
+      {shown.length > 0 && (
+        <>
+          <p class="actions-line">
+            <a href={hrefOf({ isNewestFirst: !isNewestFirst })}>{isNewestFirst ? 'Oldest first' : 'Newest first'}</a>
+            <a href={textHref}>As text</a>
+            <button type="button" class="quiet" data-copy-from={textHref} aria-label="Copy all of them as text" hidden>
+              Copy
+            </button>
+          </p>
+          <LogTable
+            {...{ lines: shown, runId }}
+            contextHref={({ number }) =>
+              `/runs/${runId}/logs${queryOf({
+                ...{ severity: 'trace', text: '', node: '', isNewestFirst: false, step: filter.step },
+                page: Math.ceil(number / PAGE_SIZE),
+              })}#line-${number}`
+            }
+          />
+          <Pager
+            {...{ page, pageSize: PAGE_SIZE, totalCount: lines.length, noun: 'record' }}
+            words={['Before', 'Next']}
+            href={(to) => hrefOf({ page: to })}
+          />
+        </>
+      )}
+      {omittedCount > 0 && (
+        <p class="hint">{countText(omittedCount, 'further record')} of this run can be read in its JSONL alone.</p>
+      )}
+    </>
+  );
+}
+
+/** What can be chosen and taken away with one click. */
+function LogChips(props: {
+  readonly filter: LogFilter;
+  readonly found: FoundLines;
+  readonly hrefOf: (change: Partial<LogFilter>) => string;
+}) {
+  const { filter, found, hrefOf } = props;
+  const words: Readonly<Record<Severity, string>> = {
+    trace: 'All',
+    debug: 'Debug +',
+    info: 'Info +',
+    warn: 'Warn +',
+    error: 'Error',
+  };
+  return (
+    <nav class="chips" aria-label="Severity">
+      {SEVERITY_NAMES.toReversed().map((name) => (
+        <a class="chip" href={hrefOf({ severity: name })} {...(name === filter.severity && { 'aria-current': 'true' })}>
+          {words[name]} <span class="soft">{found.counts[name].toLocaleString('en')}</span>
+        </a>
+      ))}
+      {filter.text !== '' && (
+        <a class="chip name" href={hrefOf({ text: '' })} aria-label={`Without the text ${cut(filter.text, 100)}`}>
+          “{cut(filter.text, 100)}” <span aria-hidden="true">×</span>
+        </a>
+      )}
+      {filter.node !== '' && (
+        <a class="chip name" href={hrefOf({ node: '' })} aria-label={`Without the node ${cut(filter.node, 100)}`}>
+          {cut(filter.node, 100)} <span aria-hidden="true">×</span>
+        </a>
+      )}
+    </nav>
+  );
+}
+
+function LogTable(props: {
+  readonly lines: readonly LogLine[];
+  readonly runId: number;
+  readonly contextHref: (line: LogLine) => string;
+}) {
+  const { lines, runId, contextHref } = props;
+  return (
+    <section class="scroll" tabindex={0} aria-label="Log records of the step">
+      <table class="log">
+        <thead>
+          <tr>
+            <th scope="col" class="number">
+              Time (s)
+            </th>
+            <th scope="col">Severity</th>
+            <th scope="col">Node</th>
+            <th scope="col">Message</th>
+          </tr>
+        </thead>
+        <tbody>
+          {lines.map((line) => (
+            <tr id={`line-${line.number}`}>
+              <td class="number nowrap">
+                <a class="quiet-link" href={contextHref(line)} title={`${exactTime(line)}; show what was beside it`}>
+                  {sinceText(line.timeMs)}
+                </a>
+              </td>
+              <td>
+                {MOODS[line.severity] === undefined ? (
+                  <span class="soft">{line.severity}</span>
+                ) : (
+                  <Mark word={line.severity} mood={MOODS[line.severity] ?? 'neutral'} />
+                )}
+              </td>
+              <td class="name">
+                {line.node !== null && (
+                  <NodeLink runId={runId} uniqueId={line.node.uniqueId} text={cut(line.node.label, MAX_NAME)} />
+                )}
+              </td>
+              <td class="message">
+                <Message text={line.text} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+/** A longer message shows its first line, and the others when it is opened. */
+const MAX_OPEN_CHARS = 1_000;
+const MAX_OPEN_LINES = 12;
+const MAX_HEAD_CHARS = 300;
+
+function Message({ text }: { readonly text: string }) {
+  const end = text.indexOf('\n');
+  const isLong = text.length > MAX_OPEN_CHARS || text.split('\n', MAX_OPEN_LINES + 1).length > MAX_OPEN_LINES;
+  if (!isLong) return <code class="text">{text}</code>;
+  return (
+    <details>
+      <summary>
+        <code class="text">{cut(end < 0 ? text : text.slice(0, end), MAX_HEAD_CHARS)}</code>
+      </summary>
+      <div class="code">
+        <pre class="text">{text}</pre>
+      </div>
+    </details>
+  );
+}
+
+/** `0.412`, `12.034`, `4:12.034`: seconds, to the millisecond. */
+function sinceText(timeMs: number): string {
+  const ms = Math.round(Math.abs(timeMs));
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = ((ms % 60_000) / 1_000).toFixed(3);
+  return `${timeMs <= -0.5 ? '−' : ''}${minutes === 0 ? seconds : `${minutes}:${seconds.padStart(6, '0')}`}`;
+}
+
+function exactTime({ unixMs }: LogLine): string {
+  const date = new Date(unixMs);
+  return Number.isNaN(date.getTime()) ? '' : date.toISOString();
+}
+
+/** One record in a line; further lines of its text are indented. */
+function plainLine(line: LogLine): string {
+  const node = line.node === null ? '' : `${line.node.uniqueId}: `.replaceAll(/\s+/g, ' ');
+  const head = `${sinceText(line.timeMs).padStart(10)}  ${line.severity.toUpperCase().padEnd(5)}  `;
+  return `${head}${node}${line.text.replaceAll('\n', `\n${' '.repeat(head.length)}`)}\n`;
+}
