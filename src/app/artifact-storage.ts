@@ -8,41 +8,34 @@ import { bucketOf } from './bucket-of.js';
 /** The folder of artifacts in the data folder, where they are not in a bucket. */
 export const ARTIFACTS_FOLDER = 'artifacts';
 
-/** An open store, and what closes it. */
-interface Opened {
-  readonly store: ArtifactStore;
-  close(): void;
-}
-
 /** The artifact store of a configuration; opened when it is first asked for, so that a start does not wait for it. */
 export class ArtifactStorage implements Component {
   readonly name = 'artifacts';
-  private readonly opened: Lazy<Opened>;
+  /** @throws ArtifactError */
+  readonly open: () => Promise<ArtifactStore>;
+  private readonly store: Lazy<ArtifactStore>;
 
   constructor(configuration: Configuration) {
-    this.opened = lazy(() => openStore(configuration));
+    this.store = lazy(() => openStore(configuration));
+    this.open = this.store.get;
   }
 
   async start(): Promise<void> {}
 
-  /** @throws ArtifactError */
-  readonly open = async (): Promise<ArtifactStore> => (await this.opened.get()).store;
-
   async shutdown(): Promise<void> {
-    (await this.opened.ifNeeded())?.close();
+    (await this.store.ifNeeded())?.close();
   }
 }
 
-async function openStore(configuration: Configuration): Promise<Opened> {
+async function openStore(configuration: Configuration): Promise<ArtifactStore> {
   const location = bucketOf(configuration);
   if (location !== null) {
     const { S3ArtifactStore } = await import('../storage/artifact/s3-artifact-store.js');
-    const store = new S3ArtifactStore(location);
-    return { store, close: () => store.close() };
+    return new S3ArtifactStore(location);
   }
   const { FolderArtifactStore } = await import('../storage/artifact/folder-artifact-store.js');
   const folder = join(configuration['data-dir'], ARTIFACTS_FOLDER);
   const store = new FolderArtifactStore(folder, configuration.durability === 'fsync');
   await store.removeUnfinished();
-  return { store, close: () => undefined };
+  return store;
 }

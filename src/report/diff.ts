@@ -9,8 +9,8 @@ import {
   type RunComparison,
 } from '../run/measures/compare-commands.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
-import { readableLines } from '../run/measures/node-words.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
+import { readableLines } from '../run/measures/troubles.js';
 import { findReports, type ReportHost, settingOf } from './command.js';
 import type { CommandReport, ReportSetting } from './content.js';
 import { isJsonFormat } from './list-runs.js';

@@ -1,8 +1,7 @@
 import { cleanLine, cleanText, counted, lengthText } from '../core/text.js';
-import { labelOf } from '../run/measures/node-words.js';
-import { slowestNodes } from '../run/measures/run-totals.js';
-import { shareOf } from '../run/measures/time-split.js';
+import { shareOf, slowestNodes } from '../run/measures/time-split.js';
 import {
+  labelOf,
   retryCommand,
   type Trouble,
   type TroubleSection,

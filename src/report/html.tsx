@@ -3,11 +3,10 @@ import { raw } from 'hono/html';
 import type { Child } from 'hono/jsx';
 import { cleanText, counted, lengthText } from '../core/text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
-import { labelOf } from '../run/measures/node-words.js';
-import { slowestNodes } from '../run/measures/run-totals.js';
-import { shareOf } from '../run/measures/time-split.js';
+import { shareOf, slowestNodes } from '../run/measures/time-split.js';
 import { type TimelineBar, timelineOf } from '../run/measures/timeline.js';
 import {
+  labelOf,
   retryCommand,
   type Trouble,
   type TroubleSection,

@@ -1,6 +1,6 @@
 import type { NodeMeasure, NodePhase } from '../run/measures/node-measure.js';
-import { labelOf } from '../run/measures/node-words.js';
 import { lanes, later } from '../run/measures/timeline.js';
+import { labelOf } from '../run/measures/troubles.js';
 import type { CommandReport } from './content.js';
 
 /** An event of the JSON trace format, as far as it is written here: a slice (`X`), or the name of a process or thread (`M`). */

@@ -3,8 +3,8 @@ import { alignedRows, cleanText, counted } from '../core/text.js';
 import { invocationIdOf } from '../record/telemetry-record.js';
 import { ageText } from '../run/measures/measures-document.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
-import { type CommandMeasures, type Comparison, slowestNodes } from '../run/measures/run-totals.js';
-import { type PathLink, shareOf } from '../run/measures/time-split.js';
+import type { CommandMeasures, Comparison } from '../run/measures/run-totals.js';
+import { type PathLink, shareOf, slowestNodes } from '../run/measures/time-split.js';
 import { hasOwnWord, type NodeVerdict } from '../run/verdict.js';
 import type { CommandReport, ReportSetting } from './content.js';
 

@@ -1,5 +1,5 @@
 import { counted, cut, lengthText } from '../core/text.js';
-import { locationText, readableLines, sourceLocation } from '../run/measures/node-words.js';
+import { locationText, readableLines, sourceLocation } from '../run/measures/troubles.js';
 import { DEFAULT_NAME } from '../storage/named-ids.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import type { OutgoingEvent, RunFacts } from './event.js';

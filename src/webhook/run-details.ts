@@ -5,8 +5,8 @@ import { type RedactionLevel, redactionFor, TextCache } from '../redaction/known
 import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
 import { ageText } from '../run/measures/measures-document.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
-import { causeOfSkip, labelOf } from '../run/measures/node-words.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
+import { labelOf, skippedByCause } from '../run/measures/troubles.js';
 import { countVerdicts, hasOwnWord, type NodeCounts, type NodeVerdict } from '../run/verdict.js';
 import type { CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
@@ -150,7 +150,7 @@ export class RunDetailsReader {
       staleSources: onceEach(bad.filter(({ freshness }) => freshness !== null)),
       otherOutcomes: onceEach(own.filter(hasOwnWord)),
       warnings: onceEach(own.filter(({ verdict }) => verdict === 'warned')),
-      skipped: skippedByCause(nodes, only),
+      skipped: skippedNodes(nodes, only),
     } satisfies Record<DetailList, readonly unknown[]>;
     const first = <T>(list: readonly T[]) => list.slice(0, limit);
     const troubleOf = (node: NodeMeasure): NodeTrouble => ({ ...placeOf(node), reason: reasonOf(node, redactor) });
@@ -287,18 +287,10 @@ function sumOfCounts(all: readonly NodeCounts[]): NodeCounts {
 const MAX_SKIPPED_NAMED = 5;
 
 /** Skipped nodes by the node whose failure is the cause, those with most first. @param only these causes; all if left out */
-function skippedByCause(nodes: readonly NodeMeasure[], only?: ReadonlySet<string>): readonly SkippedNodes[] {
-  const skipped = new Map(nodes.filter(({ verdict }) => verdict === 'skipped').map((node) => [node.uniqueId, node]));
+function skippedNodes(nodes: readonly NodeMeasure[], only?: ReadonlySet<string>): readonly SkippedNodes[] {
   const labels = new Map(nodes.map((node) => [node.uniqueId, labelOf(node)]));
-  const byCause = new Map<string, string[]>();
-  for (const node of skipped.values()) {
-    const cause = causeOfSkip(node, skipped);
-    if (cause === null || only?.has(cause) === false) continue;
-    const known = byCause.get(cause);
-    if (known === undefined) byCause.set(cause, [labelOf(node)]);
-    else known.push(labelOf(node));
-  }
-  return [...byCause]
+  return [...skippedByCause(nodes)]
+    .filter(([cause]) => only?.has(cause) !== false)
     .sort(([, a], [, b]) => b.length - a.length)
     .map(([cause, of]) => ({
       causeLabel: labels.get(cause) ?? cause,

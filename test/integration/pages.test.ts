@@ -181,7 +181,7 @@ describe('the page of a run', () => {
   });
 
   it('is made without values for who may not read artifacts, and the cause stays', async () => {
-    const { catalog, ...reading } = pages.api.measuring;
+    const { catalog } = pages.api.measuring;
     const steps = await catalog.stepsOf(FIRST_ACCOUNT_ID, [1001, 1003]);
     const seen = async (runId: number, permission: PermissionSet) => {
       const run = await catalog.findRun(FIRST_ACCOUNT_ID, runId);
@@ -189,7 +189,7 @@ describe('the page of a run', () => {
       const caller = { permission, accountId: FIRST_ACCOUNT_ID, tokenId: 1 };
       const own = steps.filter((step) => step.runId === runId);
       const { statusMessage, sections } = await readRunPageModel(run, own, caller, {
-        ...reading,
+        ...pages.api.measuring,
         redaction: 'literals',
       });
       return [statusMessage, ...sections.flatMap(({ troubles }) => troubles).map((trouble) => JSON.stringify(trouble))];

@@ -1,8 +1,8 @@
 import { counted } from '../../core/text.js';
 import { invocationIdOf, type TraceId } from '../../record/telemetry-record.js';
 import type { HookMeasure, NodeMeasure, NodePhase, PhaseMeasure } from './node-measure.js';
-import { type CommandMeasures, slowestNodes } from './run-totals.js';
-import { type PathLink, shareOf, type TimeShare } from './time-split.js';
+import type { CommandMeasures } from './run-totals.js';
+import { type PathLink, shareOf, slowestNodes, type TimeShare } from './time-split.js';
 
 /** Nodes in `slowest_nodes`. */
 const SLOWEST = 10;

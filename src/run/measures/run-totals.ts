@@ -1,6 +1,6 @@
 import { countVerdicts, type InvocationSummary, type NodeCounts } from '../verdict.js';
 import type { HookMeasure, NodeMeasure, PhaseMeasure } from './node-measure.js';
-import { type CriticalPath, type LengthSplit, shareOf } from './time-split.js';
+import type { CriticalPath, LengthSplit } from './time-split.js';
 
 /** A run's duration compared with earlier runs of its job. All times in milliseconds. */
 export interface Comparison {
@@ -102,19 +102,6 @@ export function runTotals(
     warehouseTimeNano,
     otherWarehouseTimeNano,
   };
-}
-
-/**
- * The nodes without which the command would have been shortest: by what of its length fell to them, longest first; those of
- * equal length by their ids. Nodes to which nothing fell are left out.
- */
-export function slowestNodes(nodes: readonly NodeMeasure[], limit: number): readonly NodeMeasure[] {
-  return nodes
-    .map((node) => ({ node, nano: shareOf(node.share) }))
-    .filter(({ nano }) => nano > 0n)
-    .sort((a, b) => Number(b.nano - a.nano) || (a.node.uniqueId < b.node.uniqueId ? -1 : 1))
-    .slice(0, limit)
-    .map(({ node }) => node);
 }
 
 /** When the queries of nodes ran: the n-th query is that of `uniqueIds[nodes[n]]`. Times are milliseconds since the command's start. */

@@ -119,6 +119,22 @@ export function shareOf({ queryNano, workNano }: TimeShare): bigint {
 }
 
 /**
+ * The nodes without which the command would have been shortest: by what of its length fell to them, longest first; those of
+ * equal length by their ids. Nodes to which nothing fell are left out.
+ */
+export function slowestNodes<Node extends { readonly uniqueId: string; readonly share: TimeShare }>(
+  nodes: readonly Node[],
+  limit: number,
+): readonly Node[] {
+  return nodes
+    .map((node) => ({ node, nano: shareOf(node.share) }))
+    .filter(({ nano }) => nano > 0n)
+    .sort((a, b) => Number(b.nano - a.nano) || (a.node.uniqueId < b.node.uniqueId ? -1 : 1))
+    .slice(0, limit)
+    .map(({ node }) => node);
+}
+
+/**
  * The shares of a command's duration, in nanoseconds; all but `warehouseNano` add up to the duration. Each point in time is divided
  * among the running queries; if there are none, among the nodes and hooks in progress; else among the phases.
  */

@@ -118,6 +118,8 @@ export interface ArtifactStore {
   removeRun(runId: number): Promise<ArtifactUsage>;
   /** Count and size of a run's artifacts; of all runs by default. */
   usage(runId?: number): Promise<ArtifactUsage>;
+  /** Ends its connections; nothing may be called afterwards. */
+  close(): void;
 }
 
 /** How many artifacts, and what they take. */

@@ -126,6 +126,8 @@ export class FolderArtifactStore implements ArtifactStore {
     });
   }
 
+  close(): void {}
+
   /** Removes files that earlier processes left unfinished. Call it before the first `put`, with the lock of the folder. */
   async removeUnfinished(): Promise<void> {
     await this.guard(() => rm(join(this.folder, INCOMING), { recursive: true, force: true }));

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { type RequestHandler, Router } from 'express';
+import { Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import { lazy } from '../../core/lazy.js';
 import { packageFile } from '../../core/package-file.js';
 import type { PageDeps } from './page-deps.js';
 import { pageFailures } from './page-failures.js';
-import { admitVisitor, PageSession } from './page-session.js';
+import { admitVisitor, cookieToken, PageSession, sameOrigin } from './page-session.js';
 import { runListRouter } from './run-list-page.js';
 import { runLogsRouter } from './run-logs-page.js';
 import { runNodesRouter } from './run-nodes-page.js';
@@ -54,45 +54,4 @@ export function assetRouter(): Router {
     });
   }
   return router;
-}
-
-/**
- * Lets links of the pages lead to the API's documents and artifacts: a request that only reads, comes from a page of this
- * server (or from the address bar) and has no token of its own, uses the one of its browser.
- */
-export function cookieToken(session: PageSession): RequestHandler {
-  return (request, _response, next) => {
-    const site = request.get('Sec-Fetch-Site');
-    const isOwn = site === undefined || site === 'same-origin' || site === 'none';
-    const isReading = request.method === 'GET' || request.method === 'HEAD';
-    if (isOwn && isReading && request.headers.authorization === undefined) {
-      const token = session.tokenIn(request);
-      if (token !== undefined) request.headers.authorization = `Token ${token}`;
-    }
-    next();
-  };
-}
-
-/**
- * Accepts changing requests only from forms of these pages: besides the cookie, which no request of another site carries, the browser
- * sends the origin of a form. Requests without it are refused as well.
- * @param publicUrl the public address of the pages, in case a proxy changes `Host`
- */
-export function sameOrigin(publicUrl: string | null): RequestHandler {
-  return (request, _response, next) => {
-    if (request.method === 'GET' || request.method === 'HEAD') {
-      next();
-      return;
-    }
-    const site = request.get('Sec-Fetch-Site');
-    const hosts = [request.get('Host'), publicUrl === null ? undefined : new URL(publicUrl).host];
-    const origin = request.get('Origin');
-    const isOwn = site === undefined ? isAt(origin, hosts) : site === 'same-origin';
-    if (!isOwn) throw new ApiError(403, 'This form was not sent from a page of run-bridge, so nothing was done.');
-    next();
-  };
-}
-
-function isAt(origin: string | undefined, hosts: readonly (string | undefined)[]): boolean {
-  return origin !== undefined && URL.canParse(origin) && hosts.includes(new URL(origin).host);
 }

@@ -4,15 +4,14 @@ import { Permits, withPermit } from '../../api/permissions.js';
 import { textRedactor } from '../../api/text-redactor.js';
 import { cut, lengthText } from '../../core/text.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
-import { labelOf } from '../../run/measures/node-words.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
 import { shareOf } from '../../run/measures/time-split.js';
-import { failingSince } from './failing-since.js';
+import { labelOf } from '../../run/measures/troubles.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { Fact, Mark, type Mood, Pager, pageNumber } from './parts.js';
 import { tooMany } from './run-page.js';
-import { MAX_NAME, type PageTrouble, troubleOfNode } from './run-page-model.js';
+import { MAX_NAME, type PageTrouble, readNodeTrouble } from './run-page-model.js';
 import { RunShell, shownRun } from './run-shell.js';
 import { NodeLink, TroubleOfRun } from './run-troubles.js';
 
@@ -87,7 +86,7 @@ function hrefOf(runId: number, filter: NodeFilter): string {
   return `/runs/${runId}/nodes${parameters.size === 0 ? '' : `?${parameters}`}`;
 }
 
-/** Worst first, as lists say it. */
+/** Worst first; an outcome that only the engine knows stands before them. */
 const STATUS_ORDER: readonly string[] = ['error', 'failed', 'canceled', 'unfinished', 'warned', 'skipped', 'success'];
 
 function filtered(nodes: readonly NodeMeasure[], { outcome, text, sort }: NodeFilter): readonly NodeMeasure[] {
@@ -101,7 +100,7 @@ function filtered(nodes: readonly NodeMeasure[], { outcome, text, sort }: NodeFi
   const wanted = nodes.filter(isWanted);
   if (sort === null) return wanted;
   if (sort === 'name') return wanted.sort((a, b) => (a.uniqueId < b.uniqueId ? -1 : 1));
-  const rank = ({ verdict }: NodeMeasure) => (STATUS_ORDER.indexOf(verdict) + STATUS_ORDER.length + 1) % 100;
+  const rank = ({ verdict }: NodeMeasure) => STATUS_ORDER.indexOf(verdict);
   if (sort === 'status') return wanted.sort((a, b) => rank(a) - rank(b));
   const [, value] = SORTS[sort];
   return wanted.sort((a, b) => Number(value(b) ?? -1) - Number(value(a) ?? -1));
@@ -126,20 +125,14 @@ export function runNodesRouter(deps: PageDeps): Router {
     const command = commands.find(({ nodes }) => nodes.some((one) => one === node));
     const all = commands.flatMap(({ nodes }) => nodes);
     const found = filtered(all, filter);
-    const isBad = node?.verdict === 'error' || node?.verdict === 'failed';
-    const since = isBad && node !== undefined ? await failingSince(run, [node.uniqueId], deps) : null;
+    const panel =
+      node === undefined || command === undefined
+        ? null
+        : { node, command, trouble: await readNodeTrouble(node, { run, command, redactor }, deps) };
     await sendPage(
       response,
       <RunShell {...{ shown, caller, redactor, version }} tab="/nodes" nowUnixMs={clock.nowUnixMs()}>
-        {node !== undefined && command !== undefined && (
-          <NodePanel
-            {...{ node, command }}
-            runId={run.id}
-            trouble={troubleOfNode(node, command, redactor)}
-            since={since?.get(node.uniqueId)}
-            closeHref={hrefOf(run.id, filter)}
-          />
-        )}
+        {panel !== null && <NodePanel {...panel} runId={run.id} closeHref={hrefOf(run.id, filter)} />}
         {typeof named === 'string' && node === undefined && (
           <p class="notice">There is no node {cut(named, MAX_NAME)} in this step.</p>
         )}
@@ -274,11 +267,10 @@ function NodePanel(props: {
   readonly node: NodeMeasure;
   readonly command: CommandMeasures;
   readonly trouble: PageTrouble | null;
-  readonly since: Parameters<typeof TroubleOfRun>[0]['since'];
   readonly runId: number;
   readonly closeHref: string;
 }) {
-  const { node, command, trouble, since, runId, closeHref } = props;
+  const { node, command, trouble, runId, closeHref } = props;
   const { startTimeUnixNano } = command.invocation;
   return (
     <section class="panel" aria-labelledby="node">
@@ -286,7 +278,7 @@ function NodePanel(props: {
         {cut(labelOf(node), MAX_NAME)} <VerdictMark node={node} />
       </h2>
       <p class="hint name">{cut(node.uniqueId, MAX_NAME)}</p>
-      {trouble !== null && <TroubleOfRun {...{ trouble, since }} run={{ id: runId }} severity="error" id="trouble" />}
+      {trouble !== null && <TroubleOfRun trouble={trouble} run={{ id: runId }} severity="error" id="trouble" />}
       {trouble === null && node.skipUpstream !== null && (
         <p class="name">
           Skipped because of{' '}

@@ -1,11 +1,12 @@
 import type { Caller } from '../../api/caller.js';
-import type { StepMeasures } from '../../api/run-measures.js';
 import { textRedactor } from '../../api/text-redactor.js';
+import { groupBy } from '../../core/lists.js';
 import { cut } from '../../core/text.js';
 import { type Redactor, statusText } from '../../redaction/redactor.js';
 import type { FailedSql } from '../../run/measures/failed-sql.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
-import { type CommandMeasures, slowestNodes } from '../../run/measures/run-totals.js';
+import type { CommandMeasures } from '../../run/measures/run-totals.js';
+import { slowestNodes } from '../../run/measures/time-split.js';
 import {
   retryCommand,
   selectCommand,
@@ -16,6 +17,7 @@ import {
 } from '../../run/measures/troubles.js';
 import { countVerdicts, type NodeCounts } from '../../run/verdict.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
+import { RUN_STATUS } from '../../storage/state-tables.js';
 import type { PageDeps } from './page-deps.js';
 
 /** Something that did not go well; texts as the visitor may see them. */
@@ -39,6 +41,20 @@ export interface PageTrouble {
   readonly skipped: readonly string[];
   /** The command that runs it again; `null` where there is none. */
   readonly command: string | null;
+  /** `null` where it is not known, or not asked for: it is of the first 50 nodes that failed. */
+  readonly since: FailingSince | null;
+}
+
+/** Since when something fails. */
+export interface FailingSince {
+  /** The first run of the row of failures that ends with the shown run; the run itself where it is new. */
+  readonly firstRunId: number;
+  /** Runs in that row, the shown one included. */
+  readonly count: number;
+  /** The last run before in which it went well; `null` if none is known. */
+  readonly lastGoodRunId: number | null;
+  /** Whether the row may have begun earlier. */
+  readonly isAtLeast: boolean;
 }
 
 /** Troubles of one kind. */
@@ -77,22 +93,28 @@ export interface RunPageModel {
 const MAX_TROUBLES = 100;
 /** Troubles of a kind that have their SQL; further ones are read about in the list of nodes. */
 const MAX_SQL = 20;
+/** Nodes of which is said since when they fail. */
+const MAX_SINCE = 50;
 /** The longest name, and the longest line of a cause, in characters. */
 export const MAX_NAME = 300;
 const MAX_LINE = 2_000;
 const MAX_SLOWEST = 10;
 const MAX_RUNNING = 5;
 
+/** What a run's page is read from. */
+export type RunPageModelDeps = Pick<PageDeps, 'catalog' | 'measures' | 'redaction'>;
+
 /**
  * Reads the content of a run's page, of a run under way as far as its records have arrived.
- * @throws errors of the reader if a log cannot be read
+ * @throws errors of the reader if a log cannot be read; StoreError
  */
 export async function readRunPageModel(
-  { statusMessage }: Pick<CatalogRun, 'statusMessage'>,
+  run: CatalogRun,
   steps: readonly CatalogStep[],
   caller: Caller,
-  deps: Pick<PageDeps, 'measures' | 'redaction'>,
+  deps: RunPageModelDeps,
 ): Promise<RunPageModel> {
+  const { statusMessage } = run;
   const redactor = textRedactor(caller, deps.redaction);
   const measured = await deps.measures.ofSteps(steps, redactor);
   const commands = measured.map(({ command }) => command);
@@ -100,13 +122,17 @@ export async function readRunPageModel(
   return {
     statusMessage: statusMessage === null ? null : statusText(statusMessage, redactor),
     stepMessages: new Map(
-      steps.flatMap(({ id, statusMessage: said }) =>
-        said === null ? [] : [[id, statusText(said, redactor)] as const],
+      steps.flatMap(({ id, statusMessage: message }) =>
+        message === null ? [] : [[id, statusText(message, redactor)] as const],
       ),
     ),
     counts: countVerdicts(nodes),
     noOpCount: commands.reduce((sum, { totals }) => sum + totals.noOpCount, 0),
-    sections: measured.flatMap((one) => sectionsOf(one, redactor)),
+    sections: await withSince(
+      run,
+      measured.flatMap(({ command }) => sectionsOf(command, redactor)),
+      deps,
+    ),
     retryCommands: [...new Set(commands.flatMap((command) => retryCommand(command) ?? []))],
     slowest: slowestNodes(nodes, MAX_SLOWEST),
     running: nodes.filter(({ verdict }) => verdict === 'unfinished').slice(0, MAX_RUNNING),
@@ -116,17 +142,47 @@ export async function readRunPageModel(
   };
 }
 
-/** What went wrong with a node; `null` if nothing did. Texts as the visitor may see them. */
-export function troubleOfNode(node: NodeMeasure, command: CommandMeasures, redactor: Redactor): PageTrouble | null {
+/**
+ * Reads what went wrong with a node of a run; `null` if nothing did. Texts as the visitor may see them.
+ * @throws StoreError
+ */
+export async function readNodeTrouble(
+  node: NodeMeasure,
+  {
+    run,
+    command,
+    redactor,
+  }: { readonly run: CatalogRun; readonly command: CommandMeasures; readonly redactor: Redactor },
+  deps: RunPageModelDeps,
+): Promise<PageTrouble | null> {
   const of = { ...command, hooks: [], messages: [] };
   const skipped = command.nodes.filter(({ skipUpstream }) => skipUpstream !== null);
   const alone = { ...of, nodes: [node, ...skipped.filter((one) => one !== node)] };
-  const sections = sectionsOf({ command: alone }, redactor);
-  const isIt = ({ uniqueId }: PageTrouble) => uniqueId === node.uniqueId;
-  return sections.flatMap(({ troubles }) => troubles).find(isIt) ?? null;
+  const sections = sectionsOf(alone, redactor).map((section) => ({
+    ...section,
+    troubles: section.troubles.filter(({ uniqueId }) => uniqueId === node.uniqueId),
+  }));
+  const [trouble = null] = (await withSince(run, sections, deps)).flatMap(({ troubles }) => troubles);
+  return trouble;
 }
 
-function sectionsOf({ command }: Pick<StepMeasures, 'command'>, redactor: Redactor): readonly PageSection[] {
+/** Adds to the nodes that failed since when they fail, the first 50 of them. */
+async function withSince(
+  run: CatalogRun,
+  sections: readonly PageSection[],
+  deps: RunPageModelDeps,
+): Promise<readonly PageSection[]> {
+  const failed = sections.filter(({ severity }) => severity === 'error');
+  const uniqueIds = failed.flatMap(({ troubles }) => troubles.flatMap(({ uniqueId }) => uniqueId ?? []));
+  const found = await failingSince(run, uniqueIds.slice(0, MAX_SINCE), deps);
+  if (found.size === 0) return sections;
+  return sections.map((section) => ({
+    ...section,
+    troubles: section.troubles.map((trouble) => ({ ...trouble, since: found.get(trouble.uniqueId ?? '') ?? null })),
+  }));
+}
+
+function sectionsOf(command: CommandMeasures, redactor: Redactor): readonly PageSection[] {
   // Of a command under way, what has not ended is no trouble.
   const isOver = command.invocation.verdict !== null;
   const nodes = isOver ? command.nodes : command.nodes.filter(({ verdict }) => verdict !== 'unfinished');
@@ -142,6 +198,7 @@ function sectionsOf({ command }: Pick<StepMeasures, 'command'>, redactor: Redact
     troubles: troubles.slice(0, MAX_TROUBLES).map((trouble, index) => ({
       ...pageTrouble(trouble, index < MAX_SQL),
       place: placeOf(whole[at]?.troubles[index], redactor),
+      since: null,
       command: trouble.node === null ? null : selectCommand(command.invocation, [trouble.node]),
     })),
     omittedCount: Math.max(0, troubles.length - MAX_TROUBLES),
@@ -159,7 +216,7 @@ const QUOTED_LINE = /^LINE [\d?]+:/;
 function pageTrouble(
   { label, node, reason, skipped }: Trouble,
   hasSql: boolean,
-): Omit<PageTrouble, 'place' | 'command'> {
+): Omit<PageTrouble, 'place' | 'command' | 'since'> {
   const sql = hasSql ? (node?.failedSql ?? null) : null;
   const lines = node?.diffTable == null ? reason : reason.slice(0, 1);
   const cause = sql?.errorLine == null ? lines : lines.filter((line) => !QUOTED_LINE.test(line));
@@ -194,4 +251,57 @@ function redactedSql(sql: FailedSql, redactor: Redactor): FailedSql | null {
   if (text === undefined) return null;
   const isSameLines = text.split('\n').length === sql.text.split('\n').length;
   return { ...sql, text, errorLine: isSameLines ? sql.errorLine : null };
+}
+
+/** Earlier runs of the job that are looked at. */
+const MAX_EARLIER = 30;
+
+/**
+ * Since when nodes fail, by the earlier runs of the same job. Runs in which a node was not worked on say nothing about it.
+ * @param uniqueIds of nodes that failed in the run
+ * @throws StoreError
+ */
+async function failingSince(
+  run: CatalogRun,
+  uniqueIds: readonly string[],
+  { catalog, measures }: Pick<PageDeps, 'catalog' | 'measures'>,
+): Promise<ReadonlyMap<string, FailingSince>> {
+  const found = new Map<string, FailingSince>(
+    uniqueIds.map((id) => [id, { firstRunId: run.id, count: 1, lastGoodRunId: null, isAtLeast: false }]),
+  );
+  const open = new Set(found.keys());
+  if (open.size === 0) return found;
+  const { items, totalCount } = await catalog.listRuns(run.accountId, {
+    ...{ jobId: run.job.id, createdRange: [0, run.createdUnixMs], statuses: [RUN_STATUS.error, RUN_STATUS.success] },
+    ...{ orderBy: 'created', isDescending: true, limit: MAX_EARLIER + 1, offset: 0 },
+  });
+  const earlier = items.filter(({ id }) => id !== run.id);
+  const steps = groupBy(
+    await catalog.stepsOf(
+      run.accountId,
+      earlier.map(({ id }) => id),
+    ),
+    ({ runId }) => runId,
+  );
+  const change = (id: string, part: Partial<FailingSince>) => {
+    const known = found.get(id);
+    if (known !== undefined) found.set(id, { ...known, ...part });
+  };
+  for (const one of earlier) {
+    if (open.size === 0) return found;
+    const digests = await measures.digestsOf(steps.get(one.id) ?? []);
+    if (digests === undefined) break;
+    const failed = new Set(digests.flatMap((digest) => digest.failed));
+    const good = new Set(digests.flatMap((digest) => digest.good));
+    for (const id of open) {
+      if (failed.has(id)) change(id, { firstRunId: one.id, count: (found.get(id)?.count ?? 0) + 1 });
+      else if (good.has(id)) {
+        change(id, { lastGoodRunId: one.id });
+        open.delete(id);
+      }
+    }
+    if (one === earlier.at(-1) && totalCount <= items.length) return found;
+  }
+  if (earlier.length > 0) for (const id of open) change(id, { isAtLeast: true });
+  return found;
 }

@@ -7,25 +7,22 @@ import { idIn } from '../../api/parameters.js';
 import { may, Permits, withPermit } from '../../api/permissions.js';
 import { cut, lengthText } from '../../core/text.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
-import { labelOf } from '../../run/measures/node-words.js';
 import { shareOf } from '../../run/measures/time-split.js';
+import { labelOf } from '../../run/measures/troubles.js';
 import { encodedArtifactPath, stepTelemetryOf } from '../../storage/artifact/artifact-store.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { isFinal } from '../../storage/state-tables.js';
-import { type FailingSince, failingSince } from './failing-since.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { countText, Fact, Moment, RunMark, runLengthMs, ScrollTable } from './parts.js';
 import { MAX_NAME, type RunPageModel, readRunPageModel } from './run-page-model.js';
 import { CountsBar, commandOf, countedWords, RunShell, type ShownRun, shownRun } from './run-shell.js';
-import { NodeLink, RunTroubles, shownNodes } from './run-troubles.js';
+import { NodeLink, RunTroubles } from './run-troubles.js';
 
 /** A run and what was found of it. */
 interface SeenRun {
   readonly shown: ShownRun;
   readonly model: RunPageModel;
-  /** By the unique ids of the nodes that failed. */
-  readonly since: ReadonlyMap<string, FailingSince>;
   readonly downloads: readonly Download[] | 'unreadable' | null;
 }
 
@@ -37,13 +34,13 @@ function RunPage(props: {
   readonly version: string;
 }) {
   const { caller, seen, nowUnixMs, version } = props;
-  const { shown, model, since, downloads } = seen;
+  const { shown, model, downloads } = seen;
   const { run, steps, step } = shown;
   const shell = { shown, caller, nowUnixMs, version, redactor: model.redactor };
   const above = (
     <>
       <RunOutcome run={run} model={model} />
-      <RunTroubles model={model} since={since} run={run} />
+      <RunTroubles model={model} run={run} />
     </>
   );
   return (
@@ -167,9 +164,8 @@ export function runRouter(deps: PageDeps): Router {
     const { run, steps } = shown;
     // Whole record logs may have to be read, so not for all at once.
     const model = await withPermit(permits, response, () => readRunPageModel(run, steps, caller, deps), tooMany);
-    const since = await failingSince(run, shownNodes(model), deps);
     const downloads = await runDownloads(caller, steps, deps);
-    const seen = { shown, model, since, downloads };
+    const seen = { shown, model, downloads };
     await sendPage(response, <RunPage caller={caller} seen={seen} nowUnixMs={clock.nowUnixMs()} version={version} />);
   });
   return router;

@@ -1,30 +1,15 @@
 import type { Child } from 'hono/jsx';
 import type { FailedSql } from '../../run/measures/failed-sql.js';
 import type { CatalogRun } from '../../storage/run-catalog.js';
-import type { FailingSince } from './failing-since.js';
 import { countText } from './parts.js';
-import type { PageSection, PageTrouble, RunPageModel } from './run-page-model.js';
+import type { FailingSince, PageSection, PageTrouble, RunPageModel } from './run-page-model.js';
 
 /** Troubles of a kind that are open at once; further ones are behind a click. */
 const MAX_OPEN = 5;
-/** Nodes of which is said since when they fail. */
-const MAX_SINCE = 50;
-
-/** Unique ids of the nodes that failed and are shown, the first 50. */
-export function shownNodes({ sections }: Pick<RunPageModel, 'sections'>): readonly string[] {
-  return sections
-    .filter(({ severity }) => severity === 'error')
-    .flatMap(({ troubles }) => troubles.flatMap(({ uniqueId }) => uniqueId ?? []))
-    .slice(0, MAX_SINCE);
-}
 
 /** What did not go well, and the command that runs it again. Nothing if all is well. */
-export function RunTroubles(props: {
-  readonly model: RunPageModel;
-  readonly since: ReadonlyMap<string, FailingSince>;
-  readonly run: Pick<CatalogRun, 'id'>;
-}) {
-  const { model, since, run } = props;
+export function RunTroubles(props: { readonly model: RunPageModel; readonly run: Pick<CatalogRun, 'id'> }) {
+  const { model, run } = props;
   const { sections, retryCommands, redactor } = model;
   if (sections.length === 0) return null;
   return (
@@ -33,7 +18,7 @@ export function RunTroubles(props: {
         <Command command={redactor.command(command)} label="Run again what failed" />
       ))}
       {sections.map((section, index) => (
-        <Section {...{ section, since, run }} index={index} />
+        <Section {...{ section, run }} index={index} />
       ))}
       {redactor.level !== 'off' && (
         <p class="hint">Literals are redacted: with the right to read artifacts they are shown.</p>
@@ -44,18 +29,13 @@ export function RunTroubles(props: {
 
 function Section(props: {
   readonly section: PageSection;
-  readonly since: ReadonlyMap<string, FailingSince>;
   readonly run: Pick<CatalogRun, 'id'>;
   readonly index: number;
 }) {
-  const { section, since, run, index } = props;
+  const { section, run, index } = props;
   const { title, severity, troubles, omittedCount } = section;
   const shown = (trouble: PageTrouble, at: number) => (
-    <TroubleOfRun
-      {...{ trouble, run, severity }}
-      since={trouble.uniqueId === null ? undefined : since.get(trouble.uniqueId)}
-      id={`trouble-${index}-${at}`}
-    />
+    <TroubleOfRun {...{ trouble, run, severity }} id={`trouble-${index}-${at}`} />
   );
   const folded = troubles.slice(MAX_OPEN);
   return (
@@ -98,14 +78,13 @@ const SIGNS = { error: '✗', warning: '!', note: '–' } as const;
 /** One trouble: what, where, since when, why, and what to do. */
 export function TroubleOfRun(props: {
   readonly trouble: PageTrouble;
-  readonly since: FailingSince | undefined;
   readonly severity: PageSection['severity'];
   readonly run: Pick<CatalogRun, 'id'>;
   /** Of the page's element. */
   readonly id: string;
 }) {
-  const { trouble, since, severity, run, id } = props;
-  const { uniqueId, label, place, cause, message, failingRows, diffTable, sql, skipped, command } = trouble;
+  const { trouble, severity, run, id } = props;
+  const { uniqueId, label, place, cause, message, failingRows, diffTable, sql, skipped, command, since } = trouble;
   const name = label ?? 'The run itself';
   return (
     <article class="trouble" id={id}>
@@ -113,10 +92,10 @@ export function TroubleOfRun(props: {
         <span aria-hidden="true">{SIGNS[severity]}</span> <NodeLink runId={run.id} uniqueId={uniqueId} text={name} />
         {failingRows !== null && <span class="count">{countText(failingRows, 'row')}</span>}
       </h3>
-      {(place !== null || since !== undefined) && (
+      {(place !== null || since !== null) && (
         <p class="place">
           {place !== null && <code class="name">{place}</code>}
-          {since !== undefined && <Since since={since} runId={run.id} />}
+          {since !== null && <Since since={since} runId={run.id} />}
         </p>
       )}
       <Cause lines={cause} hasFailingRows={failingRows !== null} />

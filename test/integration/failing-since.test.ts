@@ -1,0 +1,99 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { RunMeasures } from '../../src/api/run-measures.js';
+import { silentLogger } from '../../src/core/logger.js';
+import { RecordLogFiles } from '../../src/log/record-log-files.js';
+import { RunState } from '../../src/run/open-run.js';
+import { formatRun } from '../../src/run/run-document.js';
+import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
+import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
+import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
+import type { State } from '../../src/storage/state.js';
+import { type FailingSince, readRunPageModel } from '../../src/web/page/run-page-model.js';
+import { sampleLines } from '../fake/sample-run.js';
+import { commandNote } from '../fake/webhook-facts.js';
+
+/** Runs of one project: where a model fails, without that model, and where one of its name succeeds. */
+const FAILING = sampleLines('build-mixed');
+const WITHOUT = sampleLines('build-clean');
+const GOOD = WITHOUT.map((line) => line.replaceAll('model.shop.revenue', 'model.shop.broken'));
+
+/** 33 runs: more than a page looks at. */
+const MANY = Array.from({ length: 33 }, () => FAILING);
+
+let folder: string;
+let state: State;
+let reader: RecordLogFiles;
+let measures: RunMeasures;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'run-bridge-since-'));
+  state = await openSqliteState(join(folder, 'state.db'));
+  reader = new RecordLogFiles(folder, () => {});
+  const tracker = { find: async () => undefined };
+  measures = new RunMeasures({ store: state.measures, tracker, reader, logger: silentLogger });
+  // 1001 to 1004, and 1005 to 1037.
+  for (const [index, lines] of [GOOD, FAILING, WITHOUT, FAILING].entries()) await addRun('nightly', index + 1, lines);
+  for (const [index, lines] of MANY.entries()) await addRun('hourly', index + 5, lines);
+});
+afterAll(async () => {
+  await state.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Has a job a finished and measured run, as long after the one before as its number says. */
+async function addRun(job: string, number: number, lines: readonly string[]): Promise<void> {
+  const at = 1_000_000 * number;
+  const place = { job, environment: null, project: null };
+  const note = commandNote(number, { place, verdict: 'error', startedUnixMs: at, endedUnixMs: at });
+  const { traceId } = note;
+  const path = join(folder, 'runs', traceId);
+  mkdirSync(path, { recursive: true });
+  const text = `${lines.join('\n')}\n`.replaceAll(/"trace_id":"[0-9a-f]{32}"/g, `"trace_id":"${traceId}"`);
+  writeFileSync(join(path, 'telemetry.jsonl'), text);
+  const logBytes = await reader.lengthBytes(traceId);
+  const model = new RunState(RUN_TRACKER_DEFAULTS);
+  for await (const chunk of reader.read(traceId, { fromOffset: 0, toOffset: logBytes })) model.add(chunk, 0);
+  const { invocations } = model.judge(10_000_000);
+  const run = { traceId, firstSeenUnixMs: at, lastSeenUnixMs: at, state: 'finished' as const, logBytes };
+  await state.runs.save([{ ...run, parquetBytes: logBytes, summary: formatRun({ ...run, invocations }) }]);
+  await state.invocations.note([note], at);
+  await measures.ofSteps(await state.catalog.stepsOf(FIRST_ACCOUNT_ID, [1_000 + number]));
+}
+
+/** Since when nodes of a run fail, as its page has it, by their unique ids. */
+async function sinceOn(runId: number): Promise<ReadonlyMap<string | null, FailingSince | null>> {
+  const run = await state.catalog.findRun(FIRST_ACCOUNT_ID, runId);
+  if (run === undefined) throw new Error(`there is no run ${runId}`);
+  const steps = await state.catalog.stepsOf(FIRST_ACCOUNT_ID, [runId]);
+  const caller = { permission: 'admin' as const, accountId: FIRST_ACCOUNT_ID, tokenId: 1 };
+  const { sections } = await readRunPageModel(run, steps, caller, {
+    catalog: state.catalog,
+    measures,
+    redaction: 'literals',
+  });
+  return new Map(sections.flatMap(({ troubles }) => troubles.map(({ uniqueId, since }) => [uniqueId, since])));
+}
+
+it('is the first run of a row of failures, over runs without the node, and the good one before', async () => {
+  const since = await sinceOn(1004);
+  expect(since.get('model.shop.broken')).toEqual({ firstRunId: 1002, count: 2, lastGoodRunId: 1001, isAtLeast: false });
+  const never = { firstRunId: 1002, count: 2, lastGoodRunId: null, isAtLeast: false };
+  expect(since.get('unit_test.shop.ut_target.ut_wrong')).toEqual(never);
+});
+
+it('is the run itself where the node was good before', async () => {
+  const since = await sinceOn(1002);
+  expect(since.get('model.shop.broken')).toEqual({ firstRunId: 1002, count: 1, lastGoodRunId: 1001, isAtLeast: false });
+});
+
+it('is said to be at least as long as the earlier runs that are looked at', async () => {
+  const since = await sinceOn(1037);
+  expect(since.get('model.shop.broken')).toEqual({ firstRunId: 1007, count: 31, lastGoodRunId: null, isAtLeast: true });
+});
+
+it('is not said of a warning', async () => {
+  const warnings = [...(await sinceOn(1004))].filter(([uniqueId]) => uniqueId?.includes('orders_customer_warn'));
+  expect(warnings).toEqual([[expect.any(String), null]]);
+});
