@@ -5,7 +5,7 @@ import { onHost } from './app/host.js';
 import { RETENTION_LEASE } from './app/leases.js';
 import { openHook } from './app/open-hook.js';
 import { Ports } from './app/ports.js';
-import { Announcement, type Import, openSpool, Program, type Server, type Store } from './app/program.js';
+import { Announcement, Import, openSpool, Program, Server, Store } from './app/program.js';
 import { createArtifacts } from './artifact/feature.js';
 import type { Configuration } from './config/configuration.js';
 import type { Feature } from './feature.js';
@@ -20,37 +20,23 @@ import { createWebhooks, retainedDeliveries } from './webhook/feature.js';
 
 export type { Import, Program, Server, Store } from './app/program.js';
 
-// The program without its command line: what each command's program is made of, destinations first.
+// The program without its command line: the features that each command's program is made of.
 
 /** `serve`: receives telemetry, and does all that there is to do. @throws ConfigurationError, StoreError, DataFolderInUseError, OutputError */
 export function openServer(config: Configuration, deps: AppDeps): Promise<Server> {
   return onHost(config, deps, { isShareable: true }, async (host) => {
     const stopping = new AbortController();
-    const access = new Access(config['otlp-auth'], {
-      tokens: host.state.tokens,
-      clock: host.clock,
-      logger: host.logger,
-    });
+    const access = new Access(config['otlp-auth'], { ...host, tokens: host.state.tokens });
     const retention = createRetention(config, { ...host, rows: [retainedDeliveries(config, host)] });
     const webhooks = createWebhooks(config, { ...host, webUrl: () => ports.webUrl });
     const jobs = createJobs(config, { ...host, credentials: () => access.credentialsFor(config.http.host) });
-    const platform = createPlatformApi(config, {
-      ...host,
-      factsOf: jobs.factsOf,
-      outputOf: (stepId) => jobs.outputOf(stepId),
-    });
+    const platform = createPlatformApi(config, { ...host, jobs });
     const artifacts = createArtifacts(config, host);
     const queries = createQueries(config, { ...host, stopping: stopping.signal });
-    const { hosted, hook } = await openHook(config, host);
     const features: readonly Feature[] = [webhooks, platform, jobs, artifacts, queries, retention];
-    const metrics = createMetrics({
-      ...host,
-      runs: host.ownRuns,
-      startedUnixMs: host.clock.nowUnixMs(),
-      connections: () => ports.connectionCounts,
-      added: features.flatMap((feature) => feature.metrics ?? []),
-    });
-    const api = new Api(config, {
+    const hosted = await openHook(config, host);
+    const metrics = createMetrics({ ...host, features, connections: () => ports.connectionCounts });
+    const api: Api = new Api(config, {
       ...host,
       access,
       artifacts,
@@ -59,24 +45,14 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
       otlpUrl: () => ports.otlpUrl,
       stopping: stopping.signal,
     });
-    const ports: Ports = await Ports.create(config, { ...host, access, api, hook });
+    const ports: Ports = await Ports.create(config, { ...host, access, api, hook: hosted.hook });
     const spool = await openSpool(config, host, host.recordLog);
-    const program = new Program(host, {
-      consumer: host.recordLog,
-      spool,
-      components: [
-        ...host.components.storage,
-        ...host.leased(RETENTION_LEASE, [retention.shared]),
-        ...host.components.rowBackup,
-        retention.own,
-        ...host.components.exports,
-        ...webhooks.components,
-        ...host.components.projections,
-        ...host.components.runs,
-        ...host.components.recordLog,
-        host.disk,
+    const program = new Program(host, spool, host.recordLog, {
+      retention: [...host.leased(RETENTION_LEASE, [retention.shared]), retention.own],
+      webhooks: webhooks.components,
+      sources: [
         host.memory,
-        ...hosted,
+        ...hosted.components,
         ports.receivers,
         ports.web,
         spool,
@@ -84,18 +60,7 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
         new Announcement(host, ports, stopping),
       ],
     });
-    return {
-      program,
-      ports,
-      async makeFirstToken() {
-        const { makeFirstToken } = await import('./api/first-token.js');
-        return makeFirstToken(host.state.tokens, config['data-dir'], host.clock);
-      },
-      async makeSignInLink() {
-        const { makeSignInLink } = await import('./api/sign-in-links.js');
-        return `${ports.webUrl}${await makeSignInLink(host.state.tokens, host.clock)}`;
-      },
-    };
+    return new Server(program, ports, host);
   });
 }
 
@@ -106,31 +71,12 @@ export function openStore(config: Configuration, deps: AppDeps): Promise<Store> 
     const webhooks = createWebhooks(config, { ...host, webUrl: () => null });
     const consumer = new GuardedConsumer(host.recordLog, host.disk, 'unavailable');
     const spool = await openSpool(config, host, consumer);
-    const program = new Program(host, {
-      consumer,
-      spool,
-      components: [
-        ...host.components.storage,
-        removals,
-        ...host.components.rowBackup,
-        ...host.components.exports,
-        ...webhooks.components,
-        ...host.components.projections,
-        ...host.components.runs,
-        ...host.components.recordLog,
-        host.disk,
-        spool,
-      ],
+    const program = new Program(host, spool, consumer, {
+      retention: [removals],
+      webhooks: webhooks.components,
+      sources: [spool],
     });
-    return {
-      program,
-      async finish(traceIds, deadline) {
-        await program.settled(traceIds, deadline);
-        await program.takeInLeftovers(deadline);
-        await webhooks.flush(AbortSignal.any([deadline, AbortSignal.timeout(WEBHOOK_FLUSH_MS)]));
-        return await program.exported(deadline);
-      },
-    };
+    return new Store(program, webhooks);
   });
 }
 
@@ -141,33 +87,12 @@ export function openImport(config: Configuration, deps: AppDeps): Promise<Import
     const removals = createRemovals(config, { ...host, rows: [] });
     const consumer = new GuardedConsumer(host.recordLog, host.disk, 'refused');
     const spool = await openSpool(config, host, consumer);
-    const program = new Program(host, {
-      consumer,
-      spool,
-      components: [
-        ...host.components.storage,
-        removals,
-        ...host.components.rowBackup,
-        ...host.components.exports,
-        ...host.components.projections,
-        ...host.components.recordLog,
-        host.disk,
-      ],
+    const program = new Program(host, spool, consumer, {
+      retention: [removals],
+      webhooks: [],
+      runs: [],
+      sources: [],
     });
-    return {
-      program,
-      async finish(traceIds, stop, exportMs) {
-        for (const traceId of [...traceIds, ...spool.traceIds]) imported.add(traceId);
-        await host.ownRuns.start();
-        await program.settled(imported, stop);
-        const deadline = AbortSignal.any([stop, AbortSignal.timeout(exportMs)]);
-        const isExported = await program.exported(deadline);
-        await host.ownRuns.shutdown(deadline);
-        return isExported;
-      },
-    };
+    return new Import(program, imported);
   });
 }
-
-/** A command's end waits no longer for webhooks, in milliseconds: the next start goes on with what is left. */
-const WEBHOOK_FLUSH_MS = 10_000;

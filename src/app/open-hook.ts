@@ -10,10 +10,10 @@ import type { Host } from './host.js';
 export async function openHook(
   config: Configuration,
   host: Host,
-): Promise<{ readonly hook: Router; readonly hosted: readonly Component[] }> {
+): Promise<{ readonly hook: Router; readonly components: readonly Component[] }> {
   const missing = missingForHooks(config);
-  if (missing.length > 0) return { hook: platformHookOff(missing), hosted: [] };
+  if (missing.length > 0) return { hook: platformHookOff(missing), components: [] };
   const { HostedRuns } = await loadHostedRuns();
   const runs = new HostedRuns(config, { ...host, store: host.state.pulls, openConsumer: () => host.consumer });
-  return { hook: runs.openHook(host.health), hosted: host.leased('hosted runs', runs.components) };
+  return { hook: runs.openHook(host.health), components: host.leased('hosted runs', runs.components) };
 }

@@ -12,14 +12,30 @@ import type { PullStore } from '../storage/pull-store.js';
 import type { Host } from './host.js';
 import type { Ports } from './ports.js';
 
-/** What a program is made of beside its host. */
-export interface ProgramParts {
-  /** Takes records of whoever started the program. */
-  readonly consumer: RecordConsumer;
-  /** Takes in what commands left behind. */
-  readonly spool: Spool;
-  /** All components, destinations first. */
-  readonly components: readonly Component[];
+/** What features add to the components of a host; each list is started in its place. */
+export interface AddedComponents {
+  readonly retention: readonly Component[];
+  readonly webhooks: readonly Component[];
+  /** The run model. Default: the host's; an import starts it when everything is there. */
+  readonly runs?: readonly Component[];
+  /** What records come from. */
+  readonly sources: readonly Component[];
+}
+
+/** Components of a host with those of features, destinations first: what records are handed to starts before them and ends after them. */
+function inOrder({ components: own, disk }: Host, added: AddedComponents): readonly Component[] {
+  return [
+    ...own.storage,
+    ...added.retention,
+    ...own.rowBackup,
+    ...own.exports,
+    ...added.webhooks,
+    ...own.projections,
+    ...(added.runs ?? own.runs),
+    ...own.recordLog,
+    disk,
+    ...added.sources,
+  ];
 }
 
 /** How often a run that is being judged is looked at, in milliseconds. */
@@ -37,12 +53,14 @@ export class Program {
   readonly artifacts: ArtifactSink;
   /** Hosted runs that are to be brought in, or were. */
   readonly pulls: PullStore;
-  private readonly spool: Spool;
   private readonly lifecycle: Lifecycle;
 
+  /** @param spool takes in what commands left behind */
   constructor(
     private readonly host: Host,
-    { consumer, spool, components }: ProgramParts,
+    private readonly spool: Spool,
+    consumer: RecordConsumer,
+    added: AddedComponents,
   ) {
     this.consumer = consumer;
     this.reader = host.ownReader;
@@ -50,8 +68,7 @@ export class Program {
     this.registry = host.registry;
     this.artifacts = new StoreArtifactSink(host.openArtifacts);
     this.pulls = host.state.pulls;
-    this.spool = spool;
-    this.lifecycle = new Lifecycle(components);
+    this.lifecycle = new Lifecycle(inOrder(host, added));
   }
 
   /** Each destination: its name and where it is. */
@@ -82,6 +99,11 @@ export class Program {
     return this.spool.takeIn(folder);
   }
 
+  /** Traces of which commands left records behind, as far as they were taken in. */
+  get leftTraceIds(): Iterable<TraceId> {
+    return this.spool.traceIds;
+  }
+
   /** Waits until what commands left behind is taken in and their runs have verdicts and files. */
   async takeInLeftovers(deadline: AbortSignal): Promise<void> {
     await this.spool.looked(deadline);
@@ -104,44 +126,81 @@ export class Program {
 }
 
 /** A program that serves others. */
-export interface Server {
-  readonly program: Program;
-  /** Where it listens; addresses are known after the start. */
-  readonly ports: Ports;
+export class Server {
+  constructor(
+    readonly program: Program,
+    /** Where it listens; addresses are known after the start. */
+    readonly ports: Ports,
+    private readonly host: Pick<Host, 'state' | 'clock'>,
+  ) {}
+
   /**
    * Makes a token for everything where there has never been one.
    * @returns the file that it is in; `null` where there has been one.
    * @throws StoreError; an Error of the file system.
    */
-  makeFirstToken(): Promise<string | null>;
+  async makeFirstToken(dataFolder: string): Promise<string | null> {
+    const { makeFirstToken } = await import('../api/first-token.js');
+    return makeFirstToken(this.host.state.tokens, dataFolder, this.host.clock);
+  }
+
   /**
    * Makes a link that signs in to the pages once.
    * @returns its whole address. @throws StoreError
    */
-  makeSignInLink(): Promise<string>;
+  async makeSignInLink(): Promise<string> {
+    const { makeSignInLink } = await import('../api/sign-in-links.js');
+    return `${this.ports.webUrl}${await makeSignInLink(this.host.state.tokens, this.host.clock)}`;
+  }
 }
 
+/** How long the end of a command waits for webhooks, in milliseconds; the next start sends the rest. */
+const WEBHOOK_FLUSH_MS = 10_000;
+
 /** A program that a command hands records to while it runs. */
-export interface Store {
-  readonly program: Program;
+export class Store {
+  constructor(
+    readonly program: Program,
+    private readonly webhooks: { flush(deadline: AbortSignal): Promise<void> },
+  ) {}
+
   /**
    * The command has ended: waits for the verdicts and files of its runs, for what earlier commands left behind to be taken
    * in, and for destinations to take everything, until `deadline`; the next start continues.
    * @returns whether everything was exported.
    */
-  finish(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<boolean>;
+  async finish(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<boolean> {
+    await this.program.settled(traceIds, deadline);
+    await this.program.takeInLeftovers(deadline);
+    await this.webhooks.flush(AbortSignal.any([deadline, AbortSignal.timeout(WEBHOOK_FLUSH_MS)]));
+    return await this.program.exported(deadline);
+  }
 }
 
 /** A program that is handed records whose runs it judges when everything is there. */
-export interface Import {
-  readonly program: Program;
+export class Import {
+  /** @param traceIds gets the traces to be judged, for the host */
+  constructor(
+    readonly program: Program,
+    private readonly traceIds: Set<TraceId>,
+  ) {}
+
   /**
    * Everything is there: judges the runs, writes their Parquet and exports them, as far as destinations take them within
    * `exportMs`; the next `serve` continues.
    * @param stop ends it at once
    * @returns whether everything was exported.
    */
-  finish(traceIds: Iterable<TraceId>, stop: AbortSignal, exportMs: number): Promise<boolean>;
+  async finish(traceIds: Iterable<TraceId>, stop: AbortSignal, exportMs: number): Promise<boolean> {
+    const { program } = this;
+    for (const traceId of [...traceIds, ...program.leftTraceIds]) this.traceIds.add(traceId);
+    await program.tracker.start();
+    await program.settled(this.traceIds, stop);
+    const deadline = AbortSignal.any([stop, AbortSignal.timeout(exportMs)]);
+    const isExported = await program.exported(deadline);
+    await program.tracker.shutdown(deadline);
+    return isExported;
+  }
 }
 
 /** Takes in what commands left behind in a host's data folder. @param consumer takes its records */

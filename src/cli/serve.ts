@@ -39,7 +39,7 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
     grpcUrl: ports.grpcUrl,
     webUrl: ports.webUrl,
     dataFolder: configuration['data-dir'],
-    firstTokenFile: await makeFirstToken(server, logger),
+    firstTokenFile: await makeFirstToken(server, configuration['data-dir'], logger),
     signIn: await makeSignIn(server, configuration, context.isStderrTerminal, logger),
     isTokenNeeded: ports.isTokenNeeded,
     isParquetOn: configuration.parquet,
@@ -71,9 +71,9 @@ function hookLines(configuration: Configuration, webUrl: string): readonly strin
 }
 
 /** A first start without a token still serves. */
-async function makeFirstToken(server: Server, logger: Logger): Promise<string | null> {
+async function makeFirstToken(server: Server, dataFolder: string, logger: Logger): Promise<string | null> {
   try {
-    return await server.makeFirstToken();
+    return await server.makeFirstToken(dataFolder);
   } catch (error) {
     logger.error(
       { reason: String(error) },

@@ -20,7 +20,8 @@ export async function openOwnStore({
   giveUp,
   onTrouble,
 }: TargetChoice): Promise<ExecTarget> {
-  const { program, finish } = await host.openStore(configuration, context, logger);
+  const store = await host.openStore(configuration, context, logger);
+  const { program } = store;
   await program.start();
   const watched: RecordConsumer = {
     async consume(delivery) {
@@ -40,7 +41,7 @@ export async function openOwnStore({
     where: `${configuration['data-dir']}/runs`,
     settle: async () => {},
     async finish(traceIds, deadline) {
-      const isExported = await finish(traceIds, deadline);
+      const isExported = await store.finish(traceIds, deadline);
       if (isExported || program.destinations.length === 0) return null;
       return 'not everything is exported yet; the next start of run-bridge continues';
     },
@@ -97,7 +98,7 @@ async function openRegistry({ configuration, context: { clock }, host }: BridgeC
   const places = new ScopeFinder(configuration);
   const registry = new LocalStepRegistry({ store, runs, listeners: [], places, clock, logger: silentLogger });
   try {
-    // What is wrong with a declaration is said by whoever opens the whole store.
+    // Opening the whole store reports what is wrong with a declaration.
     await state.places.declare(configuration, clock.nowUnixMs());
     return { registry, close: () => state.close() };
   } catch (error) {

@@ -11,12 +11,13 @@ import type { ProcessMetricsDeps, ReceiverMetricsDeps } from './sources.js';
 export { type MetricSource, type Sample, stateSamples } from './samples.js';
 
 /** The parts of the program that metrics are read from. */
-export interface MetricHost extends ProcessMetricsDeps, ReceiverMetricsDeps {
+export interface MetricHost extends Omit<ProcessMetricsDeps, 'runs' | 'startedUnixMs'>, ReceiverMetricsDeps {
+  readonly ownRuns: ProcessMetricsDeps['runs'];
   readonly health: Pick<Health, 'report'>;
   /** `undefined` where nothing is exported. */
   readonly exports: { statuses(): readonly DestinationStatus[] } | undefined;
-  /** Metrics of features. */
-  readonly added: readonly (() => Promise<MetricSource>)[];
+  /** What has metrics of its own. */
+  readonly features: readonly { readonly metrics?: () => Promise<MetricSource> }[];
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -27,19 +28,20 @@ export interface Metrics {
   router(): Promise<Router>;
 }
 
-/** Metrics of a running program. */
+/** Metrics of a program that starts now. */
 export function createMetrics(host: MetricHost): Metrics {
+  const startedUnixMs = host.clock.nowUnixMs();
   return {
     async router() {
       const { healthMetrics, processMetrics, receiverMetrics, destinationMetrics } = await import('./sources.js');
       const { metricRouter, Scrape } = await import('./routes.js');
-      const { health, exports, added, clock, logger } = host;
+      const { health, exports, features, ownRuns, clock, logger } = host;
       const sources = [
-        processMetrics(host),
+        processMetrics({ ...host, startedUnixMs, runs: ownRuns }),
         healthMetrics(health),
         receiverMetrics(host),
         ...(exports === undefined ? [] : [destinationMetrics(() => exports.statuses())]),
-        ...(await Promise.all(added.map((open) => open()))),
+        ...(await Promise.all(features.flatMap(({ metrics }) => metrics?.() ?? []))),
       ];
       return metricRouter(new Scrape({ sources, clock, logger }));
     },

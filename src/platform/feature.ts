@@ -21,10 +21,12 @@ export { hasRunIdentity, withRunIdentity } from './run-environment.js';
 export interface PlatformHost {
   readonly state: Pick<State, 'catalog' | 'accounts'>;
   readonly reader: RecordLogReader;
-  /** What the configuration says of jobs. */
-  readonly factsOf: FactsOf;
-  /** The output of a step's command, as far as it is kept: its end, and how many bytes are left out before it. */
-  readonly outputOf: (stepId: string) => Promise<{ readonly text: string; readonly droppedBytes: number } | undefined>;
+  readonly jobs: {
+    /** What the configuration says of jobs. */
+    readonly factsOf: FactsOf;
+    /** The output of a step's command, as far as it is kept: its end, and how many bytes are left out before it. */
+    outputOf(stepId: string): Promise<{ readonly text: string; readonly droppedBytes: number } | undefined>;
+  };
   readonly clock: Clock;
 }
 
@@ -38,10 +40,10 @@ export function createPlatformApi(
     api: async () => {
       const { platformRouters } = await import('./routes.js');
       const { StepLogReader } = await import('./step-logs.js');
-      const { state, reader, factsOf, outputOf, clock } = host;
+      const { state, reader, jobs, clock } = host;
       const logs = new StepLogReader(reader);
       const logsOf = async (step: CatalogStep) => {
-        const [read, output] = await Promise.all([logs.read(step), outputOf(step.stepId)]);
+        const [read, output] = await Promise.all([logs.read(step), jobs.outputOf(step.stepId)]);
         if (output === undefined) return read;
         const { text, droppedBytes } = output;
         return {
@@ -52,7 +54,7 @@ export function createPlatformApi(
       return platformRouters({
         catalog: state.catalog,
         accounts: state.accounts,
-        factsOf,
+        factsOf: jobs.factsOf,
         logsOf,
         redaction: config.redaction,
         publicUrl: config['public-url'] === 'off' ? null : config['public-url'],

@@ -75,7 +75,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const jobs = idleJobs(server.state, clock);
   const platform = createPlatformApi(
     { redaction: 'literals', 'public-url': 'off' },
-    { state: server.state, reader, factsOf: jobs.factsOf, outputOf: (id) => jobs.outputOf(id), clock },
+    { state: server.state, reader, jobs, clock },
   );
   const queries = createQueries(
     { 'data-dir': dataFolder },

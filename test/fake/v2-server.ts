@@ -36,7 +36,7 @@ export class V2Server {
     const jobs = idleJobs(state, clock, declared);
     const platform = createPlatformApi(
       { redaction: 'literals', 'public-url': publicUrl },
-      { state, reader, factsOf: jobs.factsOf, outputOf: (id) => jobs.outputOf(id), clock },
+      { state, reader, jobs, clock },
     );
     const features = [platform, jobs, webhookParts(state, clock)];
     const own = {

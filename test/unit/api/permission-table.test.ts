@@ -71,10 +71,7 @@ beforeAll(async () => {
     { 'data-dir': folder },
     { state, shared: undefined, clock, stopping, version: '0.0.0' },
   );
-  const platform = createPlatformApi(
-    { redaction: 'literals', 'public-url': 'off' },
-    { state, reader, factsOf: jobs.factsOf, outputOf: (id) => jobs.outputOf(id), clock },
-  );
+  const platform = createPlatformApi({ redaction: 'literals', 'public-url': 'off' }, { state, reader, jobs, clock });
   const features = [platform, jobs, webhookParts(state, clock), queries, idleRetention(state, clock, folder)];
   const own = {
     notes: { listSetAside: async () => [] },
