@@ -3,9 +3,17 @@ export function counted(count: number, noun: string, plural = `${noun}s`): strin
   return `${count} ${count === 1 ? noun : plural}`;
 }
 
-/** A text of at most so many UTF-16 units; one that is longer ends with `…`. */
+/** A text of at most so many UTF-16 units; one that is longer ends with `…`, and not within a character. */
 export function cut(text: string, maxLength: number): string {
-  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
+  return text.length <= maxLength ? text : `${startOf(text, maxLength - 1)}…`;
+}
+
+/** The start of a text: at most so many UTF-16 units, and not half of a character, which is no Unicode and which many readers refuse. */
+export function startOf(text: string, maxLength: number): string {
+  if (text.length <= maxLength) return text;
+  const last = text.charCodeAt(maxLength - 1);
+  const isSplit = last >= 0xd800 && last < 0xdc00;
+  return text.slice(0, isSplit ? maxLength - 1 : maxLength);
 }
 
 /** A duration with about three digits: `450 ms`, `12.3 s`, `2 min 5 s`, `1 h 2 min`. @param lengthMs at least 0 */

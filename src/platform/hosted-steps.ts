@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { startOf } from '../core/text.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import type { CommandEnding } from '../storage/command-ending.js';
@@ -33,7 +34,7 @@ export class HostedSteps {
         job: nameOf(run.jobName ?? run.jobId) ?? `account ${accountId}`,
         environment: nameOf(run.environmentName ?? run.environmentId),
         project: nameOf(run.projectId),
-        reason: run.cause?.slice(0, MAX_REASON_LENGTH) ?? null,
+        reason: run.cause === null ? null : startOf(run.cause, MAX_REASON_LENGTH),
         command: [step.command ?? step.name],
         startedUnixMs,
         isLast: step === run.steps.at(-1),
@@ -56,7 +57,7 @@ export class HostedSteps {
 }
 
 function nameOf(text: string | null): string | null {
-  return text?.slice(0, MAX_NAME_LENGTH).trim() || null;
+  return startOf(text ?? '', MAX_NAME_LENGTH).trim() || null;
 }
 
 /** The platform reports no exit codes: a failed step gets the engine's usual one, a cancelled one that of an interrupted engine. */

@@ -3,6 +3,7 @@ import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import type { Caller } from '../api/caller.js';
 import { goneOf } from '../api/permissions.js';
+import { cut } from '../core/text.js';
 import { Layout, sendPage } from '../web/page/layout.js';
 import { countText, ScrollTable } from '../web/page/parts.js';
 import { answerQuery, MAX_API_ROWS, type QueryRouterDeps } from './routes.js';
@@ -204,7 +205,7 @@ function shown(cell: Cell, isNumber = false): string {
   if (isNumber && typeof cell === 'string' && cell.length < EXACT_DIGITS) return shown(Number(cell));
   if (typeof cell === 'number') return cell.toLocaleString('en', { maximumFractionDigits: 3 });
   const text = cellText(cell);
-  return text.length <= MAX_CELL_CHARS ? text : `${text.slice(0, MAX_CELL_CHARS)}…`;
+  return cut(text, MAX_CELL_CHARS);
 }
 
 /** Bars that a chart has at most. */
@@ -239,7 +240,7 @@ function Chart(props: {
             <g>
               <title>{`${bar.name}: ${shown(bar.value)}`}</title>
               <text x={BAR.labelWidth - 8} y={y + BAR.height - 5} text-anchor="end">
-                {bar.name.length > MAX_LABEL_CHARS ? `${bar.name.slice(0, MAX_LABEL_CHARS)}…` : bar.name}
+                {cut(bar.name, MAX_LABEL_CHARS)}
               </text>
               <rect x={BAR.labelWidth} y={y} width={length} height={BAR.height} />
               <text x={BAR.labelWidth + length + 6} y={y + BAR.height - 5}>

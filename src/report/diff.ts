@@ -1,7 +1,7 @@
 import type { Invocation } from '../cli/command-line.js';
 import { EXIT, type ExitCode } from '../cli/exit-code.js';
 import { resolveForCommand } from '../cli/resolve-for-command.js';
-import { cleanLine, lengthText } from '../core/text.js';
+import { cleanLine, lengthText, startOf } from '../core/text.js';
 import {
   type CommandComparison,
   compareRuns,
@@ -82,7 +82,7 @@ function section<Item>(title: string, items: readonly Item[], lineOf: (item: Ite
 
 function changeLine({ before, after }: NodePair): string {
   const [cause] = after.message === null ? [] : readableLines(after.message);
-  const why = cause === undefined || after.verdict === 'success' ? '' : `: ${cleanLine(cause).slice(0, MAX_CAUSE)}`;
+  const why = cause === undefined || after.verdict === 'success' ? '' : `: ${startOf(cleanLine(cause), MAX_CAUSE)}`;
   return `${after.uniqueId}: ${before.verdict} before, ${after.verdict} after${why}`;
 }
 

@@ -1,4 +1,4 @@
-import { cleanLine, cleanText, counted, lengthText } from '../core/text.js';
+import { cleanLine, cleanText, counted, cut, lengthText } from '../core/text.js';
 import { shareOf, slowestNodes } from '../run/measures/time-split.js';
 import {
   labelOf,
@@ -43,9 +43,9 @@ function commandMarkdown({ command }: CommandReport, maxBytes: number): string {
   const reason = invocation.statusMessage;
   const isReasonNeeded = reason !== null && (sections.length === 0 || invocation.verdict !== 'error');
   const head = [
-    `### ${sign} ${code(shortened(line, 200))} ${words} ${lengthText(Number(totals.lengthNano) / 1e6)}\n\n`,
+    `### ${sign} ${code(cut(line, 200))} ${words} ${lengthText(Number(totals.lengthNano) / 1e6)}\n\n`,
     `${counts.join(' · ')}\n`,
-    ...(isReasonNeeded ? [`\n${code(shortened(cleanLine(reason), 500))}\n`] : []),
+    ...(isReasonNeeded ? [`\n${code(cut(cleanLine(reason), 500))}\n`] : []),
     ...(again === null ? [] : [`\nRun again what failed: ${code(again)}\n`]),
   ].join('');
   const tail = slowestMarkdown(command);
@@ -105,7 +105,7 @@ function troubleMarkdown(trouble: Trouble, isDetailed: boolean): string {
 /** A block in a list's item. */
 function fenced(lines: readonly string[]): string {
   const some = lines.slice(0, MAX_LINES).flatMap((line) => cleanText(line).split('\n'));
-  const text = shortened(some.join('\n'), MAX_DETAIL);
+  const text = cut(some.join('\n'), MAX_DETAIL);
   const fence = '`'.repeat(Math.max(3, longestRun(text) + 1));
   const isCut = lines.length > MAX_LINES;
   return ['', `${fence}text`, ...text.split('\n'), ...(isCut ? ['…'] : []), fence, '']
@@ -130,10 +130,6 @@ function cell(text: string): string {
 
 function longestRun(text: string): number {
   return (text.match(/`+/g) ?? []).reduce((most, run) => Math.max(most, run.length), 0);
-}
-
-function shortened(text: string, maxLength: number): string {
-  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
 }
 
 function slowestMarkdown({ nodes, totals }: CommandReport['command']): string {
@@ -204,7 +200,7 @@ function workflowCommand(name: string, properties: Readonly<Record<string, strin
   const list = Object.entries(properties).map(
     ([key, value]) => `${key}=${escaped(cleanLine(value)).replaceAll(':', '%3A').replaceAll(',', '%2C')}`,
   );
-  return `::${name}${list.length === 0 ? '' : ` ${list.join(',')}`}::${escaped(shortened(cleanText(message), MAX_ANNOTATION))}`;
+  return `::${name}${list.length === 0 ? '' : ` ${list.join(',')}`}::${escaped(cut(cleanText(message), MAX_ANNOTATION))}`;
 }
 
 function escaped(text: string): string {

@@ -1,4 +1,4 @@
-import { counted, cut, lengthText } from '../core/text.js';
+import { counted, cut, lengthText, startOf } from '../core/text.js';
 import { locationText, readableLines, sourceLocation } from '../run/measures/troubles.js';
 import { DEFAULT_NAME } from '../storage/named-ids.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
@@ -166,7 +166,7 @@ function titleOf(facts: RunFacts, outcome: Outcome, details: RunDetails): string
 
 function withCause(words: string, [first]: readonly string[], count: number): string {
   if (first === undefined) return words;
-  const cause = first.length <= MAX_CAUSE_LENGTH ? first : `${first.slice(0, MAX_CAUSE_LENGTH - 1)}…`;
+  const cause = cut(first, MAX_CAUSE_LENGTH);
   return `${words}: ${cause}${count > 1 ? ` (+${count - 1})` : ''}`;
 }
 
@@ -313,10 +313,10 @@ export function slackMessage({ title, mood, facts, sections, url }: RunMessage) 
   const linked = url === null ? head : `${head}  <${url}|open>`;
   const texts = [
     linked,
-    facts
-      .map(([name, value]) => `${escapedForSlack(name)}: ${escapedForSlack(value)}`)
-      .join('\n')
-      .slice(0, MAX_TEXT_LENGTH),
+    startOf(
+      facts.map(([name, value]) => `${escapedForSlack(name)}: ${escapedForSlack(value)}`).join('\n'),
+      MAX_TEXT_LENGTH,
+    ),
     ...sections.flatMap(({ title: name, lines }) =>
       textsOf([
         `*${escapedForSlack(name)}*`,
@@ -336,7 +336,7 @@ export function slackMessage({ title, mood, facts, sections, url }: RunMessage) 
 function textsOf(lines: readonly string[]): readonly string[] {
   const texts: string[] = [];
   for (const whole of lines) {
-    const line = whole.slice(0, MAX_TEXT_LENGTH);
+    const line = startOf(whole, MAX_TEXT_LENGTH);
     const last = texts.at(-1);
     if (last === undefined || last.length + 1 + line.length > MAX_TEXT_LENGTH) texts.push(line);
     else texts[texts.length - 1] = `${last}\n${line}`;
@@ -512,5 +512,5 @@ export function mailMessage({ title, facts, sections, url }: RunMessage): {
     ...(url === null ? [] : ['', url]),
   ];
   // Line breaks in a subject would begin another header.
-  return { subject: title.replaceAll(/\s+/g, ' ').slice(0, 200), text: `${lines.join('\n')}\n` };
+  return { subject: startOf(title.replaceAll(/\s+/g, ' '), 200), text: `${lines.join('\n')}\n` };
 }

@@ -1,5 +1,5 @@
 import type { RunMeasures } from '../api/run-measures.js';
-import { counted } from '../core/text.js';
+import { counted, cut } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { type RedactionLevel, redactionFor, TextCache } from '../redaction/known-names.js';
 import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
@@ -169,7 +169,7 @@ export class RunDetailsReader {
       omitted: omittedOf(lists, limit),
       loggedWarningCount: only === undefined ? Math.max(0, warningCount - lists.warnings.length) : 0,
       statusMessage:
-        statusMessage === null ? null : shortenedText(statusText(statusMessage, redactor), MAX_REASON_LENGTH),
+        statusMessage === null ? null : cut(statusText(statusMessage, redactor), MAX_REASON_LENGTH),
       url: base === null ? null : `${base}/runs/${runId}`,
     };
   }
@@ -243,11 +243,7 @@ function shortenedTexts(texts: readonly string[]): readonly string[] {
     }
     room -= length;
   }
-  return texts.map((text) => shortenedText(text, limit));
-}
-
-function shortenedText(text: string, maxLength: number): string {
-  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
+  return texts.map((text) => cut(text, limit));
 }
 
 /** The engine's word on a run that was cut short, which its status tells better. */

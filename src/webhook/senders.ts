@@ -1,6 +1,7 @@
 import { type Clock, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { parseRetryAfterMs } from '../core/retry.js';
+import { startOf } from '../core/text.js';
 import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 import type { OutgoingEvent } from './event.js';
 import type { HttpOutcome, WebhookHttp } from './http.js';
@@ -452,5 +453,5 @@ const ANSWERED = {
 } as const;
 
 function wordsOf(error: unknown): string {
-  return `the mail was not taken: ${error instanceof Error ? error.message.slice(0, 400) : String(error)}`;
+  return `the mail was not taken: ${error instanceof Error ? startOf(error.message, 400) : String(error)}`;
 }

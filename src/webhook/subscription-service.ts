@@ -1,5 +1,6 @@
 import { ApiError } from '../api/api-error.js';
 import type { Clock } from '../core/clock.js';
+import { startOf } from '../core/text.js';
 import { countVerdicts } from '../run/verdict.js';
 import type { CatalogRun, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
@@ -74,7 +75,7 @@ export class SubscriptionService {
     }
     const known = await subscriptions.findMail(accountId, asked);
     if (known !== undefined && known.id !== ownId) return known.id;
-    const draft = { ...MAIL_DRAFT, name: `archiving of ${name}`.slice(0, 255), clientUrl: asked };
+    const draft = { ...MAIL_DRAFT, name: startOf(`archiving of ${name}`, 255), clientUrl: asked };
     return (await this.add(accountId, draft)).subscription.id;
   }
 

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../../core/clock.js';
 import { exchange } from '../../core/http-client.js';
 import { RetryPolicy, retry } from '../../core/retry.js';
+import { startOf } from '../../core/text.js';
 import type { TraceId } from '../../record/telemetry-record.js';
 import { API_PATH } from '../../run/api-path.js';
 import { endingDocument } from '../../run/ending-document.js';
@@ -78,7 +79,7 @@ export class HttpStepRegistry implements StepRegistry {
 
   async endArtifacts(stepId: string, reason: string | null): Promise<void> {
     await this.tell(stepId, `${stepPath(stepId)}/artifacts/end`, {
-      reason: reason?.slice(0, MAX_REASON_LENGTH) ?? null,
+      reason: reason === null ? null : startOf(reason, MAX_REASON_LENGTH),
     });
     this.uploading.delete(stepId);
     this.forget(stepId);

@@ -21,7 +21,7 @@ import {
   TEST_CASE_RESULT_STATUS_VALUE_PASS,
 } from '@opentelemetry/semantic-conventions/incubating';
 import type { MappingSwitches } from '../../config/mapping-options.js';
-import { counted } from '../../core/text.js';
+import { counted, cut } from '../../core/text.js';
 import { Attributes, type JsonValue } from '../../record/attributes.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import { withoutStatement } from '../../redaction/sanitize-prose.js';
@@ -334,7 +334,7 @@ function headlineOf(message: string): string {
     .filter((line) => line !== '' && !line.startsWith('LINE '))
     .slice(0, 2)
     .join(' ');
-  return headline.length > MAX_HEADLINE_LENGTH ? `${headline.slice(0, MAX_HEADLINE_LENGTH)}…` : headline;
+  return cut(headline, MAX_HEADLINE_LENGTH + 1);
 }
 
 /** What the run model says about an invocation whose span never ended. */

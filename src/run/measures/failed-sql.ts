@@ -1,3 +1,5 @@
+import { startOf } from '../../core/text.js';
+
 /** The SQL of a node that failed. */
 export interface FailedSql {
   /** `compiled`: the model's own code, with its macros expanded; `statement`: what the database was asked. */
@@ -18,20 +20,20 @@ const MAX_CHARS = 20_000;
  * @returns `null` where neither is known
  */
 export function failedSql(compiled: string | null, statement: string | null, message: string | null): FailedSql | null {
-  const told = message === null ? null : toldLine(message);
+  const named = message === null ? null : namedLine(message);
   if (compiled !== null) {
-    const line = told === null ? null : lineInCompiled(compiled, statement, told);
+    const line = named === null ? null : lineInCompiled(compiled, statement, named);
     // A line of the statement outside of the compiled code is the materialization's.
-    if (line !== null || statement === null || told === null || told.isCompiled) {
+    if (line !== null || statement === null || named === null || named.isCompiled) {
       return part('compiled', compiled, line);
     }
   }
   if (statement === null) return null;
-  return part('statement', statement, told === null || told.isCompiled ? null : withinLines(statement, told.line));
+  return part('statement', statement, named === null || named.isCompiled ? null : withinLines(statement, named.line));
 }
 
 /** A line that an error names. */
-interface ToldLine {
+interface NamedLine {
   readonly line: number;
   /** Of the compiled code and not of the statement. */
   readonly isCompiled: boolean;
@@ -49,7 +51,7 @@ const STATEMENT_LINES = [
 /** The engine's own errors about compiled code. */
 const COMPILED_LINE = /^[ \t]*--> (?:\S*\/)?compiled\/\S*:(\d{1,9}):\d{1,9}$/m;
 
-function toldLine(message: string): ToldLine | null {
+function namedLine(message: string): NamedLine | null {
   for (const pattern of STATEMENT_LINES) {
     const found = pattern.exec(message);
     if (found !== null) return { line: Number(found[1]), isCompiled: false, content: found[2] ?? null };
@@ -58,16 +60,16 @@ function toldLine(message: string): ToldLine | null {
   return compiled === null ? null : { line: Number(compiled[1]), isCompiled: true, content: null };
 }
 
-function lineInCompiled(compiled: string, statement: string | null, told: ToldLine): number | null {
-  if (told.isCompiled) return withinLines(compiled, told.line);
+function lineInCompiled(compiled: string, statement: string | null, named: NamedLine): number | null {
+  if (named.isCompiled) return withinLines(compiled, named.line);
   const code = compiled.trim();
   const at = statement === null || code === '' ? -1 : statement.indexOf(code);
   if (statement !== null && at >= 0) {
     const before = lineCount(statement.slice(0, at)) - lineCount(compiled.slice(0, compiled.indexOf(code)));
-    const line = told.line - before;
+    const line = named.line - before;
     return line < 1 ? null : withinLines(compiled, line);
   }
-  return told.content === null ? null : lineLike(compiled, told.content);
+  return named.content === null ? null : lineLike(compiled, named.content);
 }
 
 /** The only line with a content; databases leave out its start and its end where it is long. */
@@ -98,10 +100,7 @@ function part(kind: FailedSql['kind'], whole: string, errorLine: number | null):
   if (whole.length <= MAX_CHARS) return { kind, text: whole, firstLine: 1, errorLine };
   const lines = whole.split('\n');
   const first = Math.max(0, (errorLine ?? 1) - 1 - KEPT_BEFORE);
-  const text = lines
-    .slice(first, first + KEPT_LINES)
-    .join('\n')
-    .slice(0, MAX_CHARS);
+  const text = startOf(lines.slice(first, first + KEPT_LINES).join('\n'), MAX_CHARS);
   return { kind, text, firstLine: first + 1, errorLine };
 }
 

@@ -1,3 +1,4 @@
+import { startOf } from '../../core/text.js';
 import { type Attributes, ownText } from '../../record/attributes.js';
 import type { UnixNano } from '../../record/telemetry-record.js';
 import {
@@ -94,7 +95,7 @@ export function engineOutcomeOf(attributes: Attributes): EngineOutcome {
     skipUpstream: typeof upstreamId === 'string' && upstreamId !== '' ? ownText(upstreamId) : null,
     testOutcome: outcome === 'success' ? (testOutcomeOf(attributes) ?? null) : null,
     failingRows: typeof test?.failing_rows === 'number' ? test.failing_rows : null,
-    diffTable: typeof test?.diff_table === 'string' ? ownText(test.diff_table.slice(0, MAX_DIFF_CHARS)) : null,
+    diffTable: typeof test?.diff_table === 'string' ? ownText(startOf(test.diff_table, MAX_DIFF_CHARS)) : null,
     freshness: outcome === 'success' ? freshnessOf(attributes) : null,
   };
 }

@@ -1,3 +1,4 @@
+import { startOf } from '../../core/text.js';
 import type { RecordLogReader } from '../../log/record-log.js';
 import { type Attributes, ownText } from '../../record/attributes.js';
 import type {
@@ -121,12 +122,12 @@ export class NodeCollector {
 
   /** The code that a model, a test or a snapshot was compiled to; only of nodes that fail is it kept to the end. */
   addCompiled(code: string): void {
-    if (!this.isFine) this.compiled = ownText(code.slice(0, MAX_SQL_CHARS));
+    if (!this.isFine) this.compiled = ownText(startOf(code, MAX_SQL_CHARS));
   }
 
   /** A statement that the database refused; the last one is what the error is about. */
   addFailedStatement(statement: string): void {
-    if (!this.isFine) this.failedStatement = ownText(statement.slice(0, MAX_SQL_CHARS));
+    if (!this.isFine) this.failedStatement = ownText(startOf(statement, MAX_SQL_CHARS));
   }
 
   /** What of SQL it has in memory, in characters. */
@@ -144,7 +145,7 @@ export class NodeCollector {
   }
 
   addError({ body }: LogRecord): void {
-    this.message ??= ownText(withoutFrames(body).slice(0, MAX_MESSAGE_CHARS));
+    this.message ??= ownText(startOf(withoutFrames(body), MAX_MESSAGE_CHARS));
   }
 
   /** Whether it is a node, and not something else (a hook) that queries or messages name by a `unique_id`. */
@@ -515,7 +516,7 @@ export class MeasureCollector {
     const node = this.nodeOf(record);
     if (node !== undefined) node.addError(record);
     else if (this.messages.length < MAX_MESSAGES)
-      this.messages.push(ownText(withoutFrames(record.body).slice(0, MAX_MESSAGE_CHARS)));
+      this.messages.push(ownText(startOf(withoutFrames(record.body), MAX_MESSAGE_CHARS)));
   }
 
   private addOther(record: SpanStart | SpanEnd, kind: OtherSpan['kind']): void {
