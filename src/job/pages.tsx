@@ -4,6 +4,7 @@ import { authorize, callerOf } from '../api/authenticator.js';
 import type { Caller } from '../api/caller.js';
 import { may } from '../api/permissions.js';
 import type { Clock } from '../core/clock.js';
+import { quantile } from '../core/lists.js';
 import { lengthText } from '../core/text.js';
 import type { FactsOf } from '../platform/feature.js';
 import type { CatalogJob, CatalogRun, JobCatalog, RunCatalog } from '../storage/run-catalog.js';
@@ -13,10 +14,10 @@ import {
   type Column,
   countText,
   Fact,
-  History,
   Moment,
   Pager,
   pageNumber,
+  RunHistory,
   RunMark,
   runLengthMs,
   ScrollTable,
@@ -194,7 +195,7 @@ function Row(props: JobRow & { readonly nowUnixMs: number; readonly mayRun: bool
         )}
       </td>
       <td>
-        <RunHistory runs={runs} nowUnixMs={nowUnixMs} />
+        <RunHistory runs={runs} nowUnixMs={nowUnixMs} size="small" />
       </td>
       <td class="number">{usualText(ended)}</td>
       <td class={failed > 0 ? 'number bad' : 'number'}>
@@ -244,7 +245,7 @@ function JobPage({ caller, job, runs, history, commands, nowUnixMs, version, ...
             </Fact>
           )}
         </dl>
-        <RunHistory runs={history} nowUnixMs={nowUnixMs} isLarge />
+        <RunHistory runs={history} nowUnixMs={nowUnixMs} size="large" />
         <h2>{countText(part.totalCount, 'run')}</h2>
         <ScrollTable
           label="Runs, newest first"
@@ -294,31 +295,14 @@ function PostButton({ action, text, of }: { readonly action: string; readonly te
   );
 }
 
-function RunHistory(props: {
-  readonly runs: readonly CatalogRun[];
-  readonly nowUnixMs: number;
-  readonly isLarge?: boolean;
-}) {
-  const { runs, nowUnixMs, isLarge = false } = props;
-  const points = [...runs].reverse().map((run) => ({
-    href: `/runs/${run.id}`,
-    name: `#${run.id}`,
-    status: run.status,
-    lengthMs: runLengthMs(run, nowUnixMs) ?? 0,
-  }));
-  return <History points={points} isLarge={isLarge} />;
-}
-
 function isEnded({ finishedUnixMs }: CatalogRun): boolean {
   return finishedUnixMs !== null;
 }
 
 /** The median of those that succeeded; a dash without one. */
 function usualText(runs: readonly CatalogRun[]): string {
-  const lengths = runs
-    .filter(({ status }) => status === RUN_STATUS.success)
-    .map((run) => runLengthMs(run, 0) ?? 0)
-    .sort((a, b) => a - b);
-  const median = lengths[Math.floor(lengths.length / 2)];
+  const succeeded = runs.filter(({ status }) => status === RUN_STATUS.success);
+  const lengths = succeeded.map((run) => runLengthMs(run, 0) ?? 0);
+  const median = quantile(lengths, 0.5);
   return median === undefined ? '–' : lengthText(median);
 }

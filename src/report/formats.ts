@@ -1,7 +1,7 @@
 import { CliError } from '../cli/cli-error.js';
 import { EXIT } from '../cli/exit-code.js';
 import { nearestName } from '../config/suggestion.js';
-import { measuresDocument } from '../run/measures/measures-document.js';
+import { comparisonDocument, measuresDocument } from '../run/measures/measures-document.js';
 import type { CommandReport, ReportSetting, ReportWriter } from './content.js';
 import { REPORT_FORMATS } from './format-names.js';
 
@@ -53,13 +53,7 @@ export function parseReportOutputs(list: string): readonly ReportOutput[] {
 function jsonReport(reports: readonly CommandReport[], _setting: ReportSetting): string {
   const commands = reports.map(({ command, traceId, comparison }) => ({
     ...measuresDocument(command, traceId),
-    comparison: comparison && {
-      earlier_count: comparison.count,
-      median_ms: comparison.medianMs,
-      p95_ms: comparison.p95Ms,
-      ratio: comparison.ratio,
-      is_slow: comparison.isSlow,
-    },
+    comparison: comparison && comparisonDocument(comparison),
   }));
   return `${JSON.stringify({ commands }, null, 2)}\n`;
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Transaction } from 'kysely';
 import type { Clock, Timer } from '../core/clock.js';
+import { quantile } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import { counted, lengthText } from '../core/text.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
@@ -382,8 +383,8 @@ async function usualLengthMs(
     .limit(USUAL_OF)
     .execute();
   if (rows.length < USUAL_FROM) return undefined;
-  const lengths = rows.map((row) => Number(row.ended_unix_ms) - row.started_unix_ms).sort((a, b) => a - b);
-  return lengths[Math.floor(lengths.length / 2)];
+  const lengths = rows.map((row) => Number(row.ended_unix_ms) - row.started_unix_ms);
+  return quantile(lengths, 0.5);
 }
 
 function seconds(ms: number): number {

@@ -168,8 +168,7 @@ export class RunDetailsReader {
       skippedCount: lists.skipped.reduce((sum, { count }) => sum + count, 0),
       omitted: omittedOf(lists, limit),
       loggedWarningCount: only === undefined ? Math.max(0, warningCount - lists.warnings.length) : 0,
-      statusMessage:
-        statusMessage === null ? null : cut(statusText(statusMessage, redactor), MAX_REASON_LENGTH),
+      statusMessage: statusMessage === null ? null : cut(statusText(statusMessage, redactor), MAX_REASON_LENGTH),
       url: base === null ? null : `${base}/runs/${runId}`,
     };
   }

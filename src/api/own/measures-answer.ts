@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Redactor } from '../../redaction/redactor.js';
-import { measuresDocument } from '../../run/measures/measures-document.js';
-import { type Comparison, compareWithEarlier } from '../../run/measures/run-totals.js';
+import { comparisonDocument, measuresDocument } from '../../run/measures/measures-document.js';
+import { compareWithEarlier } from '../../run/measures/run-totals.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
 import { RUN_STATUS } from '../../storage/state-tables.js';
 import type { OwnApiDeps } from './own-api-deps.js';
@@ -148,18 +148,20 @@ export const commandSchema = z
   })
   .meta({ id: 'CommandMeasures' });
 
+/** A length beside earlier ones. */
+export const comparisonSchema = z.object({
+  earlier_count: z.number().int(),
+  median_ms: z.number(),
+  p95_ms: z.number(),
+  ratio: z.number().nullable(),
+  is_slow: z.boolean(),
+});
+
 /** `data` of `GET /runs/{id}/measures`. */
 export const measuresSchema = z.object({
   id: z.number().int(),
   comparison: z
-    .object({
-      length_ms: z.number(),
-      earlier_count: z.number().int(),
-      median_ms: z.number(),
-      p95_ms: z.number(),
-      ratio: z.number().nullable(),
-      is_slow: z.boolean(),
-    })
+    .object({ length_ms: z.number(), ...comparisonSchema.shape })
     .nullable()
     .meta({
       description:
@@ -220,7 +222,7 @@ export async function comparisonOf(
     .slice(0, MAX_EARLIER);
   const lengths = earlier.map(({ startedUnixMs, finishedUnixMs }) => (finishedUnixMs ?? 0) - (startedUnixMs ?? 0));
   const comparison = compareWithEarlier(run.finishedUnixMs - run.startedUnixMs, lengths);
-  return comparison && comparisonDocument(comparison);
+  return comparison && { length_ms: comparison.totalMs, ...comparisonDocument(comparison) };
 }
 
 /** The first words of a run's engine commands after the program, such as `build`; of a step without any its program. */
@@ -234,8 +236,4 @@ function commandsOf(steps: readonly CatalogStep[]): string {
           ),
     )
     .join(' ');
-}
-
-function comparisonDocument({ totalMs, count, medianMs, p95Ms, ratio, isSlow }: Comparison) {
-  return { length_ms: totalMs, earlier_count: count, median_ms: medianMs, p95_ms: p95Ms, ratio, is_slow: isSlow };
 }

@@ -1,8 +1,8 @@
 import { ownText } from '../../record/attributes.js';
 import type { LogRecord, UnixNano } from '../../record/telemetry-record.js';
 import { eventName, withoutFrames } from '../node-outcome.js';
-import { labelOf } from './troubles.js';
 import type { CommandMeasures } from './run-totals.js';
+import { labelOf } from './troubles.js';
 
 /** The log records of a command, by their time. The n-th record is the n-th of each list; all are as long. */
 export interface CommandLog {

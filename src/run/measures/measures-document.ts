@@ -1,7 +1,7 @@
 import { counted } from '../../core/text.js';
 import { invocationIdOf, type TraceId } from '../../record/telemetry-record.js';
 import type { HookMeasure, NodeMeasure, NodePhase, PhaseMeasure } from './node-measure.js';
-import type { CommandMeasures } from './run-totals.js';
+import type { CommandMeasures, Comparison } from './run-totals.js';
 import { type PathLink, shareOf, slowestNodes, type TimeShare } from './time-split.js';
 
 /** Nodes in `slowest_nodes`. */
@@ -172,4 +172,9 @@ export function ageText(seconds: number): string {
   if (days > 0) return `${counted(days, 'day')}${hours > 0 ? ` ${hours} h` : ''}`;
   if (hours > 0) return `${hours} h${minutes > 0 ? ` ${minutes} min` : ''}`;
   return minutes > 0 ? `${minutes} min` : `${Math.floor(seconds)} s`;
+}
+
+/** A command's length beside earlier ones, as answers and reports have it. */
+export function comparisonDocument({ count, medianMs, p95Ms, ratio, isSlow }: Comparison) {
+  return { earlier_count: count, median_ms: medianMs, p95_ms: p95Ms, ratio, is_slow: isSlow };
 }

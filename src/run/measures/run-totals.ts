@@ -1,3 +1,4 @@
+import { quantile } from '../../core/lists.js';
 import { countVerdicts, type InvocationSummary, type NodeCounts } from '../verdict.js';
 import type { HookMeasure, NodeMeasure, PhaseMeasure } from './node-measure.js';
 import type { CriticalPath, LengthSplit } from './time-split.js';
@@ -17,25 +18,16 @@ export interface Comparison {
 }
 
 /**
- * Compares a run's length with those of earlier runs of its job. Between two lengths, percentiles are interpolated in
- * proportion, as `quantile_cont` of DuckDB and PostgreSQL's `percentile_cont` do it.
+ * Compares a run's length with those of earlier runs of its job.
  * @param earlierMs in any order; which runs these are is the caller's choice, usually those of one job and command that succeeded
  * @returns `null` where there is nothing to compare with
  */
 export function compareWithEarlier(totalMs: number, earlierMs: readonly number[]): Comparison | null {
-  if (earlierMs.length === 0) return null;
-  const sorted = [...earlierMs].sort((a, b) => a - b);
-  const medianMs = quantile(sorted, 0.5);
-  const p95Ms = quantile(sorted, 0.95);
+  const medianMs = quantile(earlierMs, 0.5);
+  const p95Ms = quantile(earlierMs, 0.95);
+  if (medianMs === undefined || p95Ms === undefined) return null;
   const ratio = medianMs === 0 ? null : totalMs / medianMs;
-  return { totalMs, count: sorted.length, medianMs, p95Ms, ratio, isSlow: totalMs > p95Ms };
-}
-
-function quantile(sorted: readonly number[], share: number): number {
-  const at = (sorted.length - 1) * share;
-  const low = sorted[Math.floor(at)] ?? 0;
-  const high = sorted[Math.ceil(at)] ?? low;
-  return low + (high - low) * (at - Math.floor(at));
+  return { totalMs, count: earlierMs.length, medianMs, p95Ms, ratio, isSlow: totalMs > p95Ms };
 }
 
 /** Totals of a command. Sums over nodes add the time of all threads, so they may exceed the command's duration. */

@@ -142,36 +142,44 @@ export function runLengthMs(
   return fromUnixMs === null ? null : Math.max(0, (finishedUnixMs ?? nowUnixMs) - fromUnixMs);
 }
 
-/** A run in a history. */
-export interface HistoryPoint {
-  readonly href: string;
-  readonly name: string;
-  readonly status: RunStatus;
-  readonly lengthMs: number;
-}
+/** The pictures of a history: in a list of runs, of jobs, and on a job's page. Bars of the first are too small to be links. */
+const HISTORY_SIZES = {
+  tiny: { height: 16, step: 4 },
+  small: { height: 24, step: 8 },
+  large: { height: 96, step: 24 },
+} as const;
 
-const SMALL = { height: 24, step: 8 } as const;
-const LARGE = { height: 96, step: 24 } as const;
-
-/** The latest runs of a job as bars, oldest first: as high as they took long, coloured by how they ended; each leads to its run. */
-export function History({
-  points,
-  isLarge = false,
-}: {
-  readonly points: readonly HistoryPoint[];
-  readonly isLarge?: boolean;
+/**
+ * Runs of a job as bars, oldest first: as high as they took long, coloured by how they ended; each leads to its run.
+ * @param props.runs newest first
+ */
+export function RunHistory(props: {
+  readonly runs: readonly CatalogRun[];
+  readonly nowUnixMs: number;
+  readonly size: keyof typeof HISTORY_SIZES;
 }) {
-  const { height, step } = isLarge ? LARGE : SMALL;
-  const longestMs = Math.max(1, ...points.map(({ lengthMs }) => lengthMs));
+  const { runs, nowUnixMs, size } = props;
+  const { height, step } = HISTORY_SIZES[size];
+  const bars = runs.toReversed().map((run) => ({ run, lengthMs: runLengthMs(run, nowUnixMs) ?? 0 }));
+  const longestMs = Math.max(1, ...bars.map(({ lengthMs }) => lengthMs));
+  const label = `Durations of ${countText(runs.length, 'run')} of the job, oldest first, up to ${lengthText(longestMs)}`;
   return (
-    <svg class="history" width={Math.max(1, points.length) * step} height={height} aria-label="Durations, oldest first">
-      {points.map(({ href, name, status, lengthMs }, index) => {
+    <svg
+      class="history"
+      width={Math.max(1, bars.length) * step}
+      height={height}
+      aria-label={label}
+      {...(size === 'tiny' && { role: 'img' })}
+    >
+      {bars.map(({ run: { id, status }, lengthMs }, index) => {
         const [word, mood] = WORDS[status];
         const high = Math.max(2, (lengthMs / longestMs) * height);
+        const bar = <rect class={mood} x={index * step} y={height - high} width={step * 0.75} height={high} />;
+        if (size === 'tiny') return bar;
         return (
-          <a href={href} aria-label={`${name} ${word}`}>
-            <title>{`${name}: ${word}, ${lengthText(lengthMs)}`}</title>
-            <rect class={mood} x={index * step} y={height - high} width={step - 2} height={high} />
+          <a href={`/runs/${id}`} aria-label={`#${id} ${word}`}>
+            <title>{`#${id}: ${word}, ${lengthText(lengthMs)}`}</title>
+            {bar}
           </a>
         );
       })}

@@ -11,7 +11,17 @@ import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../../storage/state-tables.js';
 import { Layout, sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
-import { type Column, countText, Moment, Pager, pageNumber, RunMark, runLengthMs, ScrollTable } from './parts.js';
+import {
+  type Column,
+  countText,
+  Moment,
+  Pager,
+  pageNumber,
+  RunHistory,
+  RunMark,
+  runLengthMs,
+  ScrollTable,
+} from './parts.js';
 import { CountsBar, countedWords } from './run-shell.js';
 
 const COLUMNS: readonly Column[] = [
@@ -127,7 +137,7 @@ function RunTable({ rows, nowUnixMs }: { readonly rows: readonly RunRow[]; reado
 }
 
 function Row({
-  row: { run, failedCount, cause, counts, lengthsMs },
+  row: { run, failedCount, cause, counts, lastRuns },
   nowUnixMs,
 }: {
   readonly row: RunRow;
@@ -155,7 +165,7 @@ function Row({
       <td class="number nowrap">
         {lengthMs === null ? '–' : lengthText(lengthMs)}
         {lengthMs !== null && run.finishedUnixMs === null && <span class="sub">so far</span>}
-        <Sparkline lengthsMs={lengthsMs} />
+        {lastRuns.length >= MIN_HISTORY && <RunHistory runs={lastRuns} nowUnixMs={nowUnixMs} size="tiny" />}
       </td>
       <td class="name">{run.environment.name}</td>
       <td class="name">{run.project.name}</td>
@@ -169,27 +179,11 @@ function wordsOf(counts: NodeCounts): string {
     .join(', ');
 }
 
-const SPARK_WIDTH = 80;
-const SPARK_HEIGHT = 16;
-
-/** Durations of a job's last runs as a line, oldest first; nothing of fewer than three. */
-function Sparkline({ lengthsMs }: { readonly lengthsMs: readonly number[] }) {
-  if (lengthsMs.length < 3) return null;
-  const most = Math.max(1, ...lengthsMs);
-  const points = lengthsMs.map((ms, at) => {
-    const x = (at / (lengthsMs.length - 1)) * (SPARK_WIDTH - 2) + 1;
-    return `${x.toFixed(1)},${(SPARK_HEIGHT - 1 - (ms / most) * (SPARK_HEIGHT - 2)).toFixed(1)}`;
-  });
-  const label = `Last ${lengthsMs.length} runs of the job: up to ${lengthText(most)}`;
-  return (
-    <svg class="spark" viewBox={`0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`} role="img" aria-label={label}>
-      <polyline points={points.join(' ')} />
-    </svg>
-  );
-}
-
 /** Runs on a page. */
 const PAGE_SIZE = 25;
+/** Runs of a job that are beside the duration of one: fewer than the first say nothing. */
+const MIN_HISTORY = 3;
+const MAX_HISTORY = 20;
 
 /** `/`: the runs of an account, the last to start first. */
 export function runListRouter(deps: PageDeps): Router {
@@ -305,8 +299,8 @@ export interface RunRow {
   readonly cause: string | null;
   /** Its nodes by verdict; `null` before it was measured. */
   readonly counts: NodeCounts | null;
-  /** Durations of the job's last runs up to it, oldest first, in milliseconds. */
-  readonly lengthsMs: readonly number[];
+  /** The job's runs up to it that are over, newest first. */
+  readonly lastRuns: readonly CatalogRun[];
 }
 
 /** Counts the nodes of failed runs from their summaries: no record log is read for it. */
@@ -318,7 +312,7 @@ export async function runRows(
   const { catalog, tracker } = deps;
   const [first] = runs;
   if (first === undefined) return [];
-  const lengths = await lengthsOf(runs, deps);
+  const lastRuns = await lastRunsOf(runs, deps);
   const steps = await catalog.stepsOf(
     first.accountId,
     runs.map(({ id }) => id),
@@ -333,11 +327,7 @@ export async function runRows(
       ...{ run, failedCount },
       cause: causeText(digests, levelFor(caller, deps.redaction)),
       counts: digests.length === 0 ? null : summed(digests.map(({ counts }) => counts)),
-      lengthsMs:
-        lengths
-          .get(run.job.id)
-          ?.filter(({ createdUnixMs }) => createdUnixMs <= run.createdUnixMs)
-          .map(({ ms }) => ms) ?? [],
+      lastRuns: lastRuns.get(run.job.id)?.filter(({ createdUnixMs }) => createdUnixMs <= run.createdUnixMs) ?? [],
     });
   }
   return rows;
@@ -349,25 +339,19 @@ function summed(counts: readonly NodeCounts[]): NodeCounts {
   return { ...counts[0], ...sum } as NodeCounts;
 }
 
-/** Runs of a job that its line of durations shows. */
-const MAX_LENGTHS = 20;
-
-/** Durations of the last runs of each job, oldest first. */
-async function lengthsOf(runs: readonly CatalogRun[], { catalog }: Pick<PageDeps, 'catalog'>) {
-  const found = new Map<number, readonly { readonly createdUnixMs: number; readonly ms: number }[]>();
+/** The last runs of each job that are over, newest first. */
+async function lastRunsOf(
+  runs: readonly CatalogRun[],
+  { catalog }: Pick<PageDeps, 'catalog'>,
+): Promise<ReadonlyMap<number, readonly CatalogRun[]>> {
+  const found = new Map<number, readonly CatalogRun[]>();
   for (const { accountId, job } of runs) {
     if (found.has(job.id)) continue;
     const { items } = await catalog.listRuns(accountId, {
       ...{ jobId: job.id, statuses: [RUN_STATUS.success, RUN_STATUS.error] },
-      ...{ orderBy: 'created', isDescending: true, limit: MAX_LENGTHS, offset: 0 },
+      ...{ orderBy: 'created', isDescending: true, limit: MAX_HISTORY, offset: 0 },
     });
-    found.set(
-      job.id,
-      items.toReversed().flatMap((run) => {
-        const ms = runLengthMs(run, run.updatedUnixMs);
-        return ms === null ? [] : [{ createdUnixMs: run.createdUnixMs, ms }];
-      }),
-    );
+    found.set(job.id, items);
   }
   return found;
 }

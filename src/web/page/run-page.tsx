@@ -361,15 +361,14 @@ function lengthMsOf({ startedUnixMs, createdUnixMs, finishedUnixMs }: CatalogSte
 }
 
 /** The nodes without which the run would have been shortest; nothing where no time fell to any. */
-function SlowestNodes({
-  nodes,
-  lengthNano,
-  runId,
-}: {
+export function SlowestNodes(props: {
   readonly nodes: readonly NodeMeasure[];
   readonly lengthNano: bigint;
   readonly runId: number;
+  /** Unique ids of those on the critical path, which is then a column. */
+  readonly critical?: ReadonlySet<string | null>;
 }) {
+  const { nodes, lengthNano, runId, critical } = props;
   if (nodes.length === 0) return null;
   return (
     <section aria-labelledby="slowest">
@@ -383,6 +382,7 @@ function SlowestNodes({
           { number: 'Warehouse' },
           { number: 'Queries' },
           { number: 'Rows' },
+          ...(critical === undefined ? [] : ['Critical path']),
         ]}
       >
         {nodes.map((node) => (
@@ -395,6 +395,7 @@ function SlowestNodes({
             <td class="number nowrap">{lengthText(Number(node.warehouseTimeNano) / 1e6)}</td>
             <td class="number">{node.queryCount.toLocaleString('en')}</td>
             <td class="number">{node.rows === null ? '–' : node.rows.toLocaleString('en')}</td>
+            {critical !== undefined && <td>{critical.has(node.uniqueId) ? 'yes' : ''}</td>}
           </tr>
         ))}
       </ScrollTable>

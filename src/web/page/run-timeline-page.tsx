@@ -2,18 +2,16 @@ import { Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
 import { Permits, withPermit } from '../../api/permissions.js';
 import { textRedactor } from '../../api/text-redactor.js';
-import { cut, lengthText } from '../../core/text.js';
+import { cut } from '../../core/text.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
-import { shareOf, slowestNodes } from '../../run/measures/time-split.js';
+import { slowestNodes } from '../../run/measures/time-split.js';
 import { type TimelineBar, timelineOf } from '../../run/measures/timeline.js';
 import { labelOf } from '../../run/measures/troubles.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
-import { ScrollTable } from './parts.js';
-import { tooMany } from './run-page.js';
+import { SlowestNodes, tooMany } from './run-page.js';
 import { MAX_NAME } from './run-page-model.js';
 import { RunShell, type ShownRun, shownRun } from './run-shell.js';
-import { NodeLink } from './run-troubles.js';
 
 /** Nodes and queries that are sent to be drawn. */
 const MAX_BARS = 35_000;
@@ -97,26 +95,8 @@ function Slowest({ commands, runId }: { readonly commands: readonly CommandMeasu
   );
   if (nodes.length === 0) return <p class="empty">Nothing took time in this step.</p>;
   const critical = new Set(commands.flatMap(({ criticalPath }) => criticalPath.links.map(({ step }) => step.uniqueId)));
-  return (
-    <section aria-labelledby="slowest">
-      <h2 id="slowest">Slowest nodes</h2>
-      <ScrollTable
-        label="Slowest nodes, longest first"
-        columns={['Node', { number: 'Share of the run' }, { number: 'Warehouse' }, 'Critical path']}
-      >
-        {nodes.map((node) => (
-          <tr>
-            <th scope="row" class="name">
-              <NodeLink runId={runId} uniqueId={node.uniqueId} text={cut(labelOf(node), MAX_NAME)} />
-            </th>
-            <td class="number nowrap">{lengthText(Number(shareOf(node.share)) / 1e6)}</td>
-            <td class="number nowrap">{lengthText(Number(node.warehouseTimeNano) / 1e6)}</td>
-            <td>{critical.has(node.uniqueId) ? 'yes' : ''}</td>
-          </tr>
-        ))}
-      </ScrollTable>
-    </section>
-  );
+  const lengthNano = commands.reduce((sum, { totals }) => sum + totals.lengthNano, 0n);
+  return <SlowestNodes {...{ nodes, lengthNano, runId, critical }} />;
 }
 
 const EMPTY = { lengthMs: 0, omittedCount: 0, phases: [], rows: [] };
