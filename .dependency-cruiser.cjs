@@ -6,6 +6,7 @@ const features = [
   'job',
   'artifact',
   'retention',
+  'settings',
   'query',
   'cluster',
   'exec',

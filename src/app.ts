@@ -16,6 +16,7 @@ import { createPlatformApi } from './platform/feature.js';
 import { createQueries } from './query/feature.js';
 import type { TraceId } from './record/telemetry-record.js';
 import { createRemovals, createRetention } from './retention/feature.js';
+import { createSettingsPage } from './settings/feature.js';
 import { createWebhooks, retainedDeliveries } from './webhook/feature.js';
 
 export type { Import, Program, Server, Store } from './app/program.js';
@@ -33,7 +34,8 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
     const platform = createPlatformApi(config, { ...host, jobs });
     const artifacts = createArtifacts(config, host);
     const queries = createQueries(config, { ...host, stopping: stopping.signal });
-    const features: readonly Feature[] = [webhooks, platform, jobs, artifacts, queries, retention];
+    const settings = createSettingsPage(config, { ...host, retention, ports: () => ports });
+    const features: readonly Feature[] = [webhooks, platform, jobs, artifacts, queries, retention, settings];
     const hosted = await openHook(config, host);
     const metrics = createMetrics({ ...host, features, connections: () => ports.connectionCounts });
     const api: Api = new Api(config, {

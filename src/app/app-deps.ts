@@ -23,5 +23,7 @@ export interface AppDeps {
   /** The environment of the program, and paths of the Node and the file that run it: commands of jobs are run with these. */
   readonly environment: Environment;
   readonly nodePath: string;
+  /** Version of Node, without `v`. */
+  readonly nodeVersion: string;
   readonly entryPath: string;
 }

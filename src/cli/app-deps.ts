@@ -7,7 +7,7 @@ import type { ProcessContext } from './process-context.js';
 
 /** What an App gets from the process. */
 export function appDeps(context: ProcessContext, logger: Logger): AppDeps {
-  const { clock, stdout, pid, ownHosts, random, environment, nodePath } = context;
+  const { clock, stdout, pid, ownHosts, random, environment, nodePath, nodeVersion } = context;
   return {
     clock,
     stdout,
@@ -16,6 +16,7 @@ export function appDeps(context: ProcessContext, logger: Logger): AppDeps {
     random,
     environment,
     nodePath,
+    nodeVersion,
     entryPath: join(context.packageDir, 'dist/main.js'),
     logger,
     machine: systemMachine,

@@ -71,6 +71,8 @@ export interface RetentionParts extends Feature {
   readonly shared: Retention;
   /** What each process has for itself. */
   readonly own: Retention;
+  /** All that is kept, with its limits. */
+  readonly kinds: readonly RetainedKind[];
 }
 
 /** Retention of a server: removes expired data, and finishes removals that a crash interrupted. */
@@ -86,6 +88,7 @@ export function createRetention(config: RetentionConfig, host: ServingHost): Ret
     pages: async () => (await import('./pages.js')).removalPages({ remover: remover(), version }),
     shared: new Retention({ kinds: [...runs, ...host.rows], removals, clock, logger }),
     own: new Retention({ kinds: own, removals: null, clock, logger }),
+    kinds: [...runs, ...host.rows, ...own],
   };
 }
 

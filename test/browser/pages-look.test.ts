@@ -92,6 +92,7 @@ describe.each(WINDOWS)('in a %s window of %i px', (colorScheme, width) => {
     `/query?${new URLSearchParams({ sql: 'SELECT name, duration_ms FROM nodes ORDER BY 2 DESC NULLS LAST LIMIT 30' })}`,
     '/webhooks',
     '/webhooks/new',
+    '/settings',
     `/runs/${HOSTILE_RUN}/delete`,
     ...[1001, 1002, 1003, 1004, 1006, 1007, HOSTILE_RUN, HUGE_RUN].flatMap((run) =>
       OF_RUN.map((tab) => `/runs/${run}${tab}`),

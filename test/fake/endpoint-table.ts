@@ -123,6 +123,7 @@ export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'POST /runs/:runId/delete': ADMINS,
   'GET /query': ANALYSTS,
   'GET /query.csv': ANALYSTS,
+  'GET /settings': ['account_admin'],
   'GET /webhooks': HOOK_READERS,
   'POST /webhooks/dismiss': HOOK_READERS,
   'GET /webhooks/new': HOOK_WRITERS,

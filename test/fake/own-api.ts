@@ -9,6 +9,7 @@ import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import { createPlatformApi } from '../../src/platform/feature.js';
 import { createQueries } from '../../src/query/feature.js';
 import type { TraceId } from '../../src/record/telemetry-record.js';
+import type { RetentionParts } from '../../src/retention/feature.js';
 import { InvocationNotes } from '../../src/run/invocation-notes.js';
 import { parseRun } from '../../src/run/parse-run.js';
 import { ScopeFinder } from '../../src/run/scope-finder.js';
@@ -32,7 +33,7 @@ export interface OwnApi {
   readonly traceIds: readonly TraceId[];
   readonly queries: Feature;
   readonly jobs: Feature;
-  readonly retention: Feature;
+  readonly retention: RetentionParts;
   /** What measures are read with. */
   readonly measuring: Pick<ApiRoutersDeps, 'reader'> & {
     readonly measures: RunMeasures;

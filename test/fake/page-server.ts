@@ -5,6 +5,7 @@ import { FolderArtifactStore } from '../../src/storage/artifact/folder-artifact-
 import { pageRouter } from '../../src/web/page/page-router.js';
 import { type Answer, send } from './http-client.js';
 import { type OwnApi, openOwnApi } from './own-api.js';
+import { settingsPage } from './settings-page.js';
 import { webhookParts } from './webhook-parts.js';
 
 /** A page as a test reads it. */
@@ -21,7 +22,7 @@ export class PageServer {
     const { state, authenticator, clock, logger } = api.server;
     const openStore = async () => new FolderArtifactStore(api.dataFolder);
     const hooks = webhookParts(state, clock);
-    const features = [hooks, api.queries, api.jobs, api.retention];
+    const features = [hooks, api.queries, api.jobs, api.retention, settingsPage(state, clock, api.retention.kinds)];
     const links = new SignInLinks({ tokens: state.tokens, tries: new FailedTries(clock), clock });
     const pages = pageRouter({
       ...{ authenticator, clock, logger, links, publicUrl, ...api.measuring },

@@ -355,6 +355,40 @@ it.each([
   expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' });
 });
 
+describe('the settings', () => {
+  it('show health, destinations, storage, tokens and versions, and no secret', async () => {
+    const owner = tokens.get('account_admin') ?? '';
+    const { status, html } = await pages.get('/settings', owner);
+    expect(status).toBe(200);
+    for (const text of [
+      'not ready',
+      'the disk is full; free some space',
+      'connection refused &lt;script&gt;',
+      'http://tempo:4318',
+      '1 min 30 s',
+      'Telemetry of other services',
+      'webhooks only',
+      '20.19.0',
+    ]) {
+      expect(html).toContain(text);
+    }
+    expect(html).not.toContain(owner);
+    const { hash } = (await pages.api.server.state.tokens.list())[0] ?? { hash: '' };
+    expect(html).not.toContain(hash);
+  });
+
+  it('show another account its own tokens, and nothing of the machine', async () => {
+    const { html } = await pages.get('/settings', foreign);
+    expect(html).toContain('account admin');
+    for (const text of ['webhooks only', 'http://tempo:4318', '/data']) expect(html).not.toContain(text);
+  });
+
+  it('are named in the navigation of who may see them', async () => {
+    expect((await pages.get('/', tokens.get('account_admin'))).html).toContain('href="/settings"');
+    expect((await pages.get('/', admin)).html).not.toContain('href="/settings"');
+  });
+});
+
 describe('deleting a run', () => {
   it('says what goes and asks, and a link on its page leads there for who may', async () => {
     const { html } = await pages.get('/runs/1003', admin);

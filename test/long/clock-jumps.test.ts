@@ -51,7 +51,7 @@ async function start(): Promise<Server> {
   };
   const { configuration } = resolveConfiguration(sources, undefined);
   const process = { machine: systemMachine, stdout: new PassThrough(), pid: 1, ownHosts: [], random: () => 0.5 };
-  const own = { environment: {}, nodePath: 'node', entryPath: 'main.js' };
+  const own = { environment: {}, nodePath: 'node', nodeVersion: '20.0.0', entryPath: 'main.js' };
   const program: typeof import('../../src/app.js') = await import(join(compiled, 'app.js'));
   server = await program.openServer(configuration, { ...process, ...own, clock, logger, version: '0' });
   await server.program.start();

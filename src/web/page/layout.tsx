@@ -69,6 +69,7 @@ function Navigation({ caller }: { readonly caller: Caller }) {
         {may(caller, 'jobs:read') && <a href="/jobs">Jobs</a>}
         {may(caller, 'webhooks:read') && <a href="/webhooks">Webhooks</a>}
         {may(caller, 'query') && <a href="/query">Query</a>}
+        {may(caller, 'tokens:manage') && <a href="/settings">Settings</a>}
       </nav>
       <form class="who" method="post" action="/sign-out">
         <span>

@@ -1,0 +1,369 @@
+import { Router } from 'express';
+import { authorize, callerOf } from '../api/authenticator.js';
+import type { Caller } from '../api/caller.js';
+import type { Clock } from '../core/clock.js';
+import type { DiskUsage, MemoryUsage } from '../core/guard.js';
+import type { Health, HealthReport } from '../core/health.js';
+import { lengthText, readableBytes } from '../core/text.js';
+import type { DestinationStatus } from '../export/feature.js';
+import type { RetainedKind } from '../retention/feature.js';
+import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
+import type { State } from '../storage/state.js';
+import type { TokenRow } from '../storage/token-store.js';
+import { Layout, sendPage } from '../web/page/layout.js';
+import { countText, Fact, Mark, Moment, type Mood, ScrollTable } from '../web/page/parts.js';
+
+/** Settings that the page names. */
+export interface SettingsConfig {
+  readonly 'data-dir': string;
+  readonly 'database-url': string;
+  readonly processes: 'one' | 'several';
+}
+
+/** What the page shows of the program: what metrics and health checks know as well. */
+export interface SettingsHost {
+  readonly state: Pick<State, 'tokens' | 'catalog'>;
+  readonly health: Pick<Health, 'report'>;
+  readonly memory: { readonly usage: MemoryUsage };
+  readonly disk: { readonly usage: DiskUsage };
+  /** `undefined` where nothing is exported. */
+  readonly exports:
+    | {
+        /** Names, and where they are. */
+        readonly destinations: readonly (readonly [name: string, where: string])[];
+        statuses(): readonly DestinationStatus[];
+      }
+    | undefined;
+  /** What is kept, and for how long. */
+  readonly retention: { readonly kinds: readonly Pick<RetainedKind, 'name' | 'limits' | 'totalBytes'>[] };
+  /** Where it listens; `null` for no gRPC. */
+  readonly ports: () => { readonly otlpUrl: string; readonly grpcUrl: string | null; readonly webUrl: string };
+  /** Version of Node, without `v`. */
+  readonly nodeVersion: string;
+  readonly clock: Clock;
+  /** The program's version. */
+  readonly version: string;
+}
+
+/** What the page works with. */
+type PageHost = SettingsHost & { /** When the program was started. */ readonly startedUnixMs: number };
+
+/** A kind of data with what it takes. */
+interface KeptKind {
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly maxAgeMs: number | null;
+  readonly maxBytes: number | null;
+}
+
+/** What the page shows. */
+interface Shown {
+  readonly caller: Caller;
+  readonly config: SettingsConfig;
+  readonly host: PageHost;
+  readonly report: HealthReport;
+  readonly tokens: readonly TokenRow[];
+  readonly kept: readonly KeptKind[];
+  readonly runCount: number;
+  readonly nowUnixMs: number;
+}
+
+/** `/settings`: tokens, destinations, storage, health and versions. Who is of another account than the first sees its own tokens and health alone. */
+export function settingsPages(config: SettingsConfig, host: PageHost): Router {
+  const { state, health, clock } = host;
+  const router = Router();
+  router.get('/settings', authorize('tokens:manage'), async (request, response) => {
+    const caller = callerOf(response);
+    const gone = new AbortController();
+    request.once('close', () => gone.abort());
+    const tokens = (await state.tokens.list()).filter(({ accountId }) => accountId === caller.accountId);
+    const isOperator = caller.accountId === FIRST_ACCOUNT_ID;
+    const kept: KeptKind[] = [];
+    for (const kind of isOperator ? host.retention.kinds : []) {
+      kept.push({ name: kind.name, ...kind.limits, sizeBytes: await kind.totalBytes(gone.signal) });
+    }
+    const one = { orderBy: 'id', isDescending: true, limit: 1, offset: 0 } as const;
+    const { totalCount: runCount } = await state.catalog.listRuns(caller.accountId, one);
+    const shown = {
+      caller,
+      config,
+      host,
+      report: health.report(),
+      tokens,
+      kept,
+      runCount,
+      nowUnixMs: clock.nowUnixMs(),
+    };
+    await sendPage(response, <SettingsPage {...shown} />);
+  });
+  return router;
+}
+
+function SettingsPage(shown: Shown) {
+  const { caller, host, report, tokens, nowUnixMs } = shown;
+  const isOperator = caller.accountId === FIRST_ACCOUNT_ID;
+  return (
+    <Layout title="Settings" caller={caller} version={host.version} isLive>
+      <h1>Settings</h1>
+      <div id="live" data-live="10000">
+        <HealthPart report={report} host={host} />
+        {isOperator && <Destinations exports={host.exports} />}
+        {isOperator && <Storage {...shown} />}
+        <Tokens tokens={tokens} nowUnixMs={nowUnixMs} />
+        {isOperator && <About {...shown} />}
+      </div>
+    </Layout>
+  );
+}
+
+function HealthPart({ report, host }: { readonly report: HealthReport; readonly host: PageHost }) {
+  const { usedBytes, limitBytes } = host.memory.usage;
+  const { freeBytes, totalBytes } = host.disk.usage;
+  return (
+    <section aria-labelledby="health">
+      <h2 id="health">Health</h2>
+      <dl class="facts">
+        <Fact name="State">
+          <Mark word={report.ready ? 'ready' : 'not ready'} mood={report.ready ? 'good' : 'bad'} />
+        </Fact>
+        <Fact name="Memory">
+          {readableBytes(usedBytes)} of {readableBytes(limitBytes)}
+        </Fact>
+        <Fact name="Disk">
+          {readableBytes(freeBytes)} free of {readableBytes(totalBytes)}
+        </Fact>
+        <Fact name="Up since">
+          <Moment unixMs={host.startedUnixMs} isRelative />
+        </Fact>
+      </dl>
+      {report.checks.some(({ state }) => !state.ready) && (
+        <ul class="notice bad">
+          {report.checks.map(
+            ({ name, state }) =>
+              !state.ready && (
+                <li>
+                  <span class="strong">{name}</span>: {state.reason}
+                </li>
+              ),
+          )}
+        </ul>
+      )}
+      <p class="hint">
+        For programs: <a href="/readyz?verbose">/readyz?verbose</a>, <code>/metrics</code>
+      </p>
+    </section>
+  );
+}
+
+const STATES: Readonly<Record<DestinationStatus['state'], readonly [word: string, mood: Mood]>> = {
+  idle: ['up to date', 'good'],
+  sending: ['sending', 'busy'],
+  waiting: ['failing', 'bad'],
+  stopped: ['stopped', 'neutral'],
+};
+
+function Destinations({ exports }: Pick<SettingsHost, 'exports'>) {
+  const statuses = new Map(exports?.statuses().map((status) => [status.name, status]));
+  return (
+    <section aria-labelledby="destinations">
+      <h2 id="destinations">Destinations</h2>
+      {exports === undefined || exports.destinations.length === 0 ? (
+        <div class="empty">
+          <p>Nothing is exported. To send runs on, name an OTLP endpoint:</p>
+          <pre class="command" tabindex={0}>
+            OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:14318 run-bridge serve
+          </pre>
+        </div>
+      ) : (
+        <ScrollTable
+          label="Destinations"
+          columns={[
+            'Destination',
+            'State',
+            { number: 'Behind' },
+            { number: 'Oldest' },
+            { number: 'Sent' },
+            { number: 'Refused' },
+            'Last error',
+          ]}
+        >
+          {exports.destinations.map(([name, where]) => (
+            <DestinationRow name={name} where={where} status={statuses.get(name)} />
+          ))}
+        </ScrollTable>
+      )}
+    </section>
+  );
+}
+
+function DestinationRow(props: {
+  readonly name: string;
+  readonly where: string;
+  /** `undefined` until the thread that exports has said how it is. */
+  readonly status: DestinationStatus | undefined;
+}) {
+  const { name, where, status } = props;
+  const [word, mood] = status === undefined ? (['starting', 'neutral'] as const) : STATES[status.state];
+  const signals = status === undefined ? [] : Object.values(status.signals);
+  const sum = (of: (signal: (typeof signals)[number]) => number) =>
+    signals.reduce((all, signal) => all + of(signal), 0).toLocaleString('en');
+  return (
+    <tr>
+      <th scope="row" class="name">
+        {name}
+        <span class="sub name">{where}</span>
+      </th>
+      <td>
+        <Mark word={word} mood={mood} />
+      </td>
+      <td class="number nowrap">
+        {status === undefined ? '–' : readableBytes(status.lagBytes)}
+        {status !== undefined && status.pendingRuns > 0 && (
+          <span class="sub">{countText(status.pendingRuns, 'run')}</span>
+        )}
+      </td>
+      <td class="number nowrap">
+        {status === undefined || status.oldestUnsentSeconds === 0
+          ? '–'
+          : lengthText(status.oldestUnsentSeconds * 1_000)}
+      </td>
+      <td class="number">{sum(({ sentCount }) => sentCount)}</td>
+      <td class="number">{sum(({ refusedCount, rejectedCount }) => refusedCount + rejectedCount)}</td>
+      <td class="text">{status?.lastError ?? ''}</td>
+    </tr>
+  );
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  telemetry: 'Runs',
+  artifacts: 'Artifacts',
+  deliveries: 'Deliveries of webhooks',
+  foreign: 'Telemetry of other services',
+};
+const DAY_MS = 86_400_000;
+
+function Storage({ kept, runCount, config }: Shown) {
+  return (
+    <section aria-labelledby="storage">
+      <h2 id="storage">Storage and retention</h2>
+      <ScrollTable
+        label="What is kept"
+        columns={['What', { number: 'Takes' }, { number: 'Kept for' }, { number: 'At most' }]}
+      >
+        {kept.map(({ name, sizeBytes, maxAgeMs, maxBytes }) => {
+          const setting = name === 'foreign' ? 'telemetry' : name;
+          return (
+            <tr>
+              <th scope="row">
+                {KINDS[name] ?? name}
+                {name === 'telemetry' && <span class="sub">{countText(runCount, 'run')} of this account</span>}
+                <span class="sub">
+                  <code>retain-{setting}-age</code>, <code>-size</code>
+                </span>
+              </th>
+              <td class="number nowrap">{readableBytes(sizeBytes)}</td>
+              <td class="number nowrap">{maxAgeMs === null ? 'no limit' : ageText(maxAgeMs)}</td>
+              <td class="number nowrap">{maxBytes === null ? 'no limit' : readableBytes(maxBytes)}</td>
+            </tr>
+          );
+        })}
+      </ScrollTable>
+      <p class="hint">
+        {config['database-url'] === 'off'
+          ? 'The state is in the data folder (SQLite).'
+          : `The state is in PostgreSQL${config.processes === 'several' ? ', shared by several processes' : ''}.`}{' '}
+        What would go with other limits: <code>run-bridge retain --dry-run --retain-telemetry-age 90d</code>
+      </p>
+    </section>
+  );
+}
+
+function ageText(ms: number): string {
+  return ms >= 2 * DAY_MS && ms % DAY_MS === 0 ? countText(ms / DAY_MS, 'day') : lengthText(ms);
+}
+
+/** Tokens that are shown; the command line lists all. */
+const MAX_TOKENS = 200;
+
+function Tokens({ tokens, nowUnixMs }: { readonly tokens: readonly TokenRow[]; readonly nowUnixMs: number }) {
+  const isGood = ({ revokedUnixMs, expiresUnixMs }: TokenRow) =>
+    revokedUnixMs === null && (expiresUnixMs === null || expiresUnixMs > nowUnixMs);
+  const sorted = [...tokens].sort((a, b) => Number(isGood(b)) - Number(isGood(a)) || b.id - a.id);
+  return (
+    <section aria-labelledby="tokens">
+      <h2 id="tokens">Tokens</h2>
+      <ScrollTable
+        label="Tokens, those that are good first"
+        columns={[{ number: 'Id' }, 'Name', 'Permission', 'Created', 'Last used', 'State']}
+      >
+        {sorted.slice(0, MAX_TOKENS).map((token) => (
+          <tr>
+            <td class="number">{token.id}</td>
+            <th scope="row" class="name">
+              {token.name}
+              {token.userName !== null && <span class="sub name">{token.userName}</span>}
+            </th>
+            <td>{token.permission.replaceAll('_', ' ')}</td>
+            <td class="nowrap">
+              <Moment unixMs={token.createdUnixMs} isRelative />
+            </td>
+            <td class="nowrap">
+              {token.usedUnixMs === null ? 'never' : <Moment unixMs={token.usedUnixMs} isRelative />}
+            </td>
+            <td class="nowrap">
+              <TokenState token={token} isGood={isGood(token)} />
+            </td>
+          </tr>
+        ))}
+      </ScrollTable>
+      {tokens.length > MAX_TOKENS && (
+        <p>
+          and {(tokens.length - MAX_TOKENS).toLocaleString('en')} more; <code>run-bridge token list</code> has all
+        </p>
+      )}
+      <p class="hint">
+        Tokens are made and revoked on the command line, where a new one is shown once:{' '}
+        <code>run-bridge token create --name airflow --permission developer --expires 90d</code>,{' '}
+        <code>run-bridge token revoke ID</code>
+      </p>
+    </section>
+  );
+}
+
+function TokenState({ token, isGood }: { readonly token: TokenRow; readonly isGood: boolean }) {
+  const { revokedUnixMs, expiresUnixMs } = token;
+  if (revokedUnixMs !== null) return <Mark word="revoked" mood="neutral" />;
+  return (
+    <>
+      <Mark word={isGood ? 'good' : 'expired'} mood={isGood ? 'good' : 'neutral'} />
+      {expiresUnixMs !== null && (
+        <span class="sub">
+          {isGood ? 'until ' : ''}
+          <Moment unixMs={expiresUnixMs} />
+        </span>
+      )}
+    </>
+  );
+}
+
+function About({ host, config }: Shown) {
+  const { otlpUrl, grpcUrl, webUrl } = host.ports();
+  return (
+    <section aria-labelledby="about">
+      <h2 id="about">This bridge</h2>
+      <dl class="facts">
+        <Fact name="run-bridge">{host.version}</Fact>
+        <Fact name="Node">{host.nodeVersion}</Fact>
+        <Fact name="OTLP over HTTP">{otlpUrl}</Fact>
+        <Fact name="OTLP over gRPC">{grpcUrl ?? 'off'}</Fact>
+        <Fact name="Pages and API">{webUrl}</Fact>
+        <Fact isName name="Data folder">
+          {config['data-dir']}
+        </Fact>
+      </dl>
+      <p class="hint">
+        <code>run-bridge config</code> prints each setting and where it came from.
+      </p>
+    </section>
+  );
+}
