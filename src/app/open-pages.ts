@@ -3,7 +3,7 @@ import type { Configuration } from '../config/configuration.js';
 import { isLoopback } from '../core/http-listener.js';
 import type { Feature } from '../feature.js';
 import type { State } from '../storage/state.js';
-import type { PageDeps } from '../web/page/page-deps.js';
+import type { PageDeps, TraceViewer } from '../web/page/page-deps.js';
 import { pageRouter } from '../web/page/page-router.js';
 import type { Access } from './access.js';
 
@@ -17,7 +17,7 @@ export interface OpenPagesDeps
 
 /** The pages of a configuration. */
 export async function openPages(
-  configuration: Pick<Configuration, 'redaction' | 'public-url' | 'http' | 'web'>,
+  configuration: Pick<Configuration, 'redaction' | 'public-url' | 'http' | 'web' | 'destinations' | 'trace-url'>,
   deps: OpenPagesDeps,
 ): Promise<Router> {
   const { state, access, features, otlpUrl, version, clock, logger, notes, tracker, measures, artifacts } = deps;
@@ -30,6 +30,17 @@ export async function openPages(
     catalog: state.catalog,
     routers: routers.flat(),
     publicUrl: publicUrl === 'off' ? null : publicUrl,
+    traceViewers: traceViewers(configuration),
     isTokenNeeded: !access.isOpen(configuration.http.host),
   });
+}
+
+/** Where traces can be looked at, each place once: destinations that say so, and what is set for all. */
+function traceViewers({
+  destinations,
+  'trace-url': url,
+}: Pick<Configuration, 'destinations' | 'trace-url'>): readonly TraceViewer[] {
+  const own = destinations.flatMap(({ name, traceUrl }) => (traceUrl === null ? [] : [{ name, url: traceUrl }]));
+  if (url === 'off' || own.some((viewer) => viewer.url === url)) return own;
+  return [...own, { name: new URL(url).host, url }];
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseDurationMs } from './duration.js';
 import { quoted } from './mask.js';
 import { parsePath, parseSwitch, type SettingContext } from './setting.js';
-import { parseAge, REDACTION_LEVELS } from './settings.js';
+import { parseAge, parseTraceUrl, REDACTION_LEVELS, TRACE_URL } from './settings.js';
 
 /** One place that runs are exported to, as `destinations:` in the configuration file describes it. */
 export interface DestinationSettings {
@@ -22,6 +22,8 @@ export interface DestinationSettings {
   readonly timeoutMs: number;
   /** What was not taken for this long is given up; `off`: nothing is; `null`: as the setting `max-backlog-age` says. */
   readonly maxBacklogAgeMs: number | 'off' | null;
+  /** Where a trace can be looked at there, with `{trace_id}` for its id; `null`: as the setting `trace-url` says. */
+  readonly traceUrl: string | null;
   /** `null`: as the setting `redaction` says. */
   readonly redaction: (typeof REDACTION_LEVELS)[number] | null;
   /** Mapping switches that differ from the setting `mapping`. */
@@ -67,6 +69,10 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
             (value, context) => parseAge(value === false ? 'off' : String(value)) ?? reject(context, ageProblem(value)),
           )
           .nullish(),
+        'trace-url': z
+          .string()
+          .transform((text, context) => parseTraceUrl(text) ?? reject(context, `${quoted(text)} is not ${TRACE_URL}`))
+          .nullish(),
         redaction: choice(REDACTION_LEVELS).nullish(),
         mapping: mapping.nullish(),
         resource: z.record(z.string().min(1), z.union([z.string(), z.number(), z.boolean()])).nullish(),
@@ -107,6 +113,7 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
         compression: value.compression ?? 'none',
         timeoutMs: value.timeout ?? (value.exporter == null ? DEFAULT_TIMEOUT_MS : MODULE_TIMEOUT_MS),
         maxBacklogAgeMs: value['max-backlog-age'] ?? null,
+        traceUrl: value['trace-url'] ?? null,
         redaction: value.redaction ?? null,
         mapping: value.mapping ?? {},
         resource: value.resource ?? {},

@@ -1,5 +1,5 @@
 import { formatDuration, parseDurationMs } from './duration.js';
-import type { Setting } from './setting.js';
+import { isOff, type Setting } from './setting.js';
 
 /** Bounds of `platform-interval`, in milliseconds: 5 s to a day. */
 const MIN_INTERVAL_MS = 5_000;
@@ -57,8 +57,4 @@ function parsePlatformUrl(text: string): string | undefined {
     return undefined;
   }
   return url.origin + url.pathname.replace(/\/+$/, '').replace(/\/api(\/v[23])?$/, '');
-}
-
-function isOff(text: string): boolean {
-  return text.trim().toLowerCase() === 'off';
 }

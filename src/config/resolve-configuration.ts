@@ -222,6 +222,7 @@ export function destinationRows(destination: DestinationSettings, origin: string
     ...(destination.maxBacklogAgeMs === null
       ? []
       : [row('max-backlog-age', SETTINGS['max-backlog-age'].format(destination.maxBacklogAgeMs))]),
+    ...(destination.traceUrl === null ? [] : [row('trace-url', maskUrl(destination.traceUrl))]),
     ...(destination.redaction === null ? [] : [row('redaction', destination.redaction)]),
     ...Object.entries(destination.mapping).map(([name, isOn]) => row(`mapping.${name}`, isOn ? 'on' : 'off')),
     ...Object.entries(destination.resource).map(([name, value]) => row(`resource.${name}`, String(value))),

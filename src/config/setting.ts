@@ -76,3 +76,8 @@ export function parsePath(text: string, context: SettingContext): string | undef
   if (text === '~') return context.homeDir;
   return resolve(context.baseDir, text.startsWith('~/') ? `${context.homeDir}/${text.slice(2)}` : text);
 }
+
+/** Whether the text of a setting is `off`. */
+export function isOff(text: string): boolean {
+  return text.trim().toLowerCase() === 'off';
+}

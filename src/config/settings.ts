@@ -3,7 +3,7 @@ import { formatListenAddress, type ListenAddress, parseListenAddress } from './l
 import { MASK } from './mask.js';
 import { platformAccountSetting, platformIntervalSetting, platformUrlSetting } from './platform-settings.js';
 import { ageSetting } from './retention-settings.js';
-import { choiceSetting, parsePath, type Setting, switchSetting } from './setting.js';
+import { choiceSetting, isOff, parsePath, type Setting, switchSetting } from './setting.js';
 import { sizeOrWordSetting, sizeSetting } from './size-setting.js';
 import {
   notifyOnArchiveSetting,
@@ -30,6 +30,27 @@ export const allowedHostsSetting: Setting<readonly string[]> = {
     return words.every((word) => NAME.test(word)) ? words : undefined;
   },
   format: (value) => (value.length === 0 ? 'off' : value.join(',')),
+};
+
+/** What `trace-url` expects. */
+export const TRACE_URL = 'a URL with {trace_id} in it, such as http://127.0.0.1:16686/trace/{trace_id}';
+
+/** Reads `trace-url`; `undefined` when it is no URL with `{trace_id}` in it. */
+export function parseTraceUrl(text: string): string | undefined {
+  const trimmed = text.trim();
+  if (!trimmed.includes('{trace_id}') || !URL.canParse(trimmed)) return undefined;
+  return /^https?:$/.test(new URL(trimmed).protocol) ? trimmed : undefined;
+}
+
+/** The setting that says where traces can be looked at. */
+export const traceUrlSetting: Setting<string> = {
+  placeholder: 'URL|off',
+  summary:
+    'where a trace can be looked at, for links on the page of its run: {trace_id} stands for its id, as in http://127.0.0.1:16686/trace/{trace_id}; destinations may have one of their own; off for none',
+  expected: `${TRACE_URL}, or off`,
+  defaultText: 'off',
+  parse: (text) => (isOff(text) ? 'off' : parseTraceUrl(text)),
+  format: (value) => value,
 };
 
 /** Where artifacts are kept. */
@@ -119,7 +140,7 @@ export const databaseUrlSetting: Setting<string> = {
 
 function parseDatabaseUrl(text: string): string | undefined {
   const trimmed = text.trim();
-  if (trimmed.toLowerCase() === 'off') return 'off';
+  if (isOff(trimmed)) return 'off';
   return SCHEME.test(trimmed) && URL.canParse(withHost(trimmed)) ? trimmed : undefined;
 }
 
@@ -210,6 +231,8 @@ export interface SettingValues {
   readonly 'notify-on-archive': string;
   /** Without a slash at its end, or `off`. */
   readonly 'public-url': string;
+  /** With `{trace_id}` for the id of a trace, or `off`. */
+  readonly 'trace-url': string;
   /** With its password, or `off`. */
   readonly 'smtp-url': string;
   readonly 'smtp-from': string;
@@ -230,7 +253,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     ...address('127.0.0.1:4317', 'where OTLP over gRPC is received; port 0 picks a free one; off for not at all'),
     placeholder: 'HOST:PORT|off',
     expected: 'off, an address such as 127.0.0.1:4317 or a port from 0 to 65535',
-    parse: (text) => (text.trim().toLowerCase() === 'off' ? 'off' : parseListenAddress(text)),
+    parse: (text) => (isOff(text) ? 'off' : parseListenAddress(text)),
     format: (value) => (value === 'off' ? 'off' : formatListenAddress(value)),
   },
   web: address('127.0.0.1:4380', 'where pages, the API and health are served; port 0 picks a free one'),
@@ -341,6 +364,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   'webhook-proxy': webhookProxySetting,
   'notify-on-archive': notifyOnArchiveSetting,
   'public-url': publicUrlSetting,
+  'trace-url': traceUrlSetting,
   'smtp-url': smtpUrlSetting,
   'smtp-from': smtpFromSetting,
   redaction: choiceSetting(
@@ -357,7 +381,7 @@ export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
 
 /** Reads `max-backlog-age`: a time that is not 0, or `off`. `undefined` when it is neither. */
 export function parseAge(text: string): number | 'off' | undefined {
-  if (text.trim().toLowerCase() === 'off') return 'off';
+  if (isOff(text)) return 'off';
   return parseDurationMs(text) || undefined;
 }
 

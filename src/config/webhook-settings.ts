@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { formatDuration, parseDurationMs } from './duration.js';
 import { MASK } from './mask.js';
-import type { Setting } from './setting.js';
+import { isOff, type Setting } from './setting.js';
 
 /** The setting that lists addresses that webhooks may go to beside public ones. */
 export const webhookAllowSetting: Setting<readonly string[]> = {
@@ -124,8 +124,4 @@ function withoutPassword(text: string): string {
   const url = new URL(text);
   if (url.password !== '') url.password = MASK;
   return url.href;
-}
-
-function isOff(text: string): boolean {
-  return text.trim().toLowerCase() === 'off';
 }

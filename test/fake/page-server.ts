@@ -30,6 +30,7 @@ export class PageServer {
       routers: (await Promise.all(features.map(({ pages }) => pages?.() ?? []))).flat(),
       redaction: 'literals',
       otlpUrl: () => 'http://127.0.0.1:4318',
+      traceViewers: [{ name: 'jaeger', url: 'http://127.0.0.1:16686/trace/{trace_id}' }],
       isTokenNeeded: false,
       version: '0.0.0',
     });

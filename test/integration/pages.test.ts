@@ -219,6 +219,13 @@ describe('the page of a run', () => {
     }
   });
 
+  it('names its trace, and links to where that can be looked at', async () => {
+    const { html } = await pages.get('/runs/1001', admin);
+    const [traceId = ''] = pages.api.traceIds;
+    expect(html).toContain(`<code>${traceId.replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')}</code>`);
+    expect(html).toContain(`<a href="http://127.0.0.1:16686/trace/${traceId}" rel="noreferrer">jaeger</a>`);
+  });
+
   it('shows nothing of another account', async () => {
     for (const path of ['/runs/1001', '/runs/0', '/runs/x', '/runs/99999999999999999999', '/webhooks/wsu_a']) {
       expect((await pages.get(path, foreign)).status, path).toBe(404);

@@ -27,6 +27,8 @@ export interface PageDeps {
   readonly redaction: RedactionLevel;
   /** The public address of the pages; `null` if not configured. */
   readonly publicUrl: string | null;
+  /** Where traces can be looked at elsewhere. */
+  readonly traceViewers: readonly TraceViewer[];
   /** Where telemetry is received. */
   readonly otlpUrl: () => string;
   /** Whether telemetry needs a token there. */
@@ -35,4 +37,11 @@ export interface PageDeps {
   readonly version: string;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+/** Where a trace can be looked at. */
+export interface TraceViewer {
+  readonly name: string;
+  /** With `{trace_id}` for its id. */
+  readonly url: string;
 }

@@ -6,6 +6,7 @@ import type { Caller } from '../../api/caller.js';
 import { idIn } from '../../api/parameters.js';
 import { may, Permits, withPermit } from '../../api/permissions.js';
 import { cut, lengthText } from '../../core/text.js';
+import { invocationIdOf } from '../../record/telemetry-record.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { shareOf } from '../../run/measures/time-split.js';
 import { labelOf } from '../../run/measures/troubles.js';
@@ -13,7 +14,7 @@ import { encodedArtifactPath, stepTelemetryOf } from '../../storage/artifact/art
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { isFinal } from '../../storage/state-tables.js';
 import { sendPage } from './layout.js';
-import type { PageDeps } from './page-deps.js';
+import type { PageDeps, TraceViewer } from './page-deps.js';
 import { countText, Fact, Moment, RunMark, runLengthMs, ScrollTable } from './parts.js';
 import { MAX_NAME, type RunPageModel, readRunPageModel } from './run-page-model.js';
 import { CountsBar, commandOf, countedWords, RunShell, type ShownRun, shownRun } from './run-shell.js';
@@ -24,6 +25,7 @@ interface SeenRun {
   readonly shown: ShownRun;
   readonly model: RunPageModel;
   readonly downloads: readonly Download[] | 'unreadable' | null;
+  readonly viewers: readonly TraceViewer[];
 }
 
 /** One run: what failed and why, then what it was, its steps, and links. */
@@ -34,7 +36,7 @@ function RunPage(props: {
   readonly version: string;
 }) {
   const { caller, seen, nowUnixMs, version } = props;
-  const { shown, model, downloads } = seen;
+  const { shown, model, downloads, viewers } = seen;
   const { run, steps, step } = shown;
   const shell = { shown, caller, nowUnixMs, version, redactor: model.redactor };
   const above = (
@@ -51,6 +53,7 @@ function RunPage(props: {
         statusMessage={model.sections.length > 0 ? model.statusMessage : null}
         nowUnixMs={nowUnixMs}
       />
+      <Traces steps={steps} viewers={viewers} />
       <SlowestNodes nodes={model.slowest} lengthNano={model.lengthNano} runId={run.id} />
       <RunSteps steps={steps} model={model} nowUnixMs={nowUnixMs} />
       <RunArtifactList downloads={downloads} steps={steps} />
@@ -165,7 +168,7 @@ export function runRouter(deps: PageDeps): Router {
     // Whole record logs may have to be read, so not for all at once.
     const model = await withPermit(permits, response, () => readRunPageModel(run, steps, caller, deps), tooMany);
     const downloads = await runDownloads(caller, steps, deps);
-    const seen = { shown, model, downloads };
+    const seen = { shown, model, downloads, viewers: deps.traceViewers };
     await sendPage(response, <RunPage caller={caller} seen={seen} nowUnixMs={clock.nowUnixMs()} version={version} />);
   });
   return router;
@@ -297,6 +300,43 @@ function RunFacts(props: {
             </Fact>
           ),
       )}
+    </dl>
+  );
+}
+
+/** Traces whose ids are shown; a run has as many as commands. */
+const MAX_TRACES = 10;
+
+/** The ids of what the engine sent, and where it can be looked at elsewhere. */
+function Traces({
+  steps,
+  viewers,
+}: {
+  readonly steps: readonly CatalogStep[];
+  readonly viewers: readonly TraceViewer[];
+}) {
+  const traceIds = [...new Set(steps.flatMap(({ invocations }) => invocations.map(({ traceId }) => traceId)))];
+  if (traceIds.length === 0) return null;
+  return (
+    <dl class="facts">
+      {traceIds.slice(0, MAX_TRACES).map((traceId) => (
+        <>
+          <Fact isName name="Invocation">
+            <code>{invocationIdOf(traceId)}</code>
+          </Fact>
+          <Fact isName name="Trace">
+            <code>{traceId}</code>
+            {viewers.map(({ name, url }) => (
+              <>
+                {' '}
+                <a href={url.replaceAll('{trace_id}', traceId)} rel="noreferrer">
+                  {name}
+                </a>
+              </>
+            ))}
+          </Fact>
+        </>
+      ))}
     </dl>
   );
 }

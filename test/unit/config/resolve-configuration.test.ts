@@ -96,6 +96,7 @@ describe('without anything said', () => {
       'webhook-proxy': 'off',
       'notify-on-archive': 'off',
       'public-url': 'off',
+      'trace-url': 'off',
       'smtp-url': 'off',
       'smtp-from': 'run-bridge@localhost',
       webhookKey: null,
@@ -202,6 +203,7 @@ destinations:
   jaeger:
     endpoint: http://jaeger:4318
     signals: traces
+    trace-url: http://jaeger:16686/trace/{trace_id}
   vendor:
     traces-endpoint: https://vendor.example/v1/traces
     headers: { Authorization: 'Bearer \${env:TOKEN}' }
@@ -228,6 +230,7 @@ destinations:
         compression: 'none',
         timeoutMs: 10_000,
         maxBacklogAgeMs: null,
+        traceUrl: 'http://jaeger:16686/trace/{trace_id}',
         redaction: null,
         mapping: {},
         resource: {},
@@ -244,6 +247,7 @@ destinations:
         compression: 'gzip',
         timeoutMs: 3_000,
         maxBacklogAgeMs: 43_200_000,
+        traceUrl: null,
         redaction: 'off',
         mapping: { 'stable-names': false },
         resource: { 'service.name': 'nightly', team: 'data', tier: 1 },
@@ -305,7 +309,7 @@ parquet: maybe
 colour: red
 mapping: { stable-name: on }
 destinations:
-  jaeger: { endpiont: http://jaeger:4318, endpoint: jaeger:4318, signals: [metrics] }
+  jaeger: { endpiont: http://jaeger:4318, endpoint: jaeger:4318, signals: [metrics], trace-url: "javascript:alert({trace_id})" }
   nowhere: {}
   logs: { protocol: sdk, logs-endpoint: "http://127.0.0.1:1", signals: logs }
   tempo: http://tempo:4318
@@ -317,6 +321,7 @@ destinations:
       "run-bridge.yaml:5: mapping.stable-name is not a setting; did you mean stable-names?",
       "run-bridge.yaml:7: destinations.jaeger.endpoint "jaeger:4318" is not a URL such as http://127.0.0.1:4318",
       "run-bridge.yaml:7: destinations.jaeger.signals is not traces, logs or a list of them",
+      "run-bridge.yaml:7: destinations.jaeger.trace-url "javascript:alert({trace_id})" is not a URL with {trace_id} in it, such as http://127.0.0.1:16686/trace/{trace_id}",
       "run-bridge.yaml:7: destinations.jaeger.endpiont is not a setting; did you mean endpoint?",
       "run-bridge.yaml:8: destinations.nowhere needs an endpoint, for example "endpoint: http://127.0.0.1:4318"",
       "run-bridge.yaml:9: destinations.logs needs an endpoint, for example "endpoint: http://127.0.0.1:4318"",

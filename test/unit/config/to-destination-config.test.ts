@@ -13,6 +13,7 @@ const settings: DestinationSettings = {
   compression: 'gzip',
   timeoutMs: 5_000,
   maxBacklogAgeMs: null,
+  traceUrl: null,
   redaction: null,
   mapping: {},
   resource: {},
