@@ -30,7 +30,7 @@ const WINDOWS = [
   ['light', 390],
   ['dark', 390],
 ] as const;
-const OF_RUN = ['', '/nodes', '/timeline', '/logs'];
+const OF_RUN = ['', '/nodes', '/timeline', '/logs', '/compare'];
 
 let browser: PageBrowser;
 let bridge: BridgeProcess;
@@ -176,6 +176,19 @@ describe('the log records of a large run', () => {
     await page.getByText(/^\d+ records, page 1 of 1$/).waitFor();
     await page.getByRole('link', { name: 'Without the text' }).click();
     await page.getByText('2,259 records, page 1 of 12').waitFor();
+    await page.context().close();
+  });
+});
+
+describe('the comparison of two large runs', () => {
+  it('is with the run that somebody chooses, without a script', async () => {
+    const page = await browser.page(false);
+    await browser.signIn(page, bridge);
+    await page.goto(`${bridge.webUrl}/runs/1006/compare`);
+    await page.getByLabel('Compare with').selectOption('1005');
+    await page.getByRole('button', { name: 'Compare' }).click();
+    await page.getByText('4.2 s more than #1005').waitFor();
+    await page.getByRole('heading', { name: /^Slower/ }).waitFor();
     await page.context().close();
   });
 });

@@ -111,6 +111,7 @@ export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'GET /runs/:runId/nodes': READERS,
   'GET /runs/:runId/timeline': READERS,
   'GET /runs/:runId/timeline.json': READERS,
+  'GET /runs/:runId/compare': READERS,
   'GET /runs/:runId/logs': READERS,
   'GET /runs/:runId/logs.txt': READERS,
   'GET /deploy/:accountId/projects/:projectId/runs/:runId': READERS,

@@ -310,6 +310,29 @@ describe('the log records of a run', () => {
   });
 });
 
+describe('the comparison of two runs', () => {
+  it('has outcomes that changed first, then times, new and gone nodes', async () => {
+    const { status, html } = await pages.get('/runs/1001/compare?with=1002', admin);
+    expect(status).toBe(200);
+    const titles = Array.from(html.matchAll(/<h2 id="(\w+)-0">/g), ([, title]) => title);
+    expect(titles.length).toBeGreaterThan(0);
+    const order = ['changed', 'slower', 'added', 'gone', 'faster'];
+    expect(titles).toEqual(order.filter((title) => titles.includes(title)));
+    expect(html).toContain('<option value="1002" selected');
+    expect(html).toMatch(/It took .* (?:more|less) than #1002\./);
+  });
+
+  it('is with the last run before it that did well, unless another is named', async () => {
+    const { html } = await pages.get('/runs/1002/compare', admin);
+    expect(html).toMatch(/<option value="\d+" selected|There is no earlier run of this job/);
+    const same = await pages.get('/runs/1002/compare?with=1002', admin);
+    expect(same.html).toContain('It took as long as #1002. Every node ended as before');
+    for (const named of ['9999', 'x']) {
+      expect((await pages.get(`/runs/1002/compare?with=${named}`, admin)).html).toContain(`There is no run ${named}.`);
+    }
+  });
+});
+
 describe('the nodes of a run', () => {
   const idsOf = (html: string) =>
     Array.from(html.matchAll(/title="([^"]+)" class="quiet-link"/g), ([, id]) => id ?? '');

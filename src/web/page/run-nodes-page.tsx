@@ -257,7 +257,8 @@ const VERDICTS: Readonly<Record<string, readonly [word: string, mood: Mood]>> = 
   unfinished: ['unfinished', 'busy'],
 };
 
-function VerdictMark({ node: { verdict, skipReason } }: { readonly node: NodeMeasure }) {
+/** How a node ended. */
+export function VerdictMark({ node: { verdict, skipReason } }: { readonly node: NodeMeasure }) {
   const [word, mood] = VERDICTS[verdict] ?? [verdict, 'neutral'];
   return <Mark word={skipReason === 'noop' ? 'no-op' : word} mood={mood} />;
 }

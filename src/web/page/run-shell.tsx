@@ -19,6 +19,7 @@ const TABS = [
   ['/nodes', 'Nodes', 'runs:read'],
   ['/timeline', 'Timeline', 'runs:read'],
   ['/logs', 'Logs', 'runs:read'],
+  ['/compare', 'Compare', 'runs:read'],
 ] as const;
 
 /** The end of the address of a run's page. */
