@@ -55,7 +55,7 @@ export default defineConfig({
           'test/integration/decode-samples.test.ts',
           'test/unit/export/lines/{random-lines,samples}.test.ts',
           'test/unit/otlp/{json,protobuf}-codec.test.ts',
-          'test/unit/parquet/{line-rows.property,encode-stretch,parquet-writer,record-from-row,round-trip.property}.test.ts',
+          'test/unit/parquet/{line-rows.property,encode-range,parquet-writer,record-from-row,round-trip.property}.test.ts',
         ],
         globalSetup: POSTGRES,
         env: { PROPERTY_RUNS: 'all' },

@@ -15,7 +15,7 @@ const bundle = await rolldown({
     'export-thread': 'src/app/export-thread-main.ts',
     'parquet-thread': 'src/parquet/parquet-thread-main.ts',
     'query-process': 'src/query/query-main.ts',
-    'stretch-worker': 'src/parquet/stretch-worker.ts',
+    'range-worker': 'src/parquet/range-worker.ts',
   },
   platform: 'node',
   resolve: { alias: openTelemetryModules() },

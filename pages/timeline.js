@@ -8,7 +8,7 @@ const GAP = 6;
 const MIN_SPAN_MS = 1;
 
 const canvas = document.querySelector('canvas[data-timeline]');
-const told = document.getElementById('timeline-told');
+const told = document.getElementById('timeline-status');
 const field = document.getElementById('timeline-search');
 if (canvas !== null) start();
 

@@ -12,7 +12,7 @@ const SIGNED_IN_MS = 7 * 86_400_000;
 /**
  * Makes a link that signs a browser in once, within ten minutes. Whoever can write the state can make one, as they can make a token.
  * @param to the page to go to afterwards: a path of the server
- * @returns its path and query, with the secret: it is shown to who asked, and stands in no log
+ * @returns its path and query, with the secret: it is shown to the caller, and stands in no log
  * @throws StoreError
  */
 export async function makeSignInLink(tokens: Pick<TokenStore, 'addLink'>, clock: Clock, to = '/'): Promise<string> {

@@ -38,7 +38,7 @@ export class Ports {
       version: deps.version,
       otlpAddress: () => ports.receiving.httpAddress,
       webAddress: () => ports.web.address,
-      // For whoever asks whether this program would send its telemetry back.
+      // For programs that ask whether this one would send their telemetry back.
       exportsTo: otlpDestinations(configuration).flatMap(originsOf),
     };
     const receiving = await createReceivers(

@@ -211,12 +211,12 @@ export class OwnedTraces implements Component {
   }
 
   private async closeSome(): Promise<void> {
-    const open = [...this.owned].filter(([traceId, { copy }]) => copy.heldBytes > 0 && !this.atWork.has(traceId));
-    let heldBytes = open.reduce((sum, [, { copy }]) => sum + copy.heldBytes, 0);
+    const open = [...this.owned].filter(([traceId, { copy }]) => copy.memoryBytes > 0 && !this.atWork.has(traceId));
+    let memoryBytes = open.reduce((sum, [, { copy }]) => sum + copy.memoryBytes, 0);
     let count = open.length;
     for (const [, { copy }] of open) {
-      if (count <= MAX_OPEN && heldBytes <= MAX_OPEN_BYTES) return;
-      heldBytes -= copy.heldBytes;
+      if (count <= MAX_OPEN && memoryBytes <= MAX_OPEN_BYTES) return;
+      memoryBytes -= copy.memoryBytes;
       count -= 1;
       await copy.rest();
     }

@@ -77,8 +77,8 @@ export class TraceCopy {
   }
 
   /** Memory that it takes, in bytes, about. */
-  get heldBytes(): number {
-    return this.log?.heldBytes ?? 0;
+  get memoryBytes(): number {
+    return this.log?.memoryBytes ?? 0;
   }
 
   /**

@@ -47,7 +47,7 @@ export interface ExchangeLimits {
 export interface HttpResponse {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
-  /** Throws if the rest does not arrive. Whoever stops reading closes the connection. */
+  /** Throws if the rest does not arrive. A caller that stops reading closes the connection. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 

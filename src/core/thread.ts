@@ -207,7 +207,7 @@ interface MeasuredWorker {
 /**
  * Starts a thread that is ended, with an 'error', when its objects take too much. Up to Node 22 a worker's resource limits
  * do that. From Node 24 on V8 often aborts the whole process at that limit, so the thread gets twice as much and is ended
- * below it: V8 collects garbage halfway between what is alive and the limit at the latest, so whoever has taken half as much
+ * below it: V8 collects garbage halfway between what is alive and the limit at the latest, so a thread that has taken half as much
  * again as allowed has more alive than allowed. One table (an object with millions of keys, on Node 20 a Map as well) that
  * asks for more at a time than is left below V8's limit still makes V8 abort the process.
  */

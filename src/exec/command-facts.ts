@@ -64,7 +64,7 @@ export function stepStartOf({ stepId, startedUnixMs, command, options }: Command
   };
 }
 
-/** What is left in a command's folder for whoever finds it. @param end `null` while the command is at work */
+/** What is left in a command's folder for the process that takes it in. @param end `null` while the command is at work */
 export function spoolEntryOf(facts: CommandFacts, end: SpoolEntry['end']): SpoolEntry {
   const { options, file, environment } = facts;
   const resourceAttributes = environment.OTEL_RESOURCE_ATTRIBUTES ?? '';

@@ -32,7 +32,7 @@ interface Step extends CommandStep {
   endedUnixNano: UnixNano | null;
   /** Whether it began with its root span, as in what the engine writes: then nothing of it came before. */
   readonly isFromRoot: boolean;
-  /** Its process has ended, and nothing but what is late comes of it. */
+  /** Its process has ended; only late records may still arrive. */
   isOver: boolean;
   /** That it has begun is known where its records go. */
   hasBegun: boolean;
@@ -189,7 +189,7 @@ export class CommandSteps implements RecordConsumer {
 
   private async begin(step: Step, consumer: RecordConsumer, registry: CommandStepRegistry): Promise<AttachingConsumer> {
     const { start } = step;
-    // The command's own step is begun by whoever opens the target.
+    // Opening the target begins the command's own step.
     const isOwn = start.stepId === this.start.stepId;
     const begun = isOwn ? Promise.resolve() : registry.register(start);
     // The records are worth more; it is said again at the end.

@@ -58,7 +58,7 @@ export async function announceUploads(
 }
 
 /**
- * Uploads what was announced, and says when no more comes; where some are left, they may still come, and whoever brings
+ * Uploads what was announced, and says when no more comes; where some are left, they may still come, and the process that brings
  * them says it. @throws StepRegistryError
  */
 export async function upload(

@@ -46,7 +46,7 @@ import { SPOOL_FOLDER, SPOOLED_OTLP_FILE } from './spool-folder.js';
 import { StepArtifacts } from './step-artifacts.js';
 
 /** What OTLP bodies may take in memory while the JSONL is read, in bytes: 64 MiB; beyond it they go to the private folder. */
-const MAX_HELD_BYTES = 64 * 1024 * 1024;
+const MAX_MEMORY_BYTES = 64 * 1024 * 1024;
 /** How long lines are gathered while the command runs, in milliseconds: each look takes processor time from it. */
 const GATHER_MS = 200;
 /** How long requests under way may take when the command has ended, in milliseconds. */
@@ -114,7 +114,7 @@ export class LiveRecords {
     inlet.parked.handOverTo((signal, bytes) => this.takeAnswered(signal, bytes));
     this.held = new PendingRequests({
       path: join(folder ?? context.tempDir, SPOOLED_OTLP_FILE),
-      maxMemoryBytes: MAX_HELD_BYTES,
+      maxMemoryBytes: MAX_MEMORY_BYTES,
       codecs: async () => (await this.tap.get()).codecs,
     });
     this.rejects = new CommandRejects(join(facts.configuration['data-dir'], REJECTS_FILE), clock, facts.notices);
@@ -170,7 +170,7 @@ export class LiveRecords {
     await inlet.close(AbortSignal.timeout(LAST_REQUESTS_MS));
     const parked = inlet.parked.settle();
     await parked.catch(() => undefined);
-    // Should this process be killed, whoever takes in the folder knows how the command ended.
+    // Should this process be killed, the process that takes in the folder knows how the command ended.
     this.noteEnd({ ending: toCommandEnding(ending), endedUnixMs });
     const records = await this.records;
     (await this.tail).finish();

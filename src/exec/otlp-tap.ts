@@ -12,7 +12,7 @@ import { ConsumeError, type Delivery, type Signal } from '../record/record-batch
 /** A request that was received: what is in it, and its bytes in protobuf. */
 export type TapListener = (decoded: DecodedRequest, signal: Signal, bytes: Uint8Array) => Promise<void>;
 
-/** The bridge's receiver, which keeps each request's bytes for whoever wants to decode it later. */
+/** The bridge's receiver, which keeps each request's bytes, to be decoded later. */
 export class OtlpTap {
   readonly codecs: Decoding['codecs'];
   /** Answers requests that were not parked. It is loaded for the first of them: what engines send is parked. */

@@ -69,7 +69,7 @@ export class PendingRequests {
     }
   }
 
-  /** Writes all that is left in memory to the file, for whoever goes on with it. @throws what the file system throws. */
+  /** Writes all that is left in memory to the file, for the process that continues. @throws what the file system throws. */
   async saveAll(): Promise<void> {
     for (const entry of this.entries) {
       if (entry.bytes === undefined) continue;

@@ -18,7 +18,7 @@ const IDENTITY_MS = 3_000;
 
 /**
  * Registers a command before it starts, with the bridge that takes its records or in the data folder, so that its environment can
- * name the run. Whoever takes the records registers it again, which changes nothing.
+ * name the run. The bridge that takes the records registers it again, which changes nothing.
  * @throws StepRegistryError, StoreError, ConfigurationError, and an error for a bridge that does not answer in time
  */
 export async function registerBeforeStart(choice: BridgeChoice, start: StepStart): Promise<StepPosition> {

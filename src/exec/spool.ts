@@ -145,7 +145,7 @@ export class Spool implements Component {
       throw error;
     }
     try {
-      // An engine may outlive its command, and whoever ran that: it is taken in with its end.
+      // An engine may outlive its command and the `exec` that ran it: it is taken in with its end.
       if (await isWrittenByOthers(fileOf(folder, entry)?.path ?? '', pid)) return;
       // What its command left in the background may still run one.
       const hasEnded = entry !== undefined && entry.end !== null;

@@ -123,7 +123,7 @@ export class ExportThread implements Exports {
     this.isStarted = true;
   }
 
-  /** Ends the thread at once, where it never came to work. */
+  /** Ends at once a thread that never started to work. */
   async close(): Promise<void> {
     this.isStopping = true;
     this.restartTimer?.cancel();

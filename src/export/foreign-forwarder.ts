@@ -90,7 +90,7 @@ export class ForeignForwarder {
     this.deps.onRest();
   }
 
-  /** Whether it came to the end. */
+  /** Whether it read to the end. */
   private async forwardAll(): Promise<boolean> {
     const { destination, breakers, reader, cursors } = this.deps;
     for await (const entry of reader.read(this.cursor)) {

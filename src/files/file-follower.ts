@@ -21,7 +21,7 @@ export interface FollowerDeps {
   /** What must be so before a position is saved. */
   settle(): Promise<void>;
   /** Something was taken. */
-  onTaken(path: string, taken: TakenStretch): Promise<void>;
+  onTaken(path: string, taken: TakenRange): Promise<void>;
   /** A file cannot be read just now; it is tried again. */
   onTrouble(message: string): void;
 }
@@ -159,7 +159,7 @@ async function stateOf(path: string): Promise<string> {
 }
 
 /** What was taken of a tail at once. */
-export interface TakenStretch {
+export interface TakenRange {
   readonly recordCount: number;
   /** The traces that the records belong to. */
   readonly traceIds: readonly TraceId[];
@@ -179,7 +179,7 @@ export async function feedTail(
   tail: JsonlTail,
   consumer: RecordConsumer,
   signal: AbortSignal,
-  onTaken: (taken: TakenStretch) => void | Promise<void>,
+  onTaken: (taken: TakenRange) => void | Promise<void>,
 ): Promise<void> {
   for await (const { lines, rejects: others, position } of tail.chunks(signal)) {
     const { records, rejects } = readRecords(lines);

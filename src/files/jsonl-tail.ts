@@ -89,7 +89,7 @@ export class JsonlTail {
 
   /**
    * The chunks, as they come; to be read once. They end after `finish()`, and at once when the signal aborts: a half line is
-   * left then for who goes on from the last position.
+   * left then for the process that continues from the last position.
    * @throws SourceError when the file cannot be read.
    */
   async *chunks(signal: AbortSignal): AsyncGenerator<TailChunk> {

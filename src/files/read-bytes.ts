@@ -118,8 +118,8 @@ const SKIPPABLE_MAGIC = 0x184d2a5;
 const DICTIONARY_ID_BYTES = [0, 1, 2, 4];
 
 /**
- * Walks through the frames of a zstd file (RFC 8878) ahead of who unpacks them, so that a frame is refused before memory is
- * taken for its window, of which a header of six bytes may ask for gigabytes. What is no zstd is left to who unpacks it.
+ * Walks through the frames of a zstd file (RFC 8878) ahead of the decompressor, so that a frame is refused before memory is
+ * taken for its window, of which a header of six bytes may ask for gigabytes. Other content is left to the decompressor.
  */
 export class ZstdFrames {
   private head: number[] = [];

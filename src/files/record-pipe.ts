@@ -10,7 +10,7 @@ import { batchesOf, joinBatches, type Reject } from './record-source.js';
 export interface RecordPipeDeps {
   readonly consumer: RecordConsumer;
   readonly clock: Clock;
-  /** Writes to who reads the pipe; resolves when there is room for more, and when nobody reads any more. */
+  /** Writes to the reader of the pipe; resolves when there is room for more, and when nobody reads any more. */
   passOn(bytes: Uint8Array): Promise<void>;
   /** A line that was meant as a record is none; it is passed on. */
   onReject(reject: Reject): Promise<void>;
@@ -107,7 +107,7 @@ export class RecordPipe {
 /** How much of a line is looked at for the key that records have, in bytes; the engine writes it first. */
 const LOOKED_AT_BYTES = 64 * 1024;
 
-/** A stretch of what came through a pipe. */
+/** A part of what came through a pipe. */
 export type PipePart =
   /** No record: to be passed on as it is, with its line break if it had one; also a piece of a line. */
   | { readonly kind: 'plain'; readonly bytes: Uint8Array }
@@ -127,7 +127,7 @@ const isSpace = (byte: number): boolean => byte === 0x20 || byte === 0x09 || byt
  */
 export class PipeLines {
   private held: Uint8Array[] = [];
-  private heldBytes = 0;
+  private pendingBytes = 0;
   private isPlain = false;
   private isObject = false;
   private number = 1;
@@ -142,7 +142,7 @@ export class PipeLines {
 
   /** What is left, when nothing more comes. */
   *end(): Generator<PipePart> {
-    if (this.heldBytes > 0) yield this.release();
+    if (this.pendingBytes > 0) yield this.release();
   }
 
   private *take(piece: Uint8Array, isEnd: boolean): Generator<PipePart> {
@@ -152,13 +152,13 @@ export class PipeLines {
       this.isPlain = first !== undefined && !this.isObject;
     }
     this.held.push(piece);
-    this.heldBytes += piece.length;
-    if (this.isObject && this.heldBytes > this.maxLineBytes) {
+    this.pendingBytes += piece.length;
+    if (this.isObject && this.pendingBytes > this.maxLineBytes) {
       yield { kind: 'tooLong', line: this.lineOf(joined(this.held)) };
       this.isObject = false;
       this.isPlain = true;
     }
-    if (isEnd || this.isPlain || this.heldBytes > this.maxLineBytes) yield this.release();
+    if (isEnd || this.isPlain || this.pendingBytes > this.maxLineBytes) yield this.release();
     if (!isEnd) return;
     this.isPlain = false;
     this.isObject = false;
@@ -172,7 +172,7 @@ export class PipeLines {
       : { kind: 'plain', bytes: raw };
     this.offset += raw.length;
     this.held = [];
-    this.heldBytes = 0;
+    this.pendingBytes = 0;
     return part;
   }
 

@@ -17,9 +17,9 @@ export interface Reject {
   readonly text?: string;
 }
 
-/** A stretch of a source. */
+/** A part of a source. */
 export interface SourceChunk {
-  /** The records in the source's order; a batch is a stretch of one trace and resource. */
+  /** The records in the source's order; a batch is a part of one trace and resource. */
   readonly delivery: Delivery;
   readonly rejects: readonly Reject[];
   /** How much of the source was read by the end of this chunk, in bytes; for Parquet in proportion to its rows. */
@@ -65,7 +65,7 @@ export function batchesOf(records: readonly TelemetryRecord[]): RecordBatch[] {
   return batches;
 }
 
-/** Joins the stretches of one trace and resource; in each the order stays. */
+/** Joins the parts of one trace and resource; in each the order stays. */
 export function joinBatches({ batches, foreign }: Delivery): Delivery {
   const joined = new Map<string, RecordBatch & { readonly records: TelemetryRecord[] }>();
   for (const batch of batches) {

@@ -10,7 +10,7 @@ import type { RecordLogReader } from './record-log.js';
 import type { Appended, AppendListener } from './trace-log.js';
 
 /** A part of a record log that is still to be streamed. */
-interface Stretch {
+interface PendingRange {
   readonly fromOffset: number;
   readonly toOffset: number;
 }
@@ -21,7 +21,7 @@ interface Stretch {
  */
 export class JsonlOutput implements Component, AppendListener {
   readonly name = 'jsonl output';
-  private readonly waiting = new Map<TraceId, Stretch>();
+  private readonly waiting = new Map<TraceId, PendingRange>();
   private running: Promise<void> | undefined;
   private isEnded = false;
 
@@ -61,20 +61,20 @@ export class JsonlOutput implements Component, AppendListener {
 
   private async run(): Promise<void> {
     try {
-      for (let next = this.takeNext(); next !== undefined; next = this.takeNext()) await this.stretch(...next);
+      for (let next = this.takeNext(); next !== undefined; next = this.takeNext()) await this.write(...next);
     } catch (error) {
       this.deps.logger.error({ error: String(error) }, 'failed to read records back for the JSONL stream');
     }
     this.running = undefined;
   }
 
-  private takeNext(): readonly [TraceId, Stretch] | undefined {
+  private takeNext(): readonly [TraceId, PendingRange] | undefined {
     const [next] = this.waiting;
     if (next !== undefined) this.waiting.delete(next[0]);
     return next;
   }
 
-  private async stretch(traceId: TraceId, range: Stretch): Promise<void> {
+  private async write(traceId: TraceId, range: PendingRange): Promise<void> {
     for await (const records of this.deps.reader.read(traceId, range)) {
       if (this.isEnded) return;
       const text = records.map(({ record }) => `${formatRecordLine(record)}\n`).join('');

@@ -269,11 +269,11 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   /** Keeps the number of open logs, and what they take, within bounds; the latest stays in any case. */
   private async closeLeastUsed(): Promise<void> {
     const maxBytes = this.config.maxOpenBytes ?? DEFAULT_MAX_OPEN_BYTES;
-    let heldBytes = 0;
-    for (const log of this.open.values()) heldBytes += log.heldBytes;
+    let memoryBytes = 0;
+    for (const log of this.open.values()) memoryBytes += log.memoryBytes;
     for (const [traceId, log] of this.open) {
-      if (this.open.size <= this.config.maxOpenLogs && (heldBytes <= maxBytes || this.open.size === 1)) return;
-      heldBytes -= log.heldBytes;
+      if (this.open.size <= this.config.maxOpenLogs && (memoryBytes <= maxBytes || this.open.size === 1)) return;
+      memoryBytes -= log.memoryBytes;
       if (log.pendingCount > 0) await this.appendTo(traceId, [], NO_HOLD);
       this.open.delete(traceId);
       // Everything in it is synced already.

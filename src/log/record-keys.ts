@@ -231,7 +231,7 @@ export class ResourceIndex {
   private readonly resources = new Map<number, Resource>();
   private readonly ids = new Map<string, number>();
   private lastId = 0;
-  private readonly stretches: { offset: number; id: number }[] = [];
+  private readonly ranges: { offset: number; id: number }[] = [];
 
   /** Reads the lines of the file; a torn last line and damaged lines are skipped. */
   static parse(text: string): ResourceIndex {
@@ -249,13 +249,13 @@ export class ResourceIndex {
     const known = this.ids.get(key);
     const id = known ?? this.lastId + 1;
     const naming = known === undefined ? this.enter({ id, resource }) : '';
-    return this.stretches.at(-1)?.id === id ? naming : naming + this.enter({ offset, id });
+    return this.ranges.at(-1)?.id === id ? naming : naming + this.enter({ offset, id });
   }
 
   /** The resource of the log's beginning; `undefined` where nothing was written. */
   get first(): Resource | undefined {
-    const [stretch] = this.stretches;
-    return stretch && this.resource(stretch.id);
+    const [range] = this.ranges;
+    return range && this.resource(range.id);
   }
 
   private resource(id: number): Resource {
@@ -265,19 +265,19 @@ export class ResourceIndex {
   /** The resource of the record that begins at `offset`. */
   at(offset: number): Resource {
     let low = 0;
-    let high = this.stretches.length;
+    let high = this.ranges.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((this.stretches[middle]?.offset ?? 0) <= offset) low = middle + 1;
+      if ((this.ranges[middle]?.offset ?? 0) <= offset) low = middle + 1;
       else high = middle;
     }
-    const stretch = this.stretches[low - 1];
-    return stretch === undefined ? UNKNOWN_RESOURCE : this.resource(stretch.id);
+    const range = this.ranges[low - 1];
+    return range === undefined ? UNKNOWN_RESOURCE : this.resource(range.id);
   }
 
   /** Where in a part of the log another resource begins, and whose the part's beginning is; the first one is at `fromOffset`. */
   between(fromOffset: number, toOffset: number): readonly { readonly offset: number; readonly resource: Resource }[] {
-    const within = this.stretches.filter(({ offset }) => offset > fromOffset && offset < toOffset);
+    const within = this.ranges.filter(({ offset }) => offset > fromOffset && offset < toOffset);
     const first = { offset: fromOffset, resource: this.at(fromOffset) };
     return [first, ...within.map(({ offset, id }) => ({ offset, resource: this.resource(id) }))];
   }
@@ -294,8 +294,8 @@ export class ResourceIndex {
       this.ids.set(resourceKey(entry.resource), entry.id);
     } else {
       // A crash between this file's sync and the log's leaves entries beyond the log's end; the next ones replace them.
-      while ((this.stretches.at(-1)?.offset ?? -1) >= entry.offset) this.stretches.pop();
-      this.stretches.push(entry);
+      while ((this.ranges.at(-1)?.offset ?? -1) >= entry.offset) this.ranges.pop();
+      this.ranges.push(entry);
     }
   }
 }

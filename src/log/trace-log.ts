@@ -122,7 +122,7 @@ export class TraceLog {
   }
 
   /** Memory that it takes while it is open, in bytes, about. */
-  get heldBytes(): number {
+  get memoryBytes(): number {
     return this.keys.byteCount + this.pending.length * PENDING_BYTES;
   }
 
@@ -298,7 +298,7 @@ export class TraceLog {
       if (resource !== current) resourceLines += this.index.switchTo(resource, offset);
       current = resource;
     }
-    // The resources first: a stretch without records does no harm, records without their resource do.
+    // The resources first: a part without records does no harm, records without their resource do.
     const { isSynced } = this.options;
     if (resourceLines !== '') await this.resourceFile.append([Buffer.from(resourceLines)], isSynced);
     if (pieces.length > 0) {
@@ -399,30 +399,30 @@ function parseResource(text: string): Resource | undefined {
 
 /** Records on their way into one record log, in the order in which they are to stand there. */
 export class FreshRecords {
-  private readonly stretches: (PageBatch | RecordStretch)[] = [];
+  private readonly parts: (PageBatch | RecordPart)[] = [];
 
   get isEmpty(): boolean {
-    return this.stretches.length === 0;
+    return this.parts.length === 0;
   }
 
   addRecord(record: TelemetryRecord, resource: Resource): void {
-    const last = this.stretches.at(-1);
-    if (last instanceof RecordStretch && last.resource === resource) last.records.push(record);
-    else this.stretches.push(new RecordStretch(resource, record));
+    const last = this.parts.at(-1);
+    if (last instanceof RecordPart && last.resource === resource) last.records.push(record);
+    else this.parts.push(new RecordPart(resource, record));
   }
 
   /** Adds one row of a batch, all its lines. */
   addRow({ traceId, resource, page }: PageBatch, row: number): void {
-    const last = this.stretches.at(-1);
+    const last = this.parts.at(-1);
     if (last instanceof PageBatch && last.page === page && last.to === row && last.resource === resource) last.to += 1;
-    else this.stretches.push(new PageBatch(traceId, resource, page, row, row + 1));
+    else this.parts.push(new PageBatch(traceId, resource, page, row, row + 1));
   }
 
   /** The lines to write, the first at `offset`. */
   pieces(offset: number): readonly AppendedPiece[] {
     let at = offset;
-    return this.stretches.map((stretch) => {
-      const piece = stretch instanceof PageBatch ? rowsPiece(stretch, at) : stretch.piece(at);
+    return this.parts.map((part) => {
+      const piece = part instanceof PageBatch ? rowsPiece(part, at) : part.piece(at);
       at += piece.lines.length;
       return piece;
     });
@@ -430,7 +430,7 @@ export class FreshRecords {
 }
 
 /** Records of one resource that did not come as rows of a page. */
-class RecordStretch {
+class RecordPart {
   readonly records: TelemetryRecord[];
 
   constructor(

@@ -47,7 +47,7 @@ export function textSlice(): TextSlice {
 /**
  * Walks along a line's bytes, which must be valid UTF-8. Each step tells whether the line goes on as expected; after a
  * `false` the position means nothing. Steps may go beyond the line's end where the bytes behind it happen to fit, so
- * whoever walks has to compare `at` with the end when done.
+ * the caller has to compare `at` with the end when done.
  */
 export class ByteCursor {
   source = new ByteSource(Buffer.alloc(0));

@@ -64,8 +64,8 @@ export class TextColumn implements ColumnValues {
     this.writer.endRow(this.isFull);
   }
 
-  get heldBytes(): number {
-    return this.texts.values.length + this.plain.length + this.pages.heldBytes;
+  get bufferedBytes(): number {
+    return this.texts.values.length + this.plain.length + this.pages.bufferedBytes;
   }
 
   private get isFull(): boolean {
@@ -161,8 +161,8 @@ export class NumberColumn implements ColumnValues {
     this.writer.endRow(this.isFull);
   }
 
-  get heldBytes(): number {
-    return this.numbers.values.length + this.plain.length + this.pages.heldBytes;
+  get bufferedBytes(): number {
+    return this.numbers.values.length + this.plain.length + this.pages.bufferedBytes;
   }
 
   private get isFull(): boolean {
@@ -261,7 +261,7 @@ export class BooleanColumn implements ColumnValues {
     this.writer.endRow(false);
   }
 
-  get heldBytes(): number {
+  get bufferedBytes(): number {
     return this.plain.length;
   }
 
@@ -301,7 +301,7 @@ interface ColumnValues {
   /** The engine writes dictionaries for everything but booleans. */
   readonly hasDictionary: boolean;
   /** Bytes held, roughly. */
-  readonly heldBytes: number;
+  readonly bufferedBytes: number;
   /** Appends the values of the open page to its body, and begins the next page. */
   appendPage(body: ByteBuffer): Encoding;
   /** Further pages will hold the values themselves. */
@@ -350,7 +350,7 @@ export class ColumnWriter {
 
   /** Bytes held for the row group, roughly. */
   get bufferedBytes(): number {
-    return this.pageBytes + this.values.heldBytes;
+    return this.pageBytes + this.values.bufferedBytes;
   }
 
   /** The next value is that of `row`; rows between the last written one and this one become null. */
@@ -484,7 +484,7 @@ class DictionaryPages {
 
   constructor(private readonly distinct: Dictionary) {}
 
-  get heldBytes(): number {
+  get bufferedBytes(): number {
     return this.indexes.length * 4;
   }
 

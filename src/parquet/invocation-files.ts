@@ -132,10 +132,10 @@ export class InvocationFiles implements ParquetJobWriter {
   private keep(traceId: TraceId, log: AssignedLog): void {
     this.logs.set(traceId, log);
     let bytes = 0;
-    for (const { assigner } of this.logs.values()) bytes += assigner.heldBytes;
+    for (const { assigner } of this.logs.values()) bytes += assigner.memoryBytes;
     for (const [oldest, { assigner }] of this.logs) {
       if (this.logs.size <= MAX_TRACES && bytes <= MAX_BYTES) break;
-      bytes -= assigner.heldBytes;
+      bytes -= assigner.memoryBytes;
       this.logs.delete(oldest);
     }
   }

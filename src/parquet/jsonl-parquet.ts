@@ -2,14 +2,14 @@ import { setImmediate } from 'node:timers/promises';
 import { systemClock } from '../core/clock.js';
 import { packageFile } from '../core/package-file.js';
 import { startThread, type Thread } from '../core/thread.js';
-import { type LineReject, type Stretch, StretchEncoder, type StretchLimits, type StretchStep } from './line-encoder.js';
+import { type FileRange, type LineReject, RangeEncoder, type RangeLimits, type RangeStep } from './line-encoder.js';
 import type { LineRowsOptions } from './line-rows.js';
 import type { ParquetOutput } from './parquet-writer.js';
+import type { RangeStarterCalls, RangeThreadCalls } from './range-worker.js';
 import type { EncodedRowGroup } from './row-group.js';
-import type { StretchStarterCalls, StretchThreadCalls } from './stretch-worker.js';
 
 /** A part of a file that one thread encodes: at the engine's usual size of a line, the 100,000 rows of a row group. */
-const STRETCH_BYTES = 80 * 1024 * 1024;
+const RANGE_BYTES = 80 * 1024 * 1024;
 /** A file that is encoded before a thread has started. */
 const SMALL_BYTES = 8 * 1024 * 1024;
 
@@ -21,7 +21,7 @@ interface JsonlParquetOptions {
   readonly byteCount: number;
   /** How many threads may work at a time; 0 to work in this one, between other things. */
   readonly threads: number;
-  readonly limits: StretchLimits;
+  readonly limits: RangeLimits;
   /** As in `LineRowsOptions`; threads have their own. */
   readonly toModern: LineRowsOptions['toModern'];
   readonly signal: AbortSignal;
@@ -30,16 +30,16 @@ interface JsonlParquetOptions {
   readonly onProgress?: (bytesRead: number, recordCount: number) => void;
 }
 
-/** What came of a stretch. */
+/** The result of encoding a range. */
 interface Part {
   readonly lineCount: number;
   readonly rejects: readonly LineReject[];
   readonly groups: readonly EncodedRowGroup[];
 }
 
-/** Something that encodes one stretch at a time: a thread, or this one. */
+/** Something that encodes one range at a time: a thread, or this one. */
 interface Encoder {
-  encode(file: number, stretch: Stretch, onStep: (step: StretchStep) => void): Promise<void>;
+  encode(file: number, range: FileRange, onStep: (step: RangeStep) => void): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -52,14 +52,14 @@ interface Encoder {
 export async function jsonlToParquet(file: number, output: ParquetOutput, options: JsonlParquetOptions): Promise<void> {
   const { signal, limits, byteCount, fromOffset = 0 } = options;
   signal.throwIfAborted();
-  const stretches = stretchesOf(fromOffset, byteCount);
-  const threads = byteCount - fromOffset <= SMALL_BYTES ? 0 : Math.min(options.threads, stretches.length);
+  const ranges = rangesOf(fromOffset, byteCount);
+  const threads = byteCount - fromOffset <= SMALL_BYTES ? 0 : Math.min(options.threads, ranges.length);
   const encoders: readonly Encoder[] =
-    threads === 0 ? [new OwnThread(options)] : Array.from({ length: threads }, () => new StretchThread(limits));
+    threads === 0 ? [new OwnThread(options)] : Array.from({ length: threads }, () => new RangeThread(limits));
   const endAll = () => Promise.all(encoders.map((encoder) => encoder.end()));
   signal.addEventListener('abort', endAll);
   try {
-    await writeParts(encoders, stretches, file, output, options);
+    await writeParts(encoders, ranges, file, output, options);
   } catch (error) {
     signal.throwIfAborted();
     throw error;
@@ -71,7 +71,7 @@ export async function jsonlToParquet(file: number, output: ParquetOutput, option
 
 async function writeParts(
   encoders: readonly Encoder[],
-  stretches: readonly Stretch[],
+  ranges: readonly FileRange[],
   file: number,
   output: ParquetOutput,
   { onReject, onProgress }: JsonlParquetOptions,
@@ -86,7 +86,7 @@ async function writeParts(
   await written.at(-1);
 
   async function work(encoder: Encoder): Promise<void> {
-    for (let index = next++; index < stretches.length; index = next++) {
+    for (let index = next++; index < ranges.length; index = next++) {
       const part = encode(encoder, index);
       const writing = write(part, written[index - 1]);
       written[index] = writing;
@@ -99,7 +99,7 @@ async function writeParts(
   async function encode(encoder: Encoder, index: number): Promise<Part> {
     await written[index - ahead];
     const part = { lineCount: 0, rejects: [] as LineReject[], groups: [] as EncodedRowGroup[] };
-    await encoder.encode(file, stretches[index] ?? WHOLE, (step) => {
+    await encoder.encode(file, ranges[index] ?? WHOLE, (step) => {
       part.lineCount = step.lineCount;
       for (const reject of step.rejects) part.rejects.push(reject);
       for (const group of step.groups) part.groups.push(group);
@@ -119,12 +119,12 @@ async function writeParts(
   }
 }
 
-const WHOLE: Stretch = { fromOffset: 0, toOffset: Number.POSITIVE_INFINITY };
+const WHOLE: FileRange = { fromOffset: 0, toOffset: Number.POSITIVE_INFINITY };
 
 /** Equal parts, an even number of them so that two or four threads end together. */
-function stretchesOf(first: number, end: number): readonly Stretch[] {
+function rangesOf(first: number, end: number): readonly FileRange[] {
   const byteCount = end - first;
-  const least = Math.ceil(byteCount / STRETCH_BYTES);
+  const least = Math.ceil(byteCount / RANGE_BYTES);
   const count = least <= 1 ? 1 : 2 * Math.ceil(least / 2);
   const size = Math.ceil(byteCount / count);
   return Array.from({ length: count }, (_, index) => ({
@@ -135,16 +135,16 @@ function stretchesOf(first: number, end: number): readonly Stretch[] {
 
 /** Encodes between the other things that this thread does. */
 class OwnThread implements Encoder {
-  private readonly encoder: StretchEncoder;
+  private readonly encoder: RangeEncoder;
   private readonly signal: AbortSignal;
 
   constructor({ limits, toModern, signal }: JsonlParquetOptions) {
-    this.encoder = new StretchEncoder(limits, toModern);
+    this.encoder = new RangeEncoder(limits, toModern);
     this.signal = signal;
   }
 
-  async encode(file: number, stretch: Stretch, onStep: (step: StretchStep) => void): Promise<void> {
-    for (const step of this.encoder.encode(file, stretch)) {
+  async encode(file: number, range: FileRange, onStep: (step: RangeStep) => void): Promise<void> {
+    for (const step of this.encoder.encode(file, range)) {
       onStep(step);
       await setImmediate();
       this.signal.throwIfAborted();
@@ -154,15 +154,15 @@ class OwnThread implements Encoder {
   async end(): Promise<void> {}
 }
 
-/** A thread that encodes stretches of files, one at a time. It has about 15 MB of its own; `end` gives them back. */
-class StretchThread {
-  private readonly thread: Thread<StretchThreadCalls>;
-  private onStep: (step: StretchStep) => void = () => {};
+/** A thread that encodes ranges of files, one at a time. It has about 15 MB of its own; `end` gives them back. */
+class RangeThread {
+  private readonly thread: Thread<RangeThreadCalls>;
+  private onStep: (step: RangeStep) => void = () => {};
 
-  constructor(limits: StretchLimits) {
-    this.thread = startThread<StretchThreadCalls, StretchStarterCalls>(
+  constructor(limits: RangeLimits) {
+    this.thread = startThread<RangeThreadCalls, RangeStarterCalls>(
       {
-        entry: packageFile('dist/stretch-worker.js'),
+        entry: packageFile('dist/range-worker.js'),
         clock: systemClock,
         workerData: limits,
         // Options of the process itself, such as what its script is, are not meant for the thread.
@@ -174,12 +174,12 @@ class StretchThread {
   }
 
   /**
-   * Encodes a stretch of an open file, which has to stay open.
+   * Encodes a range of an open file, which has to stay open.
    * @throws what the file system throws when the file cannot be read.
    */
-  async encode(file: number, stretch: Stretch, onStep: (step: StretchStep) => void): Promise<void> {
+  async encode(file: number, range: FileRange, onStep: (step: RangeStep) => void): Promise<void> {
     this.onStep = onStep;
-    await this.thread.channel.ask('encode', { file, stretch });
+    await this.thread.channel.ask('encode', { file, range });
   }
 
   /** Ends the thread, whatever it does. */

@@ -5,7 +5,7 @@ import { LineRows, type LineRowsOptions } from './line-rows.js';
 import { type EncodedRowGroup, isGroupFull, type ParquetWriterLimits, RowGroupColumns } from './row-group.js';
 
 /** A part of a JSONL file: the lines whose first byte lies in it. */
-export interface Stretch {
+export interface FileRange {
   /** In bytes; may be in the middle of a line, which then belongs to the part before. */
   readonly fromOffset: number;
   /** Exclusive; all that is left of the file where it is infinite. */
@@ -13,7 +13,7 @@ export interface Stretch {
 }
 
 /** How lines are read and rows are grouped. */
-export interface StretchLimits extends ParquetWriterLimits {
+export interface RangeLimits extends ParquetWriterLimits {
   readonly maxLineBytes: number;
   /**
    * Whether the file is one of our own record logs: a last line without a line break is then left out, for it may be half
@@ -24,17 +24,17 @@ export interface StretchLimits extends ParquetWriterLimits {
 
 /** A line that is no record. */
 export interface LineReject {
-  /** Counts from 1 in the stretch. */
+  /** Counts from 1 in the range. */
   readonly line: number;
   /** `undefined`: longer than the limit. */
   readonly reason: string | undefined;
 }
 
-/** What came of about 1 MiB of lines. */
-export interface StretchStep {
+/** The result of encoding about 1 MiB of lines. */
+export interface RangeStep {
   /** Of this step. */
   readonly bytesRead: number;
-  /** Lines until the end of this step, of the stretch. */
+  /** Lines until the end of this step, of the range. */
   readonly lineCount: number;
   /** Records of this step. */
   readonly recordCount: number;
@@ -43,14 +43,14 @@ export interface StretchStep {
   readonly groups: readonly EncodedRowGroup[];
 }
 
-/** Turns stretches of JSONL files into row groups. Holds one row group, compressed, and about 2 MiB of lines. */
-export class StretchEncoder {
+/** Turns ranges of JSONL files into row groups. Holds one row group, compressed, and about 2 MiB of lines. */
+export class RangeEncoder {
   private readonly columns = new RowGroupColumns();
   private readonly rows: LineRows;
 
   /** @param toModern as in `LineRowsOptions` */
   constructor(
-    private readonly limits: StretchLimits,
+    private readonly limits: RangeLimits,
     toModern: LineRowsOptions['toModern'],
   ) {
     this.rows = new LineRows(this.columns, { isModern: limits.isRecordLog, toModern });
@@ -60,11 +60,11 @@ export class StretchEncoder {
   }
 
   /**
-   * Reads the stretch in steps, so that whoever runs it can do something else between them.
+   * Reads the range in steps, so that its caller can do something else between them.
    * @param file an open file's descriptor; its own position is not used
    * @throws what the file system throws when the file cannot be read
    */
-  *encode(file: number, { fromOffset, toOffset }: Stretch): Generator<StretchStep> {
+  *encode(file: number, { fromOffset, toOffset }: FileRange): Generator<RangeStep> {
     // The byte before tells whether a line begins at the very start.
     let position = Math.max(0, fromOffset - 1);
     const window = new LineWindow(this.limits.maxLineBytes);

@@ -153,7 +153,7 @@ function appendBlock(body: ByteBuffer, append: () => void): void {
 const MIN_EQUAL_BYTES = 4;
 
 /**
- * Writes numbers in Parquet's hybrid of runs and bit-packing (Encodings.md): stretches of eight and more equal values
+ * Writes numbers in Parquet's hybrid of runs and bit-packing (Encodings.md): runs of eight and more equal values
  * become a run, others are bit-packed in groups of eight.
  * @param count how many of `values` to write
  * @param bitWidth 1 to 24

@@ -103,7 +103,7 @@ async function readMetadata(path: string, file: AsyncBuffer): Promise<FileMetaDa
   return metadata;
 }
 
-/** Stretches of rows to read at a time; a row group is looked at before its first one. */
+/** Ranges of rows to read at a time; a row group is looked at before its first one. */
 async function* rangesOf(
   path: string,
   file: AsyncBuffer,

@@ -52,7 +52,7 @@ export class ParquetThread implements Component, ParquetJobWriter {
     }
   }
 
-  /** Whoever gives it jobs has ended before. A file that is not complete then stays without its name. */
+  /** The components that give it jobs have ended before. A file that is not complete then stays without its name. */
   async shutdown(): Promise<void> {
     this.isStopped = true;
     this.idleTimer?.cancel();

@@ -102,7 +102,7 @@ const RUNS_VIEW = `CREATE VIEW runs AS
 
 /** What comes out of one pass over the records: a row for each node of each command. */
 const NODES_VIEW = `CREATE VIEW nodes AS
-  WITH told AS (
+  WITH known AS (
     SELECT trace_id, parquet_file, unique_id, record_type, body, time_unix_nano AS logged_at,
       severity_number, start_time_unix_nano AS started_at, end_time_unix_nano AS ended_at, attributes AS a,
       CASE WHEN event_type LIKE '%.NodeProcessed' THEN 'processed' WHEN event_type LIKE '%.NodeEvaluated' THEN 'evaluated'
@@ -125,7 +125,7 @@ const NODES_VIEW = `CREATE VIEW nodes AS
         FILTER (WHERE kind = 'query' AND record_type = 'SpanEnd'), 0) / 1e6 AS warehouse_time_ms,
       regexp_replace(arg_min(body, logged_at) FILTER (WHERE record_type = 'LogRecord'),
         '(^|\\n) *0: <unknown>[^\\n]*(\\n +(\\d+: |at )[^\\n]*)*', '', 'g') AS message
-    FROM told GROUP BY ALL HAVING count(*) FILTER (WHERE kind IN ('processed', 'evaluated')) > 0
+    FROM known GROUP BY ALL HAVING count(*) FILTER (WHERE kind IN ('processed', 'evaluated')) > 0
   ), read AS (
     SELECT *,
       CASE a.node_outcome WHEN 'NODE_OUTCOME_SUCCESS' THEN 'success' WHEN 'NODE_OUTCOME_ERROR' THEN 'error'

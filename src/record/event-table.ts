@@ -83,7 +83,7 @@ const NODE_IDENTITY = {
   node_cancel_reason: { kind: 'enum', column: 'node_cancel_reason', start: 'none' },
 } as const satisfies Fields;
 
-/** Where it is defined, and what came of it. */
+/** Where it is defined, and its outcome. */
 const NODE_PLACE = {
   sao_enabled: { kind: 'bool', column: 'sao_enabled' },
   relative_path: { kind: 'text', policy: 'keep', column: 'relative_path', zero: '' },

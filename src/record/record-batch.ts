@@ -21,11 +21,11 @@ export interface ForeignBatch {
 /** OTLP's signals that the bridge carries. */
 export type Signal = 'traces' | 'logs';
 
-/** What one request, or one stretch of a file, brought. */
+/** What one request, or one part of a file, brought. */
 export interface Delivery {
   readonly batches: readonly RecordBatch[];
   readonly foreign: readonly ForeignBatch[];
-  /** Gives back memory that whoever made it lends: to be called when it was consumed (or not), and nothing of it is read after. */
+  /** Gives back memory that its maker lends: to be called when it was consumed (or not), and nothing of it is read after. */
   release?(): void;
 }
 

@@ -50,7 +50,7 @@ export class LineBuffer extends GrowingBytes {
     this.length += end - start;
   }
 
-  /** A stretch of what was written before, once more. */
+  /** A part of what was written before, once more. */
   repeat(from: number, to: number): void {
     this.bytes.copyWithin(this.length, from, to);
     this.length += to - from;

@@ -209,7 +209,7 @@ export const CELLS_PER_ROW = 30;
 /**
  * Spans and log records as lines of JSONL, and beside them, in numbers, what is asked of every one: so that none costs
  * objects or strings on its way to the disk. A span is a row of two lines, SpanStart and SpanEnd, one behind the other; a log
- * record is a row of one. The lines of consecutive rows touch. Lent by whoever fills it: not to be read after it was given back.
+ * record is a row of one. The lines of consecutive rows touch. Lent by the decoder that fills it: not to be read after it was given back.
  */
 export class RecordPage {
   /** The lines, in UTF-8 with line breaks, up to its `length`. */

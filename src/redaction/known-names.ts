@@ -264,7 +264,7 @@ const LATELY_LENGTH = 512 * 1024;
 const MAX_LATELY_LENGTH = 512;
 
 /**
- * Where the first word from an offset on begins; the text's length where there is none. A word is a stretch of letters,
+ * Where the first word from an offset on begins; the text's length where there is none. A word is a run of letters,
  * digits, marks, `_` and `$`. Read by hand, as a pattern makes an object for each word, which costs more than finding it.
  * @param from no offset inside of a word
  */

@@ -16,7 +16,7 @@ export function sanitizeProse(text: string, names: WordList): string {
 
 /**
  * Makes a text safe to show of which nothing is known: as `sanitizeProse`, but all of its words stay that stand outside of
- * quotes and without digits, not those of a vocabulary alone. Where its quotes do not pair, or it may hold a stretch cut
+ * quotes and without digits, not those of a vocabulary alone. Where its quotes do not pair, or it may hold a part cut
  * out of a statement, values cannot be recognised: then it is a message like any other.
  */
 export function sanitizeUnknownText(text: string, names: WordList): string {
@@ -132,10 +132,10 @@ function sanitizeLine(line: string, names: WordList): string {
 }
 
 function sanitizeWords(line: string, names: WordList): string {
-  const stretches = shownStretches(line);
-  let stretch = 0;
+  const ranges = shownRanges(line);
+  let range = 0;
   let safe = '';
-  // Everything before it is in `safe`: most of a line stays, and is then copied in long stretches.
+  // Everything before it is in `safe`: most of a line stays, and is then copied in long parts.
   let copiedTo = 0;
   let end = 0;
   let isBehindIntroducer = false;
@@ -149,9 +149,9 @@ function sanitizeWords(line: string, names: WordList): string {
     }
     quote = quoteAfter(between, quote, end > 0);
     end = wordEnd(line, start);
-    while ((stretches[stretch + 1] ?? line.length) <= start) stretch += 2;
-    if ((stretches[stretch] ?? line.length) <= start && quote === '') {
-      end = Math.max(end, stretches[stretch + 1] ?? end);
+    while ((ranges[range + 1] ?? line.length) <= start) range += 2;
+    if ((ranges[range] ?? line.length) <= start && quote === '') {
+      end = Math.max(end, ranges[range + 1] ?? end);
       isBehindIntroducer = false;
       isLocation = false;
       continue;
@@ -186,7 +186,7 @@ function sanitizeWords(line: string, names: WordList): string {
 }
 
 /**
- * The quote that is open behind a stretch of punctuation. Inside quotes common words are values too. A guess, on top of
+ * The quote that is open behind punctuation. Inside quotes common words are values too. A guess, on top of
  * the vocabulary: an apostrophe right behind a word opens nothing.
  */
 function quoteAfter(between: string, openQuote: string, isBehindWord: boolean): string {
@@ -211,7 +211,7 @@ const IDENTIFIER_OPENING = /^(?:(?:: )?:? ?|", |"\.)"$/;
 const SINGLE_OPENING = /^(?:: )?:? ?'$/;
 const QUOTED_NAME = /[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)*(?=")/y;
 
-/** Whether a stretch between words is of nothing but ASCII's blank and punctuation, all of which is shown. */
+/** Whether what stands between words is of nothing but ASCII's blank and punctuation, all of which is shown. */
 function isPlain(between: string): boolean {
   for (let at = 0; at < between.length; at++) {
     const code = between.charCodeAt(at);
@@ -320,22 +320,22 @@ const NAMING: readonly RegExp[] = [
 ].map((pattern) => new RegExp(`^${pattern}`));
 
 /**
- * Stretches of a line that are shown as they are, in their order: codes, places and paths of the project's files, positions.
+ * Ranges of a line that are shown as they are, in their order: codes, places and paths of the project's files, positions.
  * Two numbers for each.
  */
-export function shownStretches(line: string): readonly number[] {
-  if (!MAY_HAVE_STRETCH.test(line)) return NONE;
-  const stretches: number[] = [];
-  for (const found of line.matchAll(STRETCH)) stretches.push(found.index, found.index + found[0].length);
-  return stretches;
+export function shownRanges(line: string): readonly number[] {
+  if (!MAY_HAVE_SHOWN.test(line)) return NONE;
+  const ranges: number[] = [];
+  for (const found of line.matchAll(SHOWN)) ranges.push(found.index, found.index + found[0].length);
+  return ranges;
 }
 
 const NONE: readonly number[] = [];
-const MAY_HAVE_STRETCH =
+const MAY_HAVE_SHOWN =
   /\.(?:sql|ya?ml|csv|py|md|json|toml)\b|SQLSTATE|\bdbt\d|\bline \d|Line: \d|port \d|Cycle \d|<[A-Z_]+>:/;
 /** Files of a project, where the engine names them: `(in models/a.sql:1:8)`, `--> models/a.yml`, `from models/a.sql:`. */
 const PROJECT_PATH = String.raw`(?:(?<=\((?:in )?)|(?<=--> )|(?<=\bfrom )|(?<=^  file = ))\/?(?:[\w.@+-]+\/)*[\w.@+-]+\.(?:sql|ya?ml|csv|py|md|json|toml)(?::\d{1,7}){0,2}(?=[):\s]|$)`;
-const STRETCH = new RegExp(
+const SHOWN = new RegExp(
   [
     PROJECT_PATH,
     String.raw`(?<=\(SQLSTATE: )[0-9A-Z]{5}(?=\))`,

@@ -252,7 +252,7 @@ export function sqlDialectOf(adapterType: string | undefined): SqlDialect {
   return (adapterType === undefined ? undefined : DIALECTS.get(adapterType)) ?? UNKNOWN;
 }
 
-/** What a stretch of SQL is. `literal` is a string, a number, or anything that might be one. */
+/** What a part of SQL is. `literal` is a string, a number, or anything that might be one. */
 export type SqlTokenKind = 'word' | 'quotedIdentifier' | 'literal' | 'comment' | 'space' | 'symbol';
 
 /**

@@ -93,7 +93,7 @@ export interface FoundReports {
   readonly isDamaged: boolean;
 }
 
-/** How reports are written for whoever reads the standard output of this process. */
+/** How reports are written to the standard output of this process. */
 export function settingOf(context: ProcessContext): ReportSetting {
   const { environment, stdoutColumns: columns, workingDir, packageDir } = context;
   return {

@@ -194,13 +194,13 @@ function pathLines({ criticalPath, totals }: CommandMeasures, columns: number | 
     `${step.phase} ${step.uniqueId ?? ''}`.trim() + (step.hasEnd ? '' : ' (not finished)'),
     length(ms(waitNano)),
     length(ms(timeNano)),
-    basis === 'told' ? 'told' : '',
+    basis === 'reported' ? 'reported' : '',
   ]);
   const restCount = links.length - shown.length;
   const restNano = links.filter((link) => !longest.has(link)).reduce((sum, link) => sum + weight(link), 0n);
   return [
     '',
-    `critical path of ${length(ms(totals.lengthNano))} (what ended last before each began; "told": by the engine):`,
+    `critical path of ${length(ms(totals.lengthNano))} (what ended last before each began; "reported": by the engine):`,
     ...table([['', 'wait', 'time', ''], ...rows, ['end of the command', length(ms(tailNano)), '', '']], columns),
     ...(restCount > 0 ? [`  and ${restCount} shorter steps, ${length(ms(restNano))} together`] : []),
   ];
@@ -265,8 +265,8 @@ export function headLines({ invocation, totals }: CommandMeasures): readonly str
 
 /** `13 success, 1 warned`; `undefined` where there is nothing to count. */
 function countLine(counts: readonly (readonly [string, number])[]): string | undefined {
-  const told = counts.filter(([, count]) => count > 0).map(([verdict, count]) => `${count} ${verdict}`);
-  return told.length === 0 ? undefined : told.join(', ');
+  const words = counts.filter(([, count]) => count > 0).map(([verdict, count]) => `${count} ${verdict}`);
+  return words.length === 0 ? undefined : words.join(', ');
 }
 
 /** What did not go well, and why. */

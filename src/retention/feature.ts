@@ -81,7 +81,7 @@ export function createRetention(config: RetentionConfig, host: ServingHost): Ret
   const { removals, telemetry, runs, own } = kindsOf(config, host, holdOf(host));
   const remover = () => removerOf(host, { removals, telemetry }, logger);
   return {
-    // Started by whoever knows which of several processes does.
+    // Started by the composition root, which knows which of several processes does.
     components: [],
     api: async () => [(await import('./routes.js')).removalRouter(remover())],
     apiPaths: async () => (await import('./routes.js')).REMOVAL_PATHS,

@@ -42,10 +42,10 @@ export class InvocationAssigner {
   }
 
   /** Memory that it takes, in bytes, about. */
-  get heldBytes(): number {
+  get memoryBytes(): number {
     let bytes = this.table.byteCount;
-    for (const group of this.groups.values()) bytes += group.heldBytes;
-    for (const group of this.spanless.values()) bytes += group.heldBytes;
+    for (const group of this.groups.values()) bytes += group.memoryBytes;
+    for (const group of this.spanless.values()) bytes += group.memoryBytes;
     return bytes;
   }
 

@@ -40,8 +40,8 @@ export class RunState {
   constructor(private readonly times: EndingTimes) {}
 
   /** Memory that it takes, in bytes, about. */
-  get heldBytes(): number {
-    return this.assigner.heldBytes;
+  get memoryBytes(): number {
+    return this.assigner.memoryBytes;
   }
 
   /** @param arrivalMs when they arrived, in monotonic milliseconds */
@@ -164,7 +164,7 @@ export class PendingVerdict {
   ) {}
 
   /** Memory that counts against the bound of open runs: none that is worth counting. */
-  readonly heldBytes = 0;
+  readonly memoryBytes = 0;
 
   /** As that of `RunState`. */
   judge(nowMs: number): RunJudgement {
@@ -360,8 +360,8 @@ export class OpenRun {
   }
 
   /** Memory that its records' sum takes, in bytes, about. */
-  get heldBytes(): number {
-    return this.known?.heldBytes ?? 0;
+  get memoryBytes(): number {
+    return this.known?.memoryBytes ?? 0;
   }
 
   get isWorking(): boolean {

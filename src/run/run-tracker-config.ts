@@ -27,7 +27,7 @@ export interface RunTrackerConfig {
    * Memory of all runs, in bytes; beyond it those idle longest are evicted too, except runs that
    * were active in the last seconds. Default 24 MiB.
    */
-  readonly maxHeldBytes: number;
+  readonly maxMemoryBytes: number;
   /** How often the end of a run is notified again after a listener failed (full disk), before the next start does it. Default 30, about half an hour. */
   readonly maxRetries: number;
   /** How long a finished run is kept in memory for late records, in milliseconds. Default 60,000. */
@@ -40,7 +40,7 @@ export const RUN_TRACKER_DEFAULTS: RunTrackerConfig = {
   quietAfterInvocationMs: 2_000,
   silenceMs: 600_000,
   maxOpenRuns: 200,
-  maxHeldBytes: 24 * 1024 * 1024,
+  maxMemoryBytes: 24 * 1024 * 1024,
   maxRetries: 30,
   parkAfterMs: 60_000,
 };

@@ -272,7 +272,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
   /** Checks memory occasionally: the size of runs grows with their records, and never faster. */
   private noteAppended({ offset, lengthBytes }: Appended): void {
     this.appendedBytes += lengthBytes - offset;
-    if (this.appendedBytes >= this.config.maxHeldBytes / 4) this.parkIdlest();
+    if (this.appendedBytes >= this.config.maxMemoryBytes / 4) this.parkIdlest();
   }
 
   /** Keeps runs in memory within their bounds: settled ones go first, then those idle longest. */
@@ -282,13 +282,13 @@ export class RunTracker implements Component, AppendListener, StepListener {
     const idle = loaded.filter((run) => !run.isWorking);
     idle.sort((a, b) => Number(b.isSettled) - Number(a.isSettled) || a.idleSinceMs - b.idleSinceMs);
     let count = loaded.length;
-    let heldBytes = 0;
-    for (const run of loaded) heldBytes += run.heldBytes;
+    let memoryBytes = 0;
+    for (const run of loaded) memoryBytes += run.memoryBytes;
     const idleSinceMs = this.deps.clock.monotonicMs() - MIN_IDLE_MS;
     for (const run of idle) {
-      const isTooMuch = heldBytes > this.config.maxHeldBytes && run.idleSinceMs <= idleSinceMs;
+      const isTooMuch = memoryBytes > this.config.maxMemoryBytes && run.idleSinceMs <= idleSinceMs;
       if (count <= this.config.maxOpenRuns && !isTooMuch) break;
-      heldBytes -= run.heldBytes;
+      memoryBytes -= run.memoryBytes;
       count -= 1;
       if (run.isSettled) this.runs.delete(run.traceId);
       else this.park(run);

@@ -123,7 +123,7 @@ export class SpanGroup {
   }
 
   /** Memory that it takes, in bytes, about. */
-  get heldBytes(): number {
+  get memoryBytes(): number {
     return GROUP_BYTES + this.nodes.size * NODE_BYTES + this.uniqueIds.size * TEXT_BYTES;
   }
 

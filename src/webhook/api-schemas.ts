@@ -350,7 +350,7 @@ async function checkDraft(
     };
     await service.checkTemplate(subscription, bodyTemplate, headers);
   } catch (error) {
-    // Whatever the library says of a template is said to who gave it.
+    // Errors of the template library are answered to the sender of the template.
     throw new ApiError(400, `body_template: ${reasonOf(error)}.`);
   }
 }

@@ -220,7 +220,7 @@ export class WebhookEventStore {
   async filter(event: WebhookEvent, reason: string, holder: string): Promise<void> {
     await this.db
       .updateTable('webhook_events')
-      // Whoever replays it wants it whatever the filters say.
+      // A replay is delivered regardless of filters.
       .set({ facts: JSON.stringify({ ...event.facts, selection: {} }), state: 'filtered', filtered_reason: reason })
       .set({ is_tried: 1, lease_until_unix_ms: 0, lease_holder: null })
       .where('id', '=', event.id)
@@ -511,8 +511,8 @@ export class EventResults {
     if (reached !== undefined && row.state === 'active') {
       const nowUnixMs = Math.max(...results.map(({ attempt }) => endedUnixMs(attempt)));
       const reason = archiveReason ?? standing.lastError ?? 'its deliveries fail';
-      const told = { ...standing, percent: reached, reason };
-      await noticeArchiving(transaction, subscription, told, this.archiveListener, nowUnixMs);
+      const warned = { ...standing, percent: reached, reason };
+      await noticeArchiving(transaction, subscription, warned, this.archiveListener, nowUnixMs);
     }
     if (!isArchived) return [];
     const skippedCount = await skipPending(transaction, id);

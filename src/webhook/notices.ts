@@ -88,7 +88,7 @@ async function writeNotices(
 
 /**
  * Tells who wants to hear it that a subscription is failing, or was archived.
- * @param listener who is told where a subscription of the first account names nobody; `off` for nobody
+ * @param listener who is notified where a subscription of the first account names nobody; `off` for nobody
  */
 export async function noticeArchiving(
   transaction: WebhookTransaction,

@@ -75,7 +75,7 @@ const PLATFORM_PATHS: ZodOpenApiPathsObject = {
       tags: PLATFORM_TAGS,
       summary: 'Send a sample event now, and say what was answered',
       requestParams: { path: one },
-      responses: { 200: jsonAnswer(envelopeSchema(testSchema), 'What came of it.'), ...errorAnswers(404) },
+      responses: { 200: jsonAnswer(envelopeSchema(testSchema), 'The result.'), ...errorAnswers(404) },
     },
   },
   [`${PLATFORM_ONE}/events`]: {

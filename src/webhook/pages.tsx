@@ -296,7 +296,7 @@ interface WebhookListProps {
   readonly page: number;
   readonly pageSize: number;
   readonly totalCount: number;
-  /** Those archived before are no news. */
+  /** Those archived before are not announced. */
   readonly dismissedUnixMs: number;
   /** Whether one was just deleted. */
   readonly isDeleted: boolean;

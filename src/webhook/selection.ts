@@ -100,7 +100,7 @@ export class EventSelector {
     }
   }
 
-  /** Whoever got an event of a failure gets one when it is over. @param reason why nobody else is; `null` where all are */
+  /** Recipients of an event of a failure get one when it is over. @param reason why nobody else is; `null` where all are */
   private async recovered(event: WebhookEvent, reason: string | null): Promise<Selected> {
     const { facts } = event;
     if (reason === null) return notifiedOf([{}]);

@@ -331,7 +331,7 @@ function Watching({ values }: PartProps) {
       <Text
         name="notify_on_archive"
         values={values}
-        hint="Another webhook (wsu_…) or mailto:name@example.com, told when this endpoint keeps failing"
+        hint="Another webhook (wsu_…) or mailto:name@example.com, notified when this endpoint keeps failing"
       />
     </details>
   );

@@ -201,11 +201,11 @@ describe('the timeline of a large run', () => {
     await page.locator('canvas[data-drawn]').waitFor();
     expect(await page.locator('canvas').getAttribute('data-drawn')).toBe('1164');
     await page.getByLabel('Find a node').fill('mart_118');
-    const told = page.getByRole('status');
-    await told.getByText(/^4 found\. /).waitFor();
+    const status = page.getByRole('status');
+    await status.getByText(/^4 found\. /).waitFor();
     await page.locator('canvas').focus();
     for (const key of ['ArrowRight', '+', '+', 'ArrowLeft', '0']) await page.keyboard.press(key);
-    await told.getByText(/mart_118.*on$|critical path$/).waitFor();
+    await status.getByText(/mart_118.*on$|critical path$/).waitFor();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: /mart_118/, level: 2 }).waitFor();
     await page.context().close();

@@ -54,7 +54,7 @@ export function clusterStoresContract(withState: (body: (state: State) => Promis
   });
 
   describe('the journal of a cluster', () => {
-    it('counts the parts of each trace without gaps, whoever adds them', () =>
+    it('counts the parts of each trace without gaps, whichever process adds them', () =>
       among(ALL, async ({ journal, traces }) => {
         await journal.add('a', 'one', parts(trace(2), trace(1), trace(2)));
         await Promise.all(
@@ -139,7 +139,7 @@ export function clusterStoresContract(withState: (body: (state: State) => Promis
         expect(await traces.filesOf(trace(1))).toEqual([]);
       }));
 
-    it('are let go of when all of them is stored, and become those of whoever gets more', () =>
+    it('are released when all of them is stored, and belong to the process that gets more', () =>
       among(ALL, async ({ journal, traces }) => {
         await journal.add('a', 'one', parts(trace(1)));
         const at = { traceId: trace(1), stepVersion: 0 };
@@ -164,7 +164,7 @@ export function clusterStoresContract(withState: (body: (state: State) => Promis
         expect(await traces.find(trace(3))).toBeUndefined();
       }));
 
-    it('are told apart from what they were when they come again after they were removed', () =>
+    it('are distinguished from what they were when they come again after they were removed', () =>
       withState(async (state) => {
         const { members, journal, traces } = state.cluster;
         await members.join('a', LEASE_MS);

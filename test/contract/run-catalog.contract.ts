@@ -12,7 +12,7 @@ const ENDED = { kind: 'exited', exitCode: 0 } as const;
 const ACCOUNT = FIRST_ACCOUNT_ID;
 
 /**
- * What every RunCatalog shows of what was told to its InvocationStore and ExecutionStore. `withState` gives the body an
+ * What every RunCatalog shows of what its InvocationStore and ExecutionStore were given. `withState` gives the body an
  * empty state and clears it away afterwards.
  */
 export function runCatalogContract(withState: (body: (state: State) => Promise<void>) => Promise<void>): void {
@@ -41,10 +41,10 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
       ['canceled', RUN_STATUS.cancelled, 'It failed'],
     ] as const)('are over with the verdict %s once their Parquet can be read', (verdict, status, statusMessage) =>
       withState(async (state) => {
-        const told = { verdict, statusMessage: verdict === 'success' ? null : 'It failed' };
-        await state.invocations.note([note(1, { ...told, isSaved: false })], 8_000);
+        const outcome = { verdict, statusMessage: verdict === 'success' ? null : 'It failed' };
+        await state.invocations.note([note(1, { ...outcome, isSaved: false })], 8_000);
         expect(await runs(state)).toMatchObject([{ status: RUN_STATUS.running, finishedUnixMs: null }]);
-        await state.invocations.note([note(1, { ...told, isSaved: true })], 9_000);
+        await state.invocations.note([note(1, { ...outcome, isSaved: true })], 9_000);
         expect(await runs(state)).toMatchObject([{ status, statusMessage, finishedUnixMs: 2_000 }]);
       }),
     );
@@ -143,7 +143,7 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
         expect((await state.catalog.listRuns(ACCOUNT, { ...ALL, limit: 1 })).totalCount).toBe(1_200);
       }));
 
-    it('are told of as long as they were never noted', () =>
+    it('are listed as long as they were never noted', () =>
       withState(async (state) => {
         await state.runs.save([row(1), row(2)]);
         await state.invocations.note([note(1, {})], 9_000);
@@ -191,7 +191,7 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
       }),
     );
 
-    it('wait for a trace that was told of, and no longer than a while', () =>
+    it('wait for a trace that was announced, and no longer than a while', () =>
       withState(async (state) => {
         const { runId } = await state.executions.begin(stepStart('a', {}), 'remote');
         await state.executions.attach('a', traceId(1));

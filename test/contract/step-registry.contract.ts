@@ -86,7 +86,7 @@ export function stepRegistryContract(
         expect((await step(store, 'c')).run).toMatchObject({ state: 'finished' });
       }));
 
-    it('tells whoever runs a command that its run was cancelled', () =>
+    it('tells the runner of a command that its run was cancelled', () =>
       withRegistry(async (registry, store) => {
         const { runId } = await registry.register(stepStart('a', { runKey: 'night 7' }));
         expect(await registry.isCancelled('a')).toBe(false);
@@ -138,7 +138,7 @@ export function stepRegistryContract(
         expect(await store.listUploading()).toEqual([]);
       }));
 
-    it('finishes a run when told, once its steps have ended', () =>
+    it('finishes a run when asked to, once its steps have ended', () =>
       withRegistry(async (registry, store) => {
         const { runId } = await registry.register(stepStart('a', { runKey: 'night' }));
         expect(await registry.finish('night')).toMatchObject({ kind: 'closing', runningCount: 1, run: { runId } });
@@ -156,7 +156,7 @@ export function stepRegistryContract(
         expect(await registry.finish('never heard of')).toEqual({ kind: 'unknownRun' });
       }));
 
-    it('may be told everything twice', () =>
+    it('may be called twice with everything', () =>
       withRegistry(async (registry, store) => {
         const start = stepStart('a', { runKey: 'night' });
         const place = await registry.register(start);
@@ -182,7 +182,7 @@ export function stepRegistryContract(
         expect(await store.stepsOf(traceId(3))).toEqual([]);
       }));
 
-    it('refuses what it is told of a step that never began', () =>
+    it('refuses calls for a step that never began', () =>
       withRegistry(async (registry) => {
         const unknown = { name: 'StepRegistryError', code: 'unknownStep' };
         await expect(registry.attach('nobody', traceId(1))).rejects.toMatchObject(unknown);

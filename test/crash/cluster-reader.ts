@@ -39,8 +39,10 @@ export class ClusterReader {
       problems.push(`${traceId}: another Parquet file`);
     const log = readFileSync(join(folder, 'telemetry.jsonl'), 'utf8');
     const events = await (await this.ask(`/api/run-bridge/v1/runs/${traceId}/events`)).text();
-    const told = events.split('\n').flatMap((line) => (line.startsWith('data: {"record_type"') ? [line.slice(6)] : []));
-    if (told.join('\n') !== log.trimEnd()) problems.push(`${traceId}: ${told.length} records as events`);
+    const streamed = events
+      .split('\n')
+      .flatMap((line) => (line.startsWith('data: {"record_type"') ? [line.slice(6)] : []));
+    if (streamed.join('\n') !== log.trimEnd()) problems.push(`${traceId}: ${streamed.length} records as events`);
     return problems;
   }
 

@@ -56,7 +56,7 @@ function checkDocument(folder: string, verdicts: readonly string[], say: (proble
     return;
   }
   const run = JSON.parse(readFileSync(path, 'utf8')) as { state: string; steps: { verdict: string | null }[] };
-  const told = run.steps.map(({ verdict }) => String(verdict)).sort();
+  const stored = run.steps.map(({ verdict }) => String(verdict)).sort();
   if (run.state !== 'finished') say(`run.json says ${run.state}`);
-  if (told.join() !== verdicts.join()) say(`its verdicts are ${told.join(', ')}, not ${verdicts.join(', ')}`);
+  if (stored.join() !== verdicts.join()) say(`its verdicts are ${stored.join(', ')}, not ${verdicts.join(', ')}`);
 }

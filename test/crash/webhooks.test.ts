@@ -7,8 +7,8 @@ import { subscribe } from '../tool/subscribe.js';
 import { until } from '../tool/until.js';
 import { auditDeliveries } from './audit-deliveries.js';
 import { FlakyReceiver } from './flaky-receiver.js';
+import { NotifiedJobs } from './notified-jobs.js';
 import { SeededRandom } from './seeded-random.js';
-import { ToldJobs } from './told-jobs.js';
 
 /** Events in all, two a run; the whole trial has 2,000. */
 const EVENT_COUNT = Number(process.env.CRASH_EVENTS ?? 400);
@@ -39,7 +39,7 @@ const start = async () => {
 it('delivers every event at least once and in order, and makes none up, when it is killed again and again', async () => {
   const first = await start();
   await subscribe(first, readFileSync(join(folder, 'admin-token'), 'utf8').trim(), 'flaky', receiver.url);
-  const jobs = new ToldJobs(() => bridge?.otlpUrl);
+  const jobs = new NotifiedJobs(() => bridge?.otlpUrl);
   let isDone = false;
   const working = jobs.run(JOB_COUNT, EVENT_COUNT / 2 / JOB_COUNT).finally(() => {
     isDone = true;

@@ -259,7 +259,7 @@ describe('a signal to the program', () => {
   );
 });
 
-test('a line of telemetry that is no record is told and kept; the others are brought in', async () => {
+test('a line of telemetry that is no record is reported and kept; the others are imported', async () => {
   const record = { record_type: 'SpanStart', trace_id: 'a'.repeat(32), span_id: 'b'.repeat(16), span_name: 'x' };
   const rest = {
     start_time_unix_nano: '1',
@@ -283,7 +283,7 @@ test('a line of telemetry that is no record is told and kept; the others are bro
   );
 }, 20_000);
 
-test('a request that is no OTLP is told and kept; it was answered before it was read', async () => {
+test('a request that is no OTLP is reported and kept; it was answered before it was read', async () => {
   const script = `fetch(process.env.OTEL_EXPORTER_OTLP_ENDPOINT + '/v1/traces', {
     method: 'POST', headers: { 'content-type': 'application/x-protobuf' }, body: 'no spans',
   }).then((answer) => console.log(answer.status))`;

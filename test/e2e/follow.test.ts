@@ -127,7 +127,7 @@ describe('follow', () => {
     try {
       const command = follow('otel.jsonl');
       append(0, 100);
-      // Spans that have not ended are told, too.
+      // Spans that have not ended are reported, too.
       await untilRecorded(100);
       expect(command.stderr).toContain(`sends to  ${bridge.otlpUrl}\n`);
       const port = new URL(bridge.otlpUrl).port;

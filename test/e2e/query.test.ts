@@ -77,7 +77,7 @@ test('no answer is larger than it may be, be it a single value', async () => {
   expect(JSON.parse(text)).toMatchObject({ data: { row_count: 8, is_truncated: true } });
 });
 
-test('whoever gives up a query leaves no error in the log', async () => {
+test('a client that gives up a query leaves no error in the log', async () => {
   const giveUp = new AbortController();
   const authorization = `Token ${readFileSync(join(data, 'admin-token'), 'utf8').trim()}`;
   const asking = fetch(`${bridge.webUrl}/api/run-bridge/v1/query`, {

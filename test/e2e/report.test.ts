@@ -46,7 +46,7 @@ test.each([
   expect(stdout.includes('\u001b[1;32mbuild: success')).toBe(hasColor);
 });
 
-test('as JSON, each command of the run is told with its nodes in their phases', async () => {
+test('as JSON, each command of the run has its nodes in their phases', async () => {
   await importSamples('overlapping');
   expect((await report()).stdout).toMatch(/^run \S+, command 1 of 2\n.*\n\nrun \S+, command 2 of 2\n/s);
   const { exitCode, stdout } = await report('--json');
@@ -144,7 +144,7 @@ test('a run that is under way, or was cut off, is reported as far as it came', a
   });
 });
 
-test('what the disk damaged is left out and told', async () => {
+test('what the disk damaged is left out and reported', async () => {
   await importSamples('build-clean');
   const { stdout } = await report('--json');
   const [{ trace_id, totals }] = JSON.parse(stdout).commands;
@@ -179,7 +179,7 @@ test('control characters of messages do not reach the terminal', async () => {
   expect(text).not.toContain('\u001b');
 });
 
-test('a run that is not there, and one that may be several, are told in one line', async () => {
+test('a run that is not there, and one that may be several, are reported in one line', async () => {
   expect(await report()).toMatchObject({
     exitCode: 1,
     stdout: '',

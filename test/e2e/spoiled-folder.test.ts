@@ -130,7 +130,7 @@ describe('a data folder', () => {
         chmodSync(join(folder, 'runs'), 0o755);
       },
     ],
-  ])('that can only be read %s is told in a sentence, and exit code 2', (_where, spoil) => {
+  ])('that can only be read %s is reported in a sentence, and exit code 2', (_where, spoil) => {
     chmodSync(folder, 0o755);
     spoil();
     const { status, stderr } = spawnSync(process.execPath, ['dist/main.js', 'serve', ...PORTS, '--data-dir', folder], {

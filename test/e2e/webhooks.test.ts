@@ -40,7 +40,7 @@ const exec = (...command: readonly string[]) =>
   runBridge(['exec', '--to', bridge.otlpUrl, '--', ...command], { cwd: folder });
 const events = () => receiver.deliveries.map(({ eventType, data }) => `${eventType.slice(8)} ${data.runStatus}`);
 
-test('a run under exec is told of: started, errored, and completed once its telemetry can be downloaded', async () => {
+test('a run under exec is reported: started, errored, and completed once its telemetry can be downloaded', async () => {
   await exec(process.execPath, ENGINE, resolve(SAMPLES, 'build-mixed'));
   // The stand-in's records are old and have no mark of the step, so their run is one of its own for a while: that of the command may end first.
   const failed = await until('the run that failed', () =>
@@ -182,7 +182,7 @@ test.each([
   expect(command.stderr).toBe('');
 });
 
-test('a run whose telemetry is there before the command is told of is told of once', async () => {
+test('a run whose telemetry is there before the command is registered is reported once', async () => {
   await sendMarked(bridge.otlpUrl, 'late');
   await until('a run of its own', async () => (await countRuns()) === 1);
   const registry = new HttpStepRegistry(bridge.otlpUrl, { clock: systemClock, signal: new AbortController().signal });

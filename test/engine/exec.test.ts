@@ -130,7 +130,7 @@ describe('exec', () => {
       'until [ -s "$RUN_BRIDGE_DATA_DIR"/spool/*/snapshots/@/manifest.json ]; do sleep 0.1; done',
     ],
   ])(
-    'makes each engine command of a script a step with artifacts and a verdict of its own, told apart %s',
+    'makes each engine command of a script a step with artifacts and a verdict of its own, distinguished %s',
     async (_how, env, wait) => {
       const commands = ['dbt parse', 'dbt build --exclude tag:slow tag:bad', 'dbt test --select stg_orders'];
       const script = commands.map(

@@ -117,7 +117,7 @@ function writeProject(): void {
 }
 
 /** Which attributes, and what they are, on the spans of an event. */
-function told(name: (typeof DESTINATIONS)[number], start: string, keys: readonly string[]): readonly string[] {
+function attributesOf(name: (typeof DESTINATIONS)[number], start: string, keys: readonly string[]): readonly string[] {
   const spans = exported[name].spans.filter((span) => span.name.startsWith(start));
   const texts = spans.map(({ attributes }) => keys.map((key) => String(attributes[key])).join(' | '));
   return [...new Set(texts)].sort();
@@ -143,16 +143,16 @@ it('every span says which run of which job it is of, where, and where that is to
 });
 
 it.each(DESTINATIONS)('the invocation says how the pipeline ended, nodes and tests what became of them: %s', (name) => {
-  expect(told(name, 'dbt invocation', ['cicd.pipeline.result'])).toEqual(['failure']);
-  expect(told(name, 'Node processed (test.', ['test.case.name', 'test.case.result.status'])).toEqual([
+  expect(attributesOf(name, 'dbt invocation', ['cicd.pipeline.result'])).toEqual(['failure']);
+  expect(attributesOf(name, 'Node processed (test.', ['test.case.name', 'test.case.result.status'])).toEqual([
     'accepted_values_customers_name__Ann | fail',
     'unique_orders_id | pass',
   ]);
-  expect(told(name, 'Node processed (model.shop.orders)', ['db.response.returned_rows'])).toEqual(['0']);
+  expect(attributesOf(name, 'Node processed (model.shop.orders)', ['db.response.returned_rows'])).toEqual(['0']);
 });
 
 it('queries say in a few words what they are, of which relation, and of which class their error is', () => {
-  const queries = told('plain', '', ['unique_id', 'db.query.summary', 'db.collection.name', 'error.type']);
+  const queries = attributesOf('plain', '', ['unique_id', 'db.query.summary', 'db.collection.name', 'error.type']);
   expect(queries).toEqual(
     expect.arrayContaining([
       'model.shop.orders | CREATE TABLE orders | orders | undefined',
@@ -164,9 +164,9 @@ it('queries say in a few words what they are, of which relation, and of which cl
     'db.query.summary' in attributes && 'error.type' in attributes ? [String(attributes['error.type'])] : [],
   );
   expect(classes.sort()).toEqual(Object.values(CLASSES).sort());
-  expect(told('plain', '', ['query_description'])).toContain('get_relation adapter call');
+  expect(attributesOf('plain', '', ['query_description'])).toContain('get_relation adapter call');
   // At level statements a query has no more than its verb.
-  expect(told('own', '', ['unique_id', 'db.query.summary', 'db.collection.name', 'error.type'])).toContain(
+  expect(attributesOf('own', '', ['unique_id', 'db.query.summary', 'db.collection.name', 'error.type'])).toContain(
     'model.shop.missing_relation | CREATE TABLE | undefined | NotFound',
   );
 });

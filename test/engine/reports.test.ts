@@ -15,8 +15,8 @@ from junitparser import JUnitXml, Failure, Error, Skipped
 suites = []
 for suite in JUnitXml.fromfile(sys.argv[1]):
     kinds = [type(result[0]).__name__.lower() if (result := case.result) else 'passed' for case in suite]
-    told = {'failure': suite.failures, 'error': suite.errors, 'skipped': suite.skipped}
-    suites.append({'name': suite.name, 'tests': suite.tests, 'kinds': kinds, 'told': told, 'names': [case.name for case in suite]})
+    counts = {'failure': suite.failures, 'error': suite.errors, 'skipped': suite.skipped}
+    suites.append({'name': suite.name, 'tests': suite.tests, 'kinds': kinds, 'counts': counts, 'names': [case.name for case in suite]})
 print(json.dumps(suites))
 `;
 
@@ -24,7 +24,7 @@ interface Suite {
   readonly name: string;
   readonly tests: number;
   readonly kinds: readonly string[];
-  readonly told: Readonly<Record<string, number>>;
+  readonly counts: Readonly<Record<string, number>>;
   readonly names: readonly string[];
 }
 
@@ -64,14 +64,14 @@ test.each([...SAMPLES, 'hostile'])('a published parser finds the tests of %s wit
   for (const [index, { nodes }] of commands.entries()) {
     const tests = nodes.filter(({ node_type }) => node_type === 'test' || node_type === 'unit_test');
     const having = (...verdicts: string[]) => tests.filter(({ verdict }) => verdicts.includes(verdict)).length;
-    const { tests: count, kinds = [], told = {} } = suites[index] ?? {};
+    const { tests: count, kinds = [], counts = {} } = suites[index] ?? {};
     expect([count, kinds.length]).toEqual([tests.length, tests.length]);
     const expected = {
       failure: having('failed'),
       error: having('error', 'unfinished'),
       skipped: having('skipped', 'canceled'),
     };
-    expect(told).toEqual(expected);
+    expect(counts).toEqual(expected);
     for (const [kind, of] of Object.entries(expected)) expect(kinds.filter((one) => one === kind)).toHaveLength(of);
     expect(kinds.filter((one) => one === 'passed')).toHaveLength(having('success', 'warned'));
   }

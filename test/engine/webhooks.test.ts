@@ -18,7 +18,7 @@ const main = new URL('../../dist/main.js', import.meta.url).pathname;
 const eventsSchema = z.object({ data: z.array(z.object({ id: z.string() })) });
 
 /** Type, status and its number. */
-type Told = readonly (readonly [string, string, number])[];
+type DeliveredWords = readonly (readonly [string, string, number])[];
 const STARTED = ['job.run.started', 'Running', 3] as const;
 
 describe('webhooks of runs of the real engine under exec', () => {
@@ -54,8 +54,8 @@ describe('webhooks of runs of the real engine under exec', () => {
     return engine.runCommand(line, { RUN_BRIDGE_DATA_DIR: folder, ...env }, onStart);
   };
 
-  /** What was told of the one run that a command is, once it is over, and every receiver was told all of it. */
-  async function toldOf(command: () => Promise<unknown>): Promise<readonly FetchedDelivery[]> {
+  /** The deliveries for the one run of a command, once it is over and every receiver got all of them. */
+  async function deliveriesOf(command: () => Promise<unknown>): Promise<readonly FetchedDelivery[]> {
     const from = fetching.deliveries.length;
     await command();
     const own = () => fetching.deliveries.slice(from);
@@ -64,15 +64,19 @@ describe('webhooks of runs of the real engine under exec', () => {
     expect(new Set(own().map(({ data }) => data.runId)).size).toBe(1);
     return own();
   }
-  const words = (told: readonly FetchedDelivery[]): Told =>
-    told.map(({ eventType, data }) => [eventType, data.runStatus, data.runStatusCode]);
-  const artifactsOf = (told: readonly FetchedDelivery[]) => told.at(-1)?.artifacts ?? {};
+  const words = (deliveries: readonly FetchedDelivery[]): DeliveredWords =>
+    deliveries.map(({ eventType, data }) => [eventType, data.runStatus, data.runStatusCode]);
+  const artifactsOf = (deliveries: readonly FetchedDelivery[]) => deliveries.at(-1)?.artifacts ?? {};
 
   it('say started, errored and completed of a run that fails, which by then can be downloaded', async () => {
-    const told = await toldOf(() => exec(['dbt', 'build', '--exclude', 'tag:slow']));
-    expect(words(told)).toEqual([STARTED, ['job.run.errored', 'Errored', 20], ['job.run.completed', 'Errored', 20]]);
-    expect(told.at(-1)?.data).toMatchObject({ dbtVersion: expect.stringMatching(/^2\./) });
-    const found = Object.entries(artifactsOf(told));
+    const deliveries = await deliveriesOf(() => exec(['dbt', 'build', '--exclude', 'tag:slow']));
+    expect(words(deliveries)).toEqual([
+      STARTED,
+      ['job.run.errored', 'Errored', 20],
+      ['job.run.completed', 'Errored', 20],
+    ]);
+    expect(deliveries.at(-1)?.data).toMatchObject({ dbtVersion: expect.stringMatching(/^2\./) });
+    const found = Object.entries(artifactsOf(deliveries));
     expect(found.map(([path]) => path)).toEqual(
       expect.arrayContaining(['manifest.json', 'run_results.json', 'metadata/telemetry-1-otel.parquet']),
     );
@@ -81,28 +85,28 @@ describe('webhooks of runs of the real engine under exec', () => {
   });
 
   it('say started and completed of a run that succeeds', async () => {
-    const told = await toldOf(() => exec(['dbt', 'build', '--exclude', 'tag:slow', 'tag:bad']));
-    expect(words(told)).toEqual([STARTED, ['job.run.completed', 'Success', 10]]);
-    expect(artifactsOf(told)['run_results.json']).toBeGreaterThan(1_000);
-    expect(artifactsOf(told)['metadata/telemetry-1-otel.parquet']).toBeGreaterThan(10_000);
+    const deliveries = await deliveriesOf(() => exec(['dbt', 'build', '--exclude', 'tag:slow', 'tag:bad']));
+    expect(words(deliveries)).toEqual([STARTED, ['job.run.completed', 'Success', 10]]);
+    expect(artifactsOf(deliveries)['run_results.json']).toBeGreaterThan(1_000);
+    expect(artifactsOf(deliveries)['metadata/telemetry-1-otel.parquet']).toBeGreaterThan(10_000);
   });
 
   it('say completed alone, as cancelled, of a run that is interrupted', async () => {
     const jsonl = join(engine.project, 'logs', 'own.jsonl');
     const isAtWork = () => existsSync(jsonl) && readFileSync(jsonl, 'utf8').includes('processed (model.shop.slow_a)');
-    const told = await toldOf(() =>
+    const deliveries = await deliveriesOf(() =>
       exec(['dbt', 'build', '--select', '+slow_a', '+slow_b', '--otel-file-name', 'own.jsonl'], (child) => {
         void until('a slow model', isAtWork, 60_000).then(() => child.kill('SIGTERM'));
       }),
     );
-    expect(words(told)).toEqual([STARTED, ['job.run.completed', 'Cancelled', 30]]);
+    expect(words(deliveries)).toEqual([STARTED, ['job.run.completed', 'Cancelled', 30]]);
   });
 
   it('say errored of an engine that is killed in a script that ends well, and nothing of a success', async () => {
     const jsonl = join(engine.project, 'logs', 'killed.jsonl');
     const isAtWork = () => existsSync(jsonl) && readFileSync(jsonl, 'utf8').includes('processed (model.shop.slow_a)');
     const killed = 'dbt build --select +slow_a & echo $! > engine.pid; wait; echo done';
-    const told = await toldOf(() =>
+    const deliveries = await deliveriesOf(() =>
       exec(
         ['sh', '-c', killed],
         () => {
@@ -113,14 +117,20 @@ describe('webhooks of runs of the real engine under exec', () => {
         { DBT_OTEL_FILE_NAME: 'killed.jsonl' },
       ),
     );
-    expect(words(told)).toEqual([STARTED, ['job.run.errored', 'Errored', 20], ['job.run.completed', 'Errored', 20]]);
+    expect(words(deliveries)).toEqual([
+      STARTED,
+      ['job.run.errored', 'Errored', 20],
+      ['job.run.completed', 'Errored', 20],
+    ]);
   });
 
   it('are of one run where the telemetry does not say whose it is, however long its command goes on', async () => {
     // A script with resource attributes of its own takes away those that exec has added. It goes on for longer than news are
     // kept back of what may be another run.
-    const told = await toldOf(() => exec(['sh', '-c', 'OTEL_RESOURCE_ATTRIBUTES=team=data dbt parse && sleep 4']));
-    expect(words(told)).toEqual([STARTED, ['job.run.completed', 'Success', 10]]);
+    const deliveries = await deliveriesOf(() =>
+      exec(['sh', '-c', 'OTEL_RESOURCE_ATTRIBUTES=team=data dbt parse && sleep 4']),
+    );
+    expect(words(deliveries)).toEqual([STARTED, ['job.run.completed', 'Success', 10]]);
   });
 
   it('to an endpoint that never answers leave the exit code of the command as it is', async () => {

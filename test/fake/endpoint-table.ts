@@ -164,7 +164,7 @@ export const PUBLIC_ENDPOINTS: readonly string[] = [
   'ALL /hooks/platform',
 ];
 
-/** Telemetry itself; other methods are told so. */
+/** Telemetry itself; other methods are answered so. */
 export const TELEMETRY_ENDPOINTS: readonly string[] = ['POST /v1/traces', 'POST /v1/logs'];
 
 /** An endpoint as tests ask it. */

@@ -31,7 +31,7 @@ export class RunTwins {
     }
   }
 
-  /** What is told differently; begins anew. */
+  /** What is reported differently; begins anew. */
   difference(): string | undefined {
     const traces = [...this.byTrace.values()];
     this.byTrace.clear();

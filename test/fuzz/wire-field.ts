@@ -42,7 +42,7 @@ export interface WireField {
   lengthBytes?: Buffer;
 }
 
-/** A body's fields, those of nested messages included; a stretch that cannot be read ends the list. */
+/** A body's fields, those of nested messages included; a range that cannot be read ends the list. */
 export function readFields(body: Buffer, message: MessageName): WireField[] {
   const fields: WireField[] = [];
   const nested: Readonly<Record<number, MessageName | undefined>> = NESTED[message];

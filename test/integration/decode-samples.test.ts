@@ -79,7 +79,7 @@ function lessLater(line: string): string {
 
 describe('the name of a log record’s span', () => {
   it.each(['build-clean', 'build-mixed-fusion', 'joined', 'parse', 'interrupted', 'fail-fast', 'big-build'])(
-    'is told from the record alone in %s, which has no trace-level spans',
+    'is known from the record alone in %s, which has no trace-level spans',
     (run) => {
       for (const record of sampleRecords(run)) {
         if (record.recordType === 'LogRecord') expect(inferLogSpanName(record)).toBe(record.spanName);

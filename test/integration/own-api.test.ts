@@ -143,7 +143,7 @@ describe('records', () => {
 });
 
 describe('events', () => {
-  it('of a run that is over are all its records, and the end; whoever comes again is told to stop', async () => {
+  it('of a run that is over are all its records, and the end; a client that comes again is asked to stop', async () => {
     const seen = follow('/runs/1002/events');
     await untilTurned(() => seen.isOver);
     const all = events(seen.text);

@@ -678,11 +678,11 @@ describe('the pages of webhooks', () => {
     const [event] = await state.webhookEvents.claim(one, 1, claim);
     if (event === undefined) throw new Error('nothing was claimed');
     const failed = attempted(event, { next: { state: 'failed' } });
-    const told = {
+    const attempt = {
       ...failed,
       attempt: { ...failed.attempt, startedUnixMs: 1_700_000_000_000, httpStatusCode: 500, error: `it said ${SCRIPT}` },
     };
-    await state.webhookEvents.finish([told], 'p', (standing) => ({
+    await state.webhookEvents.finish([attempt], 'p', (standing) => ({
       standing: { ...standing, failedCount: 1_000 },
       archiveReason: '1000 deliveries in a row have failed',
     }));

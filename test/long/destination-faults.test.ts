@@ -143,7 +143,7 @@ describe('a destination that', () => {
     90_000,
   );
 
-  test('is down is told by its lag, and gets everything when it is back', async () => {
+  test('is down is known by its lag, and gets everything when it is back', async () => {
     const { port } = ill;
     const serving = await serve();
     ill.close();
@@ -152,10 +152,10 @@ describe('a destination that', () => {
     const isWaiting = ({ state, lastError }: Record<string, unknown>) =>
       state === 'waiting' && String(lastError).includes('ECONNREFUSED');
     await until('the lag', async () => {
-      const told = await details(serving, 'ill');
-      const isAll = told.pendingRuns === RUN_COUNT && Number(told.lagBytes) > RUN_COUNT * 100_000;
+      const found = await details(serving, 'ill');
+      const isAll = found.pendingRuns === RUN_COUNT && Number(found.lagBytes) > RUN_COUNT * 100_000;
       // Between two attempts it waits, during one it does not.
-      return isAll && Number(told.oldestUnsentSeconds) > 0 && isWaiting(told);
+      return isAll && Number(found.oldestUnsentSeconds) > 0 && isWaiting(found);
     });
     expect((await fetch(`${serving.webUrl}/readyz`)).status).toBe(200);
     ill = await OtlpReceiver.listen(port);

@@ -83,8 +83,8 @@ async function untilReady(): Promise<void> {
 /** Messages of the log's warnings and errors, and of what says that they are over. */
 function said(): string[] {
   const lines = bridge.stderr.split('\n').filter((line) => line.startsWith('{'));
-  const told = lines.map((line) => JSON.parse(line) as { level: string; msg: string });
-  return told.filter(({ level, msg }) => level !== 'info' || / again/.test(msg)).map(({ msg }) => msg);
+  const entries = lines.map((line) => JSON.parse(line) as { level: string; msg: string });
+  return entries.filter(({ level, msg }) => level !== 'info' || / again/.test(msg)).map(({ msg }) => msg);
 }
 
 const DISK_BEGAN = 'the data folder has no room for records: requests are answered 503 until it has';

@@ -59,7 +59,7 @@ describe('a command alone', () => {
     expect(existsSync(join(data, 'runs', traceId, 'telemetry.parquet'))).toBe(true);
   });
 
-  test('does without OTLP: the resource is then what can be told', async () => {
+  test('works without OTLP: the resource then has what is known', async () => {
     expect(await exec(engine('--no-otlp'), { OTEL_RESOURCE_ATTRIBUTES: 'team=shop' })).toEqual(DONE);
     expect(logIn(data)).toBe(jsonl);
     const { attributes } = runIn(data).resource;
@@ -103,7 +103,7 @@ describe('a command alone', () => {
     }
   });
 
-  test('waits for a destination no longer than it is told, and says what is left', async () => {
+  test('waits for a destination no longer than --flush-timeout, and says what is left', async () => {
     const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' };
     const { exitCode, stderr } = await exec(engine(), endpoint, ['--flush-timeout', '300ms']);
     expect(exitCode).toBe(0);
@@ -205,7 +205,7 @@ describe('--span', () => {
     return { ...span, attributes: Object.fromEntries(values) };
   };
 
-  test("adds the command's own span below the caller's, which the command is told", async () => {
+  test("adds the command's own span below the caller's, which the command gets", async () => {
     const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
     const more = { TRACEPARENT: `00-${trace}-00f067aa0ba902b7-01`, TRACESTATE: 'a=1' };
     const { exitCode, stdout } = await exec(['sh', '-c', 'env; exit 3'], more, ['--span']);

@@ -289,7 +289,7 @@ describe('a webhook of the platform', () => {
     expect(await bridge.stop()).toBe(0);
   });
 
-  test('is told that it is off, and what is missing', async () => {
+  test('is answered that it is off, and what is missing', async () => {
     const bridge = await serve({
       RUN_BRIDGE_PLATFORM_HOOK_SECRET: SECRET,
       RUN_BRIDGE_PLATFORM_TOKEN: '',

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { auditDeliveries } from '../crash/audit-deliveries.js';
 import { FlakyReceiver } from '../crash/flaky-receiver.js';
+import { NotifiedJobs } from '../crash/notified-jobs.js';
 import { SeededRandom } from '../crash/seeded-random.js';
-import { ToldJobs } from '../crash/told-jobs.js';
 import { BridgeCluster } from '../tool/bridge-cluster.js';
 import { FetchingReceiver } from '../tool/fetching-receiver.js';
 import { SentRun } from '../tool/sent-run.js';
@@ -36,7 +36,7 @@ describe('several processes that deliver webhooks', () => {
     const receiver = await FlakyReceiver.open(random, 0.2, 20);
     await subscribe(cluster.bridge(0), cluster.token, 'flaky', receiver.url);
     let turn = 0;
-    const jobs = new ToldJobs(() => cluster.bridges[turn++ % PROCESS_COUNT]?.otlpUrl);
+    const jobs = new NotifiedJobs(() => cluster.bridges[turn++ % PROCESS_COUNT]?.otlpUrl);
     let isDone = false;
     const working = jobs.run(JOB_COUNT, RUN_COUNT / JOB_COUNT).finally(() => {
       isDone = true;

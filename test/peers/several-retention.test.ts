@@ -49,7 +49,7 @@ const saidOf = ({ victim }: StagedProcess): Record<string, unknown>[] =>
   victim.log.split('\n').flatMap((line) => (line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line)] : []));
 
 describe('retention of three processes on one database and one bucket', () => {
-  it('removes what is old, whoever dies meanwhile, and nothing else', { timeout: 300_000 }, async () => {
+  it('removes what is old, whichever process dies meanwhile, and nothing else', { timeout: 300_000 }, async () => {
     const stage = await ClusterStage.start(1, cleanUp);
     const { processes } = stage;
     const { client, store } = stage.peers;
@@ -109,7 +109,7 @@ describe('retention of three processes on one database and one bucket', () => {
     }
     expect(processes.flatMap(saidOf).filter(({ level }) => level === 'error')).toEqual([]);
 
-    // Nobody is at work: the command does it. It is made old only then: whoever takes over from one that ends removes at once.
+    // Nobody is at work: the command does it. It is made old only then: the process that takes over from one that ends removes at once.
     for (const { victim } of processes) await victim.end('SIGTERM');
     await age(stage);
     expect(await retain()).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('telemetry: removed 1 runs') });

@@ -281,7 +281,7 @@ export type Rejection = 'without a valid trace id and span id' | 'with a time be
 
 /**
  * A span of the engine as its SpanStart and SpanEnd, or why it cannot be.
- * OTLP does not carry the event type, the severity and the start; they are told from what it does carry.
+ * OTLP does not carry the event type, the severity and the start; they are reported from what it does carry.
  */
 export function decodeSpan(span: OtlpSpan, schema: AttributeSchema): readonly TelemetryRecord[] | Rejection {
   const traceId = parseTraceId(span.traceId);

@@ -25,7 +25,7 @@ export class PythonReceiver {
   /** @param mode what it answers: a status, or `slow`, `gone`, `flaky` */
   static async open(bridge: BridgeProcess, token: string, mode = '200'): Promise<PythonReceiver> {
     const [port = 0] = await freePorts(1, 26_000);
-    // It is told the secret when it is started, so the subscription comes first.
+    // It is given the secret when it is started, so the subscription comes first.
     const { id, secret } = await subscribe(bridge, token, 'python', `http://127.0.0.1:${port}/`);
     const child = spawn('python3', [script, String(port), secret, mode], { stdio: ['ignore', 'pipe', 'inherit'] });
     const receiver = new PythonReceiver(id, child);

@@ -36,7 +36,7 @@ export class HttpArtifactSink implements ArtifactSink {
       clock: this.clock,
       signal,
       maxAttempts: MAX_ATTEMPTS,
-      // Whoever uploads waits longer, for all artifacts together.
+      // The uploader waits longer, for all artifacts together.
       delayMs: (error) => (error instanceof ArtifactError && error.code === 'unavailable' ? 0 : null),
     });
   }

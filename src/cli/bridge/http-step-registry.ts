@@ -98,7 +98,7 @@ export class HttpStepRegistry implements StepRegistry {
     throw toError(answer);
   }
 
-  /** Asks once: whoever wants to know asks again anyway. */
+  /** Asks once: callers poll anyway. */
   async isCancelled(stepId: string): Promise<boolean | null> {
     try {
       const answer = await this.askOnce('GET', `${stepPath(stepId)}/cancellation`);

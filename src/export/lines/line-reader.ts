@@ -320,7 +320,7 @@ const PLACE_NUMBERS = 3;
 /** Blocks that wait to be used again: V8 collects garbage all the more often, the more memory is taken beside its heap. */
 const MAX_SPARE_BLOCKS = 2;
 
-/** A stretch of memory for lines and their cells. */
+/** A block of memory for lines and their cells. */
 export class LineBlock {
   readonly bytes: Buffer;
   /** Of the same bytes. */

@@ -463,7 +463,7 @@ export class LineScanner {
     return end < this.end && end > start && this.setValue(cell, mapping, OTHER, start, end, end);
   }
 
-  /** Whether a stretch of the line is JSON. */
+  /** Whether a part of the line is JSON. */
   private isJson(start: number, end: number): boolean {
     if (this.isChecked) return true;
     try {

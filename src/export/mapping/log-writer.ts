@@ -133,7 +133,7 @@ const EVENT_TAIL_BYTES = 2;
 const TRACE_ID_DIGITS = 32;
 
 /**
- * Events that wait for their spans, in OTLP's protobuf. Each is a text, see `SpanEvents`: in memory of its own, where a stretch
+ * Events that wait for their spans, in OTLP's protobuf. Each is a text, see `SpanEvents`: in memory of its own, where a range
  * of a larger block of bytes would keep all of that. Bounded by span and over all; what does not fit is
  * counted as dropped.
  */

@@ -467,7 +467,7 @@ export class SpanWriter {
     writeStatement(line, into, this.redactor, relation, isQuery);
   }
 
-  /** What a command came to that ended with errors: it was interrupted, unless it was to stop by itself at the first failure. */
+  /** The result of a command that ended with errors: it was interrupted, unless it was to stop by itself at the first failure. */
   private failureOf(line: LineReader): 'error' | 'canceled' {
     return this.nodes.wasInterrupted && !FAIL_FAST.test(line.text('raw_command') ?? '') ? 'canceled' : 'error';
   }

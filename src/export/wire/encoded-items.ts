@@ -344,8 +344,8 @@ const FRAME_BYTES = 16;
 
 interface ScopeItems {
   readonly head: Uint8Array;
-  /** Stretches of bytes, items that stand side by side in one. */
-  readonly stretches: { readonly block: Buffer; readonly start: number; end: number }[];
+  /** Ranges of bytes, items that stand side by side in one. */
+  readonly ranges: { readonly block: Buffer; readonly start: number; end: number }[];
   byteCount: number;
 }
 
@@ -369,9 +369,9 @@ export class RequestAssembler {
   add(item: EncodedItem): void {
     const { lastScope } = this;
     const scope = lastScope !== undefined && this.lastGroup === item.group ? lastScope : this.scopeOf(item);
-    const stretch = scope.stretches.at(-1);
-    if (stretch?.block === item.block && stretch.end === item.start) stretch.end = item.end;
-    else scope.stretches.push({ block: item.block, start: item.start, end: item.end });
+    const range = scope.ranges.at(-1);
+    if (range?.block === item.block && range.end === item.start) range.end = item.end;
+    else scope.ranges.push({ block: item.block, start: item.start, end: item.end });
     scope.byteCount += item.end - item.start;
     this.byteCount += item.end - item.start;
     this.itemCount++;
@@ -402,7 +402,7 @@ export class RequestAssembler {
     }
     let scope = resource.scopes.get(group.scopeKey);
     if (scope === undefined) {
-      scope = { head: group.scopeBytes, stretches: [], byteCount: 0 };
+      scope = { head: group.scopeBytes, ranges: [], byteCount: 0 };
       resource.scopes.set(group.scopeKey, scope);
       this.byteCount += group.scopeBytes.length + FRAME_BYTES;
     }
@@ -414,7 +414,7 @@ function writeScope(out: WireWriter, scope: ScopeItems): void {
   out.tag(SCOPE_GROUP);
   out.varint(sizeOf(scope));
   out.raw(scope.head);
-  for (const { block, start, end } of scope.stretches) {
+  for (const { block, start, end } of scope.ranges) {
     out.reserve(end - start);
     out.length += block.copy(out.bytes, out.length, start, end);
   }

@@ -116,7 +116,7 @@ export class WireWriter extends GrowingBytes {
     this.length += 8;
   }
 
-  /** A stretch of bytes as it is. */
+  /** A range of bytes as it is. */
   copy(from: Buffer, start: number, end: number): void {
     this.reserve(end - start);
     const { bytes } = this;

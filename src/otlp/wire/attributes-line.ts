@@ -190,7 +190,7 @@ export class AttributesLine {
       const start = this.from[index] as number;
       if (start >= 0 && start === copyTo + 1) copyTo = this.to[index] as number;
       else {
-        if (copyFrom >= 0) copyStretch(out, copyFrom, copyTo);
+        if (copyFrom >= 0) copyRange(out, copyFrom, copyTo);
         copyFrom = copyTo = -1;
         if (start >= 0) {
           copyFrom = start;
@@ -204,7 +204,7 @@ export class AttributesLine {
         }
       }
     }
-    if (copyFrom >= 0) copyStretch(out, copyFrom, copyTo);
+    if (copyFrom >= 0) copyRange(out, copyFrom, copyTo);
     out.reserve(1);
     out.bytes[out.length++] = CLOSE;
     this.watchAll(out, page, cells);
@@ -317,7 +317,7 @@ export class AttributesLine {
 }
 
 /** What was written from `from` to `to`, once more, behind a comma unless it comes first. */
-function copyStretch(out: LineBuffer, from: number, to: number): void {
+function copyRange(out: LineBuffer, from: number, to: number): void {
   out.reserve(to - from + 1);
   if (out.bytes[out.length - 1] !== OPEN) out.bytes[out.length++] = COMMA;
   out.repeat(from, to);

@@ -373,7 +373,7 @@ function writeLinks(out: LineBuffer, from: Buffer, span: SpanSlice, cells: Uint3
     out.hex(from, spanId, spanId + 8);
     out.ascii('","attributes":');
     out.utf8(`${attributes}}`);
-    if (!isSameStretch(from, traceId, span.traceId, 16)) continue;
+    if (!isSameBytes(from, traceId, span.traceId, 16)) continue;
     if (cells[at + CELL.linkHigh] !== 0 || cells[at + CELL.linkLow] !== 0) cells[at + CELL.isSpecial] = 1;
     cells[at + CELL.linkHigh] = uint32(from, spanId);
     cells[at + CELL.linkLow] = uint32(from, spanId + 4);
@@ -382,7 +382,7 @@ function writeLinks(out: LineBuffer, from: Buffer, span: SpanSlice, cells: Uint3
   out.ascii(']');
 }
 
-function isSameStretch(bytes: Buffer, a: number, b: number, length: number): boolean {
+function isSameBytes(bytes: Buffer, a: number, b: number, length: number): boolean {
   for (let index = 0; index < length; index++) if (bytes[a + index] !== bytes[b + index]) return false;
   return true;
 }

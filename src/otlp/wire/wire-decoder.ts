@@ -24,7 +24,7 @@ const NOT_OURS = null;
 const LINES_PER_BODY = 3;
 
 /** A part of a request: where its content begins and ends. */
-interface Stretch {
+interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
@@ -32,7 +32,7 @@ interface Stretch {
 /**
  * Decodes requests of one signal straight from OTLP's bytes to lines of JSONL, and keeps other services' telemetry as it came.
  * What is framed as no encoder does it is framed anew first, by protobufjs, which also says what is wrong with it. The
- * page that it writes to is lent: whoever decodes calls the delivery's `release`.
+ * page that it writes to is lent: the caller of the decoder calls the delivery's `release`.
  */
 export class WireDecoder implements PieceDecoder {
   private readonly lines: ItemLines;
@@ -115,8 +115,8 @@ export class WireDecoder implements PieceDecoder {
     if (!hasScopes) this.resourceOf(resource, EMPTY);
   }
 
-  private readScope(cursor: WireCursor, end: number, resource: Buffer, group: Stretch, items: DecodedItems): void {
-    const stretch = { start: cursor.position, end };
+  private readScope(cursor: WireCursor, end: number, resource: Buffer, group: ByteRange, items: DecodedItems): void {
+    const scopeRange = { start: cursor.position, end };
     let scope: Buffer = EMPTY;
     let hasScope = false;
     let known: Resource | null | undefined;
@@ -131,7 +131,7 @@ export class WireDecoder implements PieceDecoder {
         cursor.position = fieldEnd;
       } else if (tag === ((2 << 3) | LENGTH)) {
         if (known === undefined) known = this.resourceOf(resource, scope);
-        if (!this.readItem(cursor, fieldEnd, known, items)) items.pass(group, stretch, { start, end: fieldEnd });
+        if (!this.readItem(cursor, fieldEnd, known, items)) items.pass(group, scopeRange, { start, end: fieldEnd });
       } else if (tag === ((3 << 3) | LENGTH)) cursor.position = fieldEnd;
       else throw UNUSUAL;
     }
@@ -325,7 +325,7 @@ class DecodedItems {
   }
 
   /** Keeps an item as it came, with its group's resource and its scope. */
-  pass(group: Stretch, scope: Stretch, item: Stretch): void {
+  pass(group: ByteRange, scope: ByteRange, item: ByteRange): void {
     const { passed, bytes } = this;
     this.passedCount += 1;
     if (scope.start !== this.scope) {
@@ -566,7 +566,7 @@ export class LargeBodyDecoder implements BodyDecoder {
     }
   }
 
-  /** The same for who says when it goes on. @throws OtlpDecodeError */
+  /** The same for a caller that decides when it continues. @throws OtlpDecodeError */
   *decodeInSteps(body: Uint8Array): Generator<undefined, DecodedRequest> {
     if (body.length <= Math.min(COUNTED_BYTES, this.pieceBytes)) return this.decoder.decode(body);
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);

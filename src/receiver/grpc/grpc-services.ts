@@ -348,7 +348,7 @@ const PREFIX_BYTES = 5;
  * @param coding of a message that says it is compressed.
  * @param makeRoom is asked once the message's length is known; what it throws ends the reading.
  * @param stop ends the reading with its reason.
- * @returns the message; whoever has read it calls its `release`.
+ * @returns the message; its reader calls `release`.
  * @throws RequestError `too_large`, `busy`, `malformed`, `aborted`; what `makeRoom` throws; the reason of `stop`.
  */
 export async function readMessage(

@@ -34,7 +34,7 @@ export interface RunComparison {
   readonly gone: readonly CommandMeasures[];
 }
 
-/** Less is no news, in milliseconds: the engine's times differ by that from run to run. */
+/** Smaller changes are not listed, in milliseconds: the engine's times vary by that from run to run. */
 const MIN_CHANGE_MS = 100;
 
 /**

@@ -100,13 +100,16 @@ function phaseDocument(phase: PhaseMeasure, percentOf: PercentOf) {
   };
 }
 
+/** The bases of links, as documents call them. */
+const BASIS_NAMES = { reported: 'told', sameNode: 'same_node', inferred: 'inferred', start: 'start' } as const;
+
 function linkDocument({ step, basis, waitNano, timeNano }: PathLink) {
   return {
     kind: step.kind,
     unique_id: step.uniqueId,
     phase: step.phase,
     start_time_unix_nano: String(step.startTimeUnixNano),
-    basis: basis === 'sameNode' ? 'same_node' : basis,
+    basis: BASIS_NAMES[basis],
     wait_ms: toMs(waitNano),
     time_ms: toMs(timeNano),
     has_end: step.hasEnd,

@@ -308,10 +308,10 @@ function indexOf(times: Float64Array, time: number): number {
 export interface PathLink {
   readonly step: PathStep;
   /**
-   * How the predecessor is known: `told` by the engine (`node_skip_upstream_detail`); `sameNode`, the node's own
+   * How the predecessor is known: `reported` by the engine (`node_skip_upstream_detail`); `sameNode`, the node's own
    * earlier phase; `inferred`, the last that ended before; `start`, nothing before it but the start of the command.
    */
-  readonly basis: 'told' | 'sameNode' | 'inferred' | 'start';
+  readonly basis: 'reported' | 'sameNode' | 'inferred' | 'start';
   /** From the end of the predecessor (for the first step, from the start of the command) to the start of this step. */
   readonly waitNano: bigint;
   /** The step's own length. */
@@ -333,7 +333,7 @@ const AT_ONCE_NANO = 1_000_000n;
  * The chain of waits that determined a command's duration, found backwards from the step that ended last. The engine reports no
  * dependency between nodes except the cause of a skip, so the predecessor of a step is, in this order:
  * 1. the node's own earlier phase, if the step started within 1 ms after it;
- * 2. the node that the engine reports as the cause of its skip (`told`);
+ * 2. the node that the engine reports as the cause of its skip (`reported`);
  * 3. for a node's later phase: the last to end among the node's own earlier phase and other nodes in the same phase,
  *    whose end frees a thread or a connection (inferred);
  * 4. for a node's first phase: the last to end among nodes with their last phase, hooks, and phases without
@@ -366,7 +366,7 @@ function waitedFor(step: PathStep, order: StepOrder): Pick<PathLink, 'step' | 'b
   const own = order.ownBefore(step);
   if (own !== undefined && step.startTimeUnixNano - own.endTimeUnixNano <= AT_ONCE_NANO) return as('sameNode', own);
   const upstream = step.skipUpstream === null ? undefined : order.lastOfNodeBefore(step.skipUpstream, step);
-  if (upstream !== undefined) return as('told', upstream);
+  if (upstream !== undefined) return as('reported', upstream);
   if (own === undefined) return as('inferred', order.lastDoneBefore(step) ?? order.lastBefore(step));
   const other = order.lastInPhaseBefore(step);
   return other !== undefined && other.endTimeUnixNano > own.endTimeUnixNano

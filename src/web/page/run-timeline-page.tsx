@@ -19,7 +19,7 @@ const MAX_QUERIES = 50_000;
 /** Nodes in the table below. */
 const MAX_SLOWEST = 20;
 
-/** `/runs/{id}/timeline`: a step over time, drawn by a script from `timeline.json` beside it; with a table for who cannot see it. */
+/** `/runs/{id}/timeline`: a step over time, drawn by a script from `timeline.json` beside it; with a table for visitors who cannot see it. */
 export function runTimelineRouter(deps: PageDeps): Router {
   const { measures, clock, version } = deps;
   const permits = new Permits('requests for timelines');
@@ -74,7 +74,7 @@ function Drawing({ shown: { run, step } }: { readonly shown: ShownRun }) {
           class="timeline"
           tabindex={0}
           aria-label="Phases and nodes over time. Arrow keys go from node to node, Enter opens one, plus and minus zoom."
-          aria-describedby="timeline-told"
+          aria-describedby="timeline-status"
           data-timeline={`/runs/${run.id}/timeline.json?step=${step?.index ?? 1}`}
           data-node={`/runs/${run.id}/nodes?step=${step?.index ?? 1}&node=`}
         />
@@ -83,7 +83,7 @@ function Drawing({ shown: { run, step } }: { readonly shown: ShownRun }) {
           Ctrl and the wheel to zoom, arrow keys from node to node, Enter to open one.
         </p>
       </section>
-      <p id="timeline-told" role="status" class="name strong" />
+      <p id="timeline-status" role="status" class="name strong" />
     </>
   );
 }

@@ -151,7 +151,7 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
         expect(await jobRuns.find(runId)).toMatchObject({ pid: 4_711 });
       }));
 
-    it("have their job's last run, whoever started it", () =>
+    it("have their job's last run, however it was started", () =>
       withState(async ({ jobRuns, executions }) => {
         expect(await jobRuns.latestOf(FIRST_ACCOUNT_ID, 'a')).toBeUndefined();
         const runId = await add(jobRuns, 'a');
@@ -163,7 +163,7 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
   });
 
   describe('a step under way', () => {
-    it('is told that its run was cancelled', () =>
+    it('learns that its run was cancelled', () =>
       withState(async ({ executions }) => {
         const { runId } = await executions.begin(stepStart('s', { runKey: 'night' }), 'remote');
         expect(await executions.isCancelled('s')).toBe(false);

@@ -10,11 +10,11 @@ const RUNNING = { verdict: null, isSaved: false } as const;
 const EXITED = { kind: 'exited', exitCode: 0 } as const;
 
 /** Type and status of each event of the subscription `a`: `started 3`. */
-async function told(state: FeatureState, id = 'wsu_a'): Promise<string[]> {
+async function notified(state: FeatureState, id = 'wsu_a'): Promise<string[]> {
   return (await eventsOf(state, id)).map(({ eventType, facts }) => `${eventType.slice(8)} ${facts.status}`);
 }
 
-/** What is told of runs, whatever changes them: with the change, and once. `withState` gives an empty state. */
+/** The events of runs, whatever changes them: written with the change, and once. `withState` gives an empty state. */
 export function webhookNewsContract(withState: (body: (state: FeatureState) => Promise<void>) => Promise<void>): void {
   const withA = (body: (state: FeatureState) => Promise<void>) =>
     withState(async (state) => {
@@ -22,7 +22,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
       await body(state);
     });
 
-  describe('what webhooks are told of runs', () => {
+  describe('events of runs', () => {
     it.each([
       ['success', ['started 3', 'completed 10']],
       ['error', ['started 3', 'errored 20', 'completed 20']],
@@ -31,16 +31,16 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
     ] as const)('is, of a command of nobody that ends in %s: %s', (verdict, expected) =>
       withA(async (state) => {
         await state.invocations.note([commandNote(1, RUNNING)], 3_000);
-        expect(await told(state)).toEqual(['started 3']);
+        expect(await notified(state)).toEqual(['started 3']);
         for (let times = 0; times < 2; times += 1) await state.invocations.note([commandNote(1, { verdict })], 4_000);
-        expect(await told(state)).toEqual(expected);
+        expect(await notified(state)).toEqual(expected);
       }),
     );
 
     it('is the whole story of a run that was over before it was noted, in order', () =>
       withA(async (state) => {
         await state.invocations.note([commandNote(1, { verdict: 'error' }), commandNote(2)], 4_000);
-        expect(await told(state)).toEqual(['started 3', 'errored 20', 'completed 20', 'started 3', 'completed 10']);
+        expect(await notified(state)).toEqual(['started 3', 'errored 20', 'completed 20', 'started 3', 'completed 10']);
       }));
 
     it("is of the subscription's account alone, also where runs of several are noted together", () =>
@@ -48,7 +48,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         await state.subscriptions.add(subscription('b', { accountId: 20_002 }));
         const theirs = commandNote(2, { accountId: 20_002, verdict: 'error' });
         await state.invocations.note([commandNote(1), theirs], 4_000);
-        expect(await told(state)).toEqual(['started 3', 'completed 10']);
+        expect(await notified(state)).toEqual(['started 3', 'completed 10']);
         const events = await eventsOf(state, 'wsu_b', 20_002);
         expect(events.map(({ facts }) => facts.status)).toEqual([3, 20, 20]);
       }));
@@ -58,11 +58,11 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         await state.invocations.note([commandNote(1, RUNNING)], 3_000);
         const error = { verdict: 'error', statusMessage: 'Boom' } as const;
         await state.invocations.note([commandNote(1, { ...error, isSaved: false })], 3_500);
-        expect(await told(state)).toEqual(['started 3', 'errored 20']);
+        expect(await notified(state)).toEqual(['started 3', 'errored 20']);
         const [, errored] = await eventsOf(state, 'wsu_a');
         expect(errored?.facts).toMatchObject({ statusMessage: 'Boom', finishedUnixMs: null });
         await state.invocations.note([commandNote(1, error)], 4_000);
-        expect(await told(state)).toEqual(['started 3', 'errored 20', 'completed 20']);
+        expect(await notified(state)).toEqual(['started 3', 'errored 20', 'completed 20']);
       }));
 
     it('is that a run is over only when its artifacts can be downloaded, however long that takes', () =>
@@ -72,9 +72,9 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         await executions.expectArtifacts('a', ['manifest.json', 'run_results.json']);
         await executions.end('a', EXITED, 5_000);
         await executions.settle(500_000);
-        expect(await told(state)).toEqual(['started 3']);
+        expect(await notified(state)).toEqual(['started 3']);
         await executions.endArtifacts('a', null, 600_000);
-        expect(await told(state)).toEqual(['started 3', 'completed 10']);
+        expect(await notified(state)).toEqual(['started 3', 'completed 10']);
         expect((await eventsOf(state, 'wsu_a')).at(-1)?.facts).not.toHaveProperty('missingArtifacts');
       }));
 
@@ -88,9 +88,9 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         await executions.expectArtifacts('a', ['manifest.json']);
         await executions.end('a.b', EXITED, 500_000);
         await executions.settle(550_000);
-        expect(await told(state)).toEqual(['started 3']);
+        expect(await notified(state)).toEqual(['started 3']);
         await executions.endArtifacts('a', null, 600_000);
-        expect(await told(state)).toEqual(['started 3', 'completed 10']);
+        expect(await notified(state)).toEqual(['started 3', 'completed 10']);
       }));
 
     it('says which artifacts of a run never came, and why', () =>
@@ -110,11 +110,11 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         const [step] = await catalog.stepsOf(ACCOUNT, [runId]);
         const incomplete = { state: 'incomplete', expectedCount: 31, missing: paths, reason: 'the bucket is gone' };
         expect(step?.artifacts).toEqual(incomplete);
-        // They come after all: the run has them, and nothing more is told.
+        // They come after all: the run has them, and there is no further event.
         await executions.expectArtifacts('a', paths);
         await executions.endArtifacts('a', null, 700_000);
         expect((await catalog.stepsOf(ACCOUNT, [runId]))[0]?.artifacts).toBeNull();
-        expect(await told(state)).toEqual(['started 3', 'completed 10']);
+        expect(await notified(state)).toEqual(['started 3', 'completed 10']);
       }));
 
     it('is nothing of a run that an import brings and that had ended before it, and all of one that ended later', () =>
@@ -123,15 +123,15 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         await state.invocations.note([commandNote(1, { ...RUNNING, ...past, endedUnixMs: 1_500 })], 3_000);
         await state.invocations.note([commandNote(1, { verdict: 'error', ...past })], 3_500);
         await state.invocations.note([commandNote(2, { ...RUNNING, ...past })], 4_000);
-        expect(await told(state)).toEqual([]);
+        expect(await notified(state)).toEqual([]);
         const later = { importBeganUnixMs: 2_001, endedUnixMs: 5_000 };
         await state.invocations.note([commandNote(2, { verdict: 'success', ...later })], 6_000);
-        expect(await told(state)).toEqual(['started 3', 'completed 10']);
+        expect(await notified(state)).toEqual(['started 3', 'completed 10']);
         await state.invocations.note([commandNote(1, { verdict: 'error', ...past })], 7_000);
-        expect(await told(state)).toEqual(['started 3', 'completed 10']);
+        expect(await notified(state)).toEqual(['started 3', 'completed 10']);
       }));
 
-    it('has the times of the run, whenever it is told: live, late, and of a run that was over before it was noted', () =>
+    it('have the times of the run, whenever they are written: live, late, and of a run that was over before it was noted', () =>
       withA(async (state) => {
         const ended = { verdict: 'error', endedUnixMs: 2_500 } as const;
         await state.invocations.note([commandNote(1, RUNNING)], 3_000);
@@ -170,33 +170,33 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
     it('is never more, when records come late and change how it ended', () =>
       withA(async (state) => {
         await state.invocations.note([commandNote(1, { verdict: 'lost' })], 4_000);
-        const before = await told(state);
+        const before = await notified(state);
         await state.invocations.note([commandNote(1, RUNNING)], 5_000);
         await state.invocations.note([commandNote(1, { verdict: 'success' })], 6_000);
-        expect(await told(state)).toEqual(before);
+        expect(await notified(state)).toEqual(before);
       }));
 
     it('is, of a run with several steps, one start, its first error at once, and its end', () =>
       withA(async (state) => {
         const { executions, invocations } = state;
         await executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
-        expect(await told(state)).toEqual(['started 3']);
+        expect(await notified(state)).toEqual(['started 3']);
         await invocations.note([commandNote(1, { stepId: 's1', verdict: 'error' })], 3_000);
-        expect(await told(state)).toEqual(['started 3', 'errored 20']);
+        expect(await notified(state)).toEqual(['started 3', 'errored 20']);
         await executions.attach('s1', commandNote(1).traceId);
         await executions.end('s1', { kind: 'exited', exitCode: 1 }, 3_500);
         await executions.begin(stepStart('s2', { runKey: 'k', isLast: true }), 'local');
         await executions.end('s2', EXITED, 4_000);
-        expect(await told(state)).toEqual(['started 3', 'errored 20', 'completed 20']);
+        expect(await notified(state)).toEqual(['started 3', 'errored 20', 'completed 20']);
       }));
 
     it('is that a run errored when a process of it died without telemetry', () =>
       withA(async (state) => {
         await state.executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
         await state.executions.end('s1', { kind: 'killed', signal: 'SIGKILL' }, 3_000);
-        expect(await told(state)).toEqual(['started 3', 'errored 20']);
+        expect(await notified(state)).toEqual(['started 3', 'errored 20']);
         await state.executions.finish('k');
-        expect(await told(state)).toEqual(['started 3', 'errored 20', 'completed 20']);
+        expect(await notified(state)).toEqual(['started 3', 'errored 20', 'completed 20']);
       }));
 
     it('is that a run is over alone, when it is cancelled before it begins', () =>
@@ -206,13 +206,13 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         const asked = { ...request, reason: null, ...queued };
         const added = await state.jobRuns.add(asked, { perJob: 9, total: 9 });
         if (added.kind === 'full') throw new Error('the queue is full');
-        expect(await told(state)).toEqual([]);
+        expect(await notified(state)).toEqual([]);
         await state.executions.cancel(ACCOUNT, added.runId, 2_000);
-        expect(await told(state)).toEqual(['completed 30']);
+        expect(await notified(state)).toEqual(['completed 30']);
         const failed = await state.jobRuns.add({ ...asked, runKey: 'l' }, { perJob: 9, total: 9 });
         if (failed.kind === 'full') throw new Error('the queue is full');
         await state.jobRuns.end(failed.runId, { stoppedAt: null, failure: 'no such folder', nowUnixMs: 5_000 });
-        expect(await told(state)).toEqual(['completed 30', 'errored 20', 'completed 20']);
+        expect(await notified(state)).toEqual(['completed 30', 'errored 20', 'completed 20']);
       }));
 
     it('is no error of a run that was cancelled, whatever its commands say', () =>
@@ -220,7 +220,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         const { runId } = await state.executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
         await state.executions.cancel(ACCOUNT, runId, 2_000);
         await state.executions.end('s1', { kind: 'exited', exitCode: 2 }, 3_000);
-        expect(await told(state)).toEqual(['started 3', 'completed 30']);
+        expect(await notified(state)).toEqual(['started 3', 'completed 30']);
       }));
 
     it('has the facts of the run as they were then', () =>
@@ -277,7 +277,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
       withState(async (state) => {
         await state.subscriptions.add(subscription('a', { filter: { ...NO_FILTER, ...filter } }));
         await state.invocations.note([commandNote(1)], 4_000);
-        expect(await told(state)).toEqual(expected);
+        expect(await notified(state)).toEqual(expected);
       }),
     );
 
@@ -290,8 +290,8 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
           for (const [at, verdict] of (['success', 'error', 'canceled'] as const).entries())
             await state.invocations.note([commandNote(at + 1, { verdict })], 4_000);
           const ofOthers = ['completed 10', 'started 3', 'errored 20', 'started 3', 'completed 30'];
-          expect(await told(state)).toEqual(['started 3', ...ofOthers]);
-          expect(await told(state, 'wsu_b')).toEqual(['completed 10', 'completed 20', 'completed 30']);
+          expect(await notified(state)).toEqual(['started 3', ...ofOthers]);
+          expect(await notified(state, 'wsu_b')).toEqual(['completed 10', 'completed 20', 'completed 30']);
         }),
     );
 
@@ -320,14 +320,20 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
           await state.invocations.note([commandNote(at + 1, { verdict })], 4_000);
         const elsewhere = { job: 'nightly', environment: 'ci', project: 'shop' };
         await state.invocations.note([commandNote(50, { verdict: 'success', place: elsewhere })], 4_000);
-        expect(await told(state)).toEqual(['errored 20', 'completed 20', 'completed 10', 'errored 20', 'completed 20']);
+        expect(await notified(state)).toEqual([
+          'errored 20',
+          'completed 20',
+          'completed 10',
+          'errored 20',
+          'completed 20',
+        ]);
       }));
 
-    it('is nothing of a run that turns out to be a step of another one before it was told of', () =>
+    it('are none of a run that turns out to be a step of another one before its first event', () =>
       withA(async (state) => {
         await state.executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
         await state.invocations.note([commandNote(1, RUNNING)], 3_000);
-        expect(await told(state)).toEqual(['started 3', 'started 3']);
+        expect(await notified(state)).toEqual(['started 3', 'started 3']);
         const [sure, doubtful] = await eventsOf(state, 'wsu_a');
         expect(sure?.dueUnixMs).toBe(sure?.createdUnixMs);
         expect(doubtful?.dueUnixMs).toBe((doubtful?.createdUnixMs ?? 0) + 3_000);
@@ -351,7 +357,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         ]);
       }));
 
-    it('is kept back of a run whose telemetry names a step that nobody has told of yet, until somebody does', () =>
+    it('are held back of a run whose telemetry names a step that is not registered yet, until it is', () =>
       withA(async (state) => {
         await state.invocations.note([commandNote(1, { ...RUNNING, namedStepId: 's1' })], 3_000);
         const [early] = await eventsOf(state, 'wsu_a');
@@ -363,16 +369,16 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         expect(left.map(({ eventType, facts }) => [eventType, facts.runId])).toEqual([['job.run.started', runId]]);
       }));
 
-    it('is nothing more of a run whose telemetry names a step that somebody told of in between', () =>
+    it('are no more of a run whose telemetry names a step that was registered in between', () =>
       withA(async (state) => {
         const { runId } = await state.executions.begin(stepStart('s1', {}), 'remote');
         await state.invocations.note([commandNote(1, { ...RUNNING, namedStepId: 's1' })], 3_000);
-        const told = await eventsOf(state, 'wsu_a');
-        expect(told.map(({ eventType, facts }) => [eventType, facts.runId])).toEqual([['job.run.started', runId]]);
+        const notified = await eventsOf(state, 'wsu_a');
+        expect(notified.map(({ eventType, facts }) => [eventType, facts.runId])).toEqual([['job.run.started', runId]]);
         expect(await state.executions.tracesOf('s1')).toEqual([commandNote(1).traceId]);
       }));
 
-    it('is told at once of a run of nobody, while nobody runs a command', () =>
+    it('are written at once of a run without a step, while no command runs', () =>
       withA(async (state) => {
         await state.executions.begin(stepStart('s1', {}), 'local');
         await state.executions.end('s1', EXITED, 2_000);
@@ -385,7 +391,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
       withA(async (state) => {
         const broken = commandNote(2, { command: '\ud800', startedUnixMs: Number.NaN });
         await expect(state.invocations.note([commandNote(1), broken], 4_000)).rejects.toThrow();
-        expect([await told(state), (await state.catalog.listRuns(ACCOUNT, QUERY)).totalCount]).toEqual([[], 0]);
+        expect([await notified(state), (await state.catalog.listRuns(ACCOUNT, QUERY)).totalCount]).toEqual([[], 0]);
       }));
   });
 }

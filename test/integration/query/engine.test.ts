@@ -100,7 +100,7 @@ describe('a query in a process of its own', () => {
     expect([asked.rows.length, asked.isTruncated]).toEqual([4, true]);
   });
 
-  it('ends when whoever asked has gone', async () => {
+  it('ends when its client has gone', async () => {
     const gone = new AbortController();
     const asked = ask('SELECT count(*) FROM range(1000000000) a, range(1000000) b', {}, traceIds, gone.signal);
     gone.abort();

@@ -149,7 +149,7 @@ test('requests one after the other share a connection', async () => {
   expect(new Set(ports).size).toBe(1);
 });
 
-test('a sender that asks first is told to continue, or is refused before it sends', async () => {
+test('a sender that asks first is answered to continue, or is refused before it sends', async () => {
   const header = 'POST /v1/traces HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Type: application/json\r\n';
   const asking = await bench.connect();
   asking.write(`${header}Content-Length: 2\r\n\r\n`);

@@ -10,11 +10,11 @@ const SHORTAGE = {
   retryAfterMs: 4_001,
 };
 
-/** Refuses while it has a shortage; keeps what it was asked and told. */
+/** Refuses while it has a shortage; keeps what it was asked and notified of. */
 class FakeGuard implements Guard {
   shortage: Shortage | undefined;
   readonly asked: number[] = [];
-  readonly told: number[] = [];
+  readonly notified: number[] = [];
 
   findShortage(bodyBytes: number): Shortage | undefined {
     this.asked.push(bodyBytes);
@@ -22,7 +22,7 @@ class FakeGuard implements Guard {
   }
 
   onBody(bodyBytes: number): void {
-    this.told.push(bodyBytes);
+    this.notified.push(bodyBytes);
   }
 }
 
@@ -66,14 +66,14 @@ test('health is answered and other connections stay open meanwhile', async () =>
   idle.destroy();
 });
 
-test('guards are asked with the announced length and told the one after inflating', async () => {
+test('guards are asked with the announced length, and notified of the one after inflating', async () => {
   const guard = new FakeGuard();
   bench = await ReceiverBench.start({}, [guard]);
   const packed = gzipSync(paddedBody(50_000));
   await bench.postTraces(packed, { 'Content-Encoding': 'gzip' });
   await bench.postTraces([paddedBody(100)]);
   expect(guard.asked).toEqual([packed.length, 0]);
-  expect(guard.told).toEqual([50_000, 100]);
+  expect(guard.notified).toEqual([50_000, 100]);
 });
 
 test('one guard of several is enough to refuse, and a body that is refused is no body', async () => {
@@ -81,6 +81,6 @@ test('one guard of several is enough to refuse, and a body that is refused is no
   bench = await ReceiverBench.start({}, guards);
   guards[1].shortage = SHORTAGE;
   expect(await bench.postJson('{}')).toMatchObject({ status: 503 });
-  expect(guards.flatMap((guard) => guard.told)).toEqual([]);
+  expect(guards.flatMap((guard) => guard.notified)).toEqual([]);
   expect(bench.consumer.deliveries).toEqual([]);
 });

@@ -41,8 +41,8 @@ let clock: FakeClock;
 let logger: RecordingLogger;
 let log: JsonlRecordLog;
 let appended: Appended[];
-/** Records that were told of, made while their pieces were lent. */
-let told: LoggedRecord[];
+/** Records that listeners were notified of, made while their pieces were lent. */
+let notified: LoggedRecord[];
 let listener: () => void;
 
 beforeEach(async () => {
@@ -59,7 +59,7 @@ async function open(maxQueuedRecords = 200_000): Promise<void> {
   clock = new FakeClock();
   logger = new RecordingLogger();
   appended = [];
-  told = [];
+  notified = [];
   listener = () => {};
   log = new JsonlRecordLog(
     { dataFolder: folder, durability: 'fsync', maxOpenLogs: 2, maxQueuedRecords, nameHoldMs: 6000 },
@@ -71,7 +71,7 @@ async function open(maxQueuedRecords = 200_000): Promise<void> {
         {
           onAppended: (event) => {
             appended.push(event);
-            told.push(...event.pieces.flatMap(loggedRecords));
+            notified.push(...event.pieces.flatMap(loggedRecords));
             listener();
           },
         },
@@ -123,7 +123,7 @@ describe('the record log', () => {
     expect(lines()).toEqual(sampleLines(RUN));
   });
 
-  it("keeps a trace its first sender's account's, whoever adds to it, also after a restart", async () => {
+  it("keeps a trace its first sender's account's, whichever sender adds to it, also after a restart", async () => {
     const half = Math.floor(records.length / 2);
     const theirs = ofAccount(other, 10_002);
     await log.consume(delivery(records.slice(0, half), theirs));
@@ -136,7 +136,7 @@ describe('the record log', () => {
     expect(lines()).toEqual(sampleLines(RUN));
   });
 
-  it("keeps a trace the first account's, whoever adds to it", async () => {
+  it("keeps a trace the first account's, whichever sender adds to it", async () => {
     const batches = [...sampleDeliveries(RUN)].flatMap((one) => one.batches);
     const [first, ...rest] = batches;
     if (first === undefined) throw new Error('no batch');
@@ -197,10 +197,10 @@ describe('the record log', () => {
       page.release?.();
     }
     const bytes = readFileSync(path());
-    for (const { record, offset, endOffset } of told) {
+    for (const { record, offset, endOffset } of notified) {
       expect(bytes.toString('utf8', offset, endOffset)).toBe(`${formatRecordLine(record)}\n`);
     }
-    expect(told.at(-1)?.endOffset).toBe(bytes.length);
+    expect(notified.at(-1)?.endOffset).toBe(bytes.length);
   });
 
   it('keeps two equal log records without event ids of one delivery, and only those two when it is repeated', async () => {
@@ -213,9 +213,9 @@ describe('the record log', () => {
 
   it('tells its listeners each record once, with its place in the file', async () => {
     await Promise.all([log.consume(delivery(records.slice(0, 100))), log.consume(delivery(records.slice(50)))]);
-    expect(told.map(({ record }) => record.line)).toEqual(sampleLines(RUN));
+    expect(notified.map(({ record }) => record.line)).toEqual(sampleLines(RUN));
     const bytes = readFileSync(path());
-    for (const { record, offset, endOffset } of told) {
+    for (const { record, offset, endOffset } of notified) {
       expect(bytes.toString('utf8', offset, endOffset)).toBe(`${record.line}\n`);
     }
   });
@@ -364,7 +364,7 @@ describe('a log record without the name of its span', () => {
     expect(lines()).toHaveLength(records.length);
   });
 
-  it('is written after the hold with a name told from what it says, when its span never comes', async () => {
+  it('is written after the hold with a name made of its content, when its span never comes', async () => {
     const logs = logsOf(records);
     await log.consume(delivery(logs.map(overOtlp)));
     clock.advance(5000);

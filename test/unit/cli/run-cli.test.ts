@@ -15,7 +15,7 @@ afterEach(() => rmSync(dir, { recursive: true }));
 
 const run = (args: readonly string[], stop: AbortSignal) => runInProcess(args, dir, { stop });
 
-describe('a command that is told to stop', () => {
+describe('a command that is asked to stop', () => {
   const stopped = {
     exitCode: 1,
     stdout: '',

@@ -34,7 +34,7 @@ async function isBroughtUp({ followed, owned }: BenchProcess, traceId: TraceId):
 }
 
 describe('traces that processes share', () => {
-  it('are put together by the one that got them first, whoever gets the rest', async () => {
+  it('are put together by the one that got them first, whichever gets the rest', async () => {
     const [first, second] = [await bench.startProcess(), await bench.startProcess()];
     const all = deliveries();
     const traceId = traceOf(all);
@@ -45,7 +45,7 @@ describe('traces that processes share', () => {
     expect((await bench.state.cluster.traces.find(traceId))?.owner).toBe(first.identity.processId);
   });
 
-  it('are the same byte for byte for whoever takes them over, whenever log records were waited for', async () => {
+  it('are the same byte for byte for the process that takes them over, whenever log records were waited for', async () => {
     const [first, second] = [await bench.startProcess(), await bench.startProcess()];
     const all = deliveries();
     const traceId = traceOf(all);
@@ -80,7 +80,7 @@ describe('traces that processes share', () => {
     expect((await bench.state.cluster.traces.find(traceId))?.generation).toBe(2);
   });
 
-  it("are their first sender's account's, whoever adds to them and whoever takes them over", async () => {
+  it("are their first sender's account's, whichever process adds to them or takes them over", async () => {
     const [first, second] = [await bench.startProcess(), await bench.startProcess()];
     const [begin, ...rest] = deliveries();
     if (begin === undefined) throw new Error('the sample is empty');
@@ -148,7 +148,7 @@ describe('traces that processes share', () => {
     expect(await bench.bucket.list('runs/')).toHaveLength(2);
   });
 
-  it('are judged again by whoever has them when more is known of their steps', async () => {
+  it('are judged again by their owner when more is known of their steps', async () => {
     const first = await bench.startProcess();
     const all = deliveries();
     const traceId = traceOf(all);

@@ -5,7 +5,7 @@ import { formatRecordLine } from '../../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { sampleDeliveries } from '../../fake/sample-deliveries.js';
 
-/** What is told apart of a record on its way into a log: its line, its resource, and whether it waits for a name. */
+/** What matters of a record on its way into a log: its line, its resource, and whether it waits for a name. */
 function content(batches: readonly RecordBatch[]) {
   return batches.flatMap(({ resource, records }) =>
     records.map((record) => [formatRecordLine(record), resource, isNameless(record)] as const),

@@ -61,7 +61,7 @@ function sweep(): Promise<SweepResult> {
   return sweepKind(kind, { nowUnixMs: clock.nowUnixMs(), isDry: false, signal: new AbortController().signal });
 }
 
-/** Ends the trace, and lets whoever has it store it and let go of it. */
+/** Ends the trace, and lets its owner store it and release it. */
 async function letGo(): Promise<void> {
   for (const { followed } of [first, second]) followed.areSettled = true;
   await bench.until('the end', async () => (await bench.state.cluster.traces.find(traceId))?.owner === null);
@@ -89,7 +89,7 @@ describe('traces that processes share', () => {
     expect(await bench.state.catalog.findRun(FIRST_ACCOUNT_ID, runId)).toBeUndefined();
   });
 
-  it('begin anew with what comes after that, also for whoever has a copy of what they were', async () => {
+  it('begin anew with what comes after that, also for a process with a copy of what they were', async () => {
     await letGo();
     const before = await second.reader.lengthBytes(traceId);
     await sweep();

@@ -7,7 +7,7 @@ const wordsOf = (line: string) => {
   return 'words' in split ? split.words : split.problem;
 };
 
-test('words are told apart by blanks, and quotes keep them together', () => {
+test('words are distinguished by blanks, and quotes keep them together', () => {
   expect(wordsOf('  dbt build\t--select tag:nightly+ ')).toEqual(['dbt', 'build', '--select', 'tag:nightly+']);
   expect(wordsOf(`dbt run --vars '{"day": "$today"}'`)).toEqual(['dbt', 'run', '--vars', '{"day": "$today"}']);
   expect(wordsOf(`echo "a \\"b\\" \\\\ \\n" c\\ d''`)).toEqual(['echo', 'a "b" \\ \\n', 'c d']);

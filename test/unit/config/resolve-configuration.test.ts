@@ -302,7 +302,7 @@ destinations:
   });
 });
 
-test('all problems are told at once, each with its place and what would be right', () => {
+test('all problems are reported at once, each with its place and what would be right', () => {
   write(`
 htpp: 127.0.0.1:4318
 parquet: maybe
@@ -336,7 +336,7 @@ destinations:
 });
 
 describe('variables that no setting has', () => {
-  test('are told when they look like a misspelt one', () => {
+  test('are reported when they look like a misspelt one', () => {
     expect(resolve({ environment: { RUN_BRIDGE_HTPP: '1' } }).warnings).toEqual([
       'RUN_BRIDGE_HTPP is not a setting; did you mean RUN_BRIDGE_HTTP?',
     ]);
@@ -351,7 +351,7 @@ describe('variables that no setting has', () => {
 describe('the hosted platform', () => {
   const url = (text: string) => resolve({ flags: { 'platform-url': text } }).configuration['platform-url'];
 
-  test('is told by its address, with or without a slash and the path of its API', () => {
+  test('is named by its address, with or without a slash and the path of its API', () => {
     for (const end of ['', '/', '/api', '/api/v2', '/api/v2/']) {
       expect(url(`https://platform.example${end}`)).toBe('https://platform.example');
       expect(url(`http://127.0.0.1:8080/proxy${end}`)).toBe('http://127.0.0.1:8080/proxy');
@@ -470,7 +470,7 @@ jobs:
     expect(originOf('jobs.nightly.command.1')).toBe('run-bridge.yaml:2');
   });
 
-  test('that are wrong are told all at once, each with its line', () => {
+  test('that are wrong are reported all at once, each with its line', () => {
     write(`
 jobs:
   a: { command: dbt seed && dbt run }

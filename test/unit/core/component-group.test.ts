@@ -32,7 +32,7 @@ test('where one cannot start, the others end again', async () => {
   expect(log).toEqual(['a starts', 'a ends', 'b ends']);
 });
 
-test('one that does not end well is told, after the others have ended', async () => {
+test('one that does not end well is reported, after the others have ended', async () => {
   const log: string[] = [];
   const shutdown = () => Promise.reject(new Error('stuck'));
   const both = new ComponentGroup('both', [component('a', log, { shutdown }), component('b', log)]);

@@ -87,7 +87,7 @@ describe('the reserve', () => {
     expect(guard.findShortage(0)).toBeUndefined();
   });
 
-  test('is told once, though there is room above it for less than the body that was refused', async () => {
+  test('is reported once, though there is room above it for less than the body that was refused', async () => {
     disk.freeBytes = 1.3 * GIB;
     const guard = await start();
     for (let second = 0; second < 5; second++) {
@@ -126,7 +126,7 @@ describe('the limit of the folder', () => {
     expect(guard.findShortage(0)).toBeUndefined();
   });
 
-  test('is told once, though the folder has room for less than the body that was refused', async () => {
+  test('is reported once, though the folder has room for less than the body that was refused', async () => {
     disk.sizeBytes = 80 * MIB;
     const guard = await start({ maxBytes: 100 * MIB });
     for (let second = 0; second < 5; second++) {

@@ -81,7 +81,7 @@ class LiveLines implements AsyncIterable<TailChunk> {
   }
 }
 
-/** Brings both ways together in the given order; each turn takes a stretch of lines, or a body. */
+/** Brings both ways together in the given order; each turn takes a range of lines, or a body. */
 async function bringIn(
   lines: readonly string[],
   bodies: readonly Body[],
@@ -217,7 +217,7 @@ describe('requests of which the JSONL has brought everything', () => {
     );
   });
 
-  it('are told from others by how often equal log records occur, and nothing counts as asked for those', () => {
+  it('are distinguished from others by how often equal log records occur, and nothing counts as asked for those', () => {
     const log = linesOf('build-clean')
       .map(parseRecordLine)
       .find(({ recordType }) => recordType === 'LogRecord');

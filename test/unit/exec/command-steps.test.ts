@@ -47,7 +47,7 @@ function tracked() {
   return { happened, registry, steps };
 }
 
-it('makes the second trace of a command a step of the same run, told before its records, which name it', async () => {
+it('makes the second trace of a command a step of the same run, registered before its records, which name it', async () => {
   const { happened, registry, steps } = tracked();
   await steps.consume({ batches: [batch(1)], foreign: [] });
   await steps.consume({ batches: [batch(2), batch(1)], foreign: [] });
@@ -155,7 +155,7 @@ describe('engine commands in one trace', () => {
     expect(said).toEqual([`${second} begins`, `${second} ends: exited, 9000`]);
   });
 
-  it('are told apart side by side, in the order of their file', async () => {
+  it('are distinguished side by side, in the order of their file', async () => {
     const overlapping = sampleRecords('overlapping');
     const at = overlapping.findIndex(({ spanId }) => spanId === '60a6b9b6f1b01207');
     const [one, other] = [overlapping.slice(0, at), overlapping.slice(at)];
@@ -172,7 +172,7 @@ describe('engine commands in one trace', () => {
     );
   });
 
-  it('are told apart by their times over OTLP, where parents come after their children', async () => {
+  it('are distinguished by their times over OTLP, where parents come after their children', async () => {
     const received = [...sampleDeliveriesOfRecords('joined')].flatMap(({ batches }) => batches);
     const later = [...sampleDeliveriesOfRecords('test-command')].flatMap(({ batches }) => batches);
     const shifted = later.map((one) => {

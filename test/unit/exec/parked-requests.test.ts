@@ -79,7 +79,7 @@ describe("an engine's last spans", () => {
 });
 
 describe('a plain request in protobuf', () => {
-  it('is answered although nobody is there to take it, and kept for whoever comes', async () => {
+  it('is answered although nothing takes it yet, and kept for the one that will', async () => {
     const answer = await post('/v1/traces', 'spans');
     expect([answer.status, answer.headers.get('content-type'), await answer.text()]).toEqual([
       200,

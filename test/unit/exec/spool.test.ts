@@ -26,12 +26,12 @@ const recordCount = readFileSync(sample, 'utf8').trimEnd().split('\n').length;
 let dir: string;
 let folder: string;
 let taken: number;
-let told: (readonly [string, string])[];
+let calls: (readonly [string, string])[];
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'run-bridge-spool-'));
   folder = join(dir, 'spool', 'step-1');
   taken = 0;
-  told = [];
+  calls = [];
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
@@ -60,7 +60,7 @@ async function look(to: string | null = null): Promise<void> {
     },
     registry: {
       async register({ stepId }) {
-        told.push([stepId, 'begun']);
+        calls.push([stepId, 'begun']);
         return {
           runId: 1,
           stepIndex: 1,
@@ -74,22 +74,22 @@ async function look(to: string | null = null): Promise<void> {
       },
       // The sample's records name no step.
       async attach(stepId) {
-        told.push([stepId, taken === 0 ? 'attached' : 'attached late']);
+        calls.push([stepId, taken === 0 ? 'attached' : 'attached late']);
       },
       async end(stepId, { kind }) {
-        told.push([stepId, kind]);
+        calls.push([stepId, kind]);
       },
       async expectArtifacts(stepId, paths) {
-        told.push([stepId, `expects ${paths.join(', ')}`]);
+        calls.push([stepId, `expects ${paths.join(', ')}`]);
       },
       async endArtifacts(stepId, reason) {
-        told.push([stepId, `has its artifacts, but for ${reason ?? 'none'}`]);
+        calls.push([stepId, `has its artifacts, but for ${reason ?? 'none'}`]);
       },
     },
     artifacts: {
       async put({ path }, file) {
         if (path === 'broken.json') throw trouble;
-        told.push([path, readFileSync(file, 'utf8')]);
+        calls.push([path, readFileSync(file, 'utf8')]);
       },
     },
     ...{ otlp: otlpReading, clock: systemClock, logger: silentLogger, pid: process.pid },
@@ -112,7 +112,7 @@ it('takes in what a dead command left, once, and tells its step', async () => {
   (await leave()).release();
   await look();
   await look();
-  expect([taken, told]).toEqual([
+  expect([taken, calls]).toEqual([
     recordCount,
     [
       ['step-1', 'begun'],
@@ -135,7 +135,7 @@ it('takes the records in where what is known of the command is damaged, of no kn
   (await leave()).release();
   writeFileSync(join(folder, 'command.json'), '{"step_id":');
   await look();
-  expect([taken, told]).toEqual([recordCount, []]);
+  expect([taken, calls]).toEqual([recordCount, []]);
 });
 
 it('takes in what was to go to one bridge where that is the one', async () => {
@@ -153,7 +153,7 @@ it('brings artifacts that were left behind to where they belong, before it says 
   writeFileSync(join(folder, 'artifacts', 'manifest.json'), '{}');
   writeFileSync(join(folder, 'artifacts', 'run', 'a.sql'), 'select 1');
   await look();
-  expect(told).toEqual([
+  expect(calls).toEqual([
     ['step-1', 'begun'],
     ['step-1', 'attached'],
     ['step-1', 'expects manifest.json, run/a.sql'],
@@ -171,8 +171,8 @@ it('keeps artifacts that cannot be kept just now for the next time, and leaves o
   writeFileSync(join(folder, 'artifacts', 'broken.json'), '{}');
   trouble = new ArtifactError('unavailable', 'nobody answers');
   await look();
-  expect([existsSync(folder), told.at(-1)]).toEqual([true, ['step-1', 'unknown']]);
+  expect([existsSync(folder), calls.at(-1)]).toEqual([true, ['step-1', 'unknown']]);
   trouble = new ArtifactError('tooLarge', 'too large');
   await look();
-  expect([existsSync(folder), told.at(-1)]).toEqual([false, ['step-1', 'has its artifacts, but for too large']]);
+  expect([existsSync(folder), calls.at(-1)]).toEqual([false, ['step-1', 'has its artifacts, but for too large']]);
 });

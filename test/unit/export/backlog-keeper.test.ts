@@ -31,7 +31,7 @@ async function pass(hours: number): Promise<void> {
 }
 
 describe('what a destination has not got', () => {
-  it('is told in bytes and by the age of its oldest record', async () => {
+  it('is reported in bytes and by the age of its oldest record', async () => {
     bench.receiver.answer = () => ({ status: 429 });
     const worker = await bench.worker();
     expect(worker.status()).toMatchObject({ lagBytes: 0, oldestUnsentSeconds: 0 });
@@ -48,7 +48,7 @@ describe('what a destination has not got', () => {
     expect(worker.status()).toMatchObject({ oldestUnsentSeconds: 0, givenUpRunCount: 0 });
   });
 
-  it('is told at once after a restart, without the runs being read', async () => {
+  it('is reported at once after a restart, without the runs being read', async () => {
     bench.receiver.answer = () => ({ status: 429 });
     const first = await bench.worker();
     bench.log.append(RUN, ...spans(5));

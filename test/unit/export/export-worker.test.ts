@@ -110,7 +110,7 @@ describe('an export worker', () => {
     await untilTurned(() => bench.receiver.logBodies.length === 2);
   });
 
-  it('sends no more items in a request than it is told', async () => {
+  it('sends no more items in a request than it is configured to', async () => {
     const worker = await bench.worker({ options: { maxBatchItems: 3 } });
     bench.log.append(RUN, ...spans(10));
     await worker.flush(never);

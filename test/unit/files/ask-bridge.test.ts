@@ -20,7 +20,7 @@ it('finds a bridge by one of its ports, and learns where the other one is', asyn
   }
 });
 
-it('is told the address by which it came where the bridge listens everywhere', async () => {
+it('is given the address by which it came where the bridge listens everywhere', async () => {
   const server = await RegistryServer.open('0.0.0.0');
   try {
     expect((await askBridge(server.url))?.otlpUrl).toBe('http://127.0.0.1:4318');

@@ -1,7 +1,7 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
-import { feedTail, type TakenStretch } from '../../../src/files/file-follower.js';
+import { feedTail, type TakenRange } from '../../../src/files/file-follower.js';
 import { JsonlTail } from '../../../src/files/jsonl-tail.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
@@ -10,8 +10,8 @@ import { running, sampleLines, temporaryFolder } from './reading.js';
 
 const folder = temporaryFolder('feed-tail');
 const taking = () => {
-  const taken: TakenStretch[] = [];
-  return { taken, onTaken: (stretch: TakenStretch) => void taken.push(stretch) };
+  const taken: TakenRange[] = [];
+  return { taken, onTaken: (range: TakenRange) => void taken.push(range) };
 };
 
 describe('feedTail', () => {

@@ -26,7 +26,7 @@ stepRegistryContract('a registry over HTTP', async (body) => {
 });
 
 describe('a registry over HTTP', () => {
-  it('is told of as run elsewhere, so that a restart of the bridge leaves its step open', async () => {
+  it('is reported as run elsewhere, so that a restart of the bridge leaves its step open', async () => {
     await bookAt(server.url).register(stepStart('a', {}));
     expect((await server.store.findStep('a'))?.reporter).toBe('remote');
   });

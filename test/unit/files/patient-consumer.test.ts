@@ -32,7 +32,7 @@ describe('PatientConsumer', () => {
     await taken;
   });
 
-  it('gives up on a refusal, on a fault, and when it is told to stop', async () => {
+  it('gives up on a refusal, on a fault, and when it is asked to stop', async () => {
     const [clock, consumer] = [new FakeClock(), new Failing()];
     const patient = new PatientConsumer(consumer, clock, running);
     for (const error of [new ConsumeError('refused', 'no', 0), new TypeError('a fault')]) {

@@ -30,7 +30,7 @@ beforeEach(() => {
 });
 
 describe('equal log records', () => {
-  test('are told apart by their event ids, whatever delivery they come in', () => {
+  test('are distinguished by their event ids, whatever delivery they come in', () => {
     expect(deliver(keys, 'a')).toEqual(['a']);
     expect(deliver(keys, 'b')).toEqual(['b']);
     expect(deliver(keys, 'c', 'b', 'a', 'd')).toEqual(['c', 'd']);
@@ -41,7 +41,7 @@ describe('equal log records', () => {
     expect(deliver(keys, 'a', 'a')).toEqual([]);
   });
 
-  test('without event ids are told by their position in the delivery', () => {
+  test('without event ids are distinguished by their position in the delivery', () => {
     expect(deliver(keys, null)).toHaveLength(1);
     expect(deliver(keys, null, null)).toHaveLength(1);
     expect(deliver(keys, null, null)).toHaveLength(0);

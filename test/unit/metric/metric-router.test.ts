@@ -37,7 +37,7 @@ it.each([
   ['OpenMetrics of any version', 'application/openmetrics-text', OPEN_METRICS],
   ['what Prometheus 2 takes', PROMETHEUS_2, OPEN_METRICS],
   ['what Prometheus 3 takes', PROMETHEUS_3, OPEN_METRICS],
-])('answers whoever accepts %s', async (_what, accept, contentType) => {
+])('answers a client that accepts %s', async (_what, accept, contentType) => {
   const answer = await get(await server.token('read_only'), accept === undefined ? {} : { accept });
   expect(answer).toMatchObject({
     status: 200,

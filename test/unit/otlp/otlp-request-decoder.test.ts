@@ -60,7 +60,7 @@ function decodeOne(name: string, attributes: Readonly<Record<string, AnyValue>>)
 }
 
 describe('a span of the engine', () => {
-  it('of a type without a name of its own is told by its attributes', () => {
+  it('of a type without a name of its own is known by its attributes', () => {
     expect(decodeOne('Waiting', { unique_id: 'model.a.b', batch_id: '1' }).eventType).toMatch(
       /\.process\.ThreadPoolWait$/,
     );

@@ -49,7 +49,7 @@ test('a sender that went away is no warning', () => {
   expect(logger.lines[0]?.level).toBe('debug');
 });
 
-test('records that are left out of a request are told the same way', () => {
+test('records that are left out of a request are reported the same way', () => {
   const { clock, logger, log } = bench();
   for (let i = 0; i < 3; i++) log.addPartial(7, 'without a valid id');
   clock.advance(60_000);

@@ -56,7 +56,7 @@ async function post(body: string, authorization = sign(body), path = '/hooks/pla
 }
 
 describe('a webhook', () => {
-  it('of a completed run notes it, wakes whoever brings it in, and is answered 202', async () => {
+  it('of a completed run notes it, wakes what brings it in, and is answered 202', async () => {
     expect(await post(JSON.stringify(COMPLETED))).toMatchObject({ status: 202 });
     expect(await post(JSON.stringify(COMPLETED), undefined, '/hooks/platform/')).toMatchObject({ status: 202 });
     const key = { platform: 'https://platform.example', accountId: '1', runId: '12345' };

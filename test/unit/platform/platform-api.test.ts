@@ -145,7 +145,7 @@ describe('the telemetry of a step', () => {
     expect(count).toBe(3);
   });
 
-  it('is refused where it is too large, before it is downloaded where its length is told', async () => {
+  it('is refused where it is too large, before it is downloaded where its length is announced', async () => {
     asking.server.runs = [{ id: 1, steps: [{ telemetry: 'parse' }] }];
     expect(await problem(fetchStep(1, 1_000))).toEqual({
       code: 'tooLarge',
@@ -189,7 +189,7 @@ describe('a platform that does not answer', () => {
     asking.server.fault = () => ({ status: 503 });
     expect(await problem(find())).toEqual({
       code: 'unavailable',
-      message: `${asking.server.url}/api/v2/accounts/70471823/runs/1/: it answered 503 (told to fail). It was asked 8 times; pull again later`,
+      message: `${asking.server.url}/api/v2/accounts/70471823/runs/1/: it answered 503 (asked to fail). It was asked 8 times; pull again later`,
     });
     expect(asking.server.requests).toHaveLength(8);
   });
@@ -207,7 +207,7 @@ describe('a platform that does not answer', () => {
     expect(await found).toMatchObject({ runId: '1' });
   });
 
-  it('is told at once where it never answered and looks like a wrong address', async () => {
+  it('is reported at once where it never answered and looks like a wrong address', async () => {
     const gone = http.createServer().listen(0, '127.0.0.1');
     await once(gone, 'listening');
     const url = `http://127.0.0.1:${(gone.address() as AddressInfo).port}`;

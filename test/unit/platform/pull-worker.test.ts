@@ -182,7 +182,7 @@ describe('a watch', () => {
     expect(range[0]).toBe('2026-01-02T10:22:24.326Z');
   });
 
-  it('begins a day back, or where it is told, and not after where it was', async () => {
+  it('begins a day back, or where it is asked to, and not after where it was', async () => {
     const { watch, store } = await working();
     await watch({ sinceUnixMs: NOW - 86_400_000 });
     await store.saveCursor({ platform: PLATFORM, accountId: '7', jobId: null }, NOW - 5 * 86_400_000);

@@ -113,7 +113,7 @@ describe('a step that cannot be brought in', () => {
       readFileSync(join(SAMPLES, 'parse/otel.parquet')).subarray(0, 9_000),
       /^its Parquet file cannot be read/,
     ],
-  ])('because its file is %s is told; the other steps go on', async (_, telemetry, reason) => {
+  ])('because its file is %s is reported; the other steps go on', async (_, telemetry, reason) => {
     asking.server.runs = [{ id: 1, steps: [{ telemetry }, { telemetry: 'parse' }] }];
     const pulled = await pulling().pulled;
     expect(outcomes(pulled)).toEqual(['broken', 'taken']);
@@ -136,7 +136,7 @@ describe('a step that cannot be brought in', () => {
     expect(kept).toMatchObject([['run 1 step 1', [{ place: 'row 0' }, { place: 'row 1' }]]]);
   });
 
-  it('because it is too large is told', async () => {
+  it('because it is too large is reported', async () => {
     asking.server.runs = [{ id: 1, steps: [{ telemetry: 'build-mixed' }, { telemetry: 'parse' }] }];
     const pulled = await pulling({ maxFileBytes: 50_000 }).pulled;
     expect(outcomes(pulled)).toEqual(['broken', 'taken']);

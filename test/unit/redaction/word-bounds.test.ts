@@ -11,7 +11,7 @@ function wordsOf(text: string): string[] {
 }
 
 describe('words of a text', () => {
-  test('are stretches of letters, digits, marks, underscores and dollar signs', () => {
+  test('are runs of letters, digits, marks, underscores and dollar signs', () => {
     expect(wordsOf('model.shop.orders_v2 ("a$b")')).toEqual(['model', 'shop', 'orders_v2', 'a$b']);
     expect(wordsOf('größe, Ünïcode e\u0301tat; 表.列')).toEqual(['größe', 'Ünïcode', 'e\u0301tat', '表', '列']);
     expect(wordsOf('')).toEqual([]);

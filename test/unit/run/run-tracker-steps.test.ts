@@ -72,7 +72,7 @@ describe('a run whose command somebody runs', () => {
     expect(bench.listener.story).toEqual(['started', 'ended 1 success', 'finished']);
   });
 
-  it('is told of again while it goes on, when a step is told of only after its first records', async () => {
+  it('is reported again while it goes on, when a step is reported only after its first records', async () => {
     await bench.append(ofStep(cutOff(RECORDS), 'late'));
     expect(stepsTold()).toEqual([[undefined]]);
     await bench.registry.register(stepStart('late', { startedUnixMs: 0 }));
@@ -125,7 +125,7 @@ describe('a run whose command somebody runs', () => {
     expect(bench.listener.story).toEqual(['started', 'ended 1 error', 'finished']);
   });
 
-  it('is lost after a restart, and no silence, where whoever ran its command died with it', async () => {
+  it('is lost after a restart, and not silent, where the runner of its command died with it', async () => {
     await bench.append(ofStep(cutOff(RECORDS), 'a'));
     await bench.restart(true);
     expect(bench.listener.story).toEqual([]);
@@ -148,7 +148,7 @@ describe('commands that share a trace', () => {
   const first = RECORDS;
   const second = asTrace(fromJsonl('build-mixed'), TRACE);
 
-  it('are told apart by their step from the first record on, and each has its own ending', async () => {
+  it('are distinguished by their step from the first record on, and each has its own ending', async () => {
     await bench.registry.register(stepStart('a', { runKey: 'night', startedUnixMs: 0 }));
     await bench.registry.register(stepStart('b', { runKey: 'night', startedUnixMs: 0 }));
     const root = (name: string) => (logged: LoggedRecord) => logged.record.eventType.endsWith(`.${name}`);
@@ -190,7 +190,7 @@ describe('a run of an account', () => {
     await bench.registry.register(stepStart('10002/b', { accountId: 10_002, startedUnixMs: 0 }));
   });
 
-  it('is no step of another account, whoever attached its trace to one', async () => {
+  it('is no step of another account, even where that attached its trace to one', async () => {
     await bench.registry.attach('10002/b', TRACE);
     await bench.append(RECORDS);
     await bench.tracker.idle();

@@ -31,7 +31,7 @@ function isRoot(record: LoggedRecord, name: 'Invocation' | 'Process'): boolean {
 describe('a run from its first record to its last', () => {
   const records = fromOtlp('build-clean');
 
-  it('is told when it starts, and when it ends with its process span', async () => {
+  it('is reported when it starts, and when it ends with its process span', async () => {
     await bench.append(records.slice(0, 10));
     expect(bench.listener.story).toEqual(['started']);
     await bench.append(records.slice(10));
@@ -266,7 +266,7 @@ describe('after a restart', () => {
     expect([isRemoved, tracker.openCount, listener.story]).toEqual([true, 0, []]);
   });
 
-  it('what a listener did not take is told again after a while', async () => {
+  it('what a listener did not take is reported again after a while', async () => {
     bench.listener.isBroken = true;
     await bench.append(records);
     await bench.pass(500);
@@ -279,7 +279,7 @@ describe('after a restart', () => {
     expect(bench.listener.story).toHaveLength(toldCount);
   });
 
-  it('what a listener did not take is told again after a restart', async () => {
+  it('what a listener did not take is reported again after a restart', async () => {
     bench.listener.isBroken = true;
     await bench.append(records);
     await bench.pass(500);
@@ -303,7 +303,7 @@ describe('after a restart', () => {
   });
 });
 
-it.each([{ maxOpenRuns: 2 }, { maxHeldBytes: 10_000 }])(
+it.each([{ maxOpenRuns: 2 }, { maxMemoryBytes: 10_000 }])(
   'keeps few runs in memory and still ends every one: %j',
   async (limit) => {
     await bench.close();

@@ -17,7 +17,7 @@ import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 
-/** Keeps what it is told; rejects while `isBroken`. */
+/** Keeps what it is notified of; rejects while `isBroken`. */
 export class RecordingListener implements RunListener {
   readonly events: RunEvent[] = [];
   isBroken = false;

@@ -45,7 +45,7 @@ describe('a verdict, when it is known how the command ended', () => {
       'lost',
       'No end was seen: the program that ran the command has gone without reporting how it ended',
     ],
-  ] as const)('is told by it where the telemetry has no end: %j', (ending, verdict, statusMessage) => {
+  ] as const)('is reported by it where the telemetry has no end: %j', (ending, verdict, statusMessage) => {
     expect(withEnding(LOST, silent, { ending, isSole: true })).toEqual({ verdict, statusMessage });
   });
 

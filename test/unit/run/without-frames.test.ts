@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { withoutFrames } from '../../../src/run/node-outcome.js';
 
-it("an error is told without the frames of the engine's own code", () => {
+it("an error is reported without the frames of the engine's own code", () => {
   const told =
     "Template not found for macro 'op'\n   0: <unknown>\n   1: <unknown>\n  11: start_thread\n             at ./nptl/pthread_create.c:442:8\n  12: clone3\n             at ./misc/clone3.S:81:0\n";
   expect(withoutFrames(told)).toBe("Template not found for macro 'op'\n");

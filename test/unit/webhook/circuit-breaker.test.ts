@@ -52,7 +52,7 @@ it('archives after 7 days of failures only, counted from the first', () => {
   expect(rule(recovered, [at(week + 1_000)]).archiveReason).toBeNull();
 });
 
-it('says why in words that are told apart again', () => {
+it('says why in words that can be parsed again', () => {
   const week = 7 * 86_400_000;
   const reasons = [
     afterFailures(1_000).archiveReason,

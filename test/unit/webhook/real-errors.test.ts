@@ -15,13 +15,13 @@ const nodeOf = ({ uniqueId, name }: ErrorCase) => uniqueId ?? `model.shop.${name
  * Stories of runs in which only some of the recorded mistakes were made: a message would not name all of them. The
  * statements of the others stay, as those of nodes that went well would.
  */
-async function toldOf(database: ErrorDatabase, redaction: RedactionLevel) {
+async function storiesOf(database: ErrorDatabase, redaction: RedactionLevel) {
   const all = loggedLines(recordedErrors(database));
   const cases = casesOf(database);
   const ofBuild = cases.filter(({ command }) => command === undefined);
   const groups: (readonly ErrorCase[])[] = cases.filter(({ command }) => command !== undefined).map((one) => [one]);
   for (let at = 0; at < ofBuild.length; at += CASES_OF_A_RUN) groups.push(ofBuild.slice(at, at + CASES_OF_A_RUN));
-  const told: { readonly one: ErrorCase; readonly story: RunDetails }[] = [];
+  const stories: { readonly one: ErrorCase; readonly story: RunDetails }[] = [];
   for (const group of groups) {
     const [first] = group;
     if (first === undefined) continue;
@@ -33,9 +33,9 @@ async function toldOf(database: ErrorDatabase, redaction: RedactionLevel) {
         (eventType.endsWith('.QueryExecuted') || !others.has(attributes.text('unique_id') ?? '')),
     );
     const story = await detailsOfLog(log, { redaction }).read(10_001, 1_001, null);
-    told.push(...group.map((one) => ({ one, story })));
+    stories.push(...group.map((one) => ({ one, story })));
   }
-  return told;
+  return stories;
 }
 
 /** What a message says of a case. */
@@ -48,9 +48,9 @@ function textsOf(one: ErrorCase, { errors, failedTests, otherErrors }: RunDetail
 
 describe.each(['duckdb', 'postgres'] as const)('errors that the engine reported of %s', (database) => {
   it('show their cause in messages', async () => {
-    const told = await toldOf(database, 'literals');
-    expect(told.length).toBeGreaterThan(50);
-    const hidden = told.flatMap(({ one, story }) => {
+    const stories = await storiesOf(database, 'literals');
+    expect(stories.length).toBeGreaterThan(50);
+    const hidden = stories.flatMap(({ one, story }) => {
       const wanted = one.shown[database] ?? [];
       const texts = textsOf(one, story);
       return texts.some((text) => wanted.every((part) => text.includes(part)))
@@ -63,7 +63,7 @@ describe.each(['duckdb', 'postgres'] as const)('errors that the engine reported 
   it.each(['literals', 'statements'] as const)(
     'show no value of the project in messages at level %s',
     async (level) => {
-      const runDetails = (await toldOf(database, level)).map(({ story }) => story);
+      const runDetails = (await storiesOf(database, level)).map(({ story }) => story);
       expect(JSON.stringify(runDetails).match(ERROR_MARKERS)).toBeNull();
     },
   );

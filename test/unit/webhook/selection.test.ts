@@ -88,7 +88,7 @@ describe('a manifest', () => {
   });
 });
 
-describe('who is told of a run', () => {
+describe('who is notified of a run', () => {
   const NONE: RunNodes = { failed: [], warned: [], otherErrors: [] };
   let bench: WebhookBench;
   let real: RunNodes;
@@ -159,7 +159,7 @@ describe('who is told of a run', () => {
   it('goes by verdict: a run that succeeded has warned where a test did', async () => {
     for (const verdict of ['success', 'warned', 'failed', 'canceled', 'recovered'] as const)
       await bench.subscribe(verdict, filter({ verdicts: [verdict] }));
-    const told = async () => {
+    const statuses = async () => {
       await bench.pass(0);
       return bench.received
         .splice(0)
@@ -168,18 +168,18 @@ describe('who is told of a run', () => {
     };
     bench.readNodes = async () => ({ ...NONE, warned: real.warned });
     await bench.endRun();
-    expect(await told()).toEqual(['warned']);
+    expect(await statuses()).toEqual(['warned']);
     bench.readNodes = async () => real;
     await errored();
-    expect(await told()).toEqual(['failed']);
+    expect(await statuses()).toEqual(['failed']);
     await bench.endRun('nightly', { verdict: 'canceled' });
-    expect(await told()).toEqual(['canceled']);
+    expect(await statuses()).toEqual(['canceled']);
     bench.readNodes = async () => NONE;
     await bench.endRun();
-    expect(await told()).toEqual(['recovered', 'success']);
+    expect(await statuses()).toEqual(['recovered', 'success']);
   });
 
-  it('is told that it is over, whoever was told of the failure', async () => {
+  it('is notified that it is over, where it was notified of the failure', async () => {
     await bench.subscribe('finance', filter({ groups: ['finance'] }));
     await bench.subscribe('others', filter({ groups: ['sales'] }));
     await errored();
@@ -195,7 +195,7 @@ describe('who is told of a run', () => {
     expect((await bench.events('others')).map(({ state }) => state)).toEqual(['filtered', 'filtered', 'filtered']);
   });
 
-  it('is told that it is over, also where nodes of others still warn', async () => {
+  it('is notified that it is over, also where nodes of others still warn', async () => {
     await bench.subscribe('broken', filter({ models: ['broken'] }));
     await errored();
     await bench.pass(0);
@@ -299,7 +299,7 @@ describe('who is told of a run', () => {
     expect(await end({})).toBe(0);
   });
 
-  it('is told later, where what is known of a run cannot be read', async () => {
+  it('is notified later, where what is known of a run cannot be read', async () => {
     bench.readNodes = () => Promise.reject(new Error('the log cannot be read'));
     await bench.subscribe('a', filter({ groups: ['finance'] }));
     await errored();

@@ -39,7 +39,7 @@ test.each([
   expect(await client.call(frame(paddedBody(100)))).toMatchObject({ code: 0 });
 });
 
-test('OTLP over HTTP/1 is told where it belongs, once in the log', async () => {
+test('OTLP over HTTP/1 is answered with the right address, once in the log', async () => {
   for (let time = 0; time < 3; time++) {
     const connection = await bench.connect();
     connection.write('POST /v1/traces HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n');
@@ -50,7 +50,7 @@ test('OTLP over HTTP/1 is told where it belongs, once in the log', async () => {
   expect(bench.logger.lines.filter(({ fields }) => fields.reason === 'protocol')).toHaveLength(1);
 });
 
-test('TLS is closed, and the log says what the sender has to be told', async () => {
+test('TLS is closed, and the log says what the sender has to change', async () => {
   const connection = await bench.connect();
   connection.write(Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01]));
   await connection.untilClosed();

@@ -54,7 +54,7 @@ test.each([
   expect(received()).toEqual([expect.stringContaining('"stringValue":"from the SDK"')]);
 });
 
-test('one that finds no room is told so with UNAVAILABLE', async () => {
+test('one that finds no room is answered UNAVAILABLE', async () => {
   bench.consumer.failWith(new ConsumeError('unavailable', 'The disk is full.', 1_000));
   const exporter = new OTLPTraceExporter({ url: url() });
   const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });

@@ -191,7 +191,7 @@ describe.each([
 });
 
 describe('the same outcomes', () => {
-  it('are told by the commercial build of the engine', () => {
+  it('are sent by the commercial build of the engine', () => {
     const run = mapRun(readLog('samples/build-mixed-fusion/otel.jsonl'));
     const failed = run.spans.filter((span) => span.status.code === SpanStatusCode.ERROR && /^Node p/.test(span.name));
     expect(failed.map((span) => span.attributes.unique_id).sort()).toEqual([

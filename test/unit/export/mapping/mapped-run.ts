@@ -44,7 +44,7 @@ export function pushRecords(mapper: OtelRunMapper, log: readonly LoggedRecord[])
 }
 
 /** An invocation as the run model tells it. */
-export function invocationSummary(told: Partial<InvocationSummary>): InvocationSummary {
+export function invocationSummary(given: Partial<InvocationSummary>): InvocationSummary {
   return {
     index: 1,
     spanId: null,
@@ -66,7 +66,7 @@ export function invocationSummary(told: Partial<InvocationSummary>): InvocationS
     recordCount: 0,
     parquetFile: 'telemetry.parquet',
     step: null,
-    ...told,
+    ...given,
   };
 }
 

@@ -25,21 +25,21 @@ const fast = new WireDecoder('traces', schema, codecs);
 const bodies = allTracesBodies();
 
 /** Everything that a record says, and its line. */
-function told(record: TelemetryRecord): unknown {
+function comparable(record: TelemetryRecord): unknown {
   const { attributes, line: _line, ...rest } = record;
   const links = 'links' in record ? record.links?.map((link) => ({ ...link, attributes: link.attributes.json })) : null;
   const line = formatRecordLine(record);
   return { ...rest, links, attributes: attributes.value, json: attributes.json, line };
 }
 
-/** By trace and resource, as the general decoder groups them: stretches of the same belong together. */
+/** By trace and resource, as the general decoder groups them: ranges of the same belong together. */
 function grouped(batches: readonly RecordBatch[]): readonly unknown[] {
   const groups = new Map<string, { traceId: string; resource: Resource; records: unknown[] }>();
   for (const { traceId, resource, records } of batches) {
     const key = `${traceId} ${resourceKey(resource)}`;
     const group = groups.get(key) ?? { traceId, resource, records: [] };
     groups.set(key, group);
-    group.records.push(...records.map(told));
+    group.records.push(...records.map(comparable));
   }
   return [...groups.values()];
 }

@@ -73,7 +73,7 @@ describe('a comparison of two commands', () => {
   });
 });
 
-test('two runs are compared command by command, each kind in its order, and what one of them has alone is told', async () => {
+test('two runs are compared command by command, each kind in its order, and what one of them has alone is listed', async () => {
   const [build, parse] = await Promise.all([sampleMeasures('build-clean'), sampleMeasures('parse')]);
   const other = altered(build, {});
   const { pairs, added, gone } = compareRuns([build, parse], [other, build]);

@@ -63,7 +63,7 @@ it('a node that waited between its phases while no other ended there waited for 
 
 it('what the engine tells goes before what ended last', () => {
   const steps = [node('bad', 'RUN', 0, 5), node('other', 'RUN', 1, 6), node('skipped', 'RUN', 8, 8, 'bad')];
-  expect(pathOf(steps, 8).links).toEqual(['bad RUN after 0 (start)', 'skipped RUN after 3 (told)']);
+  expect(pathOf(steps, 8).links).toEqual(['bad RUN after 0 (start)', 'skipped RUN after 3 (reported)']);
 });
 
 it('steps without a length at one moment make no circle', () => {

@@ -24,7 +24,7 @@ it.each([
   expect(statusOf(attributes)).toBe(status);
 });
 
-it('a reason for skipping is told in the words of the documentation, one that is not known yet in its own', () => {
+it('a reason for skipping has the words of the documentation, one that is not known yet in its own', () => {
   const reasonOf = (node_skip_reason: string) =>
     engineOutcomeOf(Attributes.of({ node_outcome: 'skipped', node_skip_reason })).skipReason;
   expect(reasonOf('NODE_SKIP_REASON_NO_OP')).toBe('noop');

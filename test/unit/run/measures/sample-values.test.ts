@@ -167,7 +167,7 @@ it('the critical path of build-mixed-fusion goes through the seed, the staging m
     'sameNode ANALYZE test.shop.unique_stg_orders_order_id.e3b841c71a',
     'sameNode RUN test.shop.unique_stg_orders_order_id.e3b841c71a',
     'inferred RUN model.shop.broken',
-    'told RENDER test.shop.not_null_after_broken_nonexistent_column.2b51526aea',
+    'reported RENDER test.shop.not_null_after_broken_nonexistent_column.2b51526aea',
     'sameNode ANALYZE test.shop.not_null_after_broken_nonexistent_column.2b51526aea',
     'sameNode RUN test.shop.not_null_after_broken_nonexistent_column.2b51526aea',
     'inferred ON_RUN_END operation.shop.shop-on-run-end-0',
@@ -250,7 +250,7 @@ it('a node that was not selected counts where it failed', async () => {
   expect(command && nodeOf(command, 'model.shop.revenue').verdict).toBe('error');
 });
 
-it("an outcome that this version does not know is told and counted in the engine's own word", async () => {
+it("an outcome that this version does not know is shown and counted in the engine's own word", async () => {
   const [command] = await measuresOf(
     withNode('build-clean', 'model.shop.revenue', { node_outcome: 'NODE_OUTCOME_DEFERRED' }),
   );

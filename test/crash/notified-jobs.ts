@@ -4,7 +4,7 @@ import { until } from '../tool/until.js';
 const stepPositionSchema = z.object({ run_id: z.number() });
 
 /** Tells bridges of runs as `exec` does, until it is answered: they may be killed meanwhile. */
-export class ToldJobs {
+export class NotifiedJobs {
   /** Numbers of the runs of each job, in order. */
   readonly runs = new Map<string, string[]>();
 

@@ -3,33 +3,33 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type Stretch, StretchEncoder, type StretchStep } from '../../../src/parquet/line-encoder.js';
+import { type FileRange, RangeEncoder, type RangeStep } from '../../../src/parquet/line-encoder.js';
 import { propertyRuns } from '../../tool/property-runs.js';
 import { sampleLines } from './samples.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'encode-stretch-'));
+const folder = mkdtempSync(join(tmpdir(), 'encode-range-'));
 const path = join(folder, 'lines.jsonl');
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const ALL: Stretch = { fromOffset: 0, toOffset: Number.POSITIVE_INFINITY };
+const ALL: FileRange = { fromOffset: 0, toOffset: Number.POSITIVE_INFINITY };
 const limits = { maxRowGroupRows: 100_000, maxRowGroupBytes: 1e9, maxLineBytes: 1e9, isRecordLog: false };
 
-function encode(content: string, stretches: readonly Stretch[], own: Partial<typeof limits> = {}): StretchStep[][] {
+function encode(content: string, ranges: readonly FileRange[], own: Partial<typeof limits> = {}): RangeStep[][] {
   writeFileSync(path, content);
   const file = openSync(path, 'r');
   try {
-    const encoder = new StretchEncoder({ ...limits, ...own }, (record) => record);
-    return stretches.map((stretch) => [...encoder.encode(file, stretch)]);
+    const encoder = new RangeEncoder({ ...limits, ...own }, (record) => record);
+    return ranges.map((range) => [...encoder.encode(file, range)]);
   } finally {
     closeSync(file);
   }
 }
 
-const recordCount = (steps: readonly StretchStep[]) => steps.reduce((sum, step) => sum + step.recordCount, 0);
-const rejectsOf = (steps: readonly StretchStep[]) => steps.flatMap((step) => step.rejects);
+const recordCount = (steps: readonly RangeStep[]) => steps.reduce((sum, step) => sum + step.recordCount, 0);
+const rejectsOf = (steps: readonly RangeStep[]) => steps.flatMap((step) => step.rejects);
 
-describe('StretchEncoder', () => {
-  it('takes each line in exactly one stretch, wherever the file is cut', () => {
+describe('RangeEncoder', () => {
+  it('takes each line in exactly one range, wherever the file is cut', () => {
     const texts = [...sampleLines('parse').slice(0, 6), 'no record', ''];
     const arbitrary = fc.record({
       lines: fc.array(fc.constantFrom(...texts), { maxLength: 12 }),
@@ -39,8 +39,8 @@ describe('StretchEncoder', () => {
     fc.assert(
       fc.property(arbitrary, ({ lines, cuts, end }) => {
         const borders = [0, ...cuts.toSorted((a, b) => a - b), Number.POSITIVE_INFINITY];
-        const stretches = borders.slice(1).map((toOffset, i) => ({ fromOffset: borders[i] ?? 0, toOffset }));
-        const parts = encode(lines.join('\n') + end, stretches);
+        const ranges = borders.slice(1).map((toOffset, i) => ({ fromOffset: borders[i] ?? 0, toOffset }));
+        const parts = encode(lines.join('\n') + end, ranges);
         let linesBefore = 0;
         const rejected = parts.flatMap((steps) => {
           const numbers = rejectsOf(steps).map(({ line }) => linesBefore + line);
