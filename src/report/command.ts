@@ -23,7 +23,7 @@ import { type RedactionLevel, redactionFor } from '../redaction/known-names.js';
 import { learnNames, Redactor } from '../redaction/redactor.js';
 import { readMeasures } from '../run/measures/read-measures.js';
 import { type CommandMeasures, compareWithEarlier } from '../run/measures/run-totals.js';
-import { troublesOf } from '../run/measures/troubles.js';
+import { troubleLocation, troublesOf } from '../run/measures/troubles.js';
 import { RunState } from '../run/open-run.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import type { InvocationSummary } from '../run/verdict.js';
@@ -190,17 +190,26 @@ export async function writeCommandReports(of: EndedCommandReports): Promise<read
   }
   if (troubles.length > 0) throw new Error(troubles.join('; '));
   return whole.map(({ command }) => {
-    const [first] = troublesOf(command).flatMap((section) => section.troubles);
-    const cause =
-      first === undefined ? [] : [first.label, first.reason[0]].filter((part) => part !== null && part !== undefined);
     const [ended = ''] = headLines(command);
-    return { line: cleanLine([ended, ...cause].join(': ')), runId: command.invocation.step?.runId ?? null };
+    return { line: cleanLine([ended, ...causeOf(command)].join(': ')), runId: command.invocation.step?.runId ?? null };
   });
+}
+
+/** The worst that went wrong, where it is, and how much of its kind there is besides; empty where nothing did. */
+function causeOf(command: CommandMeasures): readonly string[] {
+  const sections = troublesOf(command);
+  const alike = sections.filter(({ severity }) => severity === sections[0]?.severity);
+  const [first, ...others] = alike.flatMap(({ troubles }) => troubles);
+  if (first === undefined) return [];
+  const place = troubleLocation(first);
+  const parts = [first.label, first.reason[0]].filter((part) => part !== null && part !== undefined).join(': ');
+  const more = others.length === 0 ? '' : `; and ${others.length} more`;
+  return [`${parts}${place === null ? '' : ` (${place})`}${more}`];
 }
 
 /** How an engine command ended, for people. */
 export interface EndedEngineCommand {
-  /** `build: error after 1.8 s: model orders: Binder Error: …` */
+  /** `build: error after 1.8 s: model orders: Binder Error: … (models/orders.sql); and 2 more` */
   readonly line: string;
   readonly runId: number | null;
 }

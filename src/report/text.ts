@@ -5,6 +5,7 @@ import { ageText } from '../run/measures/measures-document.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import type { CommandMeasures, Comparison } from '../run/measures/run-totals.js';
 import { type PathLink, shareOf, slowestNodes } from '../run/measures/time-split.js';
+import { troubleLocation, withLoneMessage } from '../run/measures/troubles.js';
 import { hasOwnWord, type NodeVerdict } from '../run/verdict.js';
 import type { CommandReport, ReportSetting } from './content.js';
 
@@ -270,7 +271,9 @@ function countLine(counts: readonly (readonly [string, number])[]): string | und
 }
 
 /** What did not go well, and why. */
-export function problemLines({ nodes, hooks, messages }: CommandMeasures): readonly string[] {
+export function problemLines(command: CommandMeasures): readonly string[] {
+  const { hooks } = command;
+  const { nodes, messages } = withLoneMessage(command);
   const of = (verdict: NodeVerdict) => nodes.filter((node) => node.verdict === verdict && node.freshness === null);
   const stale = nodes.filter(({ verdict, freshness }) => freshness !== null && verdict !== 'success');
   const skipped = of('skipped').filter(({ skipReason }) => skipReason !== 'noop');
@@ -284,23 +287,45 @@ export function problemLines({ nodes, hooks, messages }: CommandMeasures): reado
     ...section('failed tests', of('failed'), testDetail),
     ...section('tests with a warning', of('warned'), testDetail),
     ...section('stale sources', stale, staleDetail),
-    ...section('canceled', of('canceled')),
-    ...section('not finished', of('unfinished')),
-    ...section('skipped', skipped, skipDetail),
-    ...section('other outcomes, in the words of the engine', nodes.filter(hasOwnWord), ({ verdict }) => verdict),
+    ...list('canceled', of('canceled').map(idOf)),
+    ...list('not finished', of('unfinished').map(idOf)),
+    ...list('skipped', skippedItems(skipped)),
+    ...list(
+      'other outcomes, in the words of the engine',
+      nodes.filter(hasOwnWord).map(({ uniqueId, verdict }) => `${uniqueId}: ${verdict}`),
+    ),
     ...list('other errors', messages.map(indent)),
   ];
 }
 
+/** Nodes with the place in the project where each is mended. */
 function section(
   title: string,
   nodes: readonly NodeMeasure[],
-  detail?: (node: NodeMeasure) => string,
+  detail: (node: NodeMeasure) => string,
 ): readonly string[] {
-  const lines = nodes.map((node) =>
-    detail === undefined ? node.uniqueId : `${node.uniqueId}: ${indent(detail(node))}`,
-  );
+  const lines = nodes.map((node) => {
+    const place = troubleLocation({ path: node.relativePath, line: node.definedAtLine });
+    return `${node.uniqueId}${place === null ? '' : ` (${place})`}: ${indent(detail(node))}`;
+  });
   return list(title, lines);
+}
+
+const idOf = ({ uniqueId }: NodeMeasure) => uniqueId;
+
+/** Nodes that were skipped for one reason stand below it. */
+function skippedItems(nodes: readonly NodeMeasure[]): readonly string[] {
+  const byReason = new Map<string, string[]>();
+  for (const node of nodes) {
+    const reason = skipReasonOf(node);
+    const known = byReason.get(reason);
+    if (known === undefined) byReason.set(reason, [node.uniqueId]);
+    else known.push(node.uniqueId);
+  }
+  return [...byReason].map(([reason, ids]) => {
+    const rest = ids.length - MAX_LISTED;
+    return indent([`${reason}:`, ...ids.slice(0, MAX_LISTED), ...(rest > 0 ? [`and ${rest} more`] : [])].join('\n'));
+  });
 }
 
 function list(title: string, items: readonly string[]): readonly string[] {
@@ -324,8 +349,8 @@ function testDetail({ failingRows, diffTable, message }: NodeMeasure): string {
   return `${counted(failingRows, 'failing row')}${said}`;
 }
 
-function skipDetail({ skipReason, skipUpstream }: NodeMeasure): string {
-  if (skipUpstream !== null) return `${skipUpstream} stands before it, and did not go well`;
+function skipReasonOf({ skipReason, skipUpstream }: NodeMeasure): string {
+  if (skipUpstream !== null) return `because of ${skipUpstream}`;
   switch (skipReason) {
     case 'cached':
       return 'nothing had changed: an earlier result is used';

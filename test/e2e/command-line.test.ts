@@ -202,9 +202,11 @@ test('the demo says what happened in the run, where the files are and what to do
   expect(stdout).toContain(
     'build: error after 2.0 s\nnodes: 13 success, 1 warned, 2 failed, 1 error, 3 skipped, 1 no-op\n',
   );
-  expect(stdout).toContain('model.shop.broken: Database Error in model broken');
-  expect(stdout).toContain('test.shop.status_strict.0c25ec6282: 1 failing row\n');
-  expect(stdout).toContain('unit_test.shop.ut_target.ut_wrong: expected and actual rows differ\n');
+  expect(stdout).toContain('model.shop.broken (models/marts/broken.sql): Database Error in model broken');
+  expect(stdout).toContain('test.shop.status_strict.0c25ec6282 (models/schema.yml:25): 1 failing row\n');
+  expect(stdout).toContain(
+    'unit_test.shop.ut_target.ut_wrong (models/schema.yml:45): expected and actual rows differ\n',
+  );
   expect(stdout).toContain('\nnext:\n');
   const path = /\S+telemetry\.jsonl/.exec(stdout)?.[0] ?? '';
   expect(readFileSync(path, 'utf8').trim().split('\n')).toHaveLength(694);

@@ -370,7 +370,9 @@ describe('reports of exec', () => {
     const { exitCode, stdout, stderr } = await exec(['--summary', '--report', list]);
     expect([exitCode, stdout]).toEqual([3, '']);
     expect(stderr).toMatch(/^build: error after 1\.8 s$/m);
-    expect(stderr).toMatch(/^failed with an error:\n {2}model\.shop\.broken: Database Error/m);
+    expect(stderr).toMatch(
+      /^failed with an error:\n {2}model\.shop\.broken \(models\/marts\/broken\.sql\): Database Error/m,
+    );
     expect(read('junit.xml')).toContain('<testsuites name="run-bridge" tests="11" failures="2" errors="1"');
     expect(read('junit.xml')).toMatch(/<testsuite name="dbt build [^"]*[^s]" tests="10" failures="2" errors="0"/);
     expect(read('junit.xml')).toMatch(
@@ -380,7 +382,9 @@ describe('reports of exec', () => {
     expect(read('report.md')).toContain('**`model broken`**');
     expect(JSON.parse(read('trace.json')).traceEvents.length).toBeGreaterThan(50);
     const [verdict, place] = stderr.trimEnd().split('\n').slice(-2);
-    expect(verdict).toMatch(/^run-bridge: build: error after 1\.8 s: model broken: Binder Error: .* not found/);
+    expect(verdict).toMatch(
+      /^run-bridge: build: error after 1\.8 s: model broken: Binder Error: .* not found.* \(models\/marts\/broken\.sql\); and 2 more$/,
+    );
     expect(place).toMatch(/^run-bridge: 01a1fb8ed69e7ef184c99d1f72b8766e in .*\/runs$/);
   });
 

@@ -31,9 +31,11 @@ test('a run is reported by the first characters of its invocation id', async () 
   expect(stdout).toMatch(/\n {2}PARSE +120 ms +6\.9 % +120 ms\n/);
   expect(stdout).toMatch(/\nslowest nodes .*:\n.*\n {2}model\.shop\.broken +946 ms +54 % .* 1\.059 s\n/);
   expect(stdout).toMatch(/\n {2}RUN model\.shop\.broken +4\.3 ms +1\.028 s\n/);
-  expect(stdout).toContain('\nfailed with an error:\n  model.shop.broken: Database Error in model broken');
-  expect(stdout).toContain('\n  test.shop.status_strict.0c25ec6282: 1 failing row\n');
-  expect(stdout).toContain('\n  model.shop.after_broken: model.shop.broken stands before it, and did not go well\n');
+  expect(stdout).toContain(
+    '\nfailed with an error:\n  model.shop.broken (models/marts/broken.sql): Database Error in model broken',
+  );
+  expect(stdout).toContain('\n  test.shop.status_strict.0c25ec6282 (models/schema.yml:25): 1 failing row\n');
+  expect(stdout).toContain('\n  because of model.shop.broken:\n      model.shop.after_broken\n');
 });
 
 test.each([

@@ -162,7 +162,7 @@ describe('the page of a run', () => {
   it('says how it ended and why before anything else, then what failed', async () => {
     const { html } = await pages.get('/runs/1001', admin);
     const order = [
-      ...['Failed after', '1 error, 2 failed tests', 'dbt build --select broken+ ut_wrong status_strict'],
+      ...['Failed after', '1 error, 2 failed tests', 'dbt build --select broken+ ut_target+ 1+status_strict'],
       ...['1 node failed with an error', 'Binder Error: Referenced column', 'Error in line', 'nonexistent_column from'],
       ...['skipped because of it', '2 tests failed', '1 row(s) differ', 'Download OTel log (Parquet)'],
       ...['Executed with errors', 'id="slowest"', 'id="steps"', 'id="artifacts"'],

@@ -27,7 +27,9 @@ export interface TroubleSection {
 }
 
 /** What did not go well, the worst first. */
-export function troublesOf({ nodes, hooks, messages }: CommandMeasures): readonly TroubleSection[] {
+export function troublesOf(command: CommandMeasures): readonly TroubleSection[] {
+  const { hooks } = command;
+  const { nodes, messages } = withLoneMessage(command);
   const skipped = skippedByCause(nodes);
   const of = (verdict: string) => nodes.filter((node) => node.verdict === verdict && node.freshness === null);
   const trouble = (node: NodeMeasure) => nodeTrouble(node, skipped.get(node.uniqueId) ?? []);
@@ -55,6 +57,24 @@ export function troublesOf({ nodes, hooks, messages }: CommandMeasures): readonl
   ].filter(({ troubles }) => troubles.length > 0);
 }
 
+/** An error that says where in the project it is; also a redacted one. */
+const NAMES_PLACE = /^\s*--> /m;
+
+/**
+ * A command's nodes and the errors that are of none of them. The engine sends some errors, such as that of a seed's file, without
+ * their node: where it sent one alone, of no place, and one node failed without a message, that is the node's.
+ */
+export function withLoneMessage({
+  nodes,
+  messages,
+}: Pick<CommandMeasures, 'nodes' | 'messages'>): Pick<CommandMeasures, 'nodes' | 'messages'> {
+  const [message] = messages;
+  const [silent, ...others] = nodes.filter(({ verdict }) => verdict === 'error');
+  if (message === undefined || messages.length > 1 || NAMES_PLACE.test(message)) return { nodes, messages };
+  if (silent === undefined || others.length > 0 || silent.message !== null) return { nodes, messages };
+  return { nodes: nodes.map((node) => (node === silent ? { ...node, message } : node)), messages: [] };
+}
+
 const NO_NODE = { label: null, node: null, path: null, line: null, skipped: [] } as const;
 
 function section(
@@ -68,14 +88,19 @@ function section(
 
 /** Labels of skipped nodes by the unique id of the node that is the cause. */
 export function skippedByCause(nodes: readonly NodeMeasure[]): ReadonlyMap<string, readonly string[]> {
+  return new Map([...skippedNodes(nodes)].map(([cause, skipped]) => [cause, skipped.map(labelOf)]));
+}
+
+/** Skipped nodes by the unique id of the node that is the cause. */
+function skippedNodes(nodes: readonly NodeMeasure[]): ReadonlyMap<string, readonly NodeMeasure[]> {
   const skipped = new Map(nodes.filter(({ verdict }) => verdict === 'skipped').map((node) => [node.uniqueId, node]));
-  const byCause = new Map<string, string[]>();
+  const byCause = new Map<string, NodeMeasure[]>();
   for (const node of skipped.values()) {
     const cause = causeOfSkip(node, skipped);
     if (cause === null) continue;
     const known = byCause.get(cause);
-    if (known === undefined) byCause.set(cause, [labelOf(node)]);
-    else known.push(labelOf(node));
+    if (known === undefined) byCause.set(cause, [node]);
+    else known.push(node);
   }
   return byCause;
 }
@@ -131,29 +156,53 @@ const SELECTING = new Set<string | null>(['build', 'run', 'test', 'seed', 'snaps
 /** Names in a command line that is to be copied. */
 const MAX_SELECTED = 8;
 
-/** The command that tries again what failed, and what comes after it: `dbt build --select orders+`. `null` where nothing failed, or it has no short name. */
+/**
+ * The command that tries again what failed, and what was skipped because of it: `dbt build --select orders+`. `null` where
+ * nothing failed, or it selects no nodes.
+ */
 export function retryCommand({ invocation, nodes }: CommandMeasures): string | null {
   const failed = nodes.filter(
     (node) => (node.verdict === 'error' || node.verdict === 'failed') && node.freshness === null,
   );
   const program = programOf(invocation);
   if (program === null || failed.length === 0) return null;
-  return selectCommand(invocation, failed) ?? `${program} retry`;
+  const skipped = skippedNodes(nodes);
+  // What comes after a model is selected with it; what comes after a test is not.
+  const behindTests = failed
+    .filter(({ nodeType }) => nodeType === 'test')
+    .flatMap((test) => skipped.get(test.uniqueId) ?? []);
+  const again = [...failed, ...behindTests.filter((node) => !isTest(node))];
+  return selectCommand(invocation, again) ?? selectCommand(invocation, failed) ?? `${program} retry`;
 }
 
-/** The command that runs these nodes, and what comes after those with an error. `null` where they have no short names. */
-export function selectCommand(
-  invocation: CommandMeasures['invocation'],
-  nodes: readonly Pick<NodeMeasure, 'name' | 'verdict' | 'nodeType'>[],
-): string | null {
+type Selected = Pick<NodeMeasure, 'uniqueId' | 'name' | 'verdict' | 'nodeType'>;
+
+/**
+ * The command that runs these nodes: one with an error with what comes after it, a test with what it tests, where the command
+ * makes that, too. `null` where they have no short names.
+ */
+export function selectCommand(invocation: CommandMeasures['invocation'], nodes: readonly Selected[]): string | null {
   const program = programOf(invocation);
   if (program === null || nodes.length === 0) return null;
-  const names = nodes.map(({ name, verdict, nodeType }) => {
-    const isTest = nodeType === 'test' || nodeType === 'unit_test';
-    return `${name ?? '?'}${verdict === 'error' && !isTest ? '+' : ''}`;
-  });
-  const isShort = names.length <= MAX_SELECTED && names.every((name) => PLAIN_NAME.test(name.replace(/\+$/, '')));
+  const names = [...new Set(nodes.map((node) => selectorOf(node, invocation.command === 'build')))];
+  const isShort = names.length <= MAX_SELECTED && names.every((name) => PLAIN_NAME.test(name.replace(/^1\+|\+$/g, '')));
   return isShort ? `${program} ${invocation.command} --select ${names.join(' ')}` : null;
+}
+
+/** @param hasModels whether the command makes models and not only tests them: a test alone would look at the old one again */
+function selectorOf({ uniqueId, name, verdict, nodeType }: Selected, hasModels: boolean): string {
+  const own = name ?? '?';
+  if (!isTest({ nodeType })) return verdict === 'error' ? `${own}+` : own;
+  if (!hasModels) return own;
+  if (nodeType === 'test') return `1+${own}`;
+  // A unit test is run before its model, which its id names: unit_test.PROJECT.MODEL.NAME.
+  const [, , ...rest] = uniqueId.split('.');
+  const path = rest.join('.');
+  return path.endsWith(`.${own}`) ? `${path.slice(0, -own.length - 1)}+` : own;
+}
+
+function isTest({ nodeType }: Pick<NodeMeasure, 'nodeType'>): boolean {
+  return nodeType === 'test' || nodeType === 'unit_test';
 }
 
 /** What was typed before the command; `null` where the command selects no nodes. */

@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest';
+import { problemLines } from '../../../../src/report/text.js';
+import type { NodeMeasure } from '../../../../src/run/measures/node-measure.js';
+import type { CommandMeasures } from '../../../../src/run/measures/run-totals.js';
+import { retryCommand, selectCommand, troublesOf } from '../../../../src/run/measures/troubles.js';
+import { nodeOf, sampleMeasures } from './sample-measures.js';
+
+const CSV_ERROR = 'Arrow error: Csv error: incorrect number of fields for line 20, expected 4 got 6';
+
+/** A command in which only these nodes of `build-mixed` did not go well, the first of them without a message. */
+async function silent(messages: readonly string[], ...failed: readonly string[]): Promise<CommandMeasures> {
+  const command = await sampleMeasures('build-mixed');
+  const nodes = command.nodes
+    .filter(({ uniqueId, verdict }) => verdict === 'success' || failed.includes(uniqueId))
+    .map((node): NodeMeasure => (node.uniqueId === failed[0] ? { ...node, verdict: 'error', message: null } : node));
+  return { ...command, hooks: [], nodes, messages };
+}
+
+const titles = (command: CommandMeasures) => troublesOf(command).map(({ title }) => title);
+
+describe('an error without a node', () => {
+  test('is that of the one node that failed without a message', async () => {
+    const command = await silent([CSV_ERROR], 'seed.shop.raw_orders');
+    const [section, ...others] = troublesOf(command);
+    expect(others).toEqual([]);
+    expect(section?.troubles).toMatchObject([{ label: 'seed raw_orders', reason: [CSV_ERROR] }]);
+    expect(problemLines(command).join('\n')).toMatch(
+      /^\nfailed with an error:\n {2}seed\.shop\.raw_orders \(.*\): Arrow error: .*$/,
+    );
+  });
+
+  test.each([
+    ['there are two', [CSV_ERROR, 'another'], ['seed.shop.raw_orders']],
+    ['it says where it is', ['bad\n  --> models/a.sql:2:6'], ['seed.shop.raw_orders']],
+    ['two nodes failed', [CSV_ERROR], ['seed.shop.raw_orders', 'model.shop.broken']],
+    ['the node has a message', [CSV_ERROR], ['', 'model.shop.broken']],
+  ])('stays one of the run where %s', async (_, messages, failed) => {
+    expect(titles(await silent(messages, ...failed))).toEqual([
+      expect.stringContaining('failed with an error'),
+      expect.stringMatching(/errors? of the run$/),
+    ]);
+  });
+});
+
+describe('the command that tries again', () => {
+  test('makes what a failed test tests, what was skipped behind it, and the model of a unit test', async () => {
+    const command = await sampleMeasures('build-mixed');
+    const id = nodeOf(command, 'test.shop.status_strict.0c25ec6282').uniqueId;
+    const nodes = command.nodes
+      .filter(({ uniqueId }) => uniqueId !== 'model.shop.broken')
+      .map((node) => (node.uniqueId === 'model.shop.after_broken' ? { ...node, skipUpstream: id } : node));
+    expect(retryCommand(command)).toBe('dbt build --select broken+ ut_target+ 1+status_strict');
+    expect(retryCommand({ ...command, nodes })).toBe('dbt build --select ut_target+ 1+status_strict after_broken');
+  });
+
+  test('names the tests alone where the command only tests', async () => {
+    const { invocation, nodes } = await sampleMeasures('build-mixed');
+    const failed = nodes.filter(({ verdict }) => verdict === 'failed');
+    expect(selectCommand({ ...invocation, command: 'test' }, failed)).toBe('dbt test --select ut_wrong status_strict');
+  });
+});
