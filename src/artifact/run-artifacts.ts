@@ -56,6 +56,15 @@ export class RunArtifacts {
     return [...kept, ...telemetry].sort();
   }
 
+  /** The same with their sizes; without telemetry whose file is gone. @throws ArtifactError */
+  async files(step: CatalogStep): Promise<readonly Artifact[]> {
+    const { runId, index, invocations } = step;
+    const store = await this.deps.openStore();
+    const telemetry = await Promise.all(invocations.map((_, at) => this.stat(step, telemetryPath(index, at + 1))));
+    const files = [...(await store.list(runId, index)), ...telemetry.filter((file) => file !== undefined)];
+    return files.sort((a, b) => (a.path < b.path ? -1 : 1));
+  }
+
   /** @throws ArtifactError */
   async stat(step: CatalogStep, path: ArtifactPath): Promise<Artifact | undefined> {
     const invocation = invocationOf(step, path);

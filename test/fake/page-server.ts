@@ -13,6 +13,7 @@ export interface Shown {
   readonly status: number;
   readonly headers: Answer['headers'];
   readonly html: string;
+  readonly body: Buffer;
 }
 
 /** The pages on a port of their own, before the API, over the runs of samples. */
@@ -72,7 +73,7 @@ export class PageServer {
     const { port } = this.api.server;
     const sending = { method, path, headers: { Host: `127.0.0.1:${port}`, ...headers } };
     const answer = await send(port, body === undefined ? sending : { ...sending, body });
-    return { status: answer.status, headers: answer.headers, html: answer.body.toString() };
+    return { status: answer.status, headers: answer.headers, html: answer.body.toString(), body: answer.body };
   }
 }
 

@@ -1,5 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { unzipSync } from 'fflate';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { makeSignInLink } from '../../src/api/sign-in-links.js';
@@ -8,6 +10,8 @@ import { VIEW_NAMES } from '../../src/query/views.js';
 import { parseTraceId } from '../../src/record/telemetry-record.js';
 import { Redactor } from '../../src/redaction/redactor.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
+import { parseArtifactPath } from '../../src/storage/artifact/artifact-store.js';
+import { FolderArtifactStore } from '../../src/storage/artifact/folder-artifact-store.js';
 import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/permission-set.js';
 import { findLines } from '../../src/web/page/run-logs-page.js';
 import { readRunPageModel } from '../../src/web/page/run-page-model.js';
@@ -165,7 +169,7 @@ describe('the page of a run', () => {
       ...['Failed after', '1 error, 2 failed tests', 'dbt build --select broken+ ut_target+ 1+status_strict'],
       ...['1 node failed with an error', 'Binder Error: Referenced column', 'Error in line', 'nonexistent_column from'],
       ...['skipped because of it', '2 tests failed', '1 row(s) differ', 'Download OTel log (Parquet)'],
-      ...['Executed with errors', 'id="slowest"', 'id="steps"', 'id="artifacts"'],
+      ...['Executed with errors', 'id="slowest"', 'id="steps"'],
     ];
     const places = order.map((part) => html.indexOf(part));
     expect(places.every((place) => place > 0)).toBe(true);
@@ -233,6 +237,64 @@ describe('the page of a run', () => {
     for (const html of [(await pages.get('/', foreign)).html, (await pages.get('/webhooks', foreign)).html]) {
       expect(html).not.toMatch(/nightly|hooks\.slack/);
     }
+  });
+});
+
+describe('the artifacts of a run', () => {
+  const sql = `select '${SCRIPT}' as x\n`;
+  beforeAll(async () => {
+    const store = new FolderArtifactStore(pages.api.dataFolder);
+    const put = async (path: string, text: string | Buffer) => {
+      const parsed = parseArtifactPath(path);
+      if (parsed === undefined) throw new Error(path);
+      await store.put({ runId: 1001, stepIndex: 1, path: parsed }, Readable.from([Buffer.from(text)]));
+    };
+    await put('compiled/shop/<b>.sql', sql);
+    await put('compiled/shop/long.sql', `${'x'.repeat(300 * 1024)}END`);
+    await put('compiled/shop/bytes.txt', Buffer.from([0, 1, 2]));
+    await put('empty.json', '');
+  });
+
+  it('are a tree with sizes', async () => {
+    const { status, html } = await pages.get('/runs/1001/artifacts', admin);
+    expect(status).toBe(200);
+    expect(html).toMatch(/5 files, 3\d\d KiB/);
+    expect(html).toMatch(/<span class="name">compiled\/<\/span> <span class="soft">3 files, 300 KiB/);
+    expect(html).toContain('href="/runs/1001/artifacts/compiled/shop/%3Cb%3E.sql?step=1">&lt;b&gt;.sql</a>');
+    expect(html).toContain('/artifacts/metadata/telemetry-1-otel.parquet?step=1">telemetry-1-otel.parquet</a>');
+  });
+
+  it('are shown as text as far as they are text, and not too long', async () => {
+    const shown = async (name: string) => (await pages.get(`/runs/1001/artifacts/${name}?step=1`, admin)).html;
+    const html = await shown('compiled/shop/%3Cb%3E.sql');
+    expect(html).toContain('&lt;script&gt;');
+    expect(html).not.toContain(SCRIPT);
+    const long = await shown('compiled/shop/long.sql');
+    expect(long).toContain('These are its first 256 KiB of 300 KiB.');
+    expect(long).not.toContain('END');
+    for (const name of ['compiled/shop/bytes.txt', 'metadata/telemetry-1-otel.parquet'])
+      expect(await shown(name)).toContain('This file is not text');
+    expect(await shown('empty.json')).toContain('<pre></pre>');
+    for (const name of ['none.sql', '..%2Fstate.db', 'compiled']) {
+      expect((await pages.get(`/runs/1001/artifacts/${name}?step=1`, admin)).status, name).toBe(404);
+    }
+  });
+
+  it('are downloaded together as a zip that others read', async () => {
+    const { status, headers, body } = await pages.get('/runs/1001/artifacts.zip?step=1', admin);
+    expect([status, headers['content-disposition']]).toEqual([200, 'attachment; filename=run-1001-step-1.zip']);
+    const files = unzipSync(body);
+    const names = ['bytes.txt', 'long.sql', '<b>.sql'].map((name) => `compiled/shop/${name}`);
+    const telemetry = 'metadata/telemetry-1-otel.parquet';
+    expect(Object.keys(files).sort()).toEqual([...names, 'empty.json', telemetry].sort());
+    expect(Buffer.from(files['compiled/shop/<b>.sql'] ?? []).toString()).toBe(sql);
+    const parquet = readFileSync(join(pages.api.dataFolder, 'runs', pages.api.traceIds[0] ?? '', 'telemetry.parquet'));
+    expect(parquet.equals(Buffer.from(files[telemetry] ?? []))).toBe(true);
+  });
+
+  it('say what to do where there are none', async () => {
+    const { html } = await pages.get('/runs/1003/artifacts', admin);
+    expect(html).toContain('run-bridge exec -- dbt build');
   });
 });
 

@@ -7,7 +7,7 @@ import type { Logger } from '../../core/logger.js';
 import type { RedactionLevel } from '../../redaction/known-names.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
-import type { ArtifactPath } from '../../storage/artifact/artifact-store.js';
+import type { Artifact, ArtifactPath, ByteRange, OpenArtifact } from '../../storage/artifact/artifact-store.js';
 import type { CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
 
 /** What the pages read. */
@@ -19,8 +19,7 @@ export interface PageDeps {
   readonly notes: Pick<InvocationNotes, 'listSetAside'>;
   readonly tracker: Pick<RunTracker, 'find'>;
   readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'logsOf'>;
-  /** Lists the artifacts of a step. */
-  readonly artifacts: { list(step: CatalogStep): Promise<readonly ArtifactPath[]> };
+  readonly artifacts: StepArtifacts;
   /** Pages of features, mounted behind the sign-in. */
   readonly routers: readonly Router[];
   /** The setting: texts for visitors without the right to read artifacts. */
@@ -44,4 +43,16 @@ export interface TraceViewer {
   readonly name: string;
   /** With `{trace_id}` for its id. */
   readonly url: string;
+}
+
+/** What steps left. All methods throw `ArtifactError`. */
+export interface StepArtifacts {
+  /** Sorted paths of all downloads of a step. */
+  list(step: CatalogStep): Promise<readonly ArtifactPath[]>;
+  /** The same with their sizes. */
+  files(step: CatalogStep): Promise<readonly Artifact[]>;
+  /** `undefined` if it does not exist. */
+  stat(step: CatalogStep, path: ArtifactPath): Promise<Artifact | undefined>;
+  /** `undefined` if it does not exist. */
+  open(step: CatalogStep, path: ArtifactPath, range?: ByteRange): Promise<OpenArtifact | undefined>;
 }

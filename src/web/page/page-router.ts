@@ -6,6 +6,7 @@ import { packageFile } from '../../core/package-file.js';
 import type { PageDeps } from './page-deps.js';
 import { pageFailures } from './page-failures.js';
 import { admitVisitor, cookieToken, PageSession, sameOrigin } from './page-session.js';
+import { runArtifactsRouter } from './run-artifacts-page.js';
 import { runCompareRouter } from './run-compare-page.js';
 import { runListRouter } from './run-list-page.js';
 import { runLogsRouter } from './run-logs-page.js';
@@ -23,8 +24,16 @@ export function pageRouter(deps: PageDeps): Router {
   router.use(sameOrigin(deps.publicUrl));
   router.use(assetRouter(), signInRouter(session, deps));
   router.use(admitVisitor(deps.authenticator, session));
-  router.use(runListRouter(deps), runRouter(deps), runNodesRouter(deps), runTimelineRouter(deps), runLogsRouter(deps));
-  router.use(runCompareRouter(deps), ...deps.routers);
+  router.use(
+    runListRouter(deps),
+    runRouter(deps),
+    runNodesRouter(deps),
+    runTimelineRouter(deps),
+    runLogsRouter(deps),
+    runArtifactsRouter(deps),
+    runCompareRouter(deps),
+  );
+  router.use(...deps.routers);
   router.use(() => {
     throw ApiError.notFound();
   });

@@ -56,7 +56,7 @@ function RunPage(props: {
       <Traces steps={steps} viewers={viewers} />
       <SlowestNodes nodes={model.slowest} lengthNano={model.lengthNano} runId={run.id} />
       <RunSteps steps={steps} model={model} nowUnixMs={nowUnixMs} />
-      <RunArtifactList downloads={downloads} steps={steps} />
+      <MissingArtifacts downloads={downloads} steps={steps} />
       <Documents run={run} caller={caller} />
     </RunShell>
   );
@@ -214,35 +214,20 @@ async function runDownloads(
 /** Missing artifacts that are named. */
 const MAX_MISSING = 200;
 
-/** Links to what a run left. */
-function RunArtifactList(props: {
+/** What has not come of a run's artifacts; those that have are on a page of their own. */
+function MissingArtifacts(props: {
   readonly downloads: readonly Download[] | 'unreadable' | null;
   readonly steps: readonly CatalogStep[];
 }) {
   const { downloads, steps } = props;
-  const hasSeveralSteps = steps.length > 1;
   if (downloads === null) return null;
   return (
-    <section aria-labelledby="artifacts">
-      <h2 id="artifacts">Artifacts</h2>
+    <>
       {steps.map((step) => (
-        <Incomplete step={step} downloads={downloads} hasSeveralSteps={hasSeveralSteps} />
+        <Incomplete step={step} downloads={downloads} hasSeveralSteps={steps.length > 1} />
       ))}
       {downloads === 'unreadable' && <p class="notice bad">Artifacts cannot be listed just now; the log says why.</p>}
-      {downloads !== 'unreadable' && downloads.length === 0 && <p class="hint">There are none (yet).</p>}
-      {downloads !== 'unreadable' && downloads.length > 0 && (
-        <ul>
-          {downloads.map(({ stepIndex, path, href }) => (
-            <li>
-              <a href={href} download>
-                {path}
-              </a>
-              {hasSeveralSteps && <span class="sub">step {stepIndex}</span>}
-            </li>
-          ))}
-        </ul>
-      )}
-    </section>
+    </>
   );
 }
 

@@ -19,6 +19,7 @@ const TABS = [
   ['/nodes', 'Nodes', 'runs:read'],
   ['/timeline', 'Timeline', 'runs:read'],
   ['/logs', 'Logs', 'runs:read'],
+  ['/artifacts', 'Artifacts', 'artifacts:read'],
   ['/compare', 'Compare', 'runs:read'],
 ] as const;
 
