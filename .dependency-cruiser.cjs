@@ -7,6 +7,7 @@ const features = [
   'artifact',
   'retention',
   'settings',
+  'history',
   'query',
   'cluster',
   'exec',

@@ -9,6 +9,7 @@ import { Announcement, Import, openSpool, Program, Server, Store } from './app/p
 import { createArtifacts } from './artifact/feature.js';
 import type { Configuration } from './config/configuration.js';
 import type { Feature } from './feature.js';
+import { createHistories } from './history/feature.js';
 import { createJobs } from './job/feature.js';
 import { GuardedConsumer } from './log/record-log.js';
 import { createMetrics } from './metric/feature.js';
@@ -35,7 +36,8 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
     const artifacts = createArtifacts(config, host);
     const queries = createQueries(config, { ...host, stopping: stopping.signal });
     const settings = createSettingsPage(config, { ...host, retention, ports: () => ports });
-    const features: readonly Feature[] = [webhooks, platform, jobs, artifacts, queries, retention, settings];
+    const histories = createHistories(config, host);
+    const features: readonly Feature[] = [webhooks, platform, jobs, artifacts, queries, retention, settings, histories];
     const hosted = await openHook(config, host);
     const metrics = createMetrics({ ...host, features, connections: () => ports.connectionCounts });
     const api: Api = new Api(config, {

@@ -53,6 +53,29 @@ export const traceUrlSetting: Setting<string> = {
   format: (value) => value,
 };
 
+/** What an hour of the warehouse's time costs. */
+export interface WarehousePrice {
+  readonly perHour: number;
+  /** As the page writes it, for example `USD`. */
+  readonly currency: string;
+}
+
+/** The setting that says what the time of queries costs. */
+export const warehousePriceSetting: Setting<WarehousePrice | 'off'> = {
+  placeholder: 'PRICE|off',
+  summary: 'what an hour of queries costs, for the page of models and tests; off shows their time alone',
+  expected: 'off, or a price such as 3.50 USD',
+  defaultText: 'off',
+  parse(text) {
+    if (text.trim().toLowerCase() === 'off') return 'off';
+    const [, amount, currency] = /^(\d{1,9}(?:\.\d{1,6})?) ?([A-Za-z]{3}|[$€£¥])$/.exec(text.trim()) ?? [];
+    return amount === undefined || currency === undefined
+      ? undefined
+      : { perHour: Number(amount), currency: currency.toUpperCase() };
+  },
+  format: (value) => (value === 'off' ? value : `${value.perHour} ${value.currency}`),
+};
+
 /** Where artifacts are kept. */
 export interface ArtifactLocation {
   readonly bucket: string;
@@ -199,6 +222,7 @@ export interface SettingValues {
   /** In milliseconds, or `off`. */
   readonly 'max-backlog-age': number | 'off';
   readonly 'max-running-jobs': number;
+  readonly 'warehouse-price': WarehousePrice | 'off';
   /** Without a slash at its end, or `off`. */
   readonly 'platform-url': string;
   /** A text of digits, or `off`. */
@@ -326,6 +350,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     parse: (text) => (/^[1-9]\d?$/.test(text.trim()) && Number(text) <= 64 ? Number(text) : undefined),
     format: String,
   },
+  'warehouse-price': warehousePriceSetting,
   'platform-url': platformUrlSetting,
   'platform-account': platformAccountSetting,
   'platform-interval': platformIntervalSetting,

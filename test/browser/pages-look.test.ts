@@ -93,6 +93,9 @@ describe.each(WINDOWS)('in a %s window of %i px', (colorScheme, width) => {
     '/webhooks',
     '/webhooks/new',
     '/settings',
+    '/models',
+    '/models?view=dearest',
+    '/models?view=growing',
     `/runs/${HOSTILE_RUN}/delete`,
     ...[1001, 1002, 1003, 1004, 1006, 1007, HOSTILE_RUN, HUGE_RUN].flatMap((run) =>
       OF_RUN.map((tab) => `/runs/${run}${tab}`),

@@ -65,7 +65,7 @@ test('pages work without a script: the list is filtered, and signing out ends it
   await page.getByRole('button', { name: 'Show' }).click();
   await page.getByText('No run is like that.').waitFor();
   await page.getByLabel('Status').selectOption('failed');
-  await page.getByLabel('Job, environment, project or name').fill('ADHOC');
+  await page.getByLabel('Job, environment, project, name, branch or error').fill('ADHOC');
   await page.getByRole('button', { name: 'Show' }).click();
   await page.getByRole('link', { name: '#1001' }).waitFor();
   await page.getByRole('button', { name: 'Sign out' }).click();

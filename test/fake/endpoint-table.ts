@@ -127,6 +127,7 @@ export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'POST /runs/:runId/delete': ADMINS,
   'GET /query': ANALYSTS,
   'GET /query.csv': ANALYSTS,
+  'GET /models': READERS,
   'GET /settings': ['account_admin'],
   'GET /webhooks': HOOK_READERS,
   'POST /webhooks/dismiss': HOOK_READERS,

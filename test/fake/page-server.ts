@@ -1,6 +1,7 @@
 import { FailedTries } from '../../src/api/failed-tries.js';
 import { SignInLinks } from '../../src/api/sign-in-links.js';
 import { RunArtifacts } from '../../src/artifact/run-artifacts.js';
+import { createHistories } from '../../src/history/feature.js';
 import { FolderArtifactStore } from '../../src/storage/artifact/folder-artifact-store.js';
 import { pageRouter } from '../../src/web/page/page-router.js';
 import { type Answer, send } from './http-client.js';
@@ -23,7 +24,19 @@ export class PageServer {
     const { state, authenticator, clock, logger } = api.server;
     const openStore = async () => new FolderArtifactStore(api.dataFolder);
     const hooks = webhookParts(state, clock);
-    const features = [hooks, api.queries, api.jobs, api.retention, settingsPage(state, clock, api.retention.kinds)];
+    const price = { perHour: 3_600_000, currency: 'USD' };
+    const histories = createHistories(
+      { 'warehouse-price': price },
+      { state, clock, measures: api.measuring.measures, version: '0.0.0' },
+    );
+    const features = [
+      hooks,
+      api.queries,
+      api.jobs,
+      api.retention,
+      settingsPage(state, clock, api.retention.kinds),
+      histories,
+    ];
     const links = new SignInLinks({ tokens: state.tokens, tries: new FailedTries(clock), clock });
     const pages = pageRouter({
       ...{ authenticator, clock, logger, links, publicUrl, ...api.measuring },

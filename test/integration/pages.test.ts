@@ -106,6 +106,22 @@ describe('the list of runs', () => {
     expect(Array.from(html.matchAll(/href="\/runs\/(\d+)"/g), ([, id]) => id)).toEqual(ids);
   });
 
+  it('leads to the histories of their models and tests, with what they cost', async () => {
+    const { html } = await pages.get('/models', admin);
+    expect(html).toContain('From the last 1 run');
+    expect(html).toContain('href="/models?node=model.shop.stg_orders"');
+    const one = await pages.get('/models?node=model.shop.stg_orders', admin);
+    expect(one.html).toContain('href="/runs/1001/nodes?node=model.shop.stg_orders"');
+    expect((await pages.get('/models?view=failing', admin)).html).toContain('&lt;script&gt;alert(1)');
+    const dearest = (await pages.get('/models?view=dearest', admin)).html;
+    expect(dearest).toMatch(/<a href="\/jobs\/\d+">nightly<\/a>/);
+    expect(dearest).toMatch(/[\d,]+\.\d\d USD/);
+    for (const path of ['?view=x&page=0', '?page=99', '?view[]=slowest&text[a]=1']) {
+      expect((await pages.get(`/models${path}`, admin)).status, path).toBe(200);
+    }
+    expect((await pages.get('/models?node=model.shop.none', admin)).status).toBe(404);
+  });
+
   it('finds runs by what went wrong, as far as it was measured', async () => {
     const list = async (text: string) =>
       Array.from((await pages.get(`/?text=${text}`, admin)).html.matchAll(/href="\/runs\/(\d+)"/g), ([, id]) => id);

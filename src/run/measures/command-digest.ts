@@ -1,8 +1,9 @@
 import { cut } from '../../core/text.js';
 import type { CommandErrors } from '../../storage/run-store.js';
-import type { NodeCounts } from '../verdict.js';
+import type { NodeCounts, NodeVerdict } from '../verdict.js';
+import type { NodeMeasure } from './node-measure.js';
 import type { CommandMeasures } from './run-totals.js';
-import { type Trouble, troublesOf } from './troubles.js';
+import { labelOf, type Trouble, troublesOf } from './troubles.js';
 
 /** What lists of runs and comparisons with earlier runs need of a command, a hundredth of its measures. */
 export interface CommandDigest {
@@ -16,6 +17,22 @@ export interface CommandDigest {
   readonly good: readonly string[];
   /** Why it did not end well; `null` if nothing went wrong. */
   readonly cause: CommandCause | null;
+  readonly work: CommandWork;
+}
+
+/** What each node that was worked on took: the n-th of all lists is one node's. Of skipped nodes there is nothing. */
+export interface CommandWork {
+  readonly uniqueIds: readonly string[];
+  /** `model orders` */
+  readonly labels: readonly string[];
+  readonly verdicts: readonly NodeVerdict[];
+  /** The engine's `duration_ms`, and `rows_affected`; `NaN` where it gives none. */
+  readonly durationsMs: Float64Array;
+  readonly rows: Float64Array;
+  /** Time of its queries, in milliseconds. */
+  readonly warehouseMs: Float64Array;
+  /** Time of queries that name no node, in milliseconds. */
+  readonly otherWarehouseMs: number;
 }
 
 /** The first cause of a failure in a line. */
@@ -47,6 +64,21 @@ export function commandDigest(command: CommandMeasures, redact: (text: string) =
     failed: idsOf('error', 'failed'),
     good: idsOf('success', 'warned'),
     cause: worst === undefined || first === undefined ? null : causeOf(worst.title, first, redact),
+    work: workOf(command),
+  };
+}
+
+function workOf({ nodes, totals }: CommandMeasures): CommandWork {
+  const worked = nodes.filter(({ verdict }) => verdict !== 'skipped' && verdict !== 'unfinished');
+  const numbers = (of: (node: NodeMeasure) => number | null) => Float64Array.from(worked, (node) => of(node) ?? NaN);
+  return {
+    uniqueIds: worked.map(({ uniqueId }) => uniqueId),
+    labels: worked.map(labelOf),
+    verdicts: worked.map(({ verdict }) => verdict),
+    durationsMs: numbers(({ durationMs }) => durationMs),
+    rows: numbers(({ rows }) => rows),
+    warehouseMs: numbers(({ warehouseTimeNano }) => Number(warehouseTimeNano) / 1e6),
+    otherWarehouseMs: Number(totals.otherWarehouseTimeNano) / 1e6,
   };
 }
 

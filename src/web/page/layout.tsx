@@ -67,6 +67,7 @@ function Navigation({ caller }: { readonly caller: Caller }) {
       <nav aria-label="Pages of run-bridge">
         {may(caller, 'runs:read') && <a href="/">Runs</a>}
         {may(caller, 'jobs:read') && <a href="/jobs">Jobs</a>}
+        {may(caller, 'runs:read') && <a href="/models">Models</a>}
         {may(caller, 'webhooks:read') && <a href="/webhooks">Webhooks</a>}
         {may(caller, 'query') && <a href="/query">Query</a>}
         {may(caller, 'tokens:manage') && <a href="/settings">Settings</a>}
