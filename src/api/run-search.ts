@@ -17,8 +17,8 @@ export function causeText(digests: readonly Pick<CommandDigest, 'cause'>[], leve
   const [cause] = digests.flatMap((digest) => digest.cause ?? []);
   if (cause === undefined) return null;
   const { title, label, reason, redactedReason } = cause;
-  const said = level === 'off' ? reason : level === 'literals' ? redactedReason : null;
-  return [title, label, said].filter((part) => part !== null).join(': ');
+  const shownReason = level === 'off' ? reason : level === 'literals' ? redactedReason : null;
+  return [title, label, shownReason].filter((part) => part !== null).join(': ');
 }
 
 /** What a caller is shown of texts. @param setting `redaction` */

@@ -158,7 +158,7 @@ export function readExecOptions({ context, flags, switches }: Invocation): ExecO
 
 /** What `exec` has to say beside the command's own output: little, a line each, and each line once. */
 export class Notices {
-  private readonly said = new Set<string>();
+  private readonly reported = new Set<string>();
 
   constructor(
     private readonly stderr: Writable,
@@ -167,8 +167,8 @@ export class Notices {
 
   say(message: string): void {
     const line = message.replaceAll(/\s*\n\s*/g, ' ');
-    if (this.isQuiet || this.said.has(line)) return;
-    this.said.add(line);
+    if (this.isQuiet || this.reported.has(line)) return;
+    this.reported.add(line);
     this.stderr.write(`run-bridge: ${line}\n`);
   }
 }

@@ -183,7 +183,7 @@ export class RunReplay {
   ) {
     const { tracesOffset, logsOffset, finishedAtBytes } = cursor;
     this.boundaries = [finishedAtBytes ?? 0, tracesOffset].filter((offset) => offset > 0).sort((a, b) => a - b);
-    mapper.passOver(tracesOffset, logsOffset);
+    mapper.skipTo(tracesOffset, logsOffset);
   }
 
   /** Passes the runs of the trace's commands to the mapper; they are known shortly after its first records. */

@@ -29,7 +29,7 @@ export interface RunMapper {
    * Items anchored before these offsets of the log were sent: what later ones need of them is remembered, and the items
    * themselves need not be made. Called before the first push.
    */
-  passOver(tracesOffset: number, logsOffset: number): void;
+  skipTo(tracesOffset: number, logsOffset: number): void;
   /**
    * Takes the next lines of the log; most are never made records of. The items are the same in whatever pieces the log is
    * pushed. Keeps nothing of the bytes.

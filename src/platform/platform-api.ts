@@ -158,8 +158,8 @@ function isWithin({ createdUnixMs }: PlatformRun, { createdFromUnixMs, createdTo
 function parsed<T>(url: string, value: unknown, parse: (value: unknown) => T): T {
   const envelope = parseEnvelope(value);
   if (envelope !== undefined && !envelope.isSuccess) {
-    const said = `${url}: it answered ${envelope.code ?? 'an error'} (${envelope.message ?? 'without a message'})`;
-    throw new PlatformError(envelope.code === 404 ? 'notFound' : 'refused', said);
+    const problem = `${url}: it answered ${envelope.code ?? 'an error'} (${envelope.message ?? 'without a message'})`;
+    throw new PlatformError(envelope.code === 404 ? 'notFound' : 'refused', problem);
   }
   try {
     return parse(value);

@@ -119,12 +119,12 @@ export class PlatformHttp {
   private async refusal(url: URL, response: HttpResponse, limit: SilenceLimit): Promise<PassingError | PlatformError> {
     const { status, headers } = response;
     const message = await messageOf(answerOf(url, response, limit));
-    const said = `it answered ${status}${message === null ? '' : ` (${message})`}`;
+    const problem = `it answered ${status}${message === null ? '' : ` (${message})`}`;
     if (isPassingStatus(status)) {
       const retryAfterMs = parseRetryAfterMs(headers['retry-after'], this.deps.clock.nowUnixMs());
-      return new PassingError(said, { retryAfterMs });
+      return new PassingError(problem, { retryAfterMs });
     }
-    return statusError(url, status, said, headers.location ?? null);
+    return statusError(url, status, problem, headers.location ?? null);
   }
 }
 
@@ -189,8 +189,8 @@ async function messageOf(answer: PlatformAnswer): Promise<string | null> {
   }
 }
 
-function statusError(url: URL, status: number, said: string, location: string | null): PlatformError {
-  const message = `${where(url)}: ${said}`;
+function statusError(url: URL, status: number, problem: string, location: string | null): PlatformError {
+  const message = `${where(url)}: ${problem}`;
   if (status === 401 || status === 403) {
     const advice =
       'Set RUN_BRIDGE_PLATFORM_TOKEN to a token of the platform (of a service account or a person) that may read the account';

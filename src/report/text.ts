@@ -343,10 +343,10 @@ function staleDetail({ verdict, freshness }: NodeMeasure): string {
 
 /** A test whose query failed counts as one with a failing row: its message contains the reason. */
 function testDetail({ failingRows, diffTable, message }: NodeMeasure): string {
-  const said = message === null ? '' : `\n${message}`;
-  if (diffTable !== null) return `expected and actual rows differ\n${diffTable}${said}`;
-  if (failingRows === null) return `no row count came with it${said}`;
-  return `${counted(failingRows, 'failing row')}${said}`;
+  const messageText = message === null ? '' : `\n${message}`;
+  if (diffTable !== null) return `expected and actual rows differ\n${diffTable}${messageText}`;
+  if (failingRows === null) return `no row count came with it${messageText}`;
+  return `${counted(failingRows, 'failing row')}${messageText}`;
 }
 
 function skipReasonOf({ skipReason, skipUpstream }: NodeMeasure): string {

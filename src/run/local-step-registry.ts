@@ -137,12 +137,12 @@ export class LocalStepRegistry implements StepRegistry, Component {
   private placed(start: StepStart): StepStart {
     const { places } = this.deps;
     if (places === undefined) return start;
-    const said = {
+    const ownAttributes = {
       ...(start.job !== DEFAULT_JOB && { 'run_bridge.job': start.job }),
       ...(start.environment !== null && { 'run_bridge.environment': start.environment }),
       ...(start.project !== null && { 'run_bridge.project': start.project }),
     };
-    const resource = { ...UNKNOWN_RESOURCE, attributes: said };
+    const resource = { ...UNKNOWN_RESOURCE, attributes: ownAttributes };
     return { ...start, ...places.scopeOf({ rawCommand: start.command.join(' '), resource }) };
   }
 

@@ -22,14 +22,14 @@ export class ScopeFinder {
 
   scopeOf(command: ScopedCommand): RunScope {
     const { jobs, environments, projects } = this.declared;
-    const said = (name: string) => nameIn(command.resource, name);
-    const job = said('run_bridge.job') ?? first(jobs, command)?.name ?? DEFAULT_JOB;
+    const attribute = (name: string) => nameIn(command.resource, name);
+    const job = attribute('run_bridge.job') ?? first(jobs, command)?.name ?? DEFAULT_JOB;
     const declared = jobs.find(({ name }) => name === job);
     const environment =
-      said('run_bridge.environment') ?? declared?.environment ?? first(environments, command)?.name ?? null;
+      attribute('run_bridge.environment') ?? declared?.environment ?? first(environments, command)?.name ?? null;
     const ofEnvironment = environments.find(({ name }) => name === environment)?.project;
     const project =
-      said('run_bridge.project') ?? declared?.project ?? ofEnvironment ?? first(projects, command)?.name ?? null;
+      attribute('run_bridge.project') ?? declared?.project ?? ofEnvironment ?? first(projects, command)?.name ?? null;
     return { job, environment, project };
   }
 }

@@ -98,7 +98,7 @@ export class PlatformServer {
     else if ('cutOff' in fault) cutOff(this.telemetryOf(path) ?? Buffer.from('{"status":'), response);
     else if ('status' in fault) {
       response.writeHead(fault.status, { 'content-type': 'application/json', ...fault.headers });
-      response.end(fault.body ?? JSON.stringify(envelope(fault.status, null, 'told to fail')));
+      response.end(fault.body ?? JSON.stringify(envelope(fault.status, null, 'asked to fail')));
     }
   }
 

@@ -89,7 +89,7 @@ export class SimpleRunMapper implements RunMapper {
   }
 
   /** All items are made: whoever replays passes over those that were sent. */
-  passOver(): void {}
+  skipTo(): void {}
 
   private release(): void {
     const span = this.held.shift();

@@ -84,8 +84,11 @@ const CODES: Readonly<Record<number, ArtifactErrorCode>> = { 409: 'conflict', 41
 
 function refusal(status: number, text: string, url: string): ArtifactError {
   const code = CODES[status] ?? (isPassingStatus(status) ? 'unavailable' : 'refused');
-  const said = answerSchema.safeParse(parseJson(text)).data?.status.user_message;
-  return new ArtifactError(code, `${new URL(url).origin} answered ${status}: ${said ?? 'it takes no artifacts'}`);
+  const userMessage = answerSchema.safeParse(parseJson(text)).data?.status.user_message;
+  return new ArtifactError(
+    code,
+    `${new URL(url).origin} answered ${status}: ${userMessage ?? 'it takes no artifacts'}`,
+  );
 }
 
 function parseJson(text: string): unknown {

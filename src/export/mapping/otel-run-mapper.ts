@@ -453,7 +453,7 @@ export class OtelRunMapper implements RunMapper {
     return this.held.count;
   }
 
-  passOver(tracesOffset: number, logsOffset: number): void {
+  skipTo(tracesOffset: number, logsOffset: number): void {
     this.sentTraces = tracesOffset;
     this.sentLogs = logsOffset;
   }

@@ -132,9 +132,10 @@ function reasonLines({ freshness, failingRows, diffTable, message, nodeType }: N
   if (freshness !== null) {
     return freshness.ageSeconds === null ? [] : [`last updated ${ageText(freshness.ageSeconds)} ago`];
   }
-  const said = message === null ? [] : readableLines(message);
-  if (diffTable !== null) return ['expected and actual rows differ', ...diffTable.trimEnd().split('\n'), ...said];
-  if (said.length > 0 || failingRows === null) return said;
+  const messageLines = message === null ? [] : readableLines(message);
+  if (diffTable !== null)
+    return ['expected and actual rows differ', ...diffTable.trimEnd().split('\n'), ...messageLines];
+  if (messageLines.length > 0 || failingRows === null) return messageLines;
   return [
     counted(
       failingRows,

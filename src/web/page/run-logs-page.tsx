@@ -167,12 +167,19 @@ export async function findLines(
         redactedCount += 1;
         if (redactedCount % TEXTS_AT_ONCE === 0) await setImmediate();
       }
-      const said = cleanText(redactor.byPolicy(data.has(at) ? 'deny' : 'text', raw));
-      if (text !== '' && !said.toLowerCase().includes(text)) continue;
+      const cleaned = cleanText(redactor.byPolicy(data.has(at) ? 'deny' : 'text', raw));
+      if (text !== '' && !cleaned.toLowerCase().includes(text)) continue;
       counts[severity] += 1;
       if (!isWanted) continue;
       const timeMs = timesMs[at] ?? 0;
-      lines.push({ number, timeMs: sinceFirstMs + timeMs, unixMs: startUnixMs + timeMs, severity, node, text: said });
+      lines.push({
+        number,
+        timeMs: sinceFirstMs + timeMs,
+        unixMs: startUnixMs + timeMs,
+        severity,
+        node,
+        text: cleaned,
+      });
     }
   }
   if (filter.isNewestFirst) lines.reverse();

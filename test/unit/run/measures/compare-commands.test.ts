@@ -46,7 +46,7 @@ describe('a comparison of two commands', () => {
     ]);
   });
 
-  test('ranks by seconds and not by shares, leaves out what is no news and what has no time', async () => {
+  test('ranks by seconds and not by shares, leaves out small changes and nodes without a time', async () => {
     const before = await sampleMeasures('build-clean');
     const [a, b, c, d, e] = ids(before.nodes);
     const from = altered(before, {
