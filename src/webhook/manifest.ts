@@ -1,18 +1,6 @@
-import type { ArtifactPath, ArtifactStore } from '../storage/artifact/artifact-store.js';
+import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
+import { MANIFEST, type Manifest, readManifest } from '../storage/artifact/manifest.js';
 import type { RunCatalog } from '../storage/run-catalog.js';
-
-/** What a manifest says of a node that telemetry does not. */
-export interface ManifestNode {
-  readonly tags: readonly string[];
-  /** Names or addresses: `meta.owner`, else those of its group. */
-  readonly owners: readonly string[];
-  readonly group: string | null;
-  /** The node that a test is of. */
-  readonly testedId: string | null;
-}
-
-/** Nodes of a manifest by their unique ids. */
-export type Manifest = ReadonlyMap<string, ManifestNode>;
 
 /** The run whose nodes are asked for. */
 export interface ManifestRun {
@@ -28,7 +16,6 @@ export interface ManifestReaderDeps {
   readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'stat' | 'open'>>;
 }
 
-const MANIFEST = 'manifest.json' as ArtifactPath;
 /** Earlier runs that are looked through for a manifest. */
 const MAX_EARLIER_RUNS = 10;
 /** Manifests that are remembered. */
@@ -78,137 +65,4 @@ export class ManifestReader {
     }
     return undefined;
   }
-}
-
-const SECTIONS: ReadonlySet<string> = new Set(['nodes', 'sources', 'unit_tests', 'exposures', 'groups']);
-
-/**
- * Reads a manifest of any size: one node at a time is in memory, and the event loop turns between pieces of the file. What is
- * not JSON gives the nodes before it.
- */
-export async function readManifest(content: AsyncIterable<Uint8Array>): Promise<Manifest> {
-  const scanner = new ManifestScanner();
-  for await (const chunk of content) scanner.add(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
-  return scanner.manifest();
-}
-
-const [QUOTE, BACKSLASH, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST, COLON] = Buffer.from('"\\{}[]:');
-/** A longer key is none of a manifest's. */
-const MAX_KEY_BYTES = 2_000;
-
-/** Finds the objects of a manifest's sections by the depth of brackets, and parses each alone. */
-class ManifestScanner {
-  private readonly nodes = new Map<string, { readonly own: ManifestNode; readonly hasOwner: boolean }>();
-  private readonly groupOwners = new Map<string, readonly string[]>();
-  private depth = 0;
-  private isInString = false;
-  private isEscaped = false;
-  /** The text that was read last, as far as it may be a key. */
-  private key: number[] = [];
-  private section = '';
-  private uniqueId = '';
-  /** Pieces of the object that is read, from earlier chunks. */
-  private pieces: Buffer[] = [];
-
-  add(chunk: Buffer): void {
-    let start = this.pieces.length > 0 ? 0 : -1;
-    for (let at = 0; at < chunk.length; at++) {
-      const byte = chunk[at];
-      if (this.isInString) {
-        if (this.isEscaped) this.isEscaped = false;
-        else if (byte === BACKSLASH) this.isEscaped = true;
-        else if (byte === QUOTE) this.isInString = false;
-        if (this.isInString && this.depth <= 2 && this.key.length < MAX_KEY_BYTES) this.key.push(byte ?? 0);
-      } else if (byte === QUOTE) {
-        this.isInString = true;
-        if (this.depth <= 2) this.key = [];
-      } else if (byte === COLON && this.depth <= 2) {
-        if (this.depth === 1) this.section = keyText(this.key);
-        else this.uniqueId = keyText(this.key);
-      } else if (byte === OPEN || byte === OPEN_LIST) {
-        this.depth += 1;
-        if (this.depth === 3 && byte === OPEN && SECTIONS.has(this.section)) start = at;
-      } else if (byte === CLOSE || byte === CLOSE_LIST) {
-        this.depth -= 1;
-        if (this.depth !== 2 || start === -1) continue;
-        this.take(Buffer.concat([...this.pieces, chunk.subarray(start, at + 1)]));
-        this.pieces = [];
-        start = -1;
-      }
-    }
-    if (start !== -1) this.pieces.push(chunk.subarray(start));
-  }
-
-  manifest(): Manifest {
-    const found = new Map<string, ManifestNode>();
-    for (const [id, { own, hasOwner }] of this.nodes) {
-      const owners = hasOwner ? own.owners : (this.groupOwners.get(own.group ?? '') ?? []);
-      found.set(id, { ...own, owners });
-    }
-    return found;
-  }
-
-  private take(text: Buffer): void {
-    let value: unknown;
-    try {
-      value = JSON.parse(text.toString('utf8'));
-    } catch {
-      return;
-    }
-    const meta = valueAt(value, 'meta');
-    const config = valueAt(value, 'config');
-    const owner = valueAt(value, 'owner');
-    if (this.section === 'groups') {
-      this.groupOwners.set(textAt(value, 'name') ?? this.uniqueId, ownersOf(owner));
-      return;
-    }
-    const owners = [meta, valueAt(config, 'meta'), valueAt(value, 'source_meta')]
-      .map((one) => ownersOf(valueAt(one, 'owner')))
-      .find((list) => list.length > 0);
-    const [dependency] = textsAt(valueAt(value, 'depends_on'), 'nodes');
-    const isTest = /^(?:unit_)?test\./.test(this.uniqueId);
-    const testedId = textAt(value, 'attached_node') ?? textAt(value, 'tested_node_unique_id') ?? dependency ?? null;
-    this.nodes.set(this.uniqueId, {
-      own: {
-        tags: [...new Set([...textsAt(value, 'tags'), ...textsAt(config, 'tags')])],
-        owners: owners ?? ownersOf(owner),
-        group: textAt(value, 'group') ?? textAt(config, 'group') ?? null,
-        testedId: isTest ? testedId : null,
-      },
-      hasOwner: owners !== undefined || ownersOf(owner).length > 0,
-    });
-  }
-}
-
-/** @param bytes as they stand between quotes */
-function keyText(bytes: readonly number[]): string {
-  const raw = Buffer.from(bytes).toString();
-  try {
-    return raw.includes('\\') ? String(JSON.parse(`"${raw}"`)) : raw;
-  } catch {
-    return raw;
-  }
-}
-
-/** An owner is a name, several of them, or an object with a name or an address. */
-function ownersOf(value: unknown): readonly string[] {
-  if (typeof value === 'string') return value === '' ? [] : [value];
-  if (Array.isArray(value)) return value.flatMap(ownersOf);
-  const name = textAt(value, 'name') ?? textAt(value, 'email');
-  return name === undefined ? [] : [name];
-}
-
-function valueAt(value: unknown, key: string): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
-}
-
-function textAt(value: unknown, key: string): string | undefined {
-  const found = valueAt(value, key);
-  return typeof found === 'string' && found !== '' ? found : undefined;
-}
-
-function textsAt(value: unknown, key: string): readonly string[] {
-  const found = valueAt(value, key);
-  if (typeof found === 'string') return [found];
-  return Array.isArray(found) ? found.filter((one) => typeof one === 'string') : [];
 }

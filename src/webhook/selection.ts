@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
+import type { Manifest, ManifestNode } from '../storage/artifact/manifest.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import type { EventSelection, RunFacts, WebhookEvent } from './event.js';
-import type { Manifest, ManifestNode, ManifestReader, ManifestRun } from './manifest.js';
+import type { ManifestReader, ManifestRun } from './manifest.js';
 import type { RunDetailsReader, RunNodes } from './run-details.js';
 import { asksForNodes, type WebhookFilter, type WebhookSubscription, type WebhookVerdict } from './subscription.js';
 

@@ -411,6 +411,19 @@ describe('the comparison of two runs', () => {
   });
 });
 
+describe('the graph of a run', () => {
+  it('has what was skipped because of a failure, and says how to have the rest', async () => {
+    const { status, html } = await pages.get('/runs/1001/graph', admin);
+    expect(status).toBe(200);
+    expect(html).toContain('is kept of this step');
+    expect(html).toContain('/api/run-bridge/v1/runs/1001/artifacts/manifest.json?step=1');
+    expect(html).toContain('<path class="hot"');
+    expect(html).toContain('model after_broken');
+    expect(html).not.toContain('model stg_orders');
+    expect((await pages.get('/runs/1001/graph?text=after_broken', admin)).html).toContain('value="after_broken"');
+  });
+});
+
 describe('the nodes of a run', () => {
   const idsOf = (html: string) =>
     Array.from(html.matchAll(/title="([^"]+)" class="quiet-link"/g), ([, id]) => id ?? '');

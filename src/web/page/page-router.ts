@@ -8,6 +8,7 @@ import { pageFailures } from './page-failures.js';
 import { admitVisitor, cookieToken, PageSession, sameOrigin } from './page-session.js';
 import { runArtifactsRouter } from './run-artifacts-page.js';
 import { runCompareRouter } from './run-compare-page.js';
+import { runGraphRouter } from './run-graph-page.js';
 import { runListRouter } from './run-list-page.js';
 import { runLogsRouter } from './run-logs-page.js';
 import { runNodesRouter } from './run-nodes-page.js';
@@ -32,6 +33,7 @@ export function pageRouter(deps: PageDeps): Router {
     runLogsRouter(deps),
     runArtifactsRouter(deps),
     runCompareRouter(deps),
+    runGraphRouter(deps),
   );
   router.use(...deps.routers);
   router.use(() => {

@@ -18,6 +18,7 @@ const TABS = [
   ['', 'Summary', 'runs:read'],
   ['/nodes', 'Nodes', 'runs:read'],
   ['/timeline', 'Timeline', 'runs:read'],
+  ['/graph', 'Graph', 'runs:read'],
   ['/logs', 'Logs', 'runs:read'],
   ['/artifacts', 'Artifacts', 'artifacts:read'],
   ['/compare', 'Compare', 'runs:read'],

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Manifest, readManifest } from '../../../src/storage/artifact/manifest.js';
 import type { EventSelection } from '../../../src/webhook/event.js';
-import { type Manifest, ManifestReader, readManifest } from '../../../src/webhook/manifest.js';
+import { ManifestReader } from '../../../src/webhook/manifest.js';
 import type { RunNodes } from '../../../src/webhook/run-details.js';
 import { NO_FILTER, type WebhookFilter } from '../../../src/webhook/subscription.js';
 import { DETAILS_OF_ONE_ERROR, detailsOfLog } from '../../fake/run-details.js';
@@ -29,7 +30,7 @@ describe('a manifest', () => {
     );
     const ids = [parsed.nodes, parsed.sources, parsed.unit_tests].flatMap(Object.keys);
     expect([...whole.keys()].sort()).toEqual(ids.sort());
-    expect(whole.get(BROKEN)).toEqual({ tags: ['bad'], owners: ['Fin Team'], group: 'finance', testedId: null });
+    expect(whole.get(BROKEN)).toMatchObject({ tags: ['bad'], owners: ['Fin Team'], group: 'finance', testedId: null });
     expect(whole.get(STRICT)).toMatchObject({ tags: ['bad'], testedId: 'model.shop.orders_inc' });
     expect(whole.get(UNIT_TEST)).toMatchObject({ testedId: 'model.shop.ut_target' });
   });
@@ -212,7 +213,7 @@ describe('who is notified of a run', () => {
 
   it('gets the failures of each owner apart, each in an event of its own', async () => {
     bench.manifest = new Map(manifest).set(BROKEN, {
-      ...{ tags: [], owners: ['ana'], group: null, testedId: null },
+      ...{ tags: [], owners: ['ana'], group: null, testedId: null, dependsOn: [] },
     });
     await bench.subscribe('a', { isPerOwner: true });
     await bench.subscribe('ana', { isPerOwner: true, ...filter({ owners: ['ana'] }) });
@@ -270,7 +271,13 @@ describe('who is notified of a run', () => {
   ])('leaves no incident of PagerDuty open that is over, of a subscription that asks for %s', async (of, given) => {
     const own = real.failed.filter(({ uniqueId }) => uniqueId === BROKEN);
     const others = real.failed.filter(({ uniqueId }) => uniqueId !== BROKEN);
-    bench.manifest = new Map(manifest).set(BROKEN, { tags: [], owners: ['ana'], group: null, testedId: null });
+    bench.manifest = new Map(manifest).set(BROKEN, {
+      tags: [],
+      owners: ['ana'],
+      group: null,
+      testedId: null,
+      dependsOn: [],
+    });
     await bench.subscribe('a', {
       ...{ kind: 'pagerduty', sealedRoutingKey: TEST_BOX.seal('key', 'wsu_a') },
       ...{ eventTypes: ['job.run.errored', 'job.run.completed'], ...given },

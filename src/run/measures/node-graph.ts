@@ -1,0 +1,163 @@
+import type { Manifest } from '../../storage/artifact/manifest.js';
+import type { NodeMeasure } from './node-measure.js';
+
+/** A node of a graph: one that the command worked on, or what such a node is made of. */
+export interface GraphNode {
+  readonly uniqueId: string;
+  /** `null` where the command did not work on it. */
+  readonly measure: NodeMeasure | null;
+  /** Tests of it that ran and are not drawn, since they did what they should. */
+  readonly passedTestCount: number;
+}
+
+/** Nodes and what they are made of. */
+export interface NodeGraph {
+  readonly nodes: ReadonlyMap<string, GraphNode>;
+  /** Unique ids of a node's parents and of its children, of those in the graph. */
+  readonly parents: ReadonlyMap<string, readonly string[]>;
+  readonly children: ReadonlyMap<string, readonly string[]>;
+}
+
+const TESTS: ReadonlySet<string | null> = new Set(['test', 'unit_test']);
+
+export function isBadNode({ measure }: GraphNode): boolean {
+  return measure?.verdict === 'error' || measure?.verdict === 'failed';
+}
+
+/**
+ * The graph of a command's nodes. Tests that passed are counted at what they test.
+ * @param manifest what nodes are made of; without one, only what was skipped hangs on what it was skipped for, and the others are left out
+ */
+export function nodeGraph(nodes: readonly NodeMeasure[], manifest: Manifest | null): NodeGraph {
+  const measures = new Map(nodes.map((node) => [node.uniqueId, node]));
+  const isDrawn = ({ nodeType, verdict, skipUpstream }: NodeMeasure) =>
+    manifest === null
+      ? verdict === 'error' || verdict === 'failed' || skipUpstream !== null
+      : !TESTS.has(nodeType) || (verdict !== 'success' && verdict !== 'skipped');
+  const drawn = nodes.filter(isDrawn).map(({ uniqueId }) => uniqueId);
+  const madeOf = (id: string) => {
+    const known = manifest?.get(id)?.dependsOn ?? [];
+    const upstream = measures.get(id)?.skipUpstream ?? null;
+    return known.length > 0 || upstream === null ? known : [upstream];
+  };
+  const ids = new Set([...drawn, ...drawn.flatMap(madeOf)]);
+  const parents = new Map(
+    [...ids].map((id) => [id, [...new Set(madeOf(id))].filter((one) => ids.has(one) && one !== id)]),
+  );
+  const passed = new Map<string, number>();
+  for (const { uniqueId, nodeType, verdict } of nodes) {
+    if (!TESTS.has(nodeType) || verdict !== 'success') continue;
+    const tested = manifest?.get(uniqueId)?.testedId;
+    if (tested != null) passed.set(tested, (passed.get(tested) ?? 0) + 1);
+  }
+  const graphNode = (uniqueId: string): GraphNode => ({
+    uniqueId,
+    measure: measures.get(uniqueId) ?? null,
+    passedTestCount: passed.get(uniqueId) ?? 0,
+  });
+  return { nodes: new Map([...ids].map((id) => [id, graphNode(id)])), parents, children: reversed(parents) };
+}
+
+function reversed(parents: ReadonlyMap<string, readonly string[]>): ReadonlyMap<string, readonly string[]> {
+  const children = new Map<string, string[]>([...parents.keys()].map((id) => [id, []]));
+  for (const [id, ids] of parents) for (const parent of ids) children.get(parent)?.push(id);
+  return children;
+}
+
+/** The part of a graph that has these nodes alone. */
+export function graphPart({ nodes, parents }: NodeGraph, ids: ReadonlySet<string>): NodeGraph {
+  const kept = new Map([...nodes].filter(([id]) => ids.has(id)));
+  const keptParents = new Map(
+    [...kept.keys()].map((id) => [id, (parents.get(id) ?? []).filter((one) => kept.has(one))]),
+  );
+  return { nodes: kept, parents: keptParents, children: reversed(keptParents) };
+}
+
+/** Nodes with what is next to them: what they are made of, what is made of them, and what was skipped because of them. */
+export function neighbourhood(graph: NodeGraph, ids: readonly string[]): ReadonlySet<string> {
+  const found = new Set<string>();
+  const isSkipped = (id: string) => graph.nodes.get(id)?.measure?.verdict === 'skipped';
+  const waiting = ids.filter((id) => graph.nodes.has(id));
+  for (const id of waiting) {
+    if (found.has(id)) continue;
+    found.add(id);
+    for (const child of graph.children.get(id) ?? []) if (isSkipped(child)) waiting.push(child);
+  }
+  for (const id of ids) {
+    for (const next of [...(graph.parents.get(id) ?? []), ...(graph.children.get(id) ?? [])]) found.add(next);
+  }
+  return found;
+}
+
+/** Where a node is drawn: its column from the left, and its height in rows. */
+export interface GraphPlace {
+  readonly uniqueId: string;
+  readonly column: number;
+  readonly row: number;
+}
+
+/** Sweeps that bring nodes near to what they hang on; further ones change little. */
+const SWEEPS = 6;
+
+/**
+ * Lays out a graph from left to right: each node behind all that it is made of, in the order of its neighbours, so that few
+ * lines cross. What is in a circle, which no project has, stands on the left.
+ */
+export function graphLayout(graph: NodeGraph): readonly GraphPlace[] {
+  const columns = columnsOf(graph);
+  for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
+    const isForward = sweep % 2 === 0;
+    const rows = new Map(columns.flatMap((ids) => ids.map((id, row) => [id, row] as const)));
+    for (const ids of isForward ? columns : columns.toReversed()) {
+      const near = isForward ? graph.parents : graph.children;
+      const wish = new Map(ids.map((id, row) => [id, meanRow(near.get(id) ?? [], rows) ?? row]));
+      ids.sort((a, b) => (wish.get(a) ?? 0) - (wish.get(b) ?? 0));
+      for (const [row, id] of ids.entries()) rows.set(id, row);
+    }
+  }
+  const rows = new Map<string, number>();
+  const places: GraphPlace[] = [];
+  for (const [column, ids] of columns.entries()) {
+    let next = 0;
+    for (const uniqueId of ids) {
+      const row = Math.max(next, Math.floor(meanRow(graph.parents.get(uniqueId) ?? [], rows) ?? next));
+      rows.set(uniqueId, row);
+      places.push({ uniqueId, column, row });
+      next = row + 1;
+    }
+  }
+  return places;
+}
+
+function meanRow(ids: readonly string[], rows: ReadonlyMap<string, number>): number | null {
+  const known = ids.flatMap((id) => rows.get(id) ?? []);
+  return known.length === 0 ? null : known.reduce((sum, row) => sum + row, 0) / known.length;
+}
+
+function columnsOf({ nodes, parents, children }: NodeGraph): string[][] {
+  const columnOf = new Map<string, number>();
+  const open = new Map([...parents].map(([id, ids]) => [id, ids.length]));
+  const ready = [...nodes.keys()].filter((id) => open.get(id) === 0);
+  const order: string[] = [];
+  for (const id of ready) {
+    order.push(id);
+    columnOf.set(id, Math.max(-1, ...(parents.get(id) ?? []).map((parent) => columnOf.get(parent) ?? 0)) + 1);
+    for (const child of children.get(id) ?? []) {
+      const left = (open.get(child) ?? 0) - 1;
+      open.set(child, left);
+      if (left === 0) ready.push(child);
+    }
+  }
+  // What hangs on nothing stands right before what is made of it.
+  for (const id of order) {
+    const next = (children.get(id) ?? []).map((child) => columnOf.get(child) ?? 1);
+    if (parents.get(id)?.length === 0 && next.length > 0) columnOf.set(id, Math.max(0, Math.min(...next) - 1));
+  }
+  const columns: string[][] = [];
+  for (const id of nodes.keys()) {
+    const column = columnOf.get(id) ?? 0;
+    while (columns.length <= column) columns.push([]);
+    columns[column]?.push(id);
+  }
+  return columns;
+}

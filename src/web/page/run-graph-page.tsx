@@ -1,0 +1,303 @@
+import { Router } from 'express';
+import { authorize, callerOf } from '../../api/authenticator.js';
+import { may, Permits, withPermit } from '../../api/permissions.js';
+import { textRedactor } from '../../api/text-redactor.js';
+import { cut } from '../../core/text.js';
+import {
+  type GraphNode,
+  graphLayout,
+  graphPart,
+  isBadNode,
+  type NodeGraph,
+  neighbourhood,
+  nodeGraph,
+} from '../../run/measures/node-graph.js';
+import { slowestNodes } from '../../run/measures/time-split.js';
+import { labelOf } from '../../run/measures/troubles.js';
+import { MANIFEST, type Manifest, readManifest } from '../../storage/artifact/manifest.js';
+import type { CatalogStep } from '../../storage/run-catalog.js';
+import { sendPage } from './layout.js';
+import type { PageDeps } from './page-deps.js';
+import { countText, ScrollTable } from './parts.js';
+import { VerdictMark } from './run-nodes-page.js';
+import { tooMany } from './run-page.js';
+import { MAX_NAME } from './run-page-model.js';
+import { RunShell, shownRun } from './run-shell.js';
+import { NodeLink } from './run-troubles.js';
+
+/** Nodes that are drawn. */
+const MAX_NODES = 2_000;
+/** Without a failure, graphs up to this size are drawn whole at once. */
+const MAX_WHOLE = 150;
+/** Nodes that a text finds, and slow nodes of which the neighbourhood is shown where nothing failed. */
+const MAX_FOUND = 20;
+const MAX_TEXT = 200;
+/** Rows of the table. */
+const MAX_LISTED = 200;
+/** Manifests that are remembered. */
+const MAX_KEPT = 4;
+
+/** Which part of the graph is shown. */
+interface GraphFilter {
+  readonly isAll: boolean;
+  /** Part of a unique id; empty for the neighbourhood of failures. */
+  readonly text: string;
+}
+
+/** `/runs/{id}/graph`: the nodes of a step from left to right by what they are made of, drawn by the server. */
+export function runGraphRouter(deps: PageDeps): Router {
+  const { measures, artifacts, redaction, clock, version } = deps;
+  const permits = new Permits('requests for graphs');
+  const kept = new Map<string, Manifest>();
+  const manifestOf = async (step: CatalogStep): Promise<Manifest | null> => {
+    const found = await artifacts.stat(step, MANIFEST);
+    if (found === undefined) return null;
+    const name = `${step.runId} ${step.index} ${found.etag}`;
+    const known = kept.get(name);
+    if (known !== undefined) return known;
+    const opened = await artifacts.open(step, MANIFEST);
+    if (opened === undefined) return null;
+    const manifest = await readManifest(opened.content);
+    const [oldest] = kept.keys();
+    if (kept.size >= MAX_KEPT && oldest !== undefined) kept.delete(oldest);
+    kept.set(name, manifest);
+    return manifest;
+  };
+  const router = Router();
+  router.get('/runs/:runId/graph', authorize('runs:read'), async (request, response) => {
+    const caller = callerOf(response);
+    const shown = await shownRun(request, response, deps);
+    const { run, step } = shown;
+    const redactor = textRedactor(caller, redaction);
+    const { text, all } = request.query;
+    const filter = { isAll: all === '1', text: typeof text === 'string' ? text.trim().slice(0, MAX_TEXT) : '' };
+    const mayRead = may(caller, 'artifacts:read');
+    const { nodes, manifest } = await withPermit(
+      permits,
+      response,
+      async () => {
+        const measured = step === null ? [] : await measures.ofSteps([step]);
+        const own = measured.flatMap(({ command }) => command.nodes);
+        return { nodes: own, manifest: step === null || !mayRead ? null : await manifestOf(step) };
+      },
+      tooMany,
+    );
+    const whole = nodeGraph(nodes, manifest);
+    const slowest = slowestNodes(nodes, MAX_FOUND).map(({ uniqueId }) => uniqueId);
+    const part = shownPart(whole, filter, slowest);
+    await sendPage(
+      response,
+      <RunShell {...{ shown, caller, redactor, version }} tab="/graph" nowUnixMs={clock.nowUnixMs()}>
+        {manifest === null && <NoManifest runId={run.id} step={step} mayRead={mayRead} />}
+        {nodes.length === 0 && <p class="empty">No node has been processed in this step.</p>}
+        {nodes.length > 0 && (
+          <>
+            <GraphForm {...{ filter, whole, part, step }} runId={run.id} />
+            <Drawing graph={part} runId={run.id} />
+            <GraphTable graph={part} runId={run.id} />
+          </>
+        )}
+      </RunShell>,
+    );
+  });
+  return router;
+}
+
+/** What is shown at first is the neighbourhood of failures; where there is none, a small graph as a whole, else the slowest nodes. */
+function shownPart(whole: NodeGraph, { isAll, text }: GraphFilter, slowest: readonly string[]): NodeGraph {
+  const ids = [...whole.nodes.keys()];
+  const bad = ids.filter((id) => isBad(whole, id));
+  if (text !== '') {
+    const found = ids.filter((id) => id.toLowerCase().includes(text.toLowerCase())).slice(0, MAX_FOUND);
+    return graphPart(whole, neighbourhood(whole, found));
+  }
+  if (isAll || (bad.length === 0 && ids.length <= MAX_WHOLE)) {
+    // Those near to a failure first, if there are too many.
+    const first = [...neighbourhood(whole, bad), ...ids];
+    return graphPart(whole, new Set([...new Set(first)].slice(0, MAX_NODES)));
+  }
+  const near = [...neighbourhood(whole, bad.length > 0 ? bad : slowest)];
+  return graphPart(whole, new Set(near.slice(0, MAX_NODES)));
+}
+
+function isBad(graph: NodeGraph, id: string): boolean {
+  const node = graph.nodes.get(id);
+  return node !== undefined && isBadNode(node);
+}
+
+function NoManifest(props: { readonly runId: number; readonly step: CatalogStep | null; readonly mayRead: boolean }) {
+  const { runId, step, mayRead } = props;
+  if (!mayRead) {
+    return <p class="notice">Dependencies are in an artifact, which you may not read: only skipped nodes are drawn.</p>;
+  }
+  return (
+    <p class="notice">
+      No <code>manifest.json</code> is kept of this step, so only what was skipped because of a failure is drawn. Run
+      the command under <code>run-bridge exec</code>, which keeps it, or upload it:{' '}
+      <code class="name">
+        curl -T target/manifest.json -H "Authorization: Token …" {'<this address>'}/api/run-bridge/v1/runs/{runId}
+        /artifacts/manifest.json?step={step?.index ?? 1}
+      </code>
+    </p>
+  );
+}
+
+function GraphForm(props: {
+  readonly runId: number;
+  readonly step: CatalogStep | null;
+  readonly filter: GraphFilter;
+  readonly whole: NodeGraph;
+  readonly part: NodeGraph;
+}) {
+  const { runId, step, filter, whole, part } = props;
+  const [all, shown] = [whole.nodes.size, part.nodes.size];
+  const base = `/runs/${runId}/graph?step=${step?.index ?? 1}`;
+  return (
+    <>
+      <form method="get" action={`/runs/${runId}/graph`} class="filter" aria-label="Which part">
+        <input type="hidden" name="step" value={String(step?.index ?? 1)} />
+        <label class="wide">
+          Around a node <input type="search" name="text" value={filter.text} maxlength={MAX_TEXT} />
+        </label>
+        <button type="submit">Show</button>
+      </form>
+      <p class="actions-line">
+        <span>
+          {shown.toLocaleString('en')} of {countText(all, 'node')}
+        </span>
+        {(filter.isAll || filter.text !== '') && <a href={base}>What matters first</a>}
+        {!filter.isAll && shown < all && (
+          <a href={`${base}&all=1`}>Show all{all > MAX_NODES ? ` (${MAX_NODES.toLocaleString('en')})` : ''}</a>
+        )}
+      </p>
+    </>
+  );
+}
+
+/** In pixels. */
+const NODE = { width: 232, height: 24, gap: 72, step: 32 } as const;
+const MAX_LABEL = 26;
+
+const SIGNS: Readonly<Record<string, readonly [sign: string, mood: string]>> = {
+  success: ['✓', 'well'],
+  warned: ['!', 'warned'],
+  failed: ['✗', 'broken'],
+  error: ['✗', 'broken'],
+  canceled: ['–', 'left'],
+  skipped: ['–', 'left'],
+  unfinished: ['●', 'warned'],
+};
+
+/** A long name without its middle: those of tests begin alike, and end with what they test. */
+function shortLabel(label: string): string {
+  const characters = Array.from(label.slice(0, MAX_NAME));
+  if (characters.length <= MAX_LABEL) return characters.join('');
+  const half = Math.floor(MAX_LABEL / 2);
+  return `${characters.slice(0, half).join('')}…${characters.slice(1 - half).join('')}`;
+}
+
+function graphLabel({ uniqueId, measure }: GraphNode): string {
+  return labelOf(measure ?? { uniqueId, nodeType: null, name: null });
+}
+
+function Drawing({ graph, runId }: { readonly graph: NodeGraph; readonly runId: number }) {
+  const places = graphLayout(graph);
+  if (places.length === 0) return <p class="empty">Nothing failed, and no node is like that.</p>;
+  const at = new Map(
+    places.map(({ uniqueId, column, row }) => [
+      uniqueId,
+      { x: column * (NODE.width + NODE.gap) + 1, y: row * NODE.step + 1 },
+    ]),
+  );
+  const width = Math.max(...places.map(({ column }) => column)) * (NODE.width + NODE.gap) + NODE.width + 2;
+  const height = places.reduce((most, { row }) => Math.max(most, row), 0) * NODE.step + NODE.height + 2;
+  const isTrouble = (id: string) => isBad(graph, id) || graph.nodes.get(id)?.measure?.verdict === 'skipped';
+  const lines = [...graph.parents].flatMap(([id, parents]) =>
+    parents.map((parent) => ({ parent, id, isHot: isTrouble(parent) && isTrouble(id) })),
+  );
+  const line = ({ parent, id, isHot }: (typeof lines)[number]) => {
+    const [from, to] = [at.get(parent) ?? { x: 0, y: 0 }, at.get(id) ?? { x: 0, y: 0 }];
+    const [x1, y1, y2] = [from.x + NODE.width, from.y + NODE.height / 2, to.y + NODE.height / 2];
+    const middle = (x1 + to.x) / 2;
+    return <path {...(isHot && { class: 'hot' })} d={`M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${to.x} ${y2}`} />;
+  };
+  return (
+    <section class="scroll graph" tabindex={0} aria-label="Nodes from left to right, by what they are made of">
+      <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`}>
+        <title>Nodes and what they are made of</title>
+        <g class="lines">{[...lines].sort((a, b) => Number(a.isHot) - Number(b.isHot)).map(line)}</g>
+        {[...graph.nodes.values()].map((node) => {
+          const { x, y } = at.get(node.uniqueId) ?? { x: 0, y: 0 };
+          return <DrawnNode {...{ node, x, y, runId }} />;
+        })}
+      </svg>
+    </section>
+  );
+}
+
+function DrawnNode(props: {
+  readonly node: GraphNode;
+  readonly x: number;
+  readonly y: number;
+  readonly runId: number;
+}) {
+  const { node, x, y, runId } = props;
+  const { uniqueId, measure, passedTestCount } = node;
+  const [sign, mood] = measure === null ? ['', 'outside'] : (SIGNS[measure.verdict] ?? ['', 'left']);
+  const label = graphLabel(node);
+  const tests = passedTestCount === 0 ? '' : `, ${countText(passedTestCount, 'passed test')}`;
+  const drawn = (
+    <>
+      <title>{`${cut(uniqueId, MAX_NAME)}: ${measure?.verdict ?? 'not in this step'}${tests}`}</title>
+      <rect x={x} y={y} width={NODE.width} height={NODE.height} rx="4" />
+      <text x={x + 8} y={y + 16}>
+        {`${sign} ${shortLabel(label)}`.trim()}
+      </text>
+    </>
+  );
+  const isLink = measure !== null && uniqueId.length <= MAX_NAME && !/\p{Cs}/u.test(uniqueId);
+  if (!isLink) return <g class={mood}>{drawn}</g>;
+  return (
+    <a class={mood} href={`/runs/${runId}/nodes?node=${encodeURIComponent(uniqueId)}`}>
+      {drawn}
+    </a>
+  );
+}
+
+/** What did not go well, with what it hangs on: for who cannot see the drawing, and for narrow windows. */
+function GraphTable({ graph, runId }: { readonly graph: NodeGraph; readonly runId: number }) {
+  const nodes = [...graph.nodes.values()].flatMap((node) =>
+    node.measure === null ? [] : [{ node, measure: node.measure }],
+  );
+  const order = ['error', 'failed', 'canceled', 'unfinished', 'warned', 'skipped'];
+  const rank = (verdict: string) => (order.indexOf(verdict) + order.length + 1) % (order.length + 1);
+  const rows = nodes.toSorted((a, b) => rank(a.measure.verdict) - rank(b.measure.verdict)).slice(0, MAX_LISTED);
+  if (rows.length === 0) return null;
+  const names = (ids: readonly string[]) =>
+    ids
+      .slice(0, 5)
+      .map((id) =>
+        cut(graphLabel(graph.nodes.get(id) ?? { uniqueId: id, measure: null, passedTestCount: 0 }), MAX_NAME),
+      )
+      .join(', ') + (ids.length > 5 ? ` and ${ids.length - 5} more` : '');
+  return (
+    <section aria-labelledby="as-table">
+      <h2 id="as-table">As a table</h2>
+      <ScrollTable label="Nodes with what they are made of" columns={['Node', 'Status', 'Made of', 'Part of']}>
+        {rows.map(({ node, measure }) => (
+          <tr>
+            <th scope="row" class="name">
+              <NodeLink runId={runId} uniqueId={node.uniqueId} text={cut(graphLabel(node), MAX_NAME)} />
+            </th>
+            <td>
+              <VerdictMark node={measure} />
+            </td>
+            <td class="name">{names(graph.parents.get(node.uniqueId) ?? [])}</td>
+            <td class="name">{names(graph.children.get(node.uniqueId) ?? [])}</td>
+          </tr>
+        ))}
+      </ScrollTable>
+      {nodes.length > rows.length && <p class="hint">and {(nodes.length - rows.length).toLocaleString('en')} more</p>}
+    </section>
+  );
+}
