@@ -132,7 +132,7 @@ function HealthPart({ report, host }: { readonly report: HealthReport; readonly 
         <Fact name="Disk">
           {readableBytes(freeBytes)} free of {readableBytes(totalBytes)}
         </Fact>
-        <Fact name="Up since">
+        <Fact name="Started">
           <Moment unixMs={host.startedUnixMs} isRelative />
         </Fact>
       </dl>

@@ -303,26 +303,21 @@ function Traces({
   const traceIds = [...new Set(steps.flatMap(({ invocations }) => invocations.map(({ traceId }) => traceId)))];
   if (traceIds.length === 0) return null;
   return (
-    <dl class="facts">
+    <ul class="tree hint">
       {traceIds.slice(0, MAX_TRACES).map((traceId) => (
-        <>
-          <Fact isName name="Invocation">
-            <code>{invocationIdOf(traceId)}</code>
-          </Fact>
-          <Fact isName name="Trace">
-            <code>{traceId}</code>
-            {viewers.map(({ name, url }) => (
-              <>
-                {' '}
-                <a href={url.replaceAll('{trace_id}', traceId)} rel="noreferrer">
-                  {name}
-                </a>
-              </>
-            ))}
-          </Fact>
-        </>
+        <li>
+          Invocation <code>{invocationIdOf(traceId)}</code>, trace <code>{traceId}</code>
+          {viewers.map(({ name, url }) => (
+            <>
+              {' '}
+              <a href={url.replaceAll('{trace_id}', traceId)} rel="noreferrer">
+                {name}
+              </a>
+            </>
+          ))}
+        </li>
       ))}
-    </dl>
+    </ul>
   );
 }
 
