@@ -49,8 +49,9 @@ test('who has signed in sees a run come without doing anything, and why it faile
   );
   await page.getByRole('heading', { name: /test status_strict.*1 row/ }).waitFor();
 
+  await page.locator('#download summary').click();
   const download = page.waitForEvent('download');
-  await page.getByRole('link', { name: 'metadata/telemetry-1-otel.parquet' }).click();
+  await page.getByRole('link', { name: 'Download OTel log (Parquet)' }).click();
   const bytes = readFileSync(await (await download).path());
   expect(bytes.subarray(0, 4).toString()).toBe('PAR1');
 
