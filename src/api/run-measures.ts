@@ -65,6 +65,8 @@ export class RunMeasures implements RunListener, Component {
   private isStopped = false;
   private readonly waiting = new Set<TraceId>();
   private working: Promise<void> | undefined;
+  /** The one of them that is being measured. */
+  private current: TraceId | undefined;
   /** Traces that are being measured, by their summaries. */
   private readonly measuring = new Map<string, Promise<ReadTrace>>();
   /** Traces under way that somebody asked for, the latest last. */
@@ -112,6 +114,13 @@ export class RunMeasures implements RunListener, Component {
       }
     }
     return measures;
+  }
+
+  /** Resolves when none of the steps' traces waits to be measured in the background any more. */
+  async whenMeasured(steps: readonly Pick<CatalogStep, 'invocations'>[]): Promise<void> {
+    const isAwaited = ({ traceId }: { readonly traceId: TraceId }) =>
+      traceId === this.current || this.waiting.has(traceId);
+    if (steps.some(({ invocations }) => invocations.some(isAwaited))) await this.working;
   }
 
   /**
@@ -224,6 +233,7 @@ export class RunMeasures implements RunListener, Component {
   private async measureWaiting(): Promise<void> {
     for (const traceId of this.waiting) {
       this.waiting.delete(traceId);
+      this.current = traceId;
       try {
         const row = await this.deps.store.find(traceId);
         if (row?.state === 'finished') await this.ofFinished(traceId, row);
@@ -231,6 +241,7 @@ export class RunMeasures implements RunListener, Component {
         this.deps.logger.warn({ traceId, error: String(error) }, 'failed to measure a run that has finished');
       }
     }
+    this.current = undefined;
     this.working = undefined;
   }
 }

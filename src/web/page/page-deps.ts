@@ -18,7 +18,7 @@ export interface PageDeps {
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
   readonly notes: Pick<InvocationNotes, 'listSetAside'>;
   readonly tracker: Pick<RunTracker, 'find'>;
-  readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'logsOf'>;
+  readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'whenMeasured' | 'logsOf'>;
   readonly artifacts: StepArtifacts;
   /** Pages of features, mounted behind the sign-in. */
   readonly routers: readonly Router[];

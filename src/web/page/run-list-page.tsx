@@ -2,9 +2,11 @@ import { type Request, Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
 import type { Caller } from '../../api/caller.js';
 import { causeText, containing, levelFor } from '../../api/run-search.js';
+import { whenAborted } from '../../core/clock.js';
 import { groupBy } from '../../core/lists.js';
 import { lengthText } from '../../core/text.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
+import type { CommandDigest } from '../../run/measures/command-digest.js';
 import type { NodeCounts } from '../../run/verdict.js';
 import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
@@ -303,7 +305,13 @@ export interface RunRow {
   readonly lastRuns: readonly CatalogRun[];
 }
 
-/** Counts the nodes of failed runs from their summaries: no record log is read for it. */
+/** How long a page waits for runs that were never measured, in milliseconds; it shows those that are not when it is brought up to date. */
+const MAX_MEASURE_MS = 1_000;
+
+/**
+ * Counts the nodes of failed runs from their summaries. Runs that nobody has looked at are measured in the background, the first
+ * of the list first; a page waits a moment for them.
+ */
 export async function runRows(
   runs: readonly CatalogRun[],
   caller: Caller,
@@ -318,11 +326,22 @@ export async function runRows(
     runs.map(({ id }) => id),
   );
   const ofRun = groupBy(steps, ({ runId }) => runId);
+  const over = runs.filter(({ status }) => isFinal(status));
+  const digestsOf = (run: CatalogRun) => deps.measures.digestsOf(ofRun.get(run.id) ?? []);
+  const found = new Map<number, readonly CommandDigest[] | undefined>();
+  for (const run of over) found.set(run.id, await digestsOf(run));
+  const missing = over.filter(({ id }) => found.get(id) === undefined);
+  if (missing.length > 0) {
+    await Promise.race([
+      deps.measures.whenMeasured(missing.flatMap(({ id }) => ofRun.get(id) ?? [])),
+      whenAborted(AbortSignal.timeout(MAX_MEASURE_MS)),
+    ]);
+    for (const run of missing) found.set(run.id, await digestsOf(run));
+  }
   const rows: RunRow[] = [];
   for (const run of runs) {
-    const own = ofRun.get(run.id) ?? [];
-    const failedCount = await failedCountOf(own, tracker);
-    const digests = isFinal(run.status) ? ((await deps.measures.digestsOf(own)) ?? []) : [];
+    const failedCount = await failedCountOf(ofRun.get(run.id) ?? [], tracker);
+    const digests = found.get(run.id) ?? [];
     rows.push({
       ...{ run, failedCount },
       cause: causeText(digests, levelFor(caller, deps.redaction)),
