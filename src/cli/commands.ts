@@ -139,7 +139,7 @@ export const deleteCommand: CliCommand = {
     ['--to <URL>', 'the bridge that has it (default: the data folder, or the bridge that uses it)'],
   ],
   examples: [
-    ['run-bridge delete 1042', 'by its number; asks first'],
+    ['run-bridge delete 1042 --yes', 'by its number; without --yes it asks first'],
     [
       'run-bridge delete 1042 --yes --to http://bridge:4380',
       'at a bridge elsewhere, with RUN_BRIDGE_TOKEN of an admin',

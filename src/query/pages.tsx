@@ -185,7 +185,9 @@ function AnswerPart({ answer }: { readonly answer: Answer }) {
         {rows.map((row) => (
           <tr>
             {row.map((cell, index) => (
-              <td class={numeric[index] === true ? 'number' : 'text'}>{shown(cell, numeric[index])}</td>
+              <td class={numeric[index] === true ? 'number' : 'text'}>
+                {isId(columns[index]?.name) ? cellText(cell) : shown(cell, numeric[index])}
+              </td>
             ))}
           </tr>
         ))}
@@ -196,6 +198,9 @@ function AnswerPart({ answer }: { readonly answer: Answer }) {
 
 /** DuckDB's types of numbers; exact ones may come as text. */
 const NUMBER_TYPE = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/;
+
+/** Numbers that name something have no separators. */
+const isId = (column = '') => /(?:^|_)id$/.test(column);
 
 /** Of a number that a double holds. */
 const EXACT_DIGITS = 15;

@@ -51,7 +51,7 @@ interface NodeFilter {
   readonly outcome: keyof typeof OUTCOMES | null;
   /** Part of a name or a file; empty for all. */
   readonly text: string;
-  /** `name` and `status` have the smallest first; `null` is the order in which they began. */
+  /** `name` and `status` have the smallest first; `null`: what went wrong, then the others, each in the order in which they began. */
   readonly sort: Sort | 'name' | 'status' | null;
   readonly page: number;
   readonly step: string | null;
@@ -86,6 +86,8 @@ function hrefOf(runId: number, filter: NodeFilter): string {
   return `/runs/${runId}/nodes${parameters.size === 0 ? '' : `?${parameters}`}`;
 }
 
+const isBad = ({ verdict }: NodeMeasure) => (OUTCOMES.bad as readonly string[]).includes(verdict);
+
 /** Worst first; an outcome that only the engine knows stands before them. */
 const STATUS_ORDER: readonly string[] = ['error', 'failed', 'canceled', 'unfinished', 'warned', 'skipped', 'success'];
 
@@ -98,7 +100,7 @@ function filtered(nodes: readonly NodeMeasure[], { outcome, text, sort }: NodeFi
       uniqueId.toLowerCase().includes(searched) ||
       relativePath?.toLowerCase().includes(searched) === true);
   const wanted = nodes.filter(isWanted);
-  if (sort === null) return wanted;
+  if (sort === null) return wanted.sort((a, b) => Number(isBad(b)) - Number(isBad(a)));
   if (sort === 'name') return wanted.sort((a, b) => (a.uniqueId < b.uniqueId ? -1 : 1));
   const rank = ({ verdict }: NodeMeasure) => STATUS_ORDER.indexOf(verdict);
   if (sort === 'status') return wanted.sort((a, b) => rank(a) - rank(b));

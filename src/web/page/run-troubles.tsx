@@ -12,9 +12,12 @@ export function RunTroubles(props: { readonly model: RunPageModel; readonly run:
   const { model, run } = props;
   const { sections, retryCommands, redactor } = model;
   if (sections.length === 0) return null;
+  // A single trouble has its command with it.
+  const [first, ...others] = sections.flatMap(({ troubles }) => troubles);
+  const above = retryCommands.filter((command) => others.length > 0 || command !== first?.command);
   return (
     <div class="troubles">
-      {retryCommands.map((command) => (
+      {above.map((command) => (
         <Command command={redactor.command(command)} label="Run again what failed" />
       ))}
       {sections.map((section, index) => (
