@@ -82,7 +82,11 @@ async function paced(port: number, deadPart: number): Promise<number> {
     const errors = new Map<string, number>();
     for (let at = 0; at < 1_000 * (1 - deadPart); at += 1) {
       const id = `wsu_live${at}`;
-      const { items } = await state.webhookEvents.list(FIRST_ACCOUNT_ID, id, { limit: 100, offset: 0 });
+      const { items } = await state.webhookEvents.list(FIRST_ACCOUNT_ID, {
+        of: { subscriptionId: id },
+        limit: 100,
+        offset: 0,
+      });
       for (const event of items) {
         const attempts = await state.webhookEvents.attemptsOf(event.id);
         const attempt = attempts.find(({ error }) => error === null);

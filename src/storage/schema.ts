@@ -381,10 +381,14 @@ const COMMAND_ERRORS: readonly string[] = [
   )`,
 ];
 
+/** Events of a run: its page lists their deliveries, and they go with it. */
+const EVENTS_BY_RUN: readonly string[] = [`create index webhook_events_by_run on webhook_events (run_id, seq)`];
+
 /** Every step of the state's schema, oldest first. A step that was released is never changed; a new one is added after it. */
 export const SCHEMA_STEPS: SchemaSteps = {
   '0001-first-schema': { up: (db) => runAll(db, FIRST_SCHEMA) },
   '0002-command-errors': { up: (db) => runAll(db, COMMAND_ERRORS) },
+  '0003-webhook-events-by-run': { up: (db) => runAll(db, EVENTS_BY_RUN) },
 };
 
 async function runAll(db: Kysely<unknown>, statements: readonly string[]): Promise<void> {

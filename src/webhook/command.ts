@@ -71,8 +71,8 @@ export async function runWebhookCommand(invocation: Invocation, withState: WithS
 
   async function listEvents({ subscriptions, events }: Stores, subscriptionId: string): Promise<ExitCode> {
     if ((await subscriptions.find(accountId, subscriptionId)) === undefined) throw unknown(subscriptionId);
-    const part = { limit: MAX_LISTED, offset: 0 };
-    const { items, totalCount } = await events.list(accountId, subscriptionId, part);
+    const query = { of: { subscriptionId }, limit: MAX_LISTED, offset: 0 };
+    const { items, totalCount } = await events.list(accountId, query);
     write(eventLines(items), totalCount);
     return EXIT.ok;
   }

@@ -39,6 +39,18 @@ export type ReplayScope =
   /** All events that failed or were skipped since then, of one subscription or of the whole account. */
   | { readonly sinceUnixMs: number; readonly subscriptionId?: string };
 
+/** Selects events of a list. */
+export interface EventQuery {
+  readonly of: { readonly subscriptionId: string } | { readonly runId: number };
+  /** Left out for all. */
+  readonly state?: WebhookEventState;
+  readonly limit: number;
+  readonly offset: number;
+}
+
+/** An event with the name of its subscription. */
+export type ListedEvent = WebhookEvent & { readonly subscriptionName: string };
+
 /** How many due events are searched for one that can be claimed. Behind this many events that wait for an earlier event of their job, others wait too. */
 const MAX_LOOKED_AT = 256;
 const MINUTE_MS = 60_000;
@@ -255,18 +267,24 @@ export class WebhookEventStore {
       .execute();
   }
 
-  /** Newest first. @param query.state left out for all */
-  async list(
-    accountId: number,
-    subscriptionId: string,
-    { limit, offset, state }: { limit: number; offset: number; state?: WebhookEventState },
-  ): Promise<Page<WebhookEvent>> {
+  /** Events of a subscription, or those that a run caused, newest first. */
+  async list(accountId: number, { of, limit, offset, state }: EventQuery): Promise<Page<ListedEvent>> {
     const own = events(this.db, accountId)
-      .where('event.subscription_id', '=', subscriptionId)
+      .$if('subscriptionId' in of, (query) =>
+        query.where('event.subscription_id', '=', 'subscriptionId' in of ? of.subscriptionId : ''),
+      )
+      .$if('runId' in of, (query) => query.where('event.run_id', '=', 'runId' in of ? of.runId : 0))
       .$if(state !== undefined, (query) => query.where('event.state', '=', state ?? 'pending'));
-    const rows = await own.selectAll('event').orderBy('event.seq', 'desc').limit(limit).offset(offset).execute();
+    const rows = await own
+      .selectAll('event')
+      .select('subscription.name as subscription_name')
+      .orderBy('event.seq', 'desc')
+      .limit(limit)
+      .offset(offset)
+      .execute();
     const { count } = await own.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
-    return { items: rows.map(toEvent), totalCount: Number(count) };
+    const items = rows.map((row) => ({ ...toEvent(row), subscriptionName: row.subscription_name }));
+    return { items, totalCount: Number(count) };
   }
 
   /** @param subscriptionId left out for any of the account */

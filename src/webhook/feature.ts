@@ -199,6 +199,8 @@ export class Webhooks implements Feature, Component {
     return {
       ...(await this.stores()),
       jobs: state.catalog,
+      catalog: state.catalog,
+      redaction,
       runDetails: new RunDetailsReader({ catalog: state.catalog, measures, reader, redaction, webUrl: this.webUrl }),
       openService: async () => (await this.open()).service,
       wake: this.wake,

@@ -4,13 +4,16 @@ import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import type { Caller } from '../api/caller.js';
 import { goneOf, may } from '../api/permissions.js';
+import { textRedactor } from '../api/text-redactor.js';
 import type { Clock } from '../core/clock.js';
-import type { JobCatalog } from '../storage/run-catalog.js';
+import type { RedactionLevel } from '../redaction/known-names.js';
+import type { JobCatalog, RunCatalog } from '../storage/run-catalog.js';
 import { Layout, sendPage } from '../web/page/layout.js';
 import { type Column, countText, Moment, Pager, pageNumber, ScrollTable } from '../web/page/parts.js';
+import { RunShell, shownRun } from '../web/page/run-shell.js';
 import { bodySchemas, changeSubscription, createSubscription, parseInput } from './api-schemas.js';
 import { WEBHOOK_EVENT_STATES, type WebhookEventState } from './event.js';
-import type { WebhookEventStore } from './event-store.js';
+import type { EventQuery, WebhookEventStore } from './event-store.js';
 import { foundSubscription } from './routes.js';
 import type { WebhookSubscription } from './subscription.js';
 import {
@@ -25,7 +28,10 @@ import {
 } from './subscription-form.js';
 import {
   DeliveryPage,
+  DeliveryTable,
   LastOutcome,
+  type LoggedEvent,
+  Notice,
   shownAddress,
   WebhookMark,
   type WebhookNotice,
@@ -39,6 +45,9 @@ export interface WebhookPageDeps {
   readonly subscriptions: Pick<SubscriptionStore, 'find' | 'list' | 'remove'>;
   readonly events: Pick<WebhookEventStore, 'list' | 'find' | 'attemptsOfEach' | 'replay' | 'countPendingOf'>;
   readonly jobs: Pick<JobCatalog, 'findJobs' | 'listJobs'>;
+  readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
+  /** The setting: texts for visitors without the right to read artifacts. */
+  readonly redaction: RedactionLevel;
   readonly openService: () => Promise<SubscriptionService>;
   /** Something may be due. */
   readonly wake: () => void;
@@ -60,9 +69,12 @@ const DISMISSED_COOKIE = 'run_bridge_webhooks_dismissed';
 
 const ONE = '/webhooks/:webhookId';
 
-/** `/webhooks` and what is below: subscriptions, their delivery logs, and what can be done with them. */
+/**
+ * `/webhooks` and what is below: subscriptions, their delivery logs, and what can be done with them; `/runs/{id}/deliveries`:
+ * whom a run notified.
+ */
 export function webhookPages(deps: WebhookPageDeps): Router {
-  const { subscriptions, events, jobs, openService, wake, clock, version } = deps;
+  const { subscriptions, events, jobs, redaction, openService, wake, clock, version } = deps;
   const router = Router();
   const form = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES });
 
@@ -146,13 +158,14 @@ export function webhookPages(deps: WebhookPageDeps): Router {
   router.post(`${ONE}/replay`, authorize('webhooks:write'), form, async (request, response) => {
     const { accountId, id } = await foundSubscription(request, response, deps);
     const asked = replayForm(request.body);
-    if ('eventId' in asked && (await events.find(accountId, asked.eventId, id)) === undefined) {
-      throw ApiError.notFound();
-    }
-    const scope = 'eventId' in asked ? asked : { ...asked, subscriptionId: id };
+    const event = 'eventId' in asked ? await events.find(accountId, asked.eventId, id) : undefined;
+    if ('eventId' in asked && event === undefined) throw ApiError.notFound();
+    const scope = 'eventId' in asked ? { eventId: asked.eventId } : { ...asked, subscriptionId: id };
     const count = await events.replay(accountId, scope, clock.nowUnixMs());
     if (count > 0) wake();
-    response.redirect(303, `/webhooks/${id}?done=replayed&count=${count}`);
+    const isOfRun = 'eventId' in asked && asked.isOfRun && event !== undefined && event.facts.runId !== 0;
+    const page = isOfRun ? `/runs/${event.facts.runId}/deliveries` : `/webhooks/${id}`;
+    response.redirect(303, `${page}?done=replayed&count=${count}`);
   });
   router.post(`${ONE}/test`, authorize('webhooks:write'), async (request, response) => {
     const subscription = await foundSubscription(request, response, deps);
@@ -164,7 +177,42 @@ export function webhookPages(deps: WebhookPageDeps): Router {
         : { mood: 'bad', text: `The test was not delivered: ${error}.${answer}` };
     await show(request, response, subscription, notice);
   });
+  const ofRun = [authorize('runs:read'), authorize('webhooks:read')];
+  router.get('/runs/:runId/deliveries', ...ofRun, async (request, response) => {
+    const caller = callerOf(response);
+    const shown = await shownRun(request, response, deps);
+    const page = pageNumber(request);
+    const { logged, totalCount } = await listed(caller.accountId, { of: { runId: shown.run.id }, ...partOf(page) });
+    const any = totalCount > 0 ? undefined : await subscriptions.list(caller.accountId, { limit: 1, offset: 0 });
+    const redactor = textRedactor(caller, redaction);
+    const shell = { shown, caller, redactor, version, tab: '/deliveries', nowUnixMs: clock.nowUnixMs() } as const;
+    await sendPage(
+      response,
+      <RunShell {...shell} above={<Notice notice={noticeIn(request)} />}>
+        <section id="deliveries" aria-label="Deliveries of webhooks" data-live="3000">
+          {totalCount === 0 && (
+            <NoDelivery hasWebhooks={any?.totalCount !== 0} isWriter={may(caller, 'webhooks:write')} />
+          )}
+          {logged.length > 0 && <DeliveryTable of="run" events={logged} isWriter={may(caller, 'webhooks:write')} />}
+          {totalCount > PAGE_SIZE && (
+            <Pager
+              {...{ page, pageSize: PAGE_SIZE, totalCount, noun: 'event' }}
+              href={(other) => `/runs/${shown.run.id}/deliveries?page=${other}`}
+            />
+          )}
+        </section>
+      </RunShell>,
+    );
+  });
   return router;
+
+  /** Events with the attempts to deliver them. */
+  async function listed(accountId: number, query: EventQuery) {
+    const { items, totalCount } = await events.list(accountId, query);
+    const attempts = await events.attemptsOfEach(items.map((event) => event.id));
+    const logged: readonly LoggedEvent[] = items.map((event) => ({ event, attempts: attempts.get(event.id) ?? [] }));
+    return { logged, totalCount };
+  }
 
   /** Does what a form asks for; where the API would refuse that, shows the form again with the reason. */
   async function refusable<T>(
@@ -205,12 +253,11 @@ export function webhookPages(deps: WebhookPageDeps): Router {
     const { id, accountId } = subscription;
     const page = pageNumber(request);
     const state = stateIn(request);
-    const { items, totalCount } = await events.list(accountId, id, {
+    const { logged, totalCount } = await listed(accountId, {
+      of: { subscriptionId: id },
       ...partOf(page),
       ...(state !== null && { state }),
     });
-    const attempts = await events.attemptsOfEach(items.map((event) => event.id));
-    const logged = items.map((event) => ({ event, attempts: attempts.get(event.id) ?? [] }));
     const pending = await events.countPendingOf([id]);
     await sendPage(
       response,
@@ -264,18 +311,43 @@ function noticeIn({ query }: Pick<Request, 'query'>): WebhookNotice | null {
 }
 
 /** What a form asks to be redelivered. */
-type ReplayForm = { readonly eventId: string } | { readonly sinceUnixMs: number };
+type ReplayForm =
+  /** `isOfRun`: the form stands on the page of its run. */
+  { readonly eventId: string; readonly isOfRun: boolean } | { readonly sinceUnixMs: number };
 
 /** Reads the form: an event, or a time in UTC as browsers write it. @throws ApiError 400 */
 function replayForm(body: unknown): ReplayForm {
   const fields = new Map<string, unknown>(typeof body === 'object' && body !== null ? Object.entries(body) : []);
   const eventId = fields.get('event_id');
-  if (typeof eventId === 'string' && eventId !== '') return { eventId };
+  if (typeof eventId === 'string' && eventId !== '') return { eventId, isOfRun: fields.get('back') === 'run' };
   const since = fields.get('since');
   const isTime = typeof since === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?$/.test(since);
   const sinceUnixMs = isTime ? Date.parse(`${since}Z`) : Number.NaN;
   if (Number.isNaN(sinceUnixMs)) throw new ApiError(400, '"Since" must be a time, for example 2026-01-31T12:00.');
   return { sinceUnixMs };
+}
+
+/** Shown where a run notified nobody. */
+function NoDelivery({ hasWebhooks, isWriter }: { readonly hasWebhooks: boolean; readonly isWriter: boolean }) {
+  return (
+    <p class="empty">
+      {hasWebhooks ? (
+        <>
+          No <a href="/webhooks">webhook</a> asked for this run's events, or they are so old that they are not kept any
+          more.
+        </>
+      ) : (
+        'No webhooks yet.'
+      )}{' '}
+      {isWriter ? (
+        <>
+          <a href="/webhooks/new">Create one</a> to be notified when a run fails: by a chat, by mail, or over HTTP.
+        </>
+      ) : (
+        'Somebody who may write webhooks can create one.'
+      )}
+    </p>
+  );
 }
 
 const COLUMNS: readonly Column[] = [

@@ -80,7 +80,10 @@ function platformRouter(deps: WebhookApiDeps): Router {
   router.get(`${PLATFORM_ONE}/events`, authorize('webhooks:read'), async (request, response) => {
     const subscription = await foundSubscription(request, response, deps);
     const part = webhookListPart(request.query);
-    const { items, totalCount } = await events.list(subscription.accountId, subscription.id, part);
+    const { items, totalCount } = await events.list(subscription.accountId, {
+      of: { subscriptionId: subscription.id },
+      ...part,
+    });
     const pagination = { total_count: totalCount, count: items.length };
     const documents: Awaited<ReturnType<typeof eventDocument>>[] = [];
     // One after the other: each may read a record log.

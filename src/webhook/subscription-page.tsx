@@ -4,12 +4,23 @@ import { lengthText } from '../core/text.js';
 import { Layout } from '../web/page/layout.js';
 import { countText, Fact, Mark, Moment, type Mood, Pager, ScrollTable } from '../web/page/parts.js';
 import { WEBHOOK_EVENT_STATES, type WebhookAttempt, type WebhookEvent, type WebhookEventState } from './event.js';
+import type { ListedEvent } from './event-store.js';
 import { statusWord, type WebhookStanding, type WebhookState, type WebhookSubscription } from './subscription.js';
 
 /** The result of the form that was just sent. */
 export interface WebhookNotice {
   readonly mood: 'good' | 'bad';
   readonly text: string;
+}
+
+/** The result of a form; nothing where none was sent. */
+export function Notice({ notice }: { readonly notice: WebhookNotice | null }) {
+  if (notice === null) return null;
+  return (
+    <p class={`notice below ${notice.mood}`} role="status">
+      {notice.text}
+    </p>
+  );
 }
 
 /** What the page of a subscription shows. */
@@ -39,11 +50,7 @@ export function WebhookPage(props: WebhookPageProps) {
   const isWriter = may(caller, 'webhooks:write');
   return (
     <Layout title={name} caller={caller} version={version} isLive={isLive}>
-      {notice !== null && (
-        <p class={`notice below ${notice.mood}`} role="status">
-          {notice.text}
-        </p>
-      )}
+      <Notice notice={notice} />
       <div id="standing" {...live}>
         <h1>
           <span class="name">{name}</span> <WebhookMark state={state} isFailing={subscription.failedCount > 0} />
@@ -65,7 +72,14 @@ export function WebhookPage(props: WebhookPageProps) {
             <StateLink id={id} state={one} current={part.state} />
           ))}
         </nav>
-        <WebhookLog subscriptionId={id} events={events} isWriter={isWriter} isNarrowed={part.state !== null} />
+        {events.length === 0 && (
+          <p class="empty">
+            {part.state === null
+              ? 'No events yet, or they are so old that they are not kept any more.'
+              : 'No events of this state.'}
+          </p>
+        )}
+        {events.length > 0 && <DeliveryTable of="webhook" events={events} isWriter={isWriter} />}
         {part.totalCount > 0 && (
           <Pager {...part} noun="event" href={(page) => `/webhooks/${id}?${shown}page=${page}`} />
         )}
@@ -175,40 +189,39 @@ function WebhookActions(props: { readonly subscription: WebhookSubscription; rea
 
 /** An event and the attempts to deliver it, oldest first. */
 export interface LoggedEvent {
-  readonly event: WebhookEvent;
+  readonly event: ListedEvent;
   readonly attempts: readonly WebhookAttempt[];
 }
 
-/** Events of a subscription, newest first, with the result of each attempt. */
-function WebhookLog(props: {
-  readonly subscriptionId: string;
+/** On whose page deliveries stand: each then names the other. */
+type DeliveriesOf = 'webhook' | 'run';
+
+/** Events, newest first, with the result of each attempt. */
+export function DeliveryTable(props: {
+  readonly of: DeliveriesOf;
   readonly events: readonly LoggedEvent[];
   /** Whether the visitor may replay. */
   readonly isWriter: boolean;
-  /** Whether only those of one state are shown. */
-  readonly isNarrowed: boolean;
 }) {
-  const { subscriptionId, events, isWriter, isNarrowed } = props;
-  if (events.length === 0 && isNarrowed) return <p class="empty">No events of this state.</p>;
-  if (events.length === 0) {
-    return <p class="empty">No events yet, or they are so old that they are not kept any more.</p>;
-  }
+  const { of, events, isWriter } = props;
+  const other = of === 'webhook' ? 'Run' : 'Webhook';
   return (
     <ScrollTable
       label="Events, newest first"
-      columns={['Event', 'State', 'Run', 'Attempts', ...(isWriter ? ['Redeliver'] : [])]}
+      columns={['Event', 'State', other, 'Attempts', ...(isWriter ? ['Redeliver'] : [])]}
     >
       {events.map((one) => (
-        <Row {...{ subscriptionId, isWriter }} logged={one} />
+        <Row {...{ of, isWriter }} logged={one} />
       ))}
     </ScrollTable>
   );
 }
 
-function Row(props: { readonly subscriptionId: string; readonly isWriter: boolean; readonly logged: LoggedEvent }) {
-  const { subscriptionId, isWriter, logged } = props;
+function Row(props: { readonly of: DeliveriesOf; readonly isWriter: boolean; readonly logged: LoggedEvent }) {
+  const { of, isWriter, logged } = props;
   const { event, attempts } = logged;
-  const { id, eventType, state, facts, createdUnixMs, dueUnixMs, filteredReason } = event;
+  const { id, subscriptionId, subscriptionName, eventType, state, facts } = event;
+  const { createdUnixMs, dueUnixMs, filteredReason } = event;
   return (
     <tr>
       <th scope="row">
@@ -227,8 +240,14 @@ function Row(props: { readonly subscriptionId: string; readonly isWriter: boolea
         {filteredReason !== null && <span class="sub text">{filteredReason}</span>}
       </td>
       <td class="name">
-        {facts.runId !== 0 && <a href={`/runs/${facts.runId}`}>#{facts.runId}</a>}{' '}
-        <span class="sub name">{facts.notice?.about === 'webhook' ? facts.notice.webhookName : facts.jobName}</span>
+        {of === 'run' ? (
+          <a href={`/webhooks/${subscriptionId}`}>{subscriptionName}</a>
+        ) : (
+          <>
+            {facts.runId !== 0 && <a href={`/runs/${facts.runId}`}>#{facts.runId}</a>}{' '}
+            <span class="sub name">{facts.notice?.about === 'webhook' ? facts.notice.webhookName : facts.jobName}</span>
+          </>
+        )}
       </td>
       <td class="roomy">
         <Attempts event={event} attempts={attempts} />
@@ -238,7 +257,8 @@ function Row(props: { readonly subscriptionId: string; readonly isWriter: boolea
           {state !== 'pending' && (
             <form method="post" action={`/webhooks/${subscriptionId}/replay`}>
               <input type="hidden" name="event_id" value={id} />
-              <button type="submit" aria-label={`Redeliver ${eventType} of run ${facts.runId}`}>
+              {of === 'run' && <input type="hidden" name="back" value="run" />}
+              <button type="submit" aria-label={`Redeliver ${eventType} of run ${facts.runId} to ${subscriptionName}`}>
                 Redeliver
               </button>
             </form>

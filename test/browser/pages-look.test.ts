@@ -30,7 +30,7 @@ const WINDOWS = [
   ['light', 390],
   ['dark', 390],
 ] as const;
-const OF_RUN = ['', '/nodes', '/timeline', '/logs', '/artifacts', '/compare', '/graph'];
+const OF_RUN = ['', '/nodes', '/timeline', '/logs', '/artifacts', '/compare', '/graph', '/deliveries'];
 
 let browser: PageBrowser;
 let bridge: BridgeProcess;

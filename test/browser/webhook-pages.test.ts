@@ -56,6 +56,16 @@ test('an archived subscription says why; mended, it is reactivated, and what it 
   await page.getByRole('button', { name: 'Redeliver job.run.completed of run 1001' }).click();
   await page.getByText('1 event will be delivered again.').waitFor();
   await page.getByRole('cell', { name: /answered 200 after/ }).waitFor();
+  // The run that caused it has it as well.
+  await page.getByRole('link', { name: '#1001' }).click();
+  await page.getByRole('link', { name: 'Deliveries' }).click();
+  await page.getByRole('cell', { name: /answered 200 after/ }).waitFor();
+  await page.getByRole('button', { name: 'Redeliver job.run.completed of run 1001 to pager' }).click();
+  await page.getByText('1 event will be delivered again.').waitFor();
+  await page.getByText('2 attempts before').waitFor();
+  await page.getByRole('link', { name: 'job.run.completed' }).click();
+  await page.getByRole('heading', { name: 'Attempt 3' }).waitFor();
+  await page.getByRole('link', { name: 'pager' }).click();
   await page.getByRole('button', { name: 'Redeliver all that failed or were skipped' }).click();
   await page.getByText('Nothing was to be replayed').waitFor();
   expect(browser.complaints).toEqual([]);

@@ -113,6 +113,7 @@ export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'GET /runs/:runId/timeline.json': READERS,
   'GET /runs/:runId/compare': READERS,
   'GET /runs/:runId/graph': READERS,
+  'GET /runs/:runId/deliveries': ['account_admin', 'admin', 'developer', 'read_only'],
   'GET /runs/:runId/logs': READERS,
   'GET /runs/:runId/logs.txt': READERS,
   'GET /runs/:runId/artifacts': READERS,

@@ -110,7 +110,7 @@ export async function eventsOf(
   id: string,
   accountId = FIRST_ACCOUNT_ID,
 ): Promise<readonly WebhookEvent[]> {
-  const { items } = await state.webhookEvents.list(accountId, id, { limit: 10_000, offset: 0 });
+  const { items } = await state.webhookEvents.list(accountId, { of: { subscriptionId: id }, limit: 10_000, offset: 0 });
   return items.toReversed();
 }
 

@@ -13,7 +13,17 @@ import { NO_DETAILS, TEST_BOX, withFeatureStores } from './webhook-facts.js';
 /** Webhooks of a state that may be sent to this machine, and how often something was due. @param runDetails what is known of runs */
 export function webhookParts(state: State, clock: Clock, runDetails = NO_DETAILS) {
   const { subscriptions, webhookEvents: events, catalog } = withFeatureStores(state);
-  const routing = { subscriptions, events, jobs: catalog, openService, wake, runDetails, clock };
+  const routing = {
+    subscriptions,
+    events,
+    jobs: catalog,
+    catalog,
+    redaction: 'literals',
+    openService,
+    wake,
+    runDetails,
+    clock,
+  } as const;
   const parts = {
     wakeCount: 0,
     routing,

@@ -671,7 +671,11 @@ describe('forms', () => {
   ])('from %s do nothing', async (_who, headers) => {
     const { invocations, webhookEvents } = pages.api.server.state;
     await invocations.note([commandNote(9)], 1);
-    const before = await webhookEvents.list(FIRST_ACCOUNT_ID, 'wsu_a', { limit: 99, offset: 0 });
+    const before = await webhookEvents.list(FIRST_ACCOUNT_ID, {
+      of: { subscriptionId: 'wsu_a' },
+      limit: 99,
+      offset: 0,
+    });
     for (const path of ['/sign-in', '/sign-out', '/webhooks/wsu_a/replay', '/webhooks/wsu_a/reactivate']) {
       const { status, headers: answered } = await pages.post(
         path,
@@ -682,7 +686,9 @@ describe('forms', () => {
       expect(status, path).toBe(403);
       expect(answered).not.toHaveProperty('set-cookie');
     }
-    expect(await webhookEvents.list(FIRST_ACCOUNT_ID, 'wsu_a', { limit: 99, offset: 0 })).toEqual(before);
+    expect(
+      await webhookEvents.list(FIRST_ACCOUNT_ID, { of: { subscriptionId: 'wsu_a' }, limit: 99, offset: 0 }),
+    ).toEqual(before);
   });
 
   it('of an old browser are taken from this very server', async () => {
@@ -791,9 +797,9 @@ describe('the pages of webhooks', () => {
     );
 
     const states = async () =>
-      (await state.webhookEvents.list(FIRST_ACCOUNT_ID, 'wsu_gone', { limit: 9, offset: 0 })).items.map(
-        (each) => each.state,
-      );
+      (
+        await state.webhookEvents.list(FIRST_ACCOUNT_ID, { of: { subscriptionId: 'wsu_gone' }, limit: 9, offset: 0 })
+      ).items.map((each) => each.state);
     expect(await states()).toEqual(['skipped', 'failed']);
     const replayed = await pages.post('/webhooks/wsu_gone/replay', admin, { event_id: event.id });
     expect(replayed.headers.location).toBe('/webhooks/wsu_gone?done=replayed&count=1');
@@ -813,7 +819,11 @@ describe('the pages of webhooks', () => {
 
   it('replay nothing of another subscription or account, and say what is wrong with a time', async () => {
     const { state } = pages.api.server;
-    const { items } = await state.webhookEvents.list(FIRST_ACCOUNT_ID, 'wsu_gone', { limit: 9, offset: 0 });
+    const { items } = await state.webhookEvents.list(FIRST_ACCOUNT_ID, {
+      of: { subscriptionId: 'wsu_gone' },
+      limit: 9,
+      offset: 0,
+    });
     const event_id = items[0]?.id ?? '';
     expect((await pages.post('/webhooks/wsu_a/replay', admin, { event_id })).status).toBe(404);
     expect((await pages.post('/webhooks/wsu_theirs/replay', foreign, { event_id })).status).toBe(404);
@@ -889,7 +899,11 @@ describe('the pages of webhooks', () => {
 
   it('show what was sent and answered, of states that are asked for', async () => {
     const { state } = pages.api.server;
-    const { items } = await state.webhookEvents.list(FIRST_ACCOUNT_ID, 'wsu_gone', { limit: 9, offset: 0 });
+    const { items } = await state.webhookEvents.list(FIRST_ACCOUNT_ID, {
+      of: { subscriptionId: 'wsu_gone' },
+      limit: 9,
+      offset: 0,
+    });
     const sent = items.find(({ attemptCount }) => attemptCount > 0);
     const { html } = await pages.get(`/webhooks/wsu_gone/events/${sent?.id}`, admin);
     expect(html).toContain('Attempt 1');
@@ -898,6 +912,43 @@ describe('the pages of webhooks', () => {
     expect((await pages.get(`/webhooks/wsu_gone/events/${sent?.id}`, foreign)).status).toBe(404);
     expect((await pages.get('/webhooks/wsu_gone?state=delivered', admin)).html).toContain('No events of this state.');
     expect((await pages.get('/webhooks/wsu_gone?state=nonsense', admin)).html).toContain('job.run.completed');
+  });
+
+  it("show a run's deliveries on its page, of all subscriptions, and redeliver from there", async () => {
+    const { state } = pages.api.server;
+    const { items } = await state.webhookEvents.list(FIRST_ACCOUNT_ID, {
+      of: { subscriptionId: 'wsu_gone' },
+      ...{ limit: 9, offset: 0 },
+    });
+    const sent = items.find(({ attemptCount }) => attemptCount > 0);
+    if (sent === undefined) throw new Error('nothing was sent');
+    const path = `/runs/${sent.facts.runId}/deliveries`;
+    const { html } = await pages.get(path, admin);
+    expect(html).toContain(`href="${path}" aria-current="page">Deliveries</a>`);
+    expect(html).toContain('answered 500 after 12 ms');
+    expect(html).toContain(`href="/webhooks/wsu_gone/events/${sent.id}"`);
+    // Those of other runs are not here.
+    for (const { id } of items) expect(html.includes(id)).toBe(id === sent.id);
+    for (const of of ['wsu_a', 'wsu_chat']) expect(html).toContain(`href="/webhooks/${of}">`);
+    const asked = { event_id: sent.id, back: 'run' };
+    const replayed = await pages.post('/webhooks/wsu_gone/replay', admin, asked);
+    expect(replayed.headers.location).toMatch(new RegExp(`^${path}\\?done=replayed&count=[01]$`));
+    const done = await pages.get(`${path}?done=replayed&count=1`, admin);
+    expect(done.html).toContain('1 event will be delivered again.');
+    const reader = await pages.get(path, tokens.get('read_only'));
+    expect(reader.html).toContain('answered 500 after 12 ms');
+    expect(reader.html).not.toContain('Redeliver');
+    // Who may not read webhooks, or no runs, has no such tab.
+    expect((await pages.get(`/runs/${sent.facts.runId}`, tokens.get('analyst'))).html).not.toContain('/deliveries');
+    expect((await pages.get(path, tokens.get('analyst'))).status).toBe(403);
+    expect((await pages.get(path, tokens.get('webhooks_only'))).status).toBe(403);
+    expect((await pages.get(path, foreign)).status).toBe(404);
+  });
+
+  it('say on the page of a run that notified nobody how to be notified of the next', async () => {
+    const { html } = await pages.get('/runs/1001/deliveries', admin);
+    expect(html).toMatch(/asked for this run&#39;s events.*<a href="\/webhooks\/new">Create one<\/a>/s);
+    expect((await pages.get('/runs/1001/deliveries', tokens.get('read_only'))).html).not.toContain('/webhooks/new');
   });
 
   it('dismiss the notice of archived ones until another one is archived', async () => {

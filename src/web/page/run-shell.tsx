@@ -22,6 +22,7 @@ const TABS = [
   ['/logs', 'Logs', 'runs:read'],
   ['/artifacts', 'Artifacts', 'artifacts:read'],
   ['/compare', 'Compare', 'runs:read'],
+  ['/deliveries', 'Deliveries', 'webhooks:read'],
 ] as const;
 
 /** The end of the address of a run's page. */

@@ -40,7 +40,9 @@ export function webhookOverviewStoreContract(
           archiveReason: null,
         });
         await webhookEvents.finish([attempted(first, { next: { state: 'failed' } })], 'p', failing);
-        const second = (await webhookEvents.list(FIRST_ACCOUNT_ID, a.id, { limit: 1, offset: 1 })).items[0];
+        const second = (
+          await webhookEvents.list(FIRST_ACCOUNT_ID, { of: { subscriptionId: a.id }, limit: 1, offset: 1 })
+        ).items[0];
         const nothing = { failedCount: 0, failingSinceUnixMs: null, pausedUntilUnixMs: 0, archiveReason: null };
         const idle = { ...nothing, pendingCount: 0, oldestPendingUnixMs: null };
         const rest = { accountId: FIRST_ACCOUNT_ID, kind: 'http' };

@@ -58,6 +58,11 @@ describe('the SQLite state', () => {
     expect(plan('select step_id from execution_steps as step where step.ending is null')).toContain(
       'execution_steps_running',
     );
+    expect(
+      plan(`select event.* from webhook_events as event
+        join webhook_subscriptions as subscription on subscription.id = event.subscription_id
+        where subscription.account_id = 1 and event.run_id = 7 order by event.seq desc limit 25`),
+    ).toMatch(/^(?!.*(?:SCAN|TEMP B-TREE)).*webhook_events_by_run/);
     for (const order of ['id', 'created_unix_ms', 'finished_unix_ms']) {
       const ofVersions = `account_id = 1 and engine_version in ('2.0.0', '2.0.1') and status in (10, 20)`;
       expect(plan(`select id from executions where ${ofVersions} order by ${order} desc limit 9`)).toMatch(
