@@ -19,8 +19,7 @@ import { storableValues } from './libsql-database.js';
 import { migrateToLatest } from './migrations.js';
 import type { SchemaSteps } from './schema.js';
 import { NO_OBSERVER } from './settle-runs.js';
-import { SqlState } from './sql-state.js';
-import type { State } from './state.js';
+import { State } from './state.js';
 import type { StateDb, StateTables } from './state-tables.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';
 
@@ -81,7 +80,7 @@ export async function openPostgresState(
   // A commit is durable here by itself.
   const nowUnixMs = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
   const traits = { sync: async () => {}, problem: () => driver.problem, nowUnixMs, hasRowLocks: true };
-  return new SqlState(db, traits, observer, fence);
+  return new State(db, traits, observer, fence);
 }
 
 /** @returns the schema in which tables are created. */

@@ -3,8 +3,7 @@ import { LibsqlDatabase } from './libsql-database.js';
 import { migrateToLatest } from './migrations.js';
 import type { SchemaSteps } from './schema.js';
 import { NO_OBSERVER } from './settle-runs.js';
-import { SqlState } from './sql-state.js';
-import type { State } from './state.js';
+import { State } from './state.js';
 import type { StateTables } from './state-tables.js';
 
 /** How long a statement waits for another program that holds the database, in milliseconds. */
@@ -41,7 +40,7 @@ export async function openSqliteState(
     nowUnixMs: sql<number>`cast((julianday('now') - 2440587.5) * 86400000 as integer)`,
     hasRowLocks: false,
   };
-  return new SqlState(db, traits, observer);
+  return new State(db, traits, observer);
 }
 
 /** Kysely's dialect for SQLite, except that transactions include changes of the schema. */

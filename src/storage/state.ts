@@ -1,29 +1,29 @@
-import type { AccountStore } from './account-store.js';
+import { type AccountStore, SqlAccountStore } from './account-store.js';
 import type { ClusterStores } from './cluster/cluster-stores.js';
-import type { CursorStore } from './cursor-store.js';
+import { SqlJournalStore } from './cluster/sql-journal-store.js';
+import { SqlMemberStore } from './cluster/sql-member-store.js';
+import { SqlSharedTraceStore } from './cluster/sql-shared-trace-store.js';
+import { type CursorStore, SqlCursorStore } from './cursor-store.js';
+import type { DatabaseTraits } from './database-traits.js';
 import type { ExecutionStore } from './execution-store.js';
 import type { Fence } from './fence.js';
 import type { InvocationStore } from './invocation-store.js';
-import type { LeaseStore } from './lease-store.js';
-import type { PullStore } from './pull-store.js';
-import type { RetentionStore } from './retention-store.js';
-import type { RowStore } from './row-store.js';
-import type { JobCatalog, RunCatalog, ScopeCatalog } from './run-catalog.js';
-import type { RunMeasuresStore, RunStore } from './run-store.js';
-import type { ScopeStore } from './scope-store.js';
+import { type LeaseStore, SqlLeaseStore } from './lease-store.js';
+import { type PullStore, SqlPullStore } from './pull-store.js';
+import { type RetentionStore, SqlRetentionStore } from './retention-store.js';
+import { type RowStore, SqlRowStore } from './row-store.js';
+import { type JobCatalog, type RunCatalog, type ScopeCatalog, SqlRunCatalog } from './run-catalog.js';
+import { type RunMeasuresStore, type RunStore, SqlRunMeasuresStore, SqlRunStore } from './run-store.js';
+import { type ScopeStore, SqlScopeStore } from './scope-store.js';
 import type { RunObserver } from './settle-runs.js';
+import { SqlExecutionStore } from './sql-execution-store.js';
+import { SqlInvocationStore } from './sql-invocation-store.js';
 import type { StateDb } from './state-tables.js';
-import type { TokenStore } from './token-store.js';
-import type { TraceCatalog } from './trace-catalog.js';
+import { SqlTokenStore, type TokenStore } from './token-store.js';
+import { SqlTraceCatalog, type TraceCatalog } from './trace-catalog.js';
 
-/** The program's state beside the record logs: one store per subject, all in one database. */
-export interface State {
-  /** The connection, for features that keep tables of their own. */
-  readonly db: StateDb;
-  /** Is notified of changes of runs; features that change runs call it. */
-  readonly observer: RunObserver;
-  /** Where several processes share the database: which one this is. */
-  readonly fence?: Fence | undefined;
+/** The program's state beside the record logs: one store per subject, all on one connection to an SQL database, whichever it is. */
+export class State {
   readonly runs: RunStore;
   readonly measures: RunMeasuresStore;
   readonly cursors: CursorStore;
@@ -41,8 +41,46 @@ export interface State {
   readonly tokens: TokenStore;
   /** For several processes on one database. */
   readonly cluster: ClusterStores;
+
+  /**
+   * @param db whose schema is up to date; features that keep tables of their own use it too
+   * @param observer is notified of changes of runs; features that change runs call it
+   * @param fence where several processes share the database: which one this is
+   */
+  constructor(
+    readonly db: StateDb,
+    private readonly database: DatabaseTraits,
+    readonly observer: RunObserver,
+    readonly fence?: Fence,
+  ) {
+    this.runs = new SqlRunStore(db, fence);
+    this.measures = new SqlRunMeasuresStore(db, database);
+    this.cursors = new SqlCursorStore(db, fence);
+    this.executions = new SqlExecutionStore(db, observer);
+    this.invocations = new SqlInvocationStore(db, observer, fence);
+    this.places = new SqlScopeStore(db);
+    this.catalog = new SqlRunCatalog(db);
+    this.leases = new SqlLeaseStore(db);
+    this.pulls = new SqlPullStore(db, database.sync);
+    this.retention = new SqlRetentionStore(db, database);
+    this.rows = new SqlRowStore(db);
+    this.traces = new SqlTraceCatalog(db);
+    this.accounts = new SqlAccountStore(db);
+    this.tokens = new SqlTokenStore(db);
+    this.cluster = {
+      members: new SqlMemberStore(db, database),
+      journal: new SqlJournalStore(db, database),
+      traces: new SqlSharedTraceStore(db, database),
+    };
+  }
+
   /** Why the database cannot be used at the moment, in a sentence; `null` while it can. */
-  problem(): string | null;
+  problem(): string | null {
+    return this.database.problem();
+  }
+
   /** Lets go of the database; nothing may be called afterwards. */
-  close(): Promise<void>;
+  async close(): Promise<void> {
+    await this.db.destroy();
+  }
 }
