@@ -15,12 +15,12 @@ import { decodeAtOnce } from '../fake/decode-at-once.js';
 import { OtlpRequestDecoder } from '../tool/otlp-request-decoder.js';
 import { BUDGET } from './budget.js';
 import { readCorpus } from './corpus.js';
+import { changedByReading, type Decoded, decodedBy } from './decoded.js';
 import { Findings } from './findings.js';
 import { FuzzBodies, type FuzzBody } from './fuzz-body.js';
 import { HeapWatch } from './heap-watch.js';
 import { RunTwins } from './run-twins.js';
 import { smallest } from './smallest.js';
-import { changedByReading, type Told, tell } from './told.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
@@ -51,7 +51,7 @@ it(`decodes ${BUDGET.bodyCount} bodies the same way with every decoder, changes 
     const number = BUDGET.first + index;
     const body = bodies.at(number);
     const problem = problemOf(body, counts);
-    if (problem !== undefined) findings.add(problem.kind, () => told(problem, body, number));
+    if (problem !== undefined) findings.add(problem.kind, () => described(problem, body, number));
     heap.after(index);
   }
   console.log(`${BUDGET.bodyCount} bodies of seed ${BUDGET.seed}: ${JSON.stringify(counts)}; ${heap}`);
@@ -85,7 +85,7 @@ function problemOf(body: FuzzBody, counts?: { refused: number; empty: number; re
   return difference('the fast decoder', straight, expected) ?? piecewise(body, expected) ?? changed(expected);
 }
 
-function changed({ lines }: Told): Problem | undefined {
+function changed({ lines }: Decoded): Problem | undefined {
   for (const line of lines) {
     const change = changedByReading(line);
     if (change !== undefined) return { kind: 'a record is changed by writing and reading it', detail: change };
@@ -94,30 +94,30 @@ function changed({ lines }: Told): Problem | undefined {
 }
 
 /** Piece by piece the records are the same; what is passed on comes in pieces, too. */
-function piecewise({ signal, encoding, bytes }: FuzzBody, told: Told): Problem | undefined {
+function piecewise({ signal, encoding, bytes }: FuzzBody, decoded: Decoded): Problem | undefined {
   const decoders = encoding === 'json' ? jsonPieces : pieces;
   const cut = attempt('the decoder by pieces', () => decodeAtOnce(decoders[signal], bytes));
   if ('kind' in cut) return cut;
-  const linesOf = ({ isRefused, lines }: Told) => [isRefused, ...lines.map(({ line }) => line).sort()].join('\n');
-  if (linesOf(cut) === linesOf(told)) return undefined;
-  return { kind: 'the decoder by pieces has other records', detail: firstDifference(linesOf(cut), linesOf(told)) };
+  const linesOf = ({ isRefused, lines }: Decoded) => [isRefused, ...lines.map(({ line }) => line).sort()].join('\n');
+  if (linesOf(cut) === linesOf(decoded)) return undefined;
+  return { kind: 'the decoder by pieces has other records', detail: firstDifference(linesOf(cut), linesOf(decoded)) };
 }
 
-function attempt(name: string, decode: () => DecodedRequest): Told | Problem {
+function attempt(name: string, decode: () => DecodedRequest): Decoded | Problem {
   try {
-    return tell(decode);
+    return decodedBy(decode);
   } catch (error) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     return { kind: `${name} throws ${text.split('\n')[0]}`, detail: text };
   }
 }
 
-function difference(name: string, told: Told | Problem, expected: Told): Problem | undefined {
-  if ('kind' in told) return told;
-  if (told.text === expected.text) return undefined;
-  if (told.isRefused) return { kind: `${name} refuses what the general decoder takes`, detail: expected.text };
-  if (expected.isRefused) return { kind: `${name} takes what the general decoder refuses`, detail: told.text };
-  return { kind: `${name} has another result`, detail: firstDifference(told.text, expected.text) };
+function difference(name: string, decoded: Decoded | Problem, expected: Decoded): Problem | undefined {
+  if ('kind' in decoded) return decoded;
+  if (decoded.text === expected.text) return undefined;
+  if (decoded.isRefused) return { kind: `${name} refuses what the general decoder takes`, detail: expected.text };
+  if (expected.isRefused) return { kind: `${name} takes what the general decoder refuses`, detail: decoded.text };
+  return { kind: `${name} has another result`, detail: firstDifference(decoded.text, expected.text) };
 }
 
 function firstDifference(found: string, expected: string): string {
@@ -128,7 +128,7 @@ function firstDifference(found: string, expected: string): string {
 }
 
 /** A failure with the smallest body that has it, and how to have it again. */
-function told({ kind, detail }: Problem, body: FuzzBody, number: number): string {
+function described({ kind, detail }: Problem, body: FuzzBody, number: number): string {
   const { twin: _twin, ...alone } = body;
   const fails = (bytes: Buffer) => problemOf({ ...alone, bytes })?.kind === kind;
   const isShrinkable = body.encoding === 'protobuf' && fails(body.bytes);

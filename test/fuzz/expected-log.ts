@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
-import type { Told } from './told.js';
+import type { Decoded } from './decoded.js';
 
 /** Log records that wait for the name of their span are there meanwhile. */
 const PENDING_FILE = 'pending.jsonl';
@@ -13,7 +13,7 @@ export class ExpectedLog {
   private readonly lines = new Map<string, { readonly words: Set<string>; count: number }>();
 
   /** Of a body that was answered 200. Equal log records of one body are several; equal spans are one. */
-  add({ lines }: Told): void {
+  add({ lines }: Decoded): void {
     const inBody = new Map<string, number>();
     for (const { record } of lines) {
       const key = keyOf(record);

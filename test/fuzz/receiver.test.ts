@@ -12,12 +12,12 @@ import { BridgeProcess } from '../tool/bridge-process.js';
 import { OtlpRequestDecoder } from '../tool/otlp-request-decoder.js';
 import { BUDGET } from './budget.js';
 import { readCorpus } from './corpus.js';
+import { type Decoded, decodedBy } from './decoded.js';
 import { Dice } from './dice.js';
 import { ExpectedLog } from './expected-log.js';
 import { Findings } from './findings.js';
 import { FuzzBodies, type FuzzBody } from './fuzz-body.js';
 import { mutateBytes } from './mutate.js';
-import { type Told, tell } from './told.js';
 
 /** One body in this many is sent. */
 const SHARE = 20;
@@ -38,7 +38,7 @@ interface Sending {
   readonly bytes: Uint8Array;
   readonly isCompressed: boolean;
   readonly status: number;
-  readonly told: Told;
+  readonly decoded: Decoded;
 }
 
 it(`the program answers ${BUDGET.bodyCount / SHARE} bodies as they deserve, lives on, and keeps what it accepted`, async () => {
@@ -57,7 +57,7 @@ it(`the program answers ${BUDGET.bodyCount / SHARE} bodies as they deserve, live
       const sending = sendingOf(bodies.at(number), new Dice(BUDGET.seed + 1, number));
       const { status } = await post(port, agent, sending);
       statuses[status] = (statuses[status] ?? 0) + 1;
-      if (status === 200) expected.add(sending.told);
+      if (status === 200) expected.add(sending.decoded);
       if (status !== sending.status) {
         const { signal, encoding, bytes } = sending.body;
         const again = `npm run fuzz -- --seed ${BUDGET.seed} --first ${number} --bodies 1`;
@@ -88,19 +88,19 @@ function sendingOf(body: FuzzBody, dice: Dice): Sending {
     inflated = tryGunzip(bytes);
   }
   const { signal, encoding } = body;
-  const told =
+  const decoded =
     inflated === undefined
       ? { isRefused: true, text: '', lines: [] }
-      : tell(() => decoder.decode(codecs[encoding].decode(signal, inflated)));
-  return { body, bytes, isCompressed, status: told.isRefused ? 400 : 200, told };
+      : decodedBy(() => decoder.decode(codecs[encoding].decode(signal, inflated)));
+  return { body, bytes, isCompressed, status: decoded.isRefused ? 400 : 200, decoded };
 }
 
 /** Longer than allowed, as it is sent or once it is inflated. */
 function tooLarge(body: FuzzBody, dice: Dice): Sending {
   const isCompressed = dice.oneIn(2);
   const long = Buffer.concat([body.bytes, Buffer.alloc(MAX_BODY_BYTES + 1)]);
-  const told = { isRefused: true, text: '', lines: [] };
-  return { body, bytes: isCompressed ? gzipSync(long) : long, isCompressed, status: 413, told };
+  const decoded = { isRefused: true, text: '', lines: [] };
+  return { body, bytes: isCompressed ? gzipSync(long) : long, isCompressed, status: 413, decoded };
 }
 
 /** An empty body is empty in every coding. */

@@ -89,16 +89,16 @@ describe('importPaths', () => {
   it('passes over a damaged file among several, and tells it and other rejects as they come', async () => {
     const bad = folder.write('empty.parquet', '');
     const torn = folder.write('torn.jsonl', `${sampleLines('parse')[0]}\n{"record_type":"SpanE`);
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     const result = await importPaths([bad, torn], new Taking(), {
       otlp,
       clock: new JumpingClock(),
       workingDir: folder.path('.'),
       signal: running,
-      onRejects: async (path, rejects) => void told.push([path, ...rejects]),
+      onRejects: async (path, rejects) => void reported.push([path, ...rejects]),
     });
     expect(result).toMatchObject({ recordCount: 1, rejectCount: 2 });
-    expect(told).toEqual([
+    expect(reported).toEqual([
       [
         bad,
         expect.objectContaining({

@@ -34,13 +34,15 @@ describe('RejectFile', () => {
   });
 
   it('says once that it cannot be written', async () => {
-    const told: string[] = [];
+    const messages: string[] = [];
     const path = folder.write('a-file', '');
     chmodSync(path, 0o400);
-    const file = new RejectFile(`${path}/rejects.jsonl`, new FakeClock(), (message) => told.push(message));
+    const file = new RejectFile(`${path}/rejects.jsonl`, new FakeClock(), (message) => messages.push(message));
     await file.add('a', [reject]);
     await file.add('a', [reject]);
-    expect(told).toEqual([expect.stringMatching(/^what could not be read is not kept in .*a-file\/rejects.jsonl: /)]);
+    expect(messages).toEqual([
+      expect.stringMatching(/^what could not be read is not kept in .*a-file\/rejects.jsonl: /),
+    ]);
     expect(readFileSync(path, 'utf8')).toBe('');
   });
 });

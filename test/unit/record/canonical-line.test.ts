@@ -6,7 +6,7 @@ import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { SMALL_SAMPLES, sampleLines } from '../../fake/sample-run.js';
 import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 
-function told(record: TelemetryRecord): unknown {
+function content(record: TelemetryRecord): unknown {
   const links =
     'links' in record ? record.links?.map((link) => ({ ...link, attributes: link.attributes.value })) : null;
   return { ...record, links, attributes: record.attributes.value };
@@ -15,7 +15,7 @@ function told(record: TelemetryRecord): unknown {
 /** What parsing the whole line gives; `undefined` where it is no record. */
 function generally(line: string): unknown {
   try {
-    return told(parseAnyLine(line));
+    return content(parseAnyLine(line));
   } catch {
     return undefined;
   }
@@ -25,7 +25,7 @@ describe('a line in the layout of the engine', () => {
   it.each([...SMALL_SAMPLES, ...LARGE_SAMPLES])('of %s is read as parsing it whole reads it', (run) => {
     for (const line of sampleLines(run)) {
       const record = parseCanonicalLine(line);
-      const canonical = record && told(record);
+      const canonical = record && content(record);
       // `toEqual` takes long over thousands of lines.
       if (!isDeepStrictEqual(canonical, generally(line))) expect(canonical).toEqual(generally(line));
     }
@@ -61,7 +61,7 @@ describe('a line in the layout of the engine', () => {
             changed.slice(kind === 'insert' ? place : place + 1);
         }
         const record = parseCanonicalLine(changed);
-        if (record !== undefined) expect(told(record)).toEqual(generally(changed));
+        if (record !== undefined) expect(content(record)).toEqual(generally(changed));
       }),
       { numRuns: 5000 },
     );

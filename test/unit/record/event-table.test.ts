@@ -29,15 +29,18 @@ describe('the table of event types', () => {
   });
 
   it.each(messages)('has the fields of %s as the schema has them', (name) => {
-    const told = Object.entries(fieldsOfMessage(name)).map(([field, { kind, message }]) => [field, { kind, message }]);
-    expect(Object.fromEntries(told)).toEqual(declared(name));
+    const inTable = Object.entries(fieldsOfMessage(name)).map(([field, { kind, message }]) => [
+      field,
+      { kind, message },
+    ]);
+    expect(Object.fromEntries(inTable)).toEqual(declared(name));
   });
 
   it('gives an attribute one policy, whatever the event', () => {
     for (const [eventType, { fields }] of EVENTS) {
       for (const [name, { kind, policy }] of Object.entries(fields)) {
-        const told = policy ?? (kind === 'enum' ? 'keep' : 'text');
-        expect([eventType, name, attributePolicyOf(name, eventType)]).toEqual([eventType, name, told]);
+        const expected = policy ?? (kind === 'enum' ? 'keep' : 'text');
+        expect([eventType, name, attributePolicyOf(name, eventType)]).toEqual([eventType, name, expected]);
       }
     }
   });

@@ -105,13 +105,13 @@ describe("identifiers of the run's statements", () => {
   const raised = (body: string) => logLine(`${FUSION}log.UserLogMessage`, {}, body);
   const bodies = (...lines: string[]) => exported([logLine('x', {}), ...lines]).logs.map(({ body }) => body);
 
-  it('are words that its messages keep, whether a query or compiled code told them', () => {
+  it('are words that its messages keep, whether a query or compiled code has them', () => {
     const statement = 'select customer_id, "Zip Code", "street_name"\nfrom main.raw_customers -- zqcomment';
-    for (const told of [query(statement), compiled(statement)]) {
+    for (const line of [query(statement), compiled(statement)]) {
       expect(
         bodies(
           query('select 1', '00000000000000b0'),
-          told,
+          line,
           raised('the customer_id must not be missing'),
           raised('street_name of zqcomment'),
         ).slice(-2),
@@ -120,20 +120,20 @@ describe("identifiers of the run's statements", () => {
   });
 
   it('stand in quotes only behind a word that says what they are', () => {
-    const told = query("select customer_id, closed_at from t where status = 'closed_at'");
+    const line = query("select customer_id, closed_at from t where status = 'closed_at'");
     expect(
-      bodies(told, raised("the column 'customer_id' must not be missing"), raised("got the value 'customer_id'")).slice(
+      bodies(line, raised("the column 'customer_id' must not be missing"), raised("got the value 'customer_id'")).slice(
         -2,
       ),
     ).toEqual(["the column 'customer_id' must not be missing", "got the value '?'"]);
   });
 
   it('are no literals, nor anything of a statement whose quotes do not pair', () => {
-    const told = [
+    const lines = [
       query("select 'zqone' as a, E'zqtwo\\n' b, $$zqthree$$ c /* zqfour */ from t where d = 'it''s zqfive'"),
       query("select 'it's zqsix' from zqseven", '00000000000000b2'),
     ];
-    const [body] = bodies(...told, raised('zqone zqtwo zqthree zqfour zqfive zqsix zqseven')).slice(-1);
+    const [body] = bodies(...lines, raised('zqone zqtwo zqthree zqfour zqfive zqsix zqseven')).slice(-1);
     expect(body).toBe('?');
   });
 

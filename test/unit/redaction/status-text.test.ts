@@ -15,11 +15,11 @@ test.each([
 });
 
 test("what the engine says before it is redacted all the same, and so is what only looks like the bridge's", () => {
-  const told = "Value 'a secret' is wrong; the command ended with exit code 1";
-  expect(statusText(told, redactor)).toBe(
+  const text = "Value 'a secret' is wrong; the command ended with exit code 1";
+  expect(statusText(text, redactor)).toBe(
     `${redactor.text("Value 'a secret' is wrong")}; the command ended with exit code 1`,
   );
-  expect(statusText(told, redactor)).not.toContain('a secret');
+  expect(statusText(text, redactor)).not.toContain('a secret');
   const like = "The command ended with exit code 1 'a secret'";
   expect(statusText(like, redactor)).toBe(redactor.text(like));
   expect(statusText(like, redactor)).not.toContain('a secret');

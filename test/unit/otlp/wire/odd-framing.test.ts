@@ -5,7 +5,7 @@ import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
 import { PublicSchema } from '../../../../src/otlp/public-schema.js';
 import { WireDecoder } from '../../../../src/otlp/wire/wire-decoder.js';
-import { tell } from '../../../fuzz/told.js';
+import { decodedBy } from '../../../fuzz/decoded.js';
 import { OtlpRequestDecoder } from '../../../tool/otlp-request-decoder.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
@@ -40,7 +40,7 @@ const BODIES: readonly (readonly [string, Buffer])[] = [
 
 describe('a request framed as nobody frames it', () => {
   it.each(BODIES)('means the same to both decoders: %s', (_name, body) => {
-    const { lines: _lines, ...generally } = tell(() => decoder.decode(codecs.protobuf.decode('traces', body)));
-    expect(tell(() => fast.decode(body))).toMatchObject(generally);
+    const { lines: _lines, ...generally } = decodedBy(() => decoder.decode(codecs.protobuf.decode('traces', body)));
+    expect(decodedBy(() => fast.decode(body))).toMatchObject(generally);
   });
 });

@@ -6,8 +6,8 @@ import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
 
 /** What a decoder made of a body, to be compared with what another made of it. */
-export interface Told {
-  /** Refused bodies tell nothing else. */
+export interface Decoded {
+  /** Of a refused body there is nothing else. */
   readonly isRefused: boolean;
   /** Each trace's and resource's lines, in order; what is passed on; what was rejected. */
   readonly text: string;
@@ -16,7 +16,7 @@ export interface Told {
 }
 
 /** @throws whatever the decoder throws that is not an OtlpDecodeError: a receiver would answer 500 */
-export function tell(decode: () => DecodedRequest): Told {
+export function decodedBy(decode: () => DecodedRequest): Decoded {
   try {
     const { delivery, rejectedCount, rejectionMessage } = decode();
     const groups = new Map<string, string[]>();
@@ -41,7 +41,7 @@ export function tell(decode: () => DecodedRequest): Told {
 }
 
 /** What is wrong with a record and its line: it has to read back as what it is. `undefined` when nothing is. */
-export function changedByReading({ record, line }: Told['lines'][number]): string | undefined {
+export function changedByReading({ record, line }: Decoded['lines'][number]): string | undefined {
   if (line.indexOf('\n') !== line.length - 1) return `not one line: ${line}`;
   const read = parseRecordLine(line.slice(0, -1));
   if (`${formatRecordLine(read)}\n` !== line) return `written again, it is another line: ${formatRecordLine(read)}`;
