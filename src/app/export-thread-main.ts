@@ -71,6 +71,7 @@ class ThreadExports {
     open: () => this.open(),
     start: () => this.reporting(this.start()),
     flush: (_, deadline) => this.reporting(this.flush(deadline)),
+    test: (destination, deadline) => this.test(destination, deadline),
     shutdown: (_, deadline) => this.reporting(this.shutdown(deadline)),
     appended: (log) => {
       this.acknowledge();
@@ -174,6 +175,12 @@ class ThreadExports {
   private async flush(deadline: AbortSignal): Promise<boolean> {
     const drained = await Promise.all(this.workers.map((worker) => worker.flush(deadline)));
     return drained.every((isDrained) => isDrained);
+  }
+
+  private async test(name: string, deadline: AbortSignal): ReturnType<ExportThreadCalls['test']> {
+    const one = this.opened.find(({ destination }) => destination.name === name);
+    const { testDestination } = await loadExports();
+    return one && testDestination(one.destination, { clock: systemClock, version: this.setup.version }, deadline);
   }
 
   private async shutdown(deadline: AbortSignal): Promise<void> {

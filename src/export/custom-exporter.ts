@@ -84,7 +84,7 @@ export async function createOtlpTraceExporter(
  */
 const MAX_BATCH_BYTES = 2 * 1024 * 1024;
 
-const ACCEPTED: SendResult = { kind: 'accepted', rejectedCount: 0, message: '' };
+const ACCEPTED: SendResult = { kind: 'accepted', status: null, rejectedCount: 0, message: '' };
 
 /**
  * Any OpenTelemetry SpanExporter as a destination. It gets spans, with the run's log records as their events. A batch that
@@ -95,13 +95,17 @@ export class SpanExporterDestination implements Destination {
   readonly signals = ['traces'] as const;
   /** The specification promises exporters that they are not called again before they are done. */
   readonly maxInFlight = 1;
+  /** The export under way: a test waits for it. */
+  private exporting: Promise<unknown> = Promise.resolve();
 
+  /** @param masked masks secrets in what the exporter says */
   constructor(
     readonly name: string,
     private readonly exporter: SpanExporter,
     private readonly clock: Clock,
     /** How long the exporter may take for a batch. */
     private readonly timeoutMs: number,
+    private readonly masked: (message: string) => string = (message) => message,
   ) {}
 
   async send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
@@ -109,7 +113,10 @@ export class SpanExporterDestination implements Destination {
       return { result: refused(0, 'a span exporter takes no log records'), itemCount: batch.items.length };
     }
     const itemCount = countThatFit(batch.items);
-    return { result: await this.export(batch.items.slice(0, itemCount), abort), itemCount };
+    const exported = this.exporting.then(() => this.export(batch.items.slice(0, itemCount), abort));
+    this.exporting = exported;
+    const result = await exported;
+    return { result: { ...result, message: this.masked(result.message) }, itemCount };
   }
 
   async close(): Promise<void> {
@@ -117,6 +124,7 @@ export class SpanExporterDestination implements Destination {
   }
 
   private export(spans: ReadableSpan[], abort: AbortSignal): Promise<SendResult> {
+    if (abort.aborted) return Promise.resolve(retryable('the export was broken off'));
     return new Promise((resolve) => {
       const settle = (result: SendResult) => {
         timer.cancel();

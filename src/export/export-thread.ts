@@ -13,6 +13,7 @@ import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { DestinationStatus } from './destination.js';
+import type { DestinationTest } from './destination-test.js';
 import type { ExportedRunEvent, ExportStarterCalls, ExportThreadCalls, ThreadSetup } from './thread-messages.js';
 
 /** All exports: hears what became durable and what happens to runs, and sends it to each destination. */
@@ -21,6 +22,11 @@ export interface Exports extends Component, AppendListener, ForeignListener, Run
   readonly destinations: readonly (readonly [name: string, where: string])[];
   /** How each destination is, as it was a moment ago. */
   statuses(): readonly DestinationStatus[];
+  /**
+   * Sends a test to a destination, past all queues and cursors. @returns `undefined` where there is none of that name
+   * @throws Error if exports are not running
+   */
+  test(destination: string, deadline: AbortSignal): Promise<DestinationTest | undefined>;
   /** A record log is looked after elsewhere: nothing of it is sent any more, but what is under way. */
   drop(traceId: TraceId): void;
   /** Frees what nothing refers to any more, soon; does nothing in the main thread. */
@@ -160,6 +166,21 @@ export class ExportThread implements Exports {
 
   statuses(): readonly DestinationStatus[] {
     return this.latest;
+  }
+
+  async test(destination: string, deadline: AbortSignal): Promise<DestinationTest | undefined> {
+    if (this.thread === undefined) throw new Error('exports are just starting; try again in a moment');
+    const { clock } = this.deps;
+    const over = new AbortController();
+    const late = whenAborted(deadline).then(async () => {
+      await pause(clock, GRACE_MS, over.signal);
+      throw new Error('the export thread did not answer');
+    });
+    try {
+      return await Promise.race([this.thread.channel.ask('test', destination, deadline), late]);
+    } finally {
+      over.abort();
+    }
   }
 
   async flush(deadline: AbortSignal): Promise<boolean> {

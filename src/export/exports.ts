@@ -23,7 +23,9 @@ import { EventMappings } from './lines/event-mappings.js';
 import { OtelRunMapper } from './mapping/otel-run-mapper.js';
 import { OtlpDestination, type OtlpDestinationDeps } from './otlp-destination.js';
 import type { LineSource } from './record-log-lines.js';
+import { secretMask, secretsOf } from './transport.js';
 
+export { testDestination } from './destination-test.js';
 export { RecordLogLines } from './record-log-lines.js';
 
 /** What destinations are opened with. */
@@ -133,7 +135,8 @@ async function openOtlpDestination(config: DestinationConfig, deps: OpenExportsD
   const endpoint = config.endpoints.traces;
   if (config.usesSdk !== true || endpoint === undefined) return OtlpDestination.open(config, deps);
   const exporter = await createOtlpTraceExporter(endpoint, deps.userAgent, deps.environment);
-  return new SpanExporterDestination(config.name, exporter, deps.clock, endpoint.timeoutMs);
+  const masked = secretMask(secretsOf(endpoint));
+  return new SpanExporterDestination(config.name, exporter, deps.clock, endpoint.timeoutMs, masked);
 }
 
 async function openModule(

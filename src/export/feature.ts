@@ -1,6 +1,7 @@
 // The door of exports: no other folder imports anything else of this one. What maps and sends runs is loaded in the thread that exports alone.
 
 export type { DestinationStatus, SignalStatus } from './destination.js';
+export type { DestinationTest, TestAnswer } from './destination-test.js';
 export type { ExportThread } from './export-thread.js';
 export type { ExportWorker } from './export-worker.js';
 export type { OpenedExport } from './exports.js';

@@ -11,7 +11,7 @@ import { isPassingStatus, parseRetryAfterMs } from '../core/retry.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
-import type { SendResult, Transport } from './transport.js';
+import { type SendResult, secretMask, secretsOf, type Transport } from './transport.js';
 import { RequestAssembler } from './wire/encoded-items.js';
 
 /** Where and how bodies are posted. */
@@ -43,12 +43,15 @@ const gzipAsync = promisify(gzip);
  */
 export class HttpTransport implements Transport {
   private readonly agent: http.Agent;
+  private readonly masked: (message: string) => string;
 
   constructor(
     private readonly options: HttpTransportOptions,
     private readonly clock: Clock,
   ) {
     const isSecure = options.url.protocol === 'https:';
+    const { 'user-agent': _agent, 'content-type': _type, ...headers } = options.headers;
+    this.masked = secretMask(secretsOf({ url: options.url, headers }));
     this.agent = isSecure ? new https.Agent({ keepAlive: true, ...options.tls }) : new http.Agent({ keepAlive: true });
   }
 
@@ -61,7 +64,7 @@ export class HttpTransport implements Transport {
         kind: 'retryable',
         status: null,
         retryAfterMs: null,
-        message: exchangeErrorText(error, MAX_MESSAGE_LENGTH),
+        message: this.masked(exchangeErrorText(error, MAX_MESSAGE_LENGTH)),
       };
     }
   }
@@ -88,7 +91,7 @@ export class HttpTransport implements Transport {
   }
 
   private toResult({ status, headers, body }: HttpAnswer): SendResult {
-    if (status >= 200 && status < 300) return { kind: 'accepted', ...this.readAccepted(body) };
+    if (status >= 200 && status < 300) return { kind: 'accepted', status, ...this.readAccepted(body) };
     const message = this.readError(body, headers['content-type'] ?? '');
     if (isPassingStatus(status)) {
       const retryAfterMs = parseRetryAfterMs(headers['retry-after'], this.clock.nowUnixMs());
@@ -100,7 +103,7 @@ export class HttpTransport implements Transport {
   private readAccepted(body: Uint8Array): { rejectedCount: number; message: string } {
     try {
       const { rejectedCount, message } = this.options.readAccepted(body);
-      return { rejectedCount, message: message.slice(0, MAX_MESSAGE_LENGTH) };
+      return { rejectedCount, message: this.masked(message).slice(0, MAX_MESSAGE_LENGTH) };
     } catch {
       // The status says that it was taken; many receivers answer with a body of their own.
       return { rejectedCount: 0, message: '' };
@@ -109,7 +112,7 @@ export class HttpTransport implements Transport {
 
   private readError(body: Uint8Array, contentType: string): string {
     try {
-      return this.options.readError(body, contentType).slice(0, MAX_MESSAGE_LENGTH);
+      return this.masked(this.options.readError(body, contentType)).slice(0, MAX_MESSAGE_LENGTH);
     } catch {
       return '';
     }

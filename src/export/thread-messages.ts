@@ -6,6 +6,7 @@ import type { RunEvent } from '../run/run-event.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { Fence } from '../storage/fence.js';
 import type { DestinationStatus } from './destination.js';
+import type { DestinationTest } from './destination-test.js';
 
 /** What the thread is started with. */
 export interface ThreadSetup {
@@ -42,6 +43,8 @@ export interface ExportThreadCalls {
   start(nothing: undefined): Promise<void>;
   /** @returns whether everything was exported before the deadline */
   flush(nothing: undefined, deadline: AbortSignal): Promise<boolean>;
+  /** Sends a test past all queues. @returns `undefined` where there is no destination of that name */
+  test(destination: string, deadline: AbortSignal): Promise<DestinationTest | undefined>;
   shutdown(nothing: undefined, deadline: AbortSignal): Promise<void>;
   /** The record log of a trace is durable up to a length; the thread reads it itself. */
   appended(log: { readonly traceId: TraceId; readonly lengthBytes: number }): void;

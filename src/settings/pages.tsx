@@ -1,11 +1,14 @@
-import { Router } from 'express';
+import express, { type Request, type Response, Router } from 'express';
+import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import type { Caller } from '../api/caller.js';
+import { goneOf, Permits, withPermit } from '../api/permissions.js';
 import type { Clock } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
 import type { DiskUsage, MemoryUsage } from '../core/guard.js';
 import type { Health, HealthReport } from '../core/health.js';
 import { lengthText, readableBytes } from '../core/text.js';
-import type { DestinationStatus } from '../export/feature.js';
+import type { DestinationStatus, DestinationTest, TestAnswer } from '../export/feature.js';
 import type { RetainedKind } from '../retention/feature.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { State } from '../storage/state.js';
@@ -32,6 +35,8 @@ export interface SettingsHost {
         /** Names, and where they are. */
         readonly destinations: readonly (readonly [name: string, where: string])[];
         statuses(): readonly DestinationStatus[];
+        /** `undefined` where there is none of that name. @throws Error if exports are not running */
+        test(destination: string, deadline: AbortSignal): Promise<DestinationTest | undefined>;
       }
     | undefined;
   /** What is kept, and for how long. */
@@ -66,13 +71,50 @@ interface Shown {
   readonly kept: readonly KeptKind[];
   readonly runCount: number;
   readonly nowUnixMs: number;
+  /** The test of a destination that was just made; `null` for none. */
+  readonly tested: Tested | null;
 }
+
+/** A destination that was tested, and what it answered, or why nothing was sent. */
+interface Tested {
+  readonly destination: string;
+  readonly outcome: DestinationTest | string;
+}
+
+/** A test is given up after so long, in milliseconds. */
+const TEST_MS = 15_000;
+const MAX_FORM_BYTES = 4_096;
 
 /** `/settings`: tokens, destinations, storage, health and versions. Who is of another account than the first sees its own tokens and health alone. */
 export function settingsPages(config: SettingsConfig, host: PageHost): Router {
   const { state, health, clock } = host;
+  const permits = new Permits('tests of destinations');
   const router = Router();
-  router.get('/settings', authorize('tokens:manage'), async (request, response) => {
+  const form = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES });
+  router.get('/settings', authorize('tokens:manage'), (request, response) => show(request, response, null));
+  router.post('/settings/test', authorize('tokens:manage'), form, async (request, response) => {
+    const destination: unknown = request.body?.destination;
+    const isOperator = callerOf(response).accountId === FIRST_ACCOUNT_ID;
+    if (!isOperator || typeof destination !== 'string') throw ApiError.notFound();
+    const outcome = await withPermit(permits, response, () => test(destination, goneOf(response)));
+    if (outcome === undefined) throw ApiError.notFound();
+    await show(request, response, { destination, outcome });
+  });
+  return router;
+
+  async function test(destination: string, gone: AbortSignal): Promise<DestinationTest | string | undefined> {
+    const deadline = new AbortController();
+    const timer = clock.after(TEST_MS, () => deadline.abort());
+    try {
+      return await host.exports?.test(destination, AbortSignal.any([gone, deadline.signal]));
+    } catch (error) {
+      return reasonOf(error);
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  async function show(request: Request, response: Response, tested: Tested | null): Promise<void> {
     const caller = callerOf(response);
     const gone = new AbortController();
     request.once('close', () => gone.abort());
@@ -93,19 +135,21 @@ export function settingsPages(config: SettingsConfig, host: PageHost): Router {
       kept,
       runCount,
       nowUnixMs: clock.nowUnixMs(),
+      tested,
     };
     await sendPage(response, <SettingsPage {...shown} />);
-  });
-  return router;
+  }
 }
 
 function SettingsPage(shown: Shown) {
-  const { caller, host, report, tokens, nowUnixMs } = shown;
+  const { caller, host, report, tokens, nowUnixMs, tested } = shown;
+  const isLive = tested === null;
   const isOperator = caller.accountId === FIRST_ACCOUNT_ID;
   return (
-    <Layout title="Settings" caller={caller} version={host.version} isLive>
+    <Layout title="Settings" caller={caller} version={host.version} isLive={isLive}>
       <h1>Settings</h1>
-      <div id="live" data-live="10000">
+      {tested !== null && <TestNotice {...tested} />}
+      <div id="live" {...(isLive && { 'data-live': '10000' })}>
         <HealthPart report={report} host={host} />
         {isOperator && <Destinations exports={host.exports} />}
         {isOperator && <Storage {...shown} />}
@@ -114,6 +158,46 @@ function SettingsPage(shown: Shown) {
       </div>
     </Layout>
   );
+}
+
+/** What a destination answered to a test. */
+function TestNotice({ destination, outcome }: Tested) {
+  if (typeof outcome === 'string') {
+    return (
+      <p class="notice below bad" role="status">
+        <span class="strong">{destination}</span> was not tested: {outcome}.
+      </p>
+    );
+  }
+  const isGood = outcome.answers.every(({ result }) => result.kind === 'accepted' && result.rejectedCount === 0);
+  return (
+    <div class={`notice below ${isGood ? 'good' : 'bad'}`} role="status">
+      <p>
+        <span class="strong">{destination}</span> {isGood ? 'took the test.' : 'did not take all of the test.'}{' '}
+        {outcome.answers.some(({ result }) => result.kind === 'accepted') && (
+          <>
+            Look there for trace <code>{outcome.traceId}</code>, service <code>run-bridge</code>.
+          </>
+        )}
+      </p>
+      <ul>
+        {outcome.answers.map((answer) => (
+          <li>
+            {answer.signal === 'traces' ? 'Span' : 'Log record'}: {answerText(answer)}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function answerText({ result, durationMs }: TestAnswer): string {
+  const status = result.status === null || result.status === 0 ? null : `HTTP ${result.status}`;
+  const after = `after ${lengthText(durationMs)}`;
+  const message = result.message === '' ? '' : `: ${result.message}`;
+  if (result.kind !== 'accepted') return `${status ?? 'no answer'} ${after}${message}`;
+  const rejected = result.rejectedCount === 0 ? '' : `, but ${result.rejectedCount} was rejected`;
+  return `taken${status === null ? '' : `, ${status}`} ${after}${rejected}${message}`;
 }
 
 function HealthPart({ report, host }: { readonly report: HealthReport; readonly host: PageHost }) {
@@ -185,6 +269,7 @@ function Destinations({ exports }: Pick<SettingsHost, 'exports'>) {
             { number: 'Sent' },
             { number: 'Refused' },
             'Last error',
+            'Test',
           ]}
         >
           {exports.destinations.map(([name, where]) => (
@@ -230,6 +315,14 @@ function DestinationRow(props: {
       <td class="number">{sum(({ sentCount }) => sentCount)}</td>
       <td class="number">{sum(({ refusedCount, rejectedCount }) => refusedCount + rejectedCount)}</td>
       <td class="text">{status?.lastError ?? ''}</td>
+      <td class="nowrap">
+        <form method="post" action="/settings/test">
+          <input type="hidden" name="destination" value={name} />
+          <button type="submit" aria-label={`Send a test to ${name}`} title="Sends a span named run-bridge test">
+            Send a test
+          </button>
+        </form>
+      </td>
     </tr>
   );
 }

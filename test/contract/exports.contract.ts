@@ -94,6 +94,31 @@ export function exportsContract(kind: string, open: OpenExports): void {
       expect(bench.receiver.spanNames).toEqual(['task']);
     });
 
+    it('send a test past what waits, which moves no cursor, and say what was answered', async () => {
+      bench.receiver.answer = () => ({ status: 503 });
+      const exports = await bench.start(open);
+      await bench.append(RUN, RECORDS);
+      await until('a failed attempt', () => bench.receiver.requests.length > 0);
+      const refused = await exports.test('jaeger', AbortSignal.timeout(20_000));
+      expect(refused?.answers).toMatchObject([
+        { signal: 'traces', result: { kind: 'retryable', status: 503 } },
+        { signal: 'logs', result: { kind: 'retryable', status: 503 } },
+      ]);
+      expect(await isDone()).toBe(false);
+      bench.receiver.answer = () => ({});
+      const taken = await exports.test('jaeger', AbortSignal.timeout(20_000));
+      expect(taken?.answers).toMatchObject([
+        { signal: 'traces', result: { kind: 'accepted', status: 200, rejectedCount: 0 } },
+        { signal: 'logs', result: { kind: 'accepted', status: 200, rejectedCount: 0 } },
+      ]);
+      const isTest = (id: string) => id.startsWith(`${taken?.traceId} `);
+      expect(bench.receiver.spanIds.filter(isTest)).toHaveLength(1);
+      expect(bench.receiver.spanNames).toContain('run-bridge test');
+      // Whatever waited is sent as if there had been none.
+      await until('all that waited', hasEnded, 60_000);
+      expect(await exports.test('none', AbortSignal.timeout(20_000))).toBeUndefined();
+    });
+
     it('refuse a destination that cannot be used', async () => {
       const starting = bench.start(open, '{ mine: { exporter: ./nothing-here.mjs } }');
       await expect(starting).rejects.toThrow('cannot be loaded');

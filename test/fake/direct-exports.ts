@@ -4,7 +4,7 @@ import type { Logger } from '../../src/core/logger.js';
 import type { DestinationStatus } from '../../src/export/destination.js';
 import type { Exports, ExportThreadSources } from '../../src/export/export-thread.js';
 import type { ExportWorker } from '../../src/export/export-worker.js';
-import { createWorker, type OpenedExport, openExports } from '../../src/export/exports.js';
+import { createWorker, type OpenedExport, openExports, testDestination } from '../../src/export/exports.js';
 import { RecordLogLines } from '../../src/export/record-log-lines.js';
 import type { ThreadSetup } from '../../src/export/thread-messages.js';
 import type { ForeignLogReader } from '../../src/log/foreign-segments.js';
@@ -91,6 +91,11 @@ export class DirectExports implements Exports {
 
   statuses(): readonly DestinationStatus[] {
     return this.workers.map((worker) => worker.status());
+  }
+
+  async test(name: string, deadline: AbortSignal): ReturnType<Exports['test']> {
+    const one = this.opened.find(({ destination }) => destination.name === name);
+    return one && testDestination(one.destination, { clock: systemClock, version: 'test' }, deadline);
   }
 
   async flush(deadline: AbortSignal): Promise<boolean> {

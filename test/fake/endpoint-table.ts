@@ -131,6 +131,7 @@ export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'GET /query.csv': ANALYSTS,
   'GET /models': READERS,
   'GET /settings': ['account_admin'],
+  'POST /settings/test': ['account_admin'],
   'GET /webhooks': HOOK_READERS,
   'POST /webhooks/dismiss': HOOK_READERS,
   'GET /webhooks/new': HOOK_WRITERS,

@@ -41,6 +41,24 @@ export function settingsPage(state: State, clock: Clock, kinds: readonly Retaine
             lastError: 'connection refused <script>',
           },
         ],
+        test: async (name) =>
+          name === 'tempo'
+            ? {
+                traceId: '0af7651916cd43dd8448eb211c80319c',
+                answers: [
+                  {
+                    signal: 'traces',
+                    result: { kind: 'accepted', status: 200, rejectedCount: 0, message: '' },
+                    durationMs: 12,
+                  },
+                  {
+                    signal: 'logs',
+                    result: { kind: 'refused', status: 404, message: 'no <script> here' },
+                    durationMs: 7,
+                  },
+                ],
+              }
+            : undefined,
       },
       retention: { kinds },
       ports: () => ({ otlpUrl: 'http://127.0.0.1:4318', grpcUrl: null, webUrl: 'http://127.0.0.1:4380' }),

@@ -498,6 +498,23 @@ describe('the settings', () => {
     expect(html).not.toContain(hash);
   });
 
+  it('say what a destination answered to a test, to who runs the bridge', async () => {
+    const owner = tokens.get('account_admin');
+    expect((await pages.get('/settings', owner)).html).toContain('Send a test to tempo');
+    const { status, html } = await pages.post('/settings/test', owner, { destination: 'tempo' });
+    expect(status).toBe(200);
+    expect(html).toContain('Span: taken, HTTP 200 after 12 ms');
+    expect(html).toContain('Log record: HTTP 404 after 7 ms: no &lt;script&gt; here');
+    expect(html).toContain('0af7651916cd43dd8448eb211c80319c');
+    // Its address is no page: nothing asks for it again.
+    expect(html).not.toContain('data-live');
+    expect((await pages.post('/settings/test', owner, { destination: 'none' })).status).toBe(404);
+    expect((await pages.post('/settings/test', foreign, { destination: 'tempo' })).status).toBe(404);
+    expect((await pages.post('/settings/test', admin, { destination: 'tempo' })).status).toBe(403);
+    const elsewhere = { Origin: 'https://elsewhere.example', 'Sec-Fetch-Site': 'cross-site' };
+    expect((await pages.post('/settings/test', owner, { destination: 'tempo' }, elsewhere)).status).toBe(403);
+  });
+
   it('show another account its own tokens, and nothing of the machine', async () => {
     const { html } = await pages.get('/settings', foreign);
     expect(html).toContain('account admin');

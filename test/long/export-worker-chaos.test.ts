@@ -26,7 +26,7 @@ function chanceOf(seed: number): () => number {
 }
 
 const RETRYABLE: SendResult = { kind: 'retryable', status: 503, retryAfterMs: null, message: 'busy' };
-const ACCEPTED: SendResult = { kind: 'accepted', rejectedCount: 0, message: '' };
+const ACCEPTED: SendResult = { kind: 'accepted', status: 200, rejectedCount: 0, message: '' };
 
 /** Takes what it gets with a chance of its own for each signal. */
 class MoodyDestination implements Destination {

@@ -60,6 +60,7 @@ describe('the HTTP transport', () => {
     for (const text of ['one', 'three']) {
       expect(await transport.send(Buffer.from(text), never)).toEqual({
         kind: 'accepted',
+        status: 200,
         rejectedCount: 0,
         message: '',
       });
@@ -84,7 +85,18 @@ describe('the HTTP transport', () => {
     const url = await serve((_request, response) => response.end('7 too old'));
     const readAccepted = (body: Uint8Array) => ({ rejectedCount: 7, message: Buffer.from(body).toString() });
     const result = await transportTo(url, { readAccepted }).send(Buffer.from(''), never);
-    expect(result).toEqual({ kind: 'accepted', rejectedCount: 7, message: '7 too old' });
+    expect(result).toEqual({ kind: 'accepted', status: 200, rejectedCount: 7, message: '7 too old' });
+  });
+
+  it('masks credentials that a receiver repeats', async () => {
+    const url = await serve((request, response) => {
+      const { authorization, tenant } = request.headers;
+      response.writeHead(401).end(`${authorization} may not write for ${tenant} (${request.url})`);
+    });
+    url.search = '?key=open-sesame-too';
+    const headers = { authorization: 'Bearer open-sesame', tenant: 'a' };
+    const result = await transportTo(url, { headers }).send(Buffer.from(''), never);
+    expect(result).toEqual({ kind: 'refused', status: 401, message: '**** may not write for a (/v1/traces****)' });
   });
 
   it('takes a body that it cannot read in a 2xx answer for a plain yes', async () => {
@@ -93,7 +105,7 @@ describe('the HTTP transport', () => {
       throw new Error('no protobuf');
     };
     const result = await transportTo(url, { readAccepted }).send(Buffer.from(''), never);
-    expect(result).toEqual({ kind: 'accepted', rejectedCount: 0, message: '' });
+    expect(result).toEqual({ kind: 'accepted', status: 202, rejectedCount: 0, message: '' });
   });
 
   it.each([408, 429, 500, 502, 503, 504, 507])('calls status %i retryable', async (status) => {

@@ -18,7 +18,7 @@ function openBreaker() {
     for (let attempt = 1; attempt < 5; attempt += 1) fail();
     return fail(retryAfterMs);
   };
-  const accept = () => breaker.settle({ kind: 'accepted', rejectedCount: 0, message: '' }, 1);
+  const accept = () => breaker.settle({ kind: 'accepted', status: 200, rejectedCount: 0, message: '' }, 1);
   return { clock, breaker, logger: deps.logger, fail, failOften, accept, ready: () => readyCount };
 }
 
