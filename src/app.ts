@@ -44,6 +44,7 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
       ...host,
       access,
       artifacts,
+      jobs,
       metrics,
       features,
       otlpUrl: () => ports.otlpUrl,

@@ -15,7 +15,7 @@ import type { OpenPagesDeps } from './open-pages.js';
 /** What the API works with. */
 export interface ApiDeps
   extends Omit<ApiRoutersDeps, 'redaction' | 'measures'>,
-    Pick<OpenPagesDeps, 'tracker' | 'measures'> {
+    Pick<OpenPagesDeps, 'tracker' | 'measures' | 'jobs'> {
   readonly access: Access;
   readonly registry: LocalStepRegistry;
   readonly artifacts: Artifacts;

@@ -9,7 +9,10 @@ import type { Access } from './access.js';
 
 /** What the pages are made of. */
 export interface OpenPagesDeps
-  extends Pick<PageDeps, 'notes' | 'tracker' | 'measures' | 'artifacts' | 'otlpUrl' | 'version' | 'clock' | 'logger'> {
+  extends Pick<
+    PageDeps,
+    'notes' | 'tracker' | 'measures' | 'artifacts' | 'jobs' | 'otlpUrl' | 'version' | 'clock' | 'logger'
+  > {
   readonly state: Pick<State, 'catalog'>;
   readonly access: Access;
   readonly features: readonly Pick<Feature, 'pages'>[];
@@ -20,11 +23,11 @@ export async function openPages(
   configuration: Pick<Configuration, 'redaction' | 'public-url' | 'http' | 'web' | 'destinations' | 'trace-url'>,
   deps: OpenPagesDeps,
 ): Promise<Router> {
-  const { state, access, features, otlpUrl, version, clock, logger, notes, tracker, measures, artifacts } = deps;
+  const { state, access, features, otlpUrl, version, clock, logger, notes, tracker, measures, artifacts, jobs } = deps;
   const { redaction, 'public-url': publicUrl } = configuration;
   const routers = await Promise.all(features.map(({ pages }) => pages?.() ?? []));
   return pageRouter({
-    ...{ notes, tracker, measures, artifacts, redaction, otlpUrl, version, clock, logger },
+    ...{ notes, tracker, measures, artifacts, jobs, redaction, otlpUrl, version, clock, logger },
     authenticator: access.authenticator,
     links: isLoopback(configuration.web.host) ? access.links : null,
     catalog: state.catalog,

@@ -31,6 +31,7 @@ import {
   stepStartOf,
   toCommandEnding,
 } from './command-facts.js';
+import type { CommandOutput } from './command-output.js';
 import { CommandRecords, guessResource } from './command-records.js';
 import { type CommandSpan, toForeignBatch } from './command-span.js';
 import { CommandSteps, isProcess } from './command-steps.js';
@@ -86,18 +87,21 @@ export class LiveRecords {
   private trouble: string | undefined;
   private isTroubleSaid = false;
 
+  private readonly lock: DataFolderLock | undefined;
+
   /**
    * @param lock says to others that the command's folder is not left behind
    * @param onCancelled the run was cancelled while the command is under way; called once
    */
   constructor(
     private readonly facts: CommandFacts,
-    private readonly lock: DataFolderLock | undefined,
+    { lock, output }: { readonly lock: DataFolderLock | undefined; readonly output: CommandOutput },
     onCancelled: () => void,
   ) {
+    this.lock = lock;
     const { context, inlet, logger, folder, file } = facts;
     const { clock } = context;
-    this.artifacts = new StepArtifacts(facts);
+    this.artifacts = new StepArtifacts(facts, output);
     this.steps = new CommandSteps(() => this.target.open(), stepStartOf(facts));
     this.tap = lazy(async () => {
       const { OtlpTap: Tap } = await import('./otlp-tap.js');
@@ -166,7 +170,8 @@ export class LiveRecords {
     onStage(bringInMs);
     const timers = [clock.after(options.flushTimeoutMs, () => deadline.abort()), clock.after(bringInMs, giveUp)];
     stop.addEventListener('abort', giveUp, { once: true });
-    const finding = ending.kind === 'notStarted' ? undefined : this.artifacts.find();
+    const hasFailed = ending.kind !== 'exited' || ending.exitCode !== 0;
+    const finding = ending.kind === 'notStarted' ? undefined : this.artifacts.find(hasFailed);
     await inlet.close(AbortSignal.timeout(LAST_REQUESTS_MS));
     const parked = inlet.parked.settle();
     await parked.catch(() => undefined);

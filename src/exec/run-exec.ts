@@ -32,6 +32,7 @@ import {
   spoolEntryOf,
   stepStartOf,
 } from './command-facts.js';
+import { CommandOutput } from './command-output.js';
 import type { CommandSpan } from './command-span.js';
 import { findUserFile, mayRunSeveral, readEngineSwitches } from './engine-switches.js';
 import type { ExecHost } from './exec-target.js';
@@ -67,10 +68,12 @@ export async function runExec(invocation: Invocation, host: ExecHost): Promise<C
     onFault: (error) => notices.say(`internal error, which the command does not notice: ${String(error)}`),
   });
   const bridge = await bridgeFor(invocation, host, { options, outputs }, notices);
+  const output = new CommandOutput();
   child = startChild(command, bridge?.environment ?? context.environment);
   for (const signal of early) child.signal(signal);
-  bridge?.begin(child.pid);
+  bridge?.begin(child.pid, output);
   const ending = await child.ended;
+  output.end();
   hasEnded = true;
   const exit = exitOf(ending);
   endAs(exit);
@@ -284,10 +287,10 @@ export class CommandBridge {
   }
 
   /** The command was started: loads the rest, takes in what comes, and interrupts it when its run is cancelled. */
-  begin(pid: number | undefined): void {
+  begin(pid: number | undefined, output: CommandOutput): void {
     if (this.facts.span !== null && pid !== undefined) this.usage = new ProcessUsage(pid, this.facts.context.clock);
     this.pid = pid;
-    this.live = this.load();
+    this.live = this.load(output);
     // Awaited at the end; until then its failure is nobody's.
     this.live.catch(() => undefined);
     const { live } = this;
@@ -318,10 +321,10 @@ export class CommandBridge {
     }
   }
 
-  private async load(): Promise<LiveRecords> {
+  private async load(output: CommandOutput): Promise<LiveRecords> {
     const lock = await (this.lock ?? this.lockFolder());
     const { LiveRecords } = await import('./live-records.js');
-    return new LiveRecords(this.facts, lock, () => this.cancel());
+    return new LiveRecords(this.facts, { lock, output }, () => this.cancel());
   }
 
   /** Before all that takes a while to load: should this process be killed, its folder says whose command it is. */

@@ -6,6 +6,7 @@ import { lazy } from '../core/lazy.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import { STEP_LIMITS } from '../storage/artifact/artifact-limits.js';
 import { type CommandFacts, stepStartOf } from './command-facts.js';
+import type { CommandOutput } from './command-output.js';
 import type { CommandStep } from './command-steps.js';
 import { EngineSnapshots } from './engine-snapshots.js';
 import { type EngineSwitches, findProjectFolder, PROJECT_FILE, readEngineSwitches } from './engine-switches.js';
@@ -15,16 +16,21 @@ import { announceUploads, type Upload, upload } from './keep-artifacts.js';
 import { ENGINE_FILE, SPOOLED_OTLP_FILE } from './spool-folder.js';
 import { type FoundArtifact, spoolArtifacts } from './spooled-artifacts.js';
 
-/** What a command left in the engine's target folder, on its way to where artifacts are kept. Nothing here fails a command. */
+/** What a command left in the engine's target folder, and what it wrote to its output, on its way to where artifacts are kept. Nothing here fails a command. */
 export class StepArtifacts {
   /** What each engine command left when it ended. */
   readonly snapshots: EngineSnapshots;
   private found: readonly FoundArtifact[] = [];
+  private outputs: readonly FoundArtifact[] = [];
+  private hasFailed = false;
   /** Those that are not kept yet, of each step. */
   private waiting: readonly Upload[] = [];
   private reason = 'the bridge was not reached';
 
-  constructor(private readonly facts: CommandFacts) {
+  constructor(
+    private readonly facts: CommandFacts,
+    private readonly output: CommandOutput,
+  ) {
     this.snapshots = new EngineSnapshots(facts, () => this.targetFolder());
   }
 
@@ -34,8 +40,10 @@ export class StepArtifacts {
   }
 
   /** Looks for what the command wrote; it has ended. */
-  async find(): Promise<void> {
+  async find(hasFailed: boolean): Promise<void> {
     const { configuration, startedUnixMs, notices } = this.facts;
+    this.hasFailed = hasFailed;
+    await this.saveOutput();
     try {
       const target = await this.targetFolder();
       if (target === undefined) return;
@@ -51,7 +59,10 @@ export class StepArtifacts {
   /** Says whose they are, once the steps of the command are known. */
   async divide(steps: readonly CommandStep[]): Promise<void> {
     const own = stepStartOf(this.facts);
-    const divided = await this.snapshots.divide(this.found, steps);
+    const divided = new Map(await this.snapshots.divide(this.found, steps));
+    // Of a command that ran no engine and did well nothing is kept: that would open the store for nothing.
+    const outputs = steps.length > 0 || this.hasFailed ? this.outputs : [];
+    divided.set(own.stepId, [...outputs, ...(divided.get(own.stepId) ?? [])]);
     this.waiting = [...divided].flatMap(([stepId, artifacts]) => {
       const start = steps.find((step) => step.start.stepId === stepId)?.start ?? own;
       return artifacts.length === 0 ? [] : [{ start, artifacts }];
@@ -138,6 +149,17 @@ export class StepArtifacts {
       for (const { start } of this.waiting)
         await registry.endArtifacts(start.stepId, this.reason).catch(() => undefined);
       return false;
+    }
+  }
+
+  private async saveOutput(): Promise<void> {
+    const { configuration, environment, folder, notices } = this.facts;
+    if (folder === undefined) return;
+    try {
+      const maxBytes = configuration['max-artifact-bytes'];
+      this.outputs = await this.output.save(folder, { maxBytes, environment });
+    } catch (error) {
+      notices.say(`the output of the command is not kept: ${reasonOf(error)}`);
     }
   }
 

@@ -358,6 +358,116 @@ describe('the run in the environment of a command', () => {
   });
 });
 
+/** Keeping what goes to a file means reading the file by its descriptor, from /proc. */
+describe.skipIf(process.platform !== 'linux')('what a command writes', () => {
+  const recorded = `cat '${SAMPLE}' > "$DBT_OTEL_FILE_NAME"`;
+  /** Runs a shell's words around `exec`, which stands in them as `$EXEC`. */
+  const shell = (words: string, more: Readonly<Record<string, string>> = {}) => {
+    const child = spawn('sh', ['-c', words.replaceAll('$EXEC', '"$NODE" "$MAIN" exec')], {
+      env: { ...env(), NODE: process.execPath, MAIN: main, ...more },
+      cwd: dir,
+    });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk: Buffer) => {
+        output += chunk.toString();
+      });
+    }
+    return new Promise<{ exitCode: number | null; output: string }>((resolve) =>
+      child.once('close', (exitCode) => resolve({ exitCode, output })),
+    );
+  };
+  /** The artifacts of the run, by their paths. */
+  const kept = () => {
+    const folder = join(dir, 'data', 'artifacts');
+    const [run = ''] = existsSync(folder) ? readdirSync(folder).filter((name) => /^\d+$/.test(name)) : [];
+    const step = join(folder, run, '1');
+    if (run === '' || !existsSync(step)) return {};
+    return Object.fromEntries(readdirSync(step).map((name) => [name, readFileSync(join(step, name))]));
+  };
+  const read = (name: string) => readFileSync(join(dir, name));
+
+  test('is an artifact where it goes to a file, from where the command began, in its order, and the file is its own', async () => {
+    const script = `${recorded}; echo one; echo two >&2; printf '\\033[32mthree\\033[0m\\n'; exit 3`;
+    const { exitCode, output } = await shell(
+      `echo before; { echo log; $EXEC -- sh -c '${script.replaceAll("'", `'\\''`)}'; } > build.log 2>&1`,
+    );
+    expect([exitCode, output]).toEqual([3, 'before\n']);
+    const written = 'one\ntwo\n\u001b[32mthree\u001b[0m\n';
+    expect(read('build.log').toString()).toBe(`log\n${written}`);
+    expect(Object.entries(kept()).map(([name, bytes]) => [name, bytes.toString()])).toEqual([['output.txt', written]]);
+    expect(readdirSync(join(dir, 'data', 'spool'))).toEqual([]);
+  });
+
+  test('is two artifacts where standard output and error are two files, and one where the other goes elsewhere', async () => {
+    const script = `${recorded}; echo out; echo err >&2`;
+    const quoted = `'${script.replaceAll("'", `'\\''`)}'`;
+    expect(await shell(`$EXEC -- sh -c ${quoted} > out.log 2> err.log`)).toEqual({ exitCode: 0, output: '' });
+    expect(Object.entries(kept()).map(String)).toEqual(['stderr.txt,err\n', 'stdout.txt,out\n']);
+    rmSync(join(dir, 'data'), { recursive: true });
+    expect(await shell(`$EXEC -- sh -c ${quoted} 2>> err.log`)).toEqual({ exitCode: 0, output: 'out\n' });
+    expect(Object.entries(kept()).map(String)).toEqual(['stderr.txt,err\n']);
+  });
+
+  test('is not kept of a pipe or of /dev/null, which nothing comes between', async () => {
+    const script = `${recorded}; echo $(readlink /proc/self/fd/1)`;
+    const quoted = `'${script.replaceAll("'", `'\\''`)}'`;
+    const { output } = await shell(
+      `readlink /proc/self/fd/1 >&2; { readlink /proc/$$/fd/1 >&2; $EXEC -- sh -c ${quoted}; } | cat`,
+    );
+    expect(output).toMatch(/pipe:\[\d+\]\n$/);
+    expect(kept()).toEqual({});
+    await shell(`$EXEC -- sh -c ${quoted} > /dev/null 2>&1`);
+    expect(kept()).toEqual({});
+  });
+
+  test('ends the command by SIGPIPE, as without exec, when its reader has gone', async () => {
+    const { output } = await shell(`{ $EXEC -- yes; kill -l $? >&2; } | head -n 1`);
+    expect(output).toMatch(/^y\n/);
+    expect(output).toMatch(/PIPE\n$/);
+  });
+
+  test('is kept of 10 MB by its beginning and its end, in whole lines, and says what is left out', async () => {
+    const script = `${recorded}; seq -f %09.0f 1000000`;
+    const { exitCode } = await shell(`$EXEC -- sh -c '${script.replaceAll("'", `'\\''`)}' > build.log`);
+    expect([exitCode, read('build.log').byteLength]).toEqual([0, 10_000_000]);
+    const text = kept()['stdout.txt']?.toString() ?? '';
+    expect(text.length).toBeLessThan(4 * 1024 * 1024 + 100);
+    expect(text).toMatch(/^000000001\n000000002\n/);
+    expect(text).toMatch(/\n\n\[run-bridge: 5,\d{3},\d{3} bytes are left out here\]\n\n\d{9}\n/);
+    expect(text).toMatch(/\n001000000\n$/);
+  });
+
+  test('is kept as bytes, whatever they are, without secrets of the environment', async () => {
+    const script = `${recorded}; head -c 70000 /dev/zero | tr '\\000' '\\377'; echo "to $DBT_PASSWORD"`;
+    await shell(`$EXEC -- sh -c '${script.replaceAll("'", `'\\''`)}' > build.log`, { DBT_PASSWORD: 'pässword' });
+    expect(read('build.log').subarray(70_000).toString()).toBe('to pässword\n');
+    const bytes = kept()['stdout.txt'] ?? Buffer.alloc(0);
+    expect(Buffer.compare(bytes, Buffer.concat([Buffer.alloc(70_000, 0xff), Buffer.from('to ****\n')]))).toBe(0);
+  });
+
+  test('does not keep exec waiting for what the command left in the background, which writes on', async () => {
+    const left = `{ until [ -e go ]; do sleep 0.1; done; echo late; touch done; } &`;
+    const script = `${recorded}; ${left} echo early`;
+    const { exitCode } = await shell(`$EXEC -- sh -c '${script.replaceAll("'", `'\\''`)}' > build.log 2>&1`);
+    expect([exitCode, read('build.log').toString()]).toEqual([0, 'early\n']);
+    expect(kept()['output.txt']?.toString()).toBe('early\n');
+    writeFileSync(join(dir, 'go'), '');
+    await until('the last words', () => existsSync(join(dir, 'done')));
+    expect(read('build.log').toString()).toBe('early\nlate\n');
+  });
+
+  test('is kept without telemetry where the command failed', async () => {
+    expect(await shell(`$EXEC -- sh -c 'echo fine' > build.log 2>&1`)).toEqual({ exitCode: 0, output: '' });
+    expect(kept()).toEqual({});
+    expect(await shell(`$EXEC -- sh -c 'echo no such thing; exit 4' > build.log 2>&1`)).toEqual({
+      exitCode: 4,
+      output: '',
+    });
+    expect(Object.entries(kept()).map(String)).toEqual(['output.txt,no such thing\n']);
+  });
+});
+
 describe('reports of exec', () => {
   const sample = new URL('../fixture/samples/build-mixed-fusion', import.meta.url).pathname;
   const engine = ['--', 'sh', '-c', `cat '${sample}/otel.jsonl' > "$DBT_OTEL_FILE_NAME"; exit 3`];

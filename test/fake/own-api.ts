@@ -32,7 +32,7 @@ export interface OwnApi {
   readonly others: Router;
   readonly traceIds: readonly TraceId[];
   readonly queries: Feature;
-  readonly jobs: Feature;
+  readonly jobs: ReturnType<typeof idleJobs>;
   readonly retention: RetentionParts;
   /** What measures are read with. */
   readonly measuring: Pick<ApiRoutersDeps, 'reader'> & {

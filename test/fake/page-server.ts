@@ -41,6 +41,7 @@ export class PageServer {
     const pages = pageRouter({
       ...{ authenticator, clock, logger, links, publicUrl, ...api.measuring },
       artifacts: new RunArtifacts({ catalog: state.catalog, openStore, dataFolder: api.dataFolder }),
+      jobs: api.jobs,
       routers: (await Promise.all(features.map(({ pages }) => pages?.() ?? []))).flat(),
       redaction: 'literals',
       otlpUrl: () => 'http://127.0.0.1:4318',

@@ -5,15 +5,17 @@ import { unzipSync } from 'fflate';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { makeSignInLink } from '../../src/api/sign-in-links.js';
+import { silentLogger } from '../../src/core/logger.js';
 import { EXAMPLES } from '../../src/query/pages.js';
 import { VIEW_NAMES } from '../../src/query/views.js';
 import { parseTraceId } from '../../src/record/telemetry-record.js';
 import { Redactor } from '../../src/redaction/redactor.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
-import { parseArtifactPath } from '../../src/storage/artifact/artifact-store.js';
+import { ArtifactError } from '../../src/storage/artifact/artifact-error.js';
+import { type ArtifactPath, COMMAND_OUTPUTS, parseArtifactPath } from '../../src/storage/artifact/artifact-store.js';
 import { FolderArtifactStore } from '../../src/storage/artifact/folder-artifact-store.js';
 import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/permission-set.js';
-import { findLines } from '../../src/web/page/run-logs-page.js';
+import { findLines, outputsOf } from '../../src/web/page/run-logs-page.js';
 import { readRunPageModel } from '../../src/web/page/run-page-model.js';
 import { endpointsOf, PAGE_TABLE } from '../fake/endpoint-table.js';
 import { rowOf } from '../fake/noted-run.js';
@@ -385,6 +387,40 @@ describe('the log records of a run', () => {
     const times = Array.from(html.matchAll(/^ +(\d+\.\d+)/gm), ([, time]) => Number(time));
     expect(times.length).toBeGreaterThan(1);
     expect(times).toEqual([...times].sort((a, b) => b - a));
+  });
+
+  it('stand beside the end of what the command wrote, without colours, and lead to all of it', async () => {
+    expect((await pages.get('/runs/1002/logs', admin)).html).not.toContain('of the command');
+    const store = new FolderArtifactStore(pages.api.dataFolder);
+    const put = (path: ArtifactPath, text: string) =>
+      store.put({ runId: 1002, stepIndex: 1, path }, Readable.from([Buffer.from(text)]));
+    await put(COMMAND_OUTPUTS.stdout, `${'cut off\n'.repeat(9_000)}\u001b[31mred\u001b[0m\rover ${SCRIPT}\n`);
+    await put(COMMAND_OUTPUTS.stderr, 'a warning\n');
+    const { html } = await pages.get('/runs/1002/logs', admin);
+    expect(html).toMatch(/<pre>cut off\n[^<]*\nred\nover &lt;script&gt;/);
+    expect(html).toContain('38 KiB before it are not shown.');
+    expect(html).toContain('<a href="/runs/1002/artifacts/stdout.txt?step=1">stdout.txt</a>');
+    expect(html).toContain('<pre>a warning</pre>');
+    for (const path of [COMMAND_OUTPUTS.stdout, COMMAND_OUTPUTS.stderr])
+      await store.remove({ runId: 1002, stepIndex: 1, path });
+  });
+
+  it('stand beside what a job kept of its command, without literals where somebody may not read artifacts', async () => {
+    const { catalog } = pages.api.measuring;
+    const steps = await catalog.stepsOf(FIRST_ACCOUNT_ID, [1001]);
+    const none = () => Promise.reject(new ArtifactError('unavailable', 'nothing answers'));
+    const artifacts = { list: none, files: none, stat: none, open: none };
+    const kept = { text: "where name = 'a secret'\n", droppedBytes: 7 };
+    const seen = (level: 'off' | 'literals', output?: typeof kept) =>
+      outputsOf(
+        { steps, step: steps[0] ?? null },
+        { artifacts, jobs: { outputOf: async () => output }, logger: silentLogger },
+        new Redactor(level),
+      );
+    expect(await seen('off', kept)).toMatchObject([{ text: "where name = 'a secret'", omittedBytes: 7, path: null }]);
+    expect(JSON.stringify(await seen('literals', kept))).not.toContain('secret');
+    // Where artifacts cannot be read just now, the log records are shown all the same.
+    expect(await seen('off')).toEqual([]);
   });
 });
 

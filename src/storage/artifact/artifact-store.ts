@@ -63,6 +63,13 @@ export function stepTelemetryOf(path: string): StepTelemetry | undefined {
   return step === undefined ? undefined : { stepIndex: Number(step), number: Number(number ?? 1) };
 }
 
+/** What a command wrote to standard output and error, among the artifacts of its step: one file where both went to one. */
+export const COMMAND_OUTPUTS = {
+  both: 'output.txt' as ArtifactPath,
+  stdout: 'stdout.txt' as ArtifactPath,
+  stderr: 'stderr.txt' as ArtifactPath,
+} as const;
+
 /** Which artifact is meant. */
 export interface ArtifactKey {
   /** Of the run; see `StepPosition`. */

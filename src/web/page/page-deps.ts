@@ -20,6 +20,7 @@ export interface PageDeps {
   readonly tracker: Pick<RunTracker, 'find'>;
   readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'whenMeasured' | 'logsOf'>;
   readonly artifacts: StepArtifacts;
+  readonly jobs: JobOutputs;
   /** Pages of features, mounted behind the sign-in. */
   readonly routers: readonly Router[];
   /** The setting: texts for visitors without the right to read artifacts. */
@@ -55,4 +56,10 @@ export interface StepArtifacts {
   stat(step: CatalogStep, path: ArtifactPath): Promise<Artifact | undefined>;
   /** `undefined` if it does not exist. */
   open(step: CatalogStep, path: ArtifactPath, range?: ByteRange): Promise<OpenArtifact | undefined>;
+}
+
+/** What commands wrote that a job ran. */
+export interface JobOutputs {
+  /** The end of a step's output, and how many bytes are left out before it; `undefined` for a step that no job ran. @throws StoreError */
+  outputOf(stepId: string): Promise<{ readonly text: string; readonly droppedBytes: number } | undefined>;
 }

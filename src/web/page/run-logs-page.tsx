@@ -1,11 +1,15 @@
 import { setImmediate } from 'node:timers/promises';
+import { stripVTControlCharacters } from 'node:util';
 import { type Request, Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
-import { Permits, withPermit } from '../../api/permissions.js';
+import { may, Permits, withPermit } from '../../api/permissions.js';
 import { textRedactor } from '../../api/text-redactor.js';
-import { cleanText, cut } from '../../core/text.js';
+import { cleanText, cut, readableBytes } from '../../core/text.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import type { CommandLog, LoggedNode } from '../../run/measures/command-log.js';
+import { ArtifactError } from '../../storage/artifact/artifact-error.js';
+import { type ArtifactPath, COMMAND_OUTPUTS, encodedArtifactPath } from '../../storage/artifact/artifact-store.js';
+import type { CatalogStep } from '../../storage/run-catalog.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { countText, Mark, type Mood, Pager, pageNumber } from './parts.js';
@@ -105,9 +109,13 @@ export function runLogsRouter(deps: PageDeps): Router {
     const redactor = textRedactor(caller, redaction);
     const filter = logFilter(request);
     const found = await withPermit(permits, response, () => read(shown, filter, redactor), tooMany);
+    const outputs = await outputsOf(shown, deps, redactor);
     await sendPage(
       response,
       <RunShell {...{ shown, caller, redactor, version }} tab="/logs" nowUnixMs={clock.nowUnixMs()}>
+        {outputs.map((output) => (
+          <Output output={output} isOpen={found.totalCount === 0} isLinked={may(caller, 'artifacts:read')} />
+        ))}
         <LogFilterForm runId={shown.run.id} filter={filter} />
         <section id="found" aria-label="Log records">
           <FoundLog {...{ filter, found }} runId={shown.run.id} />
@@ -129,6 +137,110 @@ export function runLogsRouter(deps: PageDeps): Router {
       .send(lines.map(plainLine).join(''));
   });
   return router;
+}
+
+/** The end of what a command wrote to a standard stream, as the visitor may see it. */
+interface ShownOutput {
+  readonly name: string;
+  /** Whose it is. */
+  readonly step: CatalogStep;
+  /** The artifact that has all of it; `null` for what a job keeps. */
+  readonly path: ArtifactPath | null;
+  readonly text: string;
+  /** Bytes before it that are not shown. */
+  readonly omittedBytes: number;
+}
+
+/** What a page shows of an output, in bytes. */
+const MAX_OUTPUT_BYTES = 32 * 1024;
+const OUTPUT_NAMES: Readonly<Record<keyof typeof COMMAND_OUTPUTS, string>> = {
+  both: 'Output',
+  stdout: 'Standard output',
+  stderr: 'Standard error',
+};
+
+/**
+ * What the command of a step wrote, as far as it is kept: by the job that ran it, else by `exec`. Of several engine commands in
+ * one command the first one's step has it.
+ */
+export async function outputsOf(
+  { steps, step }: Pick<ShownRun, 'steps' | 'step'>,
+  deps: Pick<PageDeps, 'artifacts' | 'jobs' | 'logger'>,
+  redactor: Redactor,
+): Promise<readonly ShownOutput[]> {
+  if (step === null) return [];
+  const words = step.command.join(' ');
+  const first = steps.find(({ command }) => command.join(' ') === words);
+  for (const one of new Set([step, first ?? step])) {
+    const kept = await deps.jobs.outputOf(one.stepId);
+    const found =
+      kept === undefined
+        ? await keptFiles(one, deps)
+        : [{ name: OUTPUT_NAMES.both, step: one, path: null, text: kept.text, omittedBytes: kept.droppedBytes }];
+    const shown = found.map((output) => ({ ...output, text: shownOutput(output.text, redactor) }));
+    if (shown.some(({ text }) => text !== '')) return shown;
+  }
+  return [];
+}
+
+async function keptFiles(
+  step: CatalogStep,
+  { artifacts, logger }: Pick<PageDeps, 'artifacts' | 'logger'>,
+): Promise<readonly ShownOutput[]> {
+  const names = Object.keys(OUTPUT_NAMES) as readonly (keyof typeof COMMAND_OUTPUTS)[];
+  try {
+    const found = await Promise.all(
+      names.map(async (name) => {
+        const path = COMMAND_OUTPUTS[name];
+        const file = await artifacts.stat(step, path);
+        if (file === undefined || file.sizeBytes === 0) return [];
+        const from = Math.max(0, file.sizeBytes - MAX_OUTPUT_BYTES);
+        const opened = await artifacts.open(step, path, { from, to: file.sizeBytes });
+        if (opened === undefined) return [];
+        const pieces: Buffer[] = [];
+        for await (const piece of opened.content) pieces.push(piece as Buffer);
+        const text = Buffer.concat(pieces).toString('utf8');
+        // From the start of a line on.
+        const lineStart = from === 0 ? 0 : text.indexOf('\n') + 1;
+        const omittedBytes = from + Buffer.byteLength(text.slice(0, lineStart));
+        return [{ name: OUTPUT_NAMES[name], step, path, text: text.slice(lineStart), omittedBytes }];
+      }),
+    );
+    return found.flat();
+  } catch (error) {
+    if (!(error instanceof ArtifactError)) throw error;
+    // The log records are shown without it.
+    logger.warn({ error: String(error) }, 'failed to read the output of a command');
+    return [];
+  }
+}
+
+/** Without colours; a line that was written over by a terminal's carriage return is a line of its own. */
+function shownOutput(text: string, redactor: Redactor): string {
+  const plain = stripVTControlCharacters(text).replaceAll(/\r\n?/g, '\n').trimEnd();
+  return cleanText(redactor.byPolicy('text', plain));
+}
+
+function Output(props: { readonly output: ShownOutput; readonly isOpen: boolean; readonly isLinked: boolean }) {
+  const { output, isOpen, isLinked } = props;
+  const { name, step, path, text, omittedBytes } = output;
+  if (text === '') return null;
+  return (
+    <details open={isOpen} id={`output-${name.replaceAll(' ', '-').toLowerCase()}`}>
+      <summary>
+        {name} of the command <span class="soft">{countText(text.split('\n').length, 'line')}</span>
+      </summary>
+      {omittedBytes > 0 && <p class="hint">{readableBytes(omittedBytes)} before it are not shown.</p>}
+      <section class="code" tabindex={0} aria-label={`${name} of the command`}>
+        <pre>{text}</pre>
+      </section>
+      {path !== null && isLinked && (
+        <p>
+          <a href={`/runs/${step.runId}/artifacts/${encodedArtifactPath(path)}?step=${step.index}`}>{path}</a>
+        </p>
+      )}
+    </details>
+  );
 }
 
 /** Redacted texts between which others get their turn. */

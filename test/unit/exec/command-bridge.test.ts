@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
 import { Notices, readExecOptions } from '../../../src/exec/command-facts.js';
+import { CommandOutput } from '../../../src/exec/command-output.js';
 import type { ExecHost } from '../../../src/exec/exec-target.js';
 import { CommandBridge } from '../../../src/exec/run-exec.js';
 import { contextIn } from '../../fake/run-in-process.js';
@@ -23,7 +24,7 @@ it('leaves whose command it is as soon as that has started, before anything else
   const notices = new Notices(new PassThrough(), true);
   const bridge = await CommandBridge.prepare(invocation, unopened, { options, outputs: [] }, notices);
   try {
-    bridge.begin(undefined);
+    bridge.begin(undefined, new CommandOutput());
     const [folder = ''] = readdirSync(join(dir, 'data', 'spool'));
     const entry = JSON.parse(readFileSync(join(dir, 'data', 'spool', folder, 'command.json'), 'utf8'));
     expect(entry).toMatchObject({ step: { job: 'nightly', command: ['true'] }, end: null });

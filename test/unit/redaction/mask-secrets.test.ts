@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { maskSecrets } from '../../../src/job/runner.js';
+import { maskSecrets } from '../../../src/redaction/mask-secrets.js';
 
 test('values of variables that are named like secrets are not shown', () => {
   const environment = { DBT_PASSWORD: 'hunter22', API_TOKEN: 'hunter22-longer', DBT_TARGET: 'production' };
