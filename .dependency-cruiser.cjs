@@ -16,6 +16,7 @@ const features = [
   'platform',
   'files',
   'export',
+  'kafka',
 ];
 // Folders of a lower row that have such a door, too.
 const doors = ['receiver'];

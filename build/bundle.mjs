@@ -18,7 +18,8 @@ const bundle = await rolldown({
     'range-worker': 'src/parquet/range-worker.ts',
   },
   platform: 'node',
-  resolve: { alias: openTelemetryModules() },
+  // The checksums and packers of Kafka's client, with their WebAssembly in the module: the usual entry reads a file beside itself.
+  resolve: { alias: { ...openTelemetryModules(), '@platformatic/wasm-utils$': '@platformatic/wasm-utils/bundled' } },
   onLog(level, log, tell) {
     // Else it would be found missing when it is first needed.
     if (log.code === 'UNRESOLVED_IMPORT') throw new Error(log.message);

@@ -11,6 +11,7 @@ import type { Configuration } from './config/configuration.js';
 import type { Feature } from './feature.js';
 import { createHistories } from './history/feature.js';
 import { createJobs } from './job/feature.js';
+import { createKafkaSource } from './kafka/feature.js';
 import { GuardedConsumer } from './log/record-log.js';
 import { createMetrics } from './metric/feature.js';
 import { createPlatformApi } from './platform/feature.js';
@@ -37,7 +38,18 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
     const queries = createQueries(config, { ...host, stopping: stopping.signal });
     const settings = createSettingsPage(config, { ...host, retention, ports: () => ports });
     const histories = createHistories(config, host);
-    const features: readonly Feature[] = [webhooks, platform, jobs, artifacts, queries, retention, settings, histories];
+    const kafka = createKafkaSource(config, host);
+    const features: readonly Feature[] = [
+      webhooks,
+      platform,
+      jobs,
+      artifacts,
+      queries,
+      retention,
+      settings,
+      histories,
+      kafka,
+    ];
     const hosted = await openHook(config, host);
     const metrics = createMetrics({ ...host, features, connections: () => ports.connectionCounts });
     const api: Api = new Api(config, {
@@ -60,6 +72,7 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
         ...hosted.components,
         ports.receivers,
         ports.web,
+        ...kafka.components,
         spool,
         ...jobs.components,
         new Announcement(host, ports, stopping),

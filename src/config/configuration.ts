@@ -4,6 +4,7 @@ import type { DestinationConfig } from './destination-config.js';
 import type { DestinationSettings } from './destination-settings.js';
 import type { JobDefinition } from './jobs.js';
 import type { SettingKey, SettingValues } from './settings.js';
+import type { KafkaSourceSettings } from './source-settings.js';
 
 /** All settings of the program, parsed and complete. */
 export interface Configuration extends SettingValues {
@@ -13,6 +14,8 @@ export interface Configuration extends SettingValues {
   readonly mapping: Readonly<Record<string, boolean>>;
   /** The destinations that the configuration file names. */
   readonly destinations: readonly DestinationSettings[];
+  /** The topics that it says are read; `null` where there are none. */
+  readonly kafkaSource: KafkaSourceSettings | null;
   /** The jobs that the configuration file declares. */
   readonly jobs: readonly JobDefinition[];
   /** The projects that it declares. */

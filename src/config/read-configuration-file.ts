@@ -11,6 +11,7 @@ import { type JobDefinition, problemOfWords, splitCommandLine } from './jobs.js'
 import { maskUrl, quoted } from './mask.js';
 import { parsePath, type SettingContext } from './setting.js';
 import { SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
+import { type KafkaSourceSettings, kafkaSourceSchema } from './source-settings.js';
 import { nearestName } from './suggestion.js';
 
 /** A configuration file that was found and is YAML. */
@@ -75,6 +76,8 @@ export interface FileValues {
   readonly values: { readonly [K in SettingKey]?: SettingValues[K] };
   readonly mapping: Readonly<Record<string, boolean>>;
   readonly destinations: readonly DestinationSettings[];
+  /** Topics that are read; `null` where there are none. */
+  readonly kafkaSource: KafkaSourceSettings | null;
   readonly jobs: readonly JobDefinition[];
   readonly projects: readonly DeclaredScope[];
   readonly environments: readonly DeclaredEnvironment[];
@@ -249,6 +252,10 @@ export function fileSchema(context: SettingContext, mappingSwitches: readonly st
     destinationSchema(context, mapping),
     'is not a list of named destinations',
   );
+  const sources = z.strictObject(
+    { kafka: kafkaSourceSchema(context).nullish() },
+    'is not a list of sources such as kafka',
+  );
   const places = {
     jobs: namedSchema(jobSchema(context), 'is not a list of named jobs').nullish(),
     projects: namedSchema(projectSchema, 'is not a list of named projects').nullish(),
@@ -256,15 +263,22 @@ export function fileSchema(context: SettingContext, mappingSwitches: readonly st
   };
   return z
     .strictObject(
-      { ...settings, mapping: mapping.nullish(), destinations: destinations.nullish(), ...places },
+      {
+        ...settings,
+        mapping: mapping.nullish(),
+        destinations: destinations.nullish(),
+        sources: sources.nullish(),
+        ...places,
+      },
       'the file does not hold settings such as "http: 127.0.0.1:4318"',
     )
-    .transform(({ mapping: switches, destinations: named, jobs, projects, environments, ...values }) => {
+    .transform(({ mapping: switches, destinations: named, sources: from, jobs, projects, environments, ...values }) => {
       const set = Object.entries(values).filter(([, value]) => value != null);
       return {
         values: Object.fromEntries(set) as Partial<SettingValues>,
         mapping: switches ?? {},
         destinations: listOf(named),
+        kafkaSource: from?.kafka ?? null,
         jobs: listOf(jobs),
         projects: listOf(projects),
         environments: listOf(environments),
@@ -288,16 +302,18 @@ function listOf<Value extends object>(named: Readonly<Record<string, Value>> | n
 /** Names that are allowed at a path of the file, to suggest one for a misspelt key. */
 export function knownNames(path: readonly PropertyKey[], mappingSwitches: readonly string[]): readonly string[] {
   if (path.length === 0) {
-    return [...SETTING_KEYS, 'mapping', 'destinations', 'jobs', 'projects', 'environments'];
+    return [...SETTING_KEYS, 'mapping', 'destinations', 'sources', 'jobs', 'projects', 'environments'];
   }
   if (path.at(-1) === 'mapping') return mappingSwitches;
   if (path.at(-2) === 'match') return RULE_KEYS;
+  if (path[0] === 'sources') return path.length === 1 ? ['kafka'] : KAFKA_KEYS;
   if (path[0] === 'projects' || path[0] === 'environments') return PLACE_KEYS;
   return path[0] === 'jobs' ? JOB_KEYS : DESTINATION_KEYS;
 }
 
 const RULE_KEYS: readonly string[] = ['command', 'target', 'resource'];
 const PLACE_KEYS = Object.keys(environmentSchema.in.shape);
+const KAFKA_KEYS = Object.keys(kafkaSourceSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 const JOB_KEYS = Object.keys(jobSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 const DESTINATION_KEYS = Object.keys(destinationSchema({ baseDir: '/', homeDir: '/' }, mappingSchema([])).in.shape);
 

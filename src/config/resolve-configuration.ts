@@ -18,6 +18,7 @@ import { type OtlpEnvironment, readOtlpEnvironment } from './otlp-environment.js
 import type { FileReading } from './read-configuration-file.js';
 import type { SettingContext } from './setting.js';
 import { environmentName, SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
+import type { KafkaSaslSettings, KafkaSourceSettings } from './source-settings.js';
 import { nearestName } from './suggestion.js';
 
 /** Where configuration comes from. */
@@ -76,6 +77,10 @@ export function resolveConfiguration(
     if (destination.name === standard.destination?.name) continue;
     rows.push(...destinationRows(destination, file?.locate(['destinations', destination.name]) ?? ''));
   }
+  const kafkaSource = fileValues?.kafkaSource ?? null;
+  if (kafkaSource !== null) {
+    rows.push(...kafkaSourceRows(kafkaSource, file?.locate(['sources', 'kafka']) ?? ''));
+  }
   const jobs = fileValues?.jobs ?? [];
   rows.push(...jobs.flatMap((job) => jobRows(job, file?.locate(['jobs', job.name]) ?? '')));
   const { projects = [], environments = [] } = fileValues ?? {};
@@ -89,6 +94,7 @@ export function resolveConfiguration(
       chosen,
       mapping,
       destinations,
+      kafkaSource,
       jobs,
       projects,
       environments,
@@ -226,6 +232,43 @@ export function destinationRows(destination: DestinationSettings, origin: string
     ...(destination.redaction === null ? [] : [row('redaction', destination.redaction)]),
     ...Object.entries(destination.mapping).map(([name, isOn]) => row(`mapping.${name}`, isOn ? 'on' : 'off')),
     ...Object.entries(destination.resource).map(([name, value]) => row(`resource.${name}`, String(value))),
+  ];
+}
+
+/** What is read of Kafka, as rows of `run-bridge config`; secrets are masked. */
+export function kafkaSourceRows(kafka: KafkaSourceSettings, origin: string): ConfigurationRow[] {
+  const { tls, sasl } = kafka;
+  const row = (name: string, value: string | null | undefined) =>
+    value == null ? [] : [{ name: `sources.kafka.${name}`, value, origin }];
+  const topics = (names: readonly string[]) => (names.length === 0 ? 'off' : names.join(','));
+  return [
+    ...row('brokers', kafka.brokers.join(',')),
+    ...row('group-id', kafka.groupId),
+    ...row('traces-topic', topics(kafka.tracesTopics)),
+    ...row('logs-topic', topics(kafka.logsTopics)),
+    ...row('jsonl-topic', topics(kafka.jsonlTopics)),
+    ...row('encoding', kafka.encoding),
+    ...row('initial-offset', kafka.initialOffset),
+    ...row('tls', tls === null ? 'off' : 'on'),
+    ...row('tls-ca-file', tls?.caFile),
+    ...row('tls-cert-file', tls?.certFile),
+    ...row('tls-key-file', tls?.keyFile),
+    ...row('sasl-mechanism', sasl?.mechanism),
+    ...(sasl === null ? [] : saslTexts(sasl).flatMap(([name, value]) => row(name, value))),
+  ];
+}
+
+function saslTexts(sasl: KafkaSaslSettings): readonly (readonly [string, string | null])[] {
+  if (sasl.mechanism !== 'OAUTHBEARER')
+    return [
+      ['sasl-username', sasl.username],
+      ['sasl-password', MASK],
+    ];
+  return [
+    ['sasl-token-url', maskUrl(sasl.tokenUrl)],
+    ['sasl-client-id', sasl.clientId],
+    ['sasl-client-secret', MASK],
+    ['sasl-scope', sasl.scope],
   ];
 }
 

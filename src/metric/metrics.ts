@@ -36,6 +36,14 @@ export const METRICS = {
   run_bridge_receiver_refused_requests_total: counter('OTLP requests that were not accepted.', 'reason'),
   run_bridge_receiver_in_flight_bytes: gauge('What bodies of requests take that are not answered.'),
 
+  run_bridge_kafka_state: gauge('1 for the state that the reading of topics is in.', 'state'),
+  run_bridge_kafka_failures_total: counter('Connections to Kafka that failed or ended; they are made again.'),
+  run_bridge_kafka_accepted_messages_total: counter('Messages whose records became durable.', 'topic'),
+  run_bridge_kafka_rejected_messages_total: counter(
+    'Messages that are no telemetry, or hold lines that are none; rejects.jsonl has them.',
+    'topic',
+  ),
+
   run_bridge_destination_state: gauge('1 for the state that the destination is in.', 'destination', 'state'),
   run_bridge_destination_signal_state: gauge(
     '1 for the state that the destination is in with the signal.',

@@ -5,11 +5,12 @@ import { cacheFolder } from './cache-folder.js';
 import { canConnect } from './can-connect.js';
 import { until } from './until.js';
 
-/** Programs that run-bridge is tested with, built from Go modules once into the cache: minutes the first time. */
-export type Peer = 'jaeger' | 'otelcol' | 'telemetrygen' | 'versitygw';
+/** Programs that run-bridge is tested with, built from Go modules (Kafka: brought by Maven) once into the cache: minutes the first time. */
+export type Peer = 'jaeger' | 'kafka' | 'otelcol' | 'telemetrygen' | 'versitygw';
 
 const PARTS: Readonly<Record<Peer, string>> = {
   jaeger: 'jaeger',
+  kafka: 'kafka',
   otelcol: 'collector',
   telemetrygen: 'telemetrygen',
   versitygw: 'versitygw',

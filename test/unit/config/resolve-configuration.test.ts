@@ -87,6 +87,7 @@ describe('without anything said', () => {
       chosen: new Set(),
       mapping: { 'stable-names': true },
       destinations: [],
+      kafkaSource: null,
       jobs: [],
       projects: [],
       environments: [],

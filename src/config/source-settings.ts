@@ -1,0 +1,203 @@
+import { z } from 'zod';
+import { quoted } from './mask.js';
+import { parsePath, parseSwitch, type SettingContext } from './setting.js';
+
+/** How requests in OTLP stand in Kafka's messages, as the Collector's Kafka exporter names it. */
+export const KAFKA_ENCODINGS = ['otlp_proto', 'otlp_json'] as const;
+/** Where a group begins that has committed nothing yet. */
+export const KAFKA_OFFSETS = ['earliest', 'latest'] as const;
+/** How the bridge says to Kafka who it is. */
+export const SASL_MECHANISMS = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512', 'OAUTHBEARER'] as const;
+
+/** The topics that `sources: kafka:` reads, and where they are. */
+export interface KafkaSourceSettings {
+  /** `HOST:PORT` each; those that the first answer names are asked as well. */
+  readonly brokers: readonly string[];
+  readonly groupId: string;
+  /** Topics with spans; may be empty. */
+  readonly tracesTopics: readonly string[];
+  /** Topics with log records; may be empty. */
+  readonly logsTopics: readonly string[];
+  /** Topics with lines of the engine's JSONL; may be empty. */
+  readonly jsonlTopics: readonly string[];
+  /** Of the topics with spans and log records. */
+  readonly encoding: (typeof KAFKA_ENCODINGS)[number];
+  readonly initialOffset: (typeof KAFKA_OFFSETS)[number];
+  /** `null` for connections without TLS. */
+  readonly tls: KafkaTlsSettings | null;
+  /** `null` where Kafka asks nobody who it is. */
+  readonly sasl: KafkaSaslSettings | null;
+}
+
+/** Absolute paths of files in PEM, read whenever a connection is made anew; `null`: the usual authorities, and no certificate of one's own. */
+export interface KafkaTlsSettings {
+  readonly caFile: string | null;
+  readonly certFile: string | null;
+  readonly keyFile: string | null;
+}
+
+/** Who the bridge is for Kafka; passwords and client secrets are secrets. */
+export type KafkaSaslSettings =
+  | {
+      readonly mechanism: Exclude<(typeof SASL_MECHANISMS)[number], 'OAUTHBEARER'>;
+      readonly username: string;
+      readonly password: string;
+    }
+  | {
+      readonly mechanism: 'OAUTHBEARER';
+      /** Where tokens are asked for with the client's id and secret (OAuth 2, client credentials). */
+      readonly tokenUrl: string;
+      readonly clientId: string;
+      readonly clientSecret: string;
+      readonly scope: string | null;
+    };
+
+const BROKER = /^(\[[0-9a-f:.]+\]|[a-z0-9_.-]+):\d{1,5}$/i;
+const TOPIC = /^[a-zA-Z0-9._-]{1,249}$/;
+/** Most brokers, and most topics, that one key may name. */
+const MAX_WORDS = 100;
+const NO_BROKERS = 'is not a list of brokers such as [kafka-1:9092, kafka-2:9092]';
+const NO_TOPICS = 'is not a topic, a list of topics, or off';
+
+const brokersSchema = listSchema(BROKER, NO_BROKERS).refine((brokers) => brokers.length > 0, NO_BROKERS);
+const topicsSchema = z
+  .preprocess((value) => (value === false || value === 'off' ? [] : value), listSchema(TOPIC, NO_TOPICS))
+  .optional();
+
+const textSchema = z.union([z.string().min(1, 'is empty'), z.number()], 'is not a text').transform(String);
+
+/** Reads `sources: kafka:`. */
+export function kafkaSourceSchema(settingContext: SettingContext) {
+  const path = z.string('is not a path').transform((text) => parsePath(text, settingContext) ?? null);
+  return z
+    .strictObject(
+      {
+        brokers: brokersSchema,
+        'group-id': textSchema.nullish(),
+        'traces-topic': topicsSchema,
+        'logs-topic': topicsSchema,
+        'jsonl-topic': topicsSchema,
+        encoding: choice(KAFKA_ENCODINGS).nullish(),
+        'initial-offset': choice(KAFKA_OFFSETS).nullish(),
+        tls: z
+          .union([z.string(), z.boolean()], 'is not on or off')
+          .transform(
+            (value, context) => parseSwitch(String(value)) ?? reject(context, `${quoted(value)} is not on or off`),
+          )
+          .nullish(),
+        'tls-ca-file': path.nullish(),
+        'tls-cert-file': path.nullish(),
+        'tls-key-file': path.nullish(),
+        'sasl-mechanism': choice(SASL_MECHANISMS).nullish(),
+        'sasl-username': textSchema.nullish(),
+        'sasl-password': textSchema.nullish(),
+        'sasl-token-url': z
+          .string('is not a URL')
+          .refine(isWebUrl, 'is not a URL such as https://login.example.com/oauth2/token')
+          .nullish(),
+        'sasl-client-id': textSchema.nullish(),
+        'sasl-client-secret': textSchema.nullish(),
+        'sasl-scope': textSchema.nullish(),
+      },
+      'is not a list of settings such as "brokers: kafka-1:9092"',
+    )
+    .transform((value, context): KafkaSourceSettings => {
+      const files = { caFile: value['tls-ca-file'], certFile: value['tls-cert-file'], keyFile: value['tls-key-file'] };
+      const { caFile = null, certFile = null, keyFile = null } = files;
+      if ((certFile === null) !== (keyFile === null)) {
+        reject(context, 'has only one of tls-cert-file and tls-key-file; set both');
+      }
+      const hasFiles = caFile !== null || certFile !== null;
+      if (value.tls === false && hasFiles) reject(context, 'has "tls: off" and files for TLS; remove one of them');
+      const tracesTopics = value['traces-topic'] ?? ['otlp_spans'];
+      const logsTopics = value['logs-topic'] ?? ['otlp_logs'];
+      const jsonlTopics = value['jsonl-topic'] ?? [];
+      const topics = [...tracesTopics, ...logsTopics, ...jsonlTopics];
+      if (topics.length === 0) reject(context, 'reads no topic; set traces-topic, logs-topic or jsonl-topic');
+      if (new Set(topics).size < topics.length) reject(context, 'names a topic twice; each holds one kind of message');
+      return {
+        brokers: value.brokers,
+        groupId: value['group-id'] ?? 'run-bridge',
+        tracesTopics,
+        logsTopics,
+        jsonlTopics,
+        encoding: value.encoding ?? 'otlp_proto',
+        initialOffset: value['initial-offset'] ?? 'earliest',
+        tls: (value.tls ?? hasFiles) ? { caFile, certFile, keyFile } : null,
+        sasl: saslOf(value, context),
+      };
+    });
+}
+
+interface SaslValues {
+  readonly 'sasl-mechanism'?: (typeof SASL_MECHANISMS)[number] | null | undefined;
+  readonly 'sasl-username'?: string | null | undefined;
+  readonly 'sasl-password'?: string | null | undefined;
+  readonly 'sasl-token-url'?: string | null | undefined;
+  readonly 'sasl-client-id'?: string | null | undefined;
+  readonly 'sasl-client-secret'?: string | null | undefined;
+  readonly 'sasl-scope'?: string | null | undefined;
+}
+
+const PASSWORD_KEYS = ['sasl-username', 'sasl-password'] as const;
+const TOKEN_KEYS = ['sasl-token-url', 'sasl-client-id', 'sasl-client-secret'] as const;
+
+function saslOf(value: SaslValues, context: z.core.$RefinementCtx): KafkaSaslSettings | null {
+  const { 'sasl-mechanism': mechanism, 'sasl-scope': scope = null } = value;
+  const given = [...PASSWORD_KEYS, ...TOKEN_KEYS, 'sasl-scope' as const].filter((key) => value[key] != null);
+  if (mechanism == null) {
+    if (given.length > 0)
+      reject(context, `has ${given.join(', ')} and no sasl-mechanism; set it, for example to PLAIN`);
+    return null;
+  }
+  const isToken = mechanism === 'OAUTHBEARER';
+  const missing = (isToken ? TOKEN_KEYS : PASSWORD_KEYS).filter((key) => value[key] == null);
+  const others = (isToken ? PASSWORD_KEYS : ([...TOKEN_KEYS, 'sasl-scope'] as const)).filter(
+    (key) => value[key] != null,
+  );
+  if (missing.length > 0) reject(context, `has "sasl-mechanism: ${mechanism}" and no ${missing.join(', ')}`);
+  if (others.length > 0)
+    reject(context, `has "sasl-mechanism: ${mechanism}", for which ${others.join(', ')} say nothing`);
+  const text = (key: (typeof PASSWORD_KEYS | typeof TOKEN_KEYS)[number]) => value[key] ?? '';
+  if (!isToken) return { mechanism, username: text('sasl-username'), password: text('sasl-password') };
+  return {
+    mechanism,
+    tokenUrl: text('sasl-token-url'),
+    clientId: text('sasl-client-id'),
+    clientSecret: text('sasl-client-secret'),
+    scope,
+  };
+}
+
+function choice<const T extends string>(choices: readonly T[]) {
+  const problem = `is not one of ${choices.join(', ')}`;
+  return z
+    .string(problem)
+    .transform(
+      (text, context) =>
+        choices.find((one) => one.toLowerCase() === text.trim().toLowerCase()) ??
+        reject(context, `${quoted(text)} ${problem}`),
+    );
+}
+
+/** A list of texts, or one text with commas. */
+function listSchema(pattern: RegExp, problem: string) {
+  return z.unknown().transform((value, context): readonly string[] => {
+    const words: unknown = typeof value === 'string' ? value.split(',').map((word) => word.trim()) : value;
+    const isList = Array.isArray(words) && words.length <= MAX_WORDS;
+    if (!isList || !words.every((word) => typeof word === 'string' && pattern.test(word)))
+      return reject(context, problem);
+    return words as readonly string[];
+  });
+}
+
+/** One with a user or a password in it would be shown. */
+function isWebUrl(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
+}
+
+function reject(context: z.core.$RefinementCtx, message: string): never {
+  context.issues.push({ code: 'custom', message, input: context.value });
+  return z.NEVER;
+}

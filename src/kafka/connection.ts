@@ -1,0 +1,101 @@
+import { readFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import type { BaseOptions, SASLOptions } from '@platformatic/kafka';
+import { z } from 'zod';
+import type { KafkaSaslSettings, KafkaSourceSettings, KafkaTlsSettings } from '../config/source-settings.js';
+import type { Clock } from '../core/clock.js';
+import { exchange } from '../core/http-client.js';
+
+/** What the client calls itself in the broker's logs and quotas. */
+const CLIENT_ID = 'run-bridge';
+
+/**
+ * Reads the files for TLS, and says to the client how to reach the brokers.
+ * @param signal ends requests for tokens
+ * @throws an Error of the file system
+ */
+export async function connectionOptions(
+  { brokers, tls, sasl }: Pick<KafkaSourceSettings, 'brokers' | 'tls' | 'sasl'>,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<BaseOptions> {
+  const bootstrapBrokers = brokers.map((broker) => {
+    const colon = broker.lastIndexOf(':');
+    return { host: broker.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(broker.slice(colon + 1)) };
+  });
+  return {
+    clientId: CLIENT_ID,
+    bootstrapBrokers,
+    ...(tls !== null && {
+      tls: await readTls(tls),
+      // TLS knows no addresses as names of servers.
+      tlsServerName: bootstrapBrokers.every(({ host }) => isIP(host) === 0),
+    }),
+    ...(sasl !== null && { sasl: saslOptions(sasl, clock, signal) }),
+  };
+}
+
+async function readTls({
+  caFile,
+  certFile,
+  keyFile,
+}: KafkaTlsSettings): Promise<{ ca?: Buffer; cert?: Buffer; key?: Buffer }> {
+  return {
+    ...(caFile !== null && { ca: await readFile(caFile) }),
+    ...(certFile !== null && { cert: await readFile(certFile) }),
+    ...(keyFile !== null && { key: await readFile(keyFile) }),
+  };
+}
+
+function saslOptions(sasl: KafkaSaslSettings, clock: Clock, signal: AbortSignal): SASLOptions {
+  if (sasl.mechanism !== 'OAUTHBEARER') {
+    const { mechanism, username, password } = sasl;
+    return { mechanism, username, password };
+  }
+  let kept: { readonly token: string; readonly untilMs: number } | undefined;
+  return {
+    mechanism: sasl.mechanism,
+    async token() {
+      if (kept === undefined || clock.monotonicMs() >= kept.untilMs) {
+        const { access_token: token, expires_in: seconds } = await fetchToken(sasl, clock, signal);
+        kept = { token, untilMs: clock.monotonicMs() + seconds * 1_000 * USED_PART };
+      }
+      return kept.token;
+    },
+  };
+}
+
+/** A token is used for this part of its life, so that none expires on its way. */
+const USED_PART = 0.8;
+const TOKEN_TIMEOUT_MS = 10_000;
+const MAX_TOKEN_BYTES = 64 * 1024;
+
+const tokenSchema = z.object({ access_token: z.string().min(1), expires_in: z.number().positive().default(60) });
+
+/** Asks for a token with the client's id and secret (RFC 6749, 4.4). @throws Error */
+async function fetchToken(
+  { tokenUrl, clientId, clientSecret, scope }: Extract<KafkaSaslSettings, { readonly mechanism: 'OAUTHBEARER' }>,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<z.output<typeof tokenSchema>> {
+  const form = new URLSearchParams({ grant_type: 'client_credentials', ...(scope !== null && { scope }) });
+  const credentials = [clientId, clientSecret].map(encodeURIComponent).join(':');
+  const { status, body } = await exchange(
+    {
+      method: 'POST',
+      url: new URL(tokenUrl),
+      agent: false,
+      headers: {
+        authorization: `Basic ${Buffer.from(credentials).toString('base64')}`,
+        'content-type': 'application/x-www-form-urlencoded',
+      },
+      body: Buffer.from(form.toString()),
+    },
+    {
+      signal,
+      maxBodyBytes: MAX_TOKEN_BYTES,
+      timeout: { clock, ms: TOKEN_TIMEOUT_MS, message: `no answer within ${TOKEN_TIMEOUT_MS} ms` },
+    },
+  );
+  if (status !== 200) throw new Error(`${tokenUrl} answered ${status} when asked for a token`);
+  return tokenSchema.parse(JSON.parse(Buffer.from(body).toString('utf8')));
+}

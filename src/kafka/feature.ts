@@ -1,0 +1,52 @@
+import { join } from 'node:path';
+import type { Configuration } from '../config/configuration.js';
+import type { Clock } from '../core/clock.js';
+import type { Health } from '../core/health.js';
+import { lazy } from '../core/lazy.js';
+import type { Logger } from '../core/logger.js';
+import type { Feature } from '../feature.js';
+import type { ExportIntake } from '../receiver/feature.js';
+import type { RecordConsumer } from '../record/record-batch.js';
+import type { KafkaSource } from './kafka-source.js';
+
+// The door of Kafka: no other folder imports anything else of this one. Its client is loaded where the configuration names topics.
+
+/** What reading topics needs of the program. */
+export interface KafkaHost {
+  /** Gives a message room, and takes requests in OTLP. */
+  readonly intake: ExportIntake;
+  /** Takes records of the engine's JSONL. */
+  readonly consumer: RecordConsumer;
+  readonly health: Health;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** Reads the topics that `sources: kafka:` names; nothing where there are none. */
+export function createKafkaSource(
+  { kafkaSource: settings, 'data-dir': dataFolder }: Pick<Configuration, 'kafkaSource' | 'data-dir'>,
+  host: KafkaHost,
+): Feature {
+  if (settings === null) return { components: [] };
+  const source = lazy(async (): Promise<KafkaSource> => {
+    const [{ KafkaSource: Source }, { REJECTS_FILE, RejectFile }] = await Promise.all([
+      import('./kafka-source.js'),
+      import('../files/feature.js'),
+    ]);
+    const tell = (problem: string) => host.logger.warn({ problem }, 'failed to keep rejected messages');
+    return new Source(settings, { ...host, rejects: new RejectFile(join(dataFolder, REJECTS_FILE), host.clock, tell) });
+  });
+  host.health.register('kafka', () => source.value?.health() ?? { ready: true, details: { state: 'starting' } });
+  return {
+    components: [
+      {
+        name: 'kafka-source',
+        start: async () => (await source.get()).start(),
+        shutdown: async (deadline) => (await source.ifNeeded())?.shutdown(deadline),
+      },
+    ],
+    metrics: async () => (await import('./metrics.js')).kafkaMetrics(await source.get()),
+  };
+}

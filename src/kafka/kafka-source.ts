@@ -1,0 +1,321 @@
+import { Admin, Consumer, type Message } from '@platformatic/kafka';
+import type { KafkaSourceSettings } from '../config/source-settings.js';
+import { type Clock, pause, whenAborted } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
+import type { HealthState } from '../core/health.js';
+import { LineSplitter } from '../core/lines.js';
+import type { Logger } from '../core/logger.js';
+import { RetryPolicy, retry } from '../core/retry.js';
+import { batchesOf, type Reject, type RejectFile, readRecords } from '../files/feature.js';
+import type { OtlpEncoding } from '../otlp/otlp-codec.js';
+import { type Refusal, RequestError } from '../otlp/refusal.js';
+import type { ExportIntake } from '../receiver/feature.js';
+import type { RecordConsumer, Signal } from '../record/record-batch.js';
+import { connectionOptions } from './connection.js';
+import { rangeAssignor } from './range-assignor.js';
+
+/** What reading works with. */
+export interface KafkaSourceDeps {
+  readonly intake: ExportIntake;
+  readonly consumer: RecordConsumer;
+  readonly rejects: Pick<RejectFile, 'add'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly random: () => number;
+}
+
+export const KAFKA_STATES = ['connecting', 'reading', 'waiting'] as const;
+
+/** How the reading goes. */
+export interface KafkaStatus {
+  /** `waiting`: for the next attempt after a failure. */
+  readonly state: (typeof KAFKA_STATES)[number];
+  /** Why the last attempt failed; `null` while it reads. */
+  readonly problem: string | null;
+  /** Topics of the configuration that do not exist. */
+  readonly missingTopics: readonly string[];
+  /** Connections that failed or ended, since the start. */
+  readonly failureCount: number;
+  /** By topic. */
+  readonly topics: ReadonlyMap<string, TopicCounts>;
+}
+
+/** Messages of a topic, since the start. */
+export interface TopicCounts {
+  /** Their records are durable. */
+  readonly acceptedCount: number;
+  /** They are in the file of rejects, or lines of theirs are. */
+  readonly rejectedCount: number;
+}
+
+/** What the messages of a topic hold. */
+type MessageKind = { readonly signal: Signal; readonly encoding: OtlpEncoding } | 'jsonl';
+
+type BytesMessage = Message<Buffer, Buffer, Buffer, Buffer>;
+
+/** A broker that is back is found within about ten seconds. */
+const RETRY = { baseMs: 500, maxMs: 10_000, maxRetryAfterMs: 10_000 };
+/** What one answer of a broker may hold, in bytes; one message is always read, however large. At most two are held for each broker. */
+const FETCH_BYTES = 4 * 2 ** 20;
+/** How long a broker waits for the first message before it answers that there is none, in milliseconds. */
+const FETCH_WAIT_MS = 1_000;
+/** A member that was not heard of for so long loses its partitions, in milliseconds; its heart beats on while the record log makes it wait. */
+const SESSION_MS = 10_000;
+const HEARTBEAT_MS = 3_000;
+/** Topics that do not exist are looked for again after this time, in milliseconds. */
+const TOPICS_MS = 10_000;
+/** How long leaving the group may take, in milliseconds. */
+const LEAVE_MS = 5_000;
+/** Most messages that are made durable together, and from how many bytes on there is no further one: below what the smallest intake takes at a time. */
+const MAX_BATCH = 64;
+const BATCH_BYTES = 2 * 2 ** 20;
+/** How much is kept of a message that is no telemetry, in bytes. */
+const KEPT_BYTES = 3 * 1024;
+
+/**
+ * Reads topics of Kafka: a message goes through the same intake as a request, and its offset is committed when its records are
+ * durable. What a crash lets come twice is written once. While the intake has no room nothing more is fetched; what is no
+ * telemetry is kept among the rejects and passed over. A broker that is away is asked again until it is back.
+ */
+export class KafkaSource {
+  private readonly stopping = new AbortController();
+  private readonly kinds: ReadonlyMap<string, MessageKind>;
+  private readonly counts = new Map<string, { acceptedCount: number; rejectedCount: number }>();
+  private readonly retries: RetryPolicy;
+  private state: KafkaStatus['state'] = 'connecting';
+  private problem: string | null = null;
+  private missingTopics: readonly string[] = [];
+  private failureCount = 0;
+  private running: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly settings: KafkaSourceSettings,
+    private readonly deps: KafkaSourceDeps,
+  ) {
+    this.kinds = kindsOf(settings);
+    for (const topic of this.kinds.keys()) this.counts.set(topic, { acceptedCount: 0, rejectedCount: 0 });
+    this.retries = new RetryPolicy(RETRY, deps.random);
+  }
+
+  get status(): KafkaStatus {
+    const { state, problem, missingTopics, failureCount, counts: topics } = this;
+    return { state, problem, missingTopics, failureCount, topics };
+  }
+
+  /** Always ready: what a broker that is away holds back waits there, and the bridge takes everything else. */
+  health(): HealthState {
+    const { state, problem, missingTopics, failureCount } = this;
+    return { ready: true, details: { state, problem, missingTopics: missingTopics.join(','), failureCount } };
+  }
+
+  /** Begins to read; does not wait for the broker. */
+  start(): void {
+    this.running = this.run(this.stopping.signal);
+  }
+
+  /** Messages that are being written are committed, others stay where they are. */
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    this.stopping.abort();
+    await Promise.race([this.running, whenAborted(deadline)]);
+  }
+
+  private async run(stop: AbortSignal): Promise<void> {
+    const { clock, logger } = this.deps;
+    for (let failedAttempts = 0; !stop.aborted; ) {
+      this.state = 'connecting';
+      try {
+        await this.readTopics(stop, () => {
+          failedAttempts = 0;
+          this.problem = null;
+          this.state = 'reading';
+        });
+      } catch (error) {
+        if (stop.aborted) return;
+        failedAttempts += 1;
+        this.failureCount += 1;
+        this.state = 'waiting';
+        const problem = problemOf(error);
+        if (problem !== this.problem) logger.warn({ problem }, 'failed to read from Kafka; retrying');
+        this.problem = problem;
+        await pause(clock, this.retries.delayMs(failedAttempts, null), stop);
+      }
+    }
+  }
+
+  /**
+   * Reads until the program stops, or a missing topic may have come to be.
+   * @param onReading is called when the group has been joined
+   * @throws what the client throws
+   */
+  private async readTopics(stop: AbortSignal, onReading: () => void): Promise<void> {
+    const { clock, logger } = this.deps;
+    const connection = await connectionOptions(this.settings, { clock, signal: stop });
+    const topics = await this.findTopics(connection);
+    const ended = new AbortController();
+    const signal = AbortSignal.any([stop, ended.signal]);
+    const timer = this.missingTopics.length === 0 ? undefined : clock.after(TOPICS_MS, () => ended.abort());
+    const { groupId, initialOffset } = this.settings;
+    const consumer = new Consumer<Buffer, Buffer, Buffer, Buffer>({
+      ...connection,
+      groupId,
+      protocols: [{ name: 'range', version: 1 }],
+      partitionAssigner: rangeAssignor,
+      sessionTimeout: SESSION_MS,
+      rebalanceTimeout: SESSION_MS,
+      heartbeatInterval: HEARTBEAT_MS,
+    });
+    try {
+      const stream = await consumer.consume({
+        topics,
+        mode: 'committed',
+        fallbackMode: initialOffset,
+        autocommit: false,
+        maxBytes: FETCH_BYTES,
+        maxWaitTime: FETCH_WAIT_MS,
+        // The next answer is asked for when the last one has been taken from the stream.
+        highWaterMark: 1,
+      });
+      const end = () => stream.destroy();
+      // The group could not be joined again.
+      consumer.on('error', (error: Error) => stream.destroy(error));
+      signal.addEventListener('abort', end);
+      if (signal.aborted) end();
+      onReading();
+      logger.info({ topics: topics.join(','), groupId }, 'reading from Kafka');
+      let batch: BytesMessage[] = [];
+      let batchBytes = 0;
+      try {
+        for await (const message of stream) {
+          batch.push(message);
+          batchBytes += message.value?.length ?? 0;
+          if (stream.readableLength > 0 && batch.length < MAX_BATCH && batchBytes < BATCH_BYTES) continue;
+          await Promise.all(batch.map((one) => this.take(one, stop)));
+          await commit(consumer, batch);
+          batch = [];
+          batchBytes = 0;
+        }
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      } finally {
+        signal.removeEventListener('abort', end);
+      }
+    } finally {
+      timer?.cancel();
+      const left = new AbortController();
+      consumer.close(true, () => left.abort());
+      await pause(clock, LEAVE_MS, left.signal);
+    }
+  }
+
+  /** The topics that there are of those that are named. @throws Error when there are none */
+  private async findTopics(connection: Awaited<ReturnType<typeof connectionOptions>>): Promise<string[]> {
+    // What is tried again is the whole.
+    const admin = new Admin({ ...connection, retries: 0 });
+    try {
+      const known = new Set(await admin.listTopics());
+      const topics = [...this.kinds.keys()];
+      this.missingTopics = topics.filter((topic) => !known.has(topic));
+      if (this.missingTopics.length < topics.length) return topics.filter((topic) => known.has(topic));
+      throw new Error(`the broker has no topic ${topics.join(' and no ')}, or shows it to nobody of this name`);
+    } finally {
+      await admin.close().catch(() => undefined);
+    }
+  }
+
+  /** Resolves when the records of a message are durable, or it is kept as no telemetry. @throws the signal's reason */
+  private async take({ topic, partition, offset, value }: BytesMessage, stop: AbortSignal): Promise<void> {
+    const { intake, rejects, clock } = this.deps;
+    const kind = this.kinds.get(topic);
+    const counts = this.counts.get(topic);
+    if (kind === undefined || counts === undefined) throw new Error(`a message of ${topic}, which was not asked for`);
+    const bytes = value ?? Buffer.alloc(0);
+    let refusal: Refusal | undefined;
+    let found: readonly Reject[];
+    try {
+      const delayMs = (error: unknown) => {
+        refusal = intake.refuse(error);
+        return refusal.retryAfterMs;
+      };
+      found = await retry(() => this.deliver(kind, bytes), { clock, signal: stop, delayMs });
+      counts.acceptedCount += 1;
+    } catch (error) {
+      stop.throwIfAborted();
+      if (refusal === undefined) throw error;
+      found = [{ place: '', reason: refusal.message, count: 1, text: keptText(kind, bytes) }];
+    }
+    if (found.length === 0) return;
+    counts.rejectedCount += 1;
+    const place = `partition ${partition}, offset ${offset}`;
+    const named = found.map((one) => ({ ...one, place: one.place === '' ? place : `${place}, ${one.place}` }));
+    await rejects.add(`kafka:${topic}`, named);
+  }
+
+  /** Makes a message's records durable. @returns lines that are none. @throws as an intake does */
+  private async deliver(kind: MessageKind, bytes: Buffer): Promise<readonly Reject[]> {
+    const { intake, consumer } = this.deps;
+    if (bytes.length === 0) throw new RequestError('malformed', 'The message is empty.');
+    const { reservation } = intake.makeRoom(bytes.length);
+    try {
+      if (kind !== 'jsonl') {
+        const body = { byteLength: bytes.length, bytes: () => bytes, release: () => {} };
+        await intake.take(kind.signal, kind.encoding, body);
+        return [];
+      }
+      const splitter = new LineSplitter();
+      splitter.push(bytes);
+      splitter.end();
+      const { records, rejects } = readRecords(splitter.take().lines);
+      if (records.length > 0) await consumer.consume({ batches: batchesOf(records), foreign: [] });
+      return rejects;
+    } finally {
+      reservation.release();
+    }
+  }
+}
+
+/** Commits the last offset of each partition. Nothing of a batch is committed before all of it is durable. */
+async function commit(
+  consumer: Consumer<Buffer, Buffer, Buffer, Buffer>,
+  batch: readonly BytesMessage[],
+): Promise<void> {
+  const last = new Map(
+    batch.map(({ topic, partition, offset }) => [
+      `${topic} ${partition}`,
+      { topic, partition, offset: offset + 1n, leaderEpoch: -1 },
+    ]),
+  );
+  await consumer.commit({ offsets: [...last.values()] });
+}
+
+function kindsOf({
+  tracesTopics,
+  logsTopics,
+  jsonlTopics,
+  encoding: name,
+}: KafkaSourceSettings): ReadonlyMap<string, MessageKind> {
+  const encoding = name === 'otlp_json' ? 'json' : 'protobuf';
+  const of = (topics: readonly string[], kind: MessageKind) => topics.map((topic) => [topic, kind] as const);
+  return new Map([
+    ...of(tracesTopics, { signal: 'traces', encoding }),
+    ...of(logsTopics, { signal: 'logs', encoding }),
+    ...of(jsonlTopics, 'jsonl'),
+  ]);
+}
+
+/** The beginning of a message: text as it is, protobuf in base64. */
+function keptText(kind: MessageKind, bytes: Buffer): string {
+  const isText = kind === 'jsonl' || kind.encoding === 'json';
+  return bytes.subarray(0, KEPT_BYTES).toString(isText ? 'utf8' : 'base64');
+}
+
+/** The innermost reasons of the client's error, which wraps those of its attempts. */
+function problemOf(error: unknown): string {
+  const causes =
+    error instanceof AggregateError
+      ? error.errors
+      : error instanceof Error && error.cause !== undefined
+        ? [error.cause]
+        : [];
+  if (causes.length === 0) return reasonOf(error);
+  return [...new Set(causes.map(problemOf))].join('; ');
+}

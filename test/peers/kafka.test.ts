@@ -1,0 +1,258 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { formatRecordLine } from '../../src/record/record-line.js';
+import { SMALL_SAMPLES, sampleBodies, sampleLines, sampleRecords, sampleTraceId } from '../fake/sample-run.js';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { KafkaServer } from '../tool/kafka-server.js';
+import { buildPeer, PeerProcess } from '../tool/peer-process.js';
+import { sendSample } from '../tool/send-sample.js';
+import { spanEnds } from '../tool/span-ends.js';
+import { TlsFront } from '../tool/tls-front.js';
+import { until } from '../tool/until.js';
+
+const RUN = 'build-mixed';
+const TRACE = sampleTraceId(RUN);
+const COLLECTOR_PORT = 14_348;
+let kafka: KafkaServer;
+let folder: string;
+const ended: (() => Promise<unknown>)[] = [];
+
+beforeAll(async () => {
+  buildPeer('otelcol');
+  kafka = await KafkaServer.start();
+  folder = mkdtempSync(join(tmpdir(), 'run-bridge-kafka-test-'));
+});
+afterEach(async () => {
+  for (const end of ended.splice(0).reverse()) await end();
+});
+afterAll(async () => {
+  await kafka.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A bridge that reads topics. @param kafkaLines of its file, below `sources: kafka:` */
+async function startBridge(
+  kafkaLines: readonly string[],
+  { dataFolder, env = {} }: { readonly dataFolder?: string; readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<BridgeProcess> {
+  const file = join(folder, 'run-bridge.yaml');
+  const hasBrokers = kafkaLines.some((line) => line.startsWith('brokers:'));
+  const lines = hasBrokers ? kafkaLines : [`brokers: ${kafka.broker}`, ...kafkaLines];
+  writeFileSync(file, ['sources:', '  kafka:', ...lines.map((line) => `    ${line}`), ''].join('\n'));
+  const bridge = await BridgeProcess.start({ args: ['--config', file], env, ...(dataFolder && { dataFolder }) });
+  ended.push(async () => {
+    await bridge.stop('SIGKILL');
+    if (dataFolder === undefined) await bridge.remove();
+  });
+  return bridge;
+}
+
+/** A folder for bridges that follow each other. */
+function dataFolder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'run-bridge-data-'));
+  ended.push(async () => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+/** Topics and a group that no other test has. */
+async function topics(
+  test: string,
+): Promise<{ traces: string; logs: string; jsonl: string; lines: readonly string[] }> {
+  const names = { traces: `${test}_spans`, logs: `${test}_logs`, jsonl: `${test}_jsonl` };
+  await kafka.createTopics(Object.values(names));
+  const lines = [
+    `group-id: ${test}`,
+    `traces-topic: ${names.traces}`,
+    `logs-topic: ${names.logs}`,
+    `jsonl-topic: ${names.jsonl}`,
+  ];
+  return { ...names, lines };
+}
+
+/** Sends a sample's bodies as they are, to the topics of their signals. */
+async function sendBodies(
+  run: string,
+  { traces, logs }: { readonly traces: string; readonly logs: string },
+): Promise<void> {
+  for (const { signal, body } of sampleBodies(run)) {
+    await kafka.send(signal === 'traces' ? traces : logs, [{ key: sampleTraceId(run), value: body }]);
+  }
+}
+
+const logLines = (bridge: BridgeProcess, traceId: string): readonly string[] => {
+  const path = join(bridge.runFolder(traceId), 'telemetry.jsonl');
+  return existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
+};
+const sorted = (lines: readonly string[]) => [...lines].sort();
+const health = async (bridge: BridgeProcess) => (await fetch(`${bridge.webUrl}/readyz?verbose`)).text();
+
+/** What a bridge has of the run when the engine sends it itself. */
+async function direct(run: string): Promise<readonly string[]> {
+  const bridge = await BridgeProcess.start();
+  ended.push(() => bridge.remove());
+  await sendSample(bridge.otlpUrl, run);
+  await bridge.finished(sampleTraceId(run));
+  return logLines(bridge, sampleTraceId(run));
+}
+
+describe('topics of Kafka', () => {
+  it("that the Collector's exporter writes give the same record log as the engine itself", async () => {
+    await kafka.createTopics(['otlp_spans', 'otlp_logs'], 3);
+    const bridge = await startBridge([]);
+    const env = { OTLP_HTTP_PORT: String(COLLECTOR_PORT), KAFKA_BROKER: kafka.broker };
+    const collector = await PeerProcess.start(
+      'otelcol',
+      'test/peers/conf/collector-to-kafka.yaml',
+      COLLECTOR_PORT,
+      env,
+    );
+    ended.push(() => collector.stop());
+    await sendSample(`http://127.0.0.1:${COLLECTOR_PORT}`, RUN);
+    await bridge.finished(TRACE);
+    const ours = logLines(bridge, TRACE);
+    expect(spanEnds(ours)).toEqual(spanEnds(sampleRecords(RUN).map(formatRecordLine)));
+    expect(sorted(ours)).toEqual(sorted(await direct(RUN)));
+  });
+
+  it('hold requests in protobuf, which give byte for byte what they give over HTTP', async () => {
+    const { lines, ...names } = await topics('proto');
+    await sendBodies(RUN, names);
+    const bridge = await startBridge(lines);
+    await bridge.finished(TRACE);
+    expect(sorted(logLines(bridge, TRACE))).toEqual(sorted(await direct(RUN)));
+  });
+
+  it('hold lines of JSONL, and what is no telemetry among them is kept by name and holds nothing back', async () => {
+    const { lines, ...names } = await topics('bad');
+    await kafka.send(names.traces, [{ value: Buffer.from('no protobuf') }, { value: Buffer.alloc(0) }]);
+    await kafka.send(names.jsonl, [{ value: Buffer.from(`{"record_type":\n${sampleLines(RUN)[0]}\n`) }]);
+    await kafka.send(names.jsonl, [{ value: Buffer.from(sampleLines(RUN).slice(1).join('\n')) }]);
+    const bridge = await startBridge(lines);
+    await bridge.finished(TRACE);
+    expect(spanEnds(logLines(bridge, TRACE))).toEqual(spanEnds(sampleLines(RUN)));
+    const rejects = await until('the rejects', () => {
+      const path = join(bridge.dataFolder, 'rejects.jsonl');
+      const rows = existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
+      return rows.length === 3 && rows.map((row): unknown => JSON.parse(row));
+    });
+    expect(rejects).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          file: `kafka:${names.traces}`,
+          place: 'partition 0, offset 0',
+          text: Buffer.from('no protobuf').toString('base64'),
+        }),
+        expect.objectContaining({
+          file: `kafka:${names.traces}`,
+          place: 'partition 0, offset 1',
+          reason: 'The message is empty.',
+        }),
+        expect.objectContaining({
+          file: `kafka:${names.jsonl}`,
+          place: 'partition 0, offset 0, line 1',
+          text: '{"record_type":',
+        }),
+      ]),
+    );
+    await until('the commit', async () => (await kafka.committed('bad', names.traces)) === 2);
+    await until('the other commit', async () => (await kafka.committed('bad', names.jsonl)) === 2);
+  });
+
+  it('lose nothing and bring nothing twice when the bridge is killed between acceptance and commit', async () => {
+    const { lines, ...names } = await topics('killed');
+    // One answer of the broker holds all of them, so that the bridge has them when the broker stands still.
+    const messages = SMALL_SAMPLES.flatMap((run) => sampleLines(run)).slice(0, 1_500);
+    expect(messages.join('').length).toBeLessThan(4 * 2 ** 20);
+    const data = dataFolder();
+    await kafka.send(
+      names.jsonl,
+      messages.map((line) => ({ value: Buffer.from(line) })),
+    );
+    const first = await startBridge(lines, { dataFolder: data });
+    await until('the first records', () => first.traceIds().length > 0);
+    kafka.freeze();
+    const accepted = () => first.traceIds().reduce((sum, traceId) => sum + logLines(first, traceId).length, 0);
+    let before = 0;
+    let stillCount = 0;
+    await until('a commit that is not answered', () => {
+      stillCount = before === accepted() ? stillCount + 1 : 0;
+      before = accepted();
+      return stillCount === 40 && before > 0;
+    });
+    await first.stop('SIGKILL');
+    // What the broker had not read of its connections is gone.
+    await kafka.kill();
+    await kafka.resume();
+    expect(before).toBeLessThan(messages.length);
+    expect(await kafka.committed('killed', names.jsonl)).toBeLessThan(before);
+
+    const second = await startBridge(lines, { dataFolder: data });
+    await until('every commit', async () => (await kafka.committed('killed', names.jsonl)) === messages.length, 60_000);
+    const traceIds = new Set(messages.map((line) => (JSON.parse(line) as { trace_id: string }).trace_id));
+    const all = [...traceIds].flatMap((traceId) => logLines(second, traceId));
+    const canonical = (text: readonly string[]) => sorted(text.map((line) => JSON.stringify(JSON.parse(line))));
+    expect(canonical(all)).toEqual(canonical(messages));
+  });
+
+  it('are read on after the broker was gone, and health and metrics say so meanwhile', async () => {
+    const { lines, ...names } = await topics('away');
+    const bridge = await startBridge(lines);
+    await until('the group', async () => /reading/.test(await health(bridge)));
+    await kafka.kill();
+    await until('the failure', async () => /"state":"waiting","problem":"[^"]/.test(await health(bridge)), 60_000);
+    const metrics = await (await fetch(`${bridge.webUrl}/metrics`)).text();
+    expect(metrics).toContain('run_bridge_kafka_state{state="waiting"} 1');
+    expect(metrics).toMatch(/run_bridge_kafka_failures_total [1-9]/);
+    await kafka.resume();
+    await sendBodies(RUN, names);
+    await bridge.finished(TRACE, 60_000);
+    expect(await health(bridge)).toMatch(/"state":"reading","problem":null/);
+  });
+
+  it('are read over TLS by who says who he is: by password, by SCRAM, and by a token', async () => {
+    const tokens = createServer((request, response) => {
+      const isKnown =
+        request.headers.authorization === `Basic ${Buffer.from('bridge:client-secret').toString('base64')}`;
+      const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+      const nowSeconds = Math.floor(Date.now() / 1_000);
+      const claims = { sub: 'bridge', iat: nowSeconds, exp: nowSeconds + 3_600 };
+      response.statusCode = isKnown ? 200 : 401;
+      response.end(
+        JSON.stringify({ access_token: `${encoded({ alg: 'none' })}.${encoded(claims)}.`, expires_in: 3_600 }),
+      );
+    });
+    await new Promise<void>((resolve) => tokens.listen(0, '127.0.0.1', resolve));
+    ended.push(async () => tokens.close());
+    const { port } = tokens.address() as AddressInfo;
+    const password = [`sasl-username: ${KafkaServer.user}`, `sasl-password: \${env:KAFKA_PASSWORD}`];
+    const token = [
+      `sasl-token-url: http://127.0.0.1:${port}/token`,
+      'sasl-client-id: bridge',
+      `sasl-client-secret: \${env:KAFKA_PASSWORD}`,
+    ];
+    const secure = [`brokers: ${kafka.secureBroker}`, `tls-ca-file: ${TlsFront.certificate}`];
+    const ways = [
+      { mechanism: 'PLAIN', more: password, secret: KafkaServer.password },
+      { mechanism: 'SCRAM-SHA-256', more: password, secret: KafkaServer.password },
+      { mechanism: 'SCRAM-SHA-512', more: password, secret: KafkaServer.password },
+      { mechanism: 'OAUTHBEARER', more: token, secret: 'client-secret' },
+    ];
+    const { lines, ...names } = await topics('secure');
+    await sendBodies('parse', names);
+    for (const { mechanism, more, secret } of ways) {
+      const own = lines.map((line) => line.replace('group-id: secure', `group-id: ${mechanism}`));
+      const settings = [...secure, ...own, `sasl-mechanism: ${mechanism}`, ...more];
+      const bridge = await startBridge(settings, { env: { KAFKA_PASSWORD: secret } });
+      await bridge.finished(sampleTraceId('parse'));
+      await bridge.stop();
+    }
+    const settings = [...secure, ...lines, 'sasl-mechanism: PLAIN', ...password];
+    const refused = await startBridge(settings, { env: { KAFKA_PASSWORD: 'another-secret' } });
+    await until('the refusal', async () => /"problem":"[^"]*[Aa]uthentication failed/.test(await health(refused)));
+    expect(refused.stderr).not.toContain('another-secret');
+  });
+});

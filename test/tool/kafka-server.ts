@@ -1,0 +1,194 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Admin, Producer } from '@platformatic/kafka';
+import { slices } from '../../src/core/lists.js';
+import { canConnect } from './can-connect.js';
+import { buildPeer, peersFolder } from './peer-process.js';
+import { TlsFront } from './tls-front.js';
+import { until } from './until.js';
+
+/** A message for a topic. */
+export interface KafkaMessage {
+  readonly key?: string;
+  readonly value: Uint8Array;
+}
+
+/** A real Kafka: one node that is broker and controller, over a folder of its own, on loopback ports. */
+export class KafkaServer {
+  static readonly user = 'bridge';
+  static readonly password = 'bridge-secret';
+
+  /** Brings it where it is not yet, and starts it. */
+  static async start(): Promise<KafkaServer> {
+    buildPeer('kafka');
+    const folder = mkdtempSync(join(tmpdir(), 'run-bridge-kafka-'));
+    const [port = 0, securePort = 0, controllerPort = 0] = await freePorts(3);
+    const kafka = new KafkaServer(folder, port, securePort);
+    writeFileSync(kafka.file('server.properties'), kafka.properties(controllerPort));
+    const user = `[name=${KafkaServer.user},password=${KafkaServer.password}]`;
+    const scram = ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap((mechanism) => ['--add-scram', `${mechanism}=${user}`]);
+    const format = ['format', '--cluster-id', 'MkU3OEVBNTcwNTJENDM2Qk', '--config', kafka.file('server.properties')];
+    execFileSync('java', [...JAVA, 'kafka.tools.StorageTool', ...format, ...scram], { stdio: 'ignore' });
+    await kafka.resume();
+    return kafka;
+  }
+
+  private child: ChildProcess | undefined;
+
+  private constructor(
+    private readonly folder: string,
+    private readonly port: number,
+    private readonly securePort: number,
+  ) {}
+
+  /** `HOST:PORT` without TLS, for everybody. */
+  get broker(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  /** `HOST:PORT` with TLS, by the certificate of `TlsFront`, for who says who he is. */
+  get secureBroker(): string {
+    return `localhost:${this.securePort}`;
+  }
+
+  /** Starts it again on what it has written. */
+  async resume(): Promise<void> {
+    const args = [...JAVA, 'kafka.Kafka', this.file('server.properties')];
+    const child = spawn('java', args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child = child;
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk: Buffer) => {
+        output += chunk.toString();
+      });
+    }
+    await until('Kafka', () => {
+      if (child.exitCode !== null) throw new Error(`Kafka ended with ${child.exitCode}: ${output}`);
+      return canConnect(this.port);
+    });
+  }
+
+  /** Ends it at once; what it has stays. */
+  async kill(): Promise<void> {
+    const { child } = this;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await ended;
+  }
+
+  /** It answers nobody until it is killed and resumed. */
+  freeze(): void {
+    this.child?.kill('SIGSTOP');
+  }
+
+  async remove(): Promise<void> {
+    await this.kill();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async createTopics(names: readonly string[], partitions = 1): Promise<void> {
+    const admin = new Admin(this.client);
+    try {
+      await admin.createTopics({ topics: [...names], partitions, replicas: 1 });
+    } finally {
+      await admin.close();
+    }
+  }
+
+  /** Resolves when the broker has the messages. */
+  async send(topic: string, messages: readonly KafkaMessage[]): Promise<void> {
+    const producer = new Producer(this.client);
+    try {
+      for (const slice of slices(messages, SENT_TOGETHER)) {
+        const sent = slice.map(({ key, value }) => ({
+          topic,
+          value: Buffer.from(value),
+          ...(key !== undefined && { key: Buffer.from(key) }),
+        }));
+        await producer.send({ messages: sent });
+      }
+    } finally {
+      await producer.close();
+    }
+  }
+
+  /** What a group has committed of a topic's first partition: the offset of the message that is next; -1 for nothing. */
+  async committed(groupId: string, topic: string): Promise<number> {
+    const admin = new Admin(this.client);
+    try {
+      const groups = await admin.listConsumerGroupOffsets({
+        groups: [{ groupId, topics: [{ name: topic, partitionIndexes: [0] }] }],
+      });
+      return Number(groups[0]?.topics[0]?.partitions[0]?.committedOffset ?? -1);
+    } finally {
+      await admin.close();
+    }
+  }
+
+  private get client(): { readonly clientId: string; readonly bootstrapBrokers: string[] } {
+    return { clientId: 'test', bootstrapBrokers: [this.broker] };
+  }
+
+  private file(name: string): string {
+    return join(this.folder, name);
+  }
+
+  private properties(controllerPort: number): string {
+    const key = readFileSync(new URL('../fixture/tls/localhost.key', import.meta.url), 'utf8');
+    writeFileSync(this.file('keystore.pem'), `${key}\n${readFileSync(TlsFront.certificate, 'utf8')}`);
+    const module = 'org.apache.kafka.common.security';
+    const secure = 'listener.name.secure';
+    return [
+      'process.roles=broker,controller',
+      'node.id=1',
+      `controller.quorum.voters=1@127.0.0.1:${controllerPort}`,
+      'controller.listener.names=CONTROLLER',
+      `listeners=OPEN://127.0.0.1:${this.port},SECURE://127.0.0.1:${this.securePort},CONTROLLER://127.0.0.1:${controllerPort}`,
+      `advertised.listeners=OPEN://127.0.0.1:${this.port},SECURE://localhost:${this.securePort}`,
+      'listener.security.protocol.map=OPEN:PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINTEXT',
+      'inter.broker.listener.name=OPEN',
+      `log.dirs=${this.file('data')}`,
+      // One node has the groups' offsets, and no group waits for further members.
+      'offsets.topic.replication.factor=1',
+      'offsets.topic.num.partitions=1',
+      'transaction.state.log.replication.factor=1',
+      'transaction.state.log.min.isr=1',
+      'group.initial.rebalance.delay.ms=0',
+      'ssl.keystore.type=PEM',
+      `ssl.keystore.location=${this.file('keystore.pem')}`,
+      `${secure}.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER`,
+      `${secure}.plain.sasl.jaas.config=${module}.plain.PlainLoginModule required user_${KafkaServer.user}="${KafkaServer.password}";`,
+      `${secure}.scram-sha-256.sasl.jaas.config=${module}.scram.ScramLoginModule required;`,
+      `${secure}.scram-sha-512.sasl.jaas.config=${module}.scram.ScramLoginModule required;`,
+      // Takes tokens that nobody has signed.
+      `${secure}.oauthbearer.sasl.jaas.config=${module}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="kafka";`,
+      '',
+    ].join('\n');
+  }
+}
+
+/** Messages of one request: the samples' lines stay below the megabyte that a broker takes. */
+const SENT_TOGETHER = 50;
+/** A small heap, and what makes a start quick. */
+const JAVA = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', join(peersFolder(), 'kafka', '*')];
+
+/** Ports that nobody has, all at once so that they differ. */
+async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer();
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      return server;
+    }),
+  );
+  const ports = servers.map((server) => {
+    const address = server.address();
+    return typeof address === 'object' ? (address?.port ?? 0) : 0;
+  });
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
