@@ -158,28 +158,110 @@ function morph(shown, fresh) {
 
 const isAlike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName;
 
+// Parts with `data-live` are kept up to date. Those that show runs alone say which: `data-run`, of one run its number, else empty. The
+// server says at `/events` when a run has changed, and the page is asked for then. Where a part shows something else, and while the
+// server says nothing, the page is asked for every `data-live` ms: until the stream has begun, where a proxy holds it back or too
+// many are open, while the server starts again. A page that nobody sees has no stream: browsers have six connections to a server,
+// for all windows together.
+
+/** The server says something at least every 15 s. */
+const SILENT_MS = 35_000;
+/** When a stream that was refused is asked for again. */
+const REFUSED_MS = 60_000;
+
+let stream;
+let refusedUntilMs = 0;
+let heardMs = Number.NEGATIVE_INFINITY;
+let isDue = false;
+let isAsking = false;
+/** When the page was last asked for. */
+let askedMs = performance.now();
+let restUntilMs = 0;
+let followTimer;
+
+const liveParts = () => [...document.querySelectorAll('[data-live]')];
+
+/** Listens where there is something to follow, and sets the time of the next look. */
+function arrange() {
+  clearTimeout(followTimer);
+  const parts = liveParts();
+  const isSeen = parts.length > 0 && !document.hidden;
+  const isOfRuns = parts.every((one) => 'run' in one.dataset);
+  if (isSeen && isOfRuns) listen();
+  else {
+    stream?.close();
+    stream = undefined;
+    heardMs = Number.NEGATIVE_INFINITY;
+  }
+  if (!isSeen || isAsking) return;
+  const now = performance.now();
+  const intervalMs = Math.max(...parts.map((one) => Number(one.dataset.live) || 5_000));
+  const nextMs = isDue ? now : now - heardMs < SILENT_MS ? heardMs + SILENT_MS : askedMs + intervalMs;
+  followTimer = setTimeout(follow, Math.max(0, Math.max(nextMs, restUntilMs) - now), intervalMs);
+}
+
+function listen() {
+  if (stream !== undefined || performance.now() < refusedUntilMs) return;
+  const own = new EventSource('/events');
+  stream = own;
+  own.addEventListener('runs', ({ data }) => {
+    const { ids } = JSON.parse(data);
+    heardMs = performance.now();
+    const isShown = ({ dataset: { run } }) => !run || ids === null || ids.includes(Number(run));
+    if (liveParts().some(isShown)) isDue = true;
+    arrange();
+  });
+  own.addEventListener('alive', () => {
+    heardMs = performance.now();
+    arrange();
+  });
+  own.addEventListener('error', () => {
+    if (stream !== own) return;
+    heardMs = Number.NEGATIVE_INFINITY;
+    // After anything but an answer that says no, the browser comes again by itself.
+    if (own.readyState === EventSource.CLOSED) {
+      stream = undefined;
+      refusedUntilMs = performance.now() + REFUSED_MS;
+    }
+    arrange();
+  });
+}
+
 /** Asks for the page again; one that takes long to make is asked for less often. */
-async function follow() {
+async function follow(intervalMs) {
   const started = performance.now();
+  // What somebody is marking is left alone.
+  if (!getSelection().isCollapsed) {
+    restUntilMs = started + intervalMs;
+    arrange();
+    return;
+  }
+  isDue = false;
+  isAsking = true;
+  askedMs = started;
+  const own = latest;
   try {
-    // What somebody is marking is left alone.
-    if (!document.hidden && getSelection().isCollapsed) {
-      const page = await fetched(location.href);
-      if (page !== undefined) {
-        document.title = page.title;
-        put(page, document.querySelectorAll('[data-live]'));
-      }
+    const page = await fetched(location.href);
+    // What somebody has looked for meanwhile is newer.
+    if (page !== undefined && own === latest) {
+      document.title = page.title;
+      put(page, liveParts());
     }
   } catch {
     // The server may be starting again; the next time tells.
   }
-  schedule(5 * (performance.now() - started));
+  isAsking = false;
+  restUntilMs = performance.now() + 5 * (performance.now() - started);
+  arrange();
 }
 
-function schedule(leastMs) {
-  const intervals = [...document.querySelectorAll('[data-live]')].map((one) => Number(one.dataset.live) || 5_000);
-  if (intervals.length > 0) setTimeout(follow, Math.max(leastMs, ...intervals));
-}
+document.addEventListener('visibilitychange', () => {
+  isDue = true;
+  arrange();
+});
+
+/** What was a minute ago is not for long. */
+setInterval(() => localTimes(document), 10_000);
 
 /** `/` searches, as in the tools that people come from. */
 document.addEventListener('keydown', (event) => {
@@ -192,4 +274,4 @@ document.addEventListener('keydown', (event) => {
 });
 
 enhance(document);
-schedule(0);
+arrange();

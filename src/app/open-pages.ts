@@ -11,7 +11,17 @@ import type { Access } from './access.js';
 export interface OpenPagesDeps
   extends Pick<
     PageDeps,
-    'notes' | 'tracker' | 'measures' | 'artifacts' | 'jobs' | 'otlpUrl' | 'version' | 'clock' | 'logger'
+    | 'notes'
+    | 'tracker'
+    | 'reader'
+    | 'measures'
+    | 'artifacts'
+    | 'jobs'
+    | 'otlpUrl'
+    | 'version'
+    | 'clock'
+    | 'logger'
+    | 'stopping'
   > {
   readonly state: Pick<State, 'catalog'>;
   readonly access: Access;
@@ -23,11 +33,12 @@ export async function openPages(
   configuration: Pick<Configuration, 'redaction' | 'public-url' | 'http' | 'web' | 'destinations' | 'trace-url'>,
   deps: OpenPagesDeps,
 ): Promise<Router> {
-  const { state, access, features, otlpUrl, version, clock, logger, notes, tracker, measures, artifacts, jobs } = deps;
+  const { state, access, features, otlpUrl, version, clock, logger, stopping } = deps;
+  const { notes, tracker, reader, measures, artifacts, jobs } = deps;
   const { redaction, 'public-url': publicUrl } = configuration;
   const routers = await Promise.all(features.map(({ pages }) => pages?.() ?? []));
   return pageRouter({
-    ...{ notes, tracker, measures, artifacts, jobs, redaction, otlpUrl, version, clock, logger },
+    ...{ notes, tracker, reader, measures, artifacts, jobs, redaction, otlpUrl, version, clock, logger, stopping },
     authenticator: access.authenticator,
     links: isLoopback(configuration.web.host) ? access.links : null,
     catalog: state.catalog,

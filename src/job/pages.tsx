@@ -140,7 +140,7 @@ function JobListPage({ caller, rows, nowUnixMs, version, ...part }: JobListProps
   return (
     <Layout title="Jobs" caller={caller} version={version} isLive>
       <h1>Jobs</h1>
-      <div id="live" data-live="5000">
+      <div id="live" data-live="5000" data-run="">
         {rows.length === 0 ? (
           <NoJob />
         ) : (
@@ -232,7 +232,7 @@ function JobPage({ caller, job, runs, history, commands, nowUnixMs, version, ...
           <PostButton action={`/jobs/${job.id}/run`} text="Run" of={job.name} />
         </section>
       )}
-      <div id="live" data-live="5000">
+      <div id="live" data-live="5000" data-run="">
         <dl class="facts">
           <Fact name="Runs">{part.totalCount.toLocaleString('en')}</Fact>
           <Fact name={`Failed of the last ${ended.length}`}>

@@ -22,7 +22,8 @@ export function lazyRouter(which: string | ((request: Request) => boolean), make
 
 /** The cookie that has a browser's token. */
 export const PAGE_COOKIE = 'run_bridge_token';
-const PAGES = /^\/(?:runs|deploy|jobs|webhooks|query|query\.csv|settings|models|sign-in|sign-out|arrive|pages)(?:\/|$)/;
+const PAGES =
+  /^\/(?:runs|events|deploy|jobs|webhooks|query|query\.csv|settings|models|sign-in|sign-out|arrive|pages)(?:\/|$)/;
 
 /**
  * Whether a request is for the pages: a path of one; `/` if HTML is requested, since programs get a text there; and

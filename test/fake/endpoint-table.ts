@@ -107,6 +107,7 @@ export const SENDER_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = 
 /** Who may look at each page. What is asked without a token is answered with the page that takes one. */
 export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'GET /': READERS,
+  'GET /events': READERS,
   'GET /runs/:runId': READERS,
   'GET /runs/:runId/nodes': READERS,
   'GET /runs/:runId/timeline': READERS,

@@ -34,7 +34,11 @@ export function send(port: number, sending: Sending): Promise<Answer> {
       answered = true;
       const localPort = response.socket.localPort;
       const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('data', (chunk: Buffer) => {
+        chunks.push(chunk);
+        // Server-sent events have no end: their beginning is the answer.
+        if (response.headers['content-type']?.startsWith('text/event-stream')) response.destroy().emit('end');
+      });
       response.on('end', () => {
         const body = Buffer.concat(chunks);
         resolve({ status: response.statusCode ?? 0, headers: response.headers, body, localPort });

@@ -35,7 +35,7 @@ export interface OwnApi {
   readonly jobs: ReturnType<typeof idleJobs>;
   readonly retention: RetentionParts;
   /** What measures are read with. */
-  readonly measuring: Pick<ApiRoutersDeps, 'reader'> & {
+  readonly measuring: Pick<ApiRoutersDeps, 'reader' | 'stopping'> & {
     readonly measures: RunMeasures;
     readonly notes: InvocationNotes;
     readonly tracker: RunFinder;
@@ -128,6 +128,6 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     await server.close();
     for (const remove of removals) remove();
   };
-  const measuring = { notes, reader, tracker, measures, catalog: server.state.catalog };
+  const measuring = { notes, reader, tracker, measures, catalog: server.state.catalog, stopping: stopping.signal };
   return { server, routers, dataFolder, others, traceIds, queries, jobs, retention, measuring, note, close };
 }

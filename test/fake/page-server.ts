@@ -19,8 +19,13 @@ export interface Shown {
 
 /** The pages on a port of their own, before the API, over the runs of samples. */
 export class PageServer {
-  static async open(samples: readonly string[], publicUrl: string | null = null): Promise<PageServer> {
-    const api = await openOwnApi(samples);
+  /** @param isLastOpen as in `openOwnApi` */
+  static async open(
+    samples: readonly string[],
+    publicUrl: string | null = null,
+    isLastOpen = false,
+  ): Promise<PageServer> {
+    const api = await openOwnApi(samples, isLastOpen);
     const { state, authenticator, clock, logger } = api.server;
     const openStore = async () => new FolderArtifactStore(api.dataFolder);
     const hooks = webhookParts(state, clock);

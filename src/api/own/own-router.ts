@@ -8,6 +8,7 @@ import { isFinal } from '../../storage/state-tables.js';
 import { ApiError } from '../api-error.js';
 import { authorize, callerOf } from '../authenticator.js';
 import { success } from '../envelope.js';
+import { beginEventStream, HEARTBEAT_MS } from '../event-stream.js';
 import { Permits, withPermit } from '../permissions.js';
 import { textRedactor, UNREDACTED } from '../text-redactor.js';
 import { formatPosition, type LogPosition, movedPosition, parsePosition } from './log-position.js';
@@ -83,10 +84,6 @@ const MAX_CLIENTS = 32;
 const POLL_MS = 250;
 /** How often the run's status is checked, in milliseconds. */
 const STATUS_MS = 1_000;
-/** Maximum interval between messages of a stream, in milliseconds. */
-const HEARTBEAT_MS = 15_000;
-/** When a client comes again after the connection was lost, in milliseconds. */
-const RETRY_MS = 2_000;
 /** The id of the last event: a client that reconnects with it gets 204. */
 const END_ID = 'end';
 
@@ -128,10 +125,7 @@ export class RunStreams {
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     try {
-      response
-        .status(200)
-        .set({ 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' });
-      await writeOut(response, `retry: ${RETRY_MS}\n\n`);
+      await beginEventStream(response);
       const stop = AbortSignal.any([gone.signal, this.deps.stopping]);
       await this.tell(found, place, recordFilter(filter), response, stop);
     } finally {

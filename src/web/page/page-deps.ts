@@ -4,6 +4,7 @@ import type { RunMeasures } from '../../api/run-measures.js';
 import type { SignInLinks } from '../../api/sign-in-links.js';
 import type { Clock } from '../../core/clock.js';
 import type { Logger } from '../../core/logger.js';
+import type { RecordLogReader } from '../../log/record-log.js';
 import type { RedactionLevel } from '../../redaction/known-names.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
@@ -18,6 +19,8 @@ export interface PageDeps {
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
   readonly notes: Pick<InvocationNotes, 'listSetAside'>;
   readonly tracker: Pick<RunTracker, 'find'>;
+  /** Reads the record logs of runs, of whichever of several processes has them. */
+  readonly reader: Pick<RecordLogReader, 'lengthBytes'>;
   readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'whenMeasured' | 'logsOf'>;
   readonly artifacts: StepArtifacts;
   readonly jobs: JobOutputs;
@@ -37,6 +40,8 @@ export interface PageDeps {
   readonly version: string;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Aborts when the program is stopping: streams end with it. */
+  readonly stopping: AbortSignal;
 }
 
 /** Where a trace can be looked at. */

@@ -8,6 +8,7 @@ import { pageFailures } from './page-failures.js';
 import { admitVisitor, cookieToken, PageSession, sameOrigin } from './page-session.js';
 import { runArtifactsRouter } from './run-artifacts-page.js';
 import { runCompareRouter } from './run-compare-page.js';
+import { runEventsRouter } from './run-events.js';
 import { runGraphRouter } from './run-graph-page.js';
 import { runListRouter } from './run-list-page.js';
 import { runLogsRouter } from './run-logs-page.js';
@@ -27,6 +28,7 @@ export function pageRouter(deps: PageDeps): Router {
   router.use(admitVisitor(deps.authenticator, session));
   router.use(
     runListRouter(deps),
+    runEventsRouter(session, deps),
     runRouter(deps),
     runNodesRouter(deps),
     runTimelineRouter(deps),

@@ -1,7 +1,7 @@
 import { parseCookie } from 'cookie';
 import type { CookieOptions, Request, RequestHandler, Response } from 'express';
 import { ApiError } from '../../api/api-error.js';
-import type { Authenticator } from '../../api/authenticator.js';
+import type { Admission, Authenticator } from '../../api/authenticator.js';
 import { SENDER } from '../../api/caller.js';
 import { isHttps } from '../../api/parameters.js';
 import { PAGE_COOKIE } from '../lazy-router.js';
@@ -41,12 +41,21 @@ function hostOf(url: string): string {
   return new URL(url).host;
 }
 
+/** Whether the token that a visitor's request carries is good now. @throws StoreError */
+export function admissionOf(
+  authenticator: Pick<Authenticator, 'admit'>,
+  session: PageSession,
+  { headers, socket }: Pick<Request, 'headers' | 'socket'>,
+): Promise<Admission> {
+  const kept = session.tokenIn({ headers });
+  const authorization = headers.authorization ?? (kept === undefined ? undefined : `Token ${kept}`);
+  return authenticator.admit(authorization, socket.remoteAddress ?? '');
+}
+
 /** Stores the visitor of a page for `authorize` and `callerOf`; without a token there is access only to pages that need no right. */
 export function admitVisitor(authenticator: Pick<Authenticator, 'admit'>, session: PageSession): RequestHandler {
   return async (request, response, next) => {
-    const kept = session.tokenIn(request);
-    const authorization = request.headers.authorization ?? (kept === undefined ? undefined : `Token ${kept}`);
-    const admission = await authenticator.admit(authorization, request.socket.remoteAddress ?? '');
+    const admission = await admissionOf(authenticator, session, request);
     switch (admission.kind) {
       case 'admitted':
         response.locals.caller = admission.caller;

@@ -43,6 +43,8 @@ export interface RunListProps {
   readonly caller: Caller;
   readonly list: {
     readonly rows: readonly RunRow[];
+    /** Whether there is nothing that is still being read for them. */
+    readonly isWhole: boolean;
     readonly totalCount: number;
     readonly pageSize: number;
     readonly filter: RunListFilter;
@@ -56,13 +58,13 @@ export interface RunListProps {
 
 /** The list of runs. */
 export function RunListPage({ caller, list, sending, nowUnixMs, version }: RunListProps) {
-  const { rows, totalCount, pageSize, filter, setAside } = list;
+  const { rows, isWhole, totalCount, pageSize, filter, setAside } = list;
   const isFiltered = filter.status !== null || filter.text !== '';
   return (
     <Layout title="Runs" caller={caller} version={version} isLive>
       <h1>Runs</h1>
       {(totalCount > 0 || isFiltered) && <Filter filter={filter} />}
-      <section id="live" data-live="4000" aria-label="List of runs">
+      <section id="live" data-live="4000" {...(isWhole && { 'data-run': '' })} aria-label="List of runs">
         <SetAside runs={setAside} />
         {rows.length > 0 && <RunTable rows={rows} nowUnixMs={nowUnixMs} />}
         {rows.length === 0 && isFiltered && (
@@ -147,7 +149,7 @@ function Row({
 }) {
   const lengthMs = runLengthMs(run, nowUnixMs);
   return (
-    <tr>
+    <tr id={`run-${run.id}`}>
       <th scope="row">
         <a href={`/runs/${run.id}`}>#{run.id}</a>
         {run.runKey !== null && <span class="sub name">{run.runKey}</span>}
@@ -199,9 +201,9 @@ export function runListRouter(deps: PageDeps): Router {
       ...(filter.text !== '' && containing(filter.text, levelFor(caller, deps.redaction))),
       ...{ orderBy: 'created', isDescending: true, limit: PAGE_SIZE, offset: (filter.page - 1) * PAGE_SIZE },
     });
-    const rows = await runRows(items, caller, deps);
+    const shown = await runRows(items, caller, deps);
     const setAside = await notes.listSetAside(caller.accountId);
-    const list = { rows, totalCount, pageSize: PAGE_SIZE, filter, setAside };
+    const list = { ...shown, totalCount, pageSize: PAGE_SIZE, filter, setAside };
     const sending = sendingOf(request, caller);
     const now = { nowUnixMs: clock.nowUnixMs(), version };
     await sendPage(response, <RunListPage caller={caller} list={list} sending={sending} {...now} />);
@@ -316,10 +318,10 @@ export async function runRows(
   runs: readonly CatalogRun[],
   caller: Caller,
   deps: Pick<PageDeps, 'catalog' | 'tracker' | 'measures' | 'redaction'>,
-): Promise<readonly RunRow[]> {
+): Promise<Pick<RunListProps['list'], 'rows' | 'isWhole'>> {
   const { catalog, tracker } = deps;
   const [first] = runs;
-  if (first === undefined) return [];
+  if (first === undefined) return { rows: [], isWhole: true };
   const lastRuns = await lastRunsOf(runs, deps);
   const steps = await catalog.stepsOf(
     first.accountId,
@@ -331,10 +333,11 @@ export async function runRows(
   const found = new Map<number, readonly CommandDigest[] | undefined>();
   for (const run of over) found.set(run.id, await digestsOf(run));
   const missing = over.filter(({ id }) => found.get(id) === undefined);
+  let isWhole = true;
   if (missing.length > 0) {
-    await Promise.race([
-      deps.measures.whenMeasured(missing.flatMap(({ id }) => ofRun.get(id) ?? [])),
-      whenAborted(AbortSignal.timeout(MAX_MEASURE_MS)),
+    isWhole = await Promise.race([
+      deps.measures.whenMeasured(missing.flatMap(({ id }) => ofRun.get(id) ?? [])).then(() => true),
+      whenAborted(AbortSignal.timeout(MAX_MEASURE_MS)).then(() => false),
     ]);
     for (const run of missing) found.set(run.id, await digestsOf(run));
   }
@@ -349,7 +352,7 @@ export async function runRows(
       lastRuns: lastRuns.get(run.job.id)?.filter(({ createdUnixMs }) => createdUnixMs <= run.createdUnixMs) ?? [],
     });
   }
-  return rows;
+  return { rows, isWhole };
 }
 
 function summed(counts: readonly NodeCounts[]): NodeCounts {

@@ -74,7 +74,7 @@ export function RunShell(props: {
   const title = `${run.job.name} #${run.id}`;
   return (
     <Layout title={title} caller={caller} version={version} isLive={isLive} scripts={scripts}>
-      <div id="live" {...(isLive && { 'data-live': '2000' })}>
+      <div id="live" {...(isLive && { 'data-live': '2000', 'data-run': String(run.id) })}>
         <div class="run-head">
           <h1>
             <span class="name">{run.job.name}</span> <span class="soft">#{run.id}</span> <RunMark status={run.status} />
