@@ -15,6 +15,7 @@ import { TlsFront } from '../tool/tls-front.js';
 import { until } from '../tool/until.js';
 
 const RUN = 'build-mixed';
+const READING = /"state":"reading","problem":null/;
 const TRACE = sampleTraceId(RUN);
 const COLLECTOR_PORT = 14_348;
 let kafka: KafkaServer;
@@ -37,13 +38,25 @@ afterAll(async () => {
 /** A bridge that reads topics. @param kafkaLines of its file, below `sources: kafka:` */
 async function startBridge(
   kafkaLines: readonly string[],
-  { dataFolder, env = {} }: { readonly dataFolder?: string; readonly env?: Readonly<Record<string, string>> } = {},
+  {
+    dataFolder,
+    args = [],
+    env = {},
+  }: {
+    readonly dataFolder?: string;
+    readonly args?: readonly string[];
+    readonly env?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<BridgeProcess> {
   const file = join(folder, 'run-bridge.yaml');
   const hasBrokers = kafkaLines.some((line) => line.startsWith('brokers:'));
   const lines = hasBrokers ? kafkaLines : [`brokers: ${kafka.broker}`, ...kafkaLines];
   writeFileSync(file, ['sources:', '  kafka:', ...lines.map((line) => `    ${line}`), ''].join('\n'));
-  const bridge = await BridgeProcess.start({ args: ['--config', file], env, ...(dataFolder && { dataFolder }) });
+  const bridge = await BridgeProcess.start({
+    args: ['--config', file, ...args],
+    env,
+    ...(dataFolder && { dataFolder }),
+  });
   ended.push(async () => {
     await bridge.stop('SIGKILL');
     if (dataFolder === undefined) await bridge.remove();
@@ -61,9 +74,10 @@ function dataFolder(): string {
 /** Topics and a group that no other test has. */
 async function topics(
   test: string,
+  partitions = 1,
 ): Promise<{ traces: string; logs: string; jsonl: string; lines: readonly string[] }> {
   const names = { traces: `${test}_spans`, logs: `${test}_logs`, jsonl: `${test}_jsonl` };
-  await kafka.createTopics(Object.values(names));
+  await kafka.createTopics(Object.values(names), partitions);
   const lines = [
     `group-id: ${test}`,
     `traces-topic: ${names.traces}`,
@@ -201,7 +215,7 @@ describe('topics of Kafka', () => {
   it('are read on after the broker was gone, and health and metrics say so meanwhile', async () => {
     const { lines, ...names } = await topics('away');
     const bridge = await startBridge(lines);
-    await until('the group', async () => /reading/.test(await health(bridge)));
+    await until('the group', async () => READING.test(await health(bridge)));
     await kafka.kill();
     await until('the failure', async () => /"state":"waiting","problem":"[^"]/.test(await health(bridge)), 60_000);
     const metrics = await (await fetch(`${bridge.webUrl}/metrics`)).text();
@@ -210,7 +224,50 @@ describe('topics of Kafka', () => {
     await kafka.resume();
     await sendBodies(RUN, names);
     await bridge.finished(TRACE, 60_000);
-    expect(await health(bridge)).toMatch(/"state":"reading","problem":null/);
+    expect(await health(bridge)).toMatch(READING);
+  });
+
+  it('are not read on while there is no room, and nothing of them is passed over', async () => {
+    const { lines, ...names } = await topics('full');
+    await sendBodies(RUN, names);
+    const data = dataFolder();
+    // Nothing is taken while the data folder may hold no more than a byte.
+    const full = await startBridge(lines, { dataFolder: data, args: ['--max-disk', '1'] });
+    await until('a refusal', async () => {
+      const metrics = await (await fetch(`${full.webUrl}/metrics`)).text();
+      return /run_bridge_receiver_refused_requests_total{reason="shortage"} [1-9]/.test(metrics);
+    });
+    expect(await health(full)).toMatch(READING);
+    expect(await full.stop()).toBe(0);
+    expect(await kafka.committed('full', names.traces)).toBe(-1);
+    const bridge = await startBridge(lines, { dataFolder: data });
+    await bridge.finished(TRACE);
+    expect(spanEnds(logLines(bridge, TRACE))).toEqual(spanEnds(sampleLines(RUN)));
+    expect(existsSync(join(data, 'rejects.jsonl'))).toBe(false);
+  });
+
+  it('give all of a run to one of several bridges, and what one leaves to another', async () => {
+    const { lines, ...names } = await topics('shared', 4);
+    const bridges = [await startBridge(lines), await startBridge(lines)] as const;
+    await until('both members', async () =>
+      (await Promise.all(bridges.map(health))).every((text) => READING.test(text)),
+    );
+    const runs = ['build-clean', 'build-mixed', 'fail-fast', 'parse', 'stale-source', 'test-command'];
+    for (const run of runs) await sendBodies(run, names);
+    const endsOf = (bridge: BridgeProcess, run: string) => spanEnds(logLines(bridge, sampleTraceId(run)));
+    const ownersOf = (run: string) => bridges.filter((bridge) => bridge.traceIds().includes(sampleTraceId(run)));
+    for (const run of runs) {
+      const count = spanEnds(sampleLines(run)).length;
+      await until(`all of ${run}`, () => bridges.some((bridge) => endsOf(bridge, run).length === count));
+    }
+    expect(runs.map((run) => ownersOf(run).length)).toEqual(runs.map(() => 1));
+    expect(new Set(runs.flatMap(ownersOf)).size).toBe(2);
+
+    const [leaving, staying] = bridges;
+    expect(await leaving.stop()).toBe(0);
+    await sendBodies('joined', names);
+    for (const run of runs.filter((one) => ownersOf(one).includes(leaving))) await sendBodies(run, names);
+    for (const run of [...runs, 'joined']) await staying.finished(sampleTraceId(run));
   });
 
   it('are read over TLS by who says who he is: by password, by SCRAM, and by a token', async () => {
