@@ -1,10 +1,15 @@
 // Draws a run over time: phases above, then nodes, light where they waited and full where they were worked on, with their
 // queries as a line below. Bars stand in rows by their start, so only what is in the window is drawn, and of several bars
 // in one pixel the first.
-const ROW = 14;
-const BAR = 10;
+const ROW = 18;
+const BAR = 14;
 const AXIS = 20;
 const GAP = 6;
+// How strong what waits is drawn, and what is not found.
+const WAITING = 0.35;
+const FONT = '11px system-ui, sans-serif';
+// A label that is cut has at least so many characters.
+const MIN_LABEL = 6;
 const MIN_SPAN_MS = 1;
 
 const canvas = document.querySelector('canvas[data-timeline]');
@@ -34,11 +39,15 @@ function draw(run) {
   let found = new Set();
   let chosen = null;
   let colors = {};
+  // Of texts, in pixels; measuring takes longer than drawing.
+  const widths = new Map();
   let isAsked = false;
 
   const width = () => canvas.clientWidth;
   const height = () => canvas.clientHeight;
   const x = (ms) => ((ms - view.from) / (view.to - view.from)) * width();
+  // As high as its rows, as far as the page has room.
+  canvas.style.height = `${top + run.rows.length * ROW + GAP + 2}px`;
   const maxY = () => Math.max(0, top + run.rows.length * ROW + GAP - height());
 
   function paint() {
@@ -50,6 +59,9 @@ function draw(run) {
     }
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width(), height());
+    // Behind the bars, whose labels are read.
+    context.fillStyle = colors.line;
+    for (const at of marks().times) context.fillRect(x(at), AXIS, 1, height());
     context.save();
     context.beginPath();
     context.rect(0, top, width(), height());
@@ -71,7 +83,7 @@ function draw(run) {
       const isMarked = bar === chosen || found.has(bar);
       if (right <= drawnTo && !isMarked) continue;
       drawnTo = right;
-      context.globalAlpha = found.size > 0 && !found.has(bar) ? 0.12 : 0.35;
+      context.globalAlpha = found.size > 0 && !found.has(bar) ? 0.12 : WAITING;
       context.fillStyle = colors[bar.mood];
       context.fillRect(left, y, right - left, BAR);
       context.globalAlpha = found.size > 0 && !found.has(bar) ? 0.25 : 1;
@@ -92,27 +104,62 @@ function draw(run) {
         context.lineWidth = bar === chosen ? 3 : 1.5;
         context.strokeRect(left, y, Math.max(2, right - left), BAR);
       }
-      if (right - left > 60) {
-        context.save();
-        context.beginPath();
-        context.rect(Math.max(0, left), y, right - Math.max(0, left), BAR);
-        context.clip();
-        context.fillStyle = colors.onBar;
-        context.font = '10px system-ui, sans-serif';
-        context.fillText(bar.name, Math.max(0, left) + 3, y + BAR - 1.5);
-        context.restore();
-      }
+      if (found.size === 0 || found.has(bar)) paintLabel(bar, Math.max(0, left), Math.min(width(), right), y);
     }
+  }
+
+  // In a colour that is read on what waits, and in one that is read on what is at work.
+  function paintLabel(bar, left, right, y) {
+    context.font = FONT;
+    const text = fitting(bar.name, right - left - 8);
+    if (text === '') return;
+    const { waiting, working } = colors.on[bar.mood];
+    const at = [text, left + 4, y + BAR - 3.5];
+    context.fillStyle = waiting;
+    context.fillText(...at);
+    if (working === waiting) return;
+    context.save();
+    context.beginPath();
+    for (let part = 0; part < bar.work.length; part += 2) {
+      const from = Math.max(left, x(bar.work[part]));
+      context.rect(from, y, Math.max(0, Math.min(right, x(bar.work[part + 1])) - from), BAR);
+    }
+    context.clip();
+    context.fillStyle = working;
+    context.fillText(...at);
+    context.restore();
+  }
+
+  // A text, or as much of it as has room; none where that would be a few characters.
+  function fitting(text, room) {
+    if (room < 2 * MIN_LABEL) return '';
+    let wide = widths.get(text);
+    if (wide === undefined) {
+      wide = context.measureText(text).width;
+      widths.set(text, wide);
+    }
+    if (wide <= room) return text;
+    let count = Math.floor((room / wide) * text.length) - 1;
+    while (count >= MIN_LABEL && context.measureText(`${text.slice(0, count)}…`).width > room) count -= 1;
+    return count < MIN_LABEL ? '' : `${text.slice(0, count)}…`;
+  }
+
+  // Times that stand above.
+  function marks() {
+    const step = niceStep((view.to - view.from) / Math.max(2, width() / 110));
+    const times = [];
+    for (let at = Math.ceil(view.from / step) * step; at <= view.to; at += step) times.push(at);
+    return { step, times };
   }
 
   function paintAxis() {
     context.fillStyle = colors.ground;
     context.fillRect(0, 0, width(), top - 2);
     context.font = '11px system-ui, sans-serif';
-    const step = niceStep((view.to - view.from) / Math.max(2, width() / 110));
-    for (let at = Math.ceil(view.from / step) * step; at <= view.to; at += step) {
+    const { step, times } = marks();
+    for (const at of times) {
       context.fillStyle = colors.line;
-      context.fillRect(x(at), 0, 1, height());
+      context.fillRect(x(at), 0, 1, top);
       context.fillStyle = colors.soft;
       context.fillText(timeText(at, step), x(at) + 3, 12);
     }
@@ -126,8 +173,8 @@ function draw(run) {
         context.fillRect(left, AXIS + row * ROW, Math.max(1, right - left), BAR + 1);
         context.globalAlpha = 1;
         context.fillStyle = colors.text;
-        context.font = '10px system-ui, sans-serif';
-        if (right - left > 40) context.fillText(name, left + 3, AXIS + row * ROW + BAR - 1, right - left - 4);
+        context.font = FONT;
+        context.fillText(fitting(name, right - left - 8), left + 4, AXIS + row * ROW + BAR - 3.5);
       }
     });
   }
@@ -265,14 +312,34 @@ function draw(run) {
     colors = {
       ...{ text: of('text'), soft: of('soft'), line: of('line'), ground: of('ground'), link: of('link') },
       ...{ good: of('fill-good'), bad: of('fill-bad'), busy: of('fill-busy'), neutral: of('fill-neutral') },
-      onBar: of('text'),
     };
+    const ground = rgbOf(colors.ground);
+    colors.on = Object.fromEntries(
+      ['good', 'bad', 'busy', 'neutral'].map((mood) => {
+        const fill = rgbOf(colors[mood]);
+        const light = fill.map((part, at) => part * WAITING + ground[at] * (1 - WAITING));
+        return [mood, { waiting: readableOn(light), working: readableOn(fill) }];
+      }),
+    );
     ask();
   }
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', readColors);
   new ResizeObserver(() => show(view.from, view.to)).observe(canvas);
   readColors();
   canvas.dataset.drawn = String(nodes.length);
+}
+
+function rgbOf(hex) {
+  return [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
+}
+
+/** Black or white: one of them has a contrast of 4.58 or more to any colour (WCAG 2, relative luminance). */
+function readableOn(rgb) {
+  const [red, green, blue] = rgb.map((part) => {
+    const share = part / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? '#000000' : '#ffffff';
 }
 
 /** The first bar of a row that is not over before a time: bars of a row follow one another. */

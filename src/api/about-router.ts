@@ -11,6 +11,8 @@ export interface AboutDocument {
   /** The addresses for OTLP, and for people and tools, as the client can reach them. */
   readonly otlp_url: string;
   readonly web_url: string;
+  /** The setting `public-url`: where people reach the pages; `null` where that is not set. */
+  readonly public_url: string | null;
   /** Where it exports to, as `https://host:port`: without paths, which may hold secrets. */
   readonly exports_to: readonly string[];
   /** Whether links of `run-bridge open` sign in to its pages. */
@@ -25,18 +27,23 @@ export interface About {
   readonly version: string;
   readonly otlpAddress: () => ListenAddress;
   readonly webAddress: () => ListenAddress;
+  /** The public address of the pages; `null` if not configured. */
+  readonly publicUrl: string | null;
   /** Origins of the destinations. */
   readonly exportsTo: readonly string[];
 }
 
 /** By which programs find out whether a run-bridge answers somewhere, and where its other port is. */
-export function aboutRouter({ version, otlpAddress, webAddress, exportsTo }: About, port: BridgePort): Router {
+export function aboutRouter(
+  { version, otlpAddress, webAddress, publicUrl, exportsTo }: About,
+  port: BridgePort,
+): Router {
   const router = Router();
   router.get(API_PATH, (request, response) => {
     const { host } = request.headers;
     const urls = { otlp_url: urlFor(otlpAddress(), host), web_url: urlFor(webAddress(), host) };
     const document: AboutDocument = {
-      ...{ name: 'run-bridge', version, port, ...urls, exports_to: exportsTo },
+      ...{ name: 'run-bridge', version, port, ...urls, public_url: publicUrl, exports_to: exportsTo },
       sign_in_links: isLoopback(webAddress().host),
     };
     response.set('Cache-Control', 'no-store').json(document);

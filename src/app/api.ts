@@ -2,12 +2,13 @@ import type { Router } from 'express';
 import { METRICS_PATH } from '../api/metrics-path.js';
 import type { Artifacts } from '../artifact/feature.js';
 import type { Configuration } from '../config/configuration.js';
+import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
 import type { Metrics } from '../metric/feature.js';
 import { API_PATH } from '../run/api-path.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
-import { isForPages, lazyRouter } from '../web/lazy-router.js';
+import { isForPages, isLostBrowser, lazyRouter } from '../web/lazy-router.js';
 import type { Access } from './access.js';
 import type { ApiRoutersDeps } from './api-routers.js';
 import type { OpenPagesDeps } from './open-pages.js';
@@ -28,6 +29,11 @@ export interface ApiDeps
 
 /** The API on both ports, and the pages. Their code is loaded when somebody first asks for it: a start need not wait. */
 export class Api {
+  private readonly openedPages = lazy(async () => {
+    const [{ openPages }, artifacts] = await Promise.all([import('./open-pages.js'), this.deps.artifacts.open()]);
+    return openPages(this.configuration, { ...this.deps, artifacts });
+  });
+
   constructor(
     private readonly configuration: Configuration,
     private readonly deps: ApiDeps,
@@ -69,10 +75,12 @@ export class Api {
 
   /** The pages, for the port for people and tools; mounted before the API, which their links lead to. */
   pages(): Router {
-    return lazyRouter(isForPages, async () => {
-      const [{ openPages }, artifacts] = await Promise.all([import('./open-pages.js'), this.deps.artifacts.open()]);
-      return openPages(this.configuration, { ...this.deps, artifacts });
-    });
+    return lazyRouter(isForPages, () => this.openedPages.get());
+  }
+
+  /** What is mounted last, for browsers that ask for what is nowhere: a page says so. */
+  lost(): Router {
+    return lazyRouter(isLostBrowser, () => this.openedPages.get());
   }
 
   private async behindTokens(host: string, routers: readonly Router[]): Promise<Router> {

@@ -38,6 +38,7 @@ export class Ports {
       version: deps.version,
       otlpAddress: () => ports.receiving.httpAddress,
       webAddress: () => ports.web.address,
+      publicUrl: configuration['public-url'] === 'off' ? null : configuration['public-url'],
       // For programs that ask whether this one would send their telemetry back.
       exportsTo: otlpDestinations(configuration).flatMap(originsOf),
     };
@@ -59,6 +60,7 @@ export class Ports {
       api.pages(),
       api.metrics(),
       api.whole(),
+      api.lost(),
     ];
     const ports: Ports = new Ports(receiving, new WebServer({ ...web, hosts }, { logger, health, routers }), access);
     return ports;

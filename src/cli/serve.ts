@@ -131,7 +131,10 @@ export interface StartFacts {
   readonly destinations: readonly (readonly [name: string, where: string])[];
 }
 
-/** Five to eight lines: where it listens, where its first token is, where it writes, where it exports and what to run. */
+/** Where `exec` looks for a bridge by itself. */
+const DEFAULT_URL = 'http://127.0.0.1:4318';
+
+/** Six to nine lines: where it listens, where its first token is, where it writes, where it exports and what to run. */
 export function startLines(facts: StartFacts): readonly string[] {
   const formats = ['JSONL', ...(facts.isParquetOn ? ['Parquet'] : [])].join(' and ');
   const streamed = facts.jsonl === null ? '' : `, streamed to ${facts.jsonl}`;
@@ -140,6 +143,12 @@ export function startLines(facts: StartFacts): readonly string[] {
   const queues = Object.entries(ENGINE_QUEUES)
     .map((entry) => entry.join('='))
     .join(' ');
+  const url = reachableUrl(facts.otlpUrl);
+  // Elsewhere than at the default address a command is told where the bridge is, and who sends.
+  const isFound = !facts.isTokenNeeded && url === DEFAULT_URL;
+  const exec = isFound
+    ? 'run-bridge exec'
+    : `${facts.isTokenNeeded ? 'RUN_BRIDGE_TOKEN=$TOKEN ' : ''}run-bridge exec --to ${url}`;
   return [
     `receives  OTLP over HTTP at ${facts.otlpUrl}`,
     ...(facts.grpcUrl === null ? [] : [`          OTLP over gRPC at ${facts.grpcUrl}`]),
@@ -152,7 +161,8 @@ export function startLines(facts: StartFacts): readonly string[] {
       : [`token     one for everything is in ${facts.firstTokenFile}; others: run-bridge token create --help`]),
     `writes    ${facts.dataFolder}/runs (${formats}${streamed})`,
     `exports   ${exported || 'nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that'}`,
-    `now run   OTEL_EXPORTER_OTLP_ENDPOINT=${reachableUrl(facts.otlpUrl)} ${token}${queues} dbt build --export-to-otlp`,
+    `now run   ${exec} -- dbt build`,
+    `or        OTEL_EXPORTER_OTLP_ENDPOINT=${url} ${token}${queues} dbt build --export-to-otlp`,
   ];
 }
 

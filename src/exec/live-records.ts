@@ -212,7 +212,7 @@ export class LiveRecords {
       const left = await target.finish(records.traceIds, AbortSignal.any([deadline.signal, stop]));
       if (left !== null) notices.say(left);
       onStage(REPORT_MS);
-      await this.report([...records.traceIds], target.where);
+      await this.report([...records.traceIds], target);
       this.lock?.release();
       if (folder !== undefined && !isFolderNeeded && !(await this.mayGoOn())) removePrivateFolder(folder);
     } catch (error) {
@@ -230,7 +230,7 @@ export class LiveRecords {
   }
 
   /** Writes the reports and the summary that were asked for. Never throws. */
-  private async report(traceIds: readonly TraceId[], where: string): Promise<void> {
+  private async report(traceIds: readonly TraceId[], target: StepTarget): Promise<void> {
     const { options, outputs, notices, context, configuration, file } = this.facts;
     const { isSummaryWanted, isCiSummaryWanted } = options;
     const isWanted = isSummaryWanted || isCiSummaryWanted || outputs.length > 0;
@@ -238,20 +238,27 @@ export class LiveRecords {
       const of = { traceIds, configuration, context, file: file?.path, outputs, isSummaryWanted: isCiSummaryWanted };
       try {
         const ended = await commandReports(of);
-        if (isSummaryWanted) await this.sayEnded(ended, where);
+        if (isSummaryWanted) await this.sayEnded(ended, target);
       } catch (error) {
         notices.say(`there is no report of the command: ${reasonOf(error)}`);
       }
     }
-    if (isSummaryWanted) notices.say(`${traceIds.join(', ')} in ${where}`);
+    if (isSummaryWanted) notices.say(`${traceIds.join(', ')} in ${target.where}`);
   }
 
-  private async sayEnded(ended: Awaited<ReturnType<typeof commandReports>>, where: string): Promise<void> {
+  private async sayEnded(
+    ended: Awaited<ReturnType<typeof commandReports>>,
+    { registry, where }: StepTarget,
+  ): Promise<void> {
     const { notices } = this.facts;
     for (const { line } of ended) notices.say(line);
-    const runIds = new Set(ended.flatMap(({ runId }) => runId ?? []));
-    const bridge = runIds.size > 0 && URL.canParse(where) ? await askBridge(where) : undefined;
-    if (bridge !== undefined) for (const runId of runIds) notices.say(`${bridge.webUrl}/runs/${runId}`);
+    const pagesUrl = URL.canParse(where) ? (await askBridge(where))?.pagesUrl : undefined;
+    if (pagesUrl == null) return;
+    const known = ended.flatMap(({ runId }) => runId ?? []);
+    // A bridge elsewhere alone knows the number; it has begun already, and says the same again.
+    const place =
+      known.length > 0 ? undefined : await registry.register(stepStartOf(this.facts)).catch(() => undefined);
+    for (const runId of new Set(place === undefined ? known : [place.runId])) notices.say(`${pagesUrl}/runs/${runId}`);
   }
 
   /** Whether something that the command has left in the background may still run an engine: its folder waits for that. */

@@ -20,6 +20,11 @@ export function lazyRouter(which: string | ((request: Request) => boolean), make
   return router;
 }
 
+/** Whether a browser asks for a page that nothing else has: it is told so by a page; programs get a text. To be mounted last. */
+export function isLostBrowser({ method, path, headers }: Pick<Request, 'method' | 'path' | 'headers'>): boolean {
+  return method === 'GET' && !path.startsWith('/api/') && /\btext\/html\b/.test(headers.accept ?? '');
+}
+
 /** The cookie that has a browser's token. */
 export const PAGE_COOKIE = 'run_bridge_token';
 const PAGES =

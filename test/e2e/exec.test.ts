@@ -14,6 +14,7 @@ import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DataFolderLock } from '../../src/storage/data-folder-lock.js';
+import { BridgeProcess } from '../tool/bridge-process.js';
 import { compileSource } from '../tool/compiled-source.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
@@ -497,6 +498,25 @@ describe('reports of exec', () => {
     );
     expect(place).toMatch(/^run-bridge: 01a1fb8ed69e7ef184c99d1f72b8766e in .*\/runs$/);
   });
+
+  test('end with the address of the page of a bridge elsewhere, as far as it can be reached from here', async () => {
+    const dataFolder = join(dir, 'elsewhere');
+    const ended = async (bridge: BridgeProcess) => {
+      const { exitCode, stderr } = await exec(['--summary', '--to', bridge.otlpUrl]);
+      expect(exitCode).toBe(3);
+      return stderr.trimEnd().split('\n').slice(-3);
+    };
+    const verdict = expect.stringMatching(/^run-bridge: build: error after 1\.8 s: model broken/);
+    const first = await BridgeProcess.start({ dataFolder, env: { HOME: dir } });
+    const place = expect.stringMatching(/^run-bridge: 01a1fb8ed69e7ef184c99d1f72b8766e in http:/);
+    expect(await ended(first)).toEqual([verdict, `run-bridge: ${first.webUrl}/runs/1001`, place]);
+    await first.stop();
+    const args = ['--public-url', 'https://runs.example.com'];
+    const second = await BridgeProcess.start({ dataFolder, env: { HOME: dir }, args });
+    const page = expect.stringMatching(/^run-bridge: https:\/\/runs\.example\.com\/runs\/\d+$/);
+    expect(await ended(second)).toEqual([verdict, page, place]);
+    await second.stop();
+  }, 120_000);
 
   test("go into the summary of a CI system's step by themselves, redacted, unless that is turned off", async () => {
     const summary = { GITHUB_STEP_SUMMARY: join(dir, 'summary.md') };

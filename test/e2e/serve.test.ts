@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';
@@ -22,20 +23,43 @@ const sample = new URL(`../fixture/samples/${RUN}/`, import.meta.url);
 const traceId: string = JSON.parse(readFileSync(new URL('otel.jsonl', sample), 'utf8').split('\n')[0] ?? '').trace_id;
 
 describe('serve', () => {
-  test('says in seven lines on standard error where it listens, where its first token is, where it writes, exports and what to run', async () => {
+  test('says in eight lines on standard error where it listens, where its first token is, where it writes, exports and what to run', async () => {
     const bridge = await serve();
     const lines = bridge.stderr.trim().split('\n');
     expect(lines.map((line) => line.split(/ {2,}/)[0])).toEqual(
-      ['receives', '', 'pages', 'token', 'writes', 'exports', 'now run'].map((word) => expect.stringContaining(word)),
+      ['receives', '', 'pages', 'token', 'writes', 'exports', 'now run', 'or'].map((word) =>
+        expect.stringContaining(word),
+      ),
     );
-    expect(lines).toHaveLength(7);
+    expect(lines).toHaveLength(8);
     expect(lines[5]).toBe(
       'exports   nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that',
     );
-    expect(lines[6]).toMatch(
-      new RegExp(`^now run {3}OTEL_EXPORTER_OTLP_ENDPOINT=${bridge.otlpUrl} .* dbt build --export-to-otlp$`),
+    expect(lines[6]).toBe(`now run   run-bridge exec --to ${bridge.otlpUrl} -- dbt build`);
+    expect(lines[7]).toMatch(
+      new RegExp(`^or {8}OTEL_EXPORTER_OTLP_ENDPOINT=${bridge.otlpUrl} .* dbt build --export-to-otlp$`),
     );
     expect(bridge.stdout).toBe('');
+  });
+
+  test('answers what is nowhere with a page where a browser asks, and with a text elsewhere', async () => {
+    const bridge = await serve();
+    const token = readFileSync(join(bridge.dataFolder, 'admin-token'), 'utf8').trim();
+    const ask = async (path: string, headers: Record<string, string>) => {
+      const answer = await fetch(`${bridge.webUrl}${path}`, { headers });
+      return [answer.status, await answer.text()] as const;
+    };
+    const html = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+    const cookie = { ...html, Cookie: `run_bridge_token=${token}` };
+    expect(await ask('/nowhere', cookie)).toEqual([404, expect.stringContaining('<h1>Not found</h1>')]);
+    expect(await ask('/runs/9999', cookie)).toEqual([
+      404,
+      expect.stringContaining('There is no run #9999 (any more).'),
+    ]);
+    const names = expect.stringContaining('There is no page /nowhere/&lt;b&gt;.');
+    expect(await ask('/nowhere/%3Cb%3E', html)).toEqual([404, names]);
+    expect(await ask('/nowhere', {})).toEqual([404, 'Nothing is here; GET / says what there is.\n']);
+    expect((await ask('/readyz', html))[0]).toBe(200);
   });
 
   test('answers health on both ports', async () => {

@@ -58,6 +58,7 @@ test('a bridge is found by both of its ports', async () => {
     hasSignInLinks: true,
     otlpUrl: bridge.otlpUrl,
     webUrl: bridge.webUrl,
+    pagesUrl: bridge.webUrl,
   };
   expect(await askBridge(bridge.otlpUrl)).toEqual(found);
   expect(await askBridge(bridge.webUrl)).toEqual(found);

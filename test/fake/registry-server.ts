@@ -40,6 +40,7 @@ export class RegistryServer {
       version: '1.2.3',
       otlpAddress: () => otlpAddress,
       webAddress: () => this.web.address,
+      publicUrl: null,
       exportsTo: ['https://tempo:4318'],
     };
     const routers = [aboutRouter(about, 'web'), executionRouter({ registry: this.registry, logger })];

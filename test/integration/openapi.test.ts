@@ -66,7 +66,7 @@ describe('the description of the API', () => {
     const nothing = () => {
       throw new Error('not asked');
     };
-    const about = { version: '', otlpAddress: nothing, webAddress: nothing, exportsTo: [] };
+    const about = { version: '', otlpAddress: nothing, webAddress: nothing, publicUrl: null, exportsTo: [] };
     const registry = {
       ...{ register: nothing, attach: nothing, end: nothing, finish: nothing, isCancelled: nothing },
       ...{ expectArtifacts: nothing, endArtifacts: nothing },

@@ -187,11 +187,13 @@ describe('the page of a run', () => {
       ...['Failed after', '1 error, 2 failed tests', 'dbt build --select broken+ ut_target+ 1+status_strict'],
       ...['1 node failed with an error', 'Binder Error: Referenced column', 'Error in line', 'nonexistent_column from'],
       ...['skipped because of it', '2 tests failed', '1 row(s) differ', 'Download OTel log (Parquet)'],
-      ...['Executed with errors', 'id="slowest"', 'id="steps"'],
+      ...['<dt>Trace</dt>', 'id="slowest"', 'id="steps"'],
     ];
     const places = order.map((part) => html.indexOf(part));
     expect(places.every((place) => place > 0)).toBe(true);
     expect(places).toEqual([...places].sort((a, b) => a - b));
+    // It has a word for that in its heading, and the duration as well.
+    expect(html).not.toMatch(/Executed with errors|<dt>Duration/);
     expect(html).toContain(
       'href="/api/v2/accounts/10001/runs/1001/artifacts/metadata/telemetry-1-otel.parquet?step=1"',
     );

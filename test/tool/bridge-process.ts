@@ -45,7 +45,8 @@ export class BridgeProcess {
     const bridge = new BridgeProcess(child, dataFolder);
     await until('the start lines', () => {
       if (child.exitCode !== null) throw new Error(`run-bridge ended with ${child.exitCode}: ${bridge.stderr}`);
-      return /now run/.test(bridge.stderr);
+      // Its last line.
+      return /--export-to-otlp\n/.test(bridge.stderr);
     });
     return bridge;
   }

@@ -58,6 +58,7 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
             port: z.enum(['otlp', 'web']),
             otlp_url: z.string(),
             web_url: z.string(),
+            public_url: z.string().nullable(),
             exports_to: z.array(z.string()),
             sign_in_links: z.boolean(),
           }),

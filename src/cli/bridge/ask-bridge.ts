@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { AboutDocument } from '../../api/about-router.js';
 import { exchange } from '../../core/http-client.js';
+import { isLoopback } from '../../core/http-listener.js';
 import { API_PATH } from '../../run/api-path.js';
 
 /** A bridge that answered. */
@@ -10,6 +11,8 @@ export interface FoundBridge {
   readonly otlpUrl: string;
   /** Where people and tools go; the bridge's own API is on both ports. */
   readonly webUrl: string;
+  /** Where people reach its pages from here, as far as it is known; `null` for pages that only its own machine can reach. */
+  readonly pagesUrl: string | null;
   /** Where it exports to: `https://host:port` each. */
   readonly exportsTo: readonly string[];
   /** Whether links sign in to its pages. */
@@ -31,6 +34,8 @@ const aboutSchema = z.object({
   port: z.enum(['otlp', 'web']),
   otlp_url: z.url(),
   web_url: z.url(),
+  // Bridges of earlier versions do not have it.
+  public_url: z.url().nullable().default(null),
   exports_to: z.array(z.string()),
   // Bridges of earlier versions do not have it.
   sign_in_links: z.boolean().default(false),
@@ -60,13 +65,12 @@ export async function askBridge(baseUrl: string, timeoutMs = ANSWER_MS): Promise
     port,
     otlp_url: otlpUrl,
     web_url: webUrl,
+    public_url: publicUrl,
     exports_to: exportsTo,
     sign_in_links: hasSignInLinks,
   } = data;
-  return {
-    version,
-    exportsTo,
-    hasSignInLinks,
-    ...(port === 'otlp' ? { otlpUrl: url, webUrl } : { otlpUrl, webUrl: url }),
-  };
+  const urls = port === 'otlp' ? { otlpUrl: url, webUrl } : { otlpUrl, webUrl: url };
+  const isOwnMachines = isLoopback(new URL(urls.webUrl).hostname) && !isLoopback(new URL(url).hostname);
+  const pagesUrl = publicUrl?.replace(/\/+$/, '') ?? (isOwnMachines ? null : urls.webUrl);
+  return { version, exportsTo, hasSignInLinks, ...urls, pagesUrl };
 }

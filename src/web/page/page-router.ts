@@ -3,6 +3,7 @@ import { Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import { lazy } from '../../core/lazy.js';
 import { packageFile } from '../../core/package-file.js';
+import { cleanLine, cut } from '../../core/text.js';
 import type { PageDeps } from './page-deps.js';
 import { pageFailures } from './page-failures.js';
 import { admitVisitor, cookieToken, PageSession, sameOrigin } from './page-session.js';
@@ -38,11 +39,23 @@ export function pageRouter(deps: PageDeps): Router {
     runGraphRouter(deps),
   );
   router.use(...deps.routers);
-  router.use(() => {
-    throw ApiError.notFound();
+  router.use(({ path }) => {
+    throw new ApiError(404, `There is no page ${cut(decodedPath(path), MAX_PATH)}.`);
   });
   router.use(pageFailures(session, deps));
   return router;
+}
+
+/** The longest path that is repeated, in characters. */
+const MAX_PATH = 200;
+
+/** As people read it; one that is no encoded text stays as it is. */
+function decodedPath(path: string): string {
+  try {
+    return cleanLine(decodeURIComponent(path));
+  } catch {
+    return path;
+  }
 }
 
 const TYPES = {

@@ -33,15 +33,22 @@ const OUTCOME_WORDS: Readonly<Record<keyof typeof OUTCOMES, string>> = {
   success: 'succeeded',
 };
 
-/** What the list can be sorted by: its word in the address, its heading, and its value. The largest stand first. */
+/** What the list can be sorted by: its word in the address, its heading, its value, and what that is. The largest stand first. */
 const SORTS = {
-  share: ['Share', ({ share }) => shareOf(share)],
-  wait: ['Wait', ({ idleTimeMs }) => idleTimeMs],
-  work: ['Work', ({ durationMs }) => durationMs],
-  warehouse: ['Warehouse', ({ warehouseTimeNano }) => warehouseTimeNano],
-  queries: ['Queries', ({ queryCount }) => queryCount],
-  rows: ['Rows', ({ rows }) => rows],
-} as const satisfies Record<string, readonly [string, (node: NodeMeasure) => bigint | number | null]>;
+  share: ['Share', ({ share }) => shareOf(share), 'about how much shorter the run would be without the node'],
+  wait: ['Wait', ({ idleTimeMs }) => idleTimeMs, 'how long the node waited for others, a thread or a connection'],
+  work: [
+    'Work',
+    ({ durationMs }) => durationMs,
+    "the engine's own time of working on it, which overlaps that of others",
+  ],
+  warehouse: ['Warehouse', ({ warehouseTimeNano }) => warehouseTimeNano, 'how long its queries ran'],
+  queries: ['Queries', ({ queryCount }) => queryCount, 'how many queries it ran'],
+  rows: ['Rows', ({ rows }) => rows, 'how many rows it wrote, where the engine tells it'],
+} as const satisfies Record<string, readonly [string, (node: NodeMeasure) => bigint | number | null, string]>;
+
+/** What stands below the table: those whose words do not say it. */
+const EXPLAINED = ['share', 'wait', 'work', 'warehouse'] as const;
 
 type Sort = keyof typeof SORTS;
 const SORT_NAMES = Object.keys(SORTS) as readonly Sort[];
@@ -189,13 +196,17 @@ function NodeTable(props: {
       </p>
     );
   }
-  const heading = (sort: NonNullable<NodeFilter['sort']>, text: string, isNumber: boolean) => (
+  const heading = (sort: NonNullable<NodeFilter['sort']>, text: string, isNumber: boolean, title?: string) => (
     <th
       scope="col"
       {...(isNumber && { class: 'number' })}
       {...(filter.sort === sort && { 'aria-sort': isNumber ? 'descending' : 'ascending' })}
     >
-      <a class={filter.sort === sort ? 'sort on' : 'sort'} href={hrefOf(runId, { ...filter, sort, page: 1 })}>
+      <a
+        class={filter.sort === sort ? 'sort on' : 'sort'}
+        href={hrefOf(runId, { ...filter, sort, page: 1 })}
+        {...(title !== undefined && { title: `${text}: ${title}` })}
+      >
         {text}
         {filter.sort === sort && <span aria-hidden="true">{isNumber ? ' ▾' : ' ▴'}</span>}
       </a>
@@ -209,7 +220,7 @@ function NodeTable(props: {
             <tr>
               {heading('name', 'Node', false)}
               {heading('status', 'Status', false)}
-              {SORT_NAMES.map((sort) => heading(sort, SORTS[sort][0], true))}
+              {SORT_NAMES.map((sort) => heading(sort, SORTS[sort][0], true, SORTS[sort][2]))}
             </tr>
           </thead>
           <tbody>
@@ -219,6 +230,7 @@ function NodeTable(props: {
           </tbody>
         </table>
       </section>
+      <p class="hint">{EXPLAINED.map((sort) => `${SORTS[sort][0]}: ${SORTS[sort][2]}.`).join(' ')}</p>
       <Pager
         {...{ page, pageSize: PAGE_SIZE, totalCount: found.length, noun: 'node' }}
         words={['Before', 'Next']}
@@ -265,6 +277,11 @@ export function VerdictMark({ node: { verdict, skipReason } }: { readonly node: 
   return <Mark word={skipReason === 'noop' ? 'no-op' : word} mood={mood} />;
 }
 
+/** The rows of a test are those of its count, and no news. */
+function isTest({ uniqueId, testOutcome, failingRows }: NodeMeasure): boolean {
+  return testOutcome !== null || failingRows !== null || /^(?:unit_)?test\./.test(uniqueId);
+}
+
 /** All that is known of a node. */
 function NodePanel(props: {
   readonly node: NodeMeasure;
@@ -281,7 +298,7 @@ function NodePanel(props: {
         {cut(labelOf(node), MAX_NAME)} <VerdictMark node={node} />
       </h2>
       <p class="hint name">{cut(node.uniqueId, MAX_NAME)}</p>
-      {trouble !== null && <TroubleOfRun trouble={trouble} run={{ id: runId }} severity="error" id="trouble" />}
+      {trouble !== null && <TroubleOfRun trouble={trouble} run={{ id: runId }} severity="error" id="trouble" isNamed />}
       {trouble === null && node.skipUpstream !== null && (
         <p class="name">
           Skipped because of{' '}
@@ -289,7 +306,7 @@ function NodePanel(props: {
         </p>
       )}
       <dl class="facts">
-        {node.relativePath !== null && (
+        {node.relativePath !== null && trouble?.place == null && (
           <Fact isName name="File">
             <code>{cut(node.relativePath, MAX_NAME)}</code>
           </Fact>
@@ -307,7 +324,7 @@ function NodePanel(props: {
         ))}
         <Fact name="Warehouse">{lengthText(Number(node.warehouseTimeNano) / 1e6)}</Fact>
         <Fact name="Queries">{node.queryCount.toLocaleString('en')}</Fact>
-        {node.rows !== null && <Fact name="Rows">{node.rows.toLocaleString('en')}</Fact>}
+        {node.rows !== null && !isTest(node) && <Fact name="Rows">{node.rows.toLocaleString('en')}</Fact>}
       </dl>
       <p>
         <a href={closeHref}>Close</a>

@@ -1,7 +1,7 @@
 import type { Caller } from '../../api/caller.js';
 import { textRedactor } from '../../api/text-redactor.js';
 import { groupBy } from '../../core/lists.js';
-import { cut } from '../../core/text.js';
+import { counted, cut } from '../../core/text.js';
 import { type Redactor, statusText } from '../../redaction/redactor.js';
 import type { FailedSql } from '../../run/measures/failed-sql.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
@@ -194,7 +194,10 @@ function sectionsOf(command: CommandMeasures, redactor: Redactor): readonly Page
   // Places are read from the texts as they are: in the others, lines are values.
   const whole = redactor.level === 'off' ? shown : troublesOf({ ...command, nodes });
   return shown.map(({ title, severity, troubles }, at) => ({
-    ...{ title, severity },
+    ...{
+      title: isBeforeNodes(troubles, nodes) ? `Nothing ran: ${counted(troubles.length, 'error')}` : title,
+      severity,
+    },
     troubles: troubles.slice(0, MAX_TROUBLES).map((trouble, index) => ({
       ...pageTrouble(trouble, index < MAX_SQL),
       place: placeOf(whole[at]?.troubles[index], redactor),
@@ -203,6 +206,11 @@ function sectionsOf(command: CommandMeasures, redactor: Redactor): readonly Page
     })),
     omittedCount: Math.max(0, troubles.length - MAX_TROUBLES),
   }));
+}
+
+/** Whether what went wrong is of no node, and no node was come to. */
+function isBeforeNodes(troubles: readonly Trouble[], nodes: readonly NodeMeasure[]): boolean {
+  return nodes.length === 0 && troubles.every(({ node, label }) => node === null && label === null);
 }
 
 function placeOf(trouble: Trouble | undefined, redactor: Redactor): string | null {

@@ -15,7 +15,7 @@ import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { isFinal } from '../../storage/state-tables.js';
 import { sendPage } from './layout.js';
 import type { PageDeps, TraceViewer } from './page-deps.js';
-import { countText, Fact, Moment, RunMark, runLengthMs, ScrollTable } from './parts.js';
+import { countText, Fact, Moment, RunMark, ScrollTable } from './parts.js';
 import { MAX_NAME, type RunPageModel, readRunPageModel } from './run-page-model.js';
 import { CountsBar, commandOf, countedWords, RunShell, type ShownRun, shownRun } from './run-shell.js';
 import { NodeLink, RunTroubles } from './run-troubles.js';
@@ -51,9 +51,9 @@ function RunPage(props: {
       <RunFacts
         run={run}
         statusMessage={model.sections.length > 0 ? model.statusMessage : null}
-        nowUnixMs={nowUnixMs}
+        steps={steps}
+        viewers={viewers}
       />
-      <Traces steps={steps} viewers={viewers} />
       <SlowestNodes nodes={model.slowest} lengthNano={model.lengthNano} runId={run.id} />
       <RunSteps steps={steps} model={model} nowUnixMs={nowUnixMs} />
       <MissingArtifacts downloads={downloads} steps={steps} />
@@ -272,12 +272,14 @@ function Incomplete(props: {
 function RunFacts(props: {
   readonly run: CatalogRun;
   readonly statusMessage: string | null;
-  readonly nowUnixMs: number;
+  readonly steps: readonly CatalogStep[];
+  readonly viewers: readonly TraceViewer[];
 }) {
-  const { run, statusMessage, nowUnixMs } = props;
+  const { run, statusMessage, steps, viewers } = props;
+  const words = statusMessage === SAYS_NOTHING ? null : statusMessage;
   return (
     <dl class="facts">
-      {[...factsOf(run, nowUnixMs), ['Ended with', statusMessage] as const].map(
+      {[...factsOf(run), ['Ended with', words] as const].map(
         ([name, text]) =>
           text !== null && (
             <Fact isName name={name}>
@@ -285,9 +287,13 @@ function RunFacts(props: {
             </Fact>
           ),
       )}
+      <Traces steps={steps} viewers={viewers} />
     </dl>
   );
 }
+
+/** The engine's words for whatever did not go well, which stands above the facts. */
+const SAYS_NOTHING = 'Executed with errors';
 
 /** Traces whose ids are shown; a run has as many as commands. */
 const MAX_TRACES = 10;
@@ -303,10 +309,15 @@ function Traces({
   const traceIds = [...new Set(steps.flatMap(({ invocations }) => invocations.map(({ traceId }) => traceId)))];
   if (traceIds.length === 0) return null;
   return (
-    <ul class="tree hint">
+    <>
       {traceIds.slice(0, MAX_TRACES).map((traceId) => (
-        <li>
-          Invocation <code>{invocationIdOf(traceId)}</code>, trace <code>{traceId}</code>
+        <Fact isName name="Invocation">
+          <code>{invocationIdOf(traceId)}</code>
+        </Fact>
+      ))}
+      {traceIds.slice(0, MAX_TRACES).map((traceId) => (
+        <Fact isName name="Trace">
+          <code>{traceId}</code>
           {viewers.map(({ name, url }) => (
             <>
               {' '}
@@ -315,16 +326,15 @@ function Traces({
               </a>
             </>
           ))}
-        </li>
+        </Fact>
       ))}
-    </ul>
+    </>
   );
 }
 
 /** In display order; `null` if unknown. */
-function factsOf(run: CatalogRun, nowUnixMs: number): readonly (readonly [name: string, text: Child | null])[] {
+function factsOf(run: CatalogRun): readonly (readonly [name: string, text: Child | null])[] {
   const { startedUnixMs, finishedUnixMs, gitSha } = run;
-  const lengthMs = runLengthMs(run, nowUnixMs);
   return [
     ['Environment', run.environment.name],
     ['Project', run.project.name],
@@ -332,7 +342,6 @@ function factsOf(run: CatalogRun, nowUnixMs: number): readonly (readonly [name: 
     ['Started by', run.reason],
     [startedUnixMs === null ? 'Created' : 'Started', <Moment unixMs={startedUnixMs ?? run.createdUnixMs} />],
     ['Ended', finishedUnixMs === null ? null : <Moment unixMs={finishedUnixMs} />],
-    [finishedUnixMs === null ? 'So far' : 'Duration', lengthMs === null ? null : lengthText(lengthMs)],
     ['Engine', run.engineVersion],
     ['Branch', run.gitBranch],
     ['Commit', gitSha === null ? null : <code>{gitSha.slice(0, 12)}</code>],

@@ -48,7 +48,8 @@ export async function shownRun(
   const { accountId } = callerOf(response);
   const runId = parseRunNumber(String(request.params.runId));
   const run = runId === undefined ? undefined : await catalog.findRun(accountId, runId);
-  if (run === undefined) throw ApiError.notFound();
+  if (runId === undefined) throw ApiError.notFound();
+  if (run === undefined) throw new ApiError(404, `There is no run #${runId} (any more).`);
   const steps = await catalog.stepsOf(accountId, [run.id]);
   const named = steps.find(({ index }) => String(index) === request.query.step);
   const failed = steps.find(({ status }) => status === RUN_STATUS.error);

@@ -85,18 +85,24 @@ export function TroubleOfRun(props: {
   readonly run: Pick<CatalogRun, 'id'>;
   /** Of the page's element. */
   readonly id: string;
+  /** Whether what stands above it names the node already. Default: false. */
+  readonly isNamed?: boolean;
 }) {
-  const { trouble, severity, run, id } = props;
+  const { trouble, severity, run, id, isNamed = false } = props;
   const { uniqueId, label, place, cause, message, failingRows, diffTable, sql, skipped, command, since } = trouble;
-  const name = label ?? 'The run itself';
+  const name = label ?? 'the run';
+  const rows = failingRows !== null && <span class="count">{countText(failingRows, 'row')}</span>;
   return (
     <article class="trouble" id={id}>
-      <h3 class="name">
-        <span aria-hidden="true">{SIGNS[severity]}</span> <NodeLink runId={run.id} uniqueId={uniqueId} text={name} />
-        {failingRows !== null && <span class="count">{countText(failingRows, 'row')}</span>}
-      </h3>
-      {(place !== null || since !== null) && (
+      {!isNamed && label !== null && (
+        <h3 class="name">
+          <span aria-hidden="true">{SIGNS[severity]}</span> <NodeLink runId={run.id} uniqueId={uniqueId} text={label} />
+          {rows}
+        </h3>
+      )}
+      {(place !== null || since !== null || (isNamed && failingRows !== null)) && (
         <p class="place">
+          {isNamed && rows}
           {place !== null && <code class="name">{place}</code>}
           {since !== null && <Since since={since} runId={run.id} />}
         </p>

@@ -12,6 +12,7 @@ it('finds a bridge by one of its ports, and learns where the other one is', asyn
       version: '1.2.3',
       otlpUrl: 'http://127.0.0.1:4318',
       webUrl: server.url,
+      pagesUrl: server.url,
       exportsTo: ['https://tempo:4318'],
       hasSignInLinks: true,
     });
@@ -34,6 +35,25 @@ it('is given the address by which it came where the bridge listens everywhere', 
   } finally {
     await server.close();
   }
+});
+
+it('gives no address of pages that its own machine alone can reach', async () => {
+  const about = {
+    ...{ name: 'run-bridge', version: '1.2.3', port: 'otlp', exports_to: [] },
+    ...{ otlp_url: 'http://0.0.0.0:4318', web_url: 'http://127.0.0.1:4380' },
+  };
+  let more = {};
+  const server = createServer((_request, response) => response.end(JSON.stringify({ ...about, ...more })));
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
+  const { port } = server.address() as AddressInfo;
+  // Another address of this machine, as of another one: not a loopback address by its name.
+  const elsewhere = `http://0.0.0.0:${port}`;
+  expect((await askBridge(elsewhere))?.pagesUrl).toBeNull();
+  expect((await askBridge(`http://127.0.0.1:${port}`))?.pagesUrl).toBe('http://127.0.0.1:4380');
+  more = { public_url: 'https://runs.example.com/' };
+  expect((await askBridge(elsewhere))?.pagesUrl).toBe('https://runs.example.com');
+  server.closeAllConnections();
+  server.close();
 });
 
 it('finds none where nothing or something else answers, or no answer comes', async () => {
