@@ -1,4 +1,5 @@
-import { Admin, Consumer, type Message } from '@platformatic/kafka';
+import { Admin, Consumer, compressionsAlgorithms, type Message } from '@platformatic/kafka';
+import { decompress } from 'fzstd';
 import type { KafkaSourceSettings } from '../config/source-settings.js';
 import { type Clock, pause, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
@@ -95,6 +96,7 @@ export class KafkaSource {
     this.kinds = kindsOf(settings);
     for (const topic of this.kinds.keys()) this.counts.set(topic, { acceptedCount: 0, rejectedCount: 0 });
     this.retries = new RetryPolicy(RETRY, deps.random);
+    addZstd();
   }
 
   get status(): KafkaStatus {
@@ -271,6 +273,14 @@ export class KafkaSource {
       reservation.release();
     }
   }
+}
+
+/** Node has zstd from 22.15 on, and the client knows no other. */
+function addZstd(): void {
+  if (compressionsAlgorithms.zstd.available) return;
+  const decompressSync: typeof compressionsAlgorithms.zstd.decompressSync = (data) =>
+    Buffer.from(decompress(Buffer.isBuffer(data) ? data : data.buffer));
+  Object.assign(compressionsAlgorithms.zstd, { decompressSync });
 }
 
 /** Commits the last offset of each partition. Nothing of a batch is committed before all of it is durable. */
