@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { rename, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { CliError } from '../cli/cli-error.js';
 import type { Invocation } from '../cli/command-line.js';
@@ -34,8 +35,10 @@ const THREADS = 4;
 export async function runQuery(invocation: Invocation, host: QueryCommandHost): Promise<ExitCode> {
   const { context, switches, flags } = invocation;
   const { stdout, stderr, stop } = context;
-  const isTable = !switches.has('json') && !switches.has('csv');
-  if (switches.has('json') && switches.has('csv')) throw new CliError(EXIT.usage, '--json or --csv, not both');
+  const parquet = flags.output === undefined ? null : resolve(context.workingDir, flags.output);
+  const kinds = [switches.has('json'), switches.has('csv'), parquet !== null].filter(Boolean).length;
+  if (kinds > 1) throw new CliError(EXIT.usage, '--json, --csv or --output, not two of them');
+  const isTable = kinds === 0;
   const limits: QueryLimits = {
     timeoutMs: timeoutOf(flags.timeout),
     maxRows: limitOf(flags.limit) ?? (isTable ? DEFAULT_TABLE_ROWS : null),
@@ -68,18 +71,23 @@ export async function runQuery(invocation: Invocation, host: QueryCommandHost): 
   const write = async (output: string) => {
     if (output !== '' && !stdout.write(output)) await once(stdout, 'drain', { signal: stop });
   };
+  // The file is there once it is whole.
+  const parquetPath = parquet && `${parquet}.${context.pid}.part`;
   try {
-    for await (const answer of engine.run({ sql, files, limits }, stop)) {
+    for await (const answer of engine.run({ sql, files, limits, parquetPath }, stop)) {
       if (answer.type === 'columns') await write(writer.columns(answer.columns.map(({ name }) => name)));
       else if (answer.type === 'rows') await write(writer.rows(answer.rows));
-      else await write(writer.end());
+      else if (parquet === null || parquetPath === null) await write(writer.end());
+      else await rename(parquetPath, parquet);
       if (answer.type === 'end' && answer.isTruncated) {
-        stderr.write(`run-bridge: there are more than ${limits.maxRows} rows; set the number to print with --limit\n`);
+        stderr.write(`run-bridge: there are more than ${limits.maxRows} rows; set their number with --limit\n`);
       }
     }
   } catch (error) {
     if (!(error instanceof QueryError)) throw error;
     throw new CliError(EXIT.failed, error.message, { cause: error });
+  } finally {
+    if (parquetPath !== null) await rm(parquetPath, { force: true });
   }
   if (leftOutCount > 0) {
     stderr.write(

@@ -10,6 +10,7 @@ import {
   type QueryErrorCode,
   type QueryLimits,
   type QueryMessage,
+  type QueryTask,
   queryMessageSchema,
 } from './protocol.js';
 
@@ -22,6 +23,8 @@ export interface QueryRequest {
   /** Called again where files were replaced or removed while they were read. */
   files(): Promise<QueryFiles>;
   readonly limits: QueryLimits;
+  /** See `QueryTask`; the answer is then its end alone. Left out for `null`. */
+  readonly parquetPath?: string | null;
 }
 
 /** What the engine works with. */
@@ -78,7 +81,7 @@ export class QueryEngine {
   }
 
   private async *once(request: QueryRequest, stop: AbortSignal): AsyncGenerator<QueryMessage, void, undefined> {
-    const { sql, limits } = request;
+    const { sql, limits, parquetPath = null } = request;
     const files = await request.files();
     if (stop.aborted) throw new QueryError('stopped', 'the query was stopped');
     const child = this.begin(files);
@@ -107,7 +110,7 @@ export class QueryEngine {
     });
     // A process that died does not read; its end says why.
     stdin.on('error', () => {});
-    stdin.end(JSON.stringify({ sql, files, limits }));
+    stdin.end(JSON.stringify({ sql, files, limits, parquetPath } satisfies QueryTask));
     try {
       for await (const line of linesOf(stdout)) {
         const message = queryMessageSchema.parse(JSON.parse(textOf(line)));

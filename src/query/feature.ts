@@ -1,3 +1,5 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { CliCommand } from '../cli/command-line.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
@@ -38,11 +40,23 @@ export function createQueries(config: Pick<Configuration, 'data-dir'>, host: Que
     };
     return deps;
   });
+  const answersFolder = lazy(async () => {
+    const folder = join(config['data-dir'], 'answers');
+    // What a killed process left.
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    return folder;
+  });
   return {
     components: [],
     api: async () => [(await import('./routes.js')).queryRouter(await routing.get())],
     apiPaths: async () => (await import('./routes.js')).QUERY_PATHS,
-    pages: async () => (await import('./pages.js')).queryPages({ ...(await routing.get()), version: host.version }),
+    pages: async () =>
+      (await import('./pages.js')).queryPages({
+        ...(await routing.get()),
+        answersFolder: answersFolder.get,
+        version: host.version,
+      }),
   };
 }
 
@@ -57,6 +71,7 @@ export function queryCommand(host: QueryCommandHost): CliCommand {
     flags: [
       ['--json', 'print an array of objects'],
       ['--csv', 'print comma-separated values'],
+      ['--output <FILE>', 'write the rows to this file, as Parquet'],
       ['--limit <N>', 'print at most this many rows (default: 1000 as a table, else all)'],
       ['--timeout <DURATION>', 'give up after this time (default: 5m)'],
     ],

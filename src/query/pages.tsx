@@ -1,3 +1,7 @@
+import { createReadStream } from 'node:fs';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { type Request, type Response, Router } from 'express';
 import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
@@ -12,6 +16,8 @@ import { VIEW_NAMES } from './views.js';
 
 /** What the page works with. */
 export interface QueryPageDeps extends QueryRouterDeps {
+  /** An empty folder for answers that are being downloaded; its path is absolute. */
+  readonly answersFolder: () => Promise<string>;
   /** The program's version. */
   readonly version: string;
 }
@@ -25,7 +31,7 @@ const MAX_SQL_CHARS = 8_000;
 
 type Answer = Awaited<ReturnType<typeof answerQuery>>;
 
-/** `/query`: SQL over the account's runs, its answer as a table and, where it is one, a chart; `/query.csv` to download. */
+/** `/query`: SQL over the account's runs, its answer as a table and, where it is one, a chart; `/query.csv` and `/query.parquet` to download. */
 export function queryPages(deps: QueryPageDeps): Router {
   const router = Router();
   router.get('/query', authorize('query'), async (request, response) => {
@@ -50,14 +56,31 @@ export function queryPages(deps: QueryPageDeps): Router {
     response.attachment('query.csv').set({ 'Content-Type': 'text/csv; charset=utf-8', 'Cache-Control': 'no-store' });
     response.send(writer.columns(columns.map(({ name }) => name)) + writer.rows(rows) + writer.end());
   });
+  router.get('/query.parquet', authorize('query'), async (request, response) => {
+    const folder = await mkdtemp(join(await deps.answersFolder(), 'query-'));
+    try {
+      const path = join(folder, 'query.parquet');
+      await ask(sqlIn(request), MAX_API_ROWS, response, path);
+      const { size } = await stat(path);
+      response.attachment('query.parquet').set({
+        'Content-Type': 'application/vnd.apache.parquet',
+        'Content-Length': String(size),
+        'Cache-Control': 'no-store',
+      });
+      // Where it breaks off the connection is closed; the length shows that something is missing.
+      await pipeline(createReadStream(path), response).catch(() => response.destroy());
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
   return router;
 
-  function ask(sql: string, limit: number, response: Response): Promise<Answer> {
+  function ask(sql: string, limit: number, response: Response, parquetPath: string | null = null): Promise<Answer> {
     if (sql.length > MAX_SQL_CHARS) {
       const limitText = MAX_SQL_CHARS.toLocaleString('en');
       throw new ApiError(400, `The SQL is longer than ${limitText} characters; send it over the API.`);
     }
-    return answerQuery(callerOf(response).accountId, { sql, limit }, deps, goneOf(response));
+    return answerQuery(callerOf(response).accountId, { sql, limit, parquetPath }, deps, goneOf(response));
   }
 }
 
@@ -123,9 +146,14 @@ function QueryPage({ caller, sql, answer, problem, version }: QueryPageProps) {
         <p class="buttons">
           <button type="submit">Run</button>
           {answer !== null && (
-            <a class="button" href={`/query.csv?${new URLSearchParams({ sql })}`} download>
-              Download CSV
-            </a>
+            <>
+              <a class="button" href={`/query.csv?${new URLSearchParams({ sql })}`} download>
+                Download CSV
+              </a>
+              <a class="button" href={`/query.parquet?${new URLSearchParams({ sql })}`} download>
+                Download Parquet
+              </a>
+            </>
           )}
         </p>
       </form>
@@ -174,7 +202,7 @@ function AnswerPart({ answer }: { readonly answer: Answer }) {
     <section aria-label="Answer">
       <h2>
         {countText(rows.length, 'row')}
-        {isTruncated && '; there are more: narrow the query, or download the CSV'}
+        {isTruncated && '; there are more: narrow the query, or download it'}
       </h2>
       {leftOutCount > 0 && <p>{countText(leftOutCount, 'older run')} beyond the 20,000 latest were not asked.</p>}
       <Chart columns={columns.map(({ name }) => name)} rows={rows} numeric={numeric} />

@@ -12,7 +12,7 @@ export interface QueryLimits {
   readonly threads: number;
   /** Further rows are not returned; the response says that there are some. `null` for all. */
   readonly maxRows: number | null;
-  /** Of columns and rows as JSON, in bytes; further rows are not given. `null` for all. */
+  /** Of columns and rows as JSON, in bytes; further rows are not given. A Parquet file that is larger is an error. `null` for all. */
   readonly maxResultBytes: number | null;
 }
 
@@ -21,6 +21,8 @@ export interface QueryTask {
   readonly sql: string;
   readonly files: QueryFiles;
   readonly limits: QueryLimits;
+  /** An absolute path: the rows are written there as Parquet, and none are given; `null` to have them given. */
+  readonly parquetPath: string | null;
 }
 
 /** What it answers, a line of JSON each: columns, rows in parts, the end; or an error instead of what is left. */
@@ -47,7 +49,7 @@ export type QueryErrorCode =
   | 'timeout'
   /** It needed more memory than its limit. */
   | 'memory'
-  /** A row of the answer is larger than the whole answer may be. */
+  /** A row of the answer, or its Parquet file, is larger than the whole answer may be. */
   | 'tooLarge'
   /** As many queries as may run are running, and as many as may wait are waiting. */
   | 'busy'

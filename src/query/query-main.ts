@@ -43,13 +43,15 @@ function isOfStatement(code: QueryErrorCode): code is 'invalid' | 'refused' | 't
 process.stdout.on('error', () => process.kill(process.pid, 'SIGKILL'));
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 try {
-  const { sql, files, limits }: QueryTask = JSON.parse(await text(process.stdin));
+  const { sql, files, limits, parquetPath }: QueryTask = JSON.parse(await text(process.stdin));
   const maxBytes = limits.memoryMegabytes * 1_000_000 + OTHER_MEMORY_BYTES;
   setInterval(() => {
     if (process.memoryUsage.rss() > maxBytes) endWith(new Error('Out of Memory Error: the process grew too large'));
   }, MEMORY_WATCH_MS);
-  const { openSandbox, runStatement } = await import('./sandbox.js');
-  await runStatement(await openSandbox(files, limits), sql, limits, post);
+  const { openSandbox, runStatement, writeParquet } = await import('./sandbox.js');
+  const sandbox = await openSandbox(files, limits, parquetPath);
+  if (parquetPath === null) await runStatement(sandbox, sql, limits, post);
+  else await post(await writeParquet(sandbox, sql, limits, parquetPath));
   process.stdout.write('', () => process.kill(process.pid, 'SIGKILL'));
 } catch (error) {
   endWith(error);

@@ -102,10 +102,16 @@ export const QUERY_PATHS: ZodOpenApiPathsObject = {
   },
 };
 
+/** A query of an account. */
+interface AskedQuery extends z.output<typeof querySchema> {
+  /** The rows are written there as Parquet instead of being given; `null` to have them given. */
+  readonly parquetPath?: string | null;
+}
+
 /** Asks an account's runs. @throws ApiError */
 export async function answerQuery(
   accountId: number,
-  { sql, limit }: z.output<typeof querySchema>,
+  { sql, limit, parquetPath = null }: AskedQuery,
   { queries, traces, listFiles }: QueryRouterDeps,
   signal: AbortSignal,
 ): Promise<z.input<typeof queryAnswerSchema>> {
@@ -121,7 +127,8 @@ export async function answerQuery(
   const rows: z.input<typeof queryAnswerSchema>['rows'] = [];
   let isTruncated = false;
   try {
-    for await (const answer of queries.run({ sql, files, limits: { ...API_QUERY_LIMITS, maxRows: limit } }, signal)) {
+    const limits = { ...API_QUERY_LIMITS, maxRows: limit };
+    for await (const answer of queries.run({ sql, files, limits, parquetPath }, signal)) {
       if (answer.type === 'columns') columns.push(...answer.columns);
       else if (answer.type === 'rows') rows.push(...answer.rows);
       else isTruncated = answer.isTruncated;

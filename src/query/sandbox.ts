@@ -1,16 +1,19 @@
+import { stat } from 'node:fs/promises';
 import {
   type DuckDBConnection,
   DuckDBInstance,
   type DuckDBPreparedStatement,
+  DuckDBTypeId,
   type DuckDBValueConverter,
   type Json,
   JsonDuckDBValueConverter,
   StatementType,
 } from '@duckdb/node-api';
 import { z } from 'zod';
+import { reasonOf } from '../core/errors.js';
 import type { QueryFiles } from './files.js';
 import { QueryError, type QueryLimits, type QueryMessage } from './protocol.js';
-import { textList, VIEW_NAMES, viewStatements } from './views.js';
+import { quoted, textList, VIEW_NAMES, viewStatements } from './views.js';
 
 /** Settings applied first: no network, no extensions, no writes outside memory. */
 const CLOSED = {
@@ -27,10 +30,12 @@ const CLOSED = {
  * Opens a database in memory with the views over these files. From then on it reads those files and no others, and no
  * statement can change that: external access is off, and the configuration is locked. The process must stand in the runs'
  * folder.
+ * @param parquetPath where the answer may be written; `null` for nowhere
  */
 export async function openSandbox(
   files: QueryFiles,
   limits: Pick<QueryLimits, 'memoryMegabytes' | 'threads'>,
+  parquetPath: string | null = null,
 ): Promise<DuckDBConnection> {
   const instance = await DuckDBInstance.create(':memory:', {
     ...CLOSED,
@@ -41,7 +46,9 @@ export async function openSandbox(
   await connection.run("SET TimeZone = 'UTC'");
   for (const statement of viewStatements(files)) await connection.run(statement);
   // Allowed files could be written, too: `checkStatement` lets nothing through that writes.
-  await connection.run(`SET allowed_paths = ${textList([...files.parquet, ...files.summaries])}`);
+  await connection.run(
+    `SET allowed_paths = ${textList([...files.parquet, ...files.summaries, ...(parquetPath === null ? [] : [parquetPath])])}`,
+  );
   await connection.run('SET enable_external_access = false');
   await connection.run('SET lock_configuration = true');
   return connection;
@@ -91,15 +98,76 @@ export async function runStatement(
   await post({ type: 'end', isTruncated });
 }
 
+/**
+ * Runs one SELECT and writes its rows to a Parquet file, as many as the limits allow.
+ * @returns the end of the answer
+ * @throws QueryError `invalid` for what Parquet cannot hold, `tooLarge` where the file is larger than it may be
+ */
+export async function writeParquet(
+  connection: DuckDBConnection,
+  sql: string,
+  { maxRows, maxResultBytes }: Pick<QueryLimits, 'maxRows' | 'maxResultBytes'>,
+  path: string,
+): Promise<QueryMessage> {
+  await checkStatement(connection, sql);
+  // Written anew from its tree, a statement has neither a semicolon nor a comment at its end, so it can stand in another one.
+  const select = await rewritten(connection, sql);
+  const columns = integerColumns(await checkStatement(connection, select));
+  const rows = `${columns} FROM (${select})`;
+  const copy = `COPY (${rows}${maxRows === null ? '' : ` LIMIT ${maxRows}`}) TO ${quoted(path)} (FORMAT parquet, USE_TMP_FILE false)`;
+  let count: number;
+  try {
+    count = Number((await connection.runAndReadAll(copy)).getRowsJson()[0]?.[0]);
+  } catch (error) {
+    throw unwritable(error);
+  }
+  const { size } = await stat(path);
+  if (maxResultBytes !== null && size > maxResultBytes) {
+    const [own, most] = [size, maxResultBytes].map(mebibytes);
+    throw new QueryError(
+      'tooLarge',
+      `the file takes ${own}, and an answer ${most} at most; ask for fewer columns or rows`,
+    );
+  }
+  if (count !== maxRows) return { type: 'end', isTruncated: false };
+  const further = await connection.runAndReadAll(`SELECT 1 FROM (${select}) LIMIT 1 OFFSET ${maxRows}`);
+  return { type: 'end', isTruncated: further.currentRowCount > 0 };
+}
+
+/** The SELECT list that has sums of integers, for which Parquet has no type, as the largest integers that it has. */
+function integerColumns(statement: DuckDBPreparedStatement): string {
+  const wide = [DuckDBTypeId.HUGEINT, DuckDBTypeId.UHUGEINT];
+  const names = Array.from({ length: statement.columnCount }, (_, index) => statement.columnName(index));
+  const replaced = names
+    .filter(
+      (name, index) => wide.includes(statement.columnTypeId(index)) && names.indexOf(name) === names.lastIndexOf(name),
+    )
+    .map((name) => `"${name.replaceAll('"', '""')}"`)
+    .map((name) => `${name}::BIGINT AS ${name}`);
+  return replaced.length === 0 ? 'SELECT *' : `SELECT * REPLACE (${replaced.join(', ')})`;
+}
+
+/** DuckDB says what it was that it could not write; the statement that it quotes is not the one that was asked. */
+function unwritable(error: unknown): unknown {
+  const [message = ''] = reasonOf(error).split('\n\nLINE ');
+  if (!/^(?:Not implemented|Conversion|Binder|Invalid Input) Error/i.test(message)) return error;
+  const hint = 'Where Parquet has no type for a column, cast it, for example to VARCHAR.';
+  return new QueryError('invalid', `${message}\n${hint}`, { cause: error });
+}
+
 /** As JSON in a list. */
 function bytesOf(value: Json): number {
   return Buffer.byteLength(JSON.stringify(value)) + 1;
 }
 
 function tooLarge(byteCount: number, maxBytes: number): QueryError {
-  const [size, limit] = [byteCount, maxBytes].map((bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`);
+  const [size, limit] = [byteCount, maxBytes].map(mebibytes);
   const message = `the first row takes ${size}, and an answer ${limit} at most; ask for fewer columns, or parts of texts, for example left(message, 1000)`;
   return new QueryError('tooLarge', message);
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }
 
 /** Integers are numbers as long as a number holds them exactly, else texts; times are texts in UTC. */
@@ -148,11 +216,17 @@ export async function checkStatement(connection: DuckDBConnection, sql: string):
 
 /** The statement as a tree; `undefined` if it is not a SELECT. */
 async function parse(connection: DuckDBConnection, sql: string): Promise<z.core.util.JSONType | undefined> {
-  const literal = `'${sql.replaceAll("'", "''")}'`;
-  const rows = await connection.runAndReadAll(`SELECT json_serialize_sql(${literal}::VARCHAR)`);
+  const rows = await connection.runAndReadAll(`SELECT json_serialize_sql(${quoted(sql)}::VARCHAR)`);
   const text = rows.getRowsJson()[0]?.[0];
   const { error, statements } = serializedSchema.parse(JSON.parse(typeof text === 'string' ? text : '{"error":true}'));
   return error ? undefined : statements;
+}
+
+/** A statement as DuckDB writes it. */
+async function rewritten(connection: DuckDBConnection, sql: string): Promise<string> {
+  const tree = `json_serialize_sql(${quoted(sql)}::VARCHAR)`;
+  const rows = await connection.runAndReadAll(`SELECT json_deserialize_sql(${tree})`);
+  return String(rows.getRowsJson()[0]?.[0]);
 }
 
 /** The first table function in a tree that is not among those that read nothing. */

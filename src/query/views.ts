@@ -18,7 +18,8 @@ export function textList(texts: readonly string[]): string {
   return `[${texts.map(quoted).join(', ')}]`;
 }
 
-function quoted(text: string): string {
+/** A text as a literal of SQL. */
+export function quoted(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 

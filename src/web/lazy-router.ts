@@ -28,7 +28,7 @@ export function isLostBrowser({ method, path, headers }: Pick<Request, 'method' 
 /** The cookie that has a browser's token. */
 export const PAGE_COOKIE = 'run_bridge_token';
 const PAGES =
-  /^\/(?:runs|events|deploy|jobs|webhooks|query|query\.csv|settings|models|sign-in|sign-out|arrive|pages)(?:\/|$)/;
+  /^\/(?:runs|events|deploy|jobs|webhooks|query(?:\.csv|\.parquet)?|settings|models|sign-in|sign-out|arrive|pages)(?:\/|$)/;
 
 /**
  * Whether a request is for the pages: a path of one; `/` if HTML is requested, since programs get a text there; and

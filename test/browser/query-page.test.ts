@@ -29,6 +29,9 @@ test('an example is answered with a table, bars and a download, and a mistake wi
   const download = page.waitForEvent('download');
   await page.getByRole('link', { name: 'Download CSV' }).click();
   expect(readFileSync(await (await download).path(), 'utf8')).toMatch(/^name,avg_ms,times\nbroken,/);
+  const parquet = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'Download Parquet' }).click();
+  expect(readFileSync(await (await parquet).path()).toString('latin1', 0, 4)).toBe('PAR1');
   await page.getByLabel('SQL (DuckDB').fill('SELECT nonsense FROM runs');
   await page.getByRole('button', { name: 'Run' }).click();
   await page.getByRole('alert').getByText('nonsense').waitFor();

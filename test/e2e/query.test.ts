@@ -1,6 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { processTree } from '../../src/core/process-tree.js';
 import { sampleTraceId } from '../fake/sample-run.js';
@@ -65,6 +66,22 @@ test('so does SQL on the command line, while the bridge is at work', async () =>
     0,
     ['1001,adhoc,,', '1002,parsing,production,shop'],
   ]);
+});
+
+test('the command line writes a Parquet file once it is whole, and leaves what was there where it fails', async () => {
+  const file = join(dir, 'runs.parquet');
+  const write = (...args: string[]) =>
+    runBridge(['query', '--output', 'runs.parquet', '--data-dir', data, ...args], { cwd: dir });
+  expect(await write(SQL)).toMatchObject({ exitCode: 0, stdout: '', stderr: '' });
+  const read = async () => parquetReadObjects({ file: await asyncBufferFromFile(file) });
+  expect((await read()).map(({ job }) => job)).toEqual(['adhoc', 'parsing']);
+  expect(await write('SELECT nonsense')).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('nonsense') });
+  expect(await read()).toHaveLength(2);
+  const one = await write('--limit', '1', SQL);
+  expect([one.exitCode, one.stderr]).toEqual([0, expect.stringContaining('more than 1 rows')]);
+  expect(await read()).toHaveLength(1);
+  expect(readdirSync(dir).filter((name) => name.includes('.part'))).toEqual([]);
+  expect(await write('--csv', SQL)).toMatchObject({ exitCode: 2 });
 });
 
 test('no answer is larger than it may be, be it a single value', async () => {

@@ -130,6 +130,7 @@ export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'POST /runs/:runId/delete': ADMINS,
   'GET /query': ANALYSTS,
   'GET /query.csv': ANALYSTS,
+  'GET /query.parquet': ANALYSTS,
   'GET /models': READERS,
   'GET /settings': ['account_admin'],
   'POST /settings/test': ['account_admin'],

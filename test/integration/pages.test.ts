@@ -1,7 +1,8 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { unzipSync } from 'fflate';
+import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { makeSignInLink } from '../../src/api/sign-in-links.js';
@@ -799,6 +800,24 @@ describe('the page of queries', () => {
     const csv = await pages.get(`/query.csv?${new URLSearchParams({ sql })}`, admin);
     expect(csv.html).toBe('name,size,nothing\na,1234.5,\n"b,""c""",20.0,\n');
     expect(csv.headers['content-disposition']).toBe('attachment; filename=query.csv');
+  });
+
+  it('gives them as Parquet, and keeps nothing of it', async () => {
+    const parquet = (sql: string) => pages.get(`/query.parquet?${new URLSearchParams({ sql })}`, admin);
+    const { status, headers, body } = await parquet("SELECT unnest(['a', 'b']) AS name, 1.5::DOUBLE AS size");
+    expect(status).toBe(200);
+    expect(headers).toMatchObject({
+      'content-disposition': 'attachment; filename=query.parquet',
+      'content-type': 'application/vnd.apache.parquet',
+    });
+    const file = new Uint8Array(body).buffer;
+    expect(await parquetReadObjects({ file })).toEqual([
+      { name: 'a', size: 1.5 },
+      { name: 'b', size: 1.5 },
+    ]);
+    const refused = await parquet('SELECT nonsense');
+    expect([refused.status, refused.html.includes('nonsense')]).toEqual([400, true]);
+    expect(readdirSync(join(pages.api.dataFolder, 'answers'))).toEqual([]);
   });
 
   it.each([

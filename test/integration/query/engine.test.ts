@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import { type QueryAnswer, QueryEngine } from '../../../src/query/engine.js';
@@ -31,6 +33,19 @@ async function ask(sql: string, limits = {}, ids: readonly TraceId[] = traceIds,
     rows: answers.flatMap((answer) => (answer.type === 'rows' ? answer.rows : [])),
     isTruncated: answers.some((answer) => answer.type === 'end' && answer.isTruncated),
   };
+}
+
+/** Writes an answer as Parquet, and reads it with another reader than DuckDB. */
+async function written(sql: string, limits = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'run-bridge-answer-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const parquetPath = join(folder, "an answer, it's.parquet");
+  const files = () => listQueryFiles(dataFolder, traceIds);
+  const answers: QueryAnswer[] = [];
+  const request = { sql, files, limits: { ...API_QUERY_LIMITS, ...limits }, parquetPath };
+  for await (const answer of engine.run(request, forever)) answers.push(answer);
+  const file = await asyncBufferFromFile(parquetPath);
+  return { answers, rows: await parquetReadObjects({ file }) };
 }
 
 async function codeOf(asked: Promise<unknown>): Promise<string | undefined> {
@@ -82,6 +97,38 @@ describe('a query in a process of its own', () => {
       ],
       isTruncated: false,
     });
+  });
+
+  it('writes its rows as Parquet, with numbers as numbers', async () => {
+    const { answers, rows } = await written(
+      'SELECT outcome, count(*) AS n, sum(query_count) AS "a ""sum"" b" FROM nodes GROUP BY 1 ORDER BY 1 LIMIT 2; -- the most',
+    );
+    expect(answers).toEqual([{ type: 'end', isTruncated: false }]);
+    expect(rows.map(({ outcome }) => outcome)).toEqual(['error', 'skipped']);
+    for (const row of rows) expect([typeof row.n, typeof row['a "sum" b']]).toEqual(['bigint', 'bigint']);
+  });
+
+  it('writes as many rows as it may, and says whether there are more', async () => {
+    const two = await written('FROM range(2) t(i)', { maxRows: 2 });
+    expect([two.answers, two.rows.length]).toEqual([[{ type: 'end', isTruncated: false }], 2]);
+    const three = await written('FROM range(3) t(i)', { maxRows: 2 });
+    expect([three.answers, three.rows.length]).toEqual([[{ type: 'end', isTruncated: true }], 2]);
+    expect((await written('DESCRIBE nodes')).rows.length).toBeGreaterThan(10);
+    expect((await written('SELECT 1 AS a, 2 AS a WHERE false')).rows).toEqual([]);
+  });
+
+  it('writes no larger file than it may, and says what Parquet has no type for', async () => {
+    const random = 'SELECT uuid() AS id FROM range(10000)';
+    expect(await codeOf(written(random, { maxResultBytes: 10_000 }))).toBe('tooLarge');
+    await expect(
+      written('SELECT 2::HUGEINT ** 100 + i AS huge, sum(i) AS s FROM range(2) t(i) GROUP BY 1'),
+    ).resolves.toBeDefined();
+    const wide = written('SELECT 170141183460469231731687303715884105727::HUGEINT AS huge');
+    await expect(wide).rejects.toThrow(/^Conversion Error: (?!.*LINE).*\n.*cast it, for example to VARCHAR/s);
+    expect(await codeOf(wide)).toBe('invalid');
+    for (const sql of ["SELECT * FROM read_text('/etc/passwd')", "COPY (SELECT 1) TO '/tmp/x.csv'"]) {
+      expect(await codeOf(written(sql)), sql).toBe('refused');
+    }
   });
 
   it('is killed when its time is over, and says what to do', async () => {
