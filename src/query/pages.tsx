@@ -157,14 +157,26 @@ function QueryPage({ caller, sql, answer, problem, version }: QueryPageProps) {
           )}
         </p>
       </form>
-      {problem !== null && (
-        <pre class="notice bad" role="alert">
-          {problem}
-        </pre>
-      )}
+      {problem !== null && <Problem text={problem} />}
       {answer !== null && <AnswerPart answer={answer} />}
       <Examples />
     </Layout>
+  );
+}
+
+/** What is wrong, and the place of it, at which DuckDB points with a caret below its line. */
+function Problem({ text }: { readonly text: string }) {
+  const at = text.search(/^LINE \d+:/m);
+  const [said, place] = at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at)];
+  return (
+    <div class="notice bad" role="alert">
+      <span class="text">{said.trim()}</span>
+      {place !== '' && (
+        <pre class="place" tabindex={0}>
+          {place}
+        </pre>
+      )}
+    </div>
   );
 }
 

@@ -99,7 +99,7 @@ export function webhookPages(deps: WebhookPageDeps): Router {
     const caller = callerOf(response);
     const values = formValues(request.body);
     const made = await refusable(response, null, values, async () =>
-      createSubscription(parseInput(bodySchemas.native.create, inputOf(values, true)), caller.accountId, deps),
+      createSubscription(parseInput(bodySchemas.native.create, inputOf(values, null)), caller.accountId, deps),
     );
     if (made !== undefined) await sendPage(response, <SecretPage {...{ caller, version }} {...made} isNew />, 201);
   });
@@ -116,7 +116,7 @@ export function webhookPages(deps: WebhookPageDeps): Router {
     const subscription = await foundSubscription(request, response, deps);
     const values = formValues(request.body);
     const changed = await refusable(response, subscription, values, async () =>
-      changeSubscription(parseInput(bodySchemas.native.change, inputOf(values, false)), subscription, deps),
+      changeSubscription(parseInput(bodySchemas.native.change, inputOf(values, subscription)), subscription, deps),
     );
     if (changed !== undefined) response.redirect(303, `/webhooks/${subscription.id}?done=changed`);
   });

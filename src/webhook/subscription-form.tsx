@@ -1,13 +1,17 @@
+import type { Child } from 'hono/jsx';
 import type { Caller } from '../api/caller.js';
 import { formatDuration } from '../config/duration.js';
 import { Layout } from '../web/page/layout.js';
 import {
+  CHAT_KINDS,
   MAX_TEMPLATE_LENGTH,
   statusWord,
   WEBHOOK_EVENT_TYPES,
   WEBHOOK_KINDS,
   WEBHOOK_TRANSITIONS,
   WEBHOOK_VERDICTS,
+  type WebhookEventType,
+  type WebhookKind,
   type WebhookSubscription,
 } from './subscription.js';
 
@@ -28,6 +32,20 @@ const TICKED_FILTERS = ['verdicts', 'statuses', 'transitions'] as const;
 const SWITCHES = ['active', 'run_details', 'per_owner', 'hold_repeats', 'authorization', 'standard_headers'] as const;
 /** Texts that are `null` where they are empty. */
 const OPTIONAL_TEXTS = ['notify_on_archive', 'expect'] as const;
+
+const PAYLOAD_KINDS: readonly WebhookKind[] = ['http', 'cloudevents'];
+const MESSAGE_KINDS: readonly WebhookKind[] = [...CHAT_KINDS, 'email'];
+/** Types of which a field is; of all where it is not named. */
+const KINDS_OF: Readonly<Record<string, readonly WebhookKind[]>> = {
+  routing_key: ['pagerduty'],
+  per_owner: MESSAGE_KINDS,
+  run_details: PAYLOAD_KINDS,
+  authorization: PAYLOAD_KINDS,
+  signature_header: PAYLOAD_KINDS,
+  standard_headers: PAYLOAD_KINDS,
+  headers: WEBHOOK_KINDS.filter((kind) => kind !== 'email'),
+  body_template: ['http'],
+};
 
 /** The fields of a form as the browser sent them, by their names. */
 export function formValues(body: unknown): FormValues {
@@ -83,10 +101,24 @@ export function valuesOf(
 
 /**
  * What a form says, as a body of the native API. Headers and the routing key are never shown again, so of a form that
- * changes a subscription an empty one says that they stay.
+ * changes a subscription an empty one says that they stay. Fields of other types are left out, whatever they hold.
+ * @param subscription `null` for a new one
  * @returns what is still to be checked
  */
-export function inputOf(values: FormValues, isNew: boolean): Readonly<Record<string, unknown>> {
+export function inputOf(
+  values: FormValues,
+  subscription: Pick<WebhookSubscription, 'kind'> | null,
+): Readonly<Record<string, unknown>> {
+  const kind = subscription?.kind ?? WEBHOOK_KINDS.find((one) => one === values.type?.[0]?.trim());
+  const all = allInputOf(values, subscription === null);
+  return Object.fromEntries(Object.entries(all).filter(([name]) => kind === undefined || isOfKind(name, kind)));
+}
+
+function isOfKind(field: string, kind: WebhookKind): boolean {
+  return !Object.hasOwn(KINDS_OF, field) || KINDS_OF[field]?.includes(kind) === true;
+}
+
+function allInputOf(values: FormValues, isNew: boolean): Readonly<Record<string, unknown>> {
   const text = (name: string) => (values[name]?.[0] ?? '').trim();
   const list = (name: string) => words(text(name));
   const headers = text('headers');
@@ -147,6 +179,7 @@ export interface FormPageProps {
 /** The form that makes a subscription, or changes one. */
 export function FormPage({ caller, subscription, values, jobs, problem, version }: FormPageProps) {
   const isNew = subscription === null;
+  const kind = subscription?.kind ?? null;
   const title = isNew ? 'New webhook' : `Change ${subscription.name}`;
   const action = isNew ? '/webhooks/new' : `/webhooks/${subscription.id}/change`;
   return (
@@ -158,11 +191,11 @@ export function FormPage({ caller, subscription, values, jobs, problem, version 
         </p>
       )}
       <form class="settings" method="post" action={action}>
-        <Basics values={values} isNew={isNew} />
-        <Events values={values} jobs={jobs} />
-        <Runs values={values} />
-        <Message values={values} isNew={isNew} hasHeaders={subscription?.sealedHeaders != null} />
-        <Watching values={values} />
+        <Basics values={values} kind={kind} />
+        <Events values={values} kind={kind} jobs={jobs} />
+        <Runs values={values} kind={kind} />
+        <Message values={values} kind={kind} hasHeaders={subscription?.sealedHeaders != null} />
+        <Watching values={values} kind={kind} />
         <p>
           <button type="submit">{isNew ? 'Create' : 'Save'}</button>{' '}
           <a href={isNew ? '/webhooks' : `/webhooks/${subscription.id}`}>Cancel</a>
@@ -212,19 +245,36 @@ const LABELS: Readonly<Record<string, string>> = {
 
 interface PartProps {
   readonly values: FormValues;
+  /** `null` while it can be chosen. */
+  readonly kind: WebhookKind | null;
 }
 
-function Basics({ values, isNew }: PartProps & { readonly isNew: boolean }) {
-  const kind = values.type?.[0];
+/** What is for some types: of a new subscription the style sheet shows it where one of them is chosen. */
+function kindClass(kinds: readonly WebhookKind[] | undefined): string {
+  return kinds === undefined ? '' : ['of-kind', ...kinds.map((kind) => `of-${kind}`)].join(' ');
+}
+
+const isShown = (name: string, kind: WebhookKind | null) => kind === null || isOfKind(name, kind);
+
+const ENDPOINT_HINTS: readonly (readonly [kinds: readonly WebhookKind[], hint: string])[] = [
+  [PAYLOAD_KINDS, 'http:// or https://'],
+  [CHAT_KINDS, 'The address that the chat gives for incoming webhooks'],
+  [['email'], 'mailto:name@example.com; several addresses are separated by commas'],
+  [['pagerduty'], 'https://events.pagerduty.com/v2/enqueue'],
+];
+
+function Basics({ values, kind }: PartProps) {
+  const props = { values, kind };
+  const hints = ENDPOINT_HINTS.filter(([kinds]) => kind === null || kinds.includes(kind));
   return (
     <>
-      <Text name="name" values={values} isRequired />
-      {isNew ? (
+      <Text name="name" {...props} isRequired />
+      {kind === null ? (
         <label>
           {LABELS.type}
           <select name="type">
             {WEBHOOK_KINDS.map((one) => (
-              <option value={one} selected={one === kind}>
+              <option value={one} selected={one === values.type?.[0]}>
                 {one}
               </option>
             ))}
@@ -235,31 +285,44 @@ function Basics({ values, isNew }: PartProps & { readonly isNew: boolean }) {
       )}
       <Text
         name="client_url"
-        values={values}
-        hint="http:// or https://; mailto:name@example.com for type email; https://events.pagerduty.com/v2/enqueue for type pagerduty"
+        {...props}
+        hint={hints.map(([kinds, hint]) => <span class={kind === null ? kindClass(kinds) : ''}>{hint}</span>)}
         isRequired
       />
-      {(isNew || kind === 'pagerduty') && (
-        <Text
-          name="routing_key"
-          values={values}
-          hint={`The integration key of a PagerDuty service. Not shown again${isNew ? '' : '; empty keeps it'}`}
-        />
-      )}
-      <Text name="description" values={values} />
-      <Tick name="active" values={values} label="Active" />
+      <Text
+        name="routing_key"
+        {...props}
+        hint={`The integration key of a PagerDuty service. Not shown again${kind === null ? '' : '; empty keeps it'}`}
+      />
+      <Text name="description" {...props} />
+      <Tick name="active" {...props} label="Active" />
     </>
   );
 }
 
-function Events({ values, jobs }: PartProps & { readonly jobs: readonly OfferedJob[] }) {
+const EVENT_WORDS: Readonly<Record<WebhookEventType, string>> = {
+  'job.run.started': 'A run started',
+  'job.run.completed': 'A run ended, well or not',
+  'job.run.errored': 'A run failed',
+};
+
+function Events({ jobs, ...props }: PartProps & { readonly jobs: readonly OfferedJob[] }) {
+  const events = WEBHOOK_EVENT_TYPES.map(
+    (one) =>
+      [
+        one,
+        <>
+          {EVENT_WORDS[one]} <code class="soft">{one}</code>
+        </>,
+      ] as const,
+  );
   return (
     <>
-      <Ticks name="event_types" values={values} offered={WEBHOOK_EVENT_TYPES.map((one) => [one, one])} />
+      <Ticks name="event_types" {...props} offered={events} />
       {jobs.length > 0 && (
         <Ticks
           name="job_ids"
-          values={values}
+          {...props}
           offered={jobs.map(({ id, name }) => [String(id), name])}
           hint="None ticked: all jobs, also those to come"
         />
@@ -268,69 +331,67 @@ function Events({ values, jobs }: PartProps & { readonly jobs: readonly OfferedJ
   );
 }
 
-function Runs({ values }: PartProps) {
+function Runs(props: PartProps) {
+  const { values } = props;
   return (
     <details open={[...NAME_LISTS, ...TICKED_FILTERS].some((name) => (values[name] ?? []).join('') !== '')}>
       <summary>Only some runs</summary>
       <Ticks
         name="verdicts"
-        values={values}
+        {...props}
         offered={WEBHOOK_VERDICTS.map((one) => [one, one])}
         hint="Recovered: succeeded, and the job's run before it failed"
       />
       <Ticks
         name="statuses"
-        values={values}
+        {...props}
         offered={['success', 'errored', 'cancelled'].map((one) => [one, one])}
         hint="As the hosted platform has them"
       />
-      <Ticks
-        name="transitions"
-        values={values}
-        offered={WEBHOOK_TRANSITIONS.map((one) => [one, one.replace('_', ' ')])}
-      />
+      <Ticks name="transitions" {...props} offered={WEBHOOK_TRANSITIONS.map((one) => [one, one.replace('_', ' ')])} />
       <p class="hint">Lists are separated by commas. Models, tags, owners and groups are those of failed nodes.</p>
       {NAME_LISTS.map((name) => (
-        <Text name={name} values={values} hint={name === 'models' ? 'Names or unique ids; * for any characters' : ''} />
+        <Text name={name} {...props} hint={name === 'models' ? 'Names or unique ids; * for any characters' : ''} />
       ))}
     </details>
   );
 }
 
-function Message({ values, isNew, hasHeaders }: PartProps & { readonly isNew: boolean; readonly hasHeaders: boolean }) {
+function Message({ hasHeaders, ...props }: PartProps & { readonly hasHeaders: boolean }) {
   return (
     <details>
       <summary>What is sent</summary>
-      <Tick name="hold_repeats" values={values} label="Send the same failure again only after a day" />
-      <Tick name="per_owner" values={values} label="Chats and mail: a message for each owner's failures" />
-      <Tick name="run_details" values={values} label="http, cloudevents: add verdict, counts and failed nodes" />
-      <Tick name="authorization" values={values} label="http, cloudevents: sign as the hosted platform does" />
-      <Text name="signature_header" values={values} hint="The header of that signature; Authorization where empty" />
-      <Tick name="standard_headers" values={values} label="http, cloudevents: sign by Standard Webhooks as well" />
+      <Tick name="hold_repeats" {...props} label="Send the same failure again only after a day" />
+      <Tick name="per_owner" {...props} label="A message for each owner's failures" />
+      <Tick name="run_details" {...props} label="Add verdict, counts and failed nodes" />
+      <Tick name="authorization" {...props} label="Sign as the hosted platform does" />
+      <Text name="signature_header" {...props} hint="The header of that signature; Authorization where empty" />
+      <Tick name="standard_headers" {...props} label="Sign by Standard Webhooks as well" />
       <Area
         name="headers"
-        values={values}
+        {...props}
         hint={`Name: value, one a line. Not shown again${hasHeaders ? '; empty keeps those that there are' : ''}`}
       />
-      {!isNew && hasHeaders && <Tick name="remove_headers" values={values} label="Remove all headers" />}
+      {hasHeaders && <Tick name="remove_headers" {...props} label="Remove all headers" />}
       <Area
         name="body_template"
-        values={values}
-        hint={`http: makes the body, in the language Liquid; up to ${MAX_TEMPLATE_LENGTH.toLocaleString('en')} characters`}
+        {...props}
+        hint={`Makes the body, in the language Liquid; up to ${MAX_TEMPLATE_LENGTH.toLocaleString('en')} characters`}
       />
-      <Text name="max_per_minute" values={values} hint="Evenly spread; empty for no limit" />
+      <Text name="max_per_minute" {...props} hint="Evenly spread; empty for no limit" />
     </details>
   );
 }
 
-function Watching({ values }: PartProps) {
+function Watching(props: PartProps) {
+  const { values } = props;
   return (
     <details open={OPTIONAL_TEXTS.some((name) => (values[name] ?? []).join('') !== '')}>
       <summary>Missing runs, failing endpoint</summary>
-      <Text name="expect" values={values} hint="Such as every 24h: says when a job has not run for so long" />
+      <Text name="expect" {...props} hint="Such as every 24h: says when a job has not run for so long" />
       <Text
         name="notify_on_archive"
-        values={values}
+        {...props}
         hint="Another webhook (wsu_…) or mailto:name@example.com, notified when this endpoint keeps failing"
       />
     </details>
@@ -339,12 +400,13 @@ function Watching({ values }: PartProps) {
 
 interface FieldProps extends PartProps {
   readonly name: string;
-  readonly hint?: string;
+  readonly hint?: Child;
 }
 
-function Text({ name, values, hint = '', isRequired = false }: FieldProps & { readonly isRequired?: boolean }) {
+function Text({ name, values, kind, hint = '', isRequired = false }: FieldProps & { readonly isRequired?: boolean }) {
+  if (!isShown(name, kind)) return null;
   return (
-    <div>
+    <div class={kindClass(KINDS_OF[name])}>
       <label>
         {LABELS[name]}
         <input
@@ -360,9 +422,10 @@ function Text({ name, values, hint = '', isRequired = false }: FieldProps & { re
   );
 }
 
-function Area({ name, values, hint = '' }: FieldProps) {
+function Area({ name, values, kind, hint = '' }: FieldProps) {
+  if (!isShown(name, kind)) return null;
   return (
-    <div>
+    <div class={kindClass(KINDS_OF[name])}>
       <label>
         {LABELS[name]}
         <textarea name={name} rows={4} spellcheck={false} aria-describedby={`about-${name}`}>
@@ -374,7 +437,7 @@ function Area({ name, values, hint = '' }: FieldProps) {
   );
 }
 
-function Hint({ name, text }: { readonly name: string; readonly text: string }) {
+function Hint({ name, text }: { readonly name: string; readonly text: Child }) {
   return text === '' ? null : (
     <p class="hint" id={`about-${name}`}>
       {text}
@@ -382,16 +445,17 @@ function Hint({ name, text }: { readonly name: string; readonly text: string }) 
   );
 }
 
-function Tick({ name, values, label }: FieldProps & { readonly label: string }) {
+function Tick({ name, values, kind, label }: FieldProps & { readonly label: string }) {
+  if (!isShown(name, kind)) return null;
   return (
-    <label class="tick">
+    <label class={`tick ${kindClass(KINDS_OF[name])}`.trim()}>
       <input type="checkbox" name={name} value="on" checked={(values[name] ?? []).length > 0} /> {label}
     </label>
   );
 }
 
 /** Boxes of which any may be ticked. @param props.offered values with what stands beside them */
-function Ticks(props: FieldProps & { readonly offered: readonly (readonly [value: string, label: string])[] }) {
+function Ticks(props: FieldProps & { readonly offered: readonly (readonly [value: string, label: Child])[] }) {
   const { name, values, offered, hint = '' } = props;
   const ticked = values[name] ?? [];
   return (

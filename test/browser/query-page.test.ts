@@ -34,6 +34,13 @@ test('an example is answered with a table, bars and a download, and a mistake wi
   expect(readFileSync(await (await parquet).path()).toString('latin1', 0, 4)).toBe('PAR1');
   await page.getByLabel('SQL (DuckDB').fill('SELECT nonsense FROM runs');
   await page.getByRole('button', { name: 'Run' }).click();
-  await page.getByRole('alert').getByText('nonsense').waitFor();
+  await page.getByRole('alert').getByText('nonsense').first().waitFor();
+  // The caret stands below the name: characters are as wide as each other, and no line is broken.
+  const place = page.getByRole('alert').locator('pre');
+  const [line = '', caret = ''] = ((await place.textContent()) ?? '').trimStart().split('\n');
+  expect(line.slice(caret.indexOf('^'))).toMatch(/^nonsense FROM/);
+  expect(await page.evaluate("getComputedStyle(document.querySelector('pre.place')).fontFamily")).toMatch(/mono/i);
+  await page.setViewportSize({ width: 390, height: 844 });
+  expect(await place.evaluate((pre) => Math.round(pre.clientHeight / 20))).toBe(2);
   expect(browser.complaints).toEqual([]);
 });

@@ -78,6 +78,16 @@ test('a webhook is made, changed, paused and deleted by its forms, and shows wha
   await browser.signIn(page, bridge);
   await page.goto(`${bridge.webUrl}/webhooks`);
   await page.getByRole('link', { name: 'New webhook' }).click();
+  // What belongs to another type is not there until that is chosen.
+  const routingKey = page.getByLabel('Routing key');
+  await page.getByText('What is sent').click();
+  expect([await routingKey.isVisible(), await page.getByLabel('Body template').isVisible()]).toEqual([false, true]);
+  await page.getByLabel('Type').selectOption('pagerduty');
+  await page.getByText('https://events.pagerduty.com/v2/enqueue').waitFor();
+  expect([await routingKey.isVisible(), await page.getByLabel('Body template').isVisible()]).toEqual([true, false]);
+  await routingKey.fill('typed for another type');
+  await page.getByLabel('Type').selectOption('http');
+  await page.getByLabel('A run failed job.run.errored').waitFor();
   await page.getByLabel('Name').fill('by hand');
   await page.getByLabel('Endpoint').fill('somewhere');
   await page.getByRole('button', { name: 'Create' }).press('Enter');

@@ -949,6 +949,30 @@ describe('the pages of webhooks', () => {
     expect(await subscriptions.find(FIRST_ACCOUNT_ID, id)).toBeUndefined();
   });
 
+  it('take what belongs to another type for not said, and keep it where the form of a type has no field for it', async () => {
+    const { subscriptions } = pages.api.server.state;
+    const typed = { ...FORM, routing_key: 'of another type', per_owner: 'on', body_template: '' };
+    const id = /href="\/webhooks\/(wsu_\w+)"/.exec((await pages.post('/webhooks/new', admin, typed)).html)?.[1] ?? '';
+    expect(await subscriptions.find(FIRST_ACCOUNT_ID, id)).toMatchObject({ sealedRoutingKey: null, isPerOwner: false });
+    const chat = { ...FORM, type: 'slack', name: 'a chat', run_details: 'on', headers: '' };
+    const made = (await pages.post('/webhooks/new', admin, chat)).html;
+    const chatId = /href="\/webhooks\/(wsu_\w+)"/.exec(made)?.[1] ?? '';
+    const before = await subscriptions.find(FIRST_ACCOUNT_ID, chatId);
+    expect(before).toMatchObject({ kind: 'slack', hasRunDetails: false, hasAuthorization: true });
+    const form = (await pages.get(`/webhooks/${chatId}/change`, admin)).html;
+    for (const name of ['routing_key', 'body_template', 'run_details', 'authorization']) {
+      expect(form).not.toContain(`name="${name}"`);
+    }
+    for (const name of ['headers', 'per_owner']) expect(form).toContain(`name="${name}"`);
+    await pages.post(`/webhooks/${chatId}/change`, admin, {
+      ...{ name: 'renamed', client_url: FORM.client_url, event_types: FORM.event_types, per_owner: 'on' },
+    });
+    expect(await subscriptions.find(FIRST_ACCOUNT_ID, chatId)).toMatchObject({
+      ...{ name: 'renamed', isPerOwner: true, hasAuthorization: true },
+    });
+    for (const one of [id, chatId]) await pages.post(`/webhooks/${one}/delete`, admin);
+  });
+
   it.each([
     [{ client_url: 'nowhere' }, 'Endpoint: must be a URL that begins with http:// or https://.'],
     [{ name: ' ' }, 'Name: is empty.'],
