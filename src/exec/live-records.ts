@@ -238,7 +238,8 @@ export class LiveRecords {
       const of = { traceIds, configuration, context, file: file?.path, outputs, isSummaryWanted: isCiSummaryWanted };
       try {
         const ended = await commandReports(of);
-        if (isSummaryWanted) await this.sayEnded(ended, target);
+        if (isSummaryWanted) await this.sayEnded(ended, `${traceIds.join(', ')} in ${target.where}`, target);
+        return;
       } catch (error) {
         notices.say(`there is no report of the command: ${reasonOf(error)}`);
       }
@@ -246,19 +247,31 @@ export class LiveRecords {
     if (isSummaryWanted) notices.say(`${traceIds.join(', ')} in ${target.where}`);
   }
 
+  /** What people look at comes last: the cause, and the page where there is one. @param place where the records are */
   private async sayEnded(
     ended: Awaited<ReturnType<typeof commandReports>>,
-    { registry, where }: StepTarget,
+    place: string,
+    target: StepTarget,
   ): Promise<void> {
     const { notices } = this.facts;
+    const pages = await this.pagesOf(ended, target);
+    if (pages.length > 0) notices.say(place);
     for (const { line } of ended) notices.say(line);
+    for (const page of pages) notices.say(page);
+    if (pages.length === 0) notices.say(place);
+  }
+
+  /** Addresses of the runs' pages, where a bridge took the records and tells where its pages are. */
+  private async pagesOf(
+    ended: Awaited<ReturnType<typeof commandReports>>,
+    { registry, where }: StepTarget,
+  ): Promise<readonly string[]> {
     const pagesUrl = URL.canParse(where) ? (await askBridge(where))?.pagesUrl : undefined;
-    if (pagesUrl == null) return;
+    if (pagesUrl == null) return [];
     const known = ended.flatMap(({ runId }) => runId ?? []);
     // A bridge elsewhere alone knows the number; it has begun already, and says the same again.
-    const place =
-      known.length > 0 ? undefined : await registry.register(stepStartOf(this.facts)).catch(() => undefined);
-    for (const runId of new Set(place === undefined ? known : [place.runId])) notices.say(`${pagesUrl}/runs/${runId}`);
+    const step = known.length > 0 ? undefined : await registry.register(stepStartOf(this.facts)).catch(() => undefined);
+    return [...new Set(step === undefined ? known : [step.runId])].map((runId) => `${pagesUrl}/runs/${runId}`);
   }
 
   /** Whether something that the command has left in the background may still run an engine: its folder waits for that. */

@@ -509,12 +509,12 @@ describe('reports of exec', () => {
     const verdict = expect.stringMatching(/^run-bridge: build: error after 1\.8 s: model broken/);
     const first = await BridgeProcess.start({ dataFolder, env: { HOME: dir } });
     const place = expect.stringMatching(/^run-bridge: 01a1fb8ed69e7ef184c99d1f72b8766e in http:/);
-    expect(await ended(first)).toEqual([verdict, `run-bridge: ${first.webUrl}/runs/1001`, place]);
+    expect(await ended(first)).toEqual([place, verdict, `run-bridge: ${first.webUrl}/runs/1001`]);
     await first.stop();
     const args = ['--public-url', 'https://runs.example.com'];
     const second = await BridgeProcess.start({ dataFolder, env: { HOME: dir }, args });
     const page = expect.stringMatching(/^run-bridge: https:\/\/runs\.example\.com\/runs\/\d+$/);
-    expect(await ended(second)).toEqual([verdict, page, place]);
+    expect(await ended(second)).toEqual([place, verdict, page]);
     await second.stop();
   }, 120_000);
 

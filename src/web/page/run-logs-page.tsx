@@ -226,7 +226,7 @@ function Output(props: { readonly output: ShownOutput; readonly isOpen: boolean;
   const { name, step, path, text, omittedBytes } = output;
   if (text === '') return null;
   return (
-    <details open={isOpen} id={`output-${name.replaceAll(' ', '-').toLowerCase()}`}>
+    <details class="output" open={isOpen} id={`output-${name.replaceAll(' ', '-').toLowerCase()}`}>
       <summary>
         {name} of the command <span class="soft">{countText(text.split('\n').length, 'line')}</span>
       </summary>
