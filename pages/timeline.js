@@ -24,7 +24,7 @@ async function start() {
     return;
   }
   const run = await answer.json();
-  if (run.rows.length === 0) return;
+  if (run.rows.length === 0 && run.phases.length === 0) return;
   document.getElementById('timeline').hidden = false;
   draw(run);
 }

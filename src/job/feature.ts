@@ -1,3 +1,4 @@
+import type { RunMeasures } from '../api/run-measures.js';
 import type { Configuration } from '../config/configuration.js';
 import { joinCommandLine } from '../config/jobs.js';
 import type { Clock } from '../core/clock.js';
@@ -29,6 +30,7 @@ export type JobConfig = Pick<
 export interface JobHost extends Pick<JobLauncherConfig, 'nodePath' | 'entryPath' | 'environment' | 'credentials'> {
   readonly state: Pick<State, 'db' | 'observer' | 'fence' | 'executions' | 'catalog'>;
   readonly registry: Pick<LocalStepRegistry, 'end'>;
+  readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'whenMeasured' | 'logsOf'>;
   readonly clock: Clock;
   readonly logger: Logger;
   /** The program's version. */
@@ -98,9 +100,18 @@ export class Jobs implements Feature, Component {
 
   readonly pages: NonNullable<Feature['pages']> = async () => {
     const { jobPages } = await import('./pages.js');
-    const { state, clock, version } = this.host;
+    const { state, measures, clock, version } = this.host;
+    const { redaction } = this.config;
     const openService = async () => (await this.parts.get()).service;
-    return jobPages({ catalog: state.catalog, factsOf: this.factsOf, openService, clock, version });
+    return jobPages({
+      catalog: state.catalog,
+      factsOf: this.factsOf,
+      openService,
+      measures,
+      redaction,
+      clock,
+      version,
+    });
   };
 
   readonly apiPaths: NonNullable<Feature['apiPaths']> = async () => {

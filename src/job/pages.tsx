@@ -3,10 +3,12 @@ import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import type { Caller } from '../api/caller.js';
 import { may } from '../api/permissions.js';
+import type { RunMeasures } from '../api/run-measures.js';
 import type { Clock } from '../core/clock.js';
 import { quantile } from '../core/lists.js';
 import { lengthText } from '../core/text.js';
 import type { FactsOf } from '../platform/feature.js';
+import type { RedactionLevel } from '../redaction/known-names.js';
 import type { CatalogJob, CatalogRun, JobCatalog, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { Layout, sendPage } from '../web/page/layout.js';
@@ -22,14 +24,18 @@ import {
   runLengthMs,
   ScrollTable,
 } from '../web/page/parts.js';
+import { runCauses } from '../web/page/run-list-page.js';
 import { changeOf, foundJob, foundRun, OUT_OF_REACH, runIdOf } from './routes.js';
 import type { JobService } from './service.js';
 
 /** What the pages work with. */
 export interface JobPageDeps {
-  readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns'> & Pick<JobCatalog, 'findJob' | 'listJobs'>;
+  readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'> & Pick<JobCatalog, 'findJob' | 'listJobs'>;
   readonly factsOf: FactsOf;
   readonly openService: () => Promise<JobService>;
+  readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'whenMeasured' | 'logsOf'>;
+  /** The setting: texts for visitors without the right to read artifacts. */
+  readonly redaction: RedactionLevel;
   readonly clock: Clock;
   /** The program's version. */
   readonly version: string;
@@ -43,7 +49,8 @@ const HISTORY_LENGTH = 20;
 const REASON = 'Started on the pages';
 
 /** `/jobs` and `/jobs/{id}`: how the runs of jobs ended and how long they took, and what can be started and stopped. */
-export function jobPages({ catalog, factsOf, openService, clock, version }: JobPageDeps): Router {
+export function jobPages(deps: JobPageDeps): Router {
+  const { catalog, factsOf, openService, clock, version } = deps;
   const router = Router();
   router.get('/jobs', authorize('jobs:read'), async (request, response) => {
     const caller = callerOf(response);
@@ -61,7 +68,9 @@ export function jobPages({ catalog, factsOf, openService, clock, version }: JobP
     const query = runQuery(job, page, PAGE_SIZE);
     const { items, totalCount } = await catalog.listRuns(job.accountId, query);
     const history = page === 1 ? items : await latestOf(job);
-    const shown = { caller: callerOf(response), job, runs: items, history, version, nowUnixMs: clock.nowUnixMs() };
+    const caller = callerOf(response);
+    const found = await runCauses(items, caller, deps);
+    const shown = { caller, job, runs: items, ...found, history, version, nowUnixMs: clock.nowUnixMs() };
     const part = { page, pageSize: PAGE_SIZE, totalCount };
     await sendPage(response, <JobPage {...shown} {...part} {...declaredOf(job)} />);
   });
@@ -214,16 +223,24 @@ interface JobPageProps extends Part, Declared {
   readonly caller: Caller;
   readonly job: CatalogJob;
   readonly runs: readonly CatalogRun[];
+  /** Why they failed, by their ids. */
+  readonly causes: ReadonlyMap<number, string | null>;
+  /** Whether none of them is still being measured. */
+  readonly isWhole: boolean;
   /** The latest runs, newest first. */
   readonly history: readonly CatalogRun[];
   readonly nowUnixMs: number;
   readonly version: string;
 }
 
-function JobPage({ caller, job, runs, history, commands, nowUnixMs, version, ...part }: JobPageProps) {
+function JobPage(props: JobPageProps) {
+  const { caller, job, runs, causes, isWhole, history, commands, nowUnixMs, version, ...part } = props;
   const ended = history.filter(isEnded);
   const isRunnable = commands.length > 0 && may(caller, 'jobs:run');
-  const mayCancel = may(caller, 'runs:cancel');
+  const mayRetry = (run: CatalogRun) => isRunnable && isEnded(run) && run.status !== RUN_STATUS.success;
+  const mayCancel = (run: CatalogRun) => may(caller, 'runs:cancel') && !isEnded(run);
+  const hasReasons = runs.some(({ reason }) => reason !== null && reason !== '');
+  const hasActions = runs.some((run) => mayRetry(run) || mayCancel(run));
   return (
     <Layout title={job.name} caller={caller} version={version} isLive>
       <h1 class="name">{job.name}</h1>
@@ -232,7 +249,7 @@ function JobPage({ caller, job, runs, history, commands, nowUnixMs, version, ...
           <PostButton action={`/jobs/${job.id}/run`} text="Run" of={job.name} />
         </section>
       )}
-      <div id="live" data-live="5000" data-run="">
+      <div id="live" data-live="5000" {...(isWhole && { 'data-run': '' })}>
         <dl class="facts">
           <Fact name="Runs">{part.totalCount.toLocaleString('en')}</Fact>
           <Fact name={`Failed of the last ${ended.length}`}>
@@ -249,12 +266,18 @@ function JobPage({ caller, job, runs, history, commands, nowUnixMs, version, ...
         <h2>{countText(part.totalCount, 'run')}</h2>
         <ScrollTable
           label="Runs, newest first"
-          columns={['Run', 'Status', 'Started', { number: 'Duration' }, 'Reason', 'Actions']}
+          columns={[
+            ...['Run', 'Status', 'Started', { number: 'Duration' }, 'Cause'],
+            ...(hasReasons ? ['Reason'] : []),
+            ...(hasActions ? ['Actions'] : []),
+          ]}
+          isCards
         >
           {runs.map((run) => {
             const lengthMs = runLengthMs(run, nowUnixMs);
+            const cause = causes.get(run.id) ?? null;
             return (
-              <tr>
+              <tr id={`run-${run.id}`}>
                 <th scope="row">
                   <a href={`/runs/${run.id}`}>#{run.id}</a>
                 </th>
@@ -265,15 +288,22 @@ function JobPage({ caller, job, runs, history, commands, nowUnixMs, version, ...
                   <Moment unixMs={run.startedUnixMs ?? run.createdUnixMs} />
                 </td>
                 <td class="number">{lengthMs === null ? '' : lengthText(lengthMs)}</td>
-                <td class="text">{run.reason}</td>
-                <td>
-                  {isRunnable && isEnded(run) && run.status !== RUN_STATUS.success && (
-                    <PostButton action={`/runs/${run.id}/retry`} text="Retry" of={`run ${run.id}`} />
-                  )}
-                  {mayCancel && !isEnded(run) && (
-                    <PostButton action={`/runs/${run.id}/cancel`} text="Cancel" of={`run ${run.id}`} />
+                <td class="name wide">
+                  {cause !== null && (
+                    <span class="cause" title={cause}>
+                      {cause}
+                    </span>
                   )}
                 </td>
+                {hasReasons && <td class="text wide">{run.reason}</td>}
+                {hasActions && (
+                  <td>
+                    {mayRetry(run) && <PostButton action={`/runs/${run.id}/retry`} text="Retry" of={`run ${run.id}`} />}
+                    {mayCancel(run) && (
+                      <PostButton action={`/runs/${run.id}/cancel`} text="Cancel" of={`run ${run.id}`} />
+                    )}
+                  </td>
+                )}
               </tr>
             );
           })}

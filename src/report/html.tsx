@@ -219,7 +219,7 @@ const TOP = 20;
 /** Nodes over time. A bar is light while its node waited between phases and full while it was worked on; the critical path has an outline. */
 function Timeline({ report: { command } }: { readonly report: CommandReport }): Child {
   const timeline = timelineOf(command, MAX_BARS);
-  if (timeline === null) return null;
+  if (timeline === null || timeline.nodeRows.length === 0) return null;
   const { start: from, end: until, phaseRows, nodeRows: rows, omittedCount, critical } = timeline;
   const barCount = rows.reduce((sum, row) => sum + row.length, 0);
   const x = (at: bigint) => round((Number(at - from) / Number(until - from)) * WIDTH);

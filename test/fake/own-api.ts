@@ -73,7 +73,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const { clock, logger } = server;
   const measures = new RunMeasures({ store: server.state.measures, tracker, reader, logger });
   const notes = new InvocationNotes({ store: server.state.invocations, files: null, places, clock, logger });
-  const jobs = idleJobs(server.state, clock);
+  const jobs = idleJobs(server.state, clock, [], measures);
   const platform = createPlatformApi(
     { redaction: 'literals', 'public-url': 'off' },
     { state: server.state, reader, jobs, clock },

@@ -76,8 +76,8 @@ describe('the list of runs', () => {
     expect(rows.map((row) => /<\/span> (\w+)<\/span>/.exec(row)?.[1])).toEqual([
       ...['succeeded', 'failed', 'running', 'failed'],
     ]);
-    expect(rows[1]).toContain('<td class="number bad">3</td>');
-    expect(rows[0]).toContain('<td class="number">0</td>');
+    expect(rows[1]).toContain('<td class="number bad minor">3</td>');
+    expect(rows[0]).toContain('<td class="number minor">0</td>');
   });
 
   it('says why a run failed in a line, also where nobody has looked at it before', async () => {
@@ -93,6 +93,38 @@ describe('the list of runs', () => {
     const { html } = await pages.get('/', admin);
     expect(html).toMatch(/1 node failed with an error: model .*Binder Error: Referenced column/);
     expect(html).toContain('aria-label="1 error, 2 failed tests');
+    // So does the page of its job, which has no columns that would be empty.
+    const ofJob = (await pages.get('/jobs/4001', tokens.get('read_only') ?? '')).html;
+    expect(ofJob).toMatch(/1 node failed with an error: model .*Binder Error: Referenced column/);
+    expect(Array.from(ofJob.matchAll(/<th scope="col"[^>]*>([^<]*)/g), ([, name]) => name)).toEqual([
+      'Run',
+      'Status',
+      'Started',
+      'Duration',
+      'Cause',
+    ]);
+  });
+
+  it('says of a failed run that nothing ran where nothing did, and draws its phases', async () => {
+    const own = await PageServer.open(['parse']);
+    const { server, traceIds, dataFolder } = own.api;
+    const [traceId] = traceIds;
+    if (traceId === undefined) throw new Error('no run');
+    const token = await server.token('admin');
+    const summary = readFileSync(join(dataFolder, 'runs', traceId, 'run.json'), 'utf8');
+    const row = { traceId, firstSeenUnixMs: 1_000, lastSeenUnixMs: 2_000, logBytes: 7, parquetBytes: 7 };
+    await server.state.runs.save([{ ...row, state: 'finished', summary }]);
+    await server.state.invocations.note([{ ...commandNote(1, { verdict: 'error' }), traceId }], 1);
+    await until('the measures', async () => (await own.get('/', token)).html.includes('nothing ran'));
+    const { html } = await own.get('/', token);
+    expect(html).toContain('<td class="number minor">–</td>');
+    // Of one environment and one project there is nothing to tell apart.
+    expect(html).not.toContain('>Environment<');
+    const nodes = (await own.get('/runs/1001/nodes', token)).html;
+    expect([nodes.includes('No node ran in this step.'), nodes.includes('Which nodes')]).toEqual([true, false]);
+    const drawn = JSON.parse((await own.get('/runs/1001/timeline.json', token)).html);
+    expect(drawn).toMatchObject({ rows: [], phases: [expect.arrayContaining([expect.anything()])] });
+    await own.close();
   });
 
   it.each([

@@ -43,7 +43,7 @@ export function timelineOf(command: CommandMeasures, maxBars: number): Timeline 
     const end = ends.reduce(later, node.endTimeUnixNano ?? start);
     return [{ node, start, end }];
   });
-  if (until <= from || all.length === 0) return null;
+  if (until <= from || (all.length === 0 && phases.length === 0)) return null;
   const isBad = ({ node: { verdict } }: TimelineBar) => verdict === 'error' || verdict === 'failed';
   const bars = [...all]
     .sort((a, b) => Number(isBad(b)) - Number(isBad(a)) || Number(b.end - b.start - (a.end - a.start)))

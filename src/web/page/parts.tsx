@@ -42,16 +42,21 @@ export function Moment({ unixMs, isRelative = false }: { readonly unixMs: number
 /** A column's heading; of numbers it stands at the right. */
 export type Column = string | { readonly number: string };
 
-/** A table with headings, in a part of the page that scrolls by itself where it is too wide. @param label what it shows */
+/**
+ * A table with headings, in a part of the page that scrolls by itself where it is too wide.
+ * @param props.label what it shows
+ * @param props.isCards whether a row becomes a card in a narrow window, with cells of the class `wide` in lines of their own
+ */
 export function ScrollTable(props: {
   readonly label: string;
   readonly columns: readonly Column[];
+  readonly isCards?: boolean;
   /** Its rows. */
   readonly children?: Child;
 }) {
-  const { label, columns, children } = props;
+  const { label, columns, isCards = false, children } = props;
   return (
-    <section class="scroll" tabindex={0} aria-label={label}>
+    <section class={isCards ? 'scroll cards' : 'scroll'} tabindex={0} aria-label={label}>
       <table>
         <thead>
           <tr>{columns.map(heading)}</tr>

@@ -9,7 +9,7 @@ import type { SetAsideRun } from '../../run/invocation-notes.js';
 import type { CommandDigest } from '../../run/measures/command-digest.js';
 import type { NodeCounts } from '../../run/verdict.js';
 import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
-import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
+import type { CatalogRun, CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../../storage/state-tables.js';
 import { Layout, sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
@@ -34,8 +34,6 @@ const COLUMNS: readonly Column[] = [
   { number: 'Failed nodes' },
   'Started',
   { number: 'Duration' },
-  'Environment',
-  'Project',
 ];
 
 /** What the list of runs shows. */
@@ -131,23 +129,30 @@ function Filter({ filter }: { readonly filter: RunListFilter }) {
 }
 
 function RunTable({ rows, nowUnixMs }: { readonly rows: readonly RunRow[]; readonly nowUnixMs: number }) {
+  // What is the same everywhere tells nothing apart.
+  const hasEnvironments = new Set(rows.map(({ run }) => run.environment.id)).size > 1;
+  const hasProjects = new Set(rows.map(({ run }) => run.project.id)).size > 1;
+  const columns = [...COLUMNS, ...(hasEnvironments ? ['Environment'] : []), ...(hasProjects ? ['Project'] : [])];
   return (
-    <ScrollTable label="Runs, newest first" columns={COLUMNS}>
+    <ScrollTable label="Runs, newest first" columns={columns} isCards>
       {rows.map((row) => (
-        <Row row={row} nowUnixMs={nowUnixMs} />
+        <Row {...{ row, nowUnixMs, hasEnvironments, hasProjects }} />
       ))}
     </ScrollTable>
   );
 }
 
-function Row({
-  row: { run, failedCount, cause, counts, lastRuns },
-  nowUnixMs,
-}: {
+function Row(props: {
   readonly row: RunRow;
   readonly nowUnixMs: number;
+  readonly hasEnvironments: boolean;
+  readonly hasProjects: boolean;
 }) {
+  const { row, nowUnixMs, hasEnvironments, hasProjects } = props;
+  const { run, failedCount, cause, counts, lastRuns } = row;
   const lengthMs = runLengthMs(run, nowUnixMs);
+  const hasRunNothing =
+    run.status === RUN_STATUS.error && counts !== null && Object.values(counts).every((count) => count === 0);
   return (
     <tr id={`run-${run.id}`}>
       <th scope="row">
@@ -157,12 +162,19 @@ function Row({
       <td>
         <RunMark status={run.status} />
       </td>
-      <td class="name">
+      <td class="name wide">
         {run.job.name}
-        {cause !== null && <span class="sub name">{cause}</span>}
+        {cause !== null && (
+          <span class="sub name cause" title={cause}>
+            {cause}
+          </span>
+        )}
       </td>
-      <td>{counts !== null && <CountsBar counts={counts} label={wordsOf(counts)} />}</td>
-      <td class={failedCount ? 'number bad' : 'number'}>{failedCount ?? '–'}</td>
+      <td>
+        {hasRunNothing && <span class="soft">nothing ran</span>}
+        {counts !== null && <CountsBar counts={counts} label={wordsOf(counts)} />}
+      </td>
+      <td class={failedCount ? 'number bad minor' : 'number minor'}>{hasRunNothing ? '–' : (failedCount ?? '–')}</td>
       <td class="nowrap">
         <Moment unixMs={run.startedUnixMs ?? run.createdUnixMs} isRelative />
       </td>
@@ -171,8 +183,8 @@ function Row({
         {lengthMs !== null && run.finishedUnixMs === null && <span class="sub">so far</span>}
         {lastRuns.length >= MIN_HISTORY && <RunHistory runs={lastRuns} nowUnixMs={nowUnixMs} size="tiny" />}
       </td>
-      <td class="name">{run.environment.name}</td>
-      <td class="name">{run.project.name}</td>
+      {hasEnvironments && <td class="name">{run.environment.name}</td>}
+      {hasProjects && <td class="name">{run.project.name}</td>}
     </tr>
   );
 }
@@ -310,40 +322,62 @@ export interface RunRow {
 /** How long a page waits for runs that were never measured, in milliseconds; it shows those that are not when it is brought up to date. */
 const MAX_MEASURE_MS = 1_000;
 
+/** What is known of runs in brief. */
+interface FoundDigests {
+  readonly steps: ReadonlyMap<number, readonly CatalogStep[]>;
+  /** By the run's id, of those that are over; `undefined` where nothing is known yet, or any more. */
+  readonly digests: ReadonlyMap<number, readonly CommandDigest[] | undefined>;
+  /** Whether none of them is still being measured. */
+  readonly isWhole: boolean;
+}
+
 /**
- * Counts the nodes of failed runs from their summaries. Runs that nobody has looked at are measured in the background, the first
- * of the list first; a page waits a moment for them.
+ * The digests of runs. Those that nobody has looked at are measured in the background, the first of the list first; a page waits a
+ * moment for them.
  */
+async function digestsOf(
+  runs: readonly CatalogRun[],
+  { catalog, measures }: Pick<PageDeps, 'measures'> & { readonly catalog: Pick<RunCatalog, 'stepsOf'> },
+): Promise<FoundDigests> {
+  const ids = runs.map(({ id }) => id);
+  const [first] = runs;
+  const steps = groupBy(first === undefined ? [] : await catalog.stepsOf(first.accountId, ids), ({ runId }) => runId);
+  const over = runs.filter(({ status }) => isFinal(status));
+  const read = (run: CatalogRun) => measures.digestsOf(steps.get(run.id) ?? []);
+  const digests = new Map<number, readonly CommandDigest[] | undefined>();
+  for (const run of over) digests.set(run.id, await read(run));
+  const missing = over.filter(({ id }) => digests.get(id) === undefined);
+  if (missing.length === 0) return { steps, digests, isWhole: true };
+  const isWhole = await Promise.race([
+    measures.whenMeasured(missing.flatMap(({ id }) => steps.get(id) ?? [])).then(() => true),
+    whenAborted(AbortSignal.timeout(MAX_MEASURE_MS)).then(() => false),
+  ]);
+  for (const run of missing) digests.set(run.id, await read(run));
+  return { steps, digests, isWhole };
+}
+
+/** Why runs failed, as `RunRow` says it, by their ids. */
+export async function runCauses(
+  runs: readonly CatalogRun[],
+  caller: Caller,
+  deps: Pick<PageDeps, 'measures' | 'redaction'> & { readonly catalog: Pick<RunCatalog, 'stepsOf'> },
+): Promise<{ readonly causes: ReadonlyMap<number, string | null>; readonly isWhole: boolean }> {
+  const { digests, isWhole } = await digestsOf(runs, deps);
+  const level = levelFor(caller, deps.redaction);
+  return { causes: new Map(runs.map(({ id }) => [id, causeText(digests.get(id) ?? [], level)])), isWhole };
+}
+
+/** Counts the nodes of failed runs from their summaries, and says why they failed. */
 export async function runRows(
   runs: readonly CatalogRun[],
   caller: Caller,
   deps: Pick<PageDeps, 'catalog' | 'tracker' | 'measures' | 'redaction'>,
 ): Promise<Pick<RunListProps['list'], 'rows' | 'isWhole'>> {
-  const { catalog, tracker } = deps;
-  const [first] = runs;
-  if (first === undefined) return { rows: [], isWhole: true };
   const lastRuns = await lastRunsOf(runs, deps);
-  const steps = await catalog.stepsOf(
-    first.accountId,
-    runs.map(({ id }) => id),
-  );
-  const ofRun = groupBy(steps, ({ runId }) => runId);
-  const over = runs.filter(({ status }) => isFinal(status));
-  const digestsOf = (run: CatalogRun) => deps.measures.digestsOf(ofRun.get(run.id) ?? []);
-  const found = new Map<number, readonly CommandDigest[] | undefined>();
-  for (const run of over) found.set(run.id, await digestsOf(run));
-  const missing = over.filter(({ id }) => found.get(id) === undefined);
-  let isWhole = true;
-  if (missing.length > 0) {
-    isWhole = await Promise.race([
-      deps.measures.whenMeasured(missing.flatMap(({ id }) => ofRun.get(id) ?? [])).then(() => true),
-      whenAborted(AbortSignal.timeout(MAX_MEASURE_MS)).then(() => false),
-    ]);
-    for (const run of missing) found.set(run.id, await digestsOf(run));
-  }
+  const { steps, digests: found, isWhole } = await digestsOf(runs, deps);
   const rows: RunRow[] = [];
   for (const run of runs) {
-    const failedCount = await failedCountOf(ofRun.get(run.id) ?? [], tracker);
+    const failedCount = await failedCountOf(steps.get(run.id) ?? [], deps.tracker);
     const digests = found.get(run.id) ?? [];
     rows.push({
       ...{ run, failedCount },

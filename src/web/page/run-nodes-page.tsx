@@ -145,7 +145,7 @@ export function runNodesRouter(deps: PageDeps): Router {
         {typeof named === 'string' && node === undefined && (
           <p class="notice">There is no node {cut(named, MAX_NAME)} in this step.</p>
         )}
-        <NodeFilterForm runId={run.id} filter={filter} />
+        {all.length > 0 && <NodeFilterForm runId={run.id} filter={filter} />}
         <section id="found" aria-label="Nodes">
           <NodeTable {...{ filter, found }} runId={run.id} isEmpty={all.length === 0} />
         </section>
@@ -188,7 +188,7 @@ function NodeTable(props: {
   const { runId, filter, found, isEmpty } = props;
   const { page } = filter;
   const shown = found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
-  if (isEmpty) return <p class="empty">No node has been processed in this step.</p>;
+  if (isEmpty) return <p class="empty">No node ran in this step.</p>;
   if (shown.length === 0) {
     return (
       <p class="empty">

@@ -93,7 +93,7 @@ function Slowest({ commands, runId }: { readonly commands: readonly CommandMeasu
     commands.flatMap((command) => command.nodes),
     MAX_SLOWEST,
   );
-  if (nodes.length === 0) return <p class="empty">Nothing took time in this step.</p>;
+  if (nodes.length === 0) return <p class="empty">No node ran in this step.</p>;
   const critical = new Set(commands.flatMap(({ criticalPath }) => criticalPath.links.map(({ step }) => step.uniqueId)));
   const lengthNano = commands.reduce((sum, { totals }) => sum + totals.lengthNano, 0n);
   return <SlowestNodes {...{ nodes, lengthNano, runId, critical }} />;
