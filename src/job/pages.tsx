@@ -287,7 +287,7 @@ function JobPage(props: JobPageProps) {
                 <td>
                   <Moment unixMs={run.startedUnixMs ?? run.createdUnixMs} />
                 </td>
-                <td class="number">{lengthMs === null ? '' : lengthText(lengthMs)}</td>
+                <td class="number nowrap">{lengthMs === null ? '' : lengthText(lengthMs)}</td>
                 <td class="name wide">
                   {cause !== null && (
                     <span class="cause" title={cause}>
