@@ -1,7 +1,7 @@
 import type { Manifest } from '../../storage/artifact/manifest.js';
 import type { NodeMeasure } from './node-measure.js';
 
-/** A node of a graph: one that the command worked on, or what such a node is made of. */
+/** A node of a graph: one that the command worked on, or what such a node depends on. */
 export interface GraphNode {
   readonly uniqueId: string;
   /** `null` where the command did not work on it. */
@@ -10,7 +10,7 @@ export interface GraphNode {
   readonly passedTestCount: number;
 }
 
-/** Nodes and what they are made of. */
+/** Nodes and what they depend on. */
 export interface NodeGraph {
   readonly nodes: ReadonlyMap<string, GraphNode>;
   /** Unique ids of a node's parents and of its children, of those in the graph. */
@@ -26,7 +26,7 @@ export function isBadNode({ measure }: GraphNode): boolean {
 
 /**
  * The graph of a command's nodes. Tests that passed are counted at what they test.
- * @param manifest what nodes are made of; without one, only what was skipped hangs on what it was skipped for, and the others are left out
+ * @param manifest what nodes depend on; without one, only what was skipped hangs on what it was skipped for, and the others are left out
  */
 export function nodeGraph(nodes: readonly NodeMeasure[], manifest: Manifest | null): NodeGraph {
   const measures = new Map(nodes.map((node) => [node.uniqueId, node]));
@@ -73,7 +73,7 @@ export function graphPart({ nodes, parents }: NodeGraph, ids: ReadonlySet<string
   return { nodes: kept, parents: keptParents, children: reversed(keptParents) };
 }
 
-/** Nodes with what is next to them: what they are made of, what is made of them, and what was skipped because of them. */
+/** Nodes with what is next to them: what they depend on, what depends on them, and what was skipped because of them. */
 export function neighbourhood(graph: NodeGraph, ids: readonly string[]): ReadonlySet<string> {
   const found = new Set<string>();
   const isSkipped = (id: string) => graph.nodes.get(id)?.measure?.verdict === 'skipped';
@@ -100,7 +100,7 @@ export interface GraphPlace {
 const SWEEPS = 6;
 
 /**
- * Lays out a graph from left to right: each node behind all that it is made of, in the order of its neighbours, so that few
+ * Lays out a graph from left to right: each node behind all that it depends on, in the order of its neighbours, so that few
  * lines cross. What is in a circle, which no project has, stands on the left.
  */
 export function graphLayout(graph: NodeGraph): readonly GraphPlace[] {
@@ -148,7 +148,7 @@ function columnsOf({ nodes, parents, children }: NodeGraph): string[][] {
       if (left === 0) ready.push(child);
     }
   }
-  // What hangs on nothing stands right before what is made of it.
+  // What hangs on nothing stands right before what depends on it.
   for (const id of order) {
     const next = (children.get(id) ?? []).map((child) => columnOf.get(child) ?? 1);
     if (parents.get(id)?.length === 0 && next.length > 0) columnOf.set(id, Math.max(0, Math.min(...next) - 1));

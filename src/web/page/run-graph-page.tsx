@@ -44,7 +44,7 @@ interface GraphFilter {
   readonly text: string;
 }
 
-/** `/runs/{id}/graph`: the nodes of a step from left to right by what they are made of, drawn by the server. */
+/** `/runs/{id}/graph`: the nodes of a step from left to right by what they depend on, drawn by the server. */
 export function runGraphRouter(deps: PageDeps): Router {
   const { measures, artifacts, redaction, clock, version } = deps;
   const permits = new Permits('requests for graphs');
@@ -222,9 +222,9 @@ function Drawing({ graph, runId }: { readonly graph: NodeGraph; readonly runId: 
     return <path {...(isHot && { class: 'hot' })} d={`M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${to.x} ${y2}`} />;
   };
   return (
-    <section class="scroll graph" tabindex={0} aria-label="Nodes from left to right, by what they are made of">
+    <section class="scroll graph" tabindex={0} aria-label="Nodes from left to right, by what they depend on">
       <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`}>
-        <title>Nodes and what they are made of</title>
+        <title>Nodes and what they depend on</title>
         <g class="lines">{[...lines].sort((a, b) => Number(a.isHot) - Number(b.isHot)).map(line)}</g>
         {[...graph.nodes.values()].map((node) => {
           const { x, y } = at.get(node.uniqueId) ?? { x: 0, y: 0 };
@@ -283,7 +283,7 @@ function GraphTable({ graph, runId }: { readonly graph: NodeGraph; readonly runI
   return (
     <section aria-labelledby="as-table">
       <h2 id="as-table">As a table</h2>
-      <ScrollTable label="Nodes with what they are made of" columns={['Node', 'Status', 'Made of', 'Part of']}>
+      <ScrollTable label="Nodes with what they depend on" columns={['Node', 'Status', 'Depends on', 'Used by']} isCards>
         {rows.map(({ node, measure }) => (
           <tr>
             <th scope="row" class="name">
@@ -292,12 +292,26 @@ function GraphTable({ graph, runId }: { readonly graph: NodeGraph; readonly runI
             <td>
               <VerdictMark node={measure} />
             </td>
-            <td class="name">{names(graph.parents.get(node.uniqueId) ?? [])}</td>
-            <td class="name">{names(graph.children.get(node.uniqueId) ?? [])}</td>
+            <Names what="depends on" text={names(graph.parents.get(node.uniqueId) ?? [])} />
+            <Names what="used by" text={names(graph.children.get(node.uniqueId) ?? [])} />
           </tr>
         ))}
       </ScrollTable>
       {nodes.length > rows.length && <p class="hint">and {(nodes.length - rows.length).toLocaleString('en')} more</p>}
     </section>
+  );
+}
+
+/** @param props.what a card has no headings, so it says what its names are */
+function Names({ what, text }: { readonly what: string; readonly text: string }) {
+  return (
+    <td class="name wide">
+      {text !== '' && (
+        <>
+          <span class="on-card">{what} </span>
+          {text}
+        </>
+      )}
+    </td>
   );
 }
