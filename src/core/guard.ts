@@ -90,7 +90,7 @@ const ACCEPT_AT = 0.8;
  * Memory that allocators keep for the next objects is reusable, and is never released completely: at most this part of the limit is not
  * counted. Without it a process that was busy once would refuse forever if the limit is low.
  */
-const MAX_REUSABLE_PART = 1 / 3;
+const MAX_REUSABLE_PART = 0.3;
 /** A measurement of memory is valid for this long, in milliseconds, and for this part of the limit in bodies. */
 const SAMPLE_MS = 100;
 const SAMPLE_PART = 1 / 32;

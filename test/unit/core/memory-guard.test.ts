@@ -71,13 +71,13 @@ test('what is garbage only is collected, and nobody is refused for it', () => {
   expect(collections).toBe(1);
 });
 
-test('what allocators keep for the next objects does not count, up to a third of the limit', () => {
+test('what allocators keep for the next objects does not count, up to three tenths of the limit', () => {
   taken = { mib: 950, garbageMib: 0, keptMib: 200 };
   expect(isRefused()).toBe(false);
-  taken = { mib: 1_230, garbageMib: 0, keptMib: 900 };
+  taken = { mib: 1_196, garbageMib: 0, keptMib: 900 };
   clock.advance(5_000);
   expect(isRefused()).toBe(false);
-  taken.mib = 1_234;
+  taken.mib = 1_202;
   clock.advance(5_000);
   expect(isRefused()).toBe(true);
 });
