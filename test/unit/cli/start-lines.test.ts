@@ -15,8 +15,8 @@ const facts: StartFacts = {
 };
 
 describe('the start lines', () => {
-  test('are five, and one more where gRPC is received', () => {
-    expect(startLines(facts)).toHaveLength(5);
+  test('are six, and one more where gRPC is received', () => {
+    expect(startLines(facts)).toHaveLength(6);
     expect(startLines({ ...facts, grpcUrl: 'http://127.0.0.1:4317' }).slice(0, 2)).toEqual([
       'receives  OTLP over HTTP at http://127.0.0.1:4318',
       '          OTLP over gRPC at http://127.0.0.1:4317',
@@ -55,14 +55,19 @@ describe('the start lines', () => {
   });
 
   test('show where a token goes where one is needed', () => {
-    expect(startLines(facts)[4]).not.toContain('HEADERS');
-    expect(startLines({ ...facts, isTokenNeeded: true })[4]).toContain(
-      ' OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $TOKEN" OTEL_BSP',
-    );
+    expect(startLines(facts).slice(4)).toEqual([
+      'now run   run-bridge exec -- dbt build',
+      expect.not.stringContaining('HEADERS'),
+    ]);
+    expect(startLines({ ...facts, isTokenNeeded: true }).slice(4)).toEqual([
+      'now run   RUN_BRIDGE_TOKEN=$TOKEN run-bridge exec --to http://127.0.0.1:4318 -- dbt build',
+      expect.stringContaining(' OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $TOKEN" OTEL_BSP'),
+    ]);
   });
 
   test('name an address that can be reached where it listens on all', () => {
-    const line = startLines({ ...facts, otlpUrl: 'http://0.0.0.0:4318' })[4];
-    expect(line).toContain('OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 ');
+    const lines = startLines({ ...facts, otlpUrl: 'http://0.0.0.0:4319' });
+    expect(lines[4]).toContain('run-bridge exec --to http://127.0.0.1:4319 ');
+    expect(lines[5]).toContain('OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4319 ');
   });
 });
