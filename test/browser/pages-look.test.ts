@@ -19,6 +19,20 @@ interface AxeResults {
 }
 /** Where the pictures of this test lie afterwards, for people to look at. */
 const PICTURES = join(cacheFolder(), 'page-pictures');
+const QUERY = `/query?${new URLSearchParams({ sql: 'SELECT name, duration_ms FROM nodes ORDER BY 2 DESC NULLS LAST LIMIT 30' })}`;
+/** Those of them that `PICTURES=write` puts into docs/images, by their names there. */
+const IN_DOCS: Readonly<Record<string, string>> = {
+  '/jobs/4001': 'job',
+  '/models?view=dearest': 'models',
+  '/webhooks/new': 'webhook',
+  [QUERY]: 'query',
+  '/settings': 'settings',
+  '/runs/1006/nodes': 'nodes',
+  '/runs/1006/timeline': 'timeline',
+  '/runs/1006/graph': 'graph',
+  '/runs/1006/logs': 'logs',
+  '/runs/1006/compare': 'compare',
+};
 /** In this order they get the numbers from 1001. */
 const RUNS = ['build-clean', 'stale-source', 'interrupted', 'build-mixed', 'big-build', 'big-build-trace', 'fail-fast'];
 const HOSTILE_RUN = 1008;
@@ -93,7 +107,7 @@ describe.each(WINDOWS)('in a %s window of %i px', (colorScheme, width) => {
     '/jobs',
     '/jobs/4001',
     '/query',
-    `/query?${new URLSearchParams({ sql: 'SELECT name, duration_ms FROM nodes ORDER BY 2 DESC NULLS LAST LIMIT 30' })}`,
+    QUERY,
     '/webhooks',
     '/webhooks/new',
     '/settings',
@@ -107,11 +121,15 @@ describe.each(WINDOWS)('in a %s window of %i px', (colorScheme, width) => {
   ])('%s is accessible, and no wider than the window', async (path) => {
     const response = await page.goto(`${bridge.webUrl}${path}`);
     expect(response?.status()).toBe(200);
+    if (path === '/runs/1006/timeline') await page.locator('canvas[data-drawn]').waitFor();
     const picture = await page.screenshot();
     writeFileSync(
       join(PICTURES, `${path.replaceAll(/\W+/g, '-').slice(1) || 'runs'}-${colorScheme}-${width}.png`),
       picture,
     );
+    const name = IN_DOCS[path];
+    const isForDocs = process.env.PICTURES === 'write' && colorScheme === 'light' && width === 1440;
+    if (isForDocs && name !== undefined) writeFileSync(`docs/images/${name}.png`, picture);
     expect(await findings(page)).toEqual([]);
     expect(await overflow(page)).toBe(0);
   });
