@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -29,7 +29,7 @@ const IN_DOCS: Readonly<Record<string, string>> = {
   '/settings': 'settings',
   '/runs/1006/nodes': 'nodes',
   '/runs/1006/timeline': 'timeline',
-  '/runs/1006/graph': 'graph',
+  '/runs/1004/graph': 'graph',
   '/runs/1006/logs': 'logs',
   '/runs/1006/compare': 'compare',
 };
@@ -71,6 +71,8 @@ beforeAll(async () => {
   const compiled = join(dataFolder, 'artifacts', '1004', '1', 'compiled', 'shop', 'models', 'schema.yml');
   mkdirSync(compiled, { recursive: true });
   writeFileSync(join(compiled, `accepted_values_${'status__'.repeat(10)}.sql`), 'select 1\n');
+  // Its graph is drawn from what the engine wrote of the project.
+  copyFileSync('test/fixture/manifest.json', join(dataFolder, 'artifacts', '1004', '1', 'manifest.json'));
   bridge = await BridgeProcess.start({ dataFolder });
   mkdirSync(PICTURES, { recursive: true });
 }, 120_000);
