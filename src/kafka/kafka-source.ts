@@ -188,8 +188,11 @@ export class KafkaSource {
       let batchBytes = 0;
       try {
         for await (const message of stream) {
-          batch.push(message);
-          batchBytes += message.value?.length ?? 0;
+          if (isAssigned(consumer, message)) {
+            batch.push(message);
+            batchBytes += message.value?.length ?? 0;
+          }
+          if (batch.length === 0) continue;
           if (stream.readableLength > 0 && batch.length < MAX_BATCH && batchBytes < BATCH_BYTES) continue;
           await Promise.all(batch.map((one) => this.take(one, stop)));
           await commit(consumer, batch);
@@ -283,18 +286,31 @@ function addZstd(): void {
   Object.assign(compressionsAlgorithms.zstd, { decompressSync });
 }
 
-/** Commits the last offset of each partition. Nothing of a batch is committed before all of it is durable. */
+/** Whether a message is this member's to read: what was asked for before a rebalance may come after it, when another member has its partition. */
+function isAssigned(
+  { assignments }: Consumer<Buffer, Buffer, Buffer, Buffer>,
+  { topic, partition }: Pick<BytesMessage, 'topic' | 'partition'>,
+): boolean {
+  return assignments?.some((one) => one.topic === topic && one.partitions.includes(partition)) === true;
+}
+
+/**
+ * Commits the last offset of each partition that is still this member's. Nothing of a batch is committed before all of it is
+ * durable.
+ */
 async function commit(
   consumer: Consumer<Buffer, Buffer, Buffer, Buffer>,
   batch: readonly BytesMessage[],
 ): Promise<void> {
   const last = new Map(
-    batch.map(({ topic, partition, offset }) => [
-      `${topic} ${partition}`,
-      { topic, partition, offset: offset + 1n, leaderEpoch: -1 },
-    ]),
+    batch
+      .filter((message) => isAssigned(consumer, message))
+      .map(({ topic, partition, offset }) => [
+        `${topic} ${partition}`,
+        { topic, partition, offset: offset + 1n, leaderEpoch: -1 },
+      ]),
   );
-  await consumer.commit({ offsets: [...last.values()] });
+  if (last.size > 0) await consumer.commit({ offsets: [...last.values()] });
 }
 
 function kindsOf({
