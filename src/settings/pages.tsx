@@ -1,4 +1,4 @@
-import express, { type Request, type Response, Router } from 'express';
+import express, { type Response, Router } from 'express';
 import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import type { Caller } from '../api/caller.js';
@@ -84,6 +84,8 @@ interface Tested {
 /** A test is given up after so long, in milliseconds. */
 const TEST_MS = 15_000;
 const MAX_FORM_BYTES = 4_096;
+/** Sizes are measured again after this time, in milliseconds: with many runs it takes seconds, and an open page asks again and again. */
+const SIZES_MS = 60_000;
 
 /** `/settings`: tokens, destinations, storage, health and versions. Who is of another account than the first sees its own tokens and health alone. */
 export function settingsPages(config: SettingsConfig, host: PageHost): Router {
@@ -91,14 +93,15 @@ export function settingsPages(config: SettingsConfig, host: PageHost): Router {
   const permits = new Permits('tests of destinations');
   const router = Router();
   const form = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES });
-  router.get('/settings', authorize('tokens:manage'), (request, response) => show(request, response, null));
+  let last: { readonly atMs: number; readonly kept: Promise<readonly KeptKind[]> } | undefined;
+  router.get('/settings', authorize('tokens:manage'), (_, response) => show(response, null));
   router.post('/settings/test', authorize('tokens:manage'), form, async (request, response) => {
     const destination: unknown = request.body?.destination;
     const isOperator = callerOf(response).accountId === FIRST_ACCOUNT_ID;
     if (!isOperator || typeof destination !== 'string') throw ApiError.notFound();
     const outcome = await withPermit(permits, response, () => test(destination, goneOf(response)));
     if (outcome === undefined) throw ApiError.notFound();
-    await show(request, response, { destination, outcome });
+    await show(response, { destination, outcome });
   });
   return router;
 
@@ -114,16 +117,33 @@ export function settingsPages(config: SettingsConfig, host: PageHost): Router {
     }
   }
 
-  async function show(request: Request, response: Response, tested: Tested | null): Promise<void> {
+  /** What is kept, measured at most a minute ago. */
+  function measured(): Promise<readonly KeptKind[]> {
+    const nowMs = clock.monotonicMs();
+    if (last === undefined || nowMs - last.atMs >= SIZES_MS) {
+      const begun = { atMs: nowMs, kept: measure() };
+      begun.kept.catch(() => {
+        if (last === begun) last = undefined;
+      });
+      last = begun;
+    }
+    return last.kept;
+  }
+
+  async function measure(): Promise<readonly KeptKind[]> {
+    const whole = new AbortController().signal;
+    const kept: KeptKind[] = [];
+    for (const kind of host.retention.kinds) {
+      kept.push({ name: kind.name, ...kind.limits, sizeBytes: await kind.totalBytes(whole) });
+    }
+    return kept;
+  }
+
+  async function show(response: Response, tested: Tested | null): Promise<void> {
     const caller = callerOf(response);
-    const gone = new AbortController();
-    request.once('close', () => gone.abort());
     const tokens = (await state.tokens.list()).filter(({ accountId }) => accountId === caller.accountId);
     const isOperator = caller.accountId === FIRST_ACCOUNT_ID;
-    const kept: KeptKind[] = [];
-    for (const kind of isOperator ? host.retention.kinds : []) {
-      kept.push({ name: kind.name, ...kind.limits, sizeBytes: await kind.totalBytes(gone.signal) });
-    }
+    const kept = isOperator ? await measured() : [];
     const one = { orderBy: 'id', isDescending: true, limit: 1, offset: 0 } as const;
     const { totalCount: runCount } = await state.catalog.listRuns(caller.accountId, one);
     const shown = {
@@ -365,7 +385,8 @@ function Storage({ kept, runCount, config }: Shown) {
         {config['database-url'] === 'off'
           ? 'The state is in the data folder (SQLite).'
           : `The state is in PostgreSQL${config.processes === 'several' ? ', shared by several processes' : ''}.`}{' '}
-        What would go with other limits: <code>run-bridge retain --dry-run --retain-telemetry-age 90d</code>
+        Sizes are at most a minute old. What would go with other limits:{' '}
+        <code>run-bridge retain --dry-run --retain-telemetry-age 90d</code>
       </p>
     </section>
   );

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { unzipSync } from 'fflate';
@@ -567,6 +567,21 @@ describe('the settings', () => {
     expect(html).not.toContain(owner);
     const { hash } = (await pages.api.server.state.tokens.list())[0] ?? { hash: '' };
     expect(html).not.toContain(hash);
+  });
+
+  it('measure what is kept once a minute, however often they are asked for', async () => {
+    const owner = tokens.get('account_admin');
+    const { dataFolder, server, traceIds } = pages.api;
+    server.clock.advance(60_000);
+    const { html: before } = await pages.get('/settings', owner);
+    expect(before).toContain('Sizes are at most a minute old.');
+    const path = join(dataFolder, 'runs', traceIds[0] ?? '', 'large');
+    writeFileSync(path, '');
+    truncateSync(path, 5 * 2 ** 30);
+    expect((await pages.get('/settings', owner)).html).not.toContain('5 GiB');
+    server.clock.advance(60_000);
+    expect((await pages.get('/settings', owner)).html).toContain('5 GiB');
+    rmSync(path);
   });
 
   it('say what a destination answered to a test, to who runs the bridge', async () => {
