@@ -1,5 +1,6 @@
 import { cleanText } from '../core/text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
+import { nameOf } from '../run/measures/node-name.js';
 import { labelOf, type Trouble, troublesOf } from '../run/measures/troubles.js';
 import { hasOwnWord } from '../run/verdict.js';
 import type { CommandReport } from './content.js';
@@ -102,7 +103,7 @@ function testCase(node: NodeMeasure): TestCase {
   const rows =
     node.failingRows === null ? null : `${node.failingRows} failing ${node.failingRows === 1 ? 'row' : 'rows'}`;
   const own = {
-    name: node.name ?? node.uniqueId,
+    name: nameOf(node) ?? node.uniqueId,
     classname: node.relativePath ?? labelOf(node),
     path: node.relativePath,
     line: node.definedAtLine,

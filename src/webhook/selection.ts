@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
+import { nameOf } from '../run/measures/node-name.js';
 import type { Manifest, ManifestNode } from '../storage/artifact/manifest.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import type { EventSelection, RunFacts, WebhookEvent } from './event.js';
@@ -195,8 +196,7 @@ class KnownNode {
     const ownTags = [...(this.own?.tags ?? []), ...(this.tested?.tags ?? [])];
     const ownGroups = [group, this.own?.group, this.tested?.group].filter((one) => typeof one === 'string');
     const wantedOwners = owners.map((one) => one.toLowerCase());
-    const testedId = this.own?.testedId ?? null;
-    const names = [uniqueId, name, ...(testedId === null ? [] : [testedId, testedId.split('.').slice(2).join('.')])];
+    const names = [uniqueId, name, nameOf({ uniqueId, name }), ...namesOfTested(this.own?.testedId ?? null)];
     return (
       (tags.length === 0 || !isKnown || ownTags.some((tag) => tags.includes(tag))) &&
       (owners.length === 0 || !isKnown || this.owners.some((one) => wantedOwners.includes(one.toLowerCase()))) &&
@@ -206,6 +206,15 @@ class KnownNode {
         models.some((pattern) => names.some((one) => one !== null && isLike(one, pattern))))
     );
   }
+}
+
+/** The unique id of the node that a test is of, and its name: with a version where it has one, and without. */
+function namesOfTested(testedId: string | null): readonly string[] {
+  if (testedId === null) return [];
+  const [type, , ...rest] = testedId.split('.');
+  const name = rest.join('.');
+  // The name of a source has a dot of its own.
+  return [testedId, name, ...(type === 'model' ? [name.replace(/\.v.+$/, '')] : [])];
 }
 
 /** @param pattern `*` stands for any characters */

@@ -602,10 +602,13 @@ function writeQueryTime(nodes: NodeIndex, uniqueId: string, span: Interval, into
   into['run_bridge.node.query_time_ms'] = Math.trunc(queryTime.nanos / 1_000) / 1_000;
 }
 
-/** `not_null_orders_id` of `test.shop.not_null_orders_id.1a2b3c4d5e`, `adds_up` of `unit_test.shop.orders.adds_up`. */
+/**
+ * `not_null_orders_id` of `test.shop.not_null_orders_id.1a2b3c4d5e`, `adds_up` of `unit_test.shop.orders.adds_up`, `adds_up.v2`
+ * of `unit_test.shop.orders.adds_up.v2`, which tests a version.
+ */
 function testNameOf(uniqueId: string): string | undefined {
   const parts = uniqueId.split('.');
-  if (parts[0] === 'unit_test') return parts.at(-1);
+  if (parts[0] === 'unit_test') return parts.slice(Math.min(3, parts.length - 1)).join('.');
   return parts[0] === 'test' ? parts[2] : undefined;
 }
 

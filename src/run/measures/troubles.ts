@@ -2,6 +2,7 @@ import { counted } from '../../core/text.js';
 import { hasOwnWord } from '../verdict.js';
 import { ageText } from './measures-document.js';
 import type { NodeMeasure } from './node-measure.js';
+import { nameOf, testedModelOf } from './node-name.js';
 import type { CommandMeasures } from './run-totals.js';
 
 /** Something of a command that did not go well. */
@@ -191,15 +192,16 @@ export function selectCommand(invocation: CommandMeasures['invocation'], nodes: 
 }
 
 /** @param hasModels whether the command makes models and not only tests them: a test alone would look at the old one again */
-function selectorOf({ uniqueId, name, verdict, nodeType }: Selected, hasModels: boolean): string {
-  const own = name ?? '?';
-  if (!isTest({ nodeType })) return verdict === 'error' ? `${own}+` : own;
+function selectorOf(node: Selected, hasModels: boolean): string {
+  const { uniqueId, verdict, nodeType } = node;
+  // The engine selects a version of a model by it, and of a unit test by its name alone.
+  const own = (isTest(node) ? node.name : nameOf(node)) ?? '?';
+  if (!isTest(node)) return verdict === 'error' ? `${own}+` : own;
   if (!hasModels) return own;
   if (nodeType === 'test') return `1+${own}`;
-  // A unit test is run before its model, which its id names: unit_test.PROJECT.MODEL.NAME.
-  const [, , ...rest] = uniqueId.split('.');
-  const path = rest.join('.');
-  return path.endsWith(`.${own}`) ? `${path.slice(0, -own.length - 1)}+` : own;
+  // A unit test is run before its model.
+  const tested = testedModelOf(uniqueId, own);
+  return tested === null ? own : `${tested}+`;
 }
 
 function isTest({ nodeType }: Pick<NodeMeasure, 'nodeType'>): boolean {
@@ -214,12 +216,12 @@ function programOf({ command, rawCommand }: CommandMeasures['invocation']): stri
   return PLAIN_NAME.test(program) ? program : null;
 }
 
-/** `model orders`, `unit test paid_revenue`, `source erp.orders`. */
+/** `model orders`, `model orders.v2`, `unit test paid_revenue`, `source erp.orders`. */
 export function labelOf({ uniqueId, nodeType, name }: Pick<NodeMeasure, 'uniqueId' | 'nodeType' | 'name'>): string {
   const [prefix = '', , ...rest] = uniqueId.split('.');
   const type = nodeType ?? prefix;
   // A test's own name is longer than its `name`: the id ends with a hash. A source has the name of its table alone.
-  const own = type === 'source' || name === null ? rest.join('.') : name;
+  const own = type === 'source' ? rest.join('.') : (nameOf({ uniqueId, name }) ?? rest.join('.'));
   return own === '' ? uniqueId : `${type.replaceAll('_', ' ')} ${own}`;
 }
 

@@ -228,6 +228,21 @@ describe('HTML', () => {
   });
 });
 
+describe('JUnit', () => {
+  test('names the unit tests of each version of a model apart', async () => {
+    const text = await report(resolve('test', 'fixture', 'versions', 'otel.jsonl'), 'junit');
+    const names = [...text.matchAll(/<testcase name="([^"]*)"/g)].map(([, name]) => name);
+    expect(names.toSorted()).toEqual([
+      'dim_is_a.v1',
+      'dim_is_a.v2',
+      'dim_is_b.v1',
+      'model fact.v2',
+      'unique_dim_v1_id',
+      'unique_dim_v2_id',
+    ]);
+  });
+});
+
 describe('every format', () => {
   const FORMATS = ['text', 'json', 'markdown', 'github', 'junit', 'html', 'perfetto'];
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Manifest, readManifest } from '../../../src/storage/artifact/manifest.js';
+import { type Manifest, type ManifestNode, readManifest } from '../../../src/storage/artifact/manifest.js';
 import type { EventSelection } from '../../../src/webhook/event.js';
 import { ManifestReader } from '../../../src/webhook/manifest.js';
 import type { RunNodes } from '../../../src/webhook/run-details.js';
@@ -134,6 +134,25 @@ describe('who is notified of a run', () => {
     expect(await nodesOf('a')).toEqual([[...expected].sort()]);
     const [selection] = await selections('a');
     expect(selection?.otherCount ?? 0).toBe(4 - expected.length);
+  });
+
+  it.each<[string, readonly string[]]>([
+    ['fact', ['model.shop.fact.v2']],
+    ['fact.v2', ['model.shop.fact.v2']],
+    ['dim', ['unit_test.shop.dim.dim_is_b.v1']],
+    ['dim.v1', ['unit_test.shop.dim.dim_is_b.v1']],
+  ])('goes by the name of a model that has versions, and by that of one of these: %s', async (name, expected) => {
+    bench.readNodes = async () =>
+      detailsOfLog(readLog('versions/otel.jsonl'), { redaction: 'literals' }).readNodes(1, 1);
+    const node: ManifestNode = { tags: [], owners: [], group: null, testedId: null, dependsOn: [] };
+    bench.manifest = new Map([
+      ['model.shop.fact.v2', node],
+      ['unit_test.shop.dim.dim_is_b.v1', { ...node, testedId: 'model.shop.dim.v1' }],
+    ]);
+    await bench.subscribe('a', filter({ models: [name] }));
+    await errored();
+    await bench.pass(0);
+    expect(await nodesOf('a')).toEqual([expected]);
   });
 
   it('is everybody, as long as no manifest is known: a failure is not silent', async () => {

@@ -39,6 +39,16 @@ describe('what an on-call engineer filters by', () => {
     expect(test.attributes).toMatchObject({ 'test.case.name': 'no_negative' });
   });
 
+  it('is the name of a unit test, with the version of the model that it tests', () => {
+    const { spans } = mapRun(readLog('versions/otel.jsonl'));
+    const names = spans.filter(({ name }) => name.startsWith('Node processed (unit_test.'));
+    expect(names.map(({ attributes }) => attributes['test.case.name']).sort()).toEqual([
+      'dim_is_a.v1',
+      'dim_is_a.v2',
+      'dim_is_b.v1',
+    ]);
+  });
+
   it('is the relation of a query, and what it does in a few words', () => {
     const queries = mapRun(mixed).spans.filter(({ attributes }) => attributes.unique_id === 'model.shop.stg_orders');
     const summaries = queries.map(({ attributes }) => attributes['db.query.summary']);

@@ -3,7 +3,8 @@ import { problemLines } from '../../../../src/report/text.js';
 import type { NodeMeasure } from '../../../../src/run/measures/node-measure.js';
 import type { CommandMeasures } from '../../../../src/run/measures/run-totals.js';
 import { retryCommand, selectCommand, troublesOf } from '../../../../src/run/measures/troubles.js';
-import { nodeOf, sampleMeasures } from './sample-measures.js';
+import { readLog } from '../../export/mapping/read-sample.js';
+import { measuresOf, nodeOf, sampleMeasures } from './sample-measures.js';
 
 const CSV_ERROR = 'Arrow error: Csv error: incorrect number of fields for line 20, expected 4 got 6';
 
@@ -39,6 +40,30 @@ describe('an error without a node', () => {
       expect.stringContaining('failed with an error'),
       expect.stringMatching(/errors? of the run$/),
     ]);
+  });
+});
+
+describe('versions of a model', () => {
+  const versions = async () => {
+    const [command] = await measuresOf(readLog('versions/otel.jsonl'));
+    if (command === undefined) throw new Error('no command was measured');
+    return command;
+  };
+
+  test('are told apart by their labels, and so are unit tests of them', async () => {
+    const sections = troublesOf(await versions());
+    expect(sections.flatMap(({ troubles }) => troubles)).toMatchObject([
+      { label: 'model fact.v2', skipped: ['model uses'] },
+      { label: 'unit test dim_is_b.v1', skipped: ['model dim.v1', 'test unique_dim_v1_id'] },
+    ]);
+  });
+
+  test('are selected one by one, and as what a unit test is of', async () => {
+    const command = await versions();
+    expect(retryCommand(command)).toBe('dbt build --select dim.v1+ fact.v2+');
+    // The engine knows a unit test by its name alone.
+    const failed = command.nodes.filter(({ verdict }) => verdict === 'failed');
+    expect(selectCommand({ ...command.invocation, command: 'test' }, failed)).toBe('dbt test --select dim_is_b');
   });
 });
 
