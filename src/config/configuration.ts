@@ -3,8 +3,8 @@ import type { S3Credentials } from '../storage/bucket/s3-location.js';
 import type { DestinationConfig } from './destination-config.js';
 import type { DestinationSettings } from './destination-settings.js';
 import type { JobDefinition } from './jobs.js';
+import type { KafkaJournalSettings, KafkaSourceSettings } from './kafka-settings.js';
 import type { SettingKey, SettingValues } from './settings.js';
-import type { KafkaSourceSettings } from './source-settings.js';
 
 /** All settings of the program, parsed and complete. */
 export interface Configuration extends SettingValues {
@@ -16,6 +16,8 @@ export interface Configuration extends SettingValues {
   readonly destinations: readonly DestinationSettings[];
   /** The topics that it says are read; `null` where there are none. */
   readonly kafkaSource: KafkaSourceSettings | null;
+  /** The topics that several machines share their work by; `null` where the bridge is alone. */
+  readonly journal: KafkaJournalSettings | null;
   /** The jobs that the configuration file declares. */
   readonly jobs: readonly JobDefinition[];
   /** The projects that it declares. */

@@ -8,10 +8,15 @@ import { EXPECTED_PROBLEM, parseDurationMs, parseExpectedMs } from './duration.j
 import type { Environment } from './environment.js';
 import type { FoundFile } from './find-configuration-file.js';
 import { type JobDefinition, problemOfWords, splitCommandLine } from './jobs.js';
+import {
+  type KafkaJournalSettings,
+  type KafkaSourceSettings,
+  kafkaJournalSchema,
+  kafkaSourceSchema,
+} from './kafka-settings.js';
 import { maskUrl, quoted } from './mask.js';
 import { parsePath, type SettingContext } from './setting.js';
 import { SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
-import { type KafkaSourceSettings, kafkaSourceSchema } from './source-settings.js';
 import { nearestName } from './suggestion.js';
 
 /** A configuration file that was found and is YAML. */
@@ -78,6 +83,8 @@ export interface FileValues {
   readonly destinations: readonly DestinationSettings[];
   /** Topics that are read; `null` where there are none. */
   readonly kafkaSource: KafkaSourceSettings | null;
+  /** The topics that several machines share their work by; `null` where the file has none. */
+  readonly journal: KafkaJournalSettings | null;
   readonly jobs: readonly JobDefinition[];
   readonly projects: readonly DeclaredScope[];
   readonly environments: readonly DeclaredEnvironment[];
@@ -256,6 +263,7 @@ export function fileSchema(context: SettingContext, mappingSwitches: readonly st
     { kafka: kafkaSourceSchema(context).nullish() },
     'is not a list of sources such as kafka',
   );
+  const journal = z.strictObject({ kafka: kafkaJournalSchema(context) }, 'is not the setting kafka');
   const places = {
     jobs: namedSchema(jobSchema(context), 'is not a list of named jobs').nullish(),
     projects: namedSchema(projectSchema, 'is not a list of named projects').nullish(),
@@ -268,17 +276,20 @@ export function fileSchema(context: SettingContext, mappingSwitches: readonly st
         mapping: mapping.nullish(),
         destinations: destinations.nullish(),
         sources: sources.nullish(),
+        journal: journal.nullish(),
         ...places,
       },
       'the file does not hold settings such as "http: 127.0.0.1:4318"',
     )
-    .transform(({ mapping: switches, destinations: named, sources: from, jobs, projects, environments, ...values }) => {
+    .transform(({ mapping: switches, destinations: named, sources: from, journal: shared, ...rest }) => {
+      const { jobs, projects, environments, ...values } = rest;
       const set = Object.entries(values).filter(([, value]) => value != null);
       return {
         values: Object.fromEntries(set) as Partial<SettingValues>,
         mapping: switches ?? {},
         destinations: listOf(named),
         kafkaSource: from?.kafka ?? null,
+        journal: shared?.kafka ?? null,
         jobs: listOf(jobs),
         projects: listOf(projects),
         environments: listOf(environments),
@@ -302,18 +313,20 @@ function listOf<Value extends object>(named: Readonly<Record<string, Value>> | n
 /** Names that are allowed at a path of the file, to suggest one for a misspelt key. */
 export function knownNames(path: readonly PropertyKey[], mappingSwitches: readonly string[]): readonly string[] {
   if (path.length === 0) {
-    return [...SETTING_KEYS, 'mapping', 'destinations', 'sources', 'jobs', 'projects', 'environments'];
+    return [...SETTING_KEYS, 'mapping', 'destinations', 'sources', 'journal', 'jobs', 'projects', 'environments'];
   }
   if (path.at(-1) === 'mapping') return mappingSwitches;
   if (path.at(-2) === 'match') return RULE_KEYS;
-  if (path[0] === 'sources') return path.length === 1 ? ['kafka'] : KAFKA_KEYS;
+  if (path[0] === 'sources') return path.length === 1 ? ['kafka'] : SOURCE_KEYS;
+  if (path[0] === 'journal') return path.length === 1 ? ['kafka'] : JOURNAL_KEYS;
   if (path[0] === 'projects' || path[0] === 'environments') return PLACE_KEYS;
   return path[0] === 'jobs' ? JOB_KEYS : DESTINATION_KEYS;
 }
 
 const RULE_KEYS: readonly string[] = ['command', 'target', 'resource'];
 const PLACE_KEYS = Object.keys(environmentSchema.in.shape);
-const KAFKA_KEYS = Object.keys(kafkaSourceSchema({ baseDir: '/', homeDir: '/' }).in.shape);
+const SOURCE_KEYS = Object.keys(kafkaSourceSchema({ baseDir: '/', homeDir: '/' }).in.shape);
+const JOURNAL_KEYS = Object.keys(kafkaJournalSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 const JOB_KEYS = Object.keys(jobSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 const DESTINATION_KEYS = Object.keys(destinationSchema({ baseDir: '/', homeDir: '/' }, mappingSchema([])).in.shape);
 

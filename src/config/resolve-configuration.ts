@@ -13,12 +13,17 @@ import type { DestinationSettings } from './destination-settings.js';
 import { formatDuration } from './duration.js';
 import { type Environment, nonEmpty } from './environment.js';
 import { type JobDefinition, joinCommandLine } from './jobs.js';
+import type {
+  KafkaConnection,
+  KafkaJournalSettings,
+  KafkaSaslSettings,
+  KafkaSourceSettings,
+} from './kafka-settings.js';
 import { MASK, maskUrl, quoted } from './mask.js';
 import { type OtlpEnvironment, readOtlpEnvironment } from './otlp-environment.js';
 import type { FileReading } from './read-configuration-file.js';
 import type { SettingContext } from './setting.js';
 import { environmentName, SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
-import type { KafkaSaslSettings, KafkaSourceSettings } from './source-settings.js';
 import { nearestName } from './suggestion.js';
 
 /** Where configuration comes from. */
@@ -78,9 +83,9 @@ export function resolveConfiguration(
     rows.push(...destinationRows(destination, file?.locate(['destinations', destination.name]) ?? ''));
   }
   const kafkaSource = fileValues?.kafkaSource ?? null;
-  if (kafkaSource !== null) {
-    rows.push(...kafkaSourceRows(kafkaSource, file?.locate(['sources', 'kafka']) ?? ''));
-  }
+  const journal = fileValues?.journal ?? null;
+  if (kafkaSource !== null) rows.push(...kafkaSourceRows(kafkaSource, file?.locate(['sources', 'kafka']) ?? ''));
+  if (journal !== null) rows.push(...journalRows(journal, file?.locate(['journal', 'kafka']) ?? ''));
   const jobs = fileValues?.jobs ?? [];
   rows.push(...jobs.flatMap((job) => jobRows(job, file?.locate(['jobs', job.name]) ?? '')));
   const { projects = [], environments = [] } = fileValues ?? {};
@@ -95,6 +100,7 @@ export function resolveConfiguration(
       mapping,
       destinations,
       kafkaSource,
+      journal,
       jobs,
       projects,
       environments,
@@ -237,25 +243,47 @@ export function destinationRows(destination: DestinationSettings, origin: string
 
 /** What is read of Kafka, as rows of `run-bridge config`; secrets are masked. */
 export function kafkaSourceRows(kafka: KafkaSourceSettings, origin: string): ConfigurationRow[] {
-  const { tls, sasl } = kafka;
-  const row = (name: string, value: string | null | undefined) =>
-    value == null ? [] : [{ name: `sources.kafka.${name}`, value, origin }];
   const topics = (names: readonly string[]) => (names.length === 0 ? 'off' : names.join(','));
-  return [
-    ...row('brokers', kafka.brokers.join(',')),
-    ...row('group-id', kafka.groupId),
-    ...row('traces-topic', topics(kafka.tracesTopics)),
-    ...row('logs-topic', topics(kafka.logsTopics)),
-    ...row('jsonl-topic', topics(kafka.jsonlTopics)),
-    ...row('encoding', kafka.encoding),
-    ...row('initial-offset', kafka.initialOffset),
-    ...row('tls', tls === null ? 'off' : 'on'),
-    ...row('tls-ca-file', tls?.caFile),
-    ...row('tls-cert-file', tls?.certFile),
-    ...row('tls-key-file', tls?.keyFile),
-    ...row('sasl-mechanism', sasl?.mechanism),
-    ...(sasl === null ? [] : saslTexts(sasl).flatMap(([name, value]) => row(name, value))),
+  const own = [
+    ['group-id', kafka.groupId],
+    ['traces-topic', topics(kafka.tracesTopics)],
+    ['logs-topic', topics(kafka.logsTopics)],
+    ['jsonl-topic', topics(kafka.jsonlTopics)],
+    ['encoding', kafka.encoding],
+    ['initial-offset', kafka.initialOffset],
+  ] as const;
+  return kafkaRows('sources.kafka', kafka, own, origin);
+}
+
+/** Where the journal is, as rows of `run-bridge config`; secrets are masked. */
+export function journalRows(kafka: KafkaJournalSettings, origin: string): ConfigurationRow[] {
+  const { groupId, topics } = kafka;
+  const own = [
+    ['group-id', groupId],
+    ['traces-topic', topics.traces],
+    ['logs-topic', topics.logs],
+  ] as const;
+  return kafkaRows('journal.kafka', kafka, own, origin);
+}
+
+/** A connection to Kafka as rows; secrets are masked. @param own keys beside it, with their values */
+function kafkaRows(
+  prefix: string,
+  { brokers, tls, sasl }: KafkaConnection,
+  own: readonly (readonly [name: string, value: string])[],
+  origin: string,
+): ConfigurationRow[] {
+  const texts: readonly (readonly [string, string | null | undefined])[] = [
+    ['brokers', brokers.join(',')],
+    ...own,
+    ['tls', tls === null ? 'off' : 'on'],
+    ['tls-ca-file', tls?.caFile],
+    ['tls-cert-file', tls?.certFile],
+    ['tls-key-file', tls?.keyFile],
+    ['sasl-mechanism', sasl?.mechanism],
+    ...(sasl === null ? [] : saslTexts(sasl)),
   ];
+  return texts.flatMap(([name, value]) => (value == null ? [] : [{ name: `${prefix}.${name}`, value, origin }]));
 }
 
 function saslTexts(sasl: KafkaSaslSettings): readonly (readonly [string, string | null])[] {

@@ -190,6 +190,8 @@ export const OTLP_AUTHS = ['auto', 'token', 'none'] as const;
 export const DURABILITIES = ['fsync', 'os'] as const;
 /** How many run-bridges share a database; see `docs/operate.md`. */
 export const PROCESSES = ['one', 'several'] as const;
+/** What one of several machines does; see `docs/operate.md`. */
+export const ROLES = ['all', 'receive'] as const;
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export const LOG_FORMATS = ['auto', 'text', 'json'] as const;
 
@@ -205,6 +207,7 @@ export interface SettingValues {
   /** With its password, or `off`. */
   readonly 'database-url': string;
   readonly processes: (typeof PROCESSES)[number];
+  readonly role: (typeof ROLES)[number];
   readonly parquet: boolean;
   /** `-` is standard output, `off` no stream, anything else an absolute path. */
   readonly jsonl: string;
@@ -300,6 +303,11 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     PROCESSES,
     'one',
     'whether one run-bridge serves the database, or several share it and a bucket; several needs --database-url and --artifacts s3://…',
+  ),
+  role: choiceSetting(
+    ROLES,
+    'all',
+    'what this run-bridge does: everything, or only receive telemetry and write it to the topics of Kafka that `journal:` in the file names',
   ),
   parquet: switchSetting(true, "write a Parquet file at each invocation's end"),
   jsonl: {

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { BaseOptions, SASLOptions } from '@platformatic/kafka';
 import { z } from 'zod';
-import type { KafkaSaslSettings, KafkaSourceSettings, KafkaTlsSettings } from '../config/source-settings.js';
+import type { KafkaConnection, KafkaSaslSettings, KafkaTlsSettings } from '../config/kafka-settings.js';
 import type { Clock } from '../core/clock.js';
 import { exchange } from '../core/http-client.js';
 
@@ -15,7 +15,7 @@ const CLIENT_ID = 'run-bridge';
  * @throws an Error of the file system
  */
 export async function connectionOptions(
-  { brokers, tls, sasl }: Pick<KafkaSourceSettings, 'brokers' | 'tls' | 'sasl'>,
+  { brokers, tls, sasl }: KafkaConnection,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<BaseOptions> {
   const bootstrapBrokers = brokers.map((broker) => {

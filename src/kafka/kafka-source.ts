@@ -1,6 +1,6 @@
 import { Admin, Consumer, compressionsAlgorithms, type Message } from '@platformatic/kafka';
 import { decompress } from 'fzstd';
-import type { KafkaSourceSettings } from '../config/source-settings.js';
+import type { KafkaSourceSettings } from '../config/kafka-settings.js';
 import { type Clock, pause, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { HealthState } from '../core/health.js';

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Signal } from '../record/record-batch.js';
 import { quoted } from './mask.js';
 import { parsePath, parseSwitch, type SettingContext } from './setting.js';
 
@@ -9,10 +10,24 @@ export const KAFKA_OFFSETS = ['earliest', 'latest'] as const;
 /** How the bridge says to Kafka who it is. */
 export const SASL_MECHANISMS = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512', 'OAUTHBEARER'] as const;
 
-/** The topics that `sources: kafka:` reads, and where they are. */
-export interface KafkaSourceSettings {
+/** Where Kafka is, and who the bridge is there. */
+export interface KafkaConnection {
   /** `HOST:PORT` each; those that the first answer names are asked as well. */
   readonly brokers: readonly string[];
+  /** `null` for connections without TLS. */
+  readonly tls: KafkaTlsSettings | null;
+  /** `null` where Kafka asks nobody who it is. */
+  readonly sasl: KafkaSaslSettings | null;
+}
+
+/** The topics that `journal: kafka:` writes and reads: one for each signal, with OTLP in protobuf. */
+export interface KafkaJournalSettings extends KafkaConnection {
+  readonly groupId: string;
+  readonly topics: Readonly<Record<Signal, string>>;
+}
+
+/** The topics that `sources: kafka:` reads. */
+export interface KafkaSourceSettings extends KafkaConnection {
   readonly groupId: string;
   /** Topics with spans; may be empty. */
   readonly tracesTopics: readonly string[];
@@ -23,10 +38,6 @@ export interface KafkaSourceSettings {
   /** Of the topics with spans and log records. */
   readonly encoding: (typeof KAFKA_ENCODINGS)[number];
   readonly initialOffset: (typeof KAFKA_OFFSETS)[number];
-  /** `null` for connections without TLS. */
-  readonly tls: KafkaTlsSettings | null;
-  /** `null` where Kafka asks nobody who it is. */
-  readonly sasl: KafkaSaslSettings | null;
 }
 
 /** Absolute paths of files in PEM, read whenever a connection is made anew; `null`: the usual authorities, and no certificate of one's own. */
@@ -58,6 +69,11 @@ const TOPIC = /^[a-zA-Z0-9._-]{1,249}$/;
 const MAX_WORDS = 100;
 const NO_BROKERS = 'is not a list of brokers such as [kafka-1:9092, kafka-2:9092]';
 const NO_TOPICS = 'is not a topic, a list of topics, or off';
+const NO_TOPIC = 'is not the name of a topic';
+const NAMED_TWICE = 'names a topic twice; each holds one kind of message';
+/** As the Collector names them. */
+const DEFAULT_TOPICS = { traces: 'otlp_spans', logs: 'otlp_logs' } as const satisfies Record<Signal, string>;
+const DEFAULT_GROUP = 'run-bridge';
 
 const brokersSchema = listSchema(BROKER, NO_BROKERS).refine((brokers) => brokers.length > 0, NO_BROKERS);
 const topicsSchema = z
@@ -66,83 +82,112 @@ const topicsSchema = z
 
 const textSchema = z.union([z.string().min(1, 'is empty'), z.number()], 'is not a text').transform(String);
 
+const NO_LIST = 'is not a list of settings such as "brokers: kafka-1:9092"';
+
 /** Reads `sources: kafka:`. */
 export function kafkaSourceSchema(settingContext: SettingContext) {
-  const path = z.string('is not a path').transform((text) => parsePath(text, settingContext) ?? null);
   return z
     .strictObject(
       {
-        brokers: brokersSchema,
+        ...connectionShape(settingContext),
         'group-id': textSchema.nullish(),
         'traces-topic': topicsSchema,
         'logs-topic': topicsSchema,
         'jsonl-topic': topicsSchema,
         encoding: choice(KAFKA_ENCODINGS).nullish(),
         'initial-offset': choice(KAFKA_OFFSETS).nullish(),
-        tls: z
-          .union([z.string(), z.boolean()], 'is not on or off')
-          .transform(
-            (value, context) => parseSwitch(String(value)) ?? reject(context, `${quoted(value)} is not on or off`),
-          )
-          .nullish(),
-        'tls-ca-file': path.nullish(),
-        'tls-cert-file': path.nullish(),
-        'tls-key-file': path.nullish(),
-        'sasl-mechanism': choice(SASL_MECHANISMS).nullish(),
-        'sasl-username': textSchema.nullish(),
-        'sasl-password': textSchema.nullish(),
-        'sasl-token-url': z
-          .string('is not a URL')
-          .refine(isWebUrl, 'is not a URL such as https://login.example.com/oauth2/token')
-          .nullish(),
-        'sasl-client-id': textSchema.nullish(),
-        'sasl-client-secret': textSchema.nullish(),
-        'sasl-scope': textSchema.nullish(),
       },
-      'is not a list of settings such as "brokers: kafka-1:9092"',
+      NO_LIST,
     )
     .transform((value, context): KafkaSourceSettings => {
-      const files = { caFile: value['tls-ca-file'], certFile: value['tls-cert-file'], keyFile: value['tls-key-file'] };
-      const { caFile = null, certFile = null, keyFile = null } = files;
-      if ((certFile === null) !== (keyFile === null)) {
-        reject(context, 'has only one of tls-cert-file and tls-key-file; set both');
-      }
-      const hasFiles = caFile !== null || certFile !== null;
-      if (value.tls === false && hasFiles) reject(context, 'has "tls: off" and files for TLS; remove one of them');
-      const tracesTopics = value['traces-topic'] ?? ['otlp_spans'];
-      const logsTopics = value['logs-topic'] ?? ['otlp_logs'];
+      const tracesTopics = value['traces-topic'] ?? [DEFAULT_TOPICS.traces];
+      const logsTopics = value['logs-topic'] ?? [DEFAULT_TOPICS.logs];
       const jsonlTopics = value['jsonl-topic'] ?? [];
       const topics = [...tracesTopics, ...logsTopics, ...jsonlTopics];
       if (topics.length === 0) reject(context, 'reads no topic; set traces-topic, logs-topic or jsonl-topic');
-      if (new Set(topics).size < topics.length) reject(context, 'names a topic twice; each holds one kind of message');
+      if (new Set(topics).size < topics.length) reject(context, NAMED_TWICE);
       return {
-        brokers: value.brokers,
-        groupId: value['group-id'] ?? 'run-bridge',
+        ...connectionOf(value, context),
+        groupId: value['group-id'] ?? DEFAULT_GROUP,
         tracesTopics,
         logsTopics,
         jsonlTopics,
         encoding: value.encoding ?? 'otlp_proto',
         initialOffset: value['initial-offset'] ?? 'earliest',
-        tls: (value.tls ?? hasFiles) ? { caFile, certFile, keyFile } : null,
-        sasl: saslOf(value, context),
       };
     });
 }
 
-interface SaslValues {
-  readonly 'sasl-mechanism'?: (typeof SASL_MECHANISMS)[number] | null | undefined;
-  readonly 'sasl-username'?: string | null | undefined;
-  readonly 'sasl-password'?: string | null | undefined;
-  readonly 'sasl-token-url'?: string | null | undefined;
-  readonly 'sasl-client-id'?: string | null | undefined;
-  readonly 'sasl-client-secret'?: string | null | undefined;
-  readonly 'sasl-scope'?: string | null | undefined;
+/** Reads `journal: kafka:`. */
+export function kafkaJournalSchema(settingContext: SettingContext) {
+  const topicSchema = z.string(NO_TOPIC).trim().regex(TOPIC, NO_TOPIC);
+  return z
+    .strictObject(
+      {
+        ...connectionShape(settingContext),
+        'group-id': textSchema.nullish(),
+        'traces-topic': topicSchema.nullish(),
+        'logs-topic': topicSchema.nullish(),
+      },
+      NO_LIST,
+    )
+    .transform((value, context): KafkaJournalSettings => {
+      const topics = {
+        traces: value['traces-topic'] ?? DEFAULT_TOPICS.traces,
+        logs: value['logs-topic'] ?? DEFAULT_TOPICS.logs,
+      };
+      if (topics.traces === topics.logs) reject(context, NAMED_TWICE);
+      return { ...connectionOf(value, context), groupId: value['group-id'] ?? DEFAULT_GROUP, topics };
+    });
+}
+
+/** Keys that say where Kafka is, and who the bridge is there. */
+export function connectionShape(settingContext: SettingContext) {
+  const path = z.string('is not a path').transform((text) => parsePath(text, settingContext) ?? null);
+  return {
+    brokers: brokersSchema,
+    tls: z
+      .union([z.string(), z.boolean()], 'is not on or off')
+      .transform((value, context) => parseSwitch(String(value)) ?? reject(context, `${quoted(value)} is not on or off`))
+      .nullish(),
+    'tls-ca-file': path.nullish(),
+    'tls-cert-file': path.nullish(),
+    'tls-key-file': path.nullish(),
+    'sasl-mechanism': choice(SASL_MECHANISMS).nullish(),
+    'sasl-username': textSchema.nullish(),
+    'sasl-password': textSchema.nullish(),
+    'sasl-token-url': z
+      .string('is not a URL')
+      .refine(isWebUrl, 'is not a URL such as https://login.example.com/oauth2/token')
+      .nullish(),
+    'sasl-client-id': textSchema.nullish(),
+    'sasl-client-secret': textSchema.nullish(),
+    'sasl-scope': textSchema.nullish(),
+  };
+}
+
+type ConnectionValues = z.output<z.ZodObject<ReturnType<typeof connectionShape>>>;
+
+/** The connection that the values of its keys say; problems go to the context. */
+export function connectionOf(value: ConnectionValues, context: z.core.$RefinementCtx): KafkaConnection {
+  const files = { caFile: value['tls-ca-file'], certFile: value['tls-cert-file'], keyFile: value['tls-key-file'] };
+  const { caFile = null, certFile = null, keyFile = null } = files;
+  if ((certFile === null) !== (keyFile === null)) {
+    reject(context, 'has only one of tls-cert-file and tls-key-file; set both');
+  }
+  const hasFiles = caFile !== null || certFile !== null;
+  if (value.tls === false && hasFiles) reject(context, 'has "tls: off" and files for TLS; remove one of them');
+  return {
+    brokers: value.brokers,
+    tls: (value.tls ?? hasFiles) ? { caFile, certFile, keyFile } : null,
+    sasl: saslOf(value, context),
+  };
 }
 
 const PASSWORD_KEYS = ['sasl-username', 'sasl-password'] as const;
 const TOKEN_KEYS = ['sasl-token-url', 'sasl-client-id', 'sasl-client-secret'] as const;
 
-function saslOf(value: SaslValues, context: z.core.$RefinementCtx): KafkaSaslSettings | null {
+function saslOf(value: ConnectionValues, context: z.core.$RefinementCtx): KafkaSaslSettings | null {
   const { 'sasl-mechanism': mechanism, 'sasl-scope': scope = null } = value;
   const given = [...PASSWORD_KEYS, ...TOKEN_KEYS, 'sasl-scope' as const].filter((key) => value[key] != null);
   if (mechanism == null) {

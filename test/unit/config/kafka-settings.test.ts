@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { KafkaSourceSettings } from '../../../src/config/kafka-settings.js';
 import { readConfigurationFile } from '../../../src/config/read-configuration-file.js';
 import { kafkaSourceRows } from '../../../src/config/resolve-configuration.js';
-import type { KafkaSourceSettings } from '../../../src/config/source-settings.js';
 
 const read = (...lines: readonly string[]) => {
   const text = ['sources:', '  kafka:', ...lines.map((line) => `    ${line}`), ''].join('\n');
