@@ -4,6 +4,7 @@ import type { BaseOptions, SASLOptions } from '@platformatic/kafka';
 import { z } from 'zod';
 import type { KafkaConnection, KafkaSaslSettings, KafkaTlsSettings } from '../config/kafka-settings.js';
 import type { Clock } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
 import { exchange } from '../core/http-client.js';
 
 /** What the client calls itself in the broker's logs and quotas. */
@@ -98,4 +99,16 @@ async function fetchToken(
   );
   if (status !== 200) throw new Error(`${tokenUrl} answered ${status} when asked for a token`);
   return tokenSchema.parse(JSON.parse(Buffer.from(body).toString('utf8')));
+}
+
+/** The innermost reasons of the client's error, which wraps those of its attempts. */
+export function problemOf(error: unknown): string {
+  const causes =
+    error instanceof AggregateError
+      ? error.errors
+      : error instanceof Error && error.cause !== undefined
+        ? [error.cause]
+        : [];
+  if (causes.length === 0) return reasonOf(error);
+  return [...new Set(causes.map(problemOf))].join('; ');
 }

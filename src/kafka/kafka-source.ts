@@ -2,7 +2,6 @@ import { Admin, Consumer, compressionsAlgorithms, type Message } from '@platform
 import { decompress } from 'fzstd';
 import type { KafkaSourceSettings } from '../config/kafka-settings.js';
 import { type Clock, pause, whenAborted } from '../core/clock.js';
-import { reasonOf } from '../core/errors.js';
 import type { HealthState } from '../core/health.js';
 import { LineSplitter } from '../core/lines.js';
 import type { Logger } from '../core/logger.js';
@@ -12,7 +11,7 @@ import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import { type Refusal, RequestError } from '../otlp/refusal.js';
 import type { ExportIntake } from '../receiver/feature.js';
 import type { RecordConsumer, Signal } from '../record/record-batch.js';
-import { connectionOptions } from './connection.js';
+import { connectionOptions, problemOf } from './connection.js';
 import { rangeAssignor } from './range-assignor.js';
 
 /** What reading works with. */
@@ -332,16 +331,4 @@ function kindsOf({
 function keptText(kind: MessageKind, bytes: Buffer): string {
   const isText = kind === 'jsonl' || kind.encoding === 'json';
   return bytes.subarray(0, KEPT_BYTES).toString(isText ? 'utf8' : 'base64');
-}
-
-/** The innermost reasons of the client's error, which wraps those of its attempts. */
-function problemOf(error: unknown): string {
-  const causes =
-    error instanceof AggregateError
-      ? error.errors
-      : error instanceof Error && error.cause !== undefined
-        ? [error.cause]
-        : [];
-  if (causes.length === 0) return reasonOf(error);
-  return [...new Set(causes.map(problemOf))].join('; ');
 }
