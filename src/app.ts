@@ -51,7 +51,12 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
       kafka,
     ];
     const hosted = await openHook(config, host);
-    const metrics = createMetrics({ ...host, features, connections: () => ports.connectionCounts });
+    const metrics = createMetrics({
+      ...host,
+      kept: { ...host, runs: host.ownRuns },
+      features,
+      connections: () => ports.connectionCounts,
+    });
     const api: Api = new Api(config, {
       ...host,
       access,

@@ -12,7 +12,7 @@ import { JsonlOutput } from '../log/jsonl-output.js';
 import { WatchedConsumer } from '../log/jsonl-record-log.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { createDecoding, type Decoding } from '../otlp/create-decoding.js';
-import { ExportIntake } from '../receiver/feature.js';
+import { DecodedBodies, ExportIntake } from '../receiver/feature.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { InvocationNotes } from '../run/invocation-notes.js';
 import { LocalStepRegistry } from '../run/local-step-registry.js';
@@ -140,7 +140,9 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
   const consumer = cluster?.writer ?? new WatchedConsumer(recordLog, limits.watch);
   const decoding = createDecoding(opened.schema);
   const { maxInFlightBytes } = limits;
-  const intake = new ExportIntake({ maxBodyBytes, maxInFlightBytes }, { ...decoding, consumer, guards, clock, logger });
+  const bodies = new DecodedBodies(decoding.bodies, consumer);
+  const { codecs } = decoding;
+  const intake = new ExportIntake({ maxBodyBytes, maxInFlightBytes }, { codecs, bodies, guards, clock, logger });
   health.register(notes.name, () => notes.health());
   if (config['database-url'] !== 'off') {
     addDatabaseHealth(health, { state, lease, membership: cluster?.membership });

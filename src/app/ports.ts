@@ -104,7 +104,7 @@ export class Ports {
 }
 
 /** Names of the ports for people and programs. */
-function namesOf(
+export function namesOf(
   {
     http,
     grpc,

@@ -1,3 +1,4 @@
+import type { AppDeps } from '../app/app-deps.js';
 import { openServer, type Server } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import { missingForHooks } from '../config/missing-for-hooks.js';
@@ -5,6 +6,7 @@ import { pause } from '../core/clock.js';
 import { youngGeneration } from '../core/guard.js';
 import { isLoopback } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
+import type { Signal } from '../record/record-batch.js';
 import { appDeps } from './app-deps.js';
 import { reachableUrl } from './bridge/post-otlp.js';
 import type { Invocation } from './command-line.js';
@@ -28,29 +30,16 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
   const { configuration, warnings } = await resolveForCommand(invocation);
   const logger = loggerOf(configuration, context);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
-  const server = await openServer(configuration, appDeps(context, logger));
-  const { program, ports } = server;
-  await program.start();
-  // A large one is faster, and would be a third of so little memory.
-  if (configuration['max-memory'] >= LARGE_MEMORY_BYTES) youngGeneration.release();
-  else youngGeneration.saveMemory();
-  const lines = startLines({
-    otlpUrl: ports.otlpUrl,
-    grpcUrl: ports.grpcUrl,
-    webUrl: ports.webUrl,
-    dataFolder: configuration['data-dir'],
-    firstTokenFile: await makeFirstToken(server, configuration['data-dir'], logger),
-    signIn: await makeSignIn(server, configuration, context.isStderrTerminal, logger),
-    isTokenNeeded: ports.isTokenNeeded,
-    isParquetOn: configuration.parquet,
-    jsonl: describeJsonl(configuration.jsonl),
-    destinations: program.destinations,
-  });
-  for (const line of [...lines, ...hookLines(configuration, ports.webUrl)]) context.stderr.write(`${line}\n`);
+  const deps = appDeps(context, logger);
+  const { lines, shutdown: end } =
+    configuration.role === 'receive'
+      ? await receive(configuration, deps)
+      : await serveAll(configuration, deps, context.isStderrTerminal);
+  for (const line of lines) context.stderr.write(`${line}\n`);
   await stopped(context.stop);
   logger.info({}, 'stopping; finishing accepted requests');
   const isEnded = new AbortController();
-  const shutdown = program.shutdown(AbortSignal.timeout(DRAIN_MS)).then(
+  const shutdown = end(AbortSignal.timeout(DRAIN_MS)).then(
     () => EXIT.ok,
     (error: unknown) => {
       logger.error({ error: String(error) }, 'not everything ended cleanly; the next start continues it');
@@ -60,6 +49,51 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
   const exitCode = await Promise.race([shutdown, pause(clock, GIVE_UP_MS, isEnded.signal)]);
   isEnded.abort();
   return exitCode ?? EXIT.ok;
+}
+
+/** A program that has started. */
+interface Started {
+  /** What it says at its start. */
+  readonly lines: readonly string[];
+  shutdown(deadline: AbortSignal): Promise<void>;
+}
+
+async function serveAll(configuration: Configuration, deps: AppDeps, isTerminal: boolean): Promise<Started> {
+  const { logger } = deps;
+  const server = await openServer(configuration, deps);
+  const { program, ports } = server;
+  await program.start();
+  releaseMemory(configuration);
+  const lines = startLines({
+    otlpUrl: ports.otlpUrl,
+    grpcUrl: ports.grpcUrl,
+    webUrl: ports.webUrl,
+    dataFolder: configuration['data-dir'],
+    firstTokenFile: await makeFirstToken(server, configuration['data-dir'], logger),
+    signIn: await makeSignIn(server, configuration, isTerminal, logger),
+    isTokenNeeded: ports.isTokenNeeded,
+    isParquetOn: configuration.parquet,
+    jsonl: describeJsonl(configuration.jsonl),
+    destinations: program.destinations,
+  });
+  return {
+    lines: [...lines, ...hookLines(configuration, ports.webUrl)],
+    shutdown: (deadline) => program.shutdown(deadline),
+  };
+}
+
+async function receive(configuration: Configuration, deps: AppDeps): Promise<Started> {
+  const { Receiving } = await import('../app/receiving.js');
+  const receiving = await Receiving.open(configuration, deps);
+  await receiving.start();
+  releaseMemory(configuration);
+  return { lines: receivingLines(receiving.facts), shutdown: (deadline) => receiving.shutdown(deadline) };
+}
+
+function releaseMemory(configuration: Configuration): void {
+  // A large one is faster, and would be a third of so little memory.
+  if (configuration['max-memory'] >= LARGE_MEMORY_BYTES) youngGeneration.release();
+  else youngGeneration.saveMemory();
 }
 
 /** The address for webhooks of the hosted platform, or why they are off; nothing if they are not configured. */
@@ -139,10 +173,6 @@ export function startLines(facts: StartFacts): readonly string[] {
   const formats = ['JSONL', ...(facts.isParquetOn ? ['Parquet'] : [])].join(' and ');
   const streamed = facts.jsonl === null ? '' : `, streamed to ${facts.jsonl}`;
   const exported = facts.destinations.map(([name, where]) => `${name} (${where})`).join(', ');
-  const token = facts.isTokenNeeded ? 'OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $TOKEN" ' : '';
-  const queues = Object.entries(ENGINE_QUEUES)
-    .map((entry) => entry.join('='))
-    .join(' ');
   const url = reachableUrl(facts.otlpUrl);
   // Elsewhere than at the default address a command is told where the bridge is, and who sends.
   const isFound = !facts.isTokenNeeded && url === DEFAULT_URL;
@@ -150,8 +180,7 @@ export function startLines(facts: StartFacts): readonly string[] {
     ? 'run-bridge exec'
     : `${facts.isTokenNeeded ? 'RUN_BRIDGE_TOKEN=$TOKEN ' : ''}run-bridge exec --to ${url}`;
   return [
-    `receives  OTLP over HTTP at ${facts.otlpUrl}`,
-    ...(facts.grpcUrl === null ? [] : [`          OTLP over gRPC at ${facts.grpcUrl}`]),
+    ...addressLines(facts),
     `pages     ${reachableUrl(facts.webUrl)} (${signInHint(facts.signIn)}; health is at ${facts.webUrl}/readyz)`,
     ...(facts.signIn.kind === 'link'
       ? [`sign in   ${facts.signIn.url} (once, within ten minutes; later: run-bridge open)`]
@@ -162,8 +191,38 @@ export function startLines(facts: StartFacts): readonly string[] {
     `writes    ${facts.dataFolder}/runs (${formats}${streamed})`,
     `exports   ${exported || 'nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that'}`,
     `now run   ${exec} -- dbt build`,
-    `or        OTEL_EXPORTER_OTLP_ENDPOINT=${url} ${token}${queues} dbt build --export-to-otlp`,
+    `or        ${engineLine(facts)}`,
   ];
+}
+
+/** The output of `serve --role receive`. */
+export function receivingLines(
+  facts: Pick<StartFacts, 'otlpUrl' | 'grpcUrl' | 'webUrl' | 'isTokenNeeded'> & {
+    readonly brokers: readonly string[];
+    readonly topics: Readonly<Record<Signal, string>>;
+  },
+): readonly string[] {
+  const { traces, logs } = facts.topics;
+  return [
+    ...addressLines(facts),
+    `health    ${facts.webUrl}/readyz (figures are at ${facts.webUrl}/metrics)`,
+    `writes    topics ${traces} and ${logs} of Kafka at ${facts.brokers.join(', ')}`,
+    `now run   ${engineLine(facts)}`,
+  ];
+}
+
+function addressLines({ otlpUrl, grpcUrl }: Pick<StartFacts, 'otlpUrl' | 'grpcUrl'>): readonly string[] {
+  const grpc = grpcUrl === null ? [] : [`          OTLP over gRPC at ${grpcUrl}`];
+  return [`receives  OTLP over HTTP at ${otlpUrl}`, ...grpc];
+}
+
+/** How the engine itself sends here. */
+function engineLine({ otlpUrl, isTokenNeeded }: Pick<StartFacts, 'otlpUrl' | 'isTokenNeeded'>): string {
+  const token = isTokenNeeded ? 'OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $TOKEN" ' : '';
+  const queues = Object.entries(ENGINE_QUEUES)
+    .map((entry) => entry.join('='))
+    .join(' ');
+  return `OTEL_EXPORTER_OTLP_ENDPOINT=${reachableUrl(otlpUrl)} ${token}${queues} dbt build --export-to-otlp`;
 }
 
 function signInHint(way: SignInWay): string {

@@ -5,21 +5,21 @@ import type { Logger } from '../core/logger.js';
 import { createDecoding, type Decoding } from '../otlp/create-decoding.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import { PublicSchema } from '../otlp/public-schema.js';
-import type { BodyDecoder, DecodedRequest } from '../otlp/wire/wire-decoder.js';
-import { ExportIntake, otlpHandler } from '../receiver/feature.js';
-import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
+import type { WholeBody } from '../otlp/read-body.js';
+import type { DecodedRequest } from '../otlp/wire/wire-decoder.js';
+import { type AcceptedBody, type BodyConsumer, ExportIntake, itemCountOf, otlpHandler } from '../receiver/feature.js';
+import { ConsumeError, type Signal } from '../record/record-batch.js';
 
 /** A request that was received: what is in it, and its bytes in protobuf. */
 export type TapListener = (decoded: DecodedRequest, signal: Signal, bytes: Uint8Array) => Promise<void>;
 
 /** The bridge's receiver, which keeps each request's bytes, to be decoded later. */
-export class OtlpTap {
+export class OtlpTap implements BodyConsumer {
   readonly codecs: Decoding['codecs'];
   /** Answers requests that were not parked. It is loaded for the first of them: what engines send is parked. */
   private readonly handler: Lazy<RequestListener>;
   private readonly bodies: Decoding['bodies'];
   private readonly intake: ExportIntake;
-  private readonly received = new WeakMap<Delivery, Received>();
 
   constructor(
     { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
@@ -32,8 +32,7 @@ export class OtlpTap {
       {},
       {
         codecs,
-        bodies: { protobuf: this.keeping('protobuf'), json: this.keeping('json') },
-        consumer: { consume: (delivery) => this.take(delivery) },
+        bodies: this,
         clock,
         logger,
       },
@@ -57,25 +56,26 @@ export class OtlpTap {
     return this.bodies.protobuf[signal].decode(bytes);
   }
 
-  private async take(delivery: Delivery): Promise<void> {
-    const received = this.received.get(delivery);
-    if (received === undefined) return;
+  /** @throws OtlpDecodeError, ConsumeError */
+  async consumeBody(signal: Signal, encoding: OtlpEncoding, body: WholeBody): Promise<AcceptedBody> {
+    let decoded: DecodedRequest;
+    let bytes: Uint8Array;
     try {
-      await this.listener(received.decoded, received.signal, received.bytes);
+      decoded = await this.bodies[encoding][signal].decode(body.bytes());
+      bytes = this.inProtobuf(encoding, signal, body.bytes());
+    } finally {
+      body.release();
+    }
+    const { delivery, rejectedCount, rejectionMessage } = decoded;
+    try {
+      const isEmpty = delivery.batches.length === 0 && delivery.foreign.length === 0;
+      if (!isEmpty) await this.listener(decoded, signal, bytes);
     } catch (cause) {
       throw new ConsumeError('unavailable', `the request cannot be stored: ${String(cause)}`, RETRY_MS, { cause });
+    } finally {
+      delivery.release?.();
     }
-  }
-
-  private keeping(encoding: OtlpEncoding): Readonly<Record<Signal, BodyDecoder>> {
-    const of = (signal: Signal): BodyDecoder => ({
-      decode: async (body) => {
-        const decoded = await this.bodies[encoding][signal].decode(body);
-        this.received.set(decoded.delivery, { decoded, signal, bytes: this.inProtobuf(encoding, signal, body) });
-        return decoded;
-      },
-    });
-    return { traces: of('traces'), logs: of('logs') };
+    return { itemCount: itemCountOf(signal, delivery), rejectedCount, rejectionMessage };
   }
 
   /** A copy of a request in protobuf. */
@@ -83,12 +83,6 @@ export class OtlpTap {
     if (encoding === 'protobuf') return Uint8Array.from(body);
     return this.codecs.protobuf.encode(this.codecs.json.decode(signal, body));
   }
-}
-
-interface Received {
-  readonly decoded: DecodedRequest;
-  readonly signal: Signal;
-  readonly bytes: Uint8Array;
 }
 
 const RETRY_MS = 1_000;

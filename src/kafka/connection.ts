@@ -9,6 +9,8 @@ import { exchange } from '../core/http-client.js';
 
 /** What the client calls itself in the broker's logs and quotas. */
 const CLIENT_ID = 'run-bridge';
+/** The header of a message with the number of the account whose the telemetry is. */
+export const ACCOUNT_HEADER = 'run-bridge-account';
 
 /**
  * Reads the files for TLS, and says to the client how to reach the brokers.

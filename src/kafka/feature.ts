@@ -1,11 +1,14 @@
 import { join } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
+import type { KafkaJournalSettings } from '../config/kafka-settings.js';
 import type { Clock } from '../core/clock.js';
+import type { Guard } from '../core/guard.js';
 import type { Health } from '../core/health.js';
 import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
-import type { ExportIntake } from '../receiver/feature.js';
+import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
+import type { BodyConsumer, ExportIntake } from '../receiver/feature.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { KafkaSource } from './kafka-source.js';
 
@@ -22,6 +25,32 @@ export interface KafkaHost {
   readonly logger: Logger;
   /** Uniform in [0, 1). */
   readonly random: () => number;
+}
+
+/** Writes requests to the topics that `journal: kafka:` names. */
+export interface Journal extends Feature {
+  /** Accepts requests once Kafka has them. */
+  readonly bodies: BodyConsumer;
+  /** Refuses requests while Kafka is away. */
+  readonly guard: Guard;
+}
+
+/** What the journal needs of the program. */
+export interface JournalHost extends Pick<KafkaHost, 'health' | 'clock' | 'logger' | 'random'> {
+  /** OTLP's encodings. */
+  readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
+}
+
+export async function openJournal(settings: KafkaJournalSettings, host: JournalHost): Promise<Journal> {
+  const { KafkaJournal } = await import('./journal.js');
+  const journal = new KafkaJournal(settings, host);
+  host.health.register(journal.name, () => journal.health());
+  return {
+    components: [journal],
+    bodies: journal,
+    guard: journal,
+    metrics: async () => (await import('./metrics.js')).journalMetrics(journal),
+  };
 }
 
 /** Reads the topics that `sources: kafka:` names; nothing where there are none. */

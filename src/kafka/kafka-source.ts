@@ -4,6 +4,7 @@ import type { KafkaSourceSettings } from '../config/kafka-settings.js';
 import { type Clock, pause, whenAborted } from '../core/clock.js';
 import type { HealthState } from '../core/health.js';
 import { LineSplitter } from '../core/lines.js';
+import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import { RetryPolicy, retry } from '../core/retry.js';
 import { batchesOf, type Reject, type RejectFile, readRecords } from '../files/feature.js';
@@ -11,7 +12,7 @@ import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import { type Refusal, RequestError } from '../otlp/refusal.js';
 import type { ExportIntake } from '../receiver/feature.js';
 import type { RecordConsumer, Signal } from '../record/record-batch.js';
-import { connectionOptions, problemOf } from './connection.js';
+import { ACCOUNT_HEADER, connectionOptions, problemOf } from './connection.js';
 import { rangeAssignor } from './range-assignor.js';
 
 /** What reading works with. */
@@ -193,7 +194,7 @@ export class KafkaSource {
           }
           if (batch.length === 0) continue;
           if (stream.readableLength > 0 && batch.length < MAX_BATCH && batchBytes < BATCH_BYTES) continue;
-          await Promise.all(batch.map((one) => this.take(one, stop)));
+          await this.takeAll(batch, stop);
           await commit(consumer, batch);
           batch = [];
           batchBytes = 0;
@@ -226,8 +227,22 @@ export class KafkaSource {
     }
   }
 
+  /**
+   * Takes messages with OTLP in the order of their partition: a span that ends an invocation says that no other comes after
+   * it, and a short message would be decoded before the longer one in front of it. Lines of JSONL say all by themselves.
+   */
+  private async takeAll(batch: readonly BytesMessage[], stop: AbortSignal): Promise<void> {
+    const isOrdered = ({ topic }: BytesMessage) => this.kinds.get(topic) !== 'jsonl';
+    const partitions = groupBy(batch, (one) => (isOrdered(one) ? `${one.topic} ${one.partition}` : one));
+    await Promise.all(
+      [...partitions.values()].map(async (messages) => {
+        for (const message of messages) await this.take(message, stop);
+      }),
+    );
+  }
+
   /** Resolves when the records of a message are durable, or it is kept as no telemetry. @throws the signal's reason */
-  private async take({ topic, partition, offset, value }: BytesMessage, stop: AbortSignal): Promise<void> {
+  private async take({ topic, partition, offset, value, headers }: BytesMessage, stop: AbortSignal): Promise<void> {
     const { intake, rejects, clock } = this.deps;
     const kind = this.kinds.get(topic);
     const counts = this.counts.get(topic);
@@ -240,7 +255,7 @@ export class KafkaSource {
         refusal = intake.refuse(error);
         return refusal.retryAfterMs;
       };
-      found = await retry(() => this.deliver(kind, bytes), { clock, signal: stop, delayMs });
+      found = await retry(() => this.deliver(kind, bytes, accountOf(headers)), { clock, signal: stop, delayMs });
       counts.acceptedCount += 1;
     } catch (error) {
       stop.throwIfAborted();
@@ -255,14 +270,14 @@ export class KafkaSource {
   }
 
   /** Makes a message's records durable. @returns lines that are none. @throws as an intake does */
-  private async deliver(kind: MessageKind, bytes: Buffer): Promise<readonly Reject[]> {
+  private async deliver(kind: MessageKind, bytes: Buffer, accountId: number | null): Promise<readonly Reject[]> {
     const { intake, consumer } = this.deps;
     if (bytes.length === 0) throw new RequestError('malformed', 'The message is empty.');
     const { reservation } = intake.makeRoom(bytes.length);
     try {
       if (kind !== 'jsonl') {
         const body = { byteLength: bytes.length, bytes: () => bytes, release: () => {} };
-        await intake.take(kind.signal, kind.encoding, body);
+        await intake.take(kind.signal, kind.encoding, body, accountId);
         return [];
       }
       const splitter = new LineSplitter();
@@ -331,4 +346,13 @@ function kindsOf({
 function keptText(kind: MessageKind, bytes: Buffer): string {
   const isText = kind === 'jsonl' || kind.encoding === 'json';
   return bytes.subarray(0, KEPT_BYTES).toString(isText ? 'utf8' : 'base64');
+}
+
+/** Whose the telemetry is, as a receiver has written it beside the message; `null` where nothing is said. */
+function accountOf(headers: ReadonlyMap<Buffer, Buffer>): number | null {
+  for (const [name, value] of headers) {
+    const text = value.toString('latin1');
+    if (name.toString('latin1') === ACCOUNT_HEADER && /^\d{1,15}$/.test(text)) return Number(text);
+  }
+  return null;
 }

@@ -1,4 +1,5 @@
 import { type MetricSource, type Sample, stateSamples } from '../metric/feature.js';
+import { JOURNAL_STATES, type KafkaJournal } from './journal.js';
 import { KAFKA_STATES, type KafkaSource } from './kafka-source.js';
 
 /** What came from the topics, and whether there is a connection. */
@@ -17,6 +18,27 @@ export function kafkaMetrics(source: Pick<KafkaSource, 'status'>): MetricSource 
       ...[...topics].flatMap(([topic, counts]): readonly Sample[] => [
         { name: 'run_bridge_kafka_accepted_messages_total', value: counts.acceptedCount, labels: { topic } },
         { name: 'run_bridge_kafka_rejected_messages_total', value: counts.rejectedCount, labels: { topic } },
+      ]),
+    ];
+  }
+}
+
+/** What was written to the journal, and whether Kafka is there. */
+export function journalMetrics(journal: Pick<KafkaJournal, 'status'>): MetricSource {
+  return { name: 'journal', read };
+
+  function read(): readonly Sample[] {
+    const { state, failureCount, topics } = journal.status;
+    return [
+      ...stateSamples(
+        JOURNAL_STATES,
+        state,
+        (one, value): Sample => ({ name: 'run_bridge_journal_state', value, labels: { state: one } }),
+      ),
+      { name: 'run_bridge_journal_failures_total', value: failureCount, labels: {} },
+      ...[...topics].flatMap(([topic, { messageCount, byteCount }]): readonly Sample[] => [
+        { name: 'run_bridge_journal_written_messages_total', value: messageCount, labels: { topic } },
+        { name: 'run_bridge_journal_written_bytes_total', value: byteCount, labels: { topic } },
       ]),
     ];
   }

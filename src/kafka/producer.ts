@@ -1,7 +1,7 @@
 import { compatibilityPartitioner, ProduceAcks, Producer } from '@platformatic/kafka';
 import type { KafkaConnection } from '../config/kafka-settings.js';
 import type { Clock } from '../core/clock.js';
-import { connectionOptions } from './connection.js';
+import { connectionOptions, problemOf } from './connection.js';
 
 /** A message for a topic. */
 export interface KafkaMessage {
@@ -9,6 +9,12 @@ export interface KafkaMessage {
   /** Trace id in lower-case hex, which says the partition; `null` for any partition. */
   readonly key: string | null;
   readonly value: Uint8Array;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A message was not written, as far as is known; writing it again is safe, and may write it twice. */
+export class KafkaError extends Error {
+  override readonly name = 'KafkaError';
 }
 
 /** How messages are written. */
@@ -51,22 +57,51 @@ export class KafkaProducer {
 
   /**
    * Resolves when the brokers have the message, or when it is larger than they take: then `maxBytes` is less than half of it.
-   * @throws what the client throws, or an Error of the file system; `problemOf` says why
+   * @throws KafkaError
    */
-  async send({ topic, key, value }: KafkaMessage): Promise<'written' | 'tooLarge'> {
-    const client = await this.open();
-    const sending = client.producer.send({
-      acks: ProduceAcks.ALL,
-      messages: [{ topic, value: bufferOf(value), ...(key !== null && { key: Buffer.from(key) }) }],
-    });
+  send(message: KafkaMessage): Promise<'written' | 'tooLarge'> {
+    return this.sendTogether([message]);
+  }
+
+  /**
+   * The same for several messages, which go to each broker in one request; they should be no larger together than one may be.
+   * @returns `tooLarge` when one of them is, or all of them together are: some may be written
+   */
+  async sendTogether(messages: readonly KafkaMessage[]): Promise<'written' | 'tooLarge'> {
+    try {
+      return await this.write(messages, await this.open());
+    } catch (error) {
+      throw new KafkaError(problemOf(error), { cause: error });
+    }
+  }
+
+  /** How many partitions topics have now. @throws KafkaError when there is no such topic, or no answer */
+  async partitionCounts(topics: readonly string[]): Promise<readonly number[]> {
+    try {
+      const { producer } = await this.open();
+      const { topics: known } = await producer.metadata({ topics: [...topics], forceUpdate: true });
+      return topics.map((topic) => known.get(topic)?.partitionsCount ?? 0);
+    } catch (error) {
+      throw new KafkaError(problemOf(error), { cause: error });
+    }
+  }
+
+  /** Ends connections; what is under way fails. */
+  async close(): Promise<void> {
+    this.ending.abort();
+    const client = await this.opening?.catch(() => undefined);
+    await client?.producer.close().catch(() => undefined);
+  }
+
+  private async write(messages: readonly KafkaMessage[], client: OpenedClient): Promise<'written' | 'tooLarge'> {
+    const sending = client.producer.send({ acks: ProduceAcks.ALL, messages: messages.map(clientMessage) });
     client.sends.add(sending);
     try {
       await sending;
       return 'written';
     } catch (error) {
       if (hasCause(error, 'apiId', 'MESSAGE_TOO_LARGE') || hasCause(error, 'apiId', 'RECORD_LIST_TOO_LARGE')) {
-        const less = Math.max(MIN_MESSAGE_BYTES, Math.floor(value.length / 2));
-        this.limits.set(topic, Math.min(this.maxBytes(topic), less));
+        if (messages.length === 1) for (const message of messages) this.noteTooLarge(message);
         return 'tooLarge';
       }
       if (CONNECTION_ERRORS.some((code) => hasCause(error, 'code', code))) this.leave(client);
@@ -76,11 +111,9 @@ export class KafkaProducer {
     }
   }
 
-  /** Ends connections; what is under way fails. */
-  async close(): Promise<void> {
-    this.ending.abort();
-    const client = await this.opening?.catch(() => undefined);
-    await client?.producer.close().catch(() => undefined);
+  private noteTooLarge({ topic, value }: KafkaMessage): void {
+    const less = Math.max(MIN_MESSAGE_BYTES, Math.floor(value.length / 2));
+    this.limits.set(topic, Math.min(this.maxBytes(topic), less));
   }
 
   private open(): Promise<OpenedClient> {
@@ -130,6 +163,11 @@ function hasCause(error: unknown, property: string, value: string): boolean {
   if (Reflect.get(error, property) === value) return true;
   const causes = error instanceof AggregateError ? error.errors : [error.cause];
   return causes.some((cause) => hasCause(cause, property, value));
+}
+
+function clientMessage({ topic, key, value, headers = {} }: KafkaMessage) {
+  const named = Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)] as const);
+  return { topic, value: bufferOf(value), headers: new Map(named), ...(key !== null && { key: Buffer.from(key) }) };
 }
 
 function bufferOf(bytes: Uint8Array): Buffer {

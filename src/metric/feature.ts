@@ -11,8 +11,7 @@ import type { ProcessMetricsDeps, ReceiverMetricsDeps } from './sources.js';
 export { type MetricSource, type Sample, stateSamples } from './samples.js';
 
 /** The parts of the program that metrics are read from. */
-export interface MetricHost extends Omit<ProcessMetricsDeps, 'runs' | 'startedUnixMs'>, ReceiverMetricsDeps {
-  readonly ownRuns: ProcessMetricsDeps['runs'];
+export interface MetricHost extends Omit<ProcessMetricsDeps, 'startedUnixMs'>, ReceiverMetricsDeps {
   readonly health: Pick<Health, 'report'>;
   /** `undefined` where nothing is exported. */
   readonly exports: { statuses(): readonly DestinationStatus[] } | undefined;
@@ -35,9 +34,9 @@ export function createMetrics(host: MetricHost): Metrics {
     async router() {
       const { healthMetrics, processMetrics, receiverMetrics, destinationMetrics } = await import('./sources.js');
       const { metricRouter, Scrape } = await import('./routes.js');
-      const { health, exports, features, ownRuns, clock, logger } = host;
+      const { health, exports, features, clock, logger } = host;
       const sources = [
-        processMetrics({ ...host, startedUnixMs, runs: ownRuns }),
+        processMetrics({ ...host, startedUnixMs }),
         healthMetrics(health),
         receiverMetrics(host),
         ...(exports === undefined ? [] : [destinationMetrics(() => exports.statuses())]),

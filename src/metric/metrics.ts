@@ -44,6 +44,11 @@ export const METRICS = {
     'topic',
   ),
 
+  run_bridge_journal_state: gauge('1 for the state that writing to the journal is in.', 'state'),
+  run_bridge_journal_failures_total: counter('Times that Kafka did not answer, or refused what it was to have.'),
+  run_bridge_journal_written_messages_total: counter('Messages that Kafka has taken.', 'topic'),
+  run_bridge_journal_written_bytes_total: counter('What these messages hold, before they are packed.', 'topic'),
+
   run_bridge_destination_state: gauge('1 for the state that the destination is in.', 'destination', 'state'),
   run_bridge_destination_signal_state: gauge(
     '1 for the state that the destination is in with the signal.',

@@ -11,6 +11,12 @@ export interface ProcessMetricsDeps {
   readonly version: string;
   readonly startedUnixMs: number;
   readonly memory: { readonly usage: MemoryUsage };
+  /** What is kept; `undefined` where nothing is. */
+  readonly kept: KeptMetricsDeps | undefined;
+}
+
+/** Metrics of what a process keeps. */
+export interface KeptMetricsDeps {
   readonly disk: { readonly usage: DiskUsage };
   /** Of runs, those that are not over. */
   readonly runs: { readonly openCount: number };
@@ -18,35 +24,34 @@ export interface ProcessMetricsDeps {
 }
 
 /** Memory, disk and activity of this process. */
-export function processMetrics({
-  version,
-  startedUnixMs,
-  memory,
-  disk,
-  runs,
-  notes,
-}: ProcessMetricsDeps): MetricSource {
+export function processMetrics({ version, startedUnixMs, memory, kept }: ProcessMetricsDeps): MetricSource {
   return { name: 'process', read };
 
   function read(): readonly Sample[] {
     const { usedBytes, residentBytes, limitBytes } = memory.usage;
-    const space = disk.usage;
     const labels = {};
     return [
       { name: 'run_bridge_build_info', value: 1, labels: { version } },
       { name: 'run_bridge_start_time_seconds', value: startedUnixMs / 1_000, labels },
-      { name: 'run_bridge_open_runs', value: runs.openCount, labels },
-      { name: 'run_bridge_runs_set_aside', value: notes.setAsideCount, labels },
       { name: 'run_bridge_memory_used_bytes', value: usedBytes, labels },
       { name: 'run_bridge_memory_resident_bytes', value: residentBytes, labels },
       { name: 'run_bridge_memory_limit_bytes', value: limitBytes, labels },
-      { name: 'run_bridge_disk_free_bytes', value: space.freeBytes, labels },
-      { name: 'run_bridge_disk_size_bytes', value: space.totalBytes, labels },
-      { name: 'run_bridge_disk_reserve_bytes', value: space.reserveBytes, labels },
-      ...ifKnown('run_bridge_data_folder_used_bytes', space.usedBytes),
-      ...ifKnown('run_bridge_data_folder_limit_bytes', space.limitBytes),
+      ...(kept === undefined ? [] : keptSamples(kept)),
     ];
   }
+}
+
+function keptSamples({ disk: { usage }, runs, notes }: KeptMetricsDeps): readonly Sample[] {
+  const labels = {};
+  return [
+    { name: 'run_bridge_open_runs', value: runs.openCount, labels },
+    { name: 'run_bridge_runs_set_aside', value: notes.setAsideCount, labels },
+    { name: 'run_bridge_disk_free_bytes', value: usage.freeBytes, labels },
+    { name: 'run_bridge_disk_size_bytes', value: usage.totalBytes, labels },
+    { name: 'run_bridge_disk_reserve_bytes', value: usage.reserveBytes, labels },
+    ...ifKnown('run_bridge_data_folder_used_bytes', usage.usedBytes),
+    ...ifKnown('run_bridge_data_folder_limit_bytes', usage.limitBytes),
+  ];
 }
 
 function ifKnown(

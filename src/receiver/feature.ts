@@ -11,7 +11,15 @@ import type { ExportIntake, OtlpHttpReceiverConfig } from './otlp-http-receiver.
 
 // The door of the receivers: no other folder imports anything else of this one. Express and gRPC are loaded when receivers are created.
 
-export { ExportIntake, type IntakeCounts, inFlightLimit } from './otlp-http-receiver.js';
+export {
+  type AcceptedBody,
+  type BodyConsumer,
+  DecodedBodies,
+  ExportIntake,
+  type IntakeCounts,
+  inFlightLimit,
+  itemCountOf,
+} from './otlp-http-receiver.js';
 
 /** The ports of a configuration. */
 export interface ReceiversConfig {

@@ -65,17 +65,68 @@ export const DEFAULT_MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024;
 /** What an intake works with. */
 export interface ExportIntakeDeps {
   readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
-  /** Reads requests of any size. */
-  readonly bodies: Readonly<Record<OtlpEncoding, Readonly<Record<Signal, BodyDecoder>>>>;
-  readonly consumer: RecordConsumer;
+  readonly bodies: BodyConsumer;
   /** Asked before a body is read; none when left out. */
   readonly guards?: readonly Guard[];
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
+/** Takes requests of any size for good. */
+export interface BodyConsumer {
+  /**
+   * Resolves when all that is not rejected is durable.
+   * @param body is released.
+   * @param accountId whose the telemetry is; `null`: the first account's.
+   * @throws OtlpDecodeError, ConsumeError
+   */
+  consumeBody(signal: Signal, encoding: OtlpEncoding, body: WholeBody, accountId: number | null): Promise<AcceptedBody>;
+}
+
+/** What was accepted of a request. */
+export interface AcceptedBody {
+  /** Spans or log records. */
+  readonly itemCount: number;
+  readonly rejectedCount: number;
+  /** Why; empty where nothing was. */
+  readonly rejectionMessage: string;
+}
+
+/** Makes records of requests, and hands them to a consumer. */
+export class DecodedBodies implements BodyConsumer {
+  constructor(
+    private readonly decoders: Readonly<Record<OtlpEncoding, Readonly<Record<Signal, BodyDecoder>>>>,
+    private readonly consumer: RecordConsumer,
+  ) {}
+
+  async consumeBody(
+    signal: Signal,
+    encoding: OtlpEncoding,
+    body: WholeBody,
+    accountId: number | null,
+  ): Promise<AcceptedBody> {
+    const { delivery, rejectedCount, rejectionMessage } = await this.decode(signal, encoding, body);
+    const itemCount = itemCountOf(signal, delivery);
+    try {
+      if (!isEmpty(delivery)) await this.consumer.consume(ofSender(delivery, accountId));
+    } finally {
+      delivery.release?.();
+    }
+    return { itemCount, rejectedCount, rejectionMessage };
+  }
+
+  /** What comes out holds nothing of the body. */
+  private async decode(signal: Signal, encoding: OtlpEncoding, body: WholeBody): Promise<DecodedRequest> {
+    try {
+      return await this.decoders[encoding][signal].decode(body.bytes());
+    } finally {
+      body.release();
+    }
+  }
+}
+
 /**
- * What stands behind every OTLP receiver: it gives a body room, and makes durable records of it. All receivers share
+ * What stands behind every OTLP receiver: it gives a body room, and waits until it is durable. All receivers share
  * one, so that its limits hold for all of them together.
  */
 export class ExportIntake {
@@ -84,7 +135,6 @@ export class ExportIntake {
   private readonly budget: ByteBudget;
   private readonly pool = new BodyPool();
   private readonly refusals: RefusalLog;
-  private readonly guards: readonly Guard[];
 
   constructor(
     config: ExportIntakeConfig,
@@ -94,7 +144,6 @@ export class ExportIntake {
     this.maxBodyBytes = Math.min(config.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES, maxInFlightBytes);
     this.budget = new ByteBudget(maxInFlightBytes);
     this.refusals = new RefusalLog(deps.clock, deps.logger);
-    this.guards = deps.guards ?? [];
   }
 
   /** OTLP's encodings, for answers. */
@@ -120,7 +169,7 @@ export class ExportIntake {
         `A body may have ${maxBodyBytes} bytes, this one has ${announcedBytes}; send smaller batches.`,
       );
     }
-    for (const guard of this.guards) {
+    for (const guard of this.deps.guards ?? []) {
       const shortage = guard.findShortage(announcedBytes);
       if (shortage !== undefined) throw new ShortageError(shortage);
     }
@@ -130,7 +179,7 @@ export class ExportIntake {
   }
 
   /**
-   * Makes records of a body and waits until they are durable.
+   * Takes a body and waits until it is durable.
    * @param body is released.
    * @param accountId whose the telemetry is; default: the first account's.
    * @returns the response message, in the same encoding.
@@ -142,20 +191,15 @@ export class ExportIntake {
     body: WholeBody,
     accountId: number | null = null,
   ): Promise<Uint8Array> {
-    const codec = this.deps.codecs[encoding];
+    const { codecs, bodies, guards = [] } = this.deps;
     const { byteLength } = body;
-    for (const guard of this.guards) guard.onBody(byteLength);
-    const { delivery, rejectedCount, rejectionMessage } = await this.decode(signal, codec, body);
+    for (const guard of guards) guard.onBody(byteLength);
+    const { itemCount, rejectedCount, rejectionMessage } = await bodies.consumeBody(signal, encoding, body, accountId);
     if (rejectedCount > 0) this.refusals.addPartial(rejectedCount, rejectionMessage);
-    const itemCount = itemCountOf(signal, delivery);
-    try {
-      if (!isEmpty(delivery)) await this.deps.consumer.consume(ofSender(delivery, accountId));
-    } finally {
-      delivery.release?.();
-    }
     this.counts.accept(signal, itemCount, byteLength, rejectedCount);
     const isFullSuccess = rejectedCount === 0 && rejectionMessage === '';
-    return isFullSuccess ? FULL_SUCCESS[encoding] : codec.encodeResponse(signal, rejectedCount, rejectionMessage);
+    if (isFullSuccess) return FULL_SUCCESS[encoding];
+    return codecs[encoding].encodeResponse(signal, rejectedCount, rejectionMessage);
   }
 
   /** What to answer instead; it is logged here. */
@@ -164,15 +208,6 @@ export class ExportIntake {
     this.counts.refuse(refusal.reason);
     this.refusals.add(refusal, error);
     return refusal;
-  }
-
-  /** What comes out holds nothing of the body. */
-  private async decode(signal: Signal, codec: OtlpCodec, body: WholeBody): Promise<DecodedRequest> {
-    try {
-      return await this.deps.bodies[codec.encoding][signal].decode(body.bytes());
-    } finally {
-      body.release();
-    }
   }
 }
 

@@ -20,6 +20,8 @@ export interface WebServerDeps {
   readonly health: Health;
   /** Mounted at `/` in this order, after health. */
   readonly routers: readonly Router[];
+  /** What `/` says where no router answers it. Default: what a whole program has. */
+  readonly about?: string;
 }
 
 const ABOUT = `run-bridge keeps the telemetry of runs and passes it on.
@@ -78,7 +80,7 @@ export class WebServer implements Component {
     app.use(healthRouter(this.deps.health));
     for (const router of this.deps.routers) app.use(router);
     app.get('/', (_request, response) => {
-      response.type('text/plain').send(ABOUT);
+      response.type('text/plain').send(this.deps.about ?? ABOUT);
     });
     app.use((_request, response) => {
       response.status(404).type('text/plain').send('Nothing is here; GET / says what there is.\n');

@@ -5,7 +5,7 @@ import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import type { OtlpGrpcReceiverConfig } from '../../src/receiver/grpc/grpc-services.js';
 import { OtlpGrpcReceiver } from '../../src/receiver/grpc/otlp-grpc-receiver.js';
-import { ExportIntake, type ExportIntakeConfig } from '../../src/receiver/otlp-http-receiver.js';
+import { DecodedBodies, ExportIntake, type ExportIntakeConfig } from '../../src/receiver/otlp-http-receiver.js';
 import { foreignBodies } from './foreign-decoder.js';
 import { GrpcClient } from './grpc-client.js';
 import { RawConnection } from './http-client.js';
@@ -28,8 +28,9 @@ export class GrpcBench {
 
   constructor(config: BenchConfig = {}, guards: readonly Guard[] = [], clock: Clock = systemClock) {
     const { consumer, logger, health } = this;
-    const bodies = { protobuf: foreignBodies(codecs.protobuf), json: foreignBodies(codecs.json) };
-    this.intake = new ExportIntake(config, { codecs, bodies, consumer, guards, clock, logger });
+    const decoders = { protobuf: foreignBodies(codecs.protobuf), json: foreignBodies(codecs.json) };
+    const bodies = new DecodedBodies(decoders, consumer);
+    this.intake = new ExportIntake(config, { codecs, bodies, guards, clock, logger });
     const httpUrl = () => 'http://127.0.0.1:4318';
     const deps = { intake: this.intake, clock, logger, health, httpUrl };
     this.receiver = new OtlpGrpcReceiver({ host: '127.0.0.1', port: 0, ...config }, deps);

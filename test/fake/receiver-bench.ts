@@ -4,6 +4,7 @@ import { Health } from '../../src/core/health.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import {
+  DecodedBodies,
   ExportIntake,
   type ExportIntakeConfig,
   OtlpHttpReceiver,
@@ -28,8 +29,9 @@ export class ReceiverBench {
 
   private constructor(config: BenchConfig, guards: readonly Guard[]) {
     const { consumer, logger, health } = this;
-    const bodies = { protobuf: foreignBodies(codecs.protobuf), json: foreignBodies(codecs.json) };
-    const intake = new ExportIntake(config, { codecs, bodies, consumer, guards, clock: systemClock, logger });
+    const decoders = { protobuf: foreignBodies(codecs.protobuf), json: foreignBodies(codecs.json) };
+    const bodies = new DecodedBodies(decoders, consumer);
+    const intake = new ExportIntake(config, { codecs, bodies, guards, clock: systemClock, logger });
     this.receiver = new OtlpHttpReceiver({ host: '127.0.0.1', port: 0, ...config }, { intake, logger, health });
   }
 

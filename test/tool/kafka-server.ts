@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Admin, Producer } from '@platformatic/kafka';
+import { Admin, Consumer, Producer } from '@platformatic/kafka';
 import { slices } from '../../src/core/lists.js';
 import { canConnect } from './can-connect.js';
 import { buildPeer, peersFolder } from './peer-process.js';
@@ -90,10 +90,16 @@ export class KafkaServer {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  async createTopics(names: readonly string[], partitions = 1): Promise<void> {
+  /** @param configs of the topics, for example `max.message.bytes` */
+  async createTopics(
+    names: readonly string[],
+    partitions = 1,
+    configs: Readonly<Record<string, string>> = {},
+  ): Promise<void> {
     const admin = new Admin(this.client);
     try {
-      await admin.createTopics({ topics: [...names], partitions, replicas: 1 });
+      const named = Object.entries(configs).map(([name, value]) => ({ name, value }));
+      await admin.createTopics({ topics: [...names], partitions, replicas: 1, configs: named });
     } finally {
       await admin.close();
     }
@@ -114,6 +120,25 @@ export class KafkaServer {
     } finally {
       await producer.close();
     }
+  }
+
+  /** The first messages of a topic: their keys and sizes, in the order of each partition. Resolves when there are so many. */
+  async firstMessages(
+    topic: string,
+    count: number,
+  ): Promise<readonly { readonly key: string; readonly partition: number; readonly byteCount: number }[]> {
+    const consumer = new Consumer({ ...this.client, groupId: `test-${topic}` });
+    const messages = [];
+    try {
+      const stream = await consumer.consume({ topics: [topic], mode: 'earliest', autocommit: false, maxWaitTime: 100 });
+      for await (const { key, value, partition } of stream) {
+        messages.push({ key: key?.toString() ?? '', partition, byteCount: value?.length ?? 0 });
+        if (messages.length === count) break;
+      }
+    } finally {
+      await consumer.close(true);
+    }
+    return messages;
   }
 
   /** What a group has committed of a topic's first partition: the offset of the message that is next; -1 for nothing. */

@@ -377,9 +377,9 @@ const MAX_HEAD_BYTES = 1024 * 1024;
 /** A piece has so many times the bytes of the resource and scope that the next one repeats, at least. */
 const BYTES_A_HEAD_BYTE = 4;
 /** `resource_spans` and `resource_logs`, and in them `scope_spans` and `scope_logs`, and in them `spans` and `log_records`. */
-const GROUP = 1;
-const SCOPE = 2;
-const RECORD = 2;
+export const GROUP = 1;
+export const SCOPE = 2;
+export const RECORD = 2;
 
 /**
  * Cuts an OTLP request into requests of about `pieceBytes`: whole records, each piece with the resource and scope of its
@@ -403,7 +403,8 @@ export function* splitRequest(body: Buffer, pieceBytes: number): Generator<Buffe
       const scopeCursor = new WireCursor(body);
       scopeCursor.position = scopeStart;
       for (const [recordStart, , recordEnd] of fields(scopeCursor, scopeEnd, RECORD)) {
-        if (piece.byteCount >= Math.max(pieceBytes, BYTES_A_HEAD_BYTE * piece.headByteCount)) yield piece.take();
+        const mostBytes = Math.max(pieceBytes, BYTES_A_HEAD_BYTE * piece.headByteCount);
+        if (piece.hasRecords && piece.byteCount + recordEnd - recordStart > mostBytes) yield piece.take();
         piece.add(recordStart, recordEnd);
       }
       piece.closeScope();
@@ -415,7 +416,7 @@ export function* splitRequest(body: Buffer, pieceBytes: number): Generator<Buffe
 }
 
 /** Fields of one number: where the field begins, where its content begins, and where both end. */
-function* fields(cursor: WireCursor, end: number, number: number): Generator<readonly [number, number, number]> {
+export function* fields(cursor: WireCursor, end: number, number: number): Generator<readonly [number, number, number]> {
   while (cursor.position < end) {
     const start = cursor.position;
     const tag = cursor.tag(end);
@@ -464,6 +465,10 @@ export class RequestPiece {
   private runEnd = 0;
 
   constructor(private readonly body: Buffer) {}
+
+  get hasRecords(): boolean {
+    return this.runEnd > this.runStart || this.groups.length + this.scopes.length + this.records.length > 0;
+  }
 
   /** Of what is open, which the next piece repeats. */
   get headByteCount(): number {
@@ -527,11 +532,11 @@ export class RequestPiece {
 const FRAME_BYTES = 128;
 
 /** What is decoded at a time, in bytes: some 500 spans, and at worst as many messages as keep others waiting for 100 ms. */
-const PIECE_BYTES = 256 * 1024;
+export const PIECE_BYTES = 256 * 1024;
 /** Fields that are counted at a time. */
 const COUNTED_AT_ONCE = 20_000;
 /** The longest body that is decoded in one go where it cannot be cut, in bytes. */
-const MAX_UNCUT_BYTES = 1024 * 1024;
+export const MAX_UNCUT_BYTES = 1024 * 1024;
 
 /**
  * Cuts a request into shorter ones, having counted what it holds; yields `undefined` where others may get their turn meanwhile.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { KafkaSourceSettings } from '../../../src/config/kafka-settings.js';
 import { readConfigurationFile } from '../../../src/config/read-configuration-file.js';
-import { kafkaSourceRows } from '../../../src/config/resolve-configuration.js';
+import { journalRows, kafkaSourceRows } from '../../../src/config/resolve-configuration.js';
 
 const read = (...lines: readonly string[]) => {
   const text = ['sources:', '  kafka:', ...lines.map((line) => `    ${line}`), ''].join('\n');
@@ -100,5 +100,50 @@ describe('sources: kafka:', () => {
       `${at} reads no topic; set traces-topic, logs-topic or jsonl-topic`,
     ]);
     expect(problemsOf('logs-topic: otlp_spans')).toEqual([`${at} names a topic twice; each holds one kind of message`]);
+  });
+});
+
+describe('journal: kafka:', () => {
+  const readJournal = (...lines: readonly string[]) => {
+    const text = ['journal:', '  kafka:', ...lines.map((line) => `    ${line}`), ''].join('\n');
+    const context = { environment: { KAFKA_PASSWORD: 'hidden' }, homeDir: '/home/me', mappingSwitches: [] };
+    return readConfigurationFile({ path: '/etc/run-bridge.yaml', text }, context);
+  };
+
+  test('needs brokers alone', () => {
+    expect(readJournal('brokers: kafka:9092').values?.journal).toEqual({
+      brokers: ['kafka:9092'],
+      groupId: 'run-bridge',
+      topics: { traces: 'otlp_spans', logs: 'otlp_logs' },
+      tls: null,
+      sasl: null,
+    });
+  });
+
+  test('has the connection of a source, and shows no secret', () => {
+    const { values } = readJournal(
+      'brokers: kafka:9092',
+      'traces-topic: a',
+      'logs-topic: b',
+      'tls: on',
+      'sasl-mechanism: PLAIN',
+      'sasl-username: me',
+      `sasl-password: \${env:KAFKA_PASSWORD}`,
+    );
+    expect(values?.journal).toMatchObject({ topics: { traces: 'a', logs: 'b' }, sasl: { password: 'hidden' } });
+    const rows = values?.journal == null ? [] : journalRows(values.journal, 'run-bridge.yaml:2');
+    expect(rows).toContainEqual({ name: 'journal.kafka.logs-topic', value: 'b', origin: 'run-bridge.yaml:2' });
+    expect(rows).toContainEqual({ name: 'journal.kafka.sasl-password', value: '****', origin: 'run-bridge.yaml:2' });
+  });
+
+  test('says what is wrong', () => {
+    expect(readJournal('traces-topic: [a, b]', 'logs-topics: b').problems).toEqual([
+      expect.stringMatching(/:2: journal\.kafka\.brokers is not a list of brokers/),
+      expect.stringMatching(/:3: journal\.kafka\.traces-topic is not the name of a topic/),
+      expect.stringMatching(/:4: journal\.kafka\.logs-topics is not a setting; did you mean logs-topic\?/),
+    ]);
+    expect(readJournal('brokers: kafka:9092', 'traces-topic: a', 'logs-topic: a').problems).toEqual([
+      expect.stringMatching(/:2: journal\.kafka names a topic twice; each holds one kind of message/),
+    ]);
   });
 });

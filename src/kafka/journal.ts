@@ -1,0 +1,239 @@
+import type { KafkaJournalSettings } from '../config/kafka-settings.js';
+import { type Clock, pause, whenAborted } from '../core/clock.js';
+import type { Guard, Shortage } from '../core/guard.js';
+import type { HealthState } from '../core/health.js';
+import type { Component } from '../core/lifecycle.js';
+import type { Logger } from '../core/logger.js';
+import { RetryPolicy } from '../core/retry.js';
+import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
+import type { WholeBody } from '../otlp/read-body.js';
+import { RequestError } from '../otlp/refusal.js';
+import { type TraceRequests, TraceSplitter } from '../otlp/wire/trace-requests.js';
+import { splitRequest } from '../otlp/wire/wire-decoder.js';
+import type { AcceptedBody, BodyConsumer } from '../receiver/feature.js';
+import { ConsumeError, type Signal } from '../record/record-batch.js';
+import { ACCOUNT_HEADER } from './connection.js';
+import { KafkaError, type KafkaMessage, KafkaProducer } from './producer.js';
+
+/** What the journal works with. */
+export interface KafkaJournalDeps {
+  readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly random: () => number;
+}
+
+export const JOURNAL_STATES = ['connecting', 'writing', 'waiting'] as const;
+
+/** How the writing goes. */
+export interface JournalStatus {
+  /** `waiting`: Kafka does not take anything; it is tried again. */
+  readonly state: (typeof JOURNAL_STATES)[number];
+  /** Why; `null` while it writes. */
+  readonly problem: string | null;
+  /** Times that Kafka did not answer, or not with a yes, since the start. */
+  readonly failureCount: number;
+  /** By topic: what Kafka has taken since the start. */
+  readonly topics: ReadonlyMap<string, { readonly messageCount: number; readonly byteCount: number }>;
+}
+
+/** How long Kafka may take to answer, in milliseconds: OTLP's senders wait for 10 s. */
+const ANSWER_MS = 8_000;
+/** Kafka that is back is found within about five seconds; while it answers it is asked as often, which finds that it does not. */
+const CHECK_MS = 5_000;
+const RETRY = { baseMs: 500, maxMs: CHECK_MS, maxRetryAfterMs: CHECK_MS };
+
+/**
+ * Writes requests to the topics that several machines share: a request is accepted when Kafka has it. It is cut by trace, and by
+ * spans where it is longer than a message; a message's key is its trace id. While Kafka is away requests are refused at once.
+ */
+export class KafkaJournal implements Component, BodyConsumer, Guard {
+  readonly name = 'journal';
+  private readonly producer: KafkaProducer;
+  private readonly splitters: Readonly<Record<Signal, TraceSplitter>>;
+  private readonly retries: RetryPolicy;
+  private readonly counts = new Map<string, { messageCount: number; byteCount: number }>();
+  private readonly stopping = new AbortController();
+  private running: Promise<void> = Promise.resolve();
+  private state: JournalStatus['state'] = 'connecting';
+  private problem: string | null = null;
+  private failureCount = 0;
+  /** Ends the wait until the next check. */
+  private wake: () => void = () => {};
+
+  constructor(
+    private readonly settings: KafkaJournalSettings,
+    private readonly deps: KafkaJournalDeps,
+  ) {
+    const { codecs } = deps;
+    this.producer = new KafkaProducer(settings, { ...deps, timeoutMs: ANSWER_MS, compression: 'none' });
+    this.splitters = { traces: new TraceSplitter('traces', codecs), logs: new TraceSplitter('logs', codecs) };
+    this.retries = new RetryPolicy(RETRY, deps.random);
+    for (const topic of Object.values(settings.topics)) this.counts.set(topic, { messageCount: 0, byteCount: 0 });
+  }
+
+  get status(): JournalStatus {
+    const { state, problem, failureCount, counts: topics } = this;
+    return { state, problem, failureCount, topics };
+  }
+
+  health(): HealthState {
+    const { state, problem, failureCount } = this;
+    const details = { state, problem, failureCount };
+    if (state === 'writing') return { ready: true, details };
+    return { ready: false, reason: problem === null ? 'Kafka has not answered yet' : this.awayMessage(), details };
+  }
+
+  /** Does not wait for Kafka. */
+  async start(): Promise<void> {
+    this.running = this.check(this.stopping.signal);
+  }
+
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    this.stopping.abort();
+    await Promise.race([this.running, whenAborted(deadline)]);
+    await this.producer.close();
+  }
+
+  findShortage(): Shortage | undefined {
+    return this.state === 'waiting' ? { message: this.awayMessage(), retryAfterMs: CHECK_MS } : undefined;
+  }
+
+  onBody(): void {}
+
+  /** @throws OtlpDecodeError; ConsumeError when Kafka is away; RequestError for a span that is larger than the topic takes */
+  async consumeBody(
+    signal: Signal,
+    encoding: OtlpEncoding,
+    body: WholeBody,
+    accountId: number | null,
+  ): Promise<AcceptedBody> {
+    const topic = this.settings.topics[signal];
+    let found: TraceRequests;
+    try {
+      found = await this.splitters[signal].split(encoding, body.bytes(), this.producer.maxBytes(topic));
+    } finally {
+      body.release();
+    }
+    const { requests, itemCount, rejectedCount } = found;
+    const sender = accountId === null ? {} : { headers: { [ACCOUNT_HEADER]: String(accountId) } };
+    try {
+      await this.write(requests.map(({ traceId, bytes }) => ({ topic, key: traceId, value: bytes, ...sender })));
+    } catch (cause) {
+      if (!(cause instanceof KafkaError)) throw cause;
+      this.away(cause.message);
+      this.wake();
+      throw new ConsumeError('unavailable', this.awayMessage(), CHECK_MS, { cause });
+    }
+    return { itemCount, rejectedCount, rejectionMessage: rejectedCount === 0 ? '' : rejectionMessage(rejectedCount) };
+  }
+
+  /** Writes messages of one topic, as many together as one message may be large. @throws KafkaError, RequestError */
+  private async write(messages: readonly KafkaMessage[]): Promise<void> {
+    const { producer } = this;
+    for (const batch of batchesOf(messages, (topic) => producer.maxBytes(topic))) {
+      if ((await producer.sendTogether(batch)) === 'written') this.count(batch);
+      // Which of them is too large, only each by itself says.
+      else if (batch.length > 1) for (const one of batch) await this.write([one]);
+      else for (const one of batch) await this.write(this.halvesOf(one));
+    }
+  }
+
+  /** @throws RequestError where there is nothing to cut */
+  private halvesOf(message: KafkaMessage): readonly KafkaMessage[] {
+    const { topic, value } = message;
+    const pieces = [...splitRequest(bufferOf(value), this.producer.maxBytes(topic))].filter(({ length }) => length > 0);
+    if (pieces.length > 1) return pieces.map((piece) => ({ ...message, value: piece }));
+    throw new RequestError(
+      'too_large',
+      `A span or log record of this request has ${value.length} bytes, more than the topic ${topic} takes; max.message.bytes of the topic sets how many it takes.`,
+    );
+  }
+
+  private count(batch: readonly KafkaMessage[]): void {
+    for (const { topic, value } of batch) {
+      const counts = this.counts.get(topic);
+      if (counts === undefined) continue;
+      counts.messageCount += 1;
+      counts.byteCount += value.length;
+    }
+  }
+
+  /** Asks Kafka again and again whether it is there, and has the topics. */
+  private async check(stop: AbortSignal): Promise<void> {
+    const { clock } = this.deps;
+    for (let failedChecks = 0; !stop.aborted; ) {
+      const problem = await this.findProblem();
+      if (stop.aborted) return;
+      failedChecks = problem === null ? 0 : failedChecks + 1;
+      if (problem === null) this.back();
+      else this.away(problem);
+      const woken = new AbortController();
+      this.wake = () => woken.abort();
+      const waitMs = failedChecks === 0 ? CHECK_MS : this.retries.delayMs(failedChecks, null);
+      await pause(clock, waitMs, AbortSignal.any([stop, woken.signal]));
+    }
+  }
+
+  private async findProblem(): Promise<string | null> {
+    const { traces, logs } = this.settings.topics;
+    try {
+      const [traceParts = 0, logParts = 0] = await this.producer.partitionCounts([traces, logs]);
+      if (traceParts === logParts) return null;
+      // The spans and the log records of a run would come to two members of the group.
+      return `the topics ${traces} and ${logs} have ${traceParts} and ${logParts} partitions; give both the same number`;
+    } catch (error) {
+      if (error instanceof KafkaError) return error.message;
+      throw error;
+    }
+  }
+
+  private back(): void {
+    if (this.state !== 'writing') this.deps.logger.info({ ...this.settings.topics }, 'writing to Kafka');
+    this.state = 'writing';
+    this.problem = null;
+  }
+
+  private away(problem: string): void {
+    this.failureCount += 1;
+    if (problem !== this.problem)
+      this.deps.logger.warn({ problem }, 'Kafka is away: requests are answered 503 until it is back');
+    this.state = 'waiting';
+    this.problem = problem;
+  }
+
+  private awayMessage(): string {
+    return `Kafka, which is to have this request before it is accepted, is away (${this.problem}); send it again later.`;
+  }
+}
+
+function rejectionMessage(count: number): string {
+  return `${count} spans without a valid trace id were not kept; the rest was`;
+}
+
+/** Messages in their order, in lists of at most so many bytes; one that is larger is a list of its own. */
+function* batchesOf(
+  messages: readonly KafkaMessage[],
+  maxBytes: (topic: string) => number,
+): Generator<readonly KafkaMessage[]> {
+  let batch: KafkaMessage[] = [];
+  let byteCount = 0;
+  for (const message of messages) {
+    const messageBytes = message.value.length + MESSAGE_OVERHEAD_BYTES;
+    if (batch.length > 0 && byteCount + messageBytes > maxBytes(message.topic)) {
+      yield batch;
+      batch = [];
+      byteCount = 0;
+    }
+    batch.push(message);
+    byteCount += messageBytes;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** What Kafka adds to a message, at most about: its key, its headers, lengths. */
+const MESSAGE_OVERHEAD_BYTES = 128;
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
