@@ -6,7 +6,7 @@ import type { Resource } from '../record/attributes.js';
 import { type Digest, logDigest } from '../record/log-digest.js';
 import type { Delivery, RecordBatch, RecordConsumer, Signal } from '../record/record-batch.js';
 import { CELL, PageBatch, SpanIdTable, spanIdHalves } from '../record/record-page.js';
-import type { SpanEnd, SpanStart, TelemetryRecord, TraceId } from '../record/telemetry-record.js';
+import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord, TraceId } from '../record/telemetry-record.js';
 import type { PendingRequests } from './pending-requests.js';
 
 /** What the records of one wrapped command come from and go to. */
@@ -189,40 +189,51 @@ const BOTH = STARTED | ENDED;
 /**
  * Which records the JSONL of a trace brought, so that of the same records over OTLP those are found that it lacks: spans'
  * starts and ends by id; log records, which have no id over OTLP, by span, time, event type and body, as often as they
- * occur. About 30 bytes a record.
+ * occur. Where a level filter keeps a span out of the JSONL, its log records stand there under a span further up, or under
+ * none: those are found without their span. About 30 bytes a span, 60 a log record.
  */
 export class JsonlKeys {
   private readonly spans = new SpanIdTable();
   /** By 64 bits of a SHA-1: how many log records the JSONL brought that did not come over OTLP yet. */
   private readonly logs = new SpanIdTable();
+  /** The same log records, of whatever span. */
+  private readonly logsOfAnySpan = new SpanIdTable();
 
   /** The JSONL brought a record. */
   note(record: TelemetryRecord): void {
-    if (record.recordType === 'LogRecord') this.count(logDigest(record), 1);
-    else this.addSpan(record);
+    if (record.recordType !== 'LogRecord') {
+      this.addSpan(record);
+      return;
+    }
+    count(this.logs, logDigest(record), 1);
+    count(this.logsOfAnySpan, digestWithoutSpan(record), 1);
   }
 
-  /** Whether the JSONL lacks a record that came over OTLP; to be asked once for each. */
+  /** Whether the JSONL lacks a record that came over OTLP; to be asked once for each, when all of the JSONL has come. */
   lacks(record: TelemetryRecord): boolean {
-    return record.recordType === 'LogRecord' ? !this.count(logDigest(record), -1) : this.addSpan(record);
+    if (record.recordType !== 'LogRecord') return !this.hasSpan(spanIdHalves(record.spanId), partOf(record));
+    const isBelowItsSpan = count(this.logs, logDigest(record), -1);
+    if (!isBelowItsSpan && this.hasSpanOf(record)) return true;
+    return !count(this.logsOfAnySpan, digestWithoutSpan(record), -1) && !isBelowItsSpan;
   }
 
   /** Whether the JSONL lacks nothing of what came over OTLP; what is asked of it then counts as asked, and otherwise not. */
   hasAll(batches: readonly RecordBatch[]): boolean {
-    const counted: Digest[] = [];
-    const hasLog = (digest: Digest) => {
-      if (!this.count(digest, -1)) return false;
-      counted.push(digest);
+    const counted: (readonly [table: SpanIdTable, digest: Digest])[] = [];
+    const has = (table: SpanIdTable, digest: Digest) => {
+      if (!count(table, digest, -1)) return false;
+      counted.push([table, digest]);
       return true;
     };
-    const has = (record: TelemetryRecord) =>
+    const hasLog = (digest: Digest) => has(this.logs, digest);
+    const hasRecord = (record: TelemetryRecord) =>
       record.recordType === 'LogRecord'
-        ? hasLog(logDigest(record))
+        ? hasLog(logDigest(record)) && has(this.logsOfAnySpan, digestWithoutSpan(record))
         : this.hasSpan(spanIdHalves(record.spanId), partOf(record));
     const hasIt = batches.every((batch) =>
-      batch instanceof PageBatch ? this.hasRows(batch, hasLog) : batch.records.every(has),
+      batch instanceof PageBatch ? this.hasRows(batch, hasLog) : batch.records.every(hasRecord),
     );
-    if (!hasIt) for (const key of counted) this.count(key, 1);
+    if (!hasIt) for (const [table, digest] of counted) count(table, digest, 1);
     return hasIt;
   }
 
@@ -240,22 +251,27 @@ export class JsonlKeys {
     return ((this.spans.getHalves(high, low) ?? 0) & parts) === parts;
   }
 
-  /** @returns false when it was there. */
-  private addSpan(record: SpanStart | SpanEnd): boolean {
+  private addSpan(record: SpanStart | SpanEnd): void {
     const [high, low] = spanIdHalves(record.spanId);
     const slot = this.spans.slotFor(high, low);
-    const value = this.spans.valueAt(slot);
-    this.spans.setValueAt(slot, value | partOf(record));
-    return (value & partOf(record)) === 0;
+    this.spans.setValueAt(slot, this.spans.valueAt(slot) | partOf(record));
   }
 
-  /** @returns false where there would be fewer than none, and nothing is counted. */
-  private count([high, low]: Digest, by: 1 | -1): boolean {
-    const count = (this.logs.getHalves(high, low) ?? 0) + by;
-    if (count < 0) return false;
-    this.logs.setHalves(high, low, count);
-    return true;
+  private hasSpanOf({ spanId }: LogRecord): boolean {
+    return spanId !== null && this.spans.getHalves(...spanIdHalves(spanId)) !== undefined;
   }
+}
+
+function digestWithoutSpan(record: LogRecord): Digest {
+  return logDigest({ ...record, spanId: null });
+}
+
+/** Counts in a table by digests. @returns false where there would be fewer than none, and nothing is counted. */
+function count(table: SpanIdTable, [high, low]: Digest, by: 1 | -1): boolean {
+  const sum = (table.getHalves(high, low) ?? 0) + by;
+  if (sum < 0) return false;
+  table.setHalves(high, low, sum);
+  return true;
 }
 
 function partOf({ recordType }: SpanStart | SpanEnd): number {

@@ -11,7 +11,7 @@ import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import type { Signal } from '../../../src/record/record-batch.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
-import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { parseSpanId, type TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { decodeBody } from '../../fake/decode-at-once.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
@@ -184,6 +184,30 @@ describe('log records that are equal', () => {
         expect(lacking).toHaveLength(Math.max(0, otlpCount - jsonlCount));
       }),
     );
+  });
+});
+
+describe('a log record whose span a level filter keeps out of the JSONL', () => {
+  const records = linesOf('build-clean').map(parseRecordLine);
+  const log = records.find((record) => record.recordType === 'LogRecord' && record.spanId !== null);
+  const start = records.find((record) => record.recordType === 'SpanStart' && record.spanId === log?.spanId);
+  if (log?.recordType !== 'LogRecord' || start === undefined) throw new Error('no log record of a span');
+
+  it.each([
+    ['under none', null],
+    ['under one further up', parseSpanId('00f067aa0ba902b7') ?? null],
+  ])('is found where it stands %s, once', (_where, spanId) => {
+    const keys = new JsonlKeys();
+    keys.note({ ...log, spanId });
+    expect(keys.lacks(start)).toBe(true);
+    expect([keys.lacks(log), keys.lacks(log)]).toEqual([false, true]);
+  });
+
+  it('is another one, where the JSONL has its span', () => {
+    const keys = new JsonlKeys();
+    keys.note(start);
+    keys.note({ ...log, spanId: null });
+    expect(keys.lacks(log)).toBe(true);
   });
 });
 
