@@ -64,7 +64,11 @@ export function redactedReport(report: CommandReport, redactor: Redactor): Comma
       },
       nodes: command.nodes.map(node),
       unselectedNodes: command.unselectedNodes.map(node),
-      hooks: command.hooks.map((hook) => ({ ...hook, uniqueId: name(hook.uniqueId) })),
+      hooks: command.hooks.map((hook) => ({
+        ...hook,
+        uniqueId: name(hook.uniqueId),
+        message: optional(hook.message, (text) => redactor.text(text)),
+      })),
       criticalPath: {
         ...criticalPath,
         links: criticalPath.links.map((link) => ({

@@ -282,7 +282,7 @@ export function problemLines(command: CommandMeasures): readonly string[] {
     ...section('failed with an error', of('error'), ({ message }) => message ?? 'no message came with it'),
     ...list(
       'hooks that did not succeed',
-      badHooks.map(({ uniqueId, verdict }) => `${uniqueId}: ${verdict}`),
+      badHooks.map(({ uniqueId, verdict, message }) => `${uniqueId}: ${indent(message ?? verdict)}`),
     ),
     ...section('failed tests', of('failed'), testDetail),
     ...section('tests with a warning', of('warned'), testDetail),

@@ -202,6 +202,8 @@ export interface NodeMeasure extends EngineOutcome {
 export interface HookMeasure {
   readonly uniqueId: string;
   readonly verdict: NodeVerdict;
+  /** Why it did not succeed: its span's status message, at most 4,000 characters. The engine's log record of it names no hook. */
+  readonly message: string | null;
   readonly startTimeUnixNano: UnixNano;
   /** `null` where it never ended. */
   readonly endTimeUnixNano: UnixNano | null;

@@ -436,10 +436,10 @@ export class MeasureCollector {
       const kept = sqlChars > MAX_KEPT_SQL_CHARS ? { ...node, failedSql: null } : node;
       return { ...kept, share: takeShare(node.uniqueId) };
     });
-    const hooks = spans.flatMap(({ uniqueId, verdict, startTimeUnixNano: start, endTimeUnixNano: end }) =>
+    const hooks = spans.flatMap(({ uniqueId, verdict, message, startTimeUnixNano: start, endTimeUnixNano: end }) =>
       uniqueId === null || verdict === null
         ? []
-        : [{ uniqueId, verdict, startTimeUnixNano: start, endTimeUnixNano: end, share: takeShare(uniqueId) }],
+        : [{ uniqueId, verdict, message, startTimeUnixNano: start, endTimeUnixNano: end, share: takeShare(uniqueId) }],
     );
     const nodes = selectedNodes(all);
     const selected = new Set(nodes);
@@ -515,8 +515,7 @@ export class MeasureCollector {
   private addError(record: Extract<TelemetryRecord, { recordType: 'LogRecord' }>): void {
     const node = this.nodeOf(record);
     if (node !== undefined) node.addError(record);
-    else if (this.messages.length < MAX_MESSAGES)
-      this.messages.push(ownText(startOf(withoutFrames(record.body), MAX_MESSAGE_CHARS)));
+    else if (this.messages.length < MAX_MESSAGES) this.messages.push(messageOf(record.body));
   }
 
   private addOther(record: SpanStart | SpanEnd, kind: OtherSpan['kind']): void {
@@ -533,6 +532,7 @@ export class MeasureCollector {
       startTimeUnixNano,
       endTimeUnixNano,
       verdict: kind === 'hook' ? hookVerdict(record) : null,
+      message: kind === 'hook' ? hookMessage(record) : null,
     });
   }
 
@@ -573,6 +573,16 @@ function queryTimes(
 
 function hookVerdict(record: SpanStart | SpanEnd): NodeVerdict {
   return record.recordType === 'SpanEnd' ? hookVerdictOf(record) : 'unfinished';
+}
+
+function hookMessage(record: SpanStart | SpanEnd): string | null {
+  const message = record.recordType === 'SpanEnd' ? record.status?.message : null;
+  return message === null || message === undefined || message === '' ? null : messageOf(message);
+}
+
+/** An error as it is kept. */
+function messageOf(text: string): string {
+  return ownText(startOf(withoutFrames(text), MAX_MESSAGE_CHARS));
 }
 
 /** What steps are made of. */
@@ -616,7 +626,10 @@ function nodeSteps(node: StepNode, commandEnd: UnixNano): PathStep[] {
   }));
 }
 
-function otherStep({ endTimeUnixNano, verdict: _verdict, ...span }: OtherSpan, commandEnd: UnixNano): PathStep {
+function otherStep(
+  { endTimeUnixNano, verdict: _verdict, message: _message, ...span }: OtherSpan,
+  commandEnd: UnixNano,
+): PathStep {
   return {
     ...span,
     endTimeUnixNano: endTimeUnixNano ?? commandEnd,

@@ -13,6 +13,8 @@ export interface OtherSpan {
   readonly endTimeUnixNano: UnixNano | null;
   /** The verdict of a hook; `null` for a phase. */
   readonly verdict: NodeVerdict | null;
+  /** Why a hook did not succeed; `null` where it did, or said nothing, and for a phase. */
+  readonly message: string | null;
 }
 
 /** Something in a command that takes time and that others may wait for. */

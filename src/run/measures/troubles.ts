@@ -37,8 +37,11 @@ export function troublesOf(command: CommandMeasures): readonly TroubleSection[] 
   const stale = (verdict: string) =>
     nodes.filter((node) => node.verdict === verdict && node.freshness !== null).map(trouble);
   const badHooks = hooks.filter(({ verdict }) => verdict !== 'success');
-  const hookTroubles = badHooks.map(({ uniqueId, verdict }) => ({ ...NO_NODE, label: uniqueId, reason: [verdict] }));
-  const errors = messages.map((text) => ({ ...NO_NODE, ...errorLocation(text), reason: readableLines(text) }));
+  const hookTroubles = badHooks.map(({ uniqueId, verdict, message }) => ({
+    ...(message === null ? { ...NO_NODE, reason: [verdict] } : errorTrouble(message)),
+    label: uniqueId,
+  }));
+  const errors = messages.map(errorTrouble);
   return [
     section('error', of('error').map(trouble), 'node failed with an error', 'nodes failed with an error'),
     section('error', hookTroubles, 'hook did not succeed', 'hooks did not succeed'),
@@ -62,13 +65,17 @@ export function troublesOf(command: CommandMeasures): readonly TroubleSection[] 
 const NAMES_PLACE = /^\s*--> /m;
 
 /**
- * A command's nodes and the errors that are of none of them. The engine sends some errors, such as that of a seed's file, without
- * their node: where it sent one alone, of no place, and one node failed without a message, that is the node's.
+ * A command's nodes and the errors that are of none of them, nor of a hook, whose error the engine sends without it as well.
+ * The engine sends some errors, such as that of a seed's file, without their node: where it sent one alone, of no place, and one
+ * node failed without a message, that is the node's.
  */
 export function withLoneMessage({
   nodes,
-  messages,
-}: Pick<CommandMeasures, 'nodes' | 'messages'>): Pick<CommandMeasures, 'nodes' | 'messages'> {
+  hooks,
+  messages: all,
+}: Pick<CommandMeasures, 'nodes' | 'hooks' | 'messages'>): Pick<CommandMeasures, 'nodes' | 'messages'> {
+  const ofHooks = new Set(hooks.map(({ message }) => message));
+  const messages = all.filter((message) => !ofHooks.has(message));
   const [message] = messages;
   const [silent, ...others] = nodes.filter(({ verdict }) => verdict === 'error');
   if (message === undefined || messages.length > 1 || NAMES_PLACE.test(message)) return { nodes, messages };
@@ -77,6 +84,11 @@ export function withLoneMessage({
 }
 
 const NO_NODE = { label: null, node: null, path: null, line: null, skipped: [] } as const;
+
+/** An error of no node. */
+function errorTrouble(text: string): Trouble {
+  return { ...NO_NODE, ...errorLocation(text), reason: readableLines(text) };
+}
 
 function section(
   severity: TroubleSection['severity'],

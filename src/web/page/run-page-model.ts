@@ -189,6 +189,7 @@ function sectionsOf(command: CommandMeasures, redactor: Redactor): readonly Page
   const shown = troublesOf({
     ...command,
     nodes: redactor.level === 'off' ? nodes : nodes.map((node) => redactedNode(node, redactor)),
+    hooks: command.hooks.map((hook) => ({ ...hook, message: hook.message && redactor.text(hook.message) })),
     messages: command.messages.map((message) => redactor.text(message)),
   });
   // Places are read from the texts as they are: in the others, lines are values.

@@ -3,7 +3,8 @@ import { problemLines } from '../../../../src/report/text.js';
 import type { NodeMeasure } from '../../../../src/run/measures/node-measure.js';
 import type { CommandMeasures } from '../../../../src/run/measures/run-totals.js';
 import { retryCommand, selectCommand, troublesOf } from '../../../../src/run/measures/troubles.js';
-import { readLog } from '../../export/mapping/read-sample.js';
+import { casesOf, recordedErrors, traceOfCase } from '../../../tool/error-runs.js';
+import { loggedLines, readLog } from '../../export/mapping/read-sample.js';
 import { measuresOf, nodeOf, sampleMeasures } from './sample-measures.js';
 
 const CSV_ERROR = 'Arrow error: Csv error: incorrect number of fields for line 20, expected 4 got 6';
@@ -40,6 +41,33 @@ describe('an error without a node', () => {
       expect.stringContaining('failed with an error'),
       expect.stringMatching(/errors? of the run$/),
     ]);
+  });
+});
+
+describe('a hook that failed', () => {
+  const CAUSES = { duckdb: 'Table with name NAME does not exist', postgres: 'relation "NAME" does not exist' };
+
+  test.each([
+    ['duckdb', 'run_start_hook', 'run_log_x'],
+    ['duckdb', 'run_end_hook', 'run_log_y'],
+    ['postgres', 'run_start_hook', 'run_log_x'],
+    ['postgres', 'run_end_hook', 'run_log_y'],
+  ] as const)('is named with its cause, once: %s, %s', async (database, name, relation) => {
+    const one = casesOf(database).find((each) => each.name === name);
+    const traceId = one === undefined ? '' : traceOfCase(one);
+    const log = loggedLines(recordedErrors(database)).filter(({ record }) => record.traceId === traceId);
+    const [command] = await measuresOf(log);
+    if (command === undefined) throw new Error('no command was measured');
+    const [section, ...others] = troublesOf(command).filter(({ severity }) => severity === 'error');
+    expect(others).toEqual([]);
+    expect(section?.title).toBe('1 hook did not succeed');
+    const label = `operation.shop.shop-on-run-${name === 'run_start_hook' ? 'start' : 'end'}-0`;
+    const cause = CAUSES[database].replace('NAME', relation);
+    expect(section?.troubles).toMatchObject([{ label }]);
+    expect(section?.troubles[0]?.reason[0]).toContain(cause);
+    const lines = problemLines(command);
+    expect(lines.slice(0, 3)).toEqual(['', 'hooks that did not succeed:', expect.stringContaining(cause)]);
+    expect(lines.join('\n')).not.toContain('other errors');
   });
 });
 
