@@ -84,6 +84,16 @@ describe('docker-compose.yml', () => {
   });
 });
 
+describe('deploy/receiver.yaml', () => {
+  test('is what a receiver in the image needs', () => {
+    const schema = fileSchema({ baseDir: '/etc/run-bridge', homeDir: '/home/node' }, []);
+    const { values, journal } = schema.parse(parse(read('deploy/receiver.yaml')));
+    expect(journal?.topics).toEqual({ traces: 'otlp_spans', logs: 'otlp_logs' });
+    // Without a database no token is known, and the image listens everywhere.
+    expect(values).toMatchObject({ role: 'receive', 'otlp-auth': 'none', http: { host: '0.0.0.0', port: 4318 } });
+  });
+});
+
 describe('Dockerfile', () => {
   const lines = read('Dockerfile');
 
