@@ -193,7 +193,7 @@ function wasFailFast({ firstFailure, interruptedAtUnixNano, rawCommand }: Verdic
 
 /** Nodes in progress when the command was stopped; the engine reports some of them as cancelled and others not at all. */
 function cutShort({ canceled, unfinished }: VerdictEvidence['nodeCounts']): string {
-  if (unfinished === 0) return `${counted(canceled, 'node')} canceled`;
+  if (unfinished === 0) return canceled === 0 ? 'no node was running' : `${counted(canceled, 'node')} canceled`;
   if (canceled === 0) return `${counted(unfinished, 'node')} not finished`;
   return `${counted(canceled, 'node')} canceled, ${unfinished} not finished`;
 }

@@ -254,16 +254,18 @@ function causeOfSkip(node: NodeMeasure, skipped: ReadonlyMap<string, NodeMeasure
 const HEADS = [/^[A-Za-z]+ Error in [a-z_ ]+ \S+ \([^)]*\)$/, /^Error materializing test \S+(?: \([^)]*\))?$/] as const;
 /** Words before a cause, in the order in which they stand. */
 const PREFIXES = [
+  /^Internal: /,
   /^Error executing materialization macro \S+ for [a-z_]+ \S+: /,
   /^Failed to eval the compiled Jinja expression /,
-  /^Failed to render SQL /,
+  /^Failed to (?:render SQL|run operation) /,
   /^invalid operation: /,
   /^unknown (?:function|filter|test|method): /,
-  /^Compilation Error for \S+ from [^:]*: /,
+  /^Compilation Error(?: for \S+ from [^:]*)?: /,
   /^ERROR: /,
 ] as const;
-/** Places in compiled code, codes, and marks below a column, which mean nothing in a proportional font. */
-const NOISE = /^(?:\(in .*:\d+:\d+\)\.?(?: Treating as failing test\.)?|--> .*|\(SQLSTATE: \w+\)|[\^~\s]*)$/;
+/** Places in compiled code, of which that in a macro has no path; codes, and marks below a column, which mean nothing in a proportional font. */
+const NOISE =
+  /^(?:\(in (?:.*:\d+:\d+|:\?)\)\.?(?: Treating as failing test\.)?|--> .*|\(SQLSTATE: \w+\)|[\^~\s]*(?:\(sqlstate: [^()]*\))?)$/;
 /** The line of the project's own code that an error is about. */
 const SOURCE_LINE = /^--> ((?!(?:target|run)\/|<)[^\s:]+)(?::(\d+):\d+)?$/m;
 /** An error's lines for people: the cause first, without what says where in the compiled code it happened. */

@@ -31,6 +31,7 @@ describe('a message', () => {
     ['in model stg_orders (models/marts/orders.sql:12:3)', 'in model stg_orders (models/marts/orders.sql:12:3)'],
     ['3 nodes errored', '3 nodes errored'],
     ['Interrupted: 2 nodes canceled', 'Interrupted: 2 nodes canceled'],
+    ['Interrupted: no node was running', 'Interrupted: no node was running'],
     ['Interrupted: 1 node canceled, 3 not finished', 'Interrupted: 1 node canceled, 3 not finished'],
     [
       'Stopped by fail-fast after model.shop.stg_orders failed: 1 node canceled',

@@ -48,6 +48,9 @@ describe('the verdict of an invocation', () => {
       rawCommand: 'dbt build --fail-fast',
     };
     expect(verdictOf(interrupted)).toEqual({ verdict: 'canceled', statusMessage: 'Interrupted: 2 nodes canceled' });
+    // As while the project is parsed.
+    const early = { ...interrupted, nodeCounts: none };
+    expect(verdictOf(early)).toEqual({ verdict: 'canceled', statusMessage: 'Interrupted: no node was running' });
   });
 
   it('is an error when the work was cut short right after a failure, or fail-fast was asked for', () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { problemLines } from '../../../../src/report/text.js';
 import type { NodeMeasure } from '../../../../src/run/measures/node-measure.js';
 import type { CommandMeasures } from '../../../../src/run/measures/run-totals.js';
-import { retryCommand, selectCommand, troublesOf } from '../../../../src/run/measures/troubles.js';
+import { readableLines, retryCommand, selectCommand, troublesOf } from '../../../../src/run/measures/troubles.js';
 import { casesOf, recordedErrors, traceOfCase } from '../../../tool/error-runs.js';
 import { loggedLines, readLog } from '../../export/mapping/read-sample.js';
 import { measuresOf, nodeOf, sampleMeasures } from './sample-measures.js';
@@ -68,6 +68,27 @@ describe('a hook that failed', () => {
     const lines = problemLines(command);
     expect(lines.slice(0, 3)).toEqual(['', 'hooks that did not succeed:', expect.stringContaining(cause)]);
     expect(lines.join('\n')).not.toContain('other errors');
+  });
+});
+
+describe('the lines of an error', () => {
+  // As the engine sends them, of run-operation and of show --inline; the last ones with their values redacted.
+  const MISSING = 'Catalog Error: Table with name nowhere does not exist!';
+  test.each([
+    [`${MISSING}\n\nLINE 3:     select * from nowhere\n            ^\n(in :1:32)\n  --> :1:32`],
+    [
+      `Internal: ${MISSING}\n\nLINE 3: select * from nowhere\n        ^ (sqlstate: [0, 0, 0, 0, 0], vendor_code: -2147483648)`,
+    ],
+    [`${MISSING}\nLINE 3: select * from nowhere\n(in :?)`],
+    [`Internal: ${MISSING}\nLINE 3: select * from nowhere\n  ^ (sqlstate: [?], vendor_code: -?)`],
+  ])('are its cause, without places in compiled code and codes: %s', (text) => {
+    expect(readableLines(text)).toEqual([MISSING, 'LINE 3: select * from nowhere']);
+  });
+
+  test('of an operation begin with what its macro raised', () => {
+    const text =
+      'Failed to run operation invalid operation: Compilation Error: on purpose\nand more\n(in :1:23)\n  --> :1:23';
+    expect(readableLines(text)).toEqual(['on purpose', 'and more']);
   });
 });
 
