@@ -16,6 +16,7 @@ import {
   type OpenedExport,
   type ThreadSetup,
 } from '../export/feature.js';
+import { createKafkaProducer } from '../kafka/feature.js';
 import {
   type ForeignEntry,
   type ForeignLogReader,
@@ -97,6 +98,7 @@ class ThreadExports {
     const deps = {
       ...{ codecs: codecs.get, clock: systemClock, userAgent: `run-bridge/${version}` },
       environment: process.env,
+      createKafkaProducer,
     };
     diag.setLogger(reportTo(this.logger), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
     try {

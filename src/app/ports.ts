@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import { aboutRouter } from '../api/about-router.js';
 import type { Configuration } from '../config/configuration.js';
-import { originsOf, otlpDestinations } from '../config/otlp-destinations.js';
+import { destinationPlaces } from '../config/otlp-destinations.js';
 import type { Clock } from '../core/clock.js';
 import type { Health } from '../core/health.js';
 import { type ConnectionCounts, HostCheck } from '../core/http-listener.js';
@@ -40,7 +40,7 @@ export class Ports {
       webAddress: () => ports.web.address,
       publicUrl: configuration['public-url'] === 'off' ? null : configuration['public-url'],
       // For programs that ask whether this one would send their telemetry back.
-      exportsTo: otlpDestinations(configuration).flatMap(originsOf),
+      exportsTo: destinationPlaces(configuration).flatMap(({ places }) => places),
     };
     const receiving = await createReceivers(
       {

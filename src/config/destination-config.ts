@@ -76,7 +76,8 @@ export interface OwnAddress {
   readonly port: number;
 }
 
-const LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '::1']);
+/** This machine's names for itself. */
+export const LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '::1']);
 const ANY: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 /**
@@ -120,7 +121,7 @@ function portOf(url: URL): number {
 }
 
 /** One spelling for a host: lower case, no brackets, no final dot, IPv4 out of its IPv6 clothes. */
-function canonicalHost(host: string): string {
+export function canonicalHost(host: string): string {
   const bare = host
     .toLowerCase()
     .replace(/^\[|\]$/g, '')

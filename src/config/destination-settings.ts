@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parseDurationMs } from './duration.js';
+import { type KafkaDestinationSettings, kafkaDestinationSchema } from './kafka-settings.js';
 import { quoted } from './mask.js';
 import { parsePath, parseSwitch, type SettingContext } from './setting.js';
 import { parseAge, parseTraceUrl, REDACTION_LEVELS, TRACE_URL } from './settings.js';
@@ -35,6 +36,8 @@ export interface DestinationSettings {
    * OpenTelemetry's OTLP exporter, which comes with the program.
    */
   readonly exporterModule: string | null;
+  /** Topics of Kafka that are written to in place of an endpoint; `null`: none. */
+  readonly kafka: KafkaDestinationSettings | null;
 }
 
 /** Reads a switch from YAML's booleans and words. */
@@ -77,16 +80,23 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
         mapping: mapping.nullish(),
         resource: z.record(z.string().min(1), z.union([z.string(), z.number(), z.boolean()])).nullish(),
         exporter: z.string().nullish(),
+        kafka: kafkaDestinationSchema(settingContext).nullish(),
       },
       'is not a list of settings such as "endpoint: http://127.0.0.1:4318"',
     )
     .superRefine((value, context) => {
-      const endpoints = [value.endpoint, value['traces-endpoint'], value['logs-endpoint']].filter((one) => one != null);
+      const endpoints = ENDPOINT_KEYS.map((key) => value[key]).filter((one) => one != null);
       if (value.exporter != null && endpoints.length > 0) {
         context.addIssue({ code: 'custom', message: 'has both an exporter and an endpoint; remove one of them' });
       }
       const endpoint = value.protocol === 'sdk' ? (value.endpoint ?? value['traces-endpoint']) : endpoints[0];
-      if (value.exporter == null && endpoint == null) {
+      const httpKeys = (['exporter', ...ENDPOINT_KEYS, 'headers', 'protocol'] as const).filter(
+        (key) => value[key] != null,
+      );
+      if (value.kafka != null && httpKeys.length > 0) {
+        context.addIssue({ code: 'custom', message: `has both kafka and ${httpKeys.join(', ')}; remove one of them` });
+      }
+      if (value.exporter == null && value.kafka == null && endpoint == null) {
         context.addIssue({
           code: 'custom',
           message: 'needs an endpoint, for example "endpoint: http://127.0.0.1:4318"',
@@ -118,10 +128,12 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
         mapping: value.mapping ?? {},
         resource: value.resource ?? {},
         exporterModule: value.exporter == null ? null : (parsePath(value.exporter, settingContext) ?? null),
+        kafka: value.kafka ?? null,
       };
     });
 }
 
+const ENDPOINT_KEYS = ['endpoint', 'traces-endpoint', 'logs-endpoint'] as const;
 /** OpenTelemetry's default for OTEL_EXPORTER_OTLP_TIMEOUT. */
 const DEFAULT_TIMEOUT_MS = 10_000;
 /** How long a module may take for a batch; OpenTelemetry's default for OTEL_BSP_EXPORT_TIMEOUT. */

@@ -26,6 +26,12 @@ export interface KafkaJournalSettings extends KafkaConnection {
   readonly topics: Readonly<Record<Signal, string>>;
 }
 
+/** The topics that a destination writes: one for each signal. */
+export interface KafkaDestinationSettings extends KafkaConnection {
+  readonly topics: Readonly<Record<Signal, string>>;
+  readonly encoding: (typeof KAFKA_ENCODINGS)[number];
+}
+
 /** The topics that `sources: kafka:` reads. */
 export interface KafkaSourceSettings extends KafkaConnection {
   readonly groupId: string;
@@ -80,6 +86,10 @@ const topicsSchema = z
   .preprocess((value) => (value === false || value === 'off' ? [] : value), listSchema(TOPIC, NO_TOPICS))
   .optional();
 
+const topicSchema = z.string(NO_TOPIC).trim().regex(TOPIC, NO_TOPIC);
+/** Keys that name one topic for each signal. */
+const topicShape = { 'traces-topic': topicSchema.nullish(), 'logs-topic': topicSchema.nullish() };
+
 const textSchema = z.union([z.string().min(1, 'is empty'), z.number()], 'is not a text').transform(String);
 
 const NO_LIST = 'is not a list of settings such as "brokers: kafka-1:9092"';
@@ -120,25 +130,43 @@ export function kafkaSourceSchema(settingContext: SettingContext) {
 
 /** Reads `journal: kafka:`. */
 export function kafkaJournalSchema(settingContext: SettingContext) {
-  const topicSchema = z.string(NO_TOPIC).trim().regex(TOPIC, NO_TOPIC);
+  return z
+    .strictObject({ ...connectionShape(settingContext), ...topicShape, 'group-id': textSchema.nullish() }, NO_LIST)
+    .transform(
+      (value, context): KafkaJournalSettings => ({
+        ...connectionOf(value, context),
+        groupId: value['group-id'] ?? DEFAULT_GROUP,
+        topics: topicsOf(value, context),
+      }),
+    );
+}
+
+/** Reads `kafka:` of a destination. */
+export function kafkaDestinationSchema(settingContext: SettingContext) {
   return z
     .strictObject(
-      {
-        ...connectionShape(settingContext),
-        'group-id': textSchema.nullish(),
-        'traces-topic': topicSchema.nullish(),
-        'logs-topic': topicSchema.nullish(),
-      },
+      { ...connectionShape(settingContext), ...topicShape, encoding: choice(KAFKA_ENCODINGS).nullish() },
       NO_LIST,
     )
-    .transform((value, context): KafkaJournalSettings => {
-      const topics = {
-        traces: value['traces-topic'] ?? DEFAULT_TOPICS.traces,
-        logs: value['logs-topic'] ?? DEFAULT_TOPICS.logs,
-      };
-      if (topics.traces === topics.logs) reject(context, NAMED_TWICE);
-      return { ...connectionOf(value, context), groupId: value['group-id'] ?? DEFAULT_GROUP, topics };
-    });
+    .transform(
+      (value, context): KafkaDestinationSettings => ({
+        ...connectionOf(value, context),
+        topics: topicsOf(value, context),
+        encoding: value.encoding ?? 'otlp_proto',
+      }),
+    );
+}
+
+function topicsOf(
+  value: z.output<z.ZodObject<typeof topicShape>>,
+  context: z.core.$RefinementCtx,
+): Readonly<Record<Signal, string>> {
+  const topics = {
+    traces: value['traces-topic'] ?? DEFAULT_TOPICS.traces,
+    logs: value['logs-topic'] ?? DEFAULT_TOPICS.logs,
+  };
+  if (topics.traces === topics.logs) reject(context, NAMED_TWICE);
+  return topics;
 }
 
 /** Keys that say where Kafka is, and who the bridge is there. */

@@ -4,6 +4,7 @@ import type { Configuration } from './configuration.js';
 import { ConfigurationError } from './configuration-error.js';
 import { type DestinationConfig, findLoops, loadTls, type SignalEndpoint } from './destination-config.js';
 import type { DestinationSettings } from './destination-settings.js';
+import { brokerUrlsOf, findKafkaLoops, kafkaDestinations, topicsAndBrokersOf } from './kafka-destinations.js';
 import { maskUrl } from './mask.js';
 
 /** A destination's name, and where it is: without secrets. */
@@ -15,12 +16,33 @@ export function otlpDestinations({
   environmentDestination,
 }: Configuration): readonly DestinationConfig[] {
   const fromFile = destinations.filter(({ name }) => name !== environmentDestination?.name);
-  const otlp = fromFile.filter(({ exporterModule }) => exporterModule === null).map(toDestinationConfig);
+  const otlp = fromFile
+    .filter(({ exporterModule, kafka }) => exporterModule === null && kafka === null)
+    .map(toDestinationConfig);
   return environmentDestination === undefined ? otlp : [environmentDestination, ...otlp];
 }
 
+/** Every destination that another program can name, too, and where it is: origins of URLs, and `kafka://HOST:PORT`. */
+export function destinationPlaces(
+  configuration: Configuration,
+): readonly { readonly name: string; readonly isOfEnvironment: boolean; readonly places: readonly string[] }[] {
+  const { environmentDestination } = configuration;
+  return [
+    ...otlpDestinations(configuration).map((config) => ({
+      name: config.name,
+      isOfEnvironment: config === environmentDestination,
+      places: originsOf(config),
+    })),
+    ...kafkaDestinations(configuration).map((config) => ({
+      name: config.name,
+      isOfEnvironment: false,
+      places: brokerUrlsOf(config),
+    })),
+  ];
+}
+
 /** Where a destination's signals go: the origins of their URLs, each once. */
-export function originsOf({ endpoints }: DestinationConfig): readonly string[] {
+function originsOf({ endpoints }: DestinationConfig): readonly string[] {
   return [...new Set(Object.values(endpoints).map(({ url }) => new URL(maskUrl(url)).origin))];
 }
 
@@ -39,18 +61,27 @@ export async function checkDestinations(
   ownHosts: readonly string[],
 ): Promise<readonly NamedLocation[] | undefined> {
   const otlp = otlpDestinations(configuration);
+  const kafka = kafkaDestinations(configuration);
   const { environmentDestination: fromEnvironment, http, web } = configuration;
-  const problems = [...findLoops(otlp, [http, web], ownHosts)];
+  const problems = [...findLoops(otlp, [http, web], ownHosts), ...findKafkaLoops(configuration)];
   for (const { endpoints } of otlp) {
     for (const { tls } of Object.values(endpoints)) {
       await loadTls(tls).catch((error: unknown) => problems.push(reasonOf(error)));
     }
   }
+  for (const { tls } of kafka.map((one) => one.kafka)) {
+    const files = Object.entries(tls ?? {}).filter(([, path]) => path !== null);
+    await loadTls(Object.fromEntries(files)).catch((error: unknown) => problems.push(reasonOf(error)));
+  }
   if (problems.length > 0) throw new ConfigurationError([...new Set(problems)]);
   const hasModule = configuration.destinations.some(
     ({ name, exporterModule }) => exporterModule !== null && name !== fromEnvironment?.name,
   );
-  return hasModule ? undefined : otlp.map((config) => [config.name, placeOf(config)]);
+  if (hasModule) return undefined;
+  return [
+    ...otlp.map((config): NamedLocation => [config.name, placeOf(config)]),
+    ...kafka.map((config): NamedLocation => [config.name, topicsAndBrokersOf(config)]),
+  ];
 }
 
 /** A destination of the configuration file as the exporter takes it: each signal with its own URL. */

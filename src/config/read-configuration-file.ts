@@ -11,6 +11,7 @@ import { type JobDefinition, problemOfWords, splitCommandLine } from './jobs.js'
 import {
   type KafkaJournalSettings,
   type KafkaSourceSettings,
+  kafkaDestinationSchema,
   kafkaJournalSchema,
   kafkaSourceSchema,
 } from './kafka-settings.js';
@@ -320,13 +321,15 @@ export function knownNames(path: readonly PropertyKey[], mappingSwitches: readon
   if (path[0] === 'sources') return path.length === 1 ? ['kafka'] : SOURCE_KEYS;
   if (path[0] === 'journal') return path.length === 1 ? ['kafka'] : JOURNAL_KEYS;
   if (path[0] === 'projects' || path[0] === 'environments') return PLACE_KEYS;
-  return path[0] === 'jobs' ? JOB_KEYS : DESTINATION_KEYS;
+  if (path[0] === 'jobs') return JOB_KEYS;
+  return path[2] === 'kafka' ? KAFKA_DESTINATION_KEYS : DESTINATION_KEYS;
 }
 
 const RULE_KEYS: readonly string[] = ['command', 'target', 'resource'];
 const PLACE_KEYS = Object.keys(environmentSchema.in.shape);
 const SOURCE_KEYS = Object.keys(kafkaSourceSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 const JOURNAL_KEYS = Object.keys(kafkaJournalSchema({ baseDir: '/', homeDir: '/' }).in.shape);
+const KAFKA_DESTINATION_KEYS = Object.keys(kafkaDestinationSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 const JOB_KEYS = Object.keys(jobSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 const DESTINATION_KEYS = Object.keys(destinationSchema({ baseDir: '/', homeDir: '/' }, mappingSchema([])).in.shape);
 

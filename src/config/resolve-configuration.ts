@@ -15,6 +15,7 @@ import { type Environment, nonEmpty } from './environment.js';
 import { type JobDefinition, joinCommandLine } from './jobs.js';
 import type {
   KafkaConnection,
+  KafkaDestinationSettings,
   KafkaJournalSettings,
   KafkaSaslSettings,
   KafkaSourceSettings,
@@ -228,7 +229,8 @@ export function destinationRows(destination: DestinationSettings, origin: string
     ...(destination.exporterModule === null ? [] : [row('exporter', destination.exporterModule)]),
     row('signals', destination.signals.join(',')),
     ...Object.keys(destination.headers).map((name) => row(`headers.${name}`, MASK)),
-    row('protocol', destination.protocol),
+    ...(destination.kafka === null ? [row('protocol', destination.protocol)] : []),
+    ...(destination.kafka === null ? [] : kafkaDestinationRows(destination.name, destination.kafka, origin)),
     row('compression', destination.compression),
     row('timeout', formatDuration(destination.timeoutMs)),
     ...(destination.maxBacklogAgeMs === null
@@ -264,6 +266,16 @@ export function journalRows(kafka: KafkaJournalSettings, origin: string): Config
     ['logs-topic', topics.logs],
   ] as const;
   return kafkaRows('journal.kafka', kafka, own, origin);
+}
+
+function kafkaDestinationRows(name: string, kafka: KafkaDestinationSettings, origin: string): ConfigurationRow[] {
+  const { topics, encoding } = kafka;
+  const own = [
+    ['traces-topic', topics.traces],
+    ['logs-topic', topics.logs],
+    ['encoding', encoding],
+  ] as const;
+  return kafkaRows(`destinations.${name}.kafka`, kafka, own, origin);
 }
 
 /** A connection to Kafka as rows; secrets are masked. @param own keys beside it, with their values */

@@ -5,7 +5,7 @@ import { HttpConsumer } from '../cli/bridge/http-consumer.js';
 import { HttpStepRegistry } from '../cli/bridge/http-step-registry.js';
 import { otlpReading } from '../cli/otlp-reading.js';
 import type { Configuration } from '../config/configuration.js';
-import { originsOf, otlpDestinations } from '../config/otlp-destinations.js';
+import { destinationPlaces } from '../config/otlp-destinations.js';
 import type { Delivery } from '../record/record-batch.js';
 import type { ExecTarget, TargetChoice } from './exec-target.js';
 import { Spool } from './spool.js';
@@ -77,10 +77,9 @@ export function unservedDestinations(
   isNamed: boolean,
 ): string | null {
   const served = new Set([bridge.otlpUrl, ...bridge.exportsTo].map(originOf));
-  const left = otlpDestinations(configuration).flatMap((config) => {
-    const places = originsOf(config);
+  const left = destinationPlaces(configuration).flatMap(({ name, isOfEnvironment, places }) => {
     if (places.every((place) => served.has(originOf(place)))) return [];
-    const label = config === configuration.environmentDestination ? ENVIRONMENT : `destination ${config.name}`;
+    const label = isOfEnvironment ? ENVIRONMENT : `destination ${name}`;
     return [`${label} (${places.join(' and ')})`];
   });
   if (left.length === 0) return null;
@@ -95,5 +94,6 @@ const ENVIRONMENT = 'OTEL_EXPORTER_OTLP_ENDPOINT';
 
 /** One machine has several names for itself. */
 function originOf(url: string): string {
-  return new URL(url).origin.replace(/\/\/(localhost|\[::1\])(?=:|$)/, '//127.0.0.1');
+  const { protocol, host } = new URL(url);
+  return `${protocol}//${host}`.replace(/\/\/(localhost|\[::1\])(?=:|$)/, '//127.0.0.1');
 }

@@ -60,6 +60,8 @@ export interface Destination {
   readonly signals: readonly Signal[];
   /** Calls of `send` for a signal at the same time, at most; as many as the worker likes where it is left out. */
   readonly maxInFlight?: number;
+  /** Whether the items of a batch have to be of one run; left out: no. */
+  readonly isOneRunAtATime?: boolean;
   /**
    * Sends as many items from the front of a batch as go into one request. One attempt; never throws for what the other
    * side does, and settles soon after `abort`.

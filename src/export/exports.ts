@@ -2,6 +2,13 @@ import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { type DestinationConfig, findLoops } from '../config/destination-config.js';
 import type { DestinationSettings } from '../config/destination-settings.js';
+import {
+  findKafkaLoops,
+  type KafkaDestinationConfig,
+  kafkaDestinations,
+  topicsAndBrokersOf,
+} from '../config/kafka-destinations.js';
+import type { KafkaConnection } from '../config/kafka-settings.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions, mappingSwitchesFrom } from '../config/mapping-options.js';
 import { otlpDestinations, placeOf } from '../config/otlp-destinations.js';
 import type { Clock } from '../core/clock.js';
@@ -19,6 +26,7 @@ import { createOtlpTraceExporter, loadExporterModule, SpanExporterDestination } 
 import type { Destination } from './destination.js';
 import { ExportWorker } from './export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS } from './export-worker-options.js';
+import { KafkaDestination, type TopicWriter } from './kafka-destination.js';
 import { EventMappings } from './lines/event-mappings.js';
 import { OtelRunMapper } from './mapping/otel-run-mapper.js';
 import { OtlpDestination, type OtlpDestinationDeps } from './otlp-destination.js';
@@ -32,6 +40,11 @@ export { RecordLogLines } from './record-log-lines.js';
 export interface OpenExportsDeps extends OtlpDestinationDeps {
   /** The process's: OpenTelemetry's exporters read it themselves. */
   readonly environment: NodeJS.ProcessEnv;
+  /** Loads Kafka's client, and makes what writes to topics with it. */
+  readonly createKafkaProducer: (
+    connection: KafkaConnection,
+    deps: { readonly clock: Clock; readonly timeoutMs: number; readonly compression: 'none' | 'gzip' },
+  ) => Promise<TopicWriter>;
 }
 
 /** A destination that is ready to be sent to, and how runs are mapped for it. */
@@ -57,7 +70,7 @@ export async function openExports(
   const { environmentDestination: fromEnvironment, http, web } = configuration;
   const fromFile = configuration.destinations.filter(({ name }) => name !== fromEnvironment?.name);
   const otlp = otlpDestinations(configuration);
-  const problems = [...findLoops(otlp, [http, web], ownHosts)];
+  const problems = [...findLoops(otlp, [http, web], ownHosts), ...findKafkaLoops(configuration)];
   const opened: OpenedExport[] = [];
   const collect = async (open: () => Promise<OpenedExport>) => {
     try {
@@ -67,6 +80,7 @@ export async function openExports(
     }
   };
   for (const config of otlp) await collect(() => openOtlp(config, configuration, deps));
+  for (const config of kafkaDestinations(configuration)) await collect(() => openKafka(config, configuration, deps));
   for (const { name, exporterModule, ...settings } of fromFile) {
     if (exporterModule !== null) {
       await collect(() => openModule(name, exporterModule, settings, configuration, deps.clock));
@@ -137,6 +151,27 @@ async function openOtlpDestination(config: DestinationConfig, deps: OpenExportsD
   const exporter = await createOtlpTraceExporter(endpoint, deps.userAgent, deps.environment);
   const masked = secretMask(secretsOf(endpoint));
   return new SpanExporterDestination(config.name, exporter, deps.clock, endpoint.timeoutMs, masked);
+}
+
+async function openKafka(
+  config: KafkaDestinationConfig,
+  configuration: Configuration,
+  { clock, codecs, createKafkaProducer }: OpenExportsDeps,
+): Promise<OpenedExport> {
+  const { name, signals, kafka, timeoutMs, compression } = config;
+  const producer = await createKafkaProducer(kafka, { clock, timeoutMs, compression });
+  const masked = secretMask(kafkaSecrets(kafka));
+  return {
+    destination: new KafkaDestination(name, signals, kafka, { producer, codecs, masked }),
+    mapping: mappingOptions(config, configuration),
+    maxBacklogAgeMs: backlogAge(config.maxBacklogAgeMs ?? undefined, configuration),
+    where: topicsAndBrokersOf(config),
+  };
+}
+
+function kafkaSecrets({ sasl }: KafkaConnection): readonly string[] {
+  if (sasl === null) return [];
+  return [sasl.mechanism === 'OAUTHBEARER' ? sasl.clientSecret : sasl.password];
 }
 
 async function openModule(

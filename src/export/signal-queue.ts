@@ -267,7 +267,9 @@ export class SignalSender {
     for (;;) {
       shipment.batches = shipment.batches.filter((batch) => batch.progress.isUnderWay(batch));
       if (shipment.batches.length === 0) break;
-      const request = toItemBatch(this.breaker.signal, shipment.batches, maxItems);
+      const { isOneRunAtATime = false } = this.deps.destination;
+      const batches = isOneRunAtATime ? shipment.batches.slice(0, 1) : shipment.batches;
+      const request = toItemBatch(this.breaker.signal, batches, maxItems);
       const outcome = await this.attempt(request);
       if (outcome === 'unsendable') {
         maxItems = Math.ceil(request.items.length / 2);

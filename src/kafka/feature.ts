@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
-import type { KafkaJournalSettings } from '../config/kafka-settings.js';
+import type { KafkaConnection, KafkaJournalSettings } from '../config/kafka-settings.js';
 import type { Clock } from '../core/clock.js';
 import type { Guard } from '../core/guard.js';
 import type { Health } from '../core/health.js';
@@ -11,6 +11,7 @@ import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { BodyConsumer, ExportIntake } from '../receiver/feature.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { KafkaSource } from './kafka-source.js';
+import type { KafkaProducer, KafkaProducerDeps } from './producer.js';
 
 // The door of Kafka: no other folder imports anything else of this one. Its client is loaded where the configuration names topics.
 
@@ -51,6 +52,15 @@ export async function openJournal(settings: KafkaJournalSettings, host: JournalH
     guard: journal,
     metrics: async () => (await import('./metrics.js')).journalMetrics(journal),
   };
+}
+
+/** Loads what writes messages to topics, and makes one of it; it connects with the first message. */
+export async function createKafkaProducer(
+  connection: KafkaConnection,
+  deps: KafkaProducerDeps,
+): Promise<KafkaProducer> {
+  const { KafkaProducer: Producer } = await import('./producer.js');
+  return new Producer(connection, deps);
 }
 
 /** Reads the topics that `sources: kafka:` names; nothing where there are none. */

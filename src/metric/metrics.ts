@@ -73,7 +73,7 @@ export const METRICS = {
     'signal',
   ),
   run_bridge_destination_refused_items_total: counter(
-    'Spans and log records refused with a 4xx; they are not sent again.',
+    'Spans and log records refused with a 4xx, or larger than Kafka takes; they are not sent again.',
     'destination',
     'signal',
   ),

@@ -7,6 +7,7 @@ import type { ExportWorker } from '../../src/export/export-worker.js';
 import { createWorker, type OpenedExport, openExports, testDestination } from '../../src/export/exports.js';
 import { RecordLogLines } from '../../src/export/record-log-lines.js';
 import type { ThreadSetup } from '../../src/export/thread-messages.js';
+import { createKafkaProducer } from '../../src/kafka/feature.js';
 import type { ForeignLogReader } from '../../src/log/foreign-segments.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import type { Appended } from '../../src/log/trace-log.js';
@@ -37,6 +38,7 @@ export class DirectExports implements Exports {
       clock,
       userAgent: 'run-bridge',
       environment: {},
+      createKafkaProducer,
     });
     return new DirectExports(setup, deps, opened);
   }

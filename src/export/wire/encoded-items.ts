@@ -111,6 +111,11 @@ export class EncodedSpan implements ReadableSpan, EncodedItem {
     };
   }
 
+  /** In lower-case hex. */
+  get traceId(): string {
+    return this.spanContext().traceId;
+  }
+
   // Not fields: as many spans wait to be sent as there is room for, and these would be in each.
   get ended(): boolean {
     return true;
@@ -192,6 +197,7 @@ export class EncodedSpan implements ReadableSpan, EncodedItem {
 const ABSENT = undefined as never;
 
 interface DecodedLog {
+  readonly traceId: string;
   readonly hrTime: HrTime;
   readonly hrTimeObserved: HrTime;
   readonly spanContext: SpanContext | undefined;
@@ -213,6 +219,11 @@ export class EncodedLog implements ReadableLogRecord, EncodedItem {
     readonly end: number,
     readonly group: ExportGroup,
   ) {}
+
+  /** In lower-case hex; empty for none. */
+  get traceId(): string {
+    return this.decoded.traceId;
+  }
 
   get hrTime(): HrTime {
     return this.decoded.hrTime;
@@ -283,7 +294,7 @@ function decodeLog(message: Buffer): DecodedLog {
     else if (number === 12) eventName = content.toString('utf8');
   }
   const spanContext = spanId === '' ? undefined : { traceId, spanId, traceFlags: TraceFlags.SAMPLED };
-  return { hrTime, hrTimeObserved, spanContext, severityNumber, severityText, body, eventName, attributes };
+  return { traceId, hrTime, hrTimeObserved, spanContext, severityNumber, severityText, body, eventName, attributes };
 }
 
 /** Items share blocks of about this many bytes; one that is larger has a block of its own. */

@@ -239,6 +239,7 @@ destinations:
         mapping: {},
         resource: {},
         exporterModule: null,
+        kafka: null,
       },
       {
         name: 'vendor',
@@ -256,6 +257,7 @@ destinations:
         mapping: { 'stable-names': false },
         resource: { 'service.name': 'nightly', team: 'data', tier: 1 },
         exporterModule: null,
+        kafka: null,
       },
       expect.objectContaining({
         name: 'mine',

@@ -18,6 +18,7 @@ const settings: DestinationSettings = {
   mapping: {},
   resource: {},
   exporterModule: null,
+  kafka: null,
 };
 const urls = (change: Partial<DestinationSettings>) =>
   Object.entries(toDestinationConfig({ ...settings, ...change }).endpoints).map(([signal, { url }]) => [signal, url]);

@@ -1,0 +1,129 @@
+import type { KafkaDestinationSettings } from '../config/kafka-settings.js';
+import { reasonOf } from '../core/errors.js';
+import type { OtlpCodec } from '../otlp/otlp-codec.js';
+import { halvesOf, partsByTrace } from '../otlp/request-parts.js';
+import type { Signal } from '../record/record-batch.js';
+import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
+import { OtlpEncoder } from './otlp-destination.js';
+import type { SendResult } from './transport.js';
+
+/** Writes messages to topics of Kafka; one attempt each. */
+export interface TopicWriter {
+  /** How large a message for a topic should be at most, in bytes; less once the broker has refused one as too large. */
+  maxBytes(topic: string): number;
+  /** Resolves when the brokers have the message, or refuse it as too large. @throws Error in any other case */
+  send(message: {
+    readonly topic: string;
+    readonly key: string | null;
+    readonly value: Uint8Array;
+  }): Promise<'written' | 'tooLarge'>;
+  close(): Promise<void>;
+}
+
+/** What a Kafka destination works with. */
+export interface KafkaDestinationDeps {
+  readonly producer: TopicWriter;
+  /** Loads both encodings of OTLP, for the telemetry of other services. */
+  readonly codecs: () => Promise<{ readonly json: OtlpCodec; readonly protobuf: OtlpCodec }>;
+  /** Masks secrets in what the client says. */
+  readonly masked: (message: string) => string;
+}
+
+const ACCEPTED: SendResult = { kind: 'accepted', status: null, rejectedCount: 0, message: '' };
+const BROKEN_OFF = retryable('the export was broken off');
+const NOT_ASKED: SendResult = { kind: 'refused', status: 0, message: 'the destination does not get this signal' };
+
+/**
+ * Topics of Kafka as a destination: requests in OTLP, one of a run in each message, with its trace id as key. A message that
+ * is larger than the broker takes is split; a span or log record that is larger by itself is refused for good.
+ */
+export class KafkaDestination implements Destination {
+  readonly isOneRunAtATime = true;
+
+  constructor(
+    readonly name: string,
+    readonly signals: readonly Signal[],
+    private readonly settings: Pick<KafkaDestinationSettings, 'topics' | 'encoding'>,
+    private readonly deps: KafkaDestinationDeps,
+  ) {}
+
+  async send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
+    if (!this.signals.includes(batch.signal)) return { result: NOT_ASKED, itemCount: batch.items.length };
+    const topic = this.settings.topics[batch.signal];
+    const key = batch.items[0]?.traceId ?? null;
+    for (;;) {
+      const encoder = new OtlpEncoder(this.encoding, this.deps.producer.maxBytes(topic));
+      const { body, itemCount } = encoder.encode(batch);
+      const result = await this.produce(topic, key, body, abort);
+      if (result !== 'tooLarge') return { result, itemCount };
+      if (itemCount === 1) return { result: refusedItem(batch, topic, body.length), itemCount };
+    }
+  }
+
+  async forward(signal: Signal, body: string, abort: AbortSignal): Promise<SendResult> {
+    if (!this.signals.includes(signal)) return NOT_ASKED;
+    const codecs = await this.deps.codecs();
+    const codec = codecs[this.encoding];
+    const topic = this.settings.topics[signal];
+    let refused: SendResult | undefined;
+    for (const [traceId, part] of partsByTrace(codecs.json.decode(signal, Buffer.from(body)))) {
+      const waiting = [part];
+      for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+        const bytes = codec.encode(next);
+        const halves = halvesOf(next);
+        const isSplit = bytes.length > this.deps.producer.maxBytes(topic) && halves.length > 1;
+        const result = isSplit ? 'tooLarge' : await this.produce(topic, traceId || null, bytes, abort);
+        if (result === 'tooLarge') {
+          if (halves.length > 1) waiting.push(...[...halves].reverse());
+          else refused = tooLarge(`a record of trace ${traceId}`, topic, bytes.length);
+        } else if (result.kind !== 'accepted') return result;
+      }
+    }
+    return refused ?? ACCEPTED;
+  }
+
+  async close(): Promise<void> {
+    await this.deps.producer.close();
+  }
+
+  private get encoding(): 'protobuf' | 'json' {
+    return this.settings.encoding === 'otlp_json' ? 'json' : 'protobuf';
+  }
+
+  private async produce(
+    topic: string,
+    key: string | null,
+    value: Uint8Array,
+    abort: AbortSignal,
+  ): Promise<SendResult | 'tooLarge'> {
+    if (abort.aborted) return BROKEN_OFF;
+    let onAbort = () => {};
+    const brokenOff = new Promise<SendResult>((resolve) => {
+      onAbort = () => resolve(BROKEN_OFF);
+    });
+    abort.addEventListener('abort', onAbort, { once: true });
+    try {
+      const sent = await Promise.race([this.deps.producer.send({ topic, key, value }), brokenOff]);
+      return sent === 'written' ? ACCEPTED : sent;
+    } catch (error) {
+      return retryable(this.deps.masked(reasonOf(error)));
+    } finally {
+      abort.removeEventListener('abort', onAbort);
+    }
+  }
+}
+
+function refusedItem(batch: ItemBatch, topic: string, byteCount: number): SendResult {
+  const [item] = batch.items;
+  const what = batch.signal === 'traces' ? `the span ${batch.items[0]?.name}` : 'a log record';
+  return tooLarge(`${what} of trace ${item?.traceId}`, topic, byteCount);
+}
+
+function tooLarge(what: string, topic: string, byteCount: number): SendResult {
+  const message = `${what} has ${byteCount} bytes, more than the broker takes for ${topic}; raise the topic's max.message.bytes`;
+  return { kind: 'refused', status: 0, message };
+}
+
+function retryable(message: string): SendResult {
+  return { kind: 'retryable', status: null, retryAfterMs: null, message };
+}
