@@ -86,6 +86,6 @@ export function createKafkaSource(
         shutdown: async (deadline) => (await source.ifNeeded())?.shutdown(deadline),
       },
     ],
-    metrics: async () => (await import('./metrics.js')).kafkaMetrics(await source.get()),
+    metrics: async () => (await import('./metrics.js')).kafkaMetrics(await source.get(), host.clock),
   };
 }

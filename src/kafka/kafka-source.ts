@@ -52,6 +52,7 @@ export interface TopicCounts {
 /** What the messages of a topic hold. */
 type MessageKind = { readonly signal: Signal; readonly encoding: OtlpEncoding } | 'jsonl';
 
+type BytesConsumer = Consumer<Buffer, Buffer, Buffer, Buffer>;
 type BytesMessage = Message<Buffer, Buffer, Buffer, Buffer>;
 
 /** A broker that is back is found within about ten seconds. */
@@ -70,6 +71,8 @@ const LEAVE_MS = 5_000;
 /** Most messages that are made durable together, and from how many bytes on there is no further one: below what the smallest intake takes at a time. */
 const MAX_BATCH = 64;
 const BATCH_BYTES = 2 * 2 ** 20;
+/** For a partition of which a group has committed nothing. */
+const NOT_COMMITTED = -1n;
 /** How much is kept of a message that is no telemetry, in bytes. */
 const KEPT_BYTES = 3 * 1024;
 
@@ -87,6 +90,10 @@ export class KafkaSource {
   private problem: string | null = null;
   private missingTopics: readonly string[] = [];
   private failureCount = 0;
+  /** Whether a connection has committed where it begins. */
+  private hasBegun = false;
+  /** The one that reads; `undefined` while there is none. */
+  private consumer: BytesConsumer | undefined;
   private running: Promise<void> = Promise.resolve();
 
   constructor(
@@ -119,6 +126,33 @@ export class KafkaSource {
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.stopping.abort();
     await Promise.race([this.running, whenAborted(deadline)]);
+  }
+
+  /**
+   * Messages of the partitions that the bridge has which are not committed, by topic; nothing while there is no connection.
+   * @throws what the client throws
+   */
+  async lag(): Promise<ReadonlyMap<string, number>> {
+    const { consumer } = this;
+    const topics = consumer?.assignments ?? [];
+    if (consumer === undefined || topics.length === 0) return new Map();
+    const named = {
+      topics: topics.map(({ topic }) => topic),
+      partitions: Object.fromEntries(topics.map(({ topic, partitions }) => [topic, partitions])),
+    };
+    const [ends, committed] = await Promise.all([
+      consumer.listOffsets(named),
+      consumer.listCommittedOffsets({ topics }),
+    ]);
+    const lags = new Map<string, number>();
+    for (const { topic, partition } of partitionsOf(topics)) {
+      const end = ends.get(topic)?.[partition];
+      const done = committed.get(topic)?.[partition];
+      // In a partition of which nothing is committed the reading has not begun.
+      if (end === undefined || done === undefined || done === NOT_COMMITTED) continue;
+      lags.set(topic, (lags.get(topic) ?? 0) + Math.max(0, Number(end - done)));
+    }
+    return lags;
   }
 
   private async run(stop: AbortSignal): Promise<void> {
@@ -157,7 +191,7 @@ export class KafkaSource {
     const signal = AbortSignal.any([stop, ended.signal]);
     const timer = this.missingTopics.length === 0 ? undefined : clock.after(TOPICS_MS, () => ended.abort());
     const { groupId, initialOffset } = this.settings;
-    const consumer = new Consumer<Buffer, Buffer, Buffer, Buffer>({
+    const consumer: BytesConsumer = new Consumer({
       ...connection,
       groupId,
       protocols: [{ name: 'range', version: 1 }],
@@ -170,7 +204,8 @@ export class KafkaSource {
       const stream = await consumer.consume({
         topics,
         mode: 'committed',
-        fallbackMode: initialOffset,
+        // Where the group has begun once, what has no offset yet is new.
+        fallbackMode: this.hasBegun ? 'earliest' : initialOffset,
         autocommit: false,
         maxBytes: FETCH_BYTES,
         maxWaitTime: FETCH_WAIT_MS,
@@ -182,6 +217,9 @@ export class KafkaSource {
       consumer.on('error', (error: Error) => stream.destroy(error));
       signal.addEventListener('abort', end);
       if (signal.aborted) end();
+      // After each rebalance. One that comes meanwhile lets it fail, and is followed by the next attempt.
+      stream.on('offsets', () => void this.begin(consumer, stream.offsetsToFetch).catch(() => undefined));
+      this.consumer = consumer;
       onReading();
       logger.info({ topics: topics.join(','), groupId }, 'reading from Kafka');
       let batch: BytesMessage[] = [];
@@ -205,11 +243,29 @@ export class KafkaSource {
         signal.removeEventListener('abort', end);
       }
     } finally {
+      this.consumer = undefined;
       timer?.cancel();
       const left = new AbortController();
       consumer.close(true, () => left.abort());
       await pause(clock, LEAVE_MS, left.signal);
     }
+  }
+
+  /**
+   * Commits where reading begins, in partitions of which the group has committed nothing: what comes to their ends while nobody
+   * reads is not passed over by the next one that begins there.
+   * @param starts by topic and partition, with a colon between them
+   */
+  private async begin(consumer: BytesConsumer, starts: ReadonlyMap<string, bigint>): Promise<void> {
+    const topics = consumer.assignments ?? [];
+    const committed = topics.length === 0 ? new Map() : await consumer.listCommittedOffsets({ topics });
+    const offsets = partitionsOf(topics).flatMap(({ topic, partition }) => {
+      const offset = starts.get(`${topic}:${partition}`);
+      if (offset === undefined || committed.get(topic)?.[partition] !== NOT_COMMITTED) return [];
+      return [{ topic, partition, offset, leaderEpoch: -1 }];
+    });
+    if (offsets.length > 0) await consumer.commit({ offsets });
+    this.hasBegun = true;
   }
 
   /** The topics that there are of those that are named. @throws Error when there are none */
@@ -302,20 +358,23 @@ function addZstd(): void {
 
 /** Whether a message is this member's to read: what was asked for before a rebalance may come after it, when another member has its partition. */
 function isAssigned(
-  { assignments }: Consumer<Buffer, Buffer, Buffer, Buffer>,
+  { assignments }: BytesConsumer,
   { topic, partition }: Pick<BytesMessage, 'topic' | 'partition'>,
 ): boolean {
   return assignments?.some((one) => one.topic === topic && one.partitions.includes(partition)) === true;
+}
+
+function partitionsOf(
+  topics: readonly { readonly topic: string; readonly partitions: readonly number[] }[],
+): readonly { readonly topic: string; readonly partition: number }[] {
+  return topics.flatMap(({ topic, partitions }) => partitions.map((partition) => ({ topic, partition })));
 }
 
 /**
  * Commits the last offset of each partition that is still this member's. Nothing of a batch is committed before all of it is
  * durable.
  */
-async function commit(
-  consumer: Consumer<Buffer, Buffer, Buffer, Buffer>,
-  batch: readonly BytesMessage[],
-): Promise<void> {
+async function commit(consumer: BytesConsumer, batch: readonly BytesMessage[]): Promise<void> {
   const last = new Map(
     batch
       .filter((message) => isAssigned(consumer, message))

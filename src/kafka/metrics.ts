@@ -1,12 +1,14 @@
+import { type Clock, pause } from '../core/clock.js';
 import { type MetricSource, type Sample, stateSamples } from '../metric/feature.js';
 import { JOURNAL_STATES, type KafkaJournal } from './journal.js';
 import { KAFKA_STATES, type KafkaSource } from './kafka-source.js';
 
 /** What came from the topics, and whether there is a connection. */
-export function kafkaMetrics(source: Pick<KafkaSource, 'status'>): MetricSource {
+export function kafkaMetrics(source: Pick<KafkaSource, 'status' | 'lag'>, clock: Clock): MetricSource {
   return { name: 'kafka', read };
 
-  function read(): readonly Sample[] {
+  async function read(): Promise<readonly Sample[]> {
+    const lag = await lagInTime(source, clock);
     const { state, failureCount, topics } = source.status;
     return [
       ...stateSamples(
@@ -19,9 +21,28 @@ export function kafkaMetrics(source: Pick<KafkaSource, 'status'>): MetricSource 
         { name: 'run_bridge_kafka_accepted_messages_total', value: counts.acceptedCount, labels: { topic } },
         { name: 'run_bridge_kafka_rejected_messages_total', value: counts.rejectedCount, labels: { topic } },
       ]),
+      ...[...lag].map(
+        ([topic, value]): Sample => ({ name: 'run_bridge_kafka_lag_messages', value, labels: { topic } }),
+      ),
     ];
   }
 }
+
+/** How long the brokers may take to say how much there is, in milliseconds. */
+const LAG_TIMEOUT_MS = 1_000;
+
+/** Nothing where the brokers do not say it soon: the other metrics do not wait for them. */
+async function lagInTime(source: Pick<KafkaSource, 'lag'>, clock: Clock): Promise<ReadonlyMap<string, number>> {
+  const asked = new AbortController();
+  const late = pause(clock, LAG_TIMEOUT_MS, asked.signal).then(() => NO_LAG);
+  try {
+    return await Promise.race([source.lag().catch(() => NO_LAG), late]);
+  } finally {
+    asked.abort();
+  }
+}
+
+const NO_LAG: ReadonlyMap<string, number> = new Map();
 
 /** What was written to the journal, and whether Kafka is there. */
 export function journalMetrics(journal: Pick<KafkaJournal, 'status'>): MetricSource {

@@ -43,6 +43,10 @@ export const METRICS = {
     'Messages that are no telemetry, or hold lines that are none; rejects.jsonl has them.',
     'topic',
   ),
+  run_bridge_kafka_lag_messages: gauge(
+    'Messages that are not read and committed, in the partitions that the bridge has; left out while there is no connection.',
+    'topic',
+  ),
 
   run_bridge_journal_state: gauge('1 for the state that writing to the journal is in.', 'state'),
   run_bridge_journal_failures_total: counter('Times that Kafka did not answer, or refused what it was to have.'),

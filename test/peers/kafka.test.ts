@@ -4,6 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { JsonCodec } from '../../src/otlp/json-codec.js';
+import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import { SMALL_SAMPLES, sampleBodies, sampleLines, sampleRecords, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
@@ -15,6 +17,8 @@ import { TlsFront } from '../tool/tls-front.js';
 import { until } from '../tool/until.js';
 
 const RUN = 'build-mixed';
+const JSON_CODEC = new JsonCodec();
+const PROTOBUF_CODEC = new ProtobufCodec();
 const READING = /"state":"reading","problem":null/;
 const TRACE = sampleTraceId(RUN);
 const COLLECTOR_PORT = 14_348;
@@ -102,6 +106,7 @@ const logLines = (bridge: BridgeProcess, traceId: string): readonly string[] => 
   return existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
 };
 const sorted = (lines: readonly string[]) => [...lines].sort();
+const metrics = async (bridge: BridgeProcess) => (await fetch(`${bridge.webUrl}/metrics`)).text();
 const health = async (bridge: BridgeProcess) => (await fetch(`${bridge.webUrl}/readyz?verbose`)).text();
 
 /** What a bridge has of the run when the engine sends it itself. */
@@ -221,15 +226,65 @@ describe('topics of Kafka', () => {
     expect(canonical(all)).toEqual(canonical(messages));
   });
 
+  it('hold requests in JSON, too', async () => {
+    const { lines, ...names } = await topics('json');
+    for (const { signal, body } of sampleBodies(RUN)) {
+      const value = JSON_CODEC.encode(PROTOBUF_CODEC.decode(signal, body));
+      await kafka.send(names[signal], [{ key: TRACE, value }]);
+    }
+    const bridge = await startBridge([...lines, 'encoding: otlp_json']);
+    await bridge.finished(TRACE);
+    expect(sorted(logLines(bridge, TRACE))).toEqual(sorted(await direct(RUN)));
+  });
+
+  it('are read from their ends where the file says so, and from there on, even if nothing had come before a restart', async () => {
+    const { lines, ...names } = await topics('latest', 2);
+    const latest = [...lines, 'initial-offset: latest'];
+    await sendBodies('parse', names);
+    const data = dataFolder();
+    const first = await startBridge(latest, { dataFolder: data });
+    await until('the first commit', async () => (await kafka.committed('latest', names.jsonl)) === 0);
+    await first.stop();
+    await sendBodies(RUN, names);
+    const second = await startBridge(latest, { dataFolder: data });
+    await second.finished(TRACE);
+    expect(spanEnds(logLines(second, TRACE))).toEqual(spanEnds(sampleLines(RUN)));
+    expect(second.traceIds()).toEqual([TRACE]);
+  });
+
+  it.each(['earliest', 'latest'])('may come to be later, and are read from their beginnings (%s)', async (offset) => {
+    const names = { traces: `later_${offset}_spans`, logs: `later_${offset}_logs` };
+    const bridge = await startBridge([
+      `group-id: later_${offset}`,
+      `initial-offset: ${offset}`,
+      `traces-topic: ${names.traces}`,
+      `logs-topic: ${names.logs}`,
+    ]);
+    const missing = `the broker has no topic ${names.traces} and no ${names.logs}`;
+    await until('the problem', async () => (await health(bridge)).includes(missing));
+    await kafka.createTopics([names.traces]);
+    await until('one topic', async () => READING.test(await health(bridge)));
+    expect(await health(bridge)).toContain(`"missingTopics":"${names.logs}"`);
+    await until(
+      'its beginning',
+      async () => offset === 'earliest' || (await kafka.committed(`later_${offset}`, names.traces)) === 0,
+    );
+    await kafka.createTopics([names.logs]);
+    await sendBodies(RUN, names);
+    const count = (await direct(RUN)).length;
+    await until('the whole run', () => logLines(bridge, TRACE).length === count);
+    expect(await health(bridge)).toContain('"missingTopics":""');
+  });
+
   it('are read on after the broker was gone, and health and metrics say so meanwhile', async () => {
     const { lines, ...names } = await topics('away');
     const bridge = await startBridge(lines);
     await until('the group', async () => READING.test(await health(bridge)));
     await kafka.kill();
     await until('the failure', async () => /"state":"waiting","problem":"[^"]/.test(await health(bridge)), 60_000);
-    const metrics = await (await fetch(`${bridge.webUrl}/metrics`)).text();
-    expect(metrics).toContain('run_bridge_kafka_state{state="waiting"} 1');
-    expect(metrics).toMatch(/run_bridge_kafka_failures_total [1-9]/);
+    const away = await metrics(bridge);
+    expect(away).toContain('run_bridge_kafka_state{state="waiting"} 1');
+    expect(away).toMatch(/run_bridge_kafka_failures_total [1-9]/);
     await kafka.resume();
     await sendBodies(RUN, names);
     await bridge.finished(TRACE, 60_000);
@@ -243,16 +298,19 @@ describe('topics of Kafka', () => {
     // Nothing is taken while the data folder may hold no more than a byte.
     const full = await startBridge(lines, { dataFolder: data, args: ['--max-disk', '1'] });
     await until('a refusal', async () => {
-      const metrics = await (await fetch(`${full.webUrl}/metrics`)).text();
-      return /run_bridge_receiver_refused_requests_total{reason="shortage"} [1-9]/.test(metrics);
+      return /run_bridge_receiver_refused_requests_total{reason="shortage"} [1-9]/.test(await metrics(full));
     });
     expect(await health(full)).toMatch(READING);
+    const count = sampleBodies(RUN).filter(({ signal }) => signal === 'traces').length;
+    expect(await metrics(full)).toContain(`run_bridge_kafka_lag_messages{topic="${names.traces}"} ${count}`);
     expect(await full.stop()).toBe(0);
-    expect(await kafka.committed('full', names.traces)).toBe(-1);
+    expect(await kafka.committed('full', names.traces)).toBe(0);
     const bridge = await startBridge(lines, { dataFolder: data });
     await bridge.finished(TRACE);
     expect(spanEnds(logLines(bridge, TRACE))).toEqual(spanEnds(sampleLines(RUN)));
     expect(existsSync(join(data, 'rejects.jsonl'))).toBe(false);
+    const none = `run_bridge_kafka_lag_messages{topic="${names.traces}"} 0`;
+    await until('the last commit', async () => (await metrics(bridge)).includes(none));
   });
 
   it('give all of a run to one of several bridges, and what one leaves to another', async () => {
@@ -320,5 +378,18 @@ describe('topics of Kafka', () => {
     const refused = await startBridge(settings, { env: { KAFKA_PASSWORD: 'another-secret' } });
     await until('the refusal', async () => /"problem":"[^"]*[Aa]uthentication failed/.test(await health(refused)));
     expect(refused.stderr).not.toContain('another-secret');
+  });
+
+  it('are read by who has a certificate, where the broker asks for one', async () => {
+    const { lines, ...names } = await topics('mutual');
+    await sendBodies('parse', names);
+    const trusting = [`brokers: ${kafka.mutualBroker}`, `tls-ca-file: ${TlsFront.certificate}`, ...lines];
+    const stranger = await startBridge(trusting);
+    await until('the refusal', async () => /"state":"waiting","problem":"[^"]/.test(await health(stranger)));
+    expect(stranger.traceIds()).toEqual([]);
+    await stranger.stop();
+    const key = TlsFront.certificate.replace(/crt$/, 'key');
+    const known = await startBridge([...trusting, `tls-cert-file: ${TlsFront.certificate}`, `tls-key-file: ${key}`]);
+    await known.finished(sampleTraceId('parse'));
   });
 });

@@ -25,8 +25,8 @@ export class KafkaServer {
   static async start(): Promise<KafkaServer> {
     buildPeer('kafka');
     const folder = mkdtempSync(join(tmpdir(), 'run-bridge-kafka-'));
-    const [port = 0, securePort = 0, controllerPort = 0] = await freePorts(3);
-    const kafka = new KafkaServer(folder, port, securePort);
+    const [port = 0, securePort = 0, mutualPort = 0, controllerPort = 0] = await freePorts(4);
+    const kafka = new KafkaServer(folder, port, securePort, mutualPort);
     writeFileSync(kafka.file('server.properties'), kafka.properties(controllerPort));
     const user = `[name=${KafkaServer.user},password=${KafkaServer.password}]`;
     const scram = ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap((mechanism) => ['--add-scram', `${mechanism}=${user}`]);
@@ -42,6 +42,7 @@ export class KafkaServer {
     private readonly folder: string,
     private readonly port: number,
     private readonly securePort: number,
+    private readonly mutualPort: number,
   ) {}
 
   /** `HOST:PORT` without TLS, for everybody. */
@@ -52,6 +53,11 @@ export class KafkaServer {
   /** `HOST:PORT` with TLS, by the certificate of `TlsFront`, for who says who he is. */
   get secureBroker(): string {
     return `localhost:${this.securePort}`;
+  }
+
+  /** `HOST:PORT` with TLS, for who has a certificate: that of `TlsFront` with its key. */
+  get mutualBroker(): string {
+    return `localhost:${this.mutualPort}`;
   }
 
   /** Starts it again on what it has written. */
@@ -172,9 +178,9 @@ export class KafkaServer {
       'node.id=1',
       `controller.quorum.voters=1@127.0.0.1:${controllerPort}`,
       'controller.listener.names=CONTROLLER',
-      `listeners=OPEN://127.0.0.1:${this.port},SECURE://127.0.0.1:${this.securePort},CONTROLLER://127.0.0.1:${controllerPort}`,
-      `advertised.listeners=OPEN://127.0.0.1:${this.port},SECURE://localhost:${this.securePort}`,
-      'listener.security.protocol.map=OPEN:PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINTEXT',
+      `listeners=OPEN://127.0.0.1:${this.port},SECURE://127.0.0.1:${this.securePort},MUTUAL://127.0.0.1:${this.mutualPort},CONTROLLER://127.0.0.1:${controllerPort}`,
+      `advertised.listeners=OPEN://127.0.0.1:${this.port},SECURE://localhost:${this.securePort},MUTUAL://localhost:${this.mutualPort}`,
+      'listener.security.protocol.map=OPEN:PLAINTEXT,SECURE:SASL_SSL,MUTUAL:SSL,CONTROLLER:PLAINTEXT',
       'inter.broker.listener.name=OPEN',
       `log.dirs=${this.file('data')}`,
       // One node has the groups' offsets, and no group waits for further members.
@@ -185,6 +191,9 @@ export class KafkaServer {
       'group.initial.rebalance.delay.ms=0',
       'ssl.keystore.type=PEM',
       `ssl.keystore.location=${this.file('keystore.pem')}`,
+      'ssl.truststore.type=PEM',
+      `ssl.truststore.location=${TlsFront.certificate}`,
+      'listener.name.mutual.ssl.client.auth=required',
       `${secure}.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER`,
       `${secure}.plain.sasl.jaas.config=${module}.plain.PlainLoginModule required user_${KafkaServer.user}="${KafkaServer.password}";`,
       `${secure}.scram-sha-256.sasl.jaas.config=${module}.scram.ScramLoginModule required;`,
