@@ -96,6 +96,18 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
       if (value.kafka != null && httpKeys.length > 0) {
         context.addIssue({ code: 'custom', message: `has both kafka and ${httpKeys.join(', ')}; remove one of them` });
       }
+      if (value.kafka?.content.encoding === 'jsonl') {
+        // Redaction works on what is mapped.
+        if (value.redaction !== 'off') {
+          const message = 'has "encoding: jsonl", which writes records as they are; say so with "redaction: off"';
+          context.addIssue({ code: 'custom', message });
+        }
+        const idle = (['signals', 'mapping', 'resource'] as const).filter((key) => value[key] != null);
+        if (idle.length > 0) {
+          const message = `has "encoding: jsonl", for which ${idle.join(', ')} say nothing; remove them`;
+          context.addIssue({ code: 'custom', message });
+        }
+      }
       if (value.exporter == null && value.kafka == null && endpoint == null) {
         context.addIssue({
           code: 'custom',
@@ -111,7 +123,14 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
     })
     .transform((value): Omit<DestinationSettings, 'name'> => {
       const protocol = value.exporter == null ? (value.protocol ?? 'http/protobuf') : 'sdk';
-      const signals = protocol === 'sdk' ? (['traces'] as const) : (value.signals ?? (['traces', 'logs'] as const));
+      const all = ['traces', 'logs'] as const;
+      // Records as lines go as log records.
+      const signals =
+        value.kafka?.content.encoding === 'jsonl'
+          ? ['logs' as const]
+          : protocol === 'sdk'
+            ? ['traces' as const]
+            : (value.signals ?? all);
       const headers = Object.entries(value.headers ?? {}).map(([name, text]) => [name.toLowerCase(), text] as const);
       return {
         endpoint: value.endpoint ?? null,

@@ -19,8 +19,13 @@ export function kafkaDestinations({
 }
 
 /** Where one is, for start lines: `otlp_spans and otlp_logs of kafka-1:9092`. */
-export function topicsAndBrokersOf({ signals, kafka }: KafkaDestinationConfig): string {
-  return `${signals.map((signal) => kafka.topics[signal]).join(' and ')} of ${kafka.brokers.join(', ')}`;
+export function topicsAndBrokersOf(config: KafkaDestinationConfig): string {
+  const { kafka } = config;
+  return `${topicsOf(config).join(' and ')} of ${kafka.brokers.join(', ')}`;
+}
+
+function topicsOf({ signals, kafka: { content } }: KafkaDestinationConfig): readonly string[] {
+  return content.encoding === 'jsonl' ? [content.topic] : signals.map((signal) => content.topics[signal]);
 }
 
 /** Its brokers as addresses: `kafka://kafka-1:9092` each. */
@@ -43,12 +48,12 @@ export function findKafkaLoops(
       : [{ key: 'sources', ...source, names: [...source.tracesTopics, ...source.logsTopics, ...source.jsonlTopics] }]),
     ...(journal === null ? [] : [{ key: 'journal', ...journal, names: Object.values(journal.topics) }]),
   ];
-  return kafkaDestinations(configuration).flatMap(({ name, signals, kafka }) =>
+  return kafkaDestinations(configuration).flatMap((config) =>
     readings.flatMap(({ key, names, brokers }) => {
-      const both = signals.map((signal) => kafka.topics[signal]).filter((topic) => names.includes(topic));
-      if (both.length === 0 || !haveOneInCommon(brokers, kafka.brokers)) return [];
+      const both = topicsOf(config).filter((topic) => names.includes(topic));
+      if (both.length === 0 || !haveOneInCommon(brokers, config.kafka.brokers)) return [];
       const topics = both.join(' and ');
-      return `the destination ${name} writes ${topics}, which "${key}: kafka:" reads at the same broker, so every span would come back; give the destination other topics`;
+      return `the destination ${config.name} writes ${topics}, which "${key}: kafka:" reads at the same broker, so every span would come back; give the destination other topics`;
     }),
   );
 }

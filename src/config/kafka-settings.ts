@@ -26,10 +26,21 @@ export interface KafkaJournalSettings extends KafkaConnection {
   readonly topics: Readonly<Record<Signal, string>>;
 }
 
-/** The topics that a destination writes: one for each signal. */
-export interface KafkaDestinationSettings extends KafkaConnection {
+/** Topics that a destination writes requests in OTLP to: one for each signal. */
+export interface KafkaRequests {
   readonly topics: Readonly<Record<Signal, string>>;
   readonly encoding: (typeof KAFKA_ENCODINGS)[number];
+}
+
+/** The topic that a destination writes records to, as lines of the engine's JSONL. */
+export interface KafkaLines {
+  readonly topic: string;
+  readonly encoding: 'jsonl';
+}
+
+/** The topics that a destination writes. */
+export interface KafkaDestinationSettings extends KafkaConnection {
+  readonly content: KafkaRequests | KafkaLines;
 }
 
 /** The topics that `sources: kafka:` reads. */
@@ -79,6 +90,7 @@ const NO_TOPIC = 'is not the name of a topic';
 const NAMED_TWICE = 'names a topic twice; each holds one kind of message';
 /** As the Collector names them. */
 const DEFAULT_TOPICS = { traces: 'otlp_spans', logs: 'otlp_logs' } as const satisfies Record<Signal, string>;
+const DEFAULT_JSONL_TOPIC = 'otlp_jsonl';
 const DEFAULT_GROUP = 'run-bridge';
 
 const brokersSchema = listSchema(BROKER, NO_BROKERS).refine((brokers) => brokers.length > 0, NO_BROKERS);
@@ -145,16 +157,29 @@ export function kafkaJournalSchema(settingContext: SettingContext) {
 export function kafkaDestinationSchema(settingContext: SettingContext) {
   return z
     .strictObject(
-      { ...connectionShape(settingContext), ...topicShape, encoding: choice(KAFKA_ENCODINGS).nullish() },
+      {
+        ...connectionShape(settingContext),
+        ...topicShape,
+        'jsonl-topic': topicSchema.nullish(),
+        encoding: choice([...KAFKA_ENCODINGS, 'jsonl']).nullish(),
+      },
       NO_LIST,
     )
-    .transform(
-      (value, context): KafkaDestinationSettings => ({
-        ...connectionOf(value, context),
-        topics: topicsOf(value, context),
-        encoding: value.encoding ?? 'otlp_proto',
-      }),
-    );
+    .transform((value, context): KafkaDestinationSettings => {
+      const { encoding, 'jsonl-topic': jsonlTopic } = value;
+      const connection = connectionOf(value, context);
+      if (encoding !== 'jsonl') {
+        if (jsonlTopic != null) reject(context, 'has a jsonl-topic; add "encoding: jsonl" for lines alone');
+        return {
+          ...connection,
+          content: { topics: topicsOf(value, context), encoding: encoding ?? 'otlp_proto' },
+        };
+      }
+      if (value['traces-topic'] != null || value['logs-topic'] != null) {
+        reject(context, 'has "encoding: jsonl", for which traces-topic and logs-topic say nothing; set jsonl-topic');
+      }
+      return { ...connection, content: { topic: jsonlTopic ?? DEFAULT_JSONL_TOPIC, encoding } };
+    });
 }
 
 function topicsOf(

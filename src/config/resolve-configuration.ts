@@ -269,12 +269,15 @@ export function journalRows(kafka: KafkaJournalSettings, origin: string): Config
 }
 
 function kafkaDestinationRows(name: string, kafka: KafkaDestinationSettings, origin: string): ConfigurationRow[] {
-  const { topics, encoding } = kafka;
-  const own = [
-    ['traces-topic', topics.traces],
-    ['logs-topic', topics.logs],
-    ['encoding', encoding],
-  ] as const;
+  const { content } = kafka;
+  const topics =
+    content.encoding === 'jsonl'
+      ? ([['jsonl-topic', content.topic]] as const)
+      : ([
+          ['traces-topic', content.topics.traces],
+          ['logs-topic', content.topics.logs],
+        ] as const);
+  const own = [...topics, ['encoding', content.encoding] as const];
   return kafkaRows(`destinations.${name}.kafka`, kafka, own, origin);
 }
 

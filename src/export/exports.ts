@@ -26,8 +26,9 @@ import { createOtlpTraceExporter, loadExporterModule, SpanExporterDestination } 
 import type { Destination } from './destination.js';
 import { ExportWorker } from './export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS } from './export-worker-options.js';
-import { KafkaDestination, type TopicWriter } from './kafka-destination.js';
+import { KafkaDestination, KafkaJsonlDestination, type TopicWriter } from './kafka-destination.js';
 import { EventMappings } from './lines/event-mappings.js';
+import { JsonlRunMapper } from './mapping/jsonl-run-mapper.js';
 import { OtelRunMapper } from './mapping/otel-run-mapper.js';
 import { OtlpDestination, type OtlpDestinationDeps } from './otlp-destination.js';
 import type { LineSource } from './record-log-lines.js';
@@ -51,6 +52,8 @@ export interface OpenExportsDeps extends OtlpDestinationDeps {
 export interface OpenedExport {
   readonly destination: Destination;
   readonly mapping: MappingOptions;
+  /** Whether it gets what the mapping makes of records, and not the records; left out: yes. */
+  readonly isMapped?: boolean;
   /** `null`: nothing is discarded. */
   readonly maxBacklogAgeMs: number | null;
   /** Where it is, for start lines; without secrets. */
@@ -108,7 +111,7 @@ export interface ExportDeps {
 
 /** The worker of a destination. */
 export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWorker {
-  const { destination, mapping, maxBacklogAgeMs } = opened;
+  const { destination, mapping, isMapped = true, maxBacklogAgeMs } = opened;
   // Knowledge of event types is shared by subsequent runs; when the table is full, it is cleared.
   let mappings = new EventMappings();
   const prose = new SharedTexts();
@@ -123,6 +126,7 @@ export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWork
       ...deps,
       destination,
       createMapper: () => {
+        if (!isMapped) return new JsonlRunMapper();
         if (mappings.isFull) mappings = new EventMappings();
         return new OtelRunMapper(mapping, mappings, prose);
       },
@@ -159,10 +163,15 @@ async function openKafka(
   { clock, codecs, createKafkaProducer }: OpenExportsDeps,
 ): Promise<OpenedExport> {
   const { name, signals, kafka, timeoutMs, compression } = config;
+  const { content } = kafka;
   const producer = await createKafkaProducer(kafka, { clock, timeoutMs, compression });
   const masked = secretMask(kafkaSecrets(kafka));
   return {
-    destination: new KafkaDestination(name, signals, kafka, { producer, codecs, masked }),
+    destination:
+      content.encoding === 'jsonl'
+        ? new KafkaJsonlDestination(name, content.topic, { producer, masked })
+        : new KafkaDestination(name, signals, content, { producer, codecs, masked }),
+    isMapped: content.encoding !== 'jsonl',
     mapping: mappingOptions(config, configuration),
     maxBacklogAgeMs: backlogAge(config.maxBacklogAgeMs ?? undefined, configuration),
     where: topicsAndBrokersOf(config),

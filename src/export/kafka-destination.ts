@@ -1,11 +1,13 @@
-import type { KafkaDestinationSettings } from '../config/kafka-settings.js';
+import type { KafkaRequests } from '../config/kafka-settings.js';
 import { reasonOf } from '../core/errors.js';
+import { BRIDGE_ATTRIBUTE } from '../otlp/bridge-attributes.js';
 import type { OtlpCodec } from '../otlp/otlp-codec.js';
 import { halvesOf, partsByTrace } from '../otlp/request-parts.js';
 import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
 import { OtlpEncoder } from './otlp-destination.js';
 import type { SendResult } from './transport.js';
+import type { EncodedLog } from './wire/encoded-items.js';
 
 /** Writes messages to topics of Kafka; one attempt each. */
 export interface TopicWriter {
@@ -43,7 +45,7 @@ export class KafkaDestination implements Destination {
   constructor(
     readonly name: string,
     readonly signals: readonly Signal[],
-    private readonly settings: Pick<KafkaDestinationSettings, 'topics' | 'encoding'>,
+    private readonly settings: KafkaRequests,
     private readonly deps: KafkaDestinationDeps,
   ) {}
 
@@ -54,7 +56,7 @@ export class KafkaDestination implements Destination {
     for (;;) {
       const encoder = new OtlpEncoder(this.encoding, this.deps.producer.maxBytes(topic));
       const { body, itemCount } = encoder.encode(batch);
-      const result = await this.produce(topic, key, body, abort);
+      const result = await produce({ topic, key, value: body }, this.deps, abort);
       if (result !== 'tooLarge') return { result, itemCount };
       if (itemCount === 1) return { result: refusedItem(batch, topic, body.length), itemCount };
     }
@@ -72,7 +74,9 @@ export class KafkaDestination implements Destination {
         const bytes = codec.encode(next);
         const halves = halvesOf(next);
         const isSplit = bytes.length > this.deps.producer.maxBytes(topic) && halves.length > 1;
-        const result = isSplit ? 'tooLarge' : await this.produce(topic, traceId || null, bytes, abort);
+        const result = isSplit
+          ? 'tooLarge'
+          : await produce({ topic, key: traceId || null, value: bytes }, this.deps, abort);
         if (result === 'tooLarge') {
           if (halves.length > 1) waiting.push(...[...halves].reverse());
           else refused = tooLarge(`a record of trace ${traceId}`, topic, bytes.length);
@@ -89,27 +93,84 @@ export class KafkaDestination implements Destination {
   private get encoding(): 'protobuf' | 'json' {
     return this.settings.encoding === 'otlp_json' ? 'json' : 'protobuf';
   }
+}
 
-  private async produce(
-    topic: string,
-    key: string | null,
-    value: Uint8Array,
-    abort: AbortSignal,
-  ): Promise<SendResult | 'tooLarge'> {
-    if (abort.aborted) return BROKEN_OFF;
-    let onAbort = () => {};
-    const brokenOff = new Promise<SendResult>((resolve) => {
-      onAbort = () => resolve(BROKEN_OFF);
-    });
-    abort.addEventListener('abort', onAbort, { once: true });
-    try {
-      const sent = await Promise.race([this.deps.producer.send({ topic, key, value }), brokenOff]);
-      return sent === 'written' ? ACCEPTED : sent;
-    } catch (error) {
-      return retryable(this.deps.masked(reasonOf(error)));
-    } finally {
-      abort.removeEventListener('abort', onAbort);
+/**
+ * A topic of Kafka as a destination for records as they are: lines of JSONL, those of one run in each message, with its trace
+ * id as key. Each record comes as a log record that has its line.
+ */
+export class KafkaJsonlDestination implements Destination {
+  readonly isOneRunAtATime = true;
+  readonly signals = ['logs'] as const;
+
+  constructor(
+    readonly name: string,
+    private readonly topic: string,
+    private readonly deps: Pick<KafkaDestinationDeps, 'producer' | 'masked'>,
+  ) {}
+
+  async send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
+    if (batch.signal !== 'logs') return { result: NOT_ASKED, itemCount: batch.items.length };
+    const { topic } = this;
+    const key = batch.items[0]?.traceId ?? null;
+    for (;;) {
+      const lines: Buffer[] = [];
+      let byteCount = 0;
+      for (const item of batch.items) {
+        const line = Buffer.from(`${lineOf(item)}\n`);
+        if (lines.length > 0 && byteCount + line.length > this.deps.producer.maxBytes(topic)) break;
+        lines.push(line);
+        byteCount += line.length;
+      }
+      const result = await produce({ topic, key, value: Buffer.concat(lines) }, this.deps, abort);
+      if (result !== 'tooLarge') return { result, itemCount: lines.length };
+      if (lines.length === 1) return { result: refusedItem(batch, topic, byteCount), itemCount: 1 };
     }
+  }
+
+  async close(): Promise<void> {
+    await this.deps.producer.close();
+  }
+}
+
+/** A record's line; that of a log record where it stands for none, as a test of the destination does. */
+function lineOf(log: EncodedLog): string {
+  const line = log.attributes[BRIDGE_ATTRIBUTE.record];
+  if (typeof line === 'string') return line;
+  const [seconds, nanos] = log.hrTime;
+  return JSON.stringify({
+    record_type: 'LogRecord',
+    trace_id: log.traceId,
+    span_id: log.spanContext?.spanId ?? null,
+    span_name: null,
+    event_id: null,
+    time_unix_nano: `${BigInt(seconds) * 1_000_000_000n + BigInt(nanos)}`,
+    severity_number: log.severityNumber,
+    severity_text: log.severityText,
+    body: log.body,
+    event_type: log.eventName,
+    attributes: log.attributes,
+  });
+}
+
+async function produce(
+  message: Parameters<TopicWriter['send']>[0],
+  { producer, masked }: Pick<KafkaDestinationDeps, 'producer' | 'masked'>,
+  abort: AbortSignal,
+): Promise<SendResult | 'tooLarge'> {
+  if (abort.aborted) return BROKEN_OFF;
+  let onAbort = () => {};
+  const brokenOff = new Promise<SendResult>((resolve) => {
+    onAbort = () => resolve(BROKEN_OFF);
+  });
+  abort.addEventListener('abort', onAbort, { once: true });
+  try {
+    const sent = await Promise.race([producer.send(message), brokenOff]);
+    return sent === 'written' ? ACCEPTED : sent;
+  } catch (error) {
+    return retryable(masked(reasonOf(error)));
+  } finally {
+    abort.removeEventListener('abort', onAbort);
   }
 }
 

@@ -190,6 +190,31 @@ describe('a destination in Kafka', () => {
     await until('all that was taken', () => read('traces') === sentSpanCount && read('logs') === sentLogCount);
   });
 
+  it('has the records themselves where it is said, which another bridge reads', async () => {
+    await kafka.createTopics(['records'], 3);
+    const file = join(folder, 'records.yaml');
+    const lines = 'kafka: { brokers: "BROKER", encoding: jsonl, jsonl-topic: records }'.replace('BROKER', kafka.broker);
+    writeFileSync(file, `destinations: { lake: { redaction: off, ${lines} } }\n`);
+    const bridge = await BridgeProcess.start({ args: ['--config', file] });
+    ended.push(() => bridge.remove());
+    writeFileSync(
+      file,
+      `sources: { kafka: { brokers: "${kafka.broker}", traces-topic: off, logs-topic: off, jsonl-topic: records } }\n`,
+    );
+    const reader = await BridgeProcess.start({ args: ['--config', file] });
+    ended.push(() => reader.remove());
+    const logOf = (one: BridgeProcess, run: string) =>
+      readFileSync(join(one.runFolder(sampleTraceId(run)), 'telemetry.jsonl'), 'utf8')
+        .trimEnd()
+        .split('\n')
+        .sort();
+    for (const run of RUNS) await sendSample(bridge.otlpUrl, run);
+    for (const run of RUNS) await reader.finished(sampleTraceId(run));
+    for (const run of RUNS) expect(logOf(reader, run)).toEqual(logOf(bridge, run));
+    await until('all of it', () => isUpToDate(bridge));
+    expect(await statusOf(bridge)).toMatchObject({ sentSpanCount: 0, refusedCount: 0 });
+  });
+
   it('gets the telemetry of other services by trace, too', async () => {
     await kafka.createTopics(['other_spans', 'other_logs'], 3);
     const bridge = await startBridge('other');

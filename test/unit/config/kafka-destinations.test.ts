@@ -22,8 +22,7 @@ describe('kafka: of a destination', () => {
     const [lake] = kafkaDestinations(values);
     expect(lake?.kafka).toEqual({
       brokers: ['kafka:9092'],
-      topics: { traces: 'otlp_spans', logs: 'otlp_logs' },
-      encoding: 'otlp_proto',
+      content: { topics: { traces: 'otlp_spans', logs: 'otlp_logs' }, encoding: 'otlp_proto' },
       tls: null,
       sasl: null,
     });
@@ -40,6 +39,18 @@ describe('kafka: of a destination', () => {
     expect(read(same).problems).toEqual([
       expect.stringContaining('destinations.lake.kafka.topic is not a setting'),
       expect.stringContaining('destinations.lake.kafka names a topic twice'),
+    ]);
+  });
+
+  test('takes lines for what says that they are not redacted', () => {
+    const lake = (...more: readonly string[]) =>
+      `destinations: { lake: { kafka: { brokers: "kafka:9092", encoding: jsonl }, ${more.join(', ')} } }`;
+    const [config] = kafkaDestinations(valuesOf(lake('redaction: off')));
+    expect(config).toMatchObject({ signals: ['logs'], kafka: { content: { topic: 'otlp_jsonl', encoding: 'jsonl' } } });
+    expect(config && topicsAndBrokersOf(config)).toBe('otlp_jsonl of kafka:9092');
+    expect(read(lake()).problems).toEqual([expect.stringContaining('say so with "redaction: off"')]);
+    expect(read(lake('redaction: off', 'signals: logs')).problems).toEqual([
+      expect.stringContaining('for which signals say nothing'),
     ]);
   });
 

@@ -1,0 +1,62 @@
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { BRIDGE_ATTRIBUTE } from '../../otlp/bridge-attributes.js';
+import { tryParseRecordLine } from '../../record/record-line.js';
+import type { LoggedLines, MappedItem, RunMapper } from '../run-mapper.js';
+import { ExportGroup, ItemEncoder } from '../wire/encoded-items.js';
+import { encodeAttributes, LOG, RECORD } from '../wire/wire-writer.js';
+
+const GROUP = new ExportGroup(resourceFromAttributes({}), { name: 'run-bridge' });
+const LINE_BREAK = 0x0a;
+
+/** Maps nothing: each record is a log record that has its line as an attribute, and is sent as that line. */
+export class JsonlRunMapper implements RunMapper {
+  readonly heldCount = 0;
+  private readonly encoder = new ItemEncoder();
+  private ready: MappedItem[] = [];
+  private firstOffset = 0;
+
+  skipTo(_tracesOffset: number, logsOffset: number): void {
+    this.firstOffset = logsOffset;
+  }
+
+  pushLines({ offset, lines }: LoggedLines): number {
+    const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
+    let damagedCount = 0;
+    for (let start = 0, end = 0; start < bytes.length; start = end + 1) {
+      const lineBreak = bytes.indexOf(LINE_BREAK, start);
+      end = lineBreak === -1 ? bytes.length : lineBreak;
+      if (offset + start < this.firstOffset) continue;
+      const line = bytes.toString('utf8', start, end);
+      const record = tryParseRecordLine(line);
+      if (record === undefined) damagedCount += 1;
+      else this.ready.push({ signal: 'logs', anchorOffset: offset + start, log: this.carrierOf(line, record.traceId) });
+    }
+    return damagedCount;
+  }
+
+  take(): readonly MappedItem[] {
+    const { ready } = this;
+    this.ready = [];
+    return ready;
+  }
+
+  /** What never ended has no line. */
+  finish(): readonly MappedItem[] {
+    return [];
+  }
+
+  closingSpanIds(): readonly string[] {
+    return [];
+  }
+
+  private carrierOf(line: string, traceId: string) {
+    return this.encoder.log(GROUP, (out) => {
+      out.tag(RECORD);
+      const start = out.open();
+      encodeAttributes(out, LOG.attributes, { [BRIDGE_ATTRIBUTE.record]: line });
+      out.tag(LOG.traceId);
+      out.hex(traceId);
+      out.close(start);
+    });
+  }
+}
