@@ -67,6 +67,17 @@ const filled = (path: string) => path.replace(':accountId', '10001').replaceAll(
 /** 1003 and 1004 are steps that began long before the samples did. */
 const BY_START = ['1002', '1001', '1004', '1003'];
 
+it('says of a node that did not finish no more than that', async () => {
+  const own = await PageServer.open(['fail-fast']);
+  try {
+    const { html } = await own.get('/runs/1001', await own.api.server.token('admin'));
+    expect(html).toMatch(/nodes? did not finish|nodes? (?:was|were) canceled/);
+    expect(html).not.toContain('It failed without a message');
+  } finally {
+    await own.close();
+  }
+});
+
 describe('the list of runs', () => {
   it('has the last to start first, whenever it came, with what became of them, and says which are running', async () => {
     const { status, html } = await pages.get('/', admin);

@@ -107,7 +107,7 @@ export function TroubleOfRun(props: {
           {since !== null && <Since since={since} runId={run.id} />}
         </p>
       )}
-      <Cause lines={cause} hasFailingRows={failingRows !== null} />
+      <Cause lines={cause} isExpected={severity === 'error' && failingRows === null} />
       {diffTable !== null && diffTable !== '' && <Code label={`Expected and actual rows of ${name}`}>{diffTable}</Code>}
       {sql !== null && <Sql sql={sql} name={name} id={`${id}-sql`} />}
       {message !== null && (
@@ -127,9 +127,10 @@ export function TroubleOfRun(props: {
 /** Lines of a cause that stand open; a longer one is in the whole message. */
 const MAX_CAUSE_LINES = 4;
 
-function Cause({ lines, hasFailingRows }: { readonly lines: readonly string[]; readonly hasFailingRows: boolean }) {
+/** @param props `isExpected`: what failed says why; what was canceled, or did not finish, does not */
+function Cause({ lines, isExpected }: { readonly lines: readonly string[]; readonly isExpected: boolean }) {
   const [first, ...more] = lines.slice(0, MAX_CAUSE_LINES);
-  if (first === undefined) return hasFailingRows ? null : <p class="hint">It failed without a message.</p>;
+  if (first === undefined) return isExpected ? <p class="hint">It failed without a message.</p> : null;
   return (
     <>
       <p class="cause name">{first}</p>
