@@ -2,7 +2,6 @@ import type { KafkaRequests } from '../config/kafka-settings.js';
 import { reasonOf } from '../core/errors.js';
 import { BRIDGE_ATTRIBUTE } from '../otlp/bridge-attributes.js';
 import type { OtlpCodec } from '../otlp/otlp-codec.js';
-import { halvesOf, partsByTrace } from '../otlp/request-parts.js';
 import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
 import { OtlpEncoder } from './otlp-destination.js';
@@ -64,22 +63,26 @@ export class KafkaDestination implements Destination {
 
   async forward(signal: Signal, body: string, abort: AbortSignal): Promise<SendResult> {
     if (!this.signals.includes(signal)) return NOT_ASKED;
-    const codecs = await this.deps.codecs();
-    const codec = codecs[this.encoding];
+    const { producer } = this.deps;
+    // Loaded where they are needed, as the encodings are: most exports are of the engine's telemetry alone.
+    const [codecs, { TraceSplitter }, { splitRequest }] = await Promise.all([
+      this.deps.codecs(),
+      import('../otlp/wire/trace-requests.js'),
+      import('../otlp/wire/wire-decoder.js'),
+    ]);
     const topic = this.settings.topics[signal];
+    const splitter = new TraceSplitter(signal, codecs);
+    const { requests } = await splitter.split('json', Buffer.from(body), producer.maxBytes(topic));
     let refused: SendResult | undefined;
-    for (const [traceId, part] of partsByTrace(codecs.json.decode(signal, Buffer.from(body)))) {
-      const waiting = [part];
+    for (const { traceId, bytes } of requests) {
+      const waiting = [bytes];
       for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-        const bytes = codec.encode(next);
-        const halves = halvesOf(next);
-        const isSplit = bytes.length > this.deps.producer.maxBytes(topic) && halves.length > 1;
-        const result = isSplit
-          ? 'tooLarge'
-          : await produce({ topic, key: traceId || null, value: bytes }, this.deps, abort);
+        const value = this.encoding === 'json' ? codecs.json.encode(codecs.protobuf.decode(signal, next)) : next;
+        const result = await produce({ topic, key: traceId, value }, this.deps, abort);
         if (result === 'tooLarge') {
-          if (halves.length > 1) waiting.push(...[...halves].reverse());
-          else refused = tooLarge(`a record of trace ${traceId}`, topic, bytes.length);
+          const pieces = [...splitRequest(next, Math.ceil(next.length / 2))].filter((one) => one.length > 0);
+          if (pieces.length > 1) waiting.push(...pieces.reverse());
+          else refused = tooLarge(`a record of trace ${traceId}`, topic, value.length);
         } else if (result.kind !== 'accepted') return result;
       }
     }
