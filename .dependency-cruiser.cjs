@@ -9,7 +9,6 @@ const features = [
   'settings',
   'history',
   'query',
-  'cluster',
   'exec',
   'metric',
   'report',

@@ -47,14 +47,10 @@ class ThreadExports {
   /** Messages that were taken in and not yet acknowledged. */
   private takenCount = 0;
 
-  /** Where several processes share the database: this one's id. */
-  private processId: string;
-
   constructor(
     private readonly setup: ThreadSetup,
     private readonly starter: Channel<ExportStarterCalls>,
   ) {
-    this.processId = setup.cluster?.fence.processId ?? '';
     const { 'data-dir': dataFolder } = setup.configuration;
     this.logger = loggerTo(starter);
     const segments = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced: false, listeners: [] });
@@ -88,9 +84,6 @@ class ThreadExports {
       this.whenReady((worker) => worker.onForeign([]));
     },
     collectGarbage: () => systemMachine.collectGarbage(),
-    rename: (processId) => {
-      this.processId = processId;
-    },
   };
 
   private async open(): ReturnType<ExportThreadCalls['open']> {
@@ -163,15 +156,7 @@ class ThreadExports {
   }
 
   private fence(): Fence | undefined {
-    const { cluster } = this.setup;
-    if (cluster === null) return undefined;
-    const processId = () => this.processId;
-    return {
-      folderId: cluster.fence.folderId,
-      get processId() {
-        return processId();
-      },
-    };
+    return this.setup.cluster?.fence;
   }
 
   private async flush(deadline: AbortSignal): Promise<boolean> {

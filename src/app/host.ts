@@ -23,7 +23,7 @@ import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import type { TelemetryStorage } from '../storage/retention-store.js';
 import type { AppDeps } from './app-deps.js';
 import { ArtifactStorage } from './artifact-storage.js';
-import { Leased } from './leases.js';
+import { Leased, ProcessLease } from './leases.js';
 import { createLimits } from './limits.js';
 import { closeParts, type OpenOptions, type OpenParts, openParts } from './open-parts.js';
 import { RunParts } from './run-parts.js';
@@ -109,7 +109,13 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
   const health = new Health();
   const storage = new ArtifactStorage(config);
   const openArtifacts = storage.open;
-  const parts = new RunParts(config, deps, opened, imported);
+  const decoding = createDecoding(opened.schema);
+  const { codecs } = decoding;
+  const intakeFor = (consumer: RecordConsumer) => {
+    const bodies = new DecodedBodies(decoding.bodies, consumer);
+    return new ExportIntake({ maxBodyBytes }, { codecs, bodies, clock, logger });
+  };
+  const parts = new RunParts(config, deps, opened, imported, { intakeFor, codecs });
   const { cluster, foreign, recordLog, reader, places, notes, tracker } = parts;
   const registry = new LocalStepRegistry({
     store: state.executions,
@@ -124,7 +130,8 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
   });
   const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader, logger })];
   for (const one of output) parts.listen({ appended: one });
-  parts.listen({ appended: exports, foreign: exports, runs: exports });
+  // Of several processes, what no crash can lose any more is told to them by the record log.
+  parts.listen({ appended: cluster === undefined ? exports : undefined, foreign: exports, runs: exports });
   const measures = new RunMeasures({ store: state.measures, tracker: parts.anyRuns, reader: parts.anyReader, logger });
   parts.listen({ runs: measures });
   exports?.connect({
@@ -135,17 +142,19 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
   });
   const limits = createLimits(config, { machine, clock, logger, health });
   limits.memory.collectsWith(() => exports?.collectGarbage());
-  const guards = [...limits.guards, lease ?? [], cluster?.membership ?? []].flat();
+  const guards = [...limits.guards, lease ?? [], cluster?.writer ?? []].flat();
   // What cannot be accepted by several processes says nothing of the disk.
   const consumer = cluster?.writer ?? new WatchedConsumer(recordLog, limits.watch);
-  const decoding = createDecoding(opened.schema);
   const { maxInFlightBytes } = limits;
-  const bodies = new DecodedBodies(decoding.bodies, consumer);
-  const { codecs } = decoding;
+  const bodies = cluster?.writer ?? new DecodedBodies(decoding.bodies, consumer);
   const intake = new ExportIntake({ maxBodyBytes, maxInFlightBytes }, { codecs, bodies, guards, clock, logger });
   health.register(notes.name, () => notes.health());
   if (config['database-url'] !== 'off') {
-    addDatabaseHealth(health, { state, lease, membership: cluster?.membership });
+    addDatabaseHealth(health, { state, lease });
+  }
+  if (cluster !== undefined) {
+    health.register(cluster.writer.name, () => cluster.writer.health());
+    health.register(cluster.owned.name, () => cluster.health());
   }
   const destinations = exports?.destinations.map(([name]) => name) ?? [];
   for (const name of destinations) {
@@ -156,6 +165,8 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
   // Several processes have their rows in a database that all of them need anyway.
   const rowBackup = cluster === undefined ? [new RunRowBackup(dataFolder, { store: state.rows, clock, logger })] : [];
   const holder = () => opened.cluster?.fence.processId ?? '';
+  const life =
+    cluster === undefined ? [] : [new ProcessLease(opened.folderId, holder(), { leases: state.leases, clock, logger })];
   return {
     ...deps,
     state,
@@ -185,12 +196,12 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
     destinations,
     nowUnixMs: () => clock.nowUnixMs(),
     components: {
-      storage: [...(cluster?.first ?? []), storage],
+      storage: [...life, ...(cluster?.first ?? []), storage],
       rowBackup,
       exports: exports === undefined ? [] : [exports],
       projections: [parts.parquetThread, notes, measures, ...output],
       runs: [tracker, registry],
-      recordLog: [...(cluster === undefined ? [] : [cluster.owned]), recordLog],
+      recordLog: [recordLog, ...(cluster === undefined ? [] : [cluster.owned])],
     },
     leased: (name, components) =>
       cluster === undefined
@@ -215,18 +226,11 @@ export function exportHealth(status: DestinationStatus | undefined): HealthState
   return { ready: true, details: { ...details, ...counts } };
 }
 
-/** Reports that a database on a server is unavailable. */
-export interface DatabaseHealthParts extends Pick<OpenParts, 'state' | 'lease'> {
-  /** Of one of several processes. */
-  readonly membership: { health(): HealthState } | undefined;
-}
-
 /** Shows the state of a database server in `/readyz`. Telemetry is accepted while it is down: the record logs store it. */
-export function addDatabaseHealth(health: Health, { state, lease, membership }: DatabaseHealthParts): void {
+export function addDatabaseHealth(health: Health, { state, lease }: Pick<OpenParts, 'state' | 'lease'>): void {
   health.register('database', () => {
     const problem = state.problem();
     return problem === null ? { ready: true } : { ready: false, reason: problem };
   });
   if (lease !== undefined) health.register('lease of the database', () => lease.health());
-  if (membership !== undefined) health.register('membership', () => membership.health());
 }

@@ -4,7 +4,7 @@ import type { Guard, Shortage } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { LEASE_MS, LEASE_RENEW_MS, type LeaseStore } from '../storage/lease-store.js';
+import { LEASE_MS, LEASE_RENEW_MS, type LeaseStore, PROCESS_LEASE } from '../storage/lease-store.js';
 import { StoreError } from '../storage/store-error.js';
 
 /** What a lease is held with. */
@@ -164,6 +164,35 @@ export class Leased implements Component {
 
   private async end(deadline: AbortSignal): Promise<void> {
     for (const part of [...this.parts].reverse()) await part.shutdown(deadline);
+  }
+}
+
+/** Says to others that a process is alive, whose data folder nobody else has. */
+export class ProcessLease implements Component {
+  readonly name = 'lease of this process';
+  private readonly lease: Lease;
+
+  /** @param folderId of the data folder @param processId of this start of the program */
+  constructor(folderId: string, processId: string, deps: LeaseDeps) {
+    const { leases } = deps;
+    const name = `${PROCESS_LEASE}${folderId}`;
+    // Whoever had the folder before has ended.
+    this.lease = new Lease(
+      name,
+      () => processId,
+      deps,
+      ({ holder }) => (holder === processId ? undefined : leases.release(name, holder)),
+    );
+  }
+
+  async start(): Promise<void> {
+    if (!(await this.lease.renew())) await this.lease.renew();
+    this.lease.start();
+  }
+
+  async shutdown(): Promise<void> {
+    await this.lease.stop();
+    await this.lease.release().catch((error: unknown) => this.lease.logNotRenewed(error));
   }
 }
 

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { openCluster } from '../cluster/feature.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { checkDestinations } from '../config/otlp-destinations.js';
 import { packageFile } from '../core/package-file.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/retry.js';
 import { type ExportThread, loadExportThread, type ThreadCluster } from '../export/feature.js';
+import { openSharedLog } from '../kafka/feature.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
 import { PublicSchema } from '../otlp/public-schema.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -71,9 +71,11 @@ export async function openParts(
     const { jsonl } = configuration;
     const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
     const folderId = configuration['database-url'] === 'off' ? '' : folderIdOf(folder, deps.random);
-    const cluster = isShared
-      ? await openCluster(configuration, { bucket: sharedBucketOf(configuration), folderId })
-      : undefined;
+    const { journal } = configuration;
+    const cluster =
+      isShared && journal !== null
+        ? await openSharedLog(configuration, journal, { ...deps, bucket: sharedBucketOf(configuration), folderId })
+        : undefined;
     const forThread = cluster && {
       fence: { processId: cluster.fence.processId, folderId },
       folder: cluster.folder,

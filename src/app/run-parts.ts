@@ -16,7 +16,7 @@ import { RunLog } from '../run/run-log.js';
 import { RunTracker } from '../run/run-tracker.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import { ScopeFinder } from '../run/scope-finder.js';
-import type { RunFinder, SharedRecordLog } from '../run/shared-record-log.js';
+import type { RunFinder, SharedLogHost, SharedRecordLog } from '../run/shared-record-log.js';
 import type { RunStore } from '../storage/run-store.js';
 import type { AppDeps } from './app-deps.js';
 import type { OpenParts } from './open-parts.js';
@@ -47,6 +47,7 @@ export class RunParts {
     deps: Pick<AppDeps, 'clock' | 'logger'>,
     private readonly opened: OpenParts,
     private readonly imported: ReadonlySet<TraceId> | undefined,
+    private readonly decoding: Pick<SharedLogHost, 'intakeFor' | 'codecs'>,
   ) {
     const { clock, logger } = deps;
     const { durability, 'data-dir': dataFolder } = configuration;
@@ -101,10 +102,10 @@ export class RunParts {
     if (heard.runs !== undefined) this.runListeners.push(heard.runs);
   }
 
-  /** Readable length of a log; 0 while it is being rebuilt. */
+  /** How much of a log exports may read: what no crash can lose. */
   async lengthBytes(traceId: TraceId): Promise<number> {
     const { cluster } = this;
-    return cluster === undefined ? await this.reader.lengthBytes(traceId) : (cluster.owned.lengthBytes(traceId) ?? 0);
+    return cluster === undefined ? await this.reader.lengthBytes(traceId) : cluster.owned.storedBytes(traceId);
   }
 
   private openLog(configuration: Configuration, deps: Pick<AppDeps, 'clock' | 'logger'>): JsonlRecordLog {
@@ -125,11 +126,12 @@ export class RunParts {
       state,
       foreign: this.foreign,
       destinations: () => exports?.destinations.map(([name]) => name) ?? [],
-      onReborn: (processId) => exports?.rename(processId),
+      ...this.decoding,
       follower: {
         onAppended: (appended) => {
           for (const listener of this.appendListeners) listener.onAppended(appended);
         },
+        onStored: (traceId, lengthBytes) => exports?.onAppended(new Appended(traceId, [], lengthBytes)),
         adopt: async (traceId, lengthBytes) => {
           await this.tracker.adopt(traceId);
           exports?.onAppended(new Appended(traceId, [], lengthBytes));
@@ -138,8 +140,8 @@ export class RunParts {
         onStepsChanged: (traceId) => this.tracker.onStepChanged([traceId]),
         isSettled: (traceId) => this.tracker.isSettled(traceId),
         drop: async (traceId) => {
-          exports?.drop(traceId);
           await this.tracker.drop(traceId);
+          exports?.drop(traceId);
         },
       },
     });
@@ -148,7 +150,7 @@ export class RunParts {
   private runStore(): RunStore {
     const { runs } = this.opened.state;
     if (this.imported !== undefined) return onlyImported(runs, this.imported);
-    return this.cluster === undefined ? runs : sharedRuns(runs);
+    return this.cluster === undefined ? runs : sharedRuns(runs, this.cluster);
   }
 }
 
@@ -172,11 +174,17 @@ export function onlyImported(store: RunStore, imported: ReadonlySet<TraceId>): R
   };
 }
 
-/** Rows of runs shared by several processes: at a start, this process owns none. */
-export function sharedRuns(runs: RunStore): RunStore {
+/**
+ * Rows of runs shared by several processes: at a start, this process has none. A row speaks of nothing that a crash could
+ * still take away.
+ */
+export function sharedRuns(runs: RunStore, log: Pick<SharedRecordLog, 'store'>): RunStore {
   return {
     find: (traceId) => runs.find(traceId),
-    save: (rows) => runs.save(rows),
+    save: async (rows) => {
+      const areStored = await Promise.all(rows.map(({ traceId, state }) => log.store(traceId, state === 'finished')));
+      await runs.save(rows.filter((_, index) => areStored[index] === true));
+    },
     listUnfinished: async () => [],
     list: (limit) => runs.list(limit),
   };

@@ -2,13 +2,18 @@ import type { Configuration } from '../config/configuration.js';
 
 /** Why several processes cannot share the work with this configuration, one sentence each. @param isServing whether this one listens */
 export function sharingProblems(
-  configuration: Pick<Configuration, 'database-url' | 'artifacts' | 'webhookKey'>,
+  configuration: Pick<Configuration, 'database-url' | 'artifacts' | 'webhookKey' | 'journal'>,
   isServing: boolean,
 ): readonly string[] {
   const problems = [...sharedLocationProblems(configuration)];
   if (configuration.webhookKey === null) {
     problems.push(
       'processes: several share the secrets of webhooks: set RUN_BRIDGE_WEBHOOK_KEY, the same for all of them (make one with: openssl rand -base64 32)',
+    );
+  }
+  if (configuration.journal === null) {
+    problems.push(
+      'processes: several share a journal: add `journal: kafka: brokers: HOST:PORT` to the configuration file, the same for all of them',
     );
   }
   if (!isServing) problems.push('processes: with several processes this command reports to one of them: pass --to URL');

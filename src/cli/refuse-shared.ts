@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { clusterFolder } from '../cluster/feature.js';
 import type { Configuration } from '../config/configuration.js';
+import { journalFolder } from '../kafka/feature.js';
 import { CliError } from './cli-error.js';
 import { EXIT } from './exit-code.js';
 
@@ -21,5 +21,5 @@ export function refuseShared(configuration: Pick<Configuration, 'data-dir' | 'pr
 /** Whether a data folder belongs to one of several processes: by the settings, or because it contains only copies of runs. */
 export function isShared(configuration: Pick<Configuration, 'data-dir' | 'processes'>): boolean {
   if (configuration.processes === 'several') return true;
-  return existsSync(clusterFolder(configuration)) && !existsSync(join(configuration['data-dir'], 'runs'));
+  return existsSync(journalFolder(configuration)) && !existsSync(join(configuration['data-dir'], 'runs'));
 }

@@ -85,7 +85,7 @@ export async function withRetention<T>(
     if (!isDry) release = await takeTurn(configuration, context, state);
     const sharedFiles =
       configuration.processes === 'several'
-        ? sharedTelemetry({ openBucket: () => bucket.get(), traces: state.cluster.traces })
+        ? sharedTelemetry({ openBucket: () => bucket.get(), traces: state.journal })
         : undefined;
     const { destinations: named, environmentDestination } = configuration;
     const destinations = [...named, ...(environmentDestination === undefined ? [] : [environmentDestination])].map(

@@ -302,7 +302,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   processes: choiceSetting(
     PROCESSES,
     'one',
-    'whether one run-bridge serves the database, or several share it and a bucket; several needs --database-url and --artifacts s3://…',
+    'whether one run-bridge serves the database, or several share it, a bucket and a journal; several needs --database-url, --artifacts s3://… and `journal:` in the file',
   ),
   role: choiceSetting(
     ROLES,

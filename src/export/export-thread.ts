@@ -91,7 +91,7 @@ export class ExportThread implements Exports {
 
   /** @param destinations each one's name and address; empty if only the thread knows them: then `open` it before the start */
   constructor(
-    private setup: ThreadSetup,
+    private readonly setup: ThreadSetup,
     private readonly deps: ExportThreadDeps,
     public destinations: Exports['destinations'] = [],
   ) {
@@ -154,14 +154,6 @@ export class ExportThread implements Exports {
 
   collectGarbage(): void {
     this.thread?.channel.tell('collectGarbage', undefined);
-  }
-
-  /** Where several processes share the database: this one goes on under another id. */
-  rename(processId: string): void {
-    const { cluster } = this.setup;
-    if (cluster === null) return;
-    this.setup = { ...this.setup, cluster: { ...cluster, fence: { ...cluster.fence, processId } } };
-    this.thread?.channel.tell('rename', processId);
   }
 
   statuses(): readonly DestinationStatus[] {

@@ -55,8 +55,6 @@ export interface ExportThreadCalls {
   foreign(end: ForeignPosition): void;
   /** Memory is short. */
   collectGarbage(nothing: undefined): void;
-  /** Where several processes share the database: this one goes on under another id. */
-  rename(processId: string): void;
 }
 
 /** What the thread may call. */

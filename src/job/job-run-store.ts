@@ -4,6 +4,7 @@ import { addRun } from '../storage/add-run.js';
 import { changeState } from '../storage/change-state.js';
 import type { Fence } from '../storage/fence.js';
 import { closeRun, finishIfOver } from '../storage/finish-run.js';
+import { PROCESS_LEASE } from '../storage/lease-store.js';
 import { type RunObserver, settleRuns } from '../storage/settle-runs.js';
 import type { RunStatus, StateDb } from '../storage/state-tables.js';
 import { touched } from '../storage/touch-rows.js';
@@ -164,7 +165,7 @@ export class JobRunStore {
   }
 
   /** Runs marked as running, oldest first; if several processes share the database, those of dead ones. */
-  async listRunning(): Promise<readonly JobRunRow[]> {
+  async listRunning(nowUnixMs: number): Promise<readonly JobRunRow[]> {
     const rows = await jobRuns(this.db)
       .where(IS_NOT_ENDED)
       .where('asked.state', '=', 'running')
@@ -175,7 +176,10 @@ export class JobRunStore {
             eb(
               'asked.process_id',
               'not in',
-              selectFrom('cluster_processes').select('process_id').where('is_dead', '=', 0),
+              selectFrom('leases')
+                .select('holder')
+                .where('name', 'like', `${PROCESS_LEASE}%`)
+                .where('expires_unix_ms', '>', nowUnixMs),
             ),
           ]),
         ),

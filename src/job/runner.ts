@@ -152,7 +152,7 @@ export class JobRunner implements Component {
 
   private async lookLeftBehind(): Promise<void> {
     try {
-      for (const run of await this.deps.queue.listRunning()) {
+      for (const run of await this.deps.queue.listRunning(this.deps.clock.nowUnixMs())) {
         if (!this.underWay.has(run.runId)) this.track(this.endLeftBehind(run));
       }
     } catch (error) {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
 import type { KafkaConnection, KafkaJournalSettings } from '../config/kafka-settings.js';
@@ -10,6 +11,8 @@ import type { Feature } from '../feature.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { BodyConsumer, ExportIntake } from '../receiver/feature.js';
 import type { RecordConsumer } from '../record/record-batch.js';
+import type { SharedLogOpening } from '../run/shared-record-log.js';
+import type { S3Location } from '../storage/bucket/s3-location.js';
 import type { KafkaSource } from './kafka-source.js';
 import type { KafkaProducer, KafkaProducerDeps } from './producer.js';
 
@@ -63,6 +66,12 @@ export async function createKafkaProducer(
   return new Producer(connection, deps);
 }
 
+/** What a record log that processes share needs of the program before the program is made. */
+export interface SharedLogPlace extends Pick<KafkaHost, 'clock' | 'logger' | 'random'> {
+  readonly bucket: S3Location;
+  readonly folderId: string;
+}
+
 /** Reads the topics that `sources: kafka:` names; nothing where there are none. */
 export function createKafkaSource(
   { kafkaSource: settings, 'data-dir': dataFolder }: Pick<Configuration, 'kafkaSource' | 'data-dir'>,
@@ -88,4 +97,31 @@ export function createKafkaSource(
     ],
     metrics: async () => (await import('./metrics.js')).kafkaMetrics(await source.get(), host.clock),
   };
+}
+
+/** Where record logs and files of runs are on this machine, in `runs/`, of one of several processes: what it builds, and copies of what is in the bucket. */
+export function journalFolder(config: Pick<Configuration, 'data-dir'>): string {
+  return join(config['data-dir'], 'journal');
+}
+
+/**
+ * Opens the record log that this process shares with others by `journal: kafka:`.
+ * @param folderId of the data folder
+ */
+export async function openSharedLog(
+  config: Pick<Configuration, 'data-dir' | 'invocation-silence'>,
+  settings: KafkaJournalSettings,
+  { bucket, folderId, clock, logger, random }: SharedLogPlace,
+): Promise<SharedLogOpening> {
+  const [{ KafkaRecordLog }, { REJECTS_FILE, RejectFile }] = await Promise.all([
+    import('./kafka-record-log.js'),
+    import('../files/feature.js'),
+  ]);
+  const processId = randomUUID();
+  const folder = journalFolder(config);
+  const silenceMs = config['invocation-silence'];
+  const tell = (problem: string) => logger.warn({ problem }, 'failed to keep rejected messages');
+  const rejects = new RejectFile(join(config['data-dir'], REJECTS_FILE), clock, tell);
+  const options = { settings, bucket, folder, processId, silenceMs, rejects, random };
+  return { fence: { processId, folderId }, folder, create: (host) => new KafkaRecordLog(options, host) };
 }

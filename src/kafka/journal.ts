@@ -1,8 +1,8 @@
 import type { KafkaJournalSettings } from '../config/kafka-settings.js';
 import { type Clock, pause, whenAborted } from '../core/clock.js';
-import type { Guard, Shortage } from '../core/guard.js';
+import type { Shortage } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
-import type { Component } from '../core/lifecycle.js';
+import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import { RetryPolicy } from '../core/retry.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
@@ -10,9 +10,12 @@ import type { WholeBody } from '../otlp/read-body.js';
 import { RequestError } from '../otlp/refusal.js';
 import { type TraceRequests, TraceSplitter } from '../otlp/wire/trace-requests.js';
 import { splitRequest } from '../otlp/wire/wire-decoder.js';
-import type { AcceptedBody, BodyConsumer } from '../receiver/feature.js';
-import { ConsumeError, type Signal } from '../record/record-batch.js';
+import type { AcceptedBody } from '../receiver/feature.js';
+import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
+import { recordCountOf } from '../record/record-page.js';
+import type { SharedLogWriter } from '../run/shared-record-log.js';
 import { ACCOUNT_HEADER } from './connection.js';
+import { encodePart, RECORDS_HEADER, splitPart } from './part-encoding.js';
 import { KafkaError, type KafkaMessage, KafkaProducer } from './producer.js';
 
 /** What the journal works with. */
@@ -41,13 +44,15 @@ export interface JournalStatus {
 const ANSWER_MS = 8_000;
 /** Kafka that is back is found within about five seconds; while it answers it is asked as often, which finds that it does not. */
 const CHECK_MS = 5_000;
+/** Of messages with records as lines. */
+const OF_RECORDS = { [RECORDS_HEADER]: '1' };
 const RETRY = { baseMs: 500, maxMs: CHECK_MS, maxRetryAfterMs: CHECK_MS };
 
 /**
  * Writes requests to the topics that several machines share: a request is accepted when Kafka has it. It is cut by trace, and by
  * spans where it is longer than a message; a message's key is its trace id. While Kafka is away requests are refused at once.
  */
-export class KafkaJournal implements Component, BodyConsumer, Guard {
+export class KafkaJournal implements SharedLogWriter {
   readonly name = 'journal';
   private readonly producer: KafkaProducer;
   private readonly splitters: Readonly<Record<Signal, TraceSplitter>>;
@@ -117,15 +122,39 @@ export class KafkaJournal implements Component, BodyConsumer, Guard {
     }
     const { requests, itemCount, rejectedCount } = found;
     const sender = accountId === null ? {} : { headers: { [ACCOUNT_HEADER]: String(accountId) } };
+    await this.accept(requests.map(({ traceId, bytes }) => ({ topic, key: traceId, value: bytes, ...sender })));
+    return { itemCount, rejectedCount, rejectionMessage: rejectedCount === 0 ? '' : rejectionMessage(rejectedCount) };
+  }
+
+  /** Takes records that came another way than as a request: those of each trace as lines. @throws ConsumeError, RequestError */
+  async consume({ batches, foreign }: Delivery): Promise<void> {
+    const topic = this.settings.topics.traces;
+    const full = batches.filter((batch) => recordCountOf(batch) > 0);
+    const messages = [...groupBy(full, ({ traceId }) => traceId)].flatMap(([key, list]) =>
+      splitPart(encodePart(list), this.producer.maxBytes(topic)).map((value) => ({
+        topic,
+        key,
+        value,
+        headers: OF_RECORDS,
+      })),
+    );
+    await this.accept(messages);
+    for (const { signal, body } of foreign) {
+      const bytes = Buffer.from(body);
+      await this.consumeBody(signal, 'json', { byteLength: bytes.length, bytes: () => bytes, release: () => {} }, null);
+    }
+  }
+
+  /** @throws ConsumeError when Kafka is away */
+  private async accept(messages: readonly KafkaMessage[]): Promise<void> {
     try {
-      await this.write(requests.map(({ traceId, bytes }) => ({ topic, key: traceId, value: bytes, ...sender })));
+      await this.write(messages);
     } catch (cause) {
       if (!(cause instanceof KafkaError)) throw cause;
       this.away(cause.message);
       this.wake();
       throw new ConsumeError('unavailable', this.awayMessage(), CHECK_MS, { cause });
     }
-    return { itemCount, rejectedCount, rejectionMessage: rejectedCount === 0 ? '' : rejectionMessage(rejectedCount) };
   }
 
   /** Writes messages of one topic, as many together as one message may be large. @throws KafkaError, RequestError */
@@ -142,7 +171,8 @@ export class KafkaJournal implements Component, BodyConsumer, Guard {
   /** @throws RequestError where there is nothing to cut */
   private halvesOf(message: KafkaMessage): readonly KafkaMessage[] {
     const { topic, value } = message;
-    const pieces = [...splitRequest(bufferOf(value), this.producer.maxBytes(topic))].filter(({ length }) => length > 0);
+    const split = message.headers === OF_RECORDS ? splitPart : splitRequest;
+    const pieces = [...split(bufferOf(value), this.producer.maxBytes(topic))].filter(({ length }) => length > 0);
     if (pieces.length > 1) return pieces.map((piece) => ({ ...message, value: piece }));
     throw new RequestError(
       'too_large',

@@ -1,4 +1,13 @@
-import { Admin, Consumer, compressionsAlgorithms, type Message } from '@platformatic/kafka';
+import {
+  Admin,
+  type CommitOptions,
+  Consumer,
+  compressionsAlgorithms,
+  GenericError,
+  type Message,
+  type MessagesStream,
+  MultipleErrors,
+} from '@platformatic/kafka';
 import { decompress } from 'fzstd';
 import type { KafkaSourceSettings } from '../config/kafka-settings.js';
 import { type Clock, pause, whenAborted } from '../core/clock.js';
@@ -10,19 +19,59 @@ import { RetryPolicy, retry } from '../core/retry.js';
 import { batchesOf, type Reject, type RejectFile, readRecords } from '../files/feature.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import { type Refusal, RequestError } from '../otlp/refusal.js';
-import type { ExportIntake } from '../receiver/feature.js';
 import type { RecordConsumer, Signal } from '../record/record-batch.js';
+import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
+import type { OtlpIntake } from '../run/shared-record-log.js';
 import { ACCOUNT_HEADER, connectionOptions, problemOf } from './connection.js';
+import { decodePart, RECORDS_HEADER } from './part-encoding.js';
 import { rangeAssignor } from './range-assignor.js';
+
+/** Partitions of the topics that a member of the group has, from one rebalance to the next. */
+export interface Assignment {
+  /** Of the group: one higher with each rebalance. */
+  readonly generation: number;
+  /** Those that the member has of any topic. */
+  readonly partitions: ReadonlySet<number>;
+  /** How many each topic has. */
+  readonly partitionCounts: ReadonlyMap<string, number>;
+}
+
+/** A place in a partition from which on nothing is committed. */
+export type PartitionOffset = CommitOptions['offsets'][number];
+
+/** Decides what becomes of messages beyond the intake, and from when on they need not be read again. */
+export interface Custody {
+  /**
+   * Begins with partitions; those of before are over, and what was read of them and not committed is read again.
+   * @param signal aborts when they are another's, or the program stops
+   */
+  begin(assignment: Assignment, signal: AbortSignal): Promise<void>;
+  /** The intake has taken a batch. @param offsets behind it, by partition */
+  taken(
+    offsets: readonly PartitionOffset[],
+    commit: (offsets: readonly PartitionOffset[]) => Promise<void>,
+  ): Promise<void>;
+  /** Nothing more is read of the partitions, for whatever reason. @param isStopping the program ends: what can be committed is */
+  end(isStopping: boolean): Promise<void>;
+}
+
+/** What is taken is durable, and committed at once. */
+const COMMITTED_WHEN_TAKEN: Custody = {
+  begin: async () => {},
+  taken: (offsets, commit) => commit(offsets),
+  end: async () => {},
+};
 
 /** What reading works with. */
 export interface KafkaSourceDeps {
-  readonly intake: ExportIntake;
+  readonly intake: OtlpIntake;
   readonly consumer: RecordConsumer;
   readonly rejects: Pick<RejectFile, 'add'>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly random: () => number;
+  /** Left out: a message is committed when the intake has taken it. */
+  readonly custody?: Custody;
 }
 
 export const KAFKA_STATES = ['connecting', 'reading', 'waiting'] as const;
@@ -50,7 +99,11 @@ export interface TopicCounts {
 }
 
 /** What the messages of a topic hold. */
-type MessageKind = { readonly signal: Signal; readonly encoding: OtlpEncoding } | 'jsonl';
+type MessageKind =
+  | { readonly signal: Signal; readonly encoding: OtlpEncoding }
+  | 'jsonl'
+  /** A part of a journal of run-bridge's own. */
+  | { readonly traceId: TraceId };
 
 type BytesConsumer = Consumer<Buffer, Buffer, Buffer, Buffer>;
 type BytesMessage = Message<Buffer, Buffer, Buffer, Buffer>;
@@ -95,6 +148,7 @@ export class KafkaSource {
   /** The one that reads; `undefined` while there is none. */
   private consumer: BytesConsumer | undefined;
   private running: Promise<void> = Promise.resolve();
+  private readonly custody: Custody;
 
   constructor(
     private readonly settings: KafkaSourceSettings,
@@ -103,6 +157,7 @@ export class KafkaSource {
     this.kinds = kindsOf(settings);
     for (const topic of this.kinds.keys()) this.counts.set(topic, { acceptedCount: 0, rejectedCount: 0 });
     this.retries = new RetryPolicy(RETRY, deps.random);
+    this.custody = deps.custody ?? COMMITTED_WHEN_TAKEN;
     addZstd();
   }
 
@@ -190,7 +245,7 @@ export class KafkaSource {
     const ended = new AbortController();
     const signal = AbortSignal.any([stop, ended.signal]);
     const timer = this.missingTopics.length === 0 ? undefined : clock.after(TOPICS_MS, () => ended.abort());
-    const { groupId, initialOffset } = this.settings;
+    const { groupId } = this.settings;
     const consumer: BytesConsumer = new Consumer({
       ...connection,
       groupId,
@@ -200,54 +255,97 @@ export class KafkaSource {
       rebalanceTimeout: SESSION_MS,
       heartbeatInterval: HEARTBEAT_MS,
     });
+    // Tries nothing again: the client would join the group for it, and commit in the name of a generation that knows nothing of it.
+    const committer: BytesConsumer = new Consumer({ ...connection, groupId, retries: 0 });
+    // The group could not be joined again.
+    const failed = new AbortController();
+    consumer.on('error', (error: Error) => failed.abort(error));
     try {
+      consumer.topics.trackAll(...topics);
+      await consumer.joinGroup({});
+      this.consumer = consumer;
+      onReading();
+      logger.info({ topics: topics.join(','), groupId }, 'reading from Kafka');
+      const until = AbortSignal.any([signal, failed.signal]);
+      while (!until.aborted) await this.readGeneration(consumer, committer, topics, until);
+      if (failed.signal.aborted && !signal.aborted) throw failed.signal.reason;
+    } finally {
+      timer?.cancel();
+      this.consumer = undefined;
+      await this.custody.end(stop.aborted);
+      const left = new AbortController();
+      committer.close(true, () => consumer.close(true, () => left.abort()));
+      await pause(clock, LEAVE_MS, left.signal);
+    }
+  }
+
+  /** Reads what the member has until that changes. @throws what the client throws */
+  private async readGeneration(
+    consumer: BytesConsumer,
+    committer: BytesConsumer,
+    topics: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { generationId: generation, memberId } = consumer;
+    const over = new AbortController();
+    const until = AbortSignal.any([signal, over.signal]);
+    const onJoin = () => over.abort();
+    consumer.once('consumer:group:join', onJoin);
+    try {
+      await this.custody.begin(await assignmentOf(consumer, topics), until);
+      if (until.aborted) return;
       const stream = await consumer.consume({
-        topics,
+        topics: [...topics],
         mode: 'committed',
         // Where the group has begun once, what has no offset yet is new.
-        fallbackMode: this.hasBegun ? 'earliest' : initialOffset,
+        fallbackMode: this.hasBegun ? 'earliest' : this.settings.initialOffset,
         autocommit: false,
         maxBytes: FETCH_BYTES,
         maxWaitTime: FETCH_WAIT_MS,
         // The next answer is asked for when the last one has been taken from the stream.
         highWaterMark: 1,
       });
-      const end = () => stream.destroy();
-      // The group could not be joined again.
-      consumer.on('error', (error: Error) => stream.destroy(error));
-      signal.addEventListener('abort', end);
-      if (signal.aborted) end();
-      // After each rebalance. One that comes meanwhile lets it fail, and is followed by the next attempt.
-      stream.on('offsets', () => void this.begin(consumer, stream.offsetsToFetch).catch(() => undefined));
-      this.consumer = consumer;
-      onReading();
-      logger.info({ topics: topics.join(','), groupId }, 'reading from Kafka');
-      let batch: BytesMessage[] = [];
-      let batchBytes = 0;
-      try {
-        for await (const message of stream) {
-          if (isAssigned(consumer, message)) {
-            batch.push(message);
-            batchBytes += message.value?.length ?? 0;
-          }
-          if (batch.length === 0) continue;
-          if (stream.readableLength > 0 && batch.length < MAX_BATCH && batchBytes < BATCH_BYTES) continue;
-          await this.takeAll(batch, stop);
-          await commit(consumer, batch);
-          batch = [];
-          batchBytes = 0;
-        }
-      } catch (error) {
-        if (!signal.aborted) throw error;
-      } finally {
-        signal.removeEventListener('abort', end);
+      const commit = async (offsets: readonly PartitionOffset[]) => {
+        Object.assign(committer, { generationId: generation, memberId });
+        await committer.commit({ offsets: [...offsets] }).catch((error: unknown) => {
+          // What was not committed is read again, by whoever has it then.
+          if (!isOfAnotherGeneration(error)) throw error;
+        });
+      };
+      // A rebalance that comes meanwhile lets it fail, and is followed by the next attempt.
+      stream.once('offsets', () => void this.begin(consumer, stream.offsetsToFetch, commit).catch(() => undefined));
+      await this.readStream(stream, commit, until);
+    } catch (error) {
+      if (!until.aborted) throw error;
+    } finally {
+      consumer.off('consumer:group:join', onJoin);
+    }
+  }
+
+  private async readStream(
+    stream: MessagesStream<Buffer, Buffer, Buffer, Buffer>,
+    commit: (offsets: readonly PartitionOffset[]) => Promise<void>,
+    until: AbortSignal,
+  ): Promise<void> {
+    const end = () => stream.destroy();
+    until.addEventListener('abort', end);
+    if (until.aborted) end();
+    let batch: BytesMessage[] = [];
+    let batchBytes = 0;
+    try {
+      for await (const message of stream) {
+        batch.push(message);
+        batchBytes += message.value?.length ?? 0;
+        if (stream.readableLength > 0 && batch.length < MAX_BATCH && batchBytes < BATCH_BYTES) continue;
+        await this.takeAll(batch, until);
+        await this.custody.taken(endsOf(batch), commit);
+        batch = [];
+        batchBytes = 0;
+        if (until.aborted) return;
       }
     } finally {
-      this.consumer = undefined;
-      timer?.cancel();
-      const left = new AbortController();
-      consumer.close(true, () => left.abort());
-      await pause(clock, LEAVE_MS, left.signal);
+      until.removeEventListener('abort', end);
+      stream.destroy();
     }
   }
 
@@ -256,7 +354,11 @@ export class KafkaSource {
    * reads is not passed over by the next one that begins there.
    * @param starts by topic and partition, with a colon between them
    */
-  private async begin(consumer: BytesConsumer, starts: ReadonlyMap<string, bigint>): Promise<void> {
+  private async begin(
+    consumer: BytesConsumer,
+    starts: ReadonlyMap<string, bigint>,
+    commit: (offsets: readonly PartitionOffset[]) => Promise<void>,
+  ): Promise<void> {
     const topics = consumer.assignments ?? [];
     const committed = topics.length === 0 ? new Map() : await consumer.listCommittedOffsets({ topics });
     const offsets = partitionsOf(topics).flatMap(({ topic, partition }) => {
@@ -264,7 +366,7 @@ export class KafkaSource {
       if (offset === undefined || committed.get(topic)?.[partition] !== NOT_COMMITTED) return [];
       return [{ topic, partition, offset, leaderEpoch: -1 }];
     });
-    if (offsets.length > 0) await consumer.commit({ offsets });
+    if (offsets.length > 0) await commit(offsets);
     this.hasBegun = true;
   }
 
@@ -284,23 +386,29 @@ export class KafkaSource {
   }
 
   /**
-   * Takes messages with OTLP in the order of their partition: a span that ends an invocation says that no other comes after
+   * Takes messages with OTLP in the order of their partition, those of one key after each other: a span that ends an invocation says that no other comes after
    * it, and a short message would be decoded before the longer one in front of it. Lines of JSONL say all by themselves.
    */
   private async takeAll(batch: readonly BytesMessage[], stop: AbortSignal): Promise<void> {
     const isOrdered = ({ topic }: BytesMessage) => this.kinds.get(topic) !== 'jsonl';
-    const partitions = groupBy(batch, (one) => (isOrdered(one) ? `${one.topic} ${one.partition}` : one));
-    await Promise.all(
+    const keyOf = ({ topic, partition, key }: BytesMessage) => `${topic} ${partition} ${key?.toString('latin1') ?? ''}`;
+    const partitions = groupBy(batch, (one) => (isOrdered(one) ? keyOf(one) : one));
+    const taken = await Promise.allSettled(
       [...partitions.values()].map(async (messages) => {
         for (const message of messages) await this.take(message, stop);
       }),
     );
+    for (const one of taken) if (one.status === 'rejected') throw one.reason;
   }
 
   /** Resolves when the records of a message are durable, or it is kept as no telemetry. @throws the signal's reason */
-  private async take({ topic, partition, offset, value, headers }: BytesMessage, stop: AbortSignal): Promise<void> {
+  private async take(
+    { topic, partition, offset, key, value, headers }: BytesMessage,
+    stop: AbortSignal,
+  ): Promise<void> {
     const { intake, rejects, clock } = this.deps;
-    const kind = this.kinds.get(topic);
+    const traceId = hasHeader(headers, RECORDS_HEADER) ? parseTraceId(key.toString()) : undefined;
+    const kind = traceId === undefined ? this.kinds.get(topic) : ({ traceId } as const);
     const counts = this.counts.get(topic);
     if (kind === undefined || counts === undefined) throw new Error(`a message of ${topic}, which was not asked for`);
     const bytes = value ?? Buffer.alloc(0);
@@ -331,6 +439,10 @@ export class KafkaSource {
     if (bytes.length === 0) throw new RequestError('malformed', 'The message is empty.');
     const { reservation } = intake.makeRoom(bytes.length);
     try {
+      if (kind !== 'jsonl' && 'traceId' in kind) {
+        await consumer.consume({ batches: decodePart(kind.traceId, bytes), foreign: [] });
+        return [];
+      }
       if (kind !== 'jsonl') {
         const body = { byteLength: bytes.length, bytes: () => bytes, release: () => {} };
         await intake.take(kind.signal, kind.encoding, body, accountId);
@@ -356,12 +468,22 @@ function addZstd(): void {
   Object.assign(compressionsAlgorithms.zstd, { decompressSync });
 }
 
-/** Whether a message is this member's to read: what was asked for before a rebalance may come after it, when another member has its partition. */
-function isAssigned(
-  { assignments }: BytesConsumer,
-  { topic, partition }: Pick<BytesMessage, 'topic' | 'partition'>,
-): boolean {
-  return assignments?.some((one) => one.topic === topic && one.partitions.includes(partition)) === true;
+/** What the member has now. */
+async function assignmentOf(consumer: BytesConsumer, topics: readonly string[]): Promise<Assignment> {
+  const metadata = await consumer.metadata({ topics: [...topics] });
+  const partitionCounts = new Map(topics.map((topic) => [topic, metadata.topics.get(topic)?.partitionsCount ?? 0]));
+  const partitions = new Set(consumer.assignments?.flatMap((one) => one.partitions) ?? []);
+  return { generation: consumer.generationId, partitions, partitionCounts };
+}
+
+function hasHeader(headers: ReadonlyMap<Buffer, Buffer>, name: string): boolean {
+  return [...headers.keys()].some((key) => key.toString() === name);
+}
+
+/** Whether the broker has refused something because the group has changed: the next heartbeat joins it again. */
+function isOfAnotherGeneration(error: unknown): boolean {
+  if (error instanceof MultipleErrors) return error.findBy('needsRejoin', true) !== null;
+  return error instanceof GenericError && error.findBy('needsRejoin', true) !== null;
 }
 
 function partitionsOf(
@@ -370,20 +492,13 @@ function partitionsOf(
   return topics.flatMap(({ topic, partitions }) => partitions.map((partition) => ({ topic, partition })));
 }
 
-/**
- * Commits the last offset of each partition that is still this member's. Nothing of a batch is committed before all of it is
- * durable.
- */
-async function commit(consumer: BytesConsumer, batch: readonly BytesMessage[]): Promise<void> {
-  const last = new Map(
-    batch
-      .filter((message) => isAssigned(consumer, message))
-      .map(({ topic, partition, offset }) => [
-        `${topic} ${partition}`,
-        { topic, partition, offset: offset + 1n, leaderEpoch: -1 },
-      ]),
+/** The offsets behind a batch, by partition. */
+function endsOf(batch: readonly BytesMessage[]): readonly PartitionOffset[] {
+  const ends = batch.map(
+    ({ topic, partition, offset }) =>
+      [`${topic} ${partition}`, { topic, partition, offset: offset + 1n, leaderEpoch: -1 }] as const,
   );
-  if (last.size > 0) await consumer.commit({ offsets: [...last.values()] });
+  return [...new Map(ends).values()];
 }
 
 function kindsOf({
@@ -403,7 +518,7 @@ function kindsOf({
 
 /** The beginning of a message: text as it is, protobuf in base64. */
 function keptText(kind: MessageKind, bytes: Buffer): string {
-  const isText = kind === 'jsonl' || kind.encoding === 'json';
+  const isText = kind === 'jsonl' || 'traceId' in kind || kind.encoding === 'json';
   return bytes.subarray(0, KEPT_BYTES).toString(isText ? 'utf8' : 'base64');
 }
 

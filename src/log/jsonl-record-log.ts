@@ -130,6 +130,11 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     return this.open.get(traceId)?.lengthBytes;
   }
 
+  /** Since when log records of a trace wait for their span's name, in monotonic milliseconds; `undefined` where none do. */
+  pendingSinceMs(traceId: TraceId): number | undefined {
+    return this.open.get(traceId)?.pendingSinceMs;
+  }
+
   /** Appends what waits for a span's name and is due. */
   async flushPending(): Promise<void> {
     await this.running;

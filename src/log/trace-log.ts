@@ -130,6 +130,11 @@ export class TraceLog {
     return this.pending.length;
   }
 
+  /** When the one that waits longest has come, in monotonic milliseconds; `undefined` where none waits. */
+  get pendingSinceMs(): number | undefined {
+    return this.pending[0]?.sinceMs;
+  }
+
   /**
    * Appends new records, and pending log records whose wait is over. Resolves when everything
    * is durable. Returns what was appended to the log, empty if everything was known; valid until `release`.

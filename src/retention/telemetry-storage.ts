@@ -5,8 +5,7 @@ import { makeFolderIn, readFolderSize, readFolderUsage } from '../core/folders.j
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { ROWS_FOLDER } from '../run/run-row-backup.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';
-import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
-import { tracePrefix } from '../storage/cluster/trace-prefix.js';
+import { type JournalStore, tracePrefix } from '../storage/journal-store.js';
 import type { Removal, RetainedSize, TelemetryStorage } from '../storage/retention-store.js';
 
 /** The folder for folders of traces while they are removed, in the data folder: out of the way of listings. */
@@ -60,7 +59,7 @@ export class TelemetryFolder implements TelemetryStorage {
 /** What it works with. */
 export interface TelemetryBucketDeps {
   readonly openBucket: () => Promise<Pick<ObjectStore, 'list' | 'remove'>>;
-  readonly traces: Pick<SharedTraceStore, 'find' | 'usage'>;
+  readonly traces: Pick<JournalStore, 'known' | 'usage'>;
 }
 
 /** Files of traces in the bucket that several processes share. Nobody lists runs there: without its rows a run is gone. */
@@ -90,7 +89,7 @@ export class TelemetryBucket implements TelemetryStorage {
     if (traceId === undefined) return;
     const keys = await bucket.list(tracePrefix(traceId));
     // Checked after the list: files of a trace that exists again are not in it, or are not touched.
-    if (keys.length === 0 || (await this.deps.traces.find(traceId)) !== undefined) return;
+    if (keys.length === 0 || (await this.deps.traces.known([traceId])).has(traceId)) return;
     await bucket.remove(keys);
   }
 }

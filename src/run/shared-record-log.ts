@@ -6,7 +6,10 @@ import type { Logger } from '../core/logger.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { Appended } from '../log/trace-log.js';
-import type { RecordConsumer } from '../record/record-batch.js';
+import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
+import type { WholeBody } from '../otlp/read-body.js';
+import type { Refusal } from '../otlp/refusal.js';
+import type { RecordConsumer, Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { Fence } from '../storage/fence.js';
 import type { TelemetryStorage } from '../storage/retention-store.js';
@@ -19,15 +22,23 @@ import type { RunSummary } from './verdict.js';
  * of it. The rest of the program knows this interface and no journal, so that another one can take its place.
  */
 export interface SharedRecordLog {
-  /** Accepts deliveries: they are on no single disk when it resolves. */
-  readonly writer: Component & RecordConsumer;
+  /** Accepts requests and deliveries: they are on no single disk when it resolves. */
+  readonly writer: SharedLogWriter;
   /** The traces that this process has. */
   readonly owned: Component & {
-    /** How long the log of a trace is; `undefined` where another process has it, or it is still being made anew. */
+    /** How long the log of a trace is; `undefined` where another process has it, or it is still being put together. */
     lengthBytes(traceId: TraceId): number | undefined;
+    /** How much of it no crash of this machine can lose; 0 where another process has it. */
+    storedBytes(traceId: TraceId): number;
   };
-  /** Whether this process still counts as one of those that share the work. */
-  readonly membership: Guard & { health(): HealthState };
+  /** How the part of the work goes that this process has. */
+  health(): HealthState;
+  /**
+   * Whatever is in the log of a trace now can be lost no more when it resolves.
+   * @param isFinished its run is over
+   * @returns false where another process has the trace
+   */
+  store(traceId: TraceId, isFinished: boolean): Promise<boolean>;
   /** Called with steps that any process has registered. */
   readonly steps: StepListener;
   /** Parts that are there before all that follows logs. */
@@ -42,6 +53,18 @@ export interface SharedRecordLog {
   runsOf(own: RunFinder, reader: RecordLogReader): RunFinder;
   /** Reads any log. @param own logs that this process has */
   readerOf(own: RecordLogReader, folder: string): RecordLogReader;
+}
+
+/** What accepts telemetry for all processes; refuses it while it can accept none. */
+export interface SharedLogWriter extends Component, RecordConsumer, Guard {
+  /** Accepts a request in OTLP; see `BodyConsumer` of the receiver. */
+  consumeBody(
+    signal: Signal,
+    encoding: OtlpEncoding,
+    body: WholeBody,
+    accountId: number | null,
+  ): Promise<{ readonly itemCount: number; readonly rejectedCount: number; readonly rejectionMessage: string }>;
+  health(): HealthState;
 }
 
 /** Finds runs as they are known now. */
@@ -81,17 +104,27 @@ export interface SharedLogHost {
   readonly follower: TraceFollower;
   /** Names of destinations. */
   readonly destinations: () => readonly string[];
-  /** The process goes on under another id. */
-  readonly onReborn: (processId: string) => void;
+  /** Makes an intake of its own for requests in OTLP that come another way than over the network. */
+  readonly intakeFor: (consumer: RecordConsumer) => OtlpIntake;
+  readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
   readonly onDamage: (traceId: string, offset: number, reason: string) => void;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+/** Takes requests in OTLP; see `ExportIntake`. */
+export interface OtlpIntake {
+  makeRoom(announcedBytes: number): { readonly reservation: { release(): void } };
+  take(signal: Signal, encoding: OtlpEncoding, body: WholeBody, accountId: number | null): Promise<Uint8Array>;
+  refuse(error: unknown): Refusal;
 }
 
 /** Follows the logs of the traces that this process has. */
 export interface TraceFollower {
   /** Parts of a trace have become known; lent for the time of the call, which must not wait. */
   onAppended(appended: Appended): void;
+  /** So much of a log can be lost no more: what leaves the program stands on nothing else. */
+  onStored(traceId: TraceId, lengthBytes: number): void;
   /** A trace came from another process, or from the bucket: its log is here as a whole. */
   adopt(traceId: TraceId, lengthBytes: number): Promise<void>;
   /** More is known of the steps of a trace. */

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { TraceId } from '../record/telemetry-record.js';
 import { type Fence, ownTraces } from './fence.js';
+import { isOwn } from './journal-store.js';
 import type { StateDb } from './state-tables.js';
 import { StoreError } from './store-error.js';
 
@@ -103,10 +104,7 @@ export class SqlCursorStore implements CursorStore {
 
   /** Two halves, so that each walks one index: runs seen since the registration, and older ones that have a cursor. */
   async listPending(destination: string): Promise<readonly PendingRun[]> {
-    const isMine =
-      this.fence === undefined
-        ? sql`1 = 1`
-        : sql`run.trace_id in (select trace_id from cluster_traces where owner = ${this.fence.processId})`;
+    const isMine = this.fence === undefined ? sql`1 = 1` : isOwn(this.fence.processId, 'run.trace_id');
     const { rows } = await sql<PendingRow>`
       select run.trace_id as trace_id, run.first_seen_unix_ms as first_seen_unix_ms,
         run.last_seen_unix_ms as last_seen_unix_ms, run.log_bytes as log_bytes,

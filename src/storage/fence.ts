@@ -1,5 +1,6 @@
 import type { Transaction } from 'kysely';
 import type { TraceId } from '../record/telemetry-record.js';
+import { lockOwn } from './journal-store.js';
 import type { StateTables } from './state-tables.js';
 
 /**
@@ -7,7 +8,7 @@ import type { StateTables } from './state-tables.js';
  * the transaction that would have written it. So one that was suspended past its lease changes nothing.
  */
 export interface Fence {
-  /** This life of the process; another one after its lease was lost. */
+  /** Of this start of the program. */
   readonly processId: string;
   /** The id under which telemetry of other services is counted, which stays where it was received: that of the data folder. */
   readonly folderId: string;
@@ -20,13 +21,5 @@ export async function ownTraces(
   fence: Fence | undefined,
 ): Promise<ReadonlySet<string>> {
   if (fence === undefined || traceIds.length === 0) return new Set(traceIds);
-  const query = transaction
-    .selectFrom('cluster_traces')
-    .select('trace_id')
-    .where('trace_id', 'in', traceIds)
-    .where('owner', '=', fence.processId)
-    .orderBy('trace_id')
-    // Does not wait for transactions that only count parts, and makes a claim wait. Only PostgreSQL has fences.
-    .forKeyShare();
-  return new Set((await query.execute()).map((row) => row.trace_id));
+  return await lockOwn(transaction, traceIds, fence.processId);
 }

@@ -20,6 +20,9 @@ export interface LeaseStore {
   release(name: string, holder: string): Promise<void>;
 }
 
+/** How the lease of a process is called, before the id of its data folder: its holder is alive. */
+export const PROCESS_LEASE = 'process ';
+
 /** A holder without a renewal for this long loses its lease, in milliseconds. */
 export const LEASE_MS = 15_000;
 /** How often a holder renews, in milliseconds: two attempts in a row may fail. */

@@ -18,7 +18,7 @@ export interface RunGroup {
   readonly traceIds: readonly TraceId[];
   /** When the last part of it ended, or its last record arrived, whichever is later. */
   readonly endedUnixMs: number;
-  /** Whether any part of it is active: a run, a trace without a verdict, or one that a process owns. */
+  /** Whether any part of it is active: a run, a trace without a verdict, or one that a process looks after. */
   readonly isLive: boolean;
   /** Whether one of the destinations has not got all of it, and has not given it up. */
   readonly isPending: boolean;
@@ -268,24 +268,24 @@ async function runsOf(db: StateDb, traceIds: readonly string[], known: readonly 
   return [...new Set([...known, ...rows.map(({ execution_id }) => execution_id)])].toSorted((a, b) => a - b);
 }
 
-/** Whether a process owns a trace, or will: its stored log does not contain all accepted parts. */
+/** Whether a process looks after one of the traces. */
 async function isInUse(db: StateDb, traceIds: readonly string[]): Promise<boolean> {
   if (traceIds.length === 0) return false;
   const held = await db
-    .selectFrom('cluster_traces')
+    .selectFrom('journal_traces')
     .select('trace_id')
     .where('trace_id', 'in', traceIds)
-    .where(({ or, eb }) => or([eb('owner', 'is not', null), eb('last_part', '<>', eb.ref('stored_part'))]))
+    .where('is_open', '=', 1)
     .limit(1)
     .execute();
   return held.length > 0;
 }
 
-/** Accepting or claiming these traces waits; locked in the common order. */
+/** Whoever opens these traces, or writes of them, waits; locked in the common order. */
 async function lockTraces(transaction: Transaction<StateTables>, { traceIds }: RunGroup): Promise<void> {
   if (traceIds.length === 0) return;
   await transaction
-    .selectFrom('cluster_traces')
+    .selectFrom('journal_traces')
     .select('trace_id')
     .where('trace_id', 'in', traceIds)
     .orderBy('trace_id')
@@ -315,13 +315,11 @@ async function isPending(db: StateDb, traceIds: readonly string[], destinations:
 async function deleteShared(transaction: Transaction<StateTables>, { traceIds }: RunGroup): Promise<readonly string[]> {
   if (traceIds.length === 0) return [];
   const files = await transaction
-    .deleteFrom('cluster_files')
+    .deleteFrom('journal_files')
     .where('trace_id', 'in', traceIds)
     .returning('object_key')
     .execute();
-  for (const table of ['cluster_parts', 'cluster_traces'] as const) {
-    await transaction.deleteFrom(table).where('trace_id', 'in', traceIds).execute();
-  }
+  await transaction.deleteFrom('journal_traces').where('trace_id', 'in', traceIds).execute();
   return files.map(({ object_key }) => object_key);
 }
 

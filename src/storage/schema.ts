@@ -330,35 +330,20 @@ const FIRST_SCHEMA: readonly string[] = [
   )`,
   `create index webhook_attempts_by_age on webhook_attempts (started_unix_ms)`,
   `create index webhook_attempts_by_subscription on webhook_attempts (subscription_id)`,
-  // The shared state of several processes on one database: members, owners of traces, and the journal of accepted parts.
-  `create table cluster_processes (
-    process_id text primary key,
-    expires_unix_ms bigint not null,
-    is_dead integer not null
-  )`,
-  `create table cluster_traces (
-    trace_id text primary key,
-    owner text,
+  // What processes share that have a journal in common: who has which partition of it, traces, and their files in the bucket.
+  `create table journal_partitions (
+    partition_index integer primary key,
     generation bigint not null,
-    last_part bigint not null,
-    stored_part bigint not null,
-    step_version bigint not null,
-    born_unix_ms bigint not null default 0
+    process_id text not null
   )`,
-  `create index cluster_traces_held on cluster_traces (owner, trace_id) where owner is not null`,
-  `create table cluster_parts (
-    trace_id text not null,
-    part bigint not null,
-    object_key text,
-    from_byte bigint not null,
-    to_byte bigint not null,
-    primary key (trace_id, part)
+  `create table journal_traces (
+    trace_id text primary key,
+    partition_index integer not null,
+    is_open integer not null,
+    step_version bigint not null default 0
   )`,
-  `create index cluster_parts_by_object on cluster_parts (object_key)`,
-  `create table cluster_objects (
-    object_key text primary key
-  )`,
-  `create table cluster_files (
+  `create index journal_traces_open on journal_traces (partition_index) where is_open = 1`,
+  `create table journal_files (
     trace_id text not null,
     name text not null,
     object_key text not null,

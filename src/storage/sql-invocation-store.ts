@@ -6,6 +6,7 @@ import { changeState, nextIds } from './change-state.js';
 import { type Fence, ownTraces } from './fence.js';
 import { findNamedSteps } from './find-named-steps.js';
 import type { InvocationNote, InvocationStore, TraceNote } from './invocation-store.js';
+import { isOwn } from './journal-store.js';
 import { namedIds, type ScopeIds } from './named-ids.js';
 import { type RunRow, toRunRow } from './run-store.js';
 import { type RunObserver, settleSteps } from './settle-runs.js';
@@ -79,13 +80,7 @@ export class SqlInvocationStore implements InvocationStore {
       .selectAll()
       // Spelt as the partial index spells it.
       .where(sql<boolean>`is_noted = 0`)
-      .$if(fence !== undefined, (query) =>
-        query.where('trace_id', 'in', ({ selectFrom }) =>
-          selectFrom('cluster_traces')
-            .select('cluster_traces.trace_id')
-            .where('owner', '=', fence?.processId ?? ''),
-        ),
-      )
+      .$if(fence !== undefined, (query) => query.where(isOwn(fence?.processId ?? '')))
       .orderBy('first_seen_unix_ms')
       .limit(limit)
       .execute();

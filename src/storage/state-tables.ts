@@ -1,5 +1,5 @@
 import type { Generated, Kysely } from 'kysely';
-import type { ClusterTables } from './cluster/cluster-tables.js';
+import type { JournalTables } from './journal-tables.js';
 import type { PermissionSet } from './permission-set.js';
 
 /** A run's id as written in paths; `undefined` if invalid. */
@@ -33,7 +33,7 @@ export function isFinal(status: RunStatus): boolean {
 }
 
 /** The tables of state.db, as Kysely's types. Times are milliseconds, offsets bytes, ids lowercase hex. */
-export interface StateTables extends ClusterTables {
+export interface StateTables extends JournalTables {
   readonly runs: {
     readonly trace_id: string;
     readonly first_seen_unix_ms: number;

@@ -1,13 +1,10 @@
 import { type AccountStore, SqlAccountStore } from './account-store.js';
-import type { ClusterStores } from './cluster/cluster-stores.js';
-import { SqlJournalStore } from './cluster/sql-journal-store.js';
-import { SqlMemberStore } from './cluster/sql-member-store.js';
-import { SqlSharedTraceStore } from './cluster/sql-shared-trace-store.js';
 import { type CursorStore, SqlCursorStore } from './cursor-store.js';
 import type { DatabaseTraits } from './database-traits.js';
 import type { ExecutionStore } from './execution-store.js';
 import type { Fence } from './fence.js';
 import type { InvocationStore } from './invocation-store.js';
+import { JournalStore } from './journal-store.js';
 import { type LeaseStore, SqlLeaseStore } from './lease-store.js';
 import { type PullStore, SqlPullStore } from './pull-store.js';
 import { type RetentionStore, SqlRetentionStore } from './retention-store.js';
@@ -40,7 +37,7 @@ export class State {
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;
   /** For several processes on one database. */
-  readonly cluster: ClusterStores;
+  readonly journal: JournalStore;
 
   /**
    * @param db whose schema is up to date; features that keep tables of their own use it too
@@ -67,11 +64,7 @@ export class State {
     this.traces = new SqlTraceCatalog(db);
     this.accounts = new SqlAccountStore(db);
     this.tokens = new SqlTokenStore(db);
-    this.cluster = {
-      members: new SqlMemberStore(db, database),
-      journal: new SqlJournalStore(db, database),
-      traces: new SqlSharedTraceStore(db, database),
-    };
+    this.journal = new JournalStore(db, database);
   }
 
   /** Why the database cannot be used at the moment, in a sentence; `null` while it can. */

@@ -104,31 +104,30 @@ export function retentionStoreContract(withState: (body: (state: State) => Promi
         expect(await isPending('own')).toBe(false);
       }));
 
-    it('leaves what one of several processes has, or has not stored; removes the rest with what they know of it', () =>
+    it('leaves what one of several processes looks after; removes the rest with what they know of it', () =>
       withState(async (state) => {
         const runId = await add(state, A, 1_000);
-        const { retention, cluster } = state;
-        await cluster.members.join('p', 60_000);
-        await cluster.journal.add('p', 'journal/p/1', [{ traceId: A, fromByte: 0, toByte: 9 }]);
+        const { retention, journal } = state;
+        await journal.claim('p', 1, new Set([0]));
+        await journal.open([{ traceId: A, partition: 0 }]);
         expect(await retention.groupOf(runId, [])).toMatchObject({ isLive: true });
         const file = { name: 'run.json', objectKey: `runs/${A}/p-1/run.json`, sizeBytes: 7 };
-        await cluster.traces.putFiles('p', A, [file], 1);
-        expect(await cluster.traces.release('p', { traceId: A, stepVersion: 0 })).toBe(true);
+        await journal.putFiles('p', A, [file]);
+        expect(await journal.close('p', { traceId: A, stepVersion: 0 })).toBe(true);
         const group = await retention.groupOf(runId, []);
         expect(group).toMatchObject({ isLive: false });
         // More of it has come since it was looked at.
-        await cluster.journal.add('p', 'journal/p/2', [{ traceId: A, fromByte: 0, toByte: 9 }]);
+        await journal.open([{ traceId: A, partition: 0 }]);
         expect(group && (await retention.removeRuns(group, [], 5_000))).toBeUndefined();
-        expect(await cluster.traces.usage()).toEqual({ fileCount: 1, sizeBytes: 7 });
-        await cluster.traces.putFiles('p', A, [], 2);
-        await cluster.traces.release('p', { traceId: A, stepVersion: 0 });
+        expect(await journal.usage()).toEqual({ fileCount: 1, sizeBytes: 7 });
+        await journal.close('p', { traceId: A, stepVersion: 1 });
         expect(group && (await retention.removeRuns(group, [], 5_000))).toEqual([
           { kind: 'trace', id: A },
           { kind: 'object', id: file.objectKey },
           { kind: 'run', id: String(runId) },
         ]);
-        expect(await cluster.traces.find(A)).toBeUndefined();
-        expect(await cluster.traces.usage([A])).toEqual({ fileCount: 0, sizeBytes: 0 });
+        expect((await journal.known([A])).size).toBe(0);
+        expect(await journal.usage([A])).toEqual({ fileCount: 0, sizeBytes: 0 });
       }));
 
     it('tells folders that were moved away from those that come under their names afterwards', () =>

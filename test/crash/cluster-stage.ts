@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { S3ObjectStore } from '../../src/storage/bucket/s3-object-store.js';
+import { KafkaServer } from '../tool/kafka-server.js';
 import { nativePostgres } from '../tool/native-postgres.js';
 import { PostgresServer } from '../tool/postgres-server.js';
 import { S3Server } from '../tool/s3-server.js';
@@ -23,8 +24,14 @@ export interface StagedProcess {
 
 const BUCKET = 'bridge';
 const PROCESS_COUNT = 3;
+const GROUP = 'run-bridge';
+const TOPICS = ['otlp_spans', 'otlp_logs'];
+/** More than processes, so that each has some, and one more or less changes who has which. */
+const PARTITIONS = 6;
+/** The configuration file that says where the journal is. */
+const CONFIGURATION = 'run-bridge.yml';
 
-/** Three processes on one real database and one real bucket, with a destination that they export to. */
+/** Three processes on one real Kafka, one real database and one real bucket, with a destination that they export to. */
 export class ClusterStage {
   /** Starts everything. @param seed of what the destination refuses */
   static async start(seed: number, cleanUp: CleanUp): Promise<ClusterStage> {
@@ -35,8 +42,12 @@ export class ClusterStage {
     cleanUp.add(() => s3.stop());
     const sink = await CountingSink.listen({ delayMs: 5, failureRate: 0.02, random: new SeededRandom(seed) });
     cleanUp.add(() => sink.close());
+    const kafka = await KafkaServer.start();
+    cleanUp.add(() => kafka.remove());
+    await kafka.createTopics(TOPICS, PARTITIONS);
     const folder = mkdtempSync(join(tmpdir(), 'run-bridge-cluster-'));
     cleanUp.add(() => rmSync(folder, { recursive: true, force: true }));
+    writeFileSync(join(folder, CONFIGURATION), `journal:\n  kafka:\n    brokers: ${kafka.broker}\n`);
     const client = new pg.Client({ connectionString: postgres.url() });
     await client.connect();
     cleanUp.add(() => client.end());
@@ -45,7 +56,7 @@ export class ClusterStage {
       credentials: { accessKeyId: S3Server.accessKeyId, secretAccessKey: S3Server.secretAccessKey },
     });
     cleanUp.add(() => store.close());
-    const stage = new ClusterStage(folder, ports, { postgres, s3, sink, client, store });
+    const stage = new ClusterStage(folder, ports, { postgres, s3, kafka, sink, client, store });
     for (const one of stage.processes) cleanUp.add(() => one.victim.end('SIGKILL'));
     await stage.spawn();
     return stage;
@@ -59,6 +70,7 @@ export class ClusterStage {
     readonly peers: {
       readonly postgres: PostgresServer;
       readonly s3: S3Server;
+      readonly kafka: KafkaServer;
       readonly sink: CountingSink;
       readonly client: pg.Client;
       readonly store: S3ObjectStore;
@@ -89,6 +101,7 @@ export class ClusterStage {
       args: [
         ...['--artifacts', `s3://${BUCKET}`, '--artifacts-endpoint', s3.endpoint],
         ...['--artifacts-region', S3Server.region, '--processes', 'several'],
+        ...['--config', join(this.folder, CONFIGURATION)],
       ],
       env: {
         DATABASE_URL: postgres.url(),
@@ -99,9 +112,10 @@ export class ClusterStage {
     };
   }
 
-  /** Traces that somebody has, or that are not stored to their end. */
+  /** Traces that somebody looks after, and messages whose records may not be stored. */
   async openCount(): Promise<number> {
-    return await this.count('cluster_traces where owner is not null or stored_part < last_part');
+    const unreadCount = await this.peers.kafka.lag(GROUP, TOPICS);
+    return unreadCount + (await this.count('journal_traces where is_open = 1'));
   }
 
   /** Rows of a table, with what follows it in a statement. */
@@ -111,8 +125,11 @@ export class ClusterStage {
   }
 
   /** Under which id a process is known to the others. */
-  processIdOf({ dataFolder }: StagedProcess): string {
-    return readFileSync(join(dataFolder, 'cluster', 'process-id'), 'utf8').trim();
+  async processIdOf({ dataFolder }: StagedProcess): Promise<string> {
+    const folderId = readFileSync(join(dataFolder, 'folder-id'), 'utf8').trim();
+    const text = 'select holder from leases where name = $1';
+    const { rows } = await this.peers.client.query(text, [`process ${folderId}`]);
+    return String(rows[0]?.holder);
   }
 
   /** The token that one of the processes has made. */

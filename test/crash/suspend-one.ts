@@ -1,7 +1,7 @@
 import { until } from '../tool/until.js';
 import type { ClusterStage } from './cluster-stage.js';
 
-/** Long enough for a lease to run out and somebody to notice. */
+/** Long enough for a session to run out and the others to share what it had. */
 const TAKE_OVER_MS = 60_000;
 
 /**
@@ -13,14 +13,16 @@ export async function suspendOne(stage: ClusterStage): Promise<readonly string[]
   const { processes, peers } = stage;
   const [first] = processes;
   if (first === undefined) throw new Error('there is no process');
-  const before = stage.processIdOf(first);
-  const ownedCount = () => stage.count(`cluster_traces where owner = '${before}'`);
+  const id = await stage.processIdOf(first);
+  const parts = `select partition_index from journal_partitions where process_id = '${id}'`;
+  const ownedCount = () => stage.count(`journal_traces where is_open = 1 and partition_index in (${parts})`);
+  const partCount = () => stage.count(`journal_partitions where process_id = '${id}'`);
   await until('traces of its own', async () => (await ownedCount()) >= 3);
   peers.sink.noteKill();
   first.victim.signal('SIGSTOP');
   const count = await ownedCount();
-  await until('the take-over', async () => (await ownedCount()) === 0, TAKE_OVER_MS);
+  await until('the take-over', async () => (await partCount()) === 0, TAKE_OVER_MS);
   first.victim.signal('SIGCONT');
-  await until('another life', () => stage.processIdOf(first) !== before, TAKE_OVER_MS);
+  await until('partitions of its own again', async () => (await partCount()) > 0, TAKE_OVER_MS);
   return [`process 0, which had ${count} traces, was suspended until others had them`];
 }

@@ -1,15 +1,18 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from '../crash/free-ports.js';
 import { BridgeProcess } from './bridge-process.js';
+import { KafkaServer } from './kafka-server.js';
 import { nativePostgres } from './native-postgres.js';
 import { PostgresServer } from './postgres-server.js';
 import { S3Server } from './s3-server.js';
 
 const BUCKET = 'bridge';
+const PARTITIONS = 6;
+const CONFIGURATION = 'run-bridge.yml';
 
-/** Several processes of the built program, with a PostgreSQL and an S3 server of their own. */
+/** Several processes of the built program, with a Kafka, a PostgreSQL and an S3 server of their own. */
 export class BridgeCluster {
   /** @param args of `serve`, for each */
   static async start(processCount: number, args: readonly string[]): Promise<BridgeCluster> {
@@ -19,8 +22,15 @@ export class BridgeCluster {
       await postgres.stop();
       throw error;
     });
+    const kafka = await KafkaServer.start().catch(async (error: unknown) => {
+      await s3.stop();
+      await postgres.stop();
+      throw error;
+    });
+    await kafka.createTopics(['otlp_spans', 'otlp_logs'], PARTITIONS);
     const folder = mkdtempSync(join(tmpdir(), 'run-bridge-cluster-'));
-    const cluster = new BridgeCluster(postgres, s3, folder, args);
+    writeFileSync(join(folder, CONFIGURATION), `journal:\n  kafka:\n    brokers: ${kafka.broker}\n`);
+    const cluster = new BridgeCluster(postgres, s3, kafka, folder, args);
     for (let index = 0; index < processCount; index += 1) {
       mkdirSync(join(folder, `p${index}`));
       await cluster.restart(index);
@@ -33,6 +43,7 @@ export class BridgeCluster {
   private constructor(
     private readonly postgres: PostgresServer,
     private readonly s3: S3Server,
+    private readonly kafka: KafkaServer,
     private readonly folder: string,
     private readonly args: readonly string[],
   ) {}
@@ -54,9 +65,10 @@ export class BridgeCluster {
   /** Starts a process on its data folder; one that runs has to be stopped before. */
   async restart(index: number): Promise<void> {
     const bucket = ['--artifacts', `s3://${BUCKET}`, '--artifacts-endpoint', this.s3.endpoint];
+    const config = ['--config', join(this.folder, CONFIGURATION)];
     this.bridges[index] = await BridgeProcess.start({
       dataFolder: join(this.folder, `p${index}`),
-      args: [...bucket, '--artifacts-region', S3Server.region, '--processes', 'several', ...this.args],
+      args: [...bucket, '--artifacts-region', S3Server.region, '--processes', 'several', ...config, ...this.args],
       env: {
         DATABASE_URL: this.postgres.url(),
         RUN_BRIDGE_WEBHOOK_KEY: Buffer.alloc(32, 1).toString('base64'),
@@ -69,6 +81,7 @@ export class BridgeCluster {
   /** Ends all of it and removes what it wrote. */
   async remove(): Promise<void> {
     for (const bridge of this.bridges) await bridge.stop('SIGKILL');
+    await this.kafka.remove();
     await this.s3.stop();
     await this.postgres.stop();
     rmSync(this.folder, { recursive: true, force: true });

@@ -160,6 +160,35 @@ export class KafkaServer {
     }
   }
 
+  /** Messages of topics that a group has not committed. */
+  async lag(groupId: string, topics: readonly string[]): Promise<number> {
+    const admin = new Admin(this.client);
+    try {
+      const metadata = await admin.metadata({ topics: [...topics] });
+      const indexes = (name: string) => [...Array(metadata.topics.get(name)?.partitionsCount ?? 0).keys()];
+      const [group] = await admin.listConsumerGroupOffsets({
+        groups: [{ groupId, topics: topics.map((name) => ({ name, partitionIndexes: indexes(name) })) }],
+      });
+      const ends = await admin.listOffsets({
+        topics: topics.map((name) => ({
+          name,
+          partitions: indexes(name).map((partitionIndex) => ({ partitionIndex, timestamp: -1n })),
+        })),
+      });
+      let count = 0;
+      for (const { name, partitions } of ends) {
+        const committed = group?.topics.find((one) => one.name === name)?.partitions ?? [];
+        for (const { partitionIndex, offset } of partitions) {
+          const at = committed.find((one) => one.partitionIndex === partitionIndex)?.committedOffset ?? -1n;
+          count += Number(offset) - Math.max(0, Number(at));
+        }
+      }
+      return count;
+    } finally {
+      await admin.close();
+    }
+  }
+
   private get client(): { readonly clientId: string; readonly bootstrapBrokers: string[] } {
     return { clientId: 'test', bootstrapBrokers: [this.broker] };
   }

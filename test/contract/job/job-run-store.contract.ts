@@ -79,7 +79,7 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
         expect(await jobRuns.claim()).toMatchObject({ runId: first, state: 'running' });
         expect(await jobRuns.claim()).toMatchObject({ runId: other });
         expect(await jobRuns.claim()).toBeUndefined();
-        expect((await jobRuns.listRunning()).map(({ runId }) => runId)).toEqual([first, other]);
+        expect((await jobRuns.listRunning(1_000)).map(({ runId }) => runId)).toEqual([first, other]);
         await jobRuns.end(first, OVER);
         expect(await jobRuns.claim()).toMatchObject({ runId: second });
         await jobRuns.end(second, OVER);

@@ -53,7 +53,7 @@ describe('run-bridge backup', () => {
   });
 
   it('leaves out what is made anew, and says what is kept elsewhere, but no artifact of such a name', async () => {
-    for (const folder of ['cluster', 'pull', join('artifacts', '1001', '1', 'pull')]) {
+    for (const folder of ['journal', 'pull', join('artifacts', '1001', '1', 'pull')]) {
       mkdirSync(join(data, folder), { recursive: true });
       writeFileSync(join(data, folder, 'file'), 'x');
     }

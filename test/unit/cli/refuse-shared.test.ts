@@ -9,7 +9,7 @@ let data: string;
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'run-bridge-shared-'));
   data = join(dir, 'data');
-  mkdirSync(join(data, 'cluster'), { recursive: true });
+  mkdirSync(join(data, 'journal'), { recursive: true });
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
@@ -32,7 +32,7 @@ describe('a data folder of one of several processes', () => {
     writeFileSync(join(data, 'folder-id'), 'id');
     const { exitCode, stderr } = await runInProcess([...command, '--data-dir', data], dir);
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('set DATABASE_URL')]);
-    expect(readdirSync(data).sort()).toEqual(['cluster', 'folder-id']);
+    expect(readdirSync(data).sort()).toEqual(['folder-id', 'journal']);
   });
 
   it('is what it was before, where runs of one process are in it', async () => {

@@ -41,10 +41,10 @@ describe('the PostgreSQL state', () => {
   it('changes nothing of a trace that another process has', async () => {
     await database.reset();
     const [mine, theirs] = [traceId(1), traceId(2)];
-    const { members, journal } = state.cluster;
-    for (const name of ['me', 'them']) await members.join(name, 60_000);
-    for (const [name, id] of [['me', mine] as const, ['them', theirs] as const]) {
-      await journal.add(name, `object of ${name}`, [{ traceId: id, fromByte: 0, toByte: 1 }]);
+    const { journal } = state;
+    for (const [partition, [name, id]] of [['me', mine] as const, ['them', theirs] as const].entries()) {
+      await journal.claim(name, 1, new Set([partition]));
+      await journal.open([{ traceId: id, partition }]);
     }
     const fenced = await openPostgresState(database.url, systemClock, undefined, undefined, {
       processId: 'me',

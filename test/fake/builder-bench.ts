@@ -3,14 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { CopyReader } from '../../src/cluster/cluster.js';
-import { JournalObjects } from '../../src/cluster/journal-objects.js';
-import { JournalWriter } from '../../src/cluster/journal-writer.js';
-import { ProcessIdentity } from '../../src/cluster/membership.js';
-import { OwnedTraces } from '../../src/cluster/owned-traces.js';
-import { SharedFiles } from '../../src/cluster/shared-files.js';
+import { Builder } from '../../src/kafka/builder.js';
+import type { PartitionOffset } from '../../src/kafka/kafka-source.js';
+import { CopyReader } from '../../src/kafka/readers.js';
+import { SharedFiles } from '../../src/kafka/shared-files.js';
 import { ForeignSegments } from '../../src/log/foreign-segments.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
+import type { Delivery } from '../../src/record/record-batch.js';
 import type { TraceId } from '../../src/record/telemetry-record.js';
 import type { TraceFollower } from '../../src/run/shared-record-log.js';
 import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
@@ -23,10 +22,12 @@ import { RecordingLogger } from './recording-logger.js';
 const FAST_TURNS = 3_000;
 const SLOW_TURNS = 3_000;
 const SLOW_TURN_MS = 5;
+const TOPIC = 'otlp_spans';
 
 /** What a process that shares a state and a bucket tells whoever follows its logs. */
 export class FollowedTraces implements TraceFollower {
   readonly lengths = new Map<TraceId, number>();
+  readonly stored = new Map<TraceId, number>();
   readonly adopted: TraceId[] = [];
   readonly dropped: TraceId[] = [];
   readonly stepsChanged: TraceId[] = [];
@@ -35,6 +36,10 @@ export class FollowedTraces implements TraceFollower {
 
   onAppended({ traceId, lengthBytes }: { readonly traceId: TraceId; readonly lengthBytes: number }): void {
     this.lengths.set(traceId, lengthBytes);
+  }
+
+  onStored(traceId: TraceId, lengthBytes: number): void {
+    this.stored.set(traceId, lengthBytes);
   }
 
   async adopt(traceId: TraceId, lengthBytes: number): Promise<void> {
@@ -56,14 +61,21 @@ export class FollowedTraces implements TraceFollower {
   }
 }
 
-/** One of the processes of a bench, without what follows its logs. */
+/** One of the builders of a bench: what reads the journal, and what follows logs, are left out. */
 export class BenchProcess {
   readonly logger = new RecordingLogger();
   readonly followed = new FollowedTraces();
-  readonly identity: ProcessIdentity;
-  readonly writer: JournalWriter;
-  readonly owned: OwnedTraces;
+  readonly processId = randomUUID();
+  readonly builder: Builder;
   readonly reader: CopyReader;
+  /** What was written to the journal anew. */
+  readonly rewritten: Delivery[] = [];
+  /** Offsets that were committed, in their order. */
+  readonly committed: number[] = [];
+  /** What every commit fails with, while it is set. */
+  commitFailure: Error | undefined;
+  private offset = 0;
+  private isDead = false;
 
   constructor(
     readonly folder: string,
@@ -71,56 +83,65 @@ export class BenchProcess {
     readonly bucket: MemoryObjectStore,
     readonly clock: FakeClock,
   ) {
-    const { followed: follower, logger } = this;
-    const { cluster: stores } = state;
-    const newId = () => randomUUID();
-    this.identity = new ProcessIdentity('folder', newId);
-    const processId = () => this.identity.processId;
-    const objects = new JournalObjects(bucket);
-    const copies = { bucket, objects, journal: stores.journal, traces: stores.traces };
-    const files = new SharedFiles({ stores, bucket, processId, folder, newId });
-    const destinations = () => [];
-    this.owned = new OwnedTraces({
-      ...{ stores, files, follower, processId, destinations, copies, folder, clock, logger },
-      ...{ nameHoldMs: 6_000, silenceMs: 600_000 },
-    });
+    const { followed: follower, logger, processId } = this;
+    const { journal } = state;
+    const files = new SharedFiles({ journal, bucket, processId, folder, newId: () => randomUUID() });
     const foreign = new ForeignSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] });
-    const { journal } = stores;
-    this.writer = new JournalWriter({ bucket, journal, objects, foreign, processId, onAccepted: () => {}, logger });
-    const own = new RecordLogFiles(
-      folder,
-      () => {},
-      (traceId) => this.owned.lengthBytes(traceId),
-    );
+    const writer = { consume: async (delivery: Delivery) => void this.rewritten.push(delivery) };
+    this.builder = new Builder({
+      ...{ bucket, journal, files, foreign, follower, writer, processId, destinations: () => [] },
+      ...{ folder, silenceMs: 600_000, clock, logger },
+    });
+    const lengthOf = (traceId: TraceId) => this.builder.lengthBytes(traceId);
+    const own = new RecordLogFiles(folder, () => {}, lengthOf);
     this.reader = new CopyReader({
-      ...{ copies, traces: stores.traces, folder: join(folder, 'read'), clock, onDamage: () => {} },
+      ...{ copies: { bucket, journal }, traces: journal, folder: join(folder, 'read'), clock, onDamage: () => {} },
       own: {
         read: own.read.bind(own),
         lengthBytes: own.lengthBytes.bind(own),
-        has: (traceId) => this.owned.lengthBytes(traceId) !== undefined,
+        has: (traceId) => lengthOf(traceId) !== undefined,
       },
     });
   }
 
   async start(): Promise<void> {
-    await this.state.cluster.members.join(this.identity.processId, 3_600_000);
-    await this.writer.start();
     await this.reader.start();
-    await this.owned.start();
+    await this.builder.start();
   }
 
-  /** As after `kill -9`, and when its lease has run out. */
+  /** As after `kill -9`: what is on its disk is gone, too. */
   async die(): Promise<void> {
-    await this.owned.shutdown();
-    await this.state.cluster.members.leave(this.identity.processId);
+    if (this.isDead) return;
+    this.isDead = true;
+    await this.builder.shutdown(new AbortController().signal);
+    await this.reader.shutdown();
+  }
+
+  /** The group has given it all partitions of a journal, or none. */
+  async begin(generation: number, hasAll = true): Promise<void> {
+    const partitions = new Set(hasAll ? [0, 1] : []);
+    const partitionCounts = new Map([[TOPIC, 2]]);
+    await this.builder.begin({ generation, partitions, partitionCounts }, new AbortController().signal);
+  }
+
+  /** Reads a message that holds a delivery. @returns its offset */
+  async read(delivery: Delivery): Promise<number> {
+    await this.builder.consume(delivery);
+    this.offset += 1;
+    const behind = { topic: TOPIC, partition: 0, offset: BigInt(this.offset), leaderEpoch: -1 };
+    await this.builder.taken([behind], async (offsets: readonly PartitionOffset[]) => {
+      if (this.commitFailure !== undefined) throw this.commitFailure;
+      for (const { offset } of offsets) this.committed.push(Number(offset));
+    });
+    return this.offset;
   }
 }
 
-/** Processes that share an SQLite state and a bucket in memory. */
-export class ClusterBench {
-  static async open(): Promise<ClusterBench> {
-    const folder = mkdtempSync(join(tmpdir(), 'run-bridge-cluster-'));
-    return new ClusterBench(folder, await openSqliteState(join(folder, 'state.db')));
+/** Builders that share an SQLite state and a bucket in memory. */
+export class BuilderBench {
+  static async open(): Promise<BuilderBench> {
+    const folder = mkdtempSync(join(tmpdir(), 'run-bridge-builders-'));
+    return new BuilderBench(folder, await openSqliteState(join(folder, 'state.db')));
   }
 
   readonly bucket = new MemoryObjectStore();
@@ -150,10 +171,7 @@ export class ClusterBench {
   }
 
   async close(): Promise<void> {
-    for (const { owned, reader } of this.processes) {
-      await owned.shutdown();
-      await reader.shutdown();
-    }
+    for (const process of this.processes) await process.die();
     await this.state.close();
     rmSync(this.folder, { recursive: true, force: true });
   }

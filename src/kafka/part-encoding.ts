@@ -4,7 +4,12 @@ import { formatRecordLine, parseRecordLine } from '../record/record-line.js';
 import { PageBatch } from '../record/record-page.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 
+/** A message of the journal with this header is a part, and no request in OTLP. */
+export const RECORDS_HEADER = 'run-bridge-records';
+
 const LINE_BREAK = 0x0a;
+/** How a line begins that says whose the records after it are. */
+const RESOURCE_LINE = '{"resource":';
 /** Before the line of a log record that came without its span's name, and waits for that. */
 const NAMELESS = '?';
 const NAMELESS_BYTES = Buffer.from(NAMELESS);
@@ -32,6 +37,27 @@ export function encodePart(batches: readonly RecordBatch[]): Buffer {
   return Buffer.concat(pieces);
 }
 
+/** Cuts a part into parts of at most so many bytes, or of one record each. */
+export function splitPart(bytes: Buffer, maxBytes: number): readonly Buffer[] {
+  const parts: Buffer[] = [];
+  let resource: Buffer = Buffer.alloc(0);
+  let pieces: Buffer[] = [];
+  let size = 0;
+  for (let at = 0; at < bytes.length; ) {
+    const line = bytes.subarray(at, bytes.indexOf(LINE_BREAK, at) + 1);
+    at += line.length;
+    if (line.toString('latin1', 0, RESOURCE_LINE.length) === RESOURCE_LINE) resource = line;
+    else if (size > 0 && size + line.length > maxBytes) {
+      parts.push(Buffer.concat(pieces));
+      pieces = [resource];
+      size = resource.length;
+    }
+    pieces.push(line);
+    size += line.length;
+  }
+  return [...parts, Buffer.concat(pieces)];
+}
+
 /** Reads a part. @throws Error if it is none: the bucket returned something else than what was written */
 export function decodePart(traceId: RecordBatch['traceId'], bytes: Buffer): readonly RecordBatch[] {
   const batches: { traceId: RecordBatch['traceId']; resource: Resource; records: TelemetryRecord[] }[] = [];
@@ -40,7 +66,7 @@ export function decodePart(traceId: RecordBatch['traceId'], bytes: Buffer): read
     if (end === -1) throw new Error('a part of the journal has no end');
     const text = bytes.toString('utf8', at, end);
     at = end + 1;
-    if (text.startsWith('{"resource":')) {
+    if (text.startsWith(RESOURCE_LINE)) {
       batches.push({ traceId, resource: parseResource(text), records: [] });
       continue;
     }

@@ -7,13 +7,13 @@ import type { Clock } from '../core/clock.js';
 import type { Component } from '../core/lifecycle.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';
-import type { SharedFile, SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
+import type { JournalStore, SharedFile } from '../storage/journal-store.js';
 import type { TraceCopies } from './removed-copies.js';
 
 /** What copies of files are made with. */
 export interface FileCopiesDeps {
   readonly bucket: Pick<ObjectStore, 'open'>;
-  readonly traces: Pick<SharedTraceStore, 'filesOf' | 'latestFiles'>;
+  readonly traces: Pick<JournalStore, 'filesOf' | 'latestFiles'>;
   /** Copies are in its `runs/`; what is there at the start is removed. */
   readonly folder: string;
   readonly clock: Clock;

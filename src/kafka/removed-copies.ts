@@ -3,7 +3,7 @@ import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
+import type { JournalStore } from '../storage/journal-store.js';
 
 /** Copies of what is in the bucket, by traces. */
 export interface TraceCopies {
@@ -16,7 +16,7 @@ export interface TraceCopies {
 /** What it works with. */
 export interface RemovedCopiesDeps {
   readonly copies: readonly TraceCopies[];
-  readonly traces: Pick<SharedTraceStore, 'known'>;
+  readonly traces: Pick<JournalStore, 'known'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }

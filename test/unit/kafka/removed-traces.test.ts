@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { RemovedCopies } from '../../../src/cluster/removed-copies.js';
+import { RemovedCopies } from '../../../src/kafka/removed-copies.js';
 import type { Delivery } from '../../../src/record/record-batch.js';
 import type { TraceId } from '../../../src/record/telemetry-record.js';
 import { Removals } from '../../../src/retention/removals.js';
@@ -9,26 +9,26 @@ import { NO_HOLD, RetainedTelemetry } from '../../../src/retention/retained-kind
 import { type SweepResult, sweepKind } from '../../../src/retention/sweep.js';
 import { TelemetryBucket } from '../../../src/retention/telemetry-storage.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
-import { type BenchProcess, ClusterBench } from '../../fake/cluster-bench.js';
+import { type BenchProcess, BuilderBench } from '../../fake/builder-bench.js';
 import { noteOf, rowOf } from '../../fake/noted-run.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 import { sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
 
 const ENDED_UNIX_MS = 1_000;
 
-let bench: ClusterBench;
+let bench: BuilderBench;
 let first: BenchProcess;
 let second: BenchProcess;
 let all: readonly Delivery[];
 let traceId: TraceId;
 let runId: number;
 beforeEach(async () => {
-  bench = await ClusterBench.open();
+  bench = await BuilderBench.open();
   [first, second] = [await bench.startProcess(), await bench.startProcess()];
   all = [...sampleDeliveriesOfRecords('build-mixed')];
   traceId = all.flatMap(({ batches }) => batches)[0]?.traceId as TraceId;
-  for (const delivery of all) await first.writer.consume(delivery);
-  await bench.until('the log', async () => (first.owned.lengthBytes(traceId) ?? 0) > 0);
+  await first.begin(1);
+  for (const delivery of all) await first.read(delivery);
   await bench.state.runs.save([rowOf(traceId, ENDED_UNIX_MS)]);
   await bench.state.invocations.note([noteOf(traceId, ENDED_UNIX_MS)], ENDED_UNIX_MS);
   [runId = 0] = await bench.state.traces.runsOf(FIRST_ACCOUNT_ID, traceId);
@@ -42,7 +42,7 @@ const openArtifacts = async () => ({
 
 function removals(): Removals {
   const { state, bucket } = bench;
-  const place = new TelemetryBucket({ openBucket: async () => bucket, traces: state.cluster.traces });
+  const place = new TelemetryBucket({ openBucket: async () => bucket, traces: state.journal });
   return new Removals({ store: state.retention, place, openArtifacts });
 }
 
@@ -53,7 +53,7 @@ function sweep(): Promise<SweepResult> {
     { maxAgeMs: 1, maxBytes: null },
     {
       ...{ store: state.retention, removals: removals(), destinations: [], openArtifacts },
-      place: new TelemetryBucket({ openBucket: async () => bucket, traces: state.cluster.traces }),
+      place: new TelemetryBucket({ openBucket: async () => bucket, traces: state.journal }),
       hold: NO_HOLD,
       nowUnixMs: () => clock.nowUnixMs(),
     },
@@ -64,27 +64,29 @@ function sweep(): Promise<SweepResult> {
 /** Ends the trace, and lets its owner store it and release it. */
 async function letGo(): Promise<void> {
   for (const { followed } of [first, second]) followed.areSettled = true;
-  await bench.until('the end', async () => (await bench.state.cluster.traces.find(traceId))?.owner === null);
-  await bench.until('the drop', () => [first, second].every(({ owned }) => owned.lengthBytes(traceId) === undefined));
+  await bench.until('the end', async () => (await bench.state.journal.listOpen(first.processId)).length === 0);
+  await bench.until('the drop', () =>
+    [first, second].every(({ builder }) => builder.lengthBytes(traceId) === undefined),
+  );
 }
 
 describe('traces that processes share', () => {
   it('are not removed while one of them has them', async () => {
     expect(await sweep()).toMatchObject({ count: 0 });
-    expect(first.owned.lengthBytes(traceId)).toBeGreaterThan(0);
+    expect(first.builder.lengthBytes(traceId)).toBeGreaterThan(0);
     expect(await bench.state.catalog.findRun(FIRST_ACCOUNT_ID, runId)).toBeDefined();
   });
 
   it('are gone for all of them when they were removed, files, rows and notes', async () => {
     await letGo();
     expect(await second.reader.lengthBytes(traceId)).toBeGreaterThan(10_000);
-    const [files] = [await bench.state.cluster.traces.usage()];
+    const [files] = [await bench.state.journal.usage()];
     expect(await sweep()).toEqual({ kind: 'telemetry', count: 1, ...files, excessBytes: 0 });
     bench.clock.advance(1_000);
     expect(await second.reader.lengthBytes(traceId)).toBe(0);
     expect(await bench.bucket.list('runs/')).toEqual([]);
     expect(await bench.state.retention.listRemovals()).toEqual([]);
-    expect(await bench.state.cluster.traces.find(traceId)).toBeUndefined();
+    expect((await bench.state.journal.known([traceId])).size).toBe(0);
     expect(await bench.state.runs.find(traceId)).toBeUndefined();
     expect(await bench.state.catalog.findRun(FIRST_ACCOUNT_ID, runId)).toBeUndefined();
   });
@@ -94,16 +96,13 @@ describe('traces that processes share', () => {
     const before = await second.reader.lengthBytes(traceId);
     await sweep();
     first.followed.areSettled = false;
-    // More parts than there were: their number alone tells nothing.
     const [delivery] = all;
-    for (let parts = 0; delivery !== undefined && parts < 3 * all.length; parts += 1) {
-      await first.writer.consume(delivery);
-    }
-    await bench.until('the log', async () => (first.owned.lengthBytes(traceId) ?? 0) > 0);
+    if (delivery !== undefined) await first.read(delivery);
+    await first.builder.store(traceId, false);
     bench.clock.advance(1_000);
     const after = await second.reader.lengthBytes(traceId);
     expect(after).toBeLessThan(before);
-    await bench.until('the whole log', () => first.owned.lengthBytes(traceId) === after);
+    expect(first.builder.lengthBytes(traceId)).toBe(after);
   });
 
   it('leave no copies on any disk', async () => {
@@ -113,13 +112,13 @@ describe('traces that processes share', () => {
     expect(existsSync(copy)).toBe(true);
     const { state, clock } = bench;
     const copies = [second.reader];
-    const gone = new RemovedCopies({ copies, traces: state.cluster.traces, clock, logger: new RecordingLogger() });
+    const gone = new RemovedCopies({ copies, traces: state.journal, clock, logger: new RecordingLogger() });
     await gone.start();
     clock.advance(60_000);
     await gone.shutdown();
     expect(existsSync(copy)).toBe(true);
     await sweep();
-    const after = new RemovedCopies({ copies, traces: state.cluster.traces, clock, logger: new RecordingLogger() });
+    const after = new RemovedCopies({ copies, traces: state.journal, clock, logger: new RecordingLogger() });
     await after.start();
     clock.advance(60_000);
     await after.shutdown();
@@ -142,12 +141,13 @@ describe('traces that processes share', () => {
 
   it('keep what came after a process died that has removed their rows', async () => {
     await letGo();
-    const { retention, cluster } = bench.state;
+    const { retention, journal } = bench.state;
     const group = await retention.groupOf(runId, []);
     const removed = (group && (await retention.removeRuns(group, [], 1))) ?? [];
-    for (const delivery of all) await second.writer.consume(delivery);
+    for (const { followed } of [first, second]) followed.areSettled = false;
+    for (const delivery of all) await first.read(delivery);
     await letGo();
-    const files = (await cluster.traces.filesOf(traceId)).map(({ objectKey }) => objectKey).sort();
+    const files = (await journal.filesOf(traceId)).map(({ objectKey }) => objectKey).sort();
     const another = removals();
     await another.takeUp();
     for (const removal of await another.left()) await another.end(removal);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { decodePart, encodePart } from '../../../src/cluster/part-encoding.js';
+import { groupBy } from '../../../src/core/lists.js';
+import { decodePart, encodePart, splitPart } from '../../../src/kafka/part-encoding.js';
 import type { RecordBatch } from '../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
@@ -39,5 +40,20 @@ describe('a part of the journal', () => {
     const traceId = delivery?.batches[0]?.traceId;
     if (traceId === undefined) throw new Error('the sample is empty');
     expect(() => decodePart(traceId, Buffer.from(text))).toThrow(/part of the journal/);
+  });
+
+  it('is cut into parts that say all of it, none longer than allowed but for a single record', () => {
+    for (const { batches } of sampleDeliveries('build-mixed')) {
+      for (const [traceId, list] of groupBy(batches, (batch) => batch.traceId)) {
+        const part = encodePart(list);
+        const pieces = splitPart(part, 20_000);
+        const all = pieces.flatMap((piece) => decodePart(traceId, piece));
+        expect(content(all)).toEqual(content(decodePart(traceId, part)));
+        for (const piece of pieces) {
+          const records = decodePart(traceId, piece).flatMap((batch) => batch.records);
+          expect(piece.length <= 20_000 || records.length === 1).toBe(true);
+        }
+      }
+    }
   });
 });

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { FileCopies } from '../../../src/cluster/file-copies.js';
 import { systemClock } from '../../../src/core/clock.js';
+import { FileCopies } from '../../../src/kafka/file-copies.js';
 import { traceIdOf } from '../../fake/memory-record-log.js';
 
 const RUN = traceIdOf(1);

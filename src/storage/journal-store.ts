@@ -1,0 +1,254 @@
+import { type Kysely, sql } from 'kysely';
+import type { FolderUsage } from '../core/folders.js';
+import { slices } from '../core/lists.js';
+import type { TraceId } from '../record/telemetry-record.js';
+import type { DatabaseTraits } from './database-traits.js';
+import type { StateTables } from './state-tables.js';
+import { StoreError } from './store-error.js';
+
+/** A file of a trace in the bucket. */
+export interface SharedFile {
+  /** As it is called in a run's folder. */
+  readonly name: string;
+  readonly objectKey: string;
+  readonly sizeBytes: number;
+}
+
+/** A trace that a process looks after. */
+export interface OpenTrace {
+  readonly traceId: TraceId;
+  readonly partition: number;
+  /** A new value whenever the steps of its records change. */
+  readonly stepVersion: number;
+}
+
+/** What keys of a trace's objects in the bucket begin with, where several processes share it. */
+export function tracePrefix(traceId: TraceId): string {
+  return `runs/${traceId}/`;
+}
+
+/** Values that one statement names. */
+const ROWS_PER_STATEMENT = 1_000;
+
+/** Which process has which partition of the journal, and with it which traces, and what of them is in the bucket. */
+export class JournalStore {
+  constructor(
+    private readonly db: Kysely<StateTables>,
+    private readonly database: Pick<DatabaseTraits, 'hasRowLocks'>,
+  ) {}
+
+  /** The partitions that are the process's as far as the database knows. */
+  async partitionsOf(processId: string): Promise<ReadonlySet<number>> {
+    const rows = await this.db
+      .selectFrom('journal_partitions')
+      .select('partition_index')
+      .where('process_id', '=', processId)
+      .execute();
+    return new Set(rows.map((row) => row.partition_index));
+  }
+
+  /**
+   * The partitions are the process's from now on. Waits for what their owners of before are just writing.
+   * @throws StoreError `locked` where one of them was given to a process by a later generation
+   */
+  async claim(processId: string, generation: number, partitions: ReadonlySet<number>): Promise<void> {
+    await this.db.transaction().execute(async (transaction) => {
+      for (const partition of [...partitions].sort((a, b) => a - b)) {
+        const columns = { generation, process_id: processId };
+        const row = await transaction
+          .insertInto('journal_partitions')
+          .values({ partition_index: partition, ...columns })
+          .onConflict((conflict) =>
+            conflict
+              .column('partition_index')
+              .doUpdateSet(columns)
+              .where('journal_partitions.generation', '<=', generation),
+          )
+          .returning('partition_index')
+          .executeTakeFirst();
+        if (row === undefined) {
+          const problem = `partition ${partition} of the journal was given to another process after this one`;
+          throw new StoreError('locked', `${problem}, or the group of its readers began anew: it is tried again`);
+        }
+      }
+    });
+  }
+
+  /** Traces are to be looked after. @returns those that were not known */
+  async open(traces: readonly Pick<OpenTrace, 'traceId' | 'partition'>[]): Promise<ReadonlySet<TraceId>> {
+    const fresh = new Set<TraceId>();
+    const sorted = [...traces].sort((a, b) => (a.traceId < b.traceId ? -1 : 1));
+    for (const some of slices(sorted, ROWS_PER_STATEMENT)) {
+      const rows = await this.db
+        .insertInto('journal_traces')
+        .values(some.map(({ traceId, partition }) => ({ trace_id: traceId, partition_index: partition, is_open: 1 })))
+        .onConflict((conflict) =>
+          conflict.column('trace_id').doUpdateSet(({ ref }) => ({
+            partition_index: ref('excluded.partition_index'),
+            is_open: 1,
+            step_version: sql<number>`journal_traces.step_version + 1`,
+          })),
+        )
+        .returning(['trace_id', 'step_version'])
+        .execute();
+      // Only written from a TraceId.
+      for (const row of rows) if (row.step_version === 0) fresh.add(row.trace_id as TraceId);
+    }
+    return fresh;
+  }
+
+  /** The traces that a process looks after. */
+  async listOpen(processId: string): Promise<readonly OpenTrace[]> {
+    const rows = await this.db
+      .selectFrom('journal_traces as trace')
+      .innerJoin('journal_partitions as part', 'part.partition_index', 'trace.partition_index')
+      .select(['trace.trace_id', 'trace.partition_index', 'trace.step_version'])
+      .where(sql<boolean>`trace.is_open = 1`)
+      .where('part.process_id', '=', processId)
+      .execute();
+    return rows.map((row) => ({
+      // Only written from a TraceId.
+      traceId: row.trace_id as TraceId,
+      partition: row.partition_index,
+      stepVersion: row.step_version,
+    }));
+  }
+
+  /** Nobody has to look after a trace any more. @returns false where it is another process's, or its steps have changed */
+  async close(processId: string, { traceId, stepVersion }: Omit<OpenTrace, 'partition'>): Promise<boolean> {
+    const closed = await this.db
+      .updateTable('journal_traces')
+      .set({ is_open: 0 })
+      .where('trace_id', '=', traceId)
+      .where('step_version', '=', stepVersion)
+      .where(isOwn(processId))
+      .returning('trace_id')
+      .executeTakeFirst();
+    return closed !== undefined;
+  }
+
+  /** The steps of traces have changed: whoever has them looks at them again. */
+  async noteSteps(traceIds: readonly TraceId[]): Promise<void> {
+    for (const traceId of traceIds) {
+      await this.db
+        .updateTable('journal_traces')
+        .set(({ eb }) => ({ step_version: eb('step_version', '+', 1), is_open: 1 }))
+        .where('trace_id', '=', traceId)
+        .execute();
+    }
+  }
+
+  /** Those of the traces that there are. */
+  async known(traceIds: readonly TraceId[]): Promise<ReadonlySet<TraceId>> {
+    const known = new Set<TraceId>();
+    for (const some of slices(traceIds, ROWS_PER_STATEMENT)) {
+      const rows = await this.db
+        .selectFrom('journal_traces')
+        .select('trace_id')
+        .where('trace_id', 'in', some)
+        .execute();
+      // Only written from a TraceId.
+      for (const { trace_id } of rows) known.add(trace_id as TraceId);
+    }
+    return known;
+  }
+
+  async filesOf(traceId: TraceId): Promise<readonly SharedFile[]> {
+    const rows = await this.db.selectFrom('journal_files').selectAll().where('trace_id', '=', traceId).execute();
+    return rows.map((row) => ({ name: row.name, objectKey: row.object_key, sizeBytes: row.size_bytes }));
+  }
+
+  /** Count and size of the files of traces; of all traces by default. */
+  async usage(traceIds?: readonly TraceId[]): Promise<FolderUsage> {
+    let fileCount = 0;
+    let sizeBytes = 0;
+    for (const some of traceIds === undefined ? [undefined] : slices(traceIds, ROWS_PER_STATEMENT)) {
+      const { files, bytes } = await this.db
+        .selectFrom('journal_files')
+        .select(({ fn }) => [fn.countAll().as('files'), fn.sum('size_bytes').as('bytes')])
+        .$if(some !== undefined, (query) => query.where('trace_id', 'in', some ?? []))
+        .executeTakeFirstOrThrow();
+      fileCount += Number(files);
+      sizeBytes += Number(bytes ?? 0);
+    }
+    return { fileCount, sizeBytes };
+  }
+
+  /** Files of many traces, those of the run that was written to last first. */
+  async latestFiles(traceIds: readonly TraceId[]): Promise<readonly (SharedFile & { readonly traceId: TraceId })[]> {
+    const found: (SharedFile & { readonly traceId: TraceId; readonly seenUnixMs: number })[] = [];
+    for (const some of slices(traceIds, ROWS_PER_STATEMENT)) {
+      const rows = await this.db
+        .selectFrom('journal_files as file')
+        .leftJoin('runs as run', 'run.trace_id', 'file.trace_id')
+        .selectAll('file')
+        .select('run.last_seen_unix_ms')
+        .where('file.trace_id', 'in', some)
+        .execute();
+      for (const row of rows) {
+        // Only written from a TraceId.
+        const traceId = row.trace_id as TraceId;
+        const seenUnixMs = row.last_seen_unix_ms ?? 0;
+        found.push({ traceId, name: row.name, objectKey: row.object_key, sizeBytes: row.size_bytes, seenUnixMs });
+      }
+    }
+    found.sort((a, b) => b.seenUnixMs - a.seenUnixMs);
+    return found.map(({ seenUnixMs: _seen, ...file }) => file);
+  }
+
+  /** Files in the bucket take the place of those of their names. @returns false, without a change, where the trace is another's */
+  async putFiles(processId: string, traceId: TraceId, files: readonly SharedFile[]): Promise<boolean> {
+    return await this.db.transaction().execute(async (transaction) => {
+      if ((await lockOwn(transaction, [traceId], processId, this.database.hasRowLocks)).size === 0) return false;
+      for (const { name, objectKey, sizeBytes } of files) {
+        const columns = { object_key: objectKey, size_bytes: sizeBytes };
+        await transaction
+          .insertInto('journal_files')
+          .values({ trace_id: traceId, name, ...columns })
+          .onConflict((conflict) => conflict.columns(['trace_id', 'name']).doUpdateSet(columns))
+          .execute();
+      }
+      return true;
+    });
+  }
+
+  /** Whether one of the destinations has not got to the end of the trace's run. */
+  async isExportPending(traceId: TraceId, destinations: readonly string[]): Promise<boolean> {
+    if (destinations.length === 0) return false;
+    const { rows } = await sql<{ name: string }>`
+      select target.name as name from destinations as target
+      join runs as run on run.trace_id = ${traceId}
+      left join export_cursors as sent on sent.destination = target.name and sent.trace_id = run.trace_id
+      where target.name in (${sql.join(destinations)})
+        and (sent.trace_id is not null or run.first_seen_unix_ms >= target.since_unix_ms)
+        and (sent.trace_id is null or sent.finished_at_bytes is null or sent.finished_at_bytes <> run.log_bytes)
+      limit 1`.execute(this.db);
+    return rows.length > 0;
+  }
+}
+
+/** Whether a row with a `trace_id` is of a trace of the process. */
+export function isOwn(processId: string, column = 'trace_id') {
+  return sql<boolean>`${sql.ref(column)} in (
+    select held.trace_id from journal_traces as held
+    join journal_partitions as part on part.partition_index = held.partition_index
+    where part.process_id = ${processId})`;
+}
+
+/** Those of the traces that are the process's. They stay so until the transaction ends, and nobody removes them. */
+export async function lockOwn(
+  transaction: Kysely<StateTables>,
+  traceIds: readonly TraceId[],
+  processId: string,
+  hasRowLocks = true,
+): Promise<ReadonlySet<string>> {
+  // A claim waits for it, and so does a removal.
+  const { rows } = await sql<{ trace_id: string }>`
+    select held.trace_id from journal_traces as held
+    join journal_partitions as part on part.partition_index = held.partition_index
+    where held.trace_id in (${sql.join(traceIds)}) and part.process_id = ${processId}
+    order by held.trace_id ${sql.raw(hasRowLocks ? 'for key share of held for share of part' : '')}`.execute(
+    transaction,
+  );
+  return new Set(rows.map((row) => row.trace_id));
+}

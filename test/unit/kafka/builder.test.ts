@@ -1,0 +1,238 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { slices } from '../../../src/core/lists.js';
+import type { Delivery } from '../../../src/record/record-batch.js';
+import type { TraceId } from '../../../src/record/telemetry-record.js';
+import { type BenchProcess, BuilderBench } from '../../fake/builder-bench.js';
+import { sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
+
+let bench: BuilderBench;
+beforeEach(async () => {
+  bench = await BuilderBench.open();
+});
+afterEach(() => bench.close());
+
+/** Records of a run, a few at a time; spans before the log records that wait for their names. */
+function deliveries(): readonly Delivery[] {
+  const parts = [...sampleDeliveriesOfRecords('build-mixed')].flatMap(({ batches }) =>
+    batches.flatMap((batch) =>
+      [...slices(batch.records, RECORDS_AT_A_TIME)].map(
+        (records): Delivery => ({ batches: [{ ...batch, records }], foreign: [] }),
+      ),
+    ),
+  );
+  return [...parts.filter((part) => !isLog(part)), ...parts.filter(isLog)];
+}
+
+const RECORDS_AT_A_TIME = 40;
+
+function traceOf(all: readonly Delivery[]): TraceId {
+  const traceId = all.find(({ batches }) => batches.length > 0)?.batches[0]?.traceId;
+  if (traceId === undefined) throw new Error('the sample is empty');
+  return traceId;
+}
+
+/** The log of a trace as a process has it. */
+const logOf = ({ folder }: BenchProcess, traceId: TraceId, of = '.') =>
+  ['telemetry.jsonl', 'resources.jsonl'].map((name) => readFileSync(join(folder, of, 'runs', traceId, name), 'utf8'));
+
+const linesOf = (log: readonly string[]) => (log[0] ?? '').trimEnd().split('\n').sort();
+
+function isLog({ batches }: Delivery): boolean {
+  return batches.some(({ records }) => records.some(({ recordType }) => recordType === 'LogRecord'));
+}
+
+describe('a builder', () => {
+  it('commits what it has read when it is in the bucket, and not before', async () => {
+    const first = await bench.startProcess();
+    await first.begin(1);
+    const all = deliveries();
+    const traceId = traceOf(all);
+    for (const delivery of all) await first.read(delivery);
+    const length = first.builder.lengthBytes(traceId);
+    expect([first.committed, first.builder.storedBytes(traceId)]).toEqual([[], 0]);
+    bench.bucket.failure = new Error('no space');
+    bench.clock.advance(12_000);
+    await bench.until('a failure', () => first.logger.lines.some(({ level }) => level === 'warn'));
+    expect([first.committed, first.builder.storedBytes(traceId)]).toEqual([[], 0]);
+    bench.bucket.failure = undefined;
+    await bench.until('the commit', () => first.committed.at(-1) === all.length);
+    expect(first.builder.storedBytes(traceId)).toBeGreaterThanOrEqual(length ?? 0);
+    expect(first.followed.stored.get(traceId)).toBe(first.builder.storedBytes(traceId));
+  });
+
+  it('commits nothing of log records that wait for the name of their span', async () => {
+    const first = await bench.startProcess();
+    await first.begin(1);
+    const all = deliveries();
+    const logs = all.filter(isLog).slice(0, 2);
+    for (const delivery of logs) await first.read(delivery);
+    const traceId = traceOf(all);
+    expect(await first.builder.store(traceId, false)).toBe(true);
+    bench.clock.advance(1_000);
+    await bench.until('a look', () => true);
+    expect(first.committed).toEqual([]);
+    await bench.until('the commit', () => first.committed.at(-1) === logs.length);
+  });
+
+  it('takes a trace over with what is in the bucket, and has each record once when the rest is read again', async () => {
+    const [first, second] = [await bench.startProcess(), await bench.startProcess()];
+    await first.begin(1);
+    const all = deliveries();
+    const traceId = traceOf(all);
+    const half = Math.floor(all.length / 2);
+    for (const delivery of all.slice(0, half)) await first.read(delivery);
+    await bench.until('the commit', () => first.committed.at(-1) === half);
+    // Two more, of which the bucket has nothing.
+    for (const delivery of all.slice(half, half + 2)) await first.read(delivery);
+    await first.die();
+    await second.begin(2);
+    await bench.until('the take-over', () => second.followed.adopted.includes(traceId));
+    expect(second.followed.lengths.get(traceId)).toBe(first.builder.storedBytes(traceId));
+    for (const delivery of all.slice(half - 1)) await second.read(delivery);
+    await bench.until('the commit', () => second.committed.length > 0);
+    const alone = await bench.startProcess();
+    await alone.begin(3);
+    await bench.until('the take-over', () => alone.followed.adopted.includes(traceId));
+    await bench.until(
+      'the same log',
+      () => linesOf(logOf(alone, traceId)).length === linesOf(logOf(second, traceId)).length,
+    );
+    expect(logOf(alone, traceId)).toEqual(logOf(second, traceId));
+    const lines = linesOf(logOf(alone, traceId));
+    expect(new Set(lines).size).toBe(lines.length);
+  });
+
+  it('passes over what one wrote that had lost the trace without knowing', async () => {
+    const [first, second] = [await bench.startProcess(), await bench.startProcess()];
+    await first.begin(1);
+    const all = deliveries();
+    const traceId = traceOf(all);
+    const [begin, next, ...rest] = all;
+    if (begin === undefined || next === undefined) throw new Error('the sample is too small');
+    await first.read(begin);
+    await first.builder.store(traceId, false);
+    await second.begin(2);
+    await bench.until('the take-over', () => second.followed.adopted.includes(traceId));
+    // It goes on as if nothing had been.
+    await first.read(next);
+    await first.builder.store(traceId, false);
+    for (const delivery of [...rest, next]) await second.read(delivery);
+    await second.builder.store(traceId, false);
+    const third = await bench.startProcess();
+    expect(await third.reader.lengthBytes(traceId)).toBe(second.builder.lengthBytes(traceId));
+    expect(logOf(third, traceId, 'read')).toEqual(logOf(second, traceId));
+    await expect(first.begin(1)).rejects.toMatchObject({ code: 'locked' });
+  });
+
+  it('drops what it has lost, and goes on with what nobody else has had', async () => {
+    const [first, second] = [await bench.startProcess(), await bench.startProcess()];
+    await first.begin(1);
+    const all = deliveries();
+    const traceId = traceOf(all);
+    for (const delivery of all) await first.read(delivery);
+    await first.begin(2);
+    expect([first.followed.dropped, first.followed.adopted]).toEqual([[], []]);
+    await first.begin(3, false);
+    expect(first.followed.dropped).toEqual([traceId]);
+    expect(first.builder.lengthBytes(traceId)).toBeUndefined();
+    expect(await first.builder.store(traceId, true)).toBe(false);
+    await second.begin(3);
+    await first.begin(4);
+    for (const delivery of all) await first.read(delivery);
+    expect(first.builder.lengthBytes(traceId)).toBeGreaterThan(0);
+  });
+
+  it('writes anew to the journal what came on a partition that its trace has not', async () => {
+    const first = await bench.startProcess();
+    const all = deliveries();
+    const [delivery] = all;
+    if (delivery === undefined) throw new Error('the sample is empty');
+    for (const partition of [0, 1]) {
+      const assignment = { generation: 1 + partition, partitions: new Set([partition]) };
+      const partitionCounts = new Map([['otlp_spans', 2]]);
+      await first.builder.begin({ ...assignment, partitionCounts }, new AbortController().signal);
+      await first.builder.consume(delivery);
+    }
+    const traceId = traceOf(all);
+    expect(first.rewritten.map(({ batches }) => batches[0]?.traceId)).toEqual([traceId]);
+  });
+
+  it('stores the whole log at its end, lets go of it, and brings it back with what comes late', async () => {
+    const first = await bench.startProcess();
+    await first.begin(1);
+    const all = deliveries();
+    const traceId = traceOf(all);
+    const [last] = all.slice(-1);
+    if (last === undefined) throw new Error('the sample is empty');
+    for (const delivery of all.slice(0, -1)) await first.read(delivery);
+    await first.builder.store(traceId, false);
+    first.followed.areSettled = true;
+    const isLetGo = () => first.builder.lengthBytes(traceId) === undefined;
+    await bench.until('the end', isLetGo);
+    await bench.until('the drop', () => first.followed.dropped.includes(traceId));
+    const files = await bench.state.journal.filesOf(traceId);
+    expect(await bench.bucket.list('runs/')).toEqual(files.map(({ objectKey }) => objectKey).sort());
+    const log = files.find(({ name }) => name === 'telemetry.jsonl');
+    const stored = String(await bench.bucket.get(log?.objectKey ?? ''));
+    expect(stored.split('\n').length).toBeGreaterThan(10);
+    await first.read(last);
+    expect(first.followed.adopted).toEqual([traceId]);
+    await bench.until('the end again', isLetGo);
+    const now = (await bench.state.journal.filesOf(traceId)).find(({ name }) => name === 'telemetry.jsonl');
+    const whole = String(await bench.bucket.get(now?.objectKey ?? ''));
+    expect(whole.startsWith(stored)).toBe(true);
+    expect(whole.length).toBeGreaterThan(stored.length);
+    // What was replaced is gone.
+    expect(await bench.bucket.list('runs/')).toHaveLength(2);
+  });
+
+  it('has runs judged again when more is known of their steps', async () => {
+    const first = await bench.startProcess();
+    await first.begin(1);
+    const all = deliveries();
+    const traceId = traceOf(all);
+    for (const delivery of all) await first.read(delivery);
+    await bench.until('a look', () => first.followed.stepsChanged.length > 0);
+    first.followed.stepsChanged.length = 0;
+    await bench.state.journal.noteSteps([traceId]);
+    await bench.until('the news', () => first.followed.stepsChanged.includes(traceId));
+  });
+
+  it('stores everything when it ends, so that nothing is read again', async () => {
+    const first = await bench.startProcess();
+    await first.begin(1);
+    const all = deliveries().filter((delivery) => !isLog(delivery));
+    for (const delivery of all) await first.read(delivery);
+    await first.builder.end(true);
+    expect(first.committed).toEqual([all.length]);
+  });
+
+  it('tries a commit again, and gives the connection up when that does not help', async () => {
+    const first = await bench.startProcess();
+    await first.begin(1);
+    const [one, two, three] = deliveries();
+    if (one === undefined || two === undefined || three === undefined) throw new Error('the sample is too small');
+    first.commitFailure = new Error('not the coordinator');
+    await first.read(one);
+    await bench.until('a failure', () => first.logger.lines.some(({ message }) => message.includes('commit')));
+    await first.read(two);
+    bench.clock.advance(11_000);
+    await expect(first.read(three)).rejects.toThrow('could not be committed');
+    await first.begin(2);
+    first.commitFailure = undefined;
+    await first.read(three);
+    await bench.until('the commit', () => first.committed.length > 0);
+  });
+
+  it('refuses topics with different numbers of partitions', async () => {
+    const first = await bench.startProcess();
+    const partitionCounts = new Map([
+      ['otlp_spans', 3],
+      ['otlp_logs', 4],
+    ]);
+    const assignment = { generation: 1, partitions: new Set([0]), partitionCounts };
+    await expect(first.builder.begin(assignment, new AbortController().signal)).rejects.toThrow('same number');
+  });
+});
