@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { LOG_FILE, RESOURCES_FILE } from '../log/trace-log.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { ObjectStore } from '../storage/bucket/object-store.js';
-import { type JournalStore, tracePrefix } from '../storage/journal-store.js';
+import { type ObjectStore, tracePrefix } from '../storage/bucket/object-store.js';
+import type { JournalStore } from '../storage/journal-store.js';
 
 /** A generation of the group in a key: numbers of one length sort as they count. */
 export function generationText(generation: number): string {

@@ -2,8 +2,8 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { ObjectStore } from '../storage/bucket/object-store.js';
-import { type JournalStore, type SharedFile, tracePrefix } from '../storage/journal-store.js';
+import { type ObjectStore, tracePrefix } from '../storage/bucket/object-store.js';
+import type { JournalStore, SharedFile } from '../storage/journal-store.js';
 import { generationText } from './segments.js';
 
 /** What files are shared with. */

@@ -4,8 +4,8 @@ import { errorCode } from '../core/errors.js';
 import { makeFolderIn, readFolderSize, readFolderUsage } from '../core/folders.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { ROWS_FOLDER } from '../run/run-row-backup.js';
-import type { ObjectStore } from '../storage/bucket/object-store.js';
-import { type JournalStore, tracePrefix } from '../storage/journal-store.js';
+import { type ObjectStore, tracePrefix } from '../storage/bucket/object-store.js';
+import type { JournalStore } from '../storage/journal-store.js';
 import type { Removal, RetainedSize, TelemetryStorage } from '../storage/retention-store.js';
 
 /** The folder for folders of traces while they are removed, in the data folder: out of the way of listings. */

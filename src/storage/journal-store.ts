@@ -22,11 +22,6 @@ export interface OpenTrace {
   readonly stepVersion: number;
 }
 
-/** What keys of a trace's objects in the bucket begin with, where several processes share it. */
-export function tracePrefix(traceId: TraceId): string {
-  return `runs/${traceId}/`;
-}
-
 /** Values that one statement names. */
 const ROWS_PER_STATEMENT = 1_000;
 

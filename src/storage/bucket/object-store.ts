@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { TraceId } from '../../record/telemetry-record.js';
 
 /** Objects of a bucket by their keys, which are meant below the configured prefix. All methods throw `ArtifactError`. */
 export interface ObjectStore {
@@ -14,4 +15,9 @@ export interface ObjectStore {
   remove(keys: readonly string[]): Promise<void>;
   /** Keys that begin so, in their order. */
   list(prefix: string): Promise<readonly string[]>;
+}
+
+/** What keys of a trace's objects in the bucket begin with, where several processes share it. */
+export function tracePrefix(traceId: TraceId): string {
+  return `runs/${traceId}/`;
 }
