@@ -62,7 +62,11 @@ describe('retention of three processes on one database and one bucket', () => {
     const [body, ...rest] = open.template.bodies(open.runNumber, open.copies);
     if (body === undefined) throw new Error('the run is empty');
     await send(first, body);
-    const { rows: held } = await client.query('select trace_id from journal_traces where is_open = 1');
+    // It is acknowledged when Kafka has it, and open when a process has read it from there.
+    const heldRows = async () =>
+      (await client.query<{ trace_id: string }>('select trace_id from journal_traces where is_open = 1')).rows;
+    await until('the run that is under way', async () => (await heldRows()).length > 0);
+    const held = await heldRows();
     expect(held).toHaveLength(1);
     await age(stage);
     const oldCount = await stage.count('executions where status >= 10');
