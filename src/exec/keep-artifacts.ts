@@ -1,6 +1,5 @@
-import { type Clock, pause } from '../core/clock.js';
+import { type Clock, pause, RetryPolicy } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import { RetryPolicy } from '../core/retry.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import { ArtifactError, type ArtifactErrorCode } from '../storage/artifact/artifact-error.js';
 import type { ArtifactSink } from '../storage/artifact/artifact-sink.js';

@@ -1,9 +1,8 @@
 import { ConfigurationError } from '../config/configuration-error.js';
-import { type Clock, pause, type Timer, whenAborted } from '../core/clock.js';
+import { type Clock, pause, type RetryPolicy, type Timer, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import type { RetryPolicy } from '../core/retry.js';
 import { startThread, type Thread } from '../core/thread.js';
 import type { ForeignListener, ForeignLogReader } from '../log/foreign-segments.js';
 import type { Appended, AppendListener } from '../log/trace-log.js';

@@ -1,6 +1,5 @@
-import type { Clock } from '../core/clock.js';
+import type { Clock, RetryPolicy } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
-import type { RetryPolicy } from '../core/retry.js';
 import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/telemetry-record.js';

@@ -1,9 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Clock, Timer } from '../core/clock.js';
+import { type Clock, type RetryPolicy, retry, type Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { type RetryPolicy, retry } from '../core/retry.js';
 import type { ForeignListener } from '../log/foreign-segments.js';
 import type { Appended, AppendListener } from '../log/trace-log.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';

@@ -11,10 +11,9 @@ import {
 import type { KafkaConnection } from '../config/kafka-settings.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions, mappingSwitchesFrom } from '../config/mapping-options.js';
 import { otlpDestinations, placeOf } from '../config/otlp-destinations.js';
-import type { Clock } from '../core/clock.js';
+import { type Clock, DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
-import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../core/retry.js';
 import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/telemetry-record.js';

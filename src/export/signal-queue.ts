@@ -1,7 +1,6 @@
-import type { Clock, Timer } from '../core/clock.js';
+import type { Clock, RetryPolicy, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
-import type { RetryPolicy } from '../core/retry.js';
 import type { Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { BatchOutcome, Destination, ItemBatch, SignalStatus } from './destination.js';

@@ -1,5 +1,4 @@
-import type { Clock } from '../core/clock.js';
-import { type RetryRules, retry } from '../core/retry.js';
+import { type Clock, type RetryRules, retry } from '../core/clock.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 
 /** How long a delivery is offered: without limits as long as it has to. */

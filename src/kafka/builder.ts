@@ -1,12 +1,11 @@
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compatibilityPartitioner } from '@platformatic/kafka';
-import { type Clock, FixedDelayTask } from '../core/clock.js';
+import { type Clock, FixedDelayTask, retry } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
-import { retry } from '../core/retry.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
 import { type Appended, LOG_FILE, RESOURCES_FILE } from '../log/trace-log.js';

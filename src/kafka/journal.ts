@@ -1,10 +1,9 @@
 import type { KafkaJournalSettings } from '../config/kafka-settings.js';
-import { type Clock, pause, whenAborted } from '../core/clock.js';
+import { type Clock, pause, RetryPolicy, whenAborted } from '../core/clock.js';
 import type { Shortage } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
 import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
-import { RetryPolicy } from '../core/retry.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { WholeBody } from '../otlp/read-body.js';
 import { RequestError } from '../otlp/refusal.js';

@@ -10,12 +10,11 @@ import {
 } from '@platformatic/kafka';
 import { decompress } from 'fzstd';
 import type { KafkaSourceSettings } from '../config/kafka-settings.js';
-import { type Clock, pause, whenAborted } from '../core/clock.js';
+import { type Clock, pause, RetryPolicy, retry, whenAborted } from '../core/clock.js';
 import type { HealthState } from '../core/health.js';
 import { LineSplitter } from '../core/lines.js';
 import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
-import { RetryPolicy, retry } from '../core/retry.js';
 import { batchesOf, type Reject, type RejectFile, readRecords } from '../files/feature.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import { type Refusal, RequestError } from '../otlp/refusal.js';

@@ -1,8 +1,7 @@
-import type { Clock, Timer } from '../core/clock.js';
+import { type Clock, isPassingStatus, parseRetryAfterMs, type RetryPolicy, retry, type Timer } from '../core/clock.js';
 import { errorCode, reasonOf } from '../core/errors.js';
 import { type HttpResponse, openExchange } from '../core/http-client.js';
 import type { Logger } from '../core/logger.js';
-import { isPassingStatus, parseRetryAfterMs, type RetryPolicy, retry } from '../core/retry.js';
 import { readableBytes } from '../core/text.js';
 import { PlatformError } from './platform-error.js';
 import { parseEnvelope } from './platform-run.js';

@@ -1,8 +1,7 @@
-import { type Clock, pause } from '../core/clock.js';
+import { type Clock, pause, type RetryPolicy } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import type { RetryPolicy } from '../core/retry.js';
 import type { HostedRunRow, PullStore } from '../storage/pull-store.js';
 import type { PlatformApi } from './platform-api.js';
 import { PlatformError } from './platform-error.js';

@@ -17,8 +17,8 @@ import {
   refused,
   textsOf,
 } from '../api/parameters.js';
+import { textRedactor } from '../api/permissions.js';
 import { containing, levelFor } from '../api/run-search.js';
-import { textRedactor } from '../api/text-redactor.js';
 import type { Clock } from '../core/clock.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
 import type { AccountStore } from '../storage/account-store.js';

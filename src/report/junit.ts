@@ -1,7 +1,6 @@
 import { cleanText } from '../core/text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
-import { nameOf } from '../run/measures/node-name.js';
-import { labelOf, type Trouble, troublesOf } from '../run/measures/troubles.js';
+import { labelOf, nameOf, type Trouble, troublesOf } from '../run/measures/troubles.js';
 import { hasOwnWord } from '../run/verdict.js';
 import type { CommandReport } from './content.js';
 

@@ -11,9 +11,8 @@ import {
   type TransactionSettings,
 } from 'kysely';
 import { type CustomTypesConfig, Pool, types } from 'pg';
-import { type Clock, pause } from '../core/clock.js';
+import { type Clock, pause, retry } from '../core/clock.js';
 import { errorCode, reasonOf } from '../core/errors.js';
-import { retry } from '../core/retry.js';
 import type { Fence } from './fence.js';
 import { storableValues } from './libsql-database.js';
 import { migrateToLatest } from './migrations.js';

@@ -1,8 +1,7 @@
 import { setMaxListeners } from 'node:events';
-import { type Clock, EarliestTimer, pause, whenAborted } from '../core/clock.js';
+import { type Clock, EarliestTimer, pause, retry, whenAborted } from '../core/clock.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { retry } from '../core/retry.js';
 import {
   type ArchiveReason,
   type AttemptSchedule,

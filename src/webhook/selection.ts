@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
-import { nameOf } from '../run/measures/node-name.js';
+import { nameOf } from '../run/measures/troubles.js';
 import type { Manifest, ManifestNode } from '../storage/artifact/manifest.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import type { EventSelection, RunFacts, WebhookEvent } from './event.js';

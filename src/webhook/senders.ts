@@ -1,6 +1,5 @@
-import { type Clock, whenAborted } from '../core/clock.js';
+import { type Clock, parseRetryAfterMs, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import { parseRetryAfterMs } from '../core/retry.js';
 import { startOf } from '../core/text.js';
 import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 import type { OutgoingEvent } from './event.js';

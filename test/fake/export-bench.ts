@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DestinationConfig, SignalEndpoint } from '../../src/config/destination-config.js';
-import { RetryPolicy } from '../../src/core/retry.js';
+import { RetryPolicy } from '../../src/core/clock.js';
 import type { Destination } from '../../src/export/destination.js';
 import { ExportWorker } from '../../src/export/export-worker.js';
 import type { ExportWorkerDeps } from '../../src/export/export-worker-options.js';

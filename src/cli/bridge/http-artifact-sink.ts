@@ -1,9 +1,8 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { z } from 'zod';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, isPassingStatus, retry } from '../../core/clock.js';
 import { exchange, type HttpAnswer, type StreamedBody } from '../../core/http-client.js';
-import { isPassingStatus, retry } from '../../core/retry.js';
 import { API_PATH } from '../../run/api-path.js';
 import { ArtifactError, type ArtifactErrorCode } from '../../storage/artifact/artifact-error.js';
 import type { ArtifactSink } from '../../storage/artifact/artifact-sink.js';

@@ -1,5 +1,4 @@
-import type { Clock } from '../../core/clock.js';
-import { retry } from '../../core/retry.js';
+import { type Clock, retry } from '../../core/clock.js';
 import type { ExportRequest } from '../../otlp/export-request.js';
 import { JsonCodec } from '../../otlp/json-codec.js';
 import { ProtobufCodec } from '../../otlp/protobuf-codec.js';

@@ -1,6 +1,5 @@
-import type { Clock, Timer } from '../../core/clock.js';
+import { type Clock, RetryPolicy, retry, type Timer } from '../../core/clock.js';
 import { exchange } from '../../core/http-client.js';
-import { RetryPolicy, retry } from '../../core/retry.js';
 import { startOf } from '../../core/text.js';
 import type { TraceId } from '../../record/telemetry-record.js';
 import { API_PATH } from '../../run/api-path.js';

@@ -1,7 +1,6 @@
 import { quoted } from '../../config/mask.js';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, isPassingStatus, parseRetryAfterMs } from '../../core/clock.js';
 import { exchange, type HttpAnswer } from '../../core/http-client.js';
-import { isPassingStatus, parseRetryAfterMs } from '../../core/retry.js';
 import type { Signal } from '../../record/record-batch.js';
 import { CliError } from '../cli-error.js';
 import { EXIT } from '../exit-code.js';

@@ -3,8 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { type Response, Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import { authorize, callerOf } from '../../api/authenticator.js';
-import { Permits, withPermit } from '../../api/permissions.js';
-import { textRedactor } from '../../api/text-redactor.js';
+import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
 import { readableBytes } from '../../core/text.js';
 import {
   type Artifact,

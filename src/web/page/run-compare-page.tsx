@@ -1,8 +1,7 @@
 import { type Request, Router } from 'express';
 import type { Child } from 'hono/jsx';
 import { authorize, callerOf } from '../../api/authenticator.js';
-import { Permits, withPermit } from '../../api/permissions.js';
-import { textRedactor } from '../../api/text-redactor.js';
+import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
 import { cleanLine, cut, lengthText } from '../../core/text.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import {

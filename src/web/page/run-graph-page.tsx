@@ -1,7 +1,6 @@
 import { Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
-import { may, Permits, withPermit } from '../../api/permissions.js';
-import { textRedactor } from '../../api/text-redactor.js';
+import { may, Permits, textRedactor, withPermit } from '../../api/permissions.js';
 import { cut } from '../../core/text.js';
 import {
   type GraphNode,

@@ -1,7 +1,6 @@
 import { type Request, Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
-import { Permits, withPermit } from '../../api/permissions.js';
-import { textRedactor } from '../../api/text-redactor.js';
+import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
 import { cut, lengthText } from '../../core/text.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';

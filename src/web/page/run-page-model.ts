@@ -1,5 +1,5 @@
 import type { Caller } from '../../api/caller.js';
-import { textRedactor } from '../../api/text-redactor.js';
+import { textRedactor } from '../../api/permissions.js';
 import { groupBy } from '../../core/lists.js';
 import { counted, cut } from '../../core/text.js';
 import { type Redactor, statusText } from '../../redaction/redactor.js';

@@ -1,7 +1,6 @@
 import { Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
-import { Permits, withPermit } from '../../api/permissions.js';
-import { textRedactor } from '../../api/text-redactor.js';
+import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
 import { cut } from '../../core/text.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
 import { slowestNodes } from '../../run/measures/time-split.js';

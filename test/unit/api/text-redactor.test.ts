@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Caller } from '../../../src/api/caller.js';
-import { may, PERMISSIONS } from '../../../src/api/permissions.js';
-import { textRedactor } from '../../../src/api/text-redactor.js';
+import { may, PERMISSIONS, textRedactor } from '../../../src/api/permissions.js';
 
 const MESSAGE = "Conversion Error: Could not convert string 'Ann' to INT32";
 const COMMAND = 'dbt build --vars {name: Ann}';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_RETRY_POLICY, parseRetryAfterMs, RetryPolicy, retry } from '../../../src/core/retry.js';
+import { DEFAULT_RETRY_POLICY, parseRetryAfterMs, RetryPolicy, retry } from '../../../src/core/clock.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { untilTurned } from '../../tool/until.js';
 

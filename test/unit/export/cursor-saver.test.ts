@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/core/clock.js';
 import { silentLogger } from '../../../src/core/logger.js';
-import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/core/retry.js';
 import { CursorSaver } from '../../../src/export/export-worker.js';
 import { parseTraceId } from '../../../src/record/telemetry-record.js';
 import type { CursorStore, ExportCursor } from '../../../src/storage/cursor-store.js';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../../../src/core/retry.js';
+import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../../../src/core/clock.js';
 import { ExportWorker } from '../../../src/export/export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../../../src/export/export-worker-options.js';
 import type { LineSource } from '../../../src/export/record-log-lines.js';

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { textRedactor } from '../../../src/api/text-redactor.js';
+import { textRedactor } from '../../../src/api/permissions.js';
 import type { JobDefinition } from '../../../src/config/jobs.js';
 import { systemClock } from '../../../src/core/clock.js';
 import { StepProcess } from '../../../src/job/launcher.js';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { RetryPolicy } from '../../../src/core/retry.js';
+import { RetryPolicy } from '../../../src/core/clock.js';
 import { RunWatch, type RunWatchConfig } from '../../../src/platform/command.js';
 import { PullWorker } from '../../../src/platform/pull-worker.js';
 import { RunPuller } from '../../../src/platform/run-puller.js';
