@@ -357,8 +357,9 @@ export class Builder implements Component, RecordConsumer, Custody {
     if (quietMs < silenceMs && !(await follower.isSettled(traceId))) return;
     await this.storeWhole(trace);
     if (await journal.isExportPending(traceId, destinations())) return;
-    await files.tidy(traceId);
     if (!isQuiet() || trace.logBytes !== trace.wholeBytes || this.owned.get(traceId) !== trace) return;
+    await files.tidy(traceId, this.generation);
+    if (!isQuiet() || this.owned.get(traceId) !== trace) return;
     const leaving = journal.close(processId, trace).then(async (isClosed) => {
       if (isClosed) await this.forget(trace);
     });

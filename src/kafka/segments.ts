@@ -12,6 +12,11 @@ export function generationText(generation: number): string {
   return String(generation).padStart(10, '0');
 }
 
+/** The generation of the member that has written an object; 0 where its key does not say. */
+export function generationOf(key: string): number {
+  return Number(/-(\d{10})$|\/(\d{10})-[^/]+\/[^/]+$/.exec(key)?.slice(1).find(Boolean) ?? 0);
+}
+
 /** The key of the part of a log that begins at a byte, as the member of a generation has written it. */
 export function segmentKey(traceId: TraceId, firstByte: number, generation: number): string {
   return `${segmentsPrefix(traceId)}${String(firstByte).padStart(16, '0')}-${generationText(generation)}`;
@@ -135,7 +140,7 @@ export class LogCopy {
         const part = name === LOG_FILE ? { logBytes: sizeBytes } : { resourcesBytes: sizeBytes };
         this.length = { ...this.length, ...part };
       }
-      this.generation = Number(/\/(\d{10})-[^/]+\/[^/]+$/.exec(whole ?? '')?.[1] ?? 0);
+      this.generation = generationOf(whole ?? '');
       this.whole = whole;
       this.wholeBytes = this.length.logBytes;
     }

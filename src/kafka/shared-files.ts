@@ -4,7 +4,7 @@ import { errorCode } from '../core/errors.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { type ObjectStore, tracePrefix } from '../storage/bucket/object-store.js';
 import type { JournalStore, SharedFile } from '../storage/journal-store.js';
-import { generationText } from './segments.js';
+import { generationOf, generationText } from './segments.js';
 
 /** What files are shared with. */
 export interface SharedFilesDeps {
@@ -53,10 +53,13 @@ export class SharedFiles {
     return isShared;
   }
 
-  /** Removes what a process left in the bucket that lost the trace, or ended. For a trace of this process. */
-  async tidy(traceId: TraceId): Promise<void> {
+  /**
+   * Removes what is not needed in the bucket beside a whole log: segments, and what was left by a process that lost the trace,
+   * or ended. Whatever has come since of a later generation stays: this process may have lost the trace without knowing.
+   */
+  async tidy(traceId: TraceId, generation: number): Promise<void> {
     const { bucket, journal } = this.deps;
-    const keys = await bucket.list(tracePrefix(traceId));
+    const keys = (await bucket.list(tracePrefix(traceId))).filter((key) => generationOf(key) <= generation);
     const needed = new Set((await journal.filesOf(traceId)).map(({ objectKey }) => objectKey));
     await bucket.remove(keys.filter((key) => !needed.has(key)));
   }

@@ -249,7 +249,10 @@ export class ResourceIndex {
     const known = this.ids.get(key);
     const id = known ?? this.lastId + 1;
     const naming = known === undefined ? this.enter({ id, resource }) : '';
-    return this.ranges.at(-1)?.id === id ? naming : naming + this.enter({ offset, id });
+    const last = this.ranges.at(-1);
+    // What a crash left beyond the log's end says nothing of what is written there now.
+    const isAssigned = last !== undefined && last.id === id && last.offset <= offset;
+    return isAssigned ? naming : naming + this.enter({ offset, id });
   }
 
   /** The resource of the log's beginning; `undefined` where nothing was written. */

@@ -126,6 +126,31 @@ describe('a builder', () => {
     await expect(first.begin(1)).rejects.toMatchObject({ code: 'locked' });
   });
 
+  it('removes nothing in the bucket of one that has had the trace since', async () => {
+    const [first, second] = [await bench.startProcess(), await bench.startProcess()];
+    await first.begin(1);
+    const all = deliveries();
+    const traceId = traceOf(all);
+    const [last] = all.slice(-1);
+    if (last === undefined) throw new Error('the sample is empty');
+    for (const delivery of all.slice(0, -1)) await first.read(delivery);
+    await first.builder.store(traceId, true);
+    await second.begin(2);
+    await bench.until('the take-over', () => second.followed.adopted.includes(traceId));
+    await second.read(last);
+    await second.builder.store(traceId, false);
+    const keys = await bench.bucket.list('runs/');
+    expect(keys).toContainEqual(expect.stringContaining('/segments/'));
+    // For all that it knows its run is over.
+    let askedCount = 0;
+    first.followed.isSettled = async () => {
+      askedCount += 1;
+      return true;
+    };
+    await bench.until('looks', () => askedCount > 3);
+    expect(await bench.bucket.list('runs/')).toEqual(keys);
+  });
+
   it('drops what it has lost, and goes on with what nobody else has had', async () => {
     const [first, second] = [await bench.startProcess(), await bench.startProcess()];
     await first.begin(1);

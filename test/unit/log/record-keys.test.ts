@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RecordKeys } from '../../../src/log/record-keys.js';
+import { RecordKeys, ResourceIndex } from '../../../src/log/record-keys.js';
+import type { Resource } from '../../../src/record/attributes.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 
@@ -100,4 +101,30 @@ test('of very many equal ones, all are kept', () => {
   let addedCount = 0;
   for (let n = 0; n < count; n++) if (keys.add(log(null), occurrences)) addedCount += 1;
   expect(addedCount).toBe(count);
+});
+
+describe('the resources of a log', () => {
+  const resourceOf = (name: string): Resource => ({
+    attributes: { 'service.name': name },
+    scope: { name: 'dbt', version: '2.0' },
+  });
+
+  test('are those of the records that were written, also where a crash left an entry beyond the end of the log', () => {
+    const [first, second] = [resourceOf('first'), resourceOf('second')];
+    const before = new ResourceIndex();
+    // The records of the second one, from 500 on, were lost.
+    const lines = before.switchTo(first, 0) + before.switchTo(second, 500);
+    for (const [next, other] of [
+      [second, first],
+      [first, second],
+    ] as const) {
+      const index = ResourceIndex.parse(lines);
+      const all = lines + index.switchTo(next, 400) + index.switchTo(other, 600);
+      const names = [399, 400, 550, 600].map(
+        (offset) => ResourceIndex.parse(all).at(offset).attributes['service.name'],
+      );
+      const [nextName, otherName] = [next, other].map(({ attributes }) => attributes['service.name']);
+      expect(names).toEqual(['first', nextName, nextName, otherName]);
+    }
+  });
 });
