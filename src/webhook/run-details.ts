@@ -245,11 +245,8 @@ function shortenedTexts(texts: readonly string[]): readonly string[] {
   return texts.map((text) => cut(text, limit));
 }
 
-/** The engine's word on a run that was cut short, which its status tells better. */
-const STOPPED = /^Operation cancell?ed$/;
-
 function errorsOfNoNode(commands: readonly CommandMeasures[]): readonly string[] {
-  return [...new Set(commands.flatMap((command) => command.messages))].filter((text) => !STOPPED.test(text));
+  return [...new Set(commands.flatMap((command) => command.messages))];
 }
 
 /** A node that failed in several commands of a run is named once. */

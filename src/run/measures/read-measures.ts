@@ -515,6 +515,8 @@ export class MeasureCollector {
   private addError(record: Extract<TelemetryRecord, { recordType: 'LogRecord' }>): void {
     const node = this.nodeOf(record);
     if (node !== undefined) node.addError(record);
+    // `Operation cancelled` is no error: the verdict says that the command was cut short.
+    else if (interruptionOf(record)?.kind === 'operation') return;
     else if (this.messages.length < MAX_MESSAGES) this.messages.push(messageOf(record.body));
   }
 

@@ -44,6 +44,10 @@ describe('an error without a node', () => {
   });
 });
 
+test.each(['interrupted', 'fail-fast'])('that a command was cut short is no error of it: %s', async (sample) => {
+  expect(titles(await sampleMeasures(sample))).not.toContainEqual(expect.stringMatching(/errors? of the run$/));
+});
+
 describe('a hook that failed', () => {
   const CAUSES = { duckdb: 'Table with name NAME does not exist', postgres: 'relation "NAME" does not exist' };
 
