@@ -4,7 +4,6 @@ import { compatibilityPartitioner } from '@platformatic/kafka';
 import { type Clock, FixedDelayTask, retry } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
-import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
@@ -15,7 +14,7 @@ import type { TraceFollower } from '../run/shared-record-log.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';
 import type { JournalStore, OpenTrace } from '../storage/journal-store.js';
 import { StoreError } from '../storage/store-error.js';
-import type { Assignment, Custody, PartitionOffset } from './kafka-source.js';
+import { type Assignment, type Custody, MisplacedError, type PartitionOffset } from './kafka-source.js';
 import { encodeSegment, LogCopy, type StoredLength, segmentKey } from './segments.js';
 import type { SharedFiles } from './shared-files.js';
 
@@ -27,7 +26,7 @@ export interface BuilderDeps {
   readonly foreign: ForeignSegments;
   readonly follower: TraceFollower;
   /** Takes what came with another key than its trace's id. */
-  readonly writer: RecordConsumer;
+  readonly writer: Custody['writer'];
   readonly processId: string;
   /** Names of the destinations that everything is exported to. */
   readonly destinations: () => readonly string[];
@@ -215,28 +214,26 @@ export class Builder implements Component, RecordConsumer, Custody {
     this.batches = [];
   }
 
-  /** Takes the records of messages. What is not of a partition that this process has goes back to the journal, under its trace's id. */
+  get writer(): Custody['writer'] {
+    return this.deps.writer;
+  }
+
+  /** Takes the records of a message. @throws MisplacedError where one is of a trace whose partition this process has not; ConsumeError */
   async consume(delivery: Delivery): Promise<void> {
     const { assignment } = this;
     if (assignment === null) throw new ConsumeError('unavailable', 'this process has no part of the journal', RETRY_MS);
-    const byTrace = groupBy(delivery.batches, ({ traceId }) => traceId);
-    const own = [...byTrace.keys()].filter((id) => assignment.partitions.has(this.partitionOf(id)));
-    const isOwn = new Set(own);
-    const others = delivery.batches.filter(({ traceId }) => !isOwn.has(traceId));
-    const traces: OwnTrace[] = [];
+    const traceIds = [...new Set(delivery.batches.map(({ traceId }) => traceId))];
+    if (!traceIds.every((id) => assignment.partitions.has(this.partitionOf(id)))) throw new MisplacedError();
+    let traces: readonly OwnTrace[];
     try {
-      for (const trace of await this.useAll(own)) traces.push(trace);
+      traces = await this.useAll(traceIds);
     } catch (cause) {
       throw new ConsumeError('unavailable', `runs cannot be looked up: ${reasonOf(cause)}`, RETRY_MS, { cause });
     }
     try {
-      if (others.length > 0) await this.deps.writer.consume({ batches: others, foreign: [] });
-      await this.log.consume({
-        batches: delivery.batches.filter(({ traceId }) => isOwn.has(traceId)),
-        foreign: delivery.foreign,
-      });
+      await this.log.consume(delivery);
     } catch (error) {
-      if (traces.length > 0 || delivery.foreign.length > 0) this.isBroken = true;
+      this.isBroken = true;
       throw error;
     } finally {
       for (const trace of traces) {

@@ -2,7 +2,6 @@ import type { KafkaJournalSettings } from '../config/kafka-settings.js';
 import { type Clock, pause, RetryPolicy, whenAborted } from '../core/clock.js';
 import type { Shortage } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
-import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { WholeBody } from '../otlp/read-body.js';
@@ -11,11 +10,10 @@ import { type TraceRequests, TraceSplitter } from '../otlp/wire/trace-requests.j
 import { splitRequest } from '../otlp/wire/wire-decoder.js';
 import type { AcceptedBody } from '../receiver/feature.js';
 import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
-import { recordCountOf } from '../record/record-page.js';
 import type { SharedLogWriter } from '../run/shared-record-log.js';
 import { ACCOUNT_HEADER } from './connection.js';
-import { encodePart, RECORDS_HEADER, splitPart } from './part-encoding.js';
 import { KafkaError, type KafkaMessage, KafkaProducer } from './producer.js';
+import { encodeRecords, RECORDS_HEADER, splitLines } from './record-lines.js';
 
 /** What the journal works with. */
 export interface KafkaJournalDeps {
@@ -43,8 +41,6 @@ export interface JournalStatus {
 const ANSWER_MS = 8_000;
 /** Kafka that is back is found within about five seconds; while it answers it is asked as often, which finds that it does not. */
 const CHECK_MS = 5_000;
-/** Of messages with records as lines. */
-const OF_RECORDS = { [RECORDS_HEADER]: '1' };
 const RETRY = { baseMs: 500, maxMs: CHECK_MS, maxRetryAfterMs: CHECK_MS };
 
 /**
@@ -125,16 +121,15 @@ export class KafkaJournal implements SharedLogWriter {
     return { itemCount, rejectedCount, rejectionMessage: rejectedCount === 0 ? '' : rejectionMessage(rejectedCount) };
   }
 
-  /** Takes records that came another way than as a request: those of each trace as lines. @throws ConsumeError, RequestError */
+  /** Takes records that came another way than as a request, as lines. @throws ConsumeError, RequestError */
   async consume({ batches, foreign }: Delivery): Promise<void> {
     const topic = this.settings.topics.traces;
-    const full = batches.filter((batch) => recordCountOf(batch) > 0);
-    const messages = [...groupBy(full, ({ traceId }) => traceId)].flatMap(([key, list]) =>
-      splitPart(encodePart(list), this.producer.maxBytes(topic)).map((value) => ({
+    const messages = encodeRecords(batches).flatMap(({ traceId, header, lines }) =>
+      splitLines(lines, this.producer.maxBytes(topic)).map((value) => ({
         topic,
-        key,
+        key: traceId,
         value,
-        headers: OF_RECORDS,
+        headers: { [RECORDS_HEADER]: header },
       })),
     );
     await this.accept(messages);
@@ -170,7 +165,7 @@ export class KafkaJournal implements SharedLogWriter {
   /** @throws RequestError where there is nothing to cut */
   private halvesOf(message: KafkaMessage): readonly KafkaMessage[] {
     const { topic, value } = message;
-    const split = message.headers === OF_RECORDS ? splitPart : splitRequest;
+    const split = message.headers !== undefined && RECORDS_HEADER in message.headers ? splitLines : splitRequest;
     const pieces = [...split(bufferOf(value), this.producer.maxBytes(topic))].filter(({ length }) => length > 0);
     if (pieces.length > 1) return pieces.map((piece) => ({ ...message, value: piece }));
     throw new RequestError(

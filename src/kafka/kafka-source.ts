@@ -12,18 +12,16 @@ import { decompress } from 'fzstd';
 import type { KafkaSourceSettings } from '../config/kafka-settings.js';
 import { type Clock, pause, RetryPolicy, retry, whenAborted } from '../core/clock.js';
 import type { HealthState } from '../core/health.js';
-import { LineSplitter } from '../core/lines.js';
 import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
-import { batchesOf, type Reject, type RejectFile, readRecords } from '../files/feature.js';
+import type { Reject, RejectFile } from '../files/feature.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import { type Refusal, RequestError } from '../otlp/refusal.js';
 import type { RecordConsumer, Signal } from '../record/record-batch.js';
-import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
-import type { OtlpIntake } from '../run/shared-record-log.js';
+import type { OtlpIntake, SharedLogWriter } from '../run/shared-record-log.js';
 import { ACCOUNT_HEADER, connectionOptions, problemOf } from './connection.js';
-import { decodePart, RECORDS_HEADER } from './part-encoding.js';
 import { rangeAssignor } from './range-assignor.js';
+import { decodeRecords, RECORDS_HEADER } from './record-lines.js';
 
 /** Partitions of the topics that a member of the group has, from one rebalance to the next. */
 export interface Assignment {
@@ -38,8 +36,15 @@ export interface Assignment {
 /** A place in a partition from which on nothing is committed. */
 export type PartitionOffset = CommitOptions['offsets'][number];
 
+/** A message has records of a trace whose partition is another's; nothing of it was taken. */
+export class MisplacedError extends Error {
+  override readonly name = 'MisplacedError';
+}
+
 /** Decides what becomes of messages beyond the intake, and from when on they need not be read again. */
 export interface Custody {
+  /** Writes to their partitions what came on others (`MisplacedError`). */
+  readonly writer: Pick<SharedLogWriter, 'consume' | 'consumeBody'>;
   /**
    * Begins with partitions; those of before are over, and what was read of them and not committed is read again.
    * @param signal aborts when they are another's, or the program stops
@@ -55,7 +60,7 @@ export interface Custody {
 }
 
 /** What is taken is durable, and committed at once. */
-const COMMITTED_WHEN_TAKEN: Custody = {
+const COMMITTED_WHEN_TAKEN: Omit<Custody, 'writer'> = {
   begin: async () => {},
   taken: (offsets, commit) => commit(offsets),
   end: async () => {},
@@ -98,11 +103,7 @@ export interface TopicCounts {
 }
 
 /** What the messages of a topic hold. */
-type MessageKind =
-  | { readonly signal: Signal; readonly encoding: OtlpEncoding }
-  | 'jsonl'
-  /** A part of a journal of run-bridge's own. */
-  | { readonly traceId: TraceId };
+type MessageKind = { readonly signal: Signal; readonly encoding: OtlpEncoding } | 'jsonl';
 
 type BytesConsumer = Consumer<Buffer, Buffer, Buffer, Buffer>;
 type BytesMessage = Message<Buffer, Buffer, Buffer, Buffer>;
@@ -147,7 +148,7 @@ export class KafkaSource {
   /** The one that reads; `undefined` while there is none. */
   private consumer: BytesConsumer | undefined;
   private running: Promise<void> = Promise.resolve();
-  private readonly custody: Custody;
+  private readonly custody: Omit<Custody, 'writer'>;
 
   constructor(
     private readonly settings: KafkaSourceSettings,
@@ -401,16 +402,18 @@ export class KafkaSource {
   }
 
   /** Resolves when the records of a message are durable, or it is kept as no telemetry. @throws the signal's reason */
-  private async take(
-    { topic, partition, offset, key, value, headers }: BytesMessage,
-    stop: AbortSignal,
-  ): Promise<void> {
+  private async take(message: BytesMessage, stop: AbortSignal): Promise<void> {
     const { intake, rejects, clock } = this.deps;
-    const traceId = hasHeader(headers, RECORDS_HEADER) ? parseTraceId(key.toString()) : undefined;
-    const kind = traceId === undefined ? this.kinds.get(topic) : ({ traceId } as const);
+    const { topic, partition, offset } = message;
+    const recordsHeader = headerOf(message, RECORDS_HEADER);
+    const kind = recordsHeader === undefined ? this.kinds.get(topic) : 'jsonl';
     const counts = this.counts.get(topic);
     if (kind === undefined || counts === undefined) throw new Error(`a message of ${topic}, which was not asked for`);
-    const bytes = value ?? Buffer.alloc(0);
+    const bytes = message.value ?? Buffer.alloc(0);
+    const deliver = () =>
+      kind === 'jsonl'
+        ? this.deliverLines(bytes, recordsHeader)
+        : this.deliverRequest(kind, bytes, headerOf(message, ACCOUNT_HEADER));
     let refusal: Refusal | undefined;
     let found: readonly Reject[];
     try {
@@ -418,7 +421,7 @@ export class KafkaSource {
         refusal = intake.refuse(error);
         return refusal.retryAfterMs;
       };
-      found = await retry(() => this.deliver(kind, bytes, accountOf(headers)), { clock, signal: stop, delayMs });
+      found = await retry(() => this.withRoom(bytes, deliver), { clock, signal: stop, delayMs });
       counts.acceptedCount += 1;
     } catch (error) {
       stop.throwIfAborted();
@@ -432,29 +435,55 @@ export class KafkaSource {
     await rejects.add(`kafka:${topic}`, named);
   }
 
-  /** Makes a message's records durable. @returns lines that are none. @throws as an intake does */
-  private async deliver(kind: MessageKind, bytes: Buffer, accountId: number | null): Promise<readonly Reject[]> {
-    const { intake, consumer } = this.deps;
+  /** @throws as an intake does */
+  private async withRoom<Result>(bytes: Buffer, deliver: () => Promise<Result>): Promise<Result> {
     if (bytes.length === 0) throw new RequestError('malformed', 'The message is empty.');
-    const { reservation } = intake.makeRoom(bytes.length);
+    const { reservation } = this.deps.intake.makeRoom(bytes.length);
     try {
-      if (kind !== 'jsonl' && 'traceId' in kind) {
-        await consumer.consume({ batches: decodePart(kind.traceId, bytes), foreign: [] });
-        return [];
-      }
-      if (kind !== 'jsonl') {
-        const body = { byteLength: bytes.length, bytes: () => bytes, release: () => {} };
-        await intake.take(kind.signal, kind.encoding, body, accountId);
-        return [];
-      }
-      const splitter = new LineSplitter();
-      splitter.push(bytes);
-      splitter.end();
-      const { records, rejects } = readRecords(splitter.take().lines);
-      if (records.length > 0) await consumer.consume({ batches: batchesOf(records), foreign: [] });
-      return rejects;
+      return await deliver();
     } finally {
       reservation.release();
+    }
+  }
+
+  /** Makes the records of a request durable. @param account whose they are, in digits */
+  private async deliverRequest(
+    { signal, encoding }: Exclude<MessageKind, 'jsonl'>,
+    bytes: Buffer,
+    account: string | undefined,
+  ): Promise<readonly Reject[]> {
+    const body = { byteLength: bytes.length, bytes: () => bytes, release: () => {} };
+    const accountId = account !== undefined && /^\d{1,15}$/.test(account) ? Number(account) : null;
+    await this.unlessMisplaced(
+      () => this.deps.intake.take(signal, encoding, body, accountId),
+      (writer) => writer.consumeBody(signal, encoding, body, accountId),
+    );
+    return [];
+  }
+
+  /** Makes the records on lines durable. @returns lines that are none */
+  private async deliverLines(bytes: Buffer, header: string | undefined): Promise<readonly Reject[]> {
+    const { batches, rejects } = decodeRecords(bytes, header);
+    const delivery = { batches, foreign: [] };
+    if (batches.length > 0) {
+      await this.unlessMisplaced(
+        () => this.deps.consumer.consume(delivery),
+        (writer) => writer.consume(delivery),
+      );
+    }
+    return rejects;
+  }
+
+  private async unlessMisplaced(
+    take: () => Promise<unknown>,
+    writeAnew: (writer: Custody['writer']) => Promise<unknown>,
+  ): Promise<void> {
+    try {
+      await take();
+    } catch (error) {
+      const writer = this.deps.custody?.writer;
+      if (!(error instanceof MisplacedError) || writer === undefined) throw error;
+      await writeAnew(writer);
     }
   }
 }
@@ -475,8 +504,9 @@ async function assignmentOf(consumer: BytesConsumer, topics: readonly string[]):
   return { generation: consumer.generationId, partitions, partitionCounts };
 }
 
-function hasHeader(headers: ReadonlyMap<Buffer, Buffer>, name: string): boolean {
-  return [...headers.keys()].some((key) => key.toString() === name);
+/** A header of a message; `undefined` where it has none of that name. */
+function headerOf({ headers }: BytesMessage, name: string): string | undefined {
+  return [...headers].find(([key]) => key.toString() === name)?.[1].toString();
 }
 
 /** Whether the broker has refused something because the group has changed: the next heartbeat joins it again. */
@@ -517,15 +547,6 @@ function kindsOf({
 
 /** The beginning of a message: text as it is, protobuf in base64. */
 function keptText(kind: MessageKind, bytes: Buffer): string {
-  const isText = kind === 'jsonl' || 'traceId' in kind || kind.encoding === 'json';
+  const isText = kind === 'jsonl' || kind.encoding === 'json';
   return bytes.subarray(0, KEPT_BYTES).toString(isText ? 'utf8' : 'base64');
-}
-
-/** Whose the telemetry is, as a receiver has written it beside the message; `null` where nothing is said. */
-function accountOf(headers: ReadonlyMap<Buffer, Buffer>): number | null {
-  for (const [name, value] of headers) {
-    const text = value.toString('latin1');
-    if (name.toString('latin1') === ACCOUNT_HEADER && /^\d{1,15}$/.test(text)) return Number(text);
-  }
-  return null;
 }

@@ -1,5 +1,12 @@
 import { GrowingBytes } from '../core/bytes.js';
-import { isJsonObject, type JsonValue, type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/attributes.js';
+import {
+  asResource,
+  isJsonObject,
+  type JsonValue,
+  type Resource,
+  resourceKey,
+  UNKNOWN_RESOURCE,
+} from '../record/attributes.js';
 import { type Digest, eventDigest, logDigest } from '../record/log-digest.js';
 import { CELL, type RecordPage, SpanIdTable, spanIdHalves } from '../record/record-page.js';
 import type { SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
@@ -313,7 +320,5 @@ function parseEntry(line: string): Entry | undefined {
   }
   if (!isJsonObject(value) || !Number.isSafeInteger(value.id) || Number(value.id) < 1) return undefined;
   if (Number.isSafeInteger(value.offset)) return value as Entry;
-  const { resource } = value;
-  if (!isJsonObject(resource) || !isJsonObject(resource.attributes) || !isJsonObject(resource.scope)) return undefined;
-  return value as Entry;
+  return asResource(value.resource) && (value as Entry);
 }

@@ -4,7 +4,14 @@ import { dirname, join } from 'node:path';
 import { closeOnFailure, errorCode } from '../core/errors.js';
 import { readLines, textOf, wholeLinesLength } from '../core/lines.js';
 import { inferLogSpanName } from '../otlp/attribute-schema.js';
-import { accountOf, isJsonObject, type JsonValue, type Resource, resourceKey } from '../record/attributes.js';
+import {
+  accountOf,
+  asResource,
+  isJsonObject,
+  type JsonValue,
+  type Resource,
+  resourceKey,
+} from '../record/attributes.js';
 import { logDigest } from '../record/log-digest.js';
 import type { RecordBatch } from '../record/record-batch.js';
 import { formatRecordLine, tryParseRecordLine } from '../record/record-line.js';
@@ -392,10 +399,7 @@ function parseResource(text: string): Resource | undefined {
   if (!text.startsWith('{"resource":')) return undefined;
   try {
     const value = JSON.parse(text) as JsonValue;
-    const resource = isJsonObject(value) ? value.resource : undefined;
-    if (!isJsonObject(resource) || !isJsonObject(resource.attributes) || !isJsonObject(resource.scope))
-      return undefined;
-    return resource as unknown as Resource;
+    return isJsonObject(value) ? asResource(value.resource) : undefined;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;

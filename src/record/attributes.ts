@@ -141,6 +141,12 @@ export interface Resource {
   readonly scope: { readonly name: string; readonly version: string };
 }
 
+/** The resource that a JSON value is; `undefined` for any other value. */
+export function asResource(value: JsonValue | undefined): Resource | undefined {
+  const isResource = isJsonObject(value) && isJsonObject(value.attributes) && isJsonObject(value.scope);
+  return isResource ? (value as unknown as Resource) : undefined;
+}
+
 /** The resource of records that came without one (JSONL and Parquet files have none). */
 export const UNKNOWN_RESOURCE: Resource = { attributes: {}, scope: { name: '', version: '' } };
 

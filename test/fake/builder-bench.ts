@@ -68,8 +68,6 @@ export class BenchProcess {
   readonly processId = randomUUID();
   readonly builder: Builder;
   readonly reader: CopyReader;
-  /** What was written to the journal anew. */
-  readonly rewritten: Delivery[] = [];
   /** Offsets that were committed, in their order. */
   readonly committed: number[] = [];
   /** What every commit fails with, while it is set. */
@@ -87,7 +85,8 @@ export class BenchProcess {
     const { journal } = state;
     const files = new SharedFiles({ journal, bucket, processId, folder, newId: () => randomUUID() });
     const foreign = new ForeignSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] });
-    const writer = { consume: async (delivery: Delivery) => void this.rewritten.push(delivery) };
+    const refuse = () => Promise.reject(new Error('nothing is written to the journal here'));
+    const writer = { consume: refuse, consumeBody: refuse };
     this.builder = new Builder({
       ...{ bucket, journal, files, foreign, follower, writer, processId, destinations: () => [] },
       ...{ folder, silenceMs: 600_000, clock, logger },

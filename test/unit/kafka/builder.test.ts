@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { slices } from '../../../src/core/lists.js';
+import { MisplacedError } from '../../../src/kafka/kafka-source.js';
 import type { Delivery } from '../../../src/record/record-batch.js';
 import type { TraceId } from '../../../src/record/telemetry-record.js';
 import { type BenchProcess, BuilderBench } from '../../fake/builder-bench.js';
@@ -169,19 +170,20 @@ describe('a builder', () => {
     expect(first.builder.lengthBytes(traceId)).toBeGreaterThan(0);
   });
 
-  it('writes anew to the journal what came on a partition that its trace has not', async () => {
+  it('takes nothing of a message with records of a trace whose partition it has not', async () => {
     const first = await bench.startProcess();
     const all = deliveries();
     const [delivery] = all;
     if (delivery === undefined) throw new Error('the sample is empty');
+    const outcomes: unknown[] = [];
     for (const partition of [0, 1]) {
       const assignment = { generation: 1 + partition, partitions: new Set([partition]) };
       const partitionCounts = new Map([['otlp_spans', 2]]);
       await first.builder.begin({ ...assignment, partitionCounts }, new AbortController().signal);
-      await first.builder.consume(delivery);
+      outcomes.push(await first.builder.consume(delivery).catch((error: unknown) => error));
     }
-    const traceId = traceOf(all);
-    expect(first.rewritten.map(({ batches }) => batches[0]?.traceId)).toEqual([traceId]);
+    expect(outcomes.filter((one) => one instanceof MisplacedError)).toHaveLength(1);
+    expect(outcomes.filter((one) => one === undefined)).toHaveLength(1);
   });
 
   it('stores the whole log at its end, lets go of it, and brings it back with what comes late', async () => {
