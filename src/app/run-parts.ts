@@ -58,12 +58,15 @@ export class RunParts {
     this.cluster = this.openCluster({ clock, logger, onDamage });
     const { cluster } = this;
     const logFolder = opened.cluster?.folder ?? dataFolder;
-    const log = cluster ?? this.openLog(configuration, { clock, logger });
-    this.recordLog = log instanceof JsonlRecordLog ? log : log.writer;
-    this.reader = new RecordLogFiles(logFolder, onDamage, (traceId) =>
-      log instanceof JsonlRecordLog ? log.durableLength(traceId) : log.owned.lengthBytes(traceId),
-    );
-    this.anyReader = cluster?.readerOf(this.reader, logFolder) ?? this.reader;
+    if (cluster === undefined) {
+      const log = this.openLog(configuration, { clock, logger });
+      this.recordLog = log;
+      this.reader = new RecordLogFiles(dataFolder, onDamage, (traceId) => log.durableLength(traceId));
+    } else {
+      this.recordLog = cluster.writer;
+      this.reader = cluster.ownReader;
+    }
+    this.anyReader = cluster?.reader ?? this.reader;
     const entry = packageFile('dist/parquet-thread.js');
     this.parquetThread = new ParquetThread({ dataFolder: logFolder }, { entry, clock, logger });
     this.places = new ScopeFinder(configuration);
@@ -86,7 +89,7 @@ export class RunParts {
         }),
       },
     );
-    this.anyRuns = cluster?.runsOf(this.tracker, this.anyReader) ?? this.tracker;
+    this.anyRuns = cluster?.runsOf(this.tracker) ?? this.tracker;
     // An import judges its runs when all files are in: a file that comes later may hold a run's end.
     if (imported === undefined) this.appendListeners.push(this.tracker);
   }

@@ -88,17 +88,23 @@ export class LogCopy {
   /** Key of that; `null` for none. */
   private whole: string | null | undefined;
   private applied: Segment[] = [];
+  /** When it was brought to what is in the bucket last, in monotonic milliseconds; for whoever does that. */
+  refreshedMs = Number.NEGATIVE_INFINITY;
   private tail: Promise<unknown> = Promise.resolve();
 
   /** @param folder of the trace */
   constructor(
     readonly folder: string,
-    private readonly traceId: TraceId,
+    readonly traceId: TraceId,
     private readonly deps: LogCopyDeps,
   ) {}
 
   get stored(): StoredLength {
     return this.length;
+  }
+
+  get sizeBytes(): number {
+    return this.length.logBytes;
   }
 
   /** Brings it to what is in the bucket now. @throws ArtifactError, StoreError, Error */

@@ -49,10 +49,12 @@ export interface SharedRecordLog {
   readonly telemetry: RunFileCopies;
   /** Has files of runs shared when they are written. @param parquet `null` where none is written */
   sharing(parquet: RunListener | null): RunListener;
-  /** Finds any run. @param own runs that this process has */
-  runsOf(own: RunFinder, reader: RecordLogReader): RunFinder;
-  /** Reads any log. @param own logs that this process has */
-  readerOf(own: RecordLogReader, folder: string): RecordLogReader;
+  /** Reads logs that this process has. */
+  readonly ownReader: RecordLogReader;
+  /** Reads any log. */
+  readonly reader: RecordLogReader;
+  /** Finds any run. @param own finds those that this process has */
+  runsOf(own: RunFinder): RunFinder;
 }
 
 /** What accepts telemetry for all processes; refuses it while it can accept none. */

@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Builder } from '../../src/kafka/builder.js';
+import { Copies } from '../../src/kafka/copies.js';
 import type { PartitionOffset } from '../../src/kafka/kafka-source.js';
-import { CopyReader } from '../../src/kafka/readers.js';
 import { SharedFiles } from '../../src/kafka/shared-files.js';
 import { ForeignSegments } from '../../src/log/foreign-segments.js';
+import type { RecordLogReader } from '../../src/log/record-log.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import type { Delivery } from '../../src/record/record-batch.js';
 import type { TraceId } from '../../src/record/telemetry-record.js';
@@ -67,7 +68,7 @@ export class BenchProcess {
   readonly followed = new FollowedTraces();
   readonly processId = randomUUID();
   readonly builder: Builder;
-  readonly reader: CopyReader;
+  readonly copies: Copies;
   /** Offsets that were committed, in their order. */
   readonly committed: number[] = [];
   /** What every commit fails with, while it is set. */
@@ -93,18 +94,18 @@ export class BenchProcess {
     });
     const lengthOf = (traceId: TraceId) => this.builder.lengthBytes(traceId);
     const own = new RecordLogFiles(folder, () => {}, lengthOf);
-    this.reader = new CopyReader({
-      ...{ copies: { bucket, journal }, traces: journal, folder: join(folder, 'read'), clock, onDamage: () => {} },
-      own: {
-        read: own.read.bind(own),
-        lengthBytes: own.lengthBytes.bind(own),
-        has: (traceId) => lengthOf(traceId) !== undefined,
-      },
+    this.copies = new Copies({
+      ...{ bucket, journal, folder: join(folder, 'copies'), own, isOwn: (traceId) => lengthOf(traceId) !== undefined },
+      ...{ onDamage: () => {}, clock, logger },
     });
   }
 
+  get reader(): RecordLogReader {
+    return this.copies.logs;
+  }
+
   async start(): Promise<void> {
-    await this.reader.start();
+    await this.copies.start();
     await this.builder.start();
   }
 
@@ -113,7 +114,7 @@ export class BenchProcess {
     if (this.isDead) return;
     this.isDead = true;
     await this.builder.shutdown(new AbortController().signal);
-    await this.reader.shutdown();
+    await this.copies.shutdown();
   }
 
   /** The group has given it all partitions of a journal, or none. */

@@ -123,7 +123,7 @@ describe('a builder', () => {
     await second.builder.store(traceId, false);
     const third = await bench.startProcess();
     expect(await third.reader.lengthBytes(traceId)).toBe(second.builder.lengthBytes(traceId));
-    expect(logOf(third, traceId, 'read')).toEqual(logOf(second, traceId));
+    expect(logOf(third, traceId, 'copies/logs')).toEqual(logOf(second, traceId));
     await expect(first.begin(1)).rejects.toMatchObject({ code: 'locked' });
   });
 

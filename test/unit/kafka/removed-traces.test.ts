@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { RemovedCopies } from '../../../src/kafka/removed-copies.js';
 import type { Delivery } from '../../../src/record/record-batch.js';
 import type { TraceId } from '../../../src/record/telemetry-record.js';
 import { Removals } from '../../../src/retention/removals.js';
@@ -11,7 +10,6 @@ import { TelemetryBucket } from '../../../src/retention/telemetry-storage.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import { type BenchProcess, BuilderBench } from '../../fake/builder-bench.js';
 import { noteOf, rowOf } from '../../fake/noted-run.js';
-import { RecordingLogger } from '../../fake/recording-logger.js';
 import { sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
 
 const ENDED_UNIX_MS = 1_000;
@@ -107,22 +105,16 @@ describe('traces that processes share', () => {
 
   it('leave no copies on any disk', async () => {
     await letGo();
-    const copy = join(second.folder, 'read', 'runs', traceId);
+    const copy = join(second.folder, 'copies', 'logs', 'runs', traceId);
     await second.reader.lengthBytes(traceId);
     expect(existsSync(copy)).toBe(true);
-    const { state, clock } = bench;
-    const copies = [second.reader];
-    const gone = new RemovedCopies({ copies, traces: state.journal, clock, logger: new RecordingLogger() });
-    await gone.start();
-    clock.advance(60_000);
-    await gone.shutdown();
+    let turns = 0;
+    bench.clock.advance(60_000);
+    await bench.until('a look', () => ++turns > 100);
     expect(existsSync(copy)).toBe(true);
     await sweep();
-    const after = new RemovedCopies({ copies, traces: state.journal, clock, logger: new RecordingLogger() });
-    await after.start();
-    clock.advance(60_000);
-    await after.shutdown();
-    expect(existsSync(copy)).toBe(false);
+    bench.clock.advance(60_000);
+    await bench.until('the removal', () => !existsSync(copy));
   });
 
   it('are not left half by a process that dies after it has removed their rows', async () => {

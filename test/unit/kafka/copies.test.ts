@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
-import { FileCopies } from '../../../src/kafka/file-copies.js';
+import { FileCopies } from '../../../src/kafka/copies.js';
 import { traceIdOf } from '../../fake/memory-record-log.js';
 
 const RUN = traceIdOf(1);
@@ -26,8 +26,10 @@ beforeEach(() => {
         if (breaksOff) setImmediate(() => content.destroy(new Error('reset')));
         return content;
       },
+      get: async () => undefined,
+      list: async () => [],
     },
-    traces: { filesOf: async () => [FILE], latestFiles: async () => [] },
+    journal: { filesOf: async () => [FILE], latestFiles: async () => [], known: async () => new Set([RUN]) },
     folder,
     clock: systemClock,
   });
@@ -44,11 +46,11 @@ it('fails the copy alone when the connection breaks off before anything is read'
   content = new Readable({ read() {} });
   breaksOff = true;
   await expect(copies.find(RUN, FILE.name)).rejects.toThrow('reset');
-  expect(existsSync(join(folder, 'runs', RUN, FILE.name))).toBe(false);
+  expect(existsSync(join(folder, 'files', 'runs', RUN, FILE.name))).toBe(false);
 });
 
 it('asks the bucket for nothing when there is no place for the copy', async () => {
-  writeFileSync(join(folder, 'runs'), 'a file');
+  writeFileSync(join(folder, 'files'), 'a file');
   await expect(copies.find(RUN, FILE.name)).rejects.toThrow('ENOTDIR');
   expect(isOpened).toBe(false);
 });
