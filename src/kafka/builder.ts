@@ -5,6 +5,7 @@ import { type Clock, FixedDelayTask, retry } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
+import { forEachOf, Turns } from '../core/turns.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
 import { type Appended, LOG_FILE, RESOURCES_FILE } from '../log/trace-log.js';
@@ -74,7 +75,7 @@ interface OwnTrace {
   /** Of the steps that its run was judged by. */
   stepVersion: number;
   /** Stores and releases, one after the other. */
-  tail: Promise<unknown>;
+  readonly turns: Turns;
 }
 
 /** Messages that were taken together, and the traces whose logs have to be in the bucket before their offsets are committed. */
@@ -178,7 +179,7 @@ export class Builder implements Component, RecordConsumer, Custody {
       const lost = [...this.owned.values()].filter(
         ({ partition }) => !kept.has(partition) || !partitions.has(partition),
       );
-      await inTurns(lost, (trace) => this.drop(trace));
+      await forEachOf(lost, AT_ONCE, (trace) => this.drop(trace));
       this.isBroken = false;
       await journal.claim(processId, generation, partitions);
     };
@@ -207,7 +208,7 @@ export class Builder implements Component, RecordConsumer, Custody {
   /** Of a process that ends everything is stored, so that nothing is read twice. */
   async end(isStopping: boolean): Promise<void> {
     if (isStopping && !this.isBroken) {
-      await inTurns([...this.owned.values()], (trace) => this.seal(trace)).catch(() => undefined);
+      await forEachOf([...this.owned.values()], AT_ONCE, (trace) => this.seal(trace)).catch(() => undefined);
       await this.commitStored();
     }
     this.assignment = null;
@@ -256,7 +257,7 @@ export class Builder implements Component, RecordConsumer, Custody {
   async share(traceId: TraceId, names: readonly string[]): Promise<void> {
     const trace = this.owned.get(traceId);
     if (trace === undefined) return;
-    await this.inTurn(trace, async () => void (await this.deps.files.share(traceId, this.generation, names)));
+    await trace.turns.run(async () => void (await this.deps.files.share(traceId, this.generation, names)));
   }
 
   private onAppended(appended: Appended): void {
@@ -283,7 +284,7 @@ export class Builder implements Component, RecordConsumer, Custody {
       const rows = unknown.filter((id) => !this.opening.has(id) && !this.owned.has(id));
       const opened = rows.map((traceId) => ({ traceId, partition: this.partitionOf(traceId) }));
       const fresh = opened.length === 0 ? new Set<TraceId>() : await this.deps.journal.open(opened);
-      await inTurns(unknown, async (traceId) => {
+      await forEachOf(unknown, AT_ONCE, async (traceId) => {
         const partition = this.partitionOf(traceId);
         used.push(inUse(await this.take({ traceId, partition, stepVersion: -1 }, fresh.has(traceId))));
       });
@@ -319,7 +320,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     const trace: OwnTrace = {
       ...{ traceId, partition, stepVersion, stored: copy.stored, logBytes: copy.stored.logBytes },
       wholeBytes: copy.wholeBytes,
-      ...{ sinceMs: null, coveredMs: nowMs, lastMs: nowMs, userCount: 0, tail: Promise.resolve() },
+      ...{ sinceMs: null, coveredMs: nowMs, lastMs: nowMs, userCount: 0, turns: new Turns() },
     };
     this.owned.set(traceId, trace);
     if (trace.logBytes > 0) await follower.adopt(traceId, trace.logBytes);
@@ -334,7 +335,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     const rows = await journal.listOpen(processId);
     if (this.assignment !== assignment) return;
     const own = rows.filter(({ partition }) => assignment.partitions.has(partition));
-    await inTurns(own, async (row) => {
+    await forEachOf(own, AT_ONCE, async (row) => {
       if (this.leaving.has(row.traceId) || this.assignment !== assignment) return;
       const trace = await this.take(row, false);
       if (trace.stepVersion === row.stepVersion) return;
@@ -342,7 +343,7 @@ export class Builder implements Component, RecordConsumer, Custody {
       trace.lastMs = this.deps.clock.monotonicMs();
       follower.onStepsChanged(row.traceId);
     });
-    await inTurns([...this.owned.values()], (trace) => this.releaseIfOver(trace));
+    await forEachOf([...this.owned.values()], AT_ONCE, (trace) => this.releaseIfOver(trace));
   }
 
   private async releaseIfOver(trace: OwnTrace): Promise<void> {
@@ -380,7 +381,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     const { traceId } = trace;
     this.owned.delete(traceId);
     await this.deps.follower.drop(traceId);
-    await trace.tail;
+    await trace.turns.ended();
     const folder = join(this.deps.folder, 'runs', traceId);
     await this.log.whileClosed([traceId], () => rm(folder, { recursive: true, force: true }));
   }
@@ -392,7 +393,7 @@ export class Builder implements Component, RecordConsumer, Custody {
         sinceMs !== null && (sinceMs <= beforeMs || logBytes - stored.logBytes >= SEGMENT_BYTES),
     );
     try {
-      await inTurns(due, (trace) => this.seal(trace));
+      await forEachOf(due, AT_ONCE, (trace) => this.seal(trace));
     } finally {
       await this.commitStored();
     }
@@ -400,7 +401,7 @@ export class Builder implements Component, RecordConsumer, Custody {
 
   /** Puts what is new of a log into the bucket. */
   private seal(trace: OwnTrace): Promise<void> {
-    return this.inTurn(trace, async () => {
+    return trace.turns.run(async () => {
       const { bucket, folder } = this.deps;
       while (trace.logBytes > trace.stored.logBytes && this.owned.get(trace.traceId) === trace) {
         const isRest = trace.logBytes - trace.stored.logBytes <= SEGMENT_BYTES;
@@ -423,7 +424,7 @@ export class Builder implements Component, RecordConsumer, Custody {
 
   /** Puts a log into the bucket as a whole, in place of its segments. */
   private storeWhole(trace: OwnTrace): Promise<void> {
-    return this.inTurn(trace, async () => {
+    return trace.turns.run(async () => {
       if (trace.wholeBytes === trace.logBytes || this.owned.get(trace.traceId) !== trace) return;
       const { files, folder } = this.deps;
       const seen = this.seen(trace);
@@ -437,12 +438,6 @@ export class Builder implements Component, RecordConsumer, Custody {
       trace.stored = { logBytes: seen.logBytes, resourcesBytes: resources.length };
       this.noteStored(trace, seen);
     });
-  }
-
-  private inTurn(trace: OwnTrace, action: () => Promise<void>): Promise<void> {
-    const done = trace.tail.then(action);
-    trace.tail = done.catch(() => undefined);
-    return done;
   }
 
   /** How long a log is now, and up to when everything that was taken is in it: what waits for a span's name is not. */
@@ -496,17 +491,6 @@ const UNEQUAL =
 function inUse(trace: OwnTrace): OwnTrace {
   trace.userCount += 1;
   return trace;
-}
-
-/** Works on some at a time. @throws the first error, when all have ended */
-async function inTurns<Item>(items: readonly Item[], action: (item: Item) => Promise<void>): Promise<void> {
-  const queue = items.values();
-  const errors: unknown[] = [];
-  const work = async () => {
-    for (const item of queue) await action(item).catch((error: unknown) => errors.push(error));
-  };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work));
-  if (errors.length > 0) throw errors[0];
 }
 
 /** Whole lines of a file between two bytes; up to its end where no other is given. */

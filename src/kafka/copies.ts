@@ -7,6 +7,7 @@ import { type Clock, FixedDelayTask } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
+import { forEachOf, Turns } from '../core/turns.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from '../log/record-log.js';
 import { type DamageReport, RecordLogFiles } from '../log/record-log-files.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -244,13 +245,9 @@ export class FileCopies implements RunFileCopies {
       wanted.push(file);
     }
     const paths: string[] = [];
-    const queue = wanted.values();
-    const bringSome = async () => {
-      for (const file of queue) {
-        if (await this.bring(file.traceId, file)) paths.push(`${file.traceId}/${file.name}`);
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, bringSome));
+    await forEachOf(wanted, AT_ONCE, async (file) => {
+      if (await this.bring(file.traceId, file)) paths.push(`${file.traceId}/${file.name}`);
+    });
     return { folder: this.runsFolder, paths: paths.sort(), leftOutCount: leftOut.size };
   }
 
@@ -278,7 +275,7 @@ export class FileCopies implements RunFileCopies {
 class FileCopy implements Copy {
   sizeBytes = 0;
   private objectKey: string | null = null;
-  private tail: Promise<unknown> = Promise.resolve();
+  private readonly turns = new Turns();
 
   constructor(
     readonly traceId: TraceId,
@@ -288,7 +285,7 @@ class FileCopy implements Copy {
 
   /** Brings it to what is in the bucket now; readers of what it was are not interrupted. @returns false where the object has gone */
   bring({ objectKey, sizeBytes }: SharedFile): Promise<boolean> {
-    return this.inTurn(async () => {
+    return this.turns.run(async () => {
       if (this.objectKey === objectKey) return true;
       const partial = `${this.path}.partial`;
       await mkdir(dirname(this.path), { recursive: true });
@@ -304,16 +301,10 @@ class FileCopy implements Copy {
   }
 
   remove(): Promise<void> {
-    return this.inTurn(async () => {
+    return this.turns.run(async () => {
       await rm(this.path, { force: true });
       this.objectKey = null;
       this.sizeBytes = 0;
     });
-  }
-
-  private inTurn<Result>(action: () => Promise<Result>): Promise<Result> {
-    const done = this.tail.then(action);
-    this.tail = done.catch(() => undefined);
-    return done;
   }
 }

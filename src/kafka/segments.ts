@@ -2,6 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { appendFile, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { Turns } from '../core/turns.js';
 import { LOG_FILE, RESOURCES_FILE } from '../log/trace-log.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { type ObjectStore, tracePrefix } from '../storage/bucket/object-store.js';
@@ -90,7 +91,7 @@ export class LogCopy {
   private applied: Segment[] = [];
   /** When it was brought to what is in the bucket last, in monotonic milliseconds; for whoever does that. */
   refreshedMs = Number.NEGATIVE_INFINITY;
-  private tail: Promise<unknown> = Promise.resolve();
+  private readonly turns = new Turns();
 
   /** @param folder of the trace */
   constructor(
@@ -109,7 +110,7 @@ export class LogCopy {
 
   /** Brings it to what is in the bucket now. @throws ArtifactError, StoreError, Error */
   refresh(): Promise<void> {
-    return this.inTurn(async () => {
+    return this.turns.run(async () => {
       for (let tries = 1; !(await this.bring()); tries += 1) {
         await this.reset();
         if (tries >= MAX_TRIES) throw new Error(`segments of trace ${this.traceId} are missing in the bucket`);
@@ -119,13 +120,7 @@ export class LogCopy {
 
   /** Removes it. */
   remove(): Promise<void> {
-    return this.inTurn(() => this.reset());
-  }
-
-  private inTurn(action: () => Promise<void>): Promise<void> {
-    const done = this.tail.then(action);
-    this.tail = done.catch(() => undefined);
-    return done;
+    return this.turns.run(() => this.reset());
   }
 
   /** @returns false where something was replaced meanwhile */

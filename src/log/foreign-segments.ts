@@ -2,6 +2,7 @@ import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { closeOnFailure, errorCode } from '../core/errors.js';
 import { readLines, textOf } from '../core/lines.js';
+import { Turns } from '../core/turns.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import { AppendFile, makeFolder } from './trace-log.js';
 
@@ -24,7 +25,7 @@ export interface EndedSegment {
 export class ForeignSegments implements ForeignLogReader {
   private file: AppendFile | undefined;
   private segment = '';
-  private tail: Promise<unknown> = Promise.resolve();
+  private readonly turns = new Turns();
 
   constructor(
     private readonly folder: string,
@@ -39,12 +40,12 @@ export class ForeignSegments implements ForeignLogReader {
 
   /** Appends and syncs; then notifies the listeners. */
   append(batches: readonly ForeignBatch[]): Promise<void> {
-    return this.inTurn(() => this.write(batches));
+    return this.turns.run(() => this.write(batches));
   }
 
   /** Starts another segment if the current one has data and is old enough, so that it can be removed later. */
   turn(begunUntilUnixMs: number): Promise<void> {
-    return this.inTurn(async () => {
+    return this.turns.run(async () => {
       if (this.file === undefined || this.file.lengthBytes === 0) return;
       const { birthtimeMs } = await stat(this.file.path);
       if (birthtimeMs <= begunUntilUnixMs) await this.nextSegment();
@@ -65,12 +66,6 @@ export class ForeignSegments implements ForeignLogReader {
   /** Removes a segment that is no longer written. Readers continue with the next. */
   async remove({ segment }: EndedSegment): Promise<void> {
     await rm(join(this.folder, segment), { force: true });
-  }
-
-  private inTurn(action: () => Promise<void>): Promise<void> {
-    const done = this.tail.then(action);
-    this.tail = done.catch(() => undefined);
-    return done;
   }
 
   private async write(batches: readonly ForeignBatch[]): Promise<void> {

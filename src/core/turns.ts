@@ -1,0 +1,30 @@
+/** Runs actions one after the other, in the order in which they were asked for; one that fails holds back none. */
+export class Turns {
+  private last: Promise<unknown> = Promise.resolve();
+
+  run<Result>(action: () => Promise<Result>): Promise<Result> {
+    const done = this.last.then(action);
+    this.last = done.catch(() => undefined);
+    return done;
+  }
+
+  /** Resolves when everything has ended that was asked for so far. */
+  async ended(): Promise<void> {
+    await this.last;
+  }
+}
+
+/** Works on some items at a time. @throws the first error, when all have ended */
+export async function forEachOf<Item>(
+  items: readonly Item[],
+  atOnce: number,
+  action: (item: Item) => Promise<void>,
+): Promise<void> {
+  const queue = items.values();
+  const errors: unknown[] = [];
+  const work = async () => {
+    for (const item of queue) await action(item).catch((error: unknown) => errors.push(error));
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, work));
+  if (errors.length > 0) throw errors[0];
+}
