@@ -6,6 +6,8 @@ import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { forEachOf, Turns } from '../core/turns.js';
+import { encodeSegment, LogCopy, type StoredLength, segmentKey } from '../log/bucket/segments.js';
+import type { SharedFiles } from '../log/bucket/shared-files.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
 import { type Appended, LOG_FILE, RESOURCES_FILE } from '../log/trace-log.js';
@@ -16,8 +18,6 @@ import type { ObjectStore } from '../storage/bucket/object-store.js';
 import type { JournalStore, OpenTrace } from '../storage/journal-store.js';
 import { StoreError } from '../storage/store-error.js';
 import { type Assignment, type Custody, MisplacedError, type PartitionOffset } from './kafka-source.js';
-import { encodeSegment, LogCopy, type StoredLength, segmentKey } from './segments.js';
-import type { SharedFiles } from './shared-files.js';
 
 /** What a builder works with. */
 export interface BuilderDeps {

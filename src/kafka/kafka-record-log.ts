@@ -5,6 +5,8 @@ import { reasonOf } from '../core/errors.js';
 import type { HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import type { RejectFile } from '../files/feature.js';
+import { Copies, type FileCopies } from '../log/bucket/copies.js';
+import { SharedFiles } from '../log/bucket/shared-files.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { RecordLogFiles } from '../log/record-log-files.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -20,10 +22,8 @@ import type { S3Location } from '../storage/bucket/s3-location.js';
 import { S3ObjectStore } from '../storage/bucket/s3-object-store.js';
 import type { TelemetryStorage } from '../storage/retention-store.js';
 import { Builder } from './builder.js';
-import { Copies, type FileCopies } from './copies.js';
 import { KafkaJournal } from './journal.js';
 import { KafkaSource } from './kafka-source.js';
-import { SharedFiles } from './shared-files.js';
 
 /** What it is made with. */
 export interface KafkaRecordLogOptions {

@@ -3,6 +3,7 @@ import type { Guard } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
+import type { FileCopies } from '../log/bucket/copies.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { Appended } from '../log/trace-log.js';
@@ -46,7 +47,7 @@ export interface SharedRecordLog {
   /** Where files of runs are, to be counted and removed. */
   readonly place: TelemetryStorage;
   /** Files of runs, on this machine when they are asked for. */
-  readonly telemetry: RunFileCopies;
+  readonly telemetry: Pick<FileCopies, 'find' | 'bringAll'>;
   /** Has files of runs shared when they are written. @param parquet `null` where none is written */
   sharing(parquet: RunListener | null): RunListener;
   /** Reads logs that this process has. */
@@ -72,22 +73,6 @@ export interface SharedLogWriter extends Component, RecordConsumer, Guard {
 /** Finds runs as they are known now. */
 export interface RunFinder {
   find(traceId: TraceId): Promise<RunSummary | undefined>;
-}
-
-/** Files of runs, brought to this machine. */
-export interface RunFileCopies {
-  /** @param name such as `telemetry.parquet` @returns its absolute path, and its HTTP entity tag; `undefined` where there is none */
-  find(traceId: TraceId, name: string): Promise<{ readonly path: string; readonly etag: string } | undefined>;
-  /**
-   * Files of runs, those that were written to last first, as far as there is room.
-   * @param isWanted by a file's name
-   * @returns `folder` of the runs, and paths in it
-   */
-  bringAll(
-    traceIds: readonly TraceId[],
-    maxRuns: number,
-    isWanted: (name: string) => boolean,
-  ): Promise<{ readonly folder: string; readonly paths: readonly string[]; readonly leftOutCount: number }>;
 }
 
 /** A shared record log that is open for one process, before what follows logs is made. */

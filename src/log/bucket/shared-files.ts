@@ -1,9 +1,9 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../core/errors.js';
-import type { TraceId } from '../record/telemetry-record.js';
-import { type ObjectStore, tracePrefix } from '../storage/bucket/object-store.js';
-import type { JournalStore, SharedFile } from '../storage/journal-store.js';
+import { errorCode } from '../../core/errors.js';
+import type { TraceId } from '../../record/telemetry-record.js';
+import { type ObjectStore, tracePrefix } from '../../storage/bucket/object-store.js';
+import type { JournalStore, SharedFile } from '../../storage/journal-store.js';
 import { generationOf, generationText } from './segments.js';
 
 /** What files are shared with. */

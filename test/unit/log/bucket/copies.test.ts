@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { systemClock } from '../../../src/core/clock.js';
-import { FileCopies } from '../../../src/kafka/copies.js';
-import { traceIdOf } from '../../fake/memory-record-log.js';
+import { systemClock } from '../../../../src/core/clock.js';
+import { FileCopies } from '../../../../src/log/bucket/copies.js';
+import { traceIdOf } from '../../../fake/memory-record-log.js';
 
 const RUN = traceIdOf(1);
 const FILE = { name: 'telemetry.parquet', objectKey: 'key', sizeBytes: 4, modifiedUnixMs: 0 };

@@ -2,11 +2,11 @@ import { createWriteStream } from 'node:fs';
 import { appendFile, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { Turns } from '../core/turns.js';
-import { LOG_FILE, RESOURCES_FILE } from '../log/trace-log.js';
-import type { TraceId } from '../record/telemetry-record.js';
-import { type ObjectStore, tracePrefix } from '../storage/bucket/object-store.js';
-import type { JournalStore } from '../storage/journal-store.js';
+import { Turns } from '../../core/turns.js';
+import type { TraceId } from '../../record/telemetry-record.js';
+import { type ObjectStore, tracePrefix } from '../../storage/bucket/object-store.js';
+import type { JournalStore } from '../../storage/journal-store.js';
+import { LOG_FILE, RESOURCES_FILE } from '../trace-log.js';
 
 /** A generation of the group in a key: numbers of one length sort as they count. */
 export function generationText(generation: number): string {

@@ -3,17 +3,16 @@ import { createWriteStream } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { type Clock, FixedDelayTask } from '../core/clock.js';
-import { reasonOf } from '../core/errors.js';
-import type { Component } from '../core/lifecycle.js';
-import type { Logger } from '../core/logger.js';
-import { forEachOf, Turns } from '../core/turns.js';
-import type { LoggedRecord, LogRange, RecordLogReader } from '../log/record-log.js';
-import { type DamageReport, RecordLogFiles } from '../log/record-log-files.js';
-import type { TraceId } from '../record/telemetry-record.js';
-import type { RunFileCopies } from '../run/shared-record-log.js';
-import type { ObjectStore } from '../storage/bucket/object-store.js';
-import type { JournalStore, SharedFile } from '../storage/journal-store.js';
+import { type Clock, FixedDelayTask } from '../../core/clock.js';
+import { reasonOf } from '../../core/errors.js';
+import type { Component } from '../../core/lifecycle.js';
+import type { Logger } from '../../core/logger.js';
+import { forEachOf, Turns } from '../../core/turns.js';
+import type { TraceId } from '../../record/telemetry-record.js';
+import type { ObjectStore } from '../../storage/bucket/object-store.js';
+import type { JournalStore, SharedFile } from '../../storage/journal-store.js';
+import type { LoggedRecord, LogRange, RecordLogReader } from '../record-log.js';
+import { type DamageReport, RecordLogFiles } from '../record-log-files.js';
 import { LogCopy } from './segments.js';
 
 // Copies on this disk of what is in the bucket, made when they are asked for: so each process answers for all runs, and asks no other.
@@ -209,8 +208,8 @@ export class LogCopies implements RecordLogReader {
   }
 }
 
-/** Copies of files of runs. */
-export class FileCopies implements RunFileCopies {
+/** Copies of files of runs, as long as there is room. */
+export class FileCopies {
   readonly room: CopyRoom<FileCopy>;
 
   /** @param maxBytes what copies may take on disk */
@@ -221,7 +220,11 @@ export class FileCopies implements RunFileCopies {
     this.room = new CopyRoom(maxBytes, Number.POSITIVE_INFINITY, deps.clock);
   }
 
-  /** @throws ArtifactError, StoreError, Error */
+  /**
+   * @param name such as `telemetry.parquet`
+   * @returns its absolute path, and its HTTP entity tag, which is the same in every process; `undefined` where there is none
+   * @throws ArtifactError, StoreError, Error
+   */
   async find(traceId: TraceId, name: string): Promise<{ readonly path: string; readonly etag: string } | undefined> {
     const file = (await this.deps.journal.filesOf(traceId)).find((one) => one.name === name);
     if (file === undefined || !(await this.bring(traceId, file))) return undefined;
@@ -229,8 +232,17 @@ export class FileCopies implements RunFileCopies {
     return { path: this.pathOf(traceId, name), etag: `"${etag}"` };
   }
 
-  /** A file that is removed meanwhile is passed over. @throws ArtifactError, StoreError, Error */
-  async bringAll(traceIds: readonly TraceId[], maxRuns: number, isWanted: (name: string) => boolean) {
+  /**
+   * Files of runs, those that were written to last first, as far as there is room. A file that is removed meanwhile is passed over.
+   * @param isWanted by a file's name
+   * @returns `folder` of the runs, paths in it, and how many runs there is no room for
+   * @throws ArtifactError, StoreError, Error
+   */
+  async bringAll(
+    traceIds: readonly TraceId[],
+    maxRuns: number,
+    isWanted: (name: string) => boolean,
+  ): Promise<{ readonly folder: string; readonly paths: readonly string[]; readonly leftOutCount: number }> {
     const wanted: (SharedFile & { readonly traceId: TraceId })[] = [];
     const seen = new Set<TraceId>();
     const leftOut = new Set<TraceId>();
