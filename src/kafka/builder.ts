@@ -1,7 +1,7 @@
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compatibilityPartitioner } from '@platformatic/kafka';
-import { type Clock, FixedDelayTask, retry } from '../core/clock.js';
+import { type Clock, FixedDelayTask, pause, retry } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
@@ -35,6 +35,8 @@ export interface BuilderDeps {
   readonly folder: string;
   /** A trace of which nothing came for so long is stored, whatever is known of it; in milliseconds. */
   readonly silenceMs: number;
+  /** Default 1 GiB. */
+  readonly maxUnstoredBytes?: number;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -42,6 +44,8 @@ export interface BuilderDeps {
 /** A segment is closed at this size, in bytes, or so long after its first record, in milliseconds. */
 const SEGMENT_BYTES = 8 * 2 ** 20;
 const SEGMENT_MS = 10_000;
+/** With so much of logs not in the bucket nothing more is read: it waits in Kafka, and not on this disk. In bytes. */
+const MAX_UNSTORED_BYTES = 2 ** 30;
 /** How often it is looked which segments are due, and which traces there are, in milliseconds. */
 const SEAL_LOOK_MS = 500;
 const LOOK_MS = 1_000;
@@ -195,14 +199,24 @@ export class Builder implements Component, RecordConsumer, Custody {
     logger.info({ generation, partitions: [...partitions].join(',') }, 'building runs of partitions of the journal');
   }
 
-  async taken(offsets: readonly PartitionOffset[], commit: Builder['commit']): Promise<void> {
+  /** Waits while too much is not in the bucket. */
+  async taken(offsets: readonly PartitionOffset[], commit: Builder['commit'], signal: AbortSignal): Promise<void> {
+    const { clock, maxUnstoredBytes = MAX_UNSTORED_BYTES } = this.deps;
     if (this.isBroken) throw new Error('a record log could not be written; what was not stored is read again');
-    const failedMs = this.deps.clock.monotonicMs() - (this.uncommittedMs ?? Number.POSITIVE_INFINITY);
+    const failedMs = clock.monotonicMs() - (this.uncommittedMs ?? Number.POSITIVE_INFINITY);
     // The client asks the broker that it has found first, for good; another client finds the one that is responsible now.
     if (failedMs > COMMIT_PATIENCE_MS) throw new Error('offsets could not be committed for a while');
     this.commit = commit;
-    this.batches.push({ offsets, traces: this.touched, takenMs: this.deps.clock.monotonicMs() });
+    this.batches.push({ offsets, traces: this.touched, takenMs: clock.monotonicMs() });
     this.touched = new Set();
+    while (this.unstoredBytes > maxUnstoredBytes && !signal.aborted) await pause(clock, SEAL_LOOK_MS, signal);
+  }
+
+  /** How much of logs that are here is not in the bucket. */
+  get unstoredBytes(): number {
+    let bytes = 0;
+    for (const { logBytes, stored } of this.owned.values()) bytes += Math.max(0, logBytes - stored.logBytes);
+    return bytes;
   }
 
   /** Of a process that ends everything is stored, so that nothing is read twice. */

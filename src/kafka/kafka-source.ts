@@ -50,10 +50,15 @@ export interface Custody {
    * @param signal aborts when they are another's, or the program stops
    */
   begin(assignment: Assignment, signal: AbortSignal): Promise<void>;
-  /** The intake has taken a batch. @param offsets behind it, by partition */
+  /**
+   * The intake has taken a batch; nothing more is read until it resolves.
+   * @param offsets behind it, by partition
+   * @param signal as of `begin`
+   */
   taken(
     offsets: readonly PartitionOffset[],
     commit: (offsets: readonly PartitionOffset[]) => Promise<void>,
+    signal: AbortSignal,
   ): Promise<void>;
   /** Nothing more is read of the partitions, for whatever reason. @param isStopping the program ends: what can be committed is */
   end(isStopping: boolean): Promise<void>;
@@ -338,7 +343,7 @@ export class KafkaSource {
         batchBytes += message.value?.length ?? 0;
         if (stream.readableLength > 0 && batch.length < MAX_BATCH && batchBytes < BATCH_BYTES) continue;
         await this.takeAll(batch, until);
-        await this.custody.taken(endsOf(batch), commit);
+        await this.custody.taken(endsOf(batch), commit, until);
         batch = [];
         batchBytes = 0;
         if (until.aborted) return;

@@ -81,6 +81,7 @@ export class BenchProcess {
     readonly state: State,
     readonly bucket: MemoryObjectStore,
     readonly clock: FakeClock,
+    maxUnstoredBytes = 2 ** 30,
   ) {
     const { followed: follower, logger, processId } = this;
     const { journal } = state;
@@ -90,7 +91,7 @@ export class BenchProcess {
     const writer = { consume: refuse, consumeBody: refuse };
     this.builder = new Builder({
       ...{ bucket, journal, files, foreign, follower, writer, processId, destinations: () => [] },
-      ...{ folder, silenceMs: 600_000, clock, logger },
+      ...{ folder, silenceMs: 600_000, maxUnstoredBytes, clock, logger },
     });
     const lengthOf = (traceId: TraceId) => this.builder.lengthBytes(traceId);
     const own = new RecordLogFiles(folder, () => {}, lengthOf);
@@ -125,14 +126,18 @@ export class BenchProcess {
   }
 
   /** Reads a message that holds a delivery. @returns its offset */
-  async read(delivery: Delivery): Promise<number> {
+  async read(delivery: Delivery, signal = new AbortController().signal): Promise<number> {
     await this.builder.consume(delivery);
     this.offset += 1;
     const behind = { topic: TOPIC, partition: 0, offset: BigInt(this.offset), leaderEpoch: -1 };
-    await this.builder.taken([behind], async (offsets: readonly PartitionOffset[]) => {
-      if (this.commitFailure !== undefined) throw this.commitFailure;
-      for (const { offset } of offsets) this.committed.push(Number(offset));
-    });
+    await this.builder.taken(
+      [behind],
+      async (offsets: readonly PartitionOffset[]) => {
+        if (this.commitFailure !== undefined) throw this.commitFailure;
+        for (const { offset } of offsets) this.committed.push(Number(offset));
+      },
+      signal,
+    );
     return this.offset;
   }
 }
@@ -153,9 +158,10 @@ export class BuilderBench {
     readonly state: State,
   ) {}
 
-  async startProcess(): Promise<BenchProcess> {
+  /** @param maxUnstoredBytes how much of logs may be on its disk alone before it reads no more */
+  async startProcess(maxUnstoredBytes?: number): Promise<BenchProcess> {
     const folder = mkdtempSync(join(this.folder, 'process-'));
-    const process = new BenchProcess(folder, this.state, this.bucket, this.clock);
+    const process = new BenchProcess(folder, this.state, this.bucket, this.clock, maxUnstoredBytes);
     this.processes.push(process);
     await process.start();
     return process;

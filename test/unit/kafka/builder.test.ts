@@ -253,6 +253,30 @@ describe('a builder', () => {
     await bench.until('the commit', () => first.committed.length > 0);
   });
 
+  it('reads no more while much is not in the bucket, until that is there, or others have the partitions', async () => {
+    const first = await bench.startProcess(1_000);
+    await first.begin(1);
+    const [one, two] = deliveries();
+    if (one === undefined || two === undefined) throw new Error('the sample is too small');
+    bench.bucket.failure = new Error('no answer');
+    let hasRead = false;
+    const reading = first.read(one).then(() => {
+      hasRead = true;
+    });
+    await bench.until('failures', () => first.logger.lines.filter(({ level }) => level === 'warn').length > 2);
+    expect([hasRead, first.builder.unstoredBytes > 1_000]).toEqual([false, true]);
+    bench.bucket.failure = undefined;
+    await bench.until('the store', () => hasRead);
+    await reading;
+    expect(first.builder.unstoredBytes).toBe(0);
+    bench.bucket.failure = new Error('no answer');
+    const over = new AbortController();
+    const cutOff = first.read(two, over.signal);
+    over.abort();
+    await cutOff;
+    expect(first.builder.unstoredBytes).toBeGreaterThan(1_000);
+  });
+
   it('refuses topics with different numbers of partitions', async () => {
     const first = await bench.startProcess();
     const partitionCounts = new Map([
