@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 const SAMPLE_MS = 10;
 
@@ -44,8 +44,8 @@ export async function measureNode(args: readonly string[]): Promise<Measured> {
   return { wallMs, cpuMs, peakMiB, stdout };
 }
 
-/** `VmHWM` in MiB. */
-function residentPeakMiB(pid: number): number {
+/** The most memory of a process that was resident (`VmHWM`), in MiB; 0 once it has gone. */
+export function residentPeakMiB(pid: number): number {
   return Number(/VmHWM:\s+(\d+) kB/.exec(procFile(pid, 'status'))?.[1] ?? 0) / 1024;
 }
 
@@ -56,8 +56,31 @@ export function residentMiB(pid: number): number {
 
 /** User and system time of a process in milliseconds, all threads, in steps of 10; 0 once it has gone. */
 export function cpuTimeMs(pid: number): number {
-  const fields = procFile(pid, 'stat').split(') ').at(-1)?.split(' ') ?? [];
+  return userAndSystemMs(procFile(pid, 'stat'));
+}
+
+/** The same of its first thread alone, which runs JavaScript's event loop. */
+export function mainThreadCpuTimeMs(pid: number): number {
+  return userAndSystemMs(procFile(pid, `task/${pid}/stat`));
+}
+
+/** The same of a process and those that it has started, which may have ended. */
+export function familyCpuTimeMs(pid: number): number {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const children = pids.filter((name) => Number(statFields(procFile(Number(name), 'stat'))[1]) === pid);
+  const ended = statFields(procFile(pid, 'stat'));
+  const endedMs = (Number(ended[13] ?? 0) + Number(ended[14] ?? 0)) * 10;
+  return children.reduce((sum, child) => sum + cpuTimeMs(Number(child)), cpuTimeMs(pid) + endedMs);
+}
+
+function userAndSystemMs(stat: string): number {
+  const fields = statFields(stat);
   return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * 10;
+}
+
+/** What stands behind the name: the state is first, the parent second. */
+function statFields(stat: string): readonly string[] {
+  return stat.split(') ').at(-1)?.split(' ') ?? [];
 }
 
 function procFile(pid: number, name: string): string {

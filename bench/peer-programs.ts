@@ -27,11 +27,13 @@ export function peerEnvironment(): Record<string, string | undefined> {
 /**
  * Makes the work folder, which goes when this process ends, and builds the load generator, the sink and the Collector
  * where they are not yet: needs Go, minutes the first time.
+ * @param isCompared whether the Collector is needed
  */
-export function openPeers(): void {
+export function openPeers(isCompared = true): void {
   const bin = join(peersFolder(), 'bin');
   const has = (name: string) => existsSync(join(bin, name));
-  const parts = [...(has('bench') && has('sink') ? [] : ['load']), ...(has('otelcol') ? [] : ['collector'])];
+  const hasLoad = has('bench') && has('load') && has('sink');
+  const parts = [...(hasLoad ? [] : ['load']), ...(has('otelcol') || !isCompared ? [] : ['collector'])];
   if (parts.length > 0) {
     console.log(`building ${parts.join(' and ')} in ${peersFolder()}`);
     execFileSync('bash', ['test/tool/peers/peers-up.sh', ...parts], {

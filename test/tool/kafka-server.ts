@@ -16,22 +16,32 @@ export interface KafkaMessage {
   readonly value: Uint8Array;
 }
 
+/** How far a group has come in a partition. */
+export interface PartitionPosition {
+  readonly topic: string;
+  readonly partition: number;
+  /** The offset of the message that is next for the group; 0 where it has committed nothing. */
+  readonly committed: number;
+  /** The offset that the next message will have. */
+  readonly end: number;
+}
+
 /** A real Kafka: one node that is broker and controller, over a folder of its own, on loopback ports. */
 export class KafkaServer {
   static readonly user = 'bridge';
   static readonly password = 'bridge-secret';
 
-  /** Brings it where it is not yet, and starts it. */
-  static async start(): Promise<KafkaServer> {
+  /** Brings it where it is not yet, and starts it. @param java options of its Java; by default those that make it start soon */
+  static async start(java: readonly string[] = QUICK): Promise<KafkaServer> {
     buildPeer('kafka');
     const folder = mkdtempSync(join(tmpdir(), 'run-bridge-kafka-'));
     const [port = 0, securePort = 0, mutualPort = 0, controllerPort = 0] = await freePorts(4);
-    const kafka = new KafkaServer(folder, port, securePort, mutualPort);
+    const kafka = new KafkaServer(folder, java, port, securePort, mutualPort);
     writeFileSync(kafka.file('server.properties'), kafka.properties(controllerPort));
     const user = `[name=${KafkaServer.user},password=${KafkaServer.password}]`;
     const scram = ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap((mechanism) => ['--add-scram', `${mechanism}=${user}`]);
     const format = ['format', '--cluster-id', 'MkU3OEVBNTcwNTJENDM2Qk', '--config', kafka.file('server.properties')];
-    execFileSync('java', [...JAVA, 'kafka.tools.StorageTool', ...format, ...scram], { stdio: 'ignore' });
+    execFileSync('java', [...QUICK, ...JARS, 'kafka.tools.StorageTool', ...format, ...scram], { stdio: 'ignore' });
     await kafka.resume();
     return kafka;
   }
@@ -40,10 +50,16 @@ export class KafkaServer {
 
   private constructor(
     private readonly folder: string,
+    private readonly java: readonly string[],
     private readonly port: number,
     private readonly securePort: number,
     private readonly mutualPort: number,
   ) {}
+
+  /** Of its process; `undefined` before the first start. */
+  get pid(): number | undefined {
+    return this.child?.pid;
+  }
 
   /** `HOST:PORT` without TLS, for everybody. */
   get broker(): string {
@@ -62,7 +78,7 @@ export class KafkaServer {
 
   /** Starts it again on what it has written. */
   async resume(): Promise<void> {
-    const args = [...JAVA, 'kafka.Kafka', this.file('server.properties')];
+    const args = [...this.java, ...JARS, 'kafka.Kafka', this.file('server.properties')];
     const child = spawn('java', args, { stdio: ['ignore', 'pipe', 'pipe'] });
     this.child = child;
     let output = '';
@@ -162,6 +178,12 @@ export class KafkaServer {
 
   /** Messages of topics that a group has not committed. */
   async lag(groupId: string, topics: readonly string[]): Promise<number> {
+    const positions = await this.positions(groupId, topics);
+    return positions.reduce((sum, { committed, end }) => sum + end - committed, 0);
+  }
+
+  /** Where a group is in each partition of topics. */
+  async positions(groupId: string, topics: readonly string[]): Promise<readonly PartitionPosition[]> {
     const admin = new Admin(this.client);
     try {
       const metadata = await admin.metadata({ topics: [...topics] });
@@ -175,15 +197,13 @@ export class KafkaServer {
           partitions: indexes(name).map((partitionIndex) => ({ partitionIndex, timestamp: -1n })),
         })),
       });
-      let count = 0;
-      for (const { name, partitions } of ends) {
-        const committed = group?.topics.find((one) => one.name === name)?.partitions ?? [];
-        for (const { partitionIndex, offset } of partitions) {
-          const at = committed.find((one) => one.partitionIndex === partitionIndex)?.committedOffset ?? -1n;
-          count += Number(offset) - Math.max(0, Number(at));
-        }
-      }
-      return count;
+      return ends.flatMap(({ name, partitions }) => {
+        const offsets = group?.topics.find((one) => one.name === name)?.partitions ?? [];
+        return partitions.map(({ partitionIndex: partition, offset }) => {
+          const at = offsets.find((one) => one.partitionIndex === partition)?.committedOffset ?? -1n;
+          return { topic: name, partition, committed: Math.max(0, Number(at)), end: Number(offset) };
+        });
+      });
     } finally {
       await admin.close();
     }
@@ -198,7 +218,7 @@ export class KafkaServer {
   }
 
   private properties(controllerPort: number): string {
-    const key = readFileSync(new URL('../fixture/tls/localhost.key', import.meta.url), 'utf8');
+    const key = readFileSync(TlsFront.key, 'utf8');
     writeFileSync(this.file('keystore.pem'), `${key}\n${readFileSync(TlsFront.certificate, 'utf8')}`);
     const module = 'org.apache.kafka.common.security';
     const secure = 'listener.name.secure';
@@ -237,7 +257,8 @@ export class KafkaServer {
 /** Messages of one request: the samples' lines stay below the megabyte that a broker takes. */
 const SENT_TOGETHER = 50;
 /** A small heap, and what makes a start quick. */
-const JAVA = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-cp', join(peersFolder(), 'kafka', '*')];
+const QUICK = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
+const JARS = ['-cp', join(peersFolder(), 'kafka', '*')];
 
 /** Ports that nobody has, all at once so that they differ. */
 async function freePorts(count: number): Promise<readonly number[]> {

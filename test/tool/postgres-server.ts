@@ -59,6 +59,11 @@ export class PostgresServer {
     private readonly identity: Identity | undefined,
   ) {}
 
+  /** Of its first process, which starts the others; `undefined` while it does not run. */
+  get pid(): number | undefined {
+    return this.process?.pid;
+  }
+
   /** Of a database as the server's own user. */
   url(database = 'postgres'): string {
     return `postgresql://bridge:${encodeURIComponent(PASSWORD)}@127.0.0.1:${this.port}/${database}`;

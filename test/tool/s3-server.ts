@@ -9,14 +9,19 @@ export class S3Server {
   static readonly secretAccessKey = 'bridge-secret';
   static readonly region = 'eu-test-1';
 
-  /** Builds it where it is not yet, and starts it. @param buckets names of those that exist */
-  static async start(port: number, buckets: readonly string[]): Promise<S3Server> {
+  /**
+   * Builds it where it is not yet, and starts it.
+   * @param buckets names of those that exist
+   * @param accessLog a file to which it writes a line for each request
+   */
+  static async start(port: number, buckets: readonly string[], accessLog?: string): Promise<S3Server> {
     buildPeer('versitygw');
     const folder = mkdtempSync(join(tmpdir(), 'run-bridge-s3-'));
     for (const name of ['sidecar', 'buckets', ...buckets.map((bucket) => `buckets/${bucket}`)]) {
       mkdirSync(join(folder, name));
     }
     const gateway = ['--port', `127.0.0.1:${port}`, '--region', S3Server.region, '--quiet'];
+    if (accessLog !== undefined) gateway.push('--access-log', accessLog);
     // Beside the files, for file systems without extended attributes.
     const backend = ['posix', '--sidecar', join(folder, 'sidecar'), join(folder, 'buckets')];
     const process = await PeerProcess.startWith('versitygw', [...gateway, ...backend], port, {

@@ -1,16 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { resolve } from 'node:path';
 import { createServer, type Server } from 'node:tls';
 
 /** A proxy that speaks TLS as `localhost` and 127.0.0.1 and passes everything on to a port without. */
 export class TlsFront {
   /** The certificate, for clients to trust. */
-  static readonly certificate = new URL('../fixture/tls/localhost.crt', import.meta.url).pathname;
+  static readonly certificate = resolve('test/fixture/tls/localhost.crt');
+  /** Its key. From the project's folder, since what is compiled for measuring stands elsewhere. */
+  static readonly key = resolve('test/fixture/tls/localhost.key');
 
   /** @param url of what stands behind it, on this machine */
   static async open(url: string): Promise<TlsFront> {
-    const key = new URL('../fixture/tls/localhost.key', import.meta.url);
-    const secrets = { cert: readFileSync(TlsFront.certificate), key: readFileSync(key) };
+    const secrets = { cert: readFileSync(TlsFront.certificate), key: readFileSync(TlsFront.key) };
     const { hostname, port } = new URL(url);
     const server = createServer(secrets, (socket) => {
       const behind = connect(Number(port), hostname);
