@@ -68,6 +68,16 @@ export function saveSection(name: string, section: Section, save: boolean): void
   writeFileSync(TEXT_FILE, `${[heading, ...parts].join('\n\n')}\n`);
 }
 
+/** A table in Markdown, below a line of its own. */
+export function markdownTable(
+  heading: string,
+  columns: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  return [heading, '', line(columns), `|${'---|'.repeat(columns.length)}`, ...rows.map(line)].join('\n');
+}
+
 function sectionText({ text, goals }: Section): string {
   const rows = goals.map((goal) => {
     const limit = goal.atMost === undefined ? `≥ ${goal.atLeast}` : `≤ ${goal.atMost}`;
