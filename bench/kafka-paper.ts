@@ -266,7 +266,7 @@ function limitsTable(inputs: PaperInputs, need: Needs): string {
     [
       'a builder’s first thread',
       carries(1e6 / builder.mainS),
-      '`run_bridge_kafka_lag_messages` grows',
+      'the lag of its partitions grows',
       'more builders, up to one a partition',
     ],
     [
