@@ -67,7 +67,7 @@ export function withBlocks(page: string, blocks: Readonly<Record<string, string>
   });
 }
 
-const INTAKE = /^run_bridge_(connections|dropped|receiver|kafka|journal)/;
+const INTAKE = /^run_bridge_(connections|dropped|receiver|kafka|journal|builder)/;
 const DESTINATIONS = /^run_bridge_destination/;
 const WEBHOOKS = /^run_bridge_webhook/;
 

@@ -48,6 +48,7 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
       retention,
       settings,
       histories,
+      ...host.journal,
       kafka,
     ];
     const hosted = await openHook(config, host);

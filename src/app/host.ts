@@ -7,6 +7,7 @@ import { Health, type HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import { SPOOL_FOLDER } from '../exec/feature.js';
 import type { DestinationStatus } from '../export/feature.js';
+import type { Feature } from '../feature.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlOutput } from '../log/jsonl-output.js';
 import { WatchedConsumer } from '../log/jsonl-record-log.js';
@@ -60,6 +61,8 @@ export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'fol
   readonly sharedFiles: TelemetryStorage | undefined;
   /** Names of the destinations that there are. */
   readonly destinations: readonly string[];
+  /** Metrics of the journal that several processes share. */
+  readonly journal: readonly Feature[];
   readonly nowUnixMs: () => number;
   readonly components: HostComponents;
   /** Of several processes, one at a time runs these components. @param name of their lease */
@@ -203,6 +206,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
       runs: [tracker, registry],
       recordLog: [recordLog, ...(cluster === undefined ? [] : [cluster.owned])],
     },
+    journal: opened.cluster === undefined ? [] : [opened.cluster.written, opened.cluster.built],
     leased: (name, components) =>
       cluster === undefined
         ? components

@@ -7,11 +7,10 @@ import { checkDestinations } from '../config/otlp-destinations.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/clock.js';
 import { packageFile } from '../core/package-file.js';
 import { type ExportThread, loadExportThread, type ThreadCluster } from '../export/feature.js';
-import { openSharedLog } from '../kafka/feature.js';
+import { type OpenedSharedLog, openSharedLog } from '../kafka/feature.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
 import { PublicSchema } from '../otlp/public-schema.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { SharedLogOpening } from '../run/shared-record-log.js';
 import { type DataFolderLock, STATE_FILE, takeDataFolder } from '../storage/data-folder-lock.js';
 import type { State } from '../storage/state.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
@@ -36,7 +35,7 @@ export interface OpenParts {
   readonly exports: ExportThread | undefined;
   readonly schema: PublicSchema;
   /** Where several processes share the work: the record log that they share. */
-  readonly cluster: SharedLogOpening | undefined;
+  readonly cluster: OpenedSharedLog | undefined;
 }
 
 /** How a data folder is opened. */

@@ -41,6 +41,19 @@ export interface BuilderDeps {
   readonly logger: Logger;
 }
 
+/** How far a builder is. */
+export interface BuilderStatus {
+  /** Partitions that it has. */
+  readonly partitionCount: number;
+  /** Traces that it has, and how much of their logs is not in the bucket. */
+  readonly traceCount: number;
+  readonly unstoredBytes: number;
+  /** Segments that it has put into the bucket since the start. */
+  readonly segmentCount: number;
+  /** Since when the oldest batch waits for its commit, in milliseconds; 0 where there is none. */
+  readonly oldestUncommittedMs: number;
+}
+
 /** A segment is closed at this size, in bytes, or so long after its first record, in milliseconds. */
 const SEGMENT_BYTES = 8 * 2 ** 20;
 const SEGMENT_MS = 10_000;
@@ -107,6 +120,7 @@ export class Builder implements Component, RecordConsumer, Custody {
   /** Of the last assignment. */
   private generation = 0;
   private batches: Batch[] = [];
+  private segmentCount = 0;
   private touched = new Set<OwnTrace>();
   private commit: (offsets: readonly PartitionOffset[]) => Promise<void> = async () => {};
   private committing: Promise<void> | undefined;
@@ -156,6 +170,18 @@ export class Builder implements Component, RecordConsumer, Custody {
     // What waits for a span's name was not committed: whoever has the trace next reads it again, and waits again.
     await this.log.whileClosed([...this.owned.keys()], async () => {});
     await this.log.shutdown(deadline);
+  }
+
+  /** How far the runs are that are built here. */
+  get status(): BuilderStatus {
+    const [oldest] = this.batches;
+    return {
+      partitionCount: this.assignment?.partitions.size ?? 0,
+      traceCount: this.owned.size,
+      unstoredBytes: this.unstoredBytes,
+      segmentCount: this.segmentCount,
+      oldestUncommittedMs: oldest === undefined ? 0 : this.deps.clock.monotonicMs() - oldest.takenMs,
+    };
   }
 
   /** Length of a log that is whole here; `undefined` for any other. */
@@ -212,8 +238,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     while (this.unstoredBytes > maxUnstoredBytes && !signal.aborted) await pause(clock, SEAL_LOOK_MS, signal);
   }
 
-  /** How much of logs that are here is not in the bucket. */
-  get unstoredBytes(): number {
+  private get unstoredBytes(): number {
     let bytes = 0;
     for (const { logBytes, stored } of this.owned.values()) bytes += Math.max(0, logBytes - stored.logBytes);
     return bytes;
@@ -430,6 +455,7 @@ export class Builder implements Component, RecordConsumer, Custody {
         const resources = await readLines(join(place, RESOURCES_FILE), resourcesBytes);
         const key = segmentKey(trace.traceId, logBytes, this.generation);
         await bucket.put(key, encodeSegment(resources, log));
+        this.segmentCount += 1;
         trace.stored = { logBytes: logBytes + log.length, resourcesBytes: resourcesBytes + resources.length };
         if (isRest) this.noteStored(trace, seen);
       }

@@ -13,6 +13,7 @@ import type { BodyConsumer, ExportIntake } from '../receiver/feature.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { SharedLogOpening } from '../run/shared-record-log.js';
 import type { S3Location } from '../storage/bucket/s3-location.js';
+import type { KafkaRecordLog } from './kafka-record-log.js';
 import type { KafkaSource } from './kafka-source.js';
 import type { KafkaProducer, KafkaProducerDeps } from './producer.js';
 
@@ -66,6 +67,12 @@ export async function createKafkaProducer(
   return new Producer(connection, deps);
 }
 
+/** A record log that processes share, and its metrics: of each process that has it `written`, of those that build runs `built`. */
+export interface OpenedSharedLog extends SharedLogOpening {
+  readonly written: Feature;
+  readonly built: Feature;
+}
+
 /** What a record log that processes share needs of the program before the program is made. */
 export interface SharedLogPlace extends Pick<KafkaHost, 'clock' | 'logger' | 'random'> {
   readonly bucket: S3Location;
@@ -95,7 +102,7 @@ export function createKafkaSource(
         shutdown: async (deadline) => (await source.ifNeeded())?.shutdown(deadline),
       },
     ],
-    metrics: async () => (await import('./metrics.js')).kafkaMetrics(await source.get(), host.clock),
+    metrics: async () => (await import('./metrics.js')).sourceMetrics(await source.get(), host.clock),
   };
 }
 
@@ -112,16 +119,29 @@ export async function openSharedLog(
   config: Pick<Configuration, 'data-dir' | 'invocation-silence'>,
   settings: KafkaJournalSettings,
   { bucket, folderId, clock, logger, random }: SharedLogPlace,
-): Promise<SharedLogOpening> {
-  const [{ KafkaRecordLog }, { REJECTS_FILE, RejectFile }] = await Promise.all([
-    import('./kafka-record-log.js'),
-    import('../files/feature.js'),
-  ]);
+): Promise<OpenedSharedLog> {
+  const [{ KafkaRecordLog: Log }, { REJECTS_FILE, RejectFile }, { builderMetrics, journalMetrics }] = await Promise.all(
+    [import('./kafka-record-log.js'), import('../files/feature.js'), import('./metrics.js')],
+  );
   const processId = randomUUID();
   const folder = journalFolder(config);
   const silenceMs = config['invocation-silence'];
   const tell = (problem: string) => logger.warn({ problem }, 'failed to keep rejected messages');
   const rejects = new RejectFile(join(config['data-dir'], REJECTS_FILE), clock, tell);
   const options = { settings, bucket, folder, processId, silenceMs, rejects, random };
-  return { fence: { processId, folderId }, folder, create: (host) => new KafkaRecordLog(options, host) };
+  let log: KafkaRecordLog | undefined;
+  const made = () => {
+    if (log === undefined) throw new Error('the shared record log is not made yet');
+    return log;
+  };
+  return {
+    fence: { processId, folderId },
+    folder,
+    create(host) {
+      log = new Log(options, host);
+      return log;
+    },
+    written: { components: [], metrics: async () => journalMetrics(made().writer) },
+    built: { components: [], metrics: async () => builderMetrics(made().builder, made().source, clock) },
+  };
 }

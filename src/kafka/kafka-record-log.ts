@@ -50,9 +50,10 @@ export class KafkaRecordLog implements SharedRecordLog {
   readonly ownReader: RecordLogReader;
   readonly steps: StepListener;
   readonly place: TelemetryStorage;
+  /** What it builds of its partitions, and how it reads them: nothing of which happens before `owned` is started. */
+  readonly builder: Builder;
+  readonly source: KafkaSource;
   private readonly bucket: S3ObjectStore;
-  private readonly builder: Builder;
-  private readonly source: KafkaSource;
   private readonly copies: Copies;
 
   constructor(

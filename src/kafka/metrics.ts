@@ -1,31 +1,60 @@
 import { type Clock, pause } from '../core/clock.js';
 import { type MetricSource, type Sample, stateSamples } from '../metric/feature.js';
+import type { Builder } from './builder.js';
 import { JOURNAL_STATES, type KafkaJournal } from './journal.js';
 import { KAFKA_STATES, type KafkaSource } from './kafka-source.js';
 
-/** What came from the topics, and whether there is a connection. */
-export function kafkaMetrics(source: Pick<KafkaSource, 'status' | 'lag'>, clock: Clock): MetricSource {
-  return { name: 'kafka', read };
+/** What the topics of `sources: kafka:` bring, and whether there is a connection. */
+export function sourceMetrics(source: Pick<KafkaSource, 'status' | 'lag'>, clock: Clock): MetricSource {
+  return { name: 'kafka', read: () => readingSamples('source', source, clock) };
+}
+
+/** What the journal's partitions bring, and how far the runs are that are built of it. */
+export function builderMetrics(
+  builder: Pick<Builder, 'status'>,
+  source: Pick<KafkaSource, 'status' | 'lag'>,
+  clock: Clock,
+): MetricSource {
+  return { name: 'builder', read };
 
   async function read(): Promise<readonly Sample[]> {
-    const lag = await lagInTime(source, clock);
-    const { state, failureCount, topics } = source.status;
+    const reading = await readingSamples('journal', source, clock);
+    const { partitionCount, traceCount, unstoredBytes, segmentCount, oldestUncommittedMs } = builder.status;
+    const labels = {};
     return [
-      ...stateSamples(
-        KAFKA_STATES,
-        state,
-        (one, value): Sample => ({ name: 'run_bridge_kafka_state', value, labels: { state: one } }),
-      ),
-      { name: 'run_bridge_kafka_failures_total', value: failureCount, labels: {} },
-      ...[...topics].flatMap(([topic, counts]): readonly Sample[] => [
-        { name: 'run_bridge_kafka_accepted_messages_total', value: counts.acceptedCount, labels: { topic } },
-        { name: 'run_bridge_kafka_rejected_messages_total', value: counts.rejectedCount, labels: { topic } },
-      ]),
-      ...[...lag].map(
-        ([topic, value]): Sample => ({ name: 'run_bridge_kafka_lag_messages', value, labels: { topic } }),
-      ),
+      ...reading,
+      { name: 'run_bridge_builder_partitions', value: partitionCount, labels },
+      { name: 'run_bridge_builder_open_traces', value: traceCount, labels },
+      { name: 'run_bridge_builder_unstored_bytes', value: unstoredBytes, labels },
+      { name: 'run_bridge_builder_stored_segments_total', value: segmentCount, labels },
+      { name: 'run_bridge_builder_oldest_uncommitted_age_seconds', value: oldestUncommittedMs / 1_000, labels },
     ];
   }
+}
+
+/** @param reader which of the program's readers of topics it is */
+async function readingSamples(
+  reader: 'source' | 'journal',
+  source: Pick<KafkaSource, 'status' | 'lag'>,
+  clock: Clock,
+): Promise<readonly Sample[]> {
+  const lag = await lagInTime(source, clock);
+  const { state, failureCount, topics } = source.status;
+  return [
+    ...stateSamples(
+      KAFKA_STATES,
+      state,
+      (one, value): Sample => ({ name: 'run_bridge_kafka_state', value, labels: { reader, state: one } }),
+    ),
+    { name: 'run_bridge_kafka_failures_total', value: failureCount, labels: { reader } },
+    ...[...topics].flatMap(([topic, counts]): readonly Sample[] => [
+      { name: 'run_bridge_kafka_accepted_messages_total', value: counts.acceptedCount, labels: { reader, topic } },
+      { name: 'run_bridge_kafka_rejected_messages_total', value: counts.rejectedCount, labels: { reader, topic } },
+    ]),
+    ...[...lag].map(
+      ([topic, value]): Sample => ({ name: 'run_bridge_kafka_lag_messages', value, labels: { reader, topic } }),
+    ),
+  ];
 }
 
 /** How long the brokers may take to say how much there is, in milliseconds. */

@@ -36,15 +36,21 @@ export const METRICS = {
   run_bridge_receiver_refused_requests_total: counter('OTLP requests that were not accepted.', 'reason'),
   run_bridge_receiver_in_flight_bytes: gauge('What bodies of requests take that are not answered.'),
 
-  run_bridge_kafka_state: gauge('1 for the state that the reading of topics is in.', 'state'),
-  run_bridge_kafka_failures_total: counter('Connections to Kafka that failed or ended; they are made again.'),
-  run_bridge_kafka_accepted_messages_total: counter('Messages whose records became durable.', 'topic'),
+  run_bridge_kafka_state: gauge('1 for the state that the reading of topics is in.', 'reader', 'state'),
+  run_bridge_kafka_failures_total: counter('Connections to Kafka that failed or ended; they are made again.', 'reader'),
+  run_bridge_kafka_accepted_messages_total: counter(
+    'Messages that were taken: their records are in record logs.',
+    'reader',
+    'topic',
+  ),
   run_bridge_kafka_rejected_messages_total: counter(
     'Messages that are no telemetry, or hold lines that are none; rejects.jsonl has them.',
+    'reader',
     'topic',
   ),
   run_bridge_kafka_lag_messages: gauge(
     'Messages that are not read and committed, in the partitions that the bridge has; left out while there is no connection.',
+    'reader',
     'topic',
   ),
 
@@ -52,6 +58,14 @@ export const METRICS = {
   run_bridge_journal_failures_total: counter('Times that Kafka did not answer, or refused what it was to have.'),
   run_bridge_journal_written_messages_total: counter('Messages that Kafka has taken.', 'topic'),
   run_bridge_journal_written_bytes_total: counter('What these messages hold, before they are packed.', 'topic'),
+
+  run_bridge_builder_partitions: gauge('Partitions of the journal whose runs this process builds.'),
+  run_bridge_builder_open_traces: gauge('Traces whose record logs are put together here.'),
+  run_bridge_builder_unstored_bytes: gauge('Bytes of these logs that are not in the bucket yet.'),
+  run_bridge_builder_stored_segments_total: counter('Segments of record logs that were put into the bucket.'),
+  run_bridge_builder_oldest_uncommitted_age_seconds: gauge(
+    'Time since the oldest messages were taken whose offsets are not committed; 0 where there are none.',
+  ),
 
   run_bridge_destination_state: gauge('1 for the state that the destination is in.', 'destination', 'state'),
   run_bridge_destination_signal_state: gauge(

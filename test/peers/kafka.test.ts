@@ -283,8 +283,8 @@ describe('topics of Kafka', () => {
     await kafka.kill();
     await until('the failure', async () => /"state":"waiting","problem":"[^"]/.test(await health(bridge)), 60_000);
     const away = await metrics(bridge);
-    expect(away).toContain('run_bridge_kafka_state{state="waiting"} 1');
-    expect(away).toMatch(/run_bridge_kafka_failures_total [1-9]/);
+    expect(away).toContain('run_bridge_kafka_state{reader="source",state="waiting"} 1');
+    expect(away).toMatch(/run_bridge_kafka_failures_total\{reader="source"\} [1-9]/);
     await kafka.resume();
     await sendBodies(RUN, names);
     await bridge.finished(TRACE, 60_000);
@@ -302,14 +302,16 @@ describe('topics of Kafka', () => {
     });
     expect(await health(full)).toMatch(READING);
     const count = sampleBodies(RUN).filter(({ signal }) => signal === 'traces').length;
-    expect(await metrics(full)).toContain(`run_bridge_kafka_lag_messages{topic="${names.traces}"} ${count}`);
+    expect(await metrics(full)).toContain(
+      `run_bridge_kafka_lag_messages{reader="source",topic="${names.traces}"} ${count}`,
+    );
     expect(await full.stop()).toBe(0);
     expect(await kafka.committed('full', names.traces)).toBe(0);
     const bridge = await startBridge(lines, { dataFolder: data });
     await bridge.finished(TRACE);
     expect(spanEnds(logLines(bridge, TRACE))).toEqual(spanEnds(sampleLines(RUN)));
     expect(existsSync(join(data, 'rejects.jsonl'))).toBe(false);
-    const none = `run_bridge_kafka_lag_messages{topic="${names.traces}"} 0`;
+    const none = `run_bridge_kafka_lag_messages{reader="source",topic="${names.traces}"} 0`;
     await until('the last commit', async () => (await metrics(bridge)).includes(none));
   });
 

@@ -52,15 +52,20 @@ describe('a builder', () => {
     const traceId = traceOf(all);
     for (const delivery of all) await first.read(delivery);
     const length = first.builder.lengthBytes(traceId);
+    expect(first.builder.status).toMatchObject({ traceCount: 1, unstoredBytes: length, segmentCount: 0 });
     expect([first.committed, first.builder.storedBytes(traceId)]).toEqual([[], 0]);
     bench.bucket.failure = new Error('no space');
     bench.clock.advance(12_000);
     await bench.until('a failure', () => first.logger.lines.some(({ level }) => level === 'warn'));
     expect([first.committed, first.builder.storedBytes(traceId)]).toEqual([[], 0]);
+    expect(first.builder.status.oldestUncommittedMs).toBeGreaterThanOrEqual(12_000);
     bench.bucket.failure = undefined;
     await bench.until('the commit', () => first.committed.at(-1) === all.length);
     expect(first.builder.storedBytes(traceId)).toBeGreaterThanOrEqual(length ?? 0);
     expect(first.followed.stored.get(traceId)).toBe(first.builder.storedBytes(traceId));
+    const { segmentCount, ...rest } = first.builder.status;
+    expect(segmentCount).toBeGreaterThanOrEqual(1);
+    expect(rest).toMatchObject({ unstoredBytes: 0, oldestUncommittedMs: 0 });
   });
 
   it('commits nothing of log records that wait for the name of their span', async () => {
@@ -264,17 +269,17 @@ describe('a builder', () => {
       hasRead = true;
     });
     await bench.until('failures', () => first.logger.lines.filter(({ level }) => level === 'warn').length > 2);
-    expect([hasRead, first.builder.unstoredBytes > 1_000]).toEqual([false, true]);
+    expect([hasRead, first.builder.status.unstoredBytes > 1_000]).toEqual([false, true]);
     bench.bucket.failure = undefined;
     await bench.until('the store', () => hasRead);
     await reading;
-    expect(first.builder.unstoredBytes).toBe(0);
+    expect(first.builder.status.unstoredBytes).toBe(0);
     bench.bucket.failure = new Error('no answer');
     const over = new AbortController();
     const cutOff = first.read(two, over.signal);
     over.abort();
     await cutOff;
-    expect(first.builder.unstoredBytes).toBeGreaterThan(1_000);
+    expect(first.builder.status.unstoredBytes).toBeGreaterThan(1_000);
   });
 
   it('refuses topics with different numbers of partitions', async () => {
