@@ -1,13 +1,14 @@
 import { Access } from './app/access.js';
 import { Api } from './app/api.js';
 import type { AppDeps } from './app/app-deps.js';
-import { onHost } from './app/host.js';
+import { type Host, onHost } from './app/host.js';
 import { RETENTION_LEASE } from './app/leases.js';
 import { openHook } from './app/open-hook.js';
-import { Ports } from './app/ports.js';
-import { Announcement, Import, openSpool, Program, Server, Store } from './app/program.js';
+import { createStatusPort, Ports } from './app/ports.js';
+import { Announcement, type BuildServer, Import, openSpool, Program, Server, Store } from './app/program.js';
 import { createArtifacts } from './artifact/feature.js';
 import type { Configuration } from './config/configuration.js';
+import type { Component } from './core/lifecycle.js';
 import type { Feature } from './feature.js';
 import { createHistories } from './history/feature.js';
 import { createJobs } from './job/feature.js';
@@ -17,17 +18,19 @@ import { createMetrics } from './metric/feature.js';
 import { createPlatformApi } from './platform/feature.js';
 import { createQueries } from './query/feature.js';
 import type { TraceId } from './record/telemetry-record.js';
-import { createRemovals, createRetention } from './retention/feature.js';
+import { createRemovals, createRetention, type RetentionParts } from './retention/feature.js';
 import { createSettingsPage } from './settings/feature.js';
+import type { WebServer } from './web/web-server.js';
 import { createWebhooks, retainedDeliveries } from './webhook/feature.js';
 
-export type { Import, Program, Server, Store } from './app/program.js';
+export type { BuildServer, Import, Program, Server, Store } from './app/program.js';
 
 // The program without its command line: the features that each command's program is made of.
 
-/** `serve`: receives telemetry, and does all that there is to do. @throws ConfigurationError, StoreError, DataFolderInUseError, OutputError */
+/** `serve`: receives telemetry and answers; builds runs, unless its role leaves them to others. @throws ConfigurationError, StoreError, DataFolderInUseError, OutputError */
 export function openServer(config: Configuration, deps: AppDeps): Promise<Server> {
-  return onHost(config, deps, { isShareable: true }, async (host) => {
+  const isBuilding = config.role !== 'web';
+  return onHost(config, deps, { isShareable: true, isBuilding }, async (host) => {
     const stopping = new AbortController();
     const access = new Access(config['otlp-auth'], { ...host, tokens: host.state.tokens });
     const retention = createRetention(config, { ...host, rows: [retainedDeliveries(config, host)] });
@@ -38,7 +41,7 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
     const queries = createQueries(config, { ...host, stopping: stopping.signal });
     const settings = createSettingsPage(config, { ...host, retention, ports: () => ports });
     const histories = createHistories(config, host);
-    const kafka = createKafkaSource(config, host);
+    const building = isBuilding ? createBuilding(config, host, retention) : BUILDING_NOTHING;
     const features: readonly Feature[] = [
       webhooks,
       platform,
@@ -49,7 +52,7 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
       settings,
       histories,
       ...host.journal,
-      kafka,
+      ...building.features,
     ];
     const hosted = await openHook(config, host);
     const metrics = createMetrics({
@@ -71,14 +74,14 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
     const ports: Ports = await Ports.create(config, { ...host, access, api, hook: hosted.hook });
     const spool = await openSpool(config, host, host.recordLog);
     const program = new Program(host, spool, host.recordLog, {
-      retention: [...host.leased(RETENTION_LEASE, [retention.shared]), retention.own],
+      retention: building.retention,
       webhooks: webhooks.components,
       sources: [
         host.memory,
         ...hosted.components,
         ports.receivers,
         ports.web,
-        ...kafka.components,
+        ...building.sources,
         spool,
         ...jobs.components,
         new Announcement(host, ports, stopping),
@@ -88,9 +91,58 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
   });
 }
 
+const ABOUT_BUILDING = {
+  does: 'run-bridge builds runs here of what Kafka has, and exports them.',
+  elsewhere:
+    'Pages and the API are at a run-bridge with --role web, or all; telemetry goes there, too, or to one with --role receive.',
+};
+
+/** `serve --role build`: builds runs of what others received, and lets others answer. @throws as `openServer` */
+export function openBuilder(config: Configuration, deps: AppDeps): Promise<BuildServer> {
+  return onHost(config, deps, { isShareable: true, isBuilding: true }, async (host) => {
+    const access = new Access(config['otlp-auth'], { ...host, tokens: host.state.tokens });
+    const retention = createRetention(config, { ...host, rows: [retainedDeliveries(config, host)] });
+    // Its own address has no pages that a message could name.
+    const webhooks = createWebhooks(config, { ...host, webUrl: () => null });
+    const building = createBuilding(config, host, retention);
+    const metrics = createMetrics({
+      ...host,
+      kept: { ...host, runs: host.ownRuns },
+      features: [webhooks, ...host.journal, ...building.features],
+      connections: () => ({ web: web.connectionCounts }),
+    });
+    const web: WebServer = createStatusPort(config, { ...host, access, metrics, about: ABOUT_BUILDING });
+    const spool = await openSpool(config, host, host.recordLog);
+    const program = new Program(host, spool, host.recordLog, {
+      retention: building.retention,
+      webhooks: webhooks.components,
+      sources: [host.memory, web, ...building.sources, spool],
+    });
+    return { program, web };
+  });
+}
+
+/** What goes with the building of runs, beside the host's own part in it. */
+interface Building {
+  readonly retention: readonly Component[];
+  readonly sources: readonly Component[];
+  readonly features: readonly Feature[];
+}
+
+const BUILDING_NOTHING: Building = { retention: [], sources: [], features: [] };
+
+function createBuilding(config: Configuration, host: Host, retention: RetentionParts): Building {
+  const kafka = createKafkaSource(config, host);
+  return {
+    retention: [...host.leased(RETENTION_LEASE, [retention.shared]), retention.own],
+    sources: kafka.components,
+    features: [kafka],
+  };
+}
+
 /** `exec` and `follow`: keeps what the command hands over, as long as it runs. @throws as `openServer` */
 export function openStore(config: Configuration, deps: AppDeps): Promise<Store> {
-  return onHost(config, deps, { isShareable: false }, async (host) => {
+  return onHost(config, deps, { isShareable: false, isBuilding: true }, async (host) => {
     const removals = createRemovals(config, { ...host, rows: [retainedDeliveries(config, host)] });
     const webhooks = createWebhooks(config, { ...host, webUrl: () => null });
     const consumer = new GuardedConsumer(host.recordLog, host.disk, 'unavailable');
@@ -107,7 +159,7 @@ export function openStore(config: Configuration, deps: AppDeps): Promise<Store> 
 /** `import`: keeps what the command hands over, and judges its runs when everything is there. Nobody is notified of them. @throws as `openServer` */
 export function openImport(config: Configuration, deps: AppDeps): Promise<Import> {
   const imported = new Set<TraceId>();
-  return onHost(config, deps, { isShareable: false, imported }, async (host) => {
+  return onHost(config, deps, { isShareable: false, isBuilding: true, imported }, async (host) => {
     const removals = createRemovals(config, { ...host, rows: [] });
     const consumer = new GuardedConsumer(host.recordLog, host.disk, 'refused');
     const spool = await openSpool(config, host, consumer);

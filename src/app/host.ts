@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { RunMeasures } from '../api/run-measures.js';
 import type { Configuration } from '../config/configuration.js';
+import { destinationNames } from '../config/otlp-destinations.js';
 import type { DiskGuard, Guard, MemoryGuard } from '../core/guard.js';
 import { Health, type HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
@@ -59,9 +60,9 @@ export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'fol
   /** Files of runs that several processes share; `undefined` where they are in the data folder. */
   readonly shared: SharedRecordLog['telemetry'] | undefined;
   readonly sharedFiles: TelemetryStorage | undefined;
-  /** Names of the destinations that there are. */
+  /** Names of the destinations that there are, whoever exports to them. */
   readonly destinations: readonly string[];
-  /** Metrics of the journal that several processes share. */
+  /** Metrics of the journal that several processes share, as far as this one has to do with it. */
   readonly journal: readonly Feature[];
   readonly nowUnixMs: () => number;
   readonly components: HostComponents;
@@ -105,7 +106,7 @@ export async function onHost<Made>(
   }
 }
 
-function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imported }: OpenOptions): Host {
+function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, options: OpenOptions): Host {
   const { clock, logger, machine } = deps;
   const { state, exports, lease } = opened;
   const { 'data-dir': dataFolder, 'max-body-bytes': maxBodyBytes } = config;
@@ -118,8 +119,10 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
     const bodies = new DecodedBodies(decoding.bodies, consumer);
     return new ExportIntake({ maxBodyBytes }, { codecs, bodies, clock, logger });
   };
-  const parts = new RunParts(config, deps, opened, imported, { intakeFor, codecs });
+  const parts = new RunParts(config, deps, opened, options.imported, { intakeFor, codecs });
   const { cluster, foreign, recordLog, reader, places, notes, tracker } = parts;
+  // A process that builds nothing reads no partition of the journal.
+  const building = options.isBuilding && cluster !== undefined ? [cluster] : [];
   const registry = new LocalStepRegistry({
     store: state.executions,
     runs: state.runs,
@@ -157,10 +160,9 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
   }
   if (cluster !== undefined) {
     health.register(cluster.writer.name, () => cluster.writer.health());
-    health.register(cluster.owned.name, () => cluster.health());
   }
-  const destinations = exports?.destinations.map(([name]) => name) ?? [];
-  for (const name of destinations) {
+  for (const one of building) health.register(one.owned.name, () => one.health());
+  for (const [name] of exports?.destinations ?? []) {
     health.register(`export to ${name}`, () =>
       exportHealth(exports?.statuses().find((status) => status.name === name)),
     );
@@ -196,7 +198,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
     openArtifacts,
     shared: cluster?.telemetry,
     sharedFiles: cluster?.place,
-    destinations,
+    destinations: destinationNames(config),
     nowUnixMs: () => clock.nowUnixMs(),
     components: {
       storage: [...life, ...(cluster?.first ?? []), storage],
@@ -204,9 +206,12 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
       exports: exports === undefined ? [] : [exports],
       projections: [parts.parquetThread, notes, measures, ...output],
       runs: [tracker, registry],
-      recordLog: [recordLog, ...(cluster === undefined ? [] : [cluster.owned])],
+      recordLog: [recordLog, ...building.map(({ owned }) => owned)],
     },
-    journal: opened.cluster === undefined ? [] : [opened.cluster.written, opened.cluster.built],
+    journal:
+      opened.cluster === undefined
+        ? []
+        : [opened.cluster.written, ...(options.isBuilding ? [opened.cluster.built] : [])],
     leased: (name, components) =>
       cluster === undefined
         ? components

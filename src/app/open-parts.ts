@@ -31,7 +31,7 @@ export interface OpenParts {
   /** `undefined` where the state is in the data folder, which has a lock. */
   readonly lease: DatabaseLease | undefined;
   readonly stream: Writable | undefined;
-  /** `undefined` where nothing is exported. */
+  /** `undefined` where this program exports nothing. */
   readonly exports: ExportThread | undefined;
   readonly schema: PublicSchema;
   /** Where several processes share the work: the record log that they share. */
@@ -42,6 +42,8 @@ export interface OpenParts {
 export interface OpenOptions {
   /** Whether this program may be one of several processes. */
   readonly isShareable: boolean;
+  /** Whether this program builds runs, and exports them; of several processes, one that does not leaves it to others. */
+  readonly isBuilding: boolean;
   /**
    * Traces of an import, to which they are added once all of their records are there: only these runs are judged, and nobody
    * is notified of them. Left out: each run is judged as its records come.
@@ -56,11 +58,11 @@ export interface OpenOptions {
 export async function openParts(
   configuration: Configuration,
   deps: AppDeps,
-  { isShareable, imported }: OpenOptions,
+  { isShareable, isBuilding, imported }: OpenOptions,
 ): Promise<OpenParts> {
   const folder = configuration['data-dir'];
   const isShared = configuration.processes === 'several';
-  const sharing = isShared ? sharingProblems(configuration, isShareable) : [];
+  const sharing = sharingProblems(configuration, isShareable);
   if (sharing.length > 0) throw new ConfigurationError(sharing);
   const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
   let exports: ExportThread | undefined;
@@ -79,7 +81,7 @@ export async function openParts(
       fence: { processId: cluster.fence.processId, folderId },
       folder: cluster.folder,
     };
-    exports = await prepareExports(configuration, deps, forThread ?? null);
+    exports = isBuilding ? await prepareExports(configuration, deps, forThread ?? null) : undefined;
     // A custom exporter has to be loaded to know its properties; the rest is done meanwhile.
     const opening = exports?.destinations.length === 0 ? exports.open() : undefined;
     // Awaited later; until then its rejection is not handled.

@@ -1,5 +1,6 @@
 import type { Router } from 'express';
 import { aboutRouter } from '../api/about-router.js';
+import { METRICS_PATH } from '../api/metrics-path.js';
 import type { Configuration } from '../config/configuration.js';
 import { destinationPlaces } from '../config/otlp-destinations.js';
 import type { Clock } from '../core/clock.js';
@@ -7,7 +8,9 @@ import type { Health } from '../core/health.js';
 import { type ConnectionCounts, HostCheck } from '../core/http-listener.js';
 import { type Component, ComponentGroup } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
+import type { Metrics } from '../metric/feature.js';
 import { createReceivers, type ExportIntake, type Receivers } from '../receiver/feature.js';
+import { lazyRouter } from '../web/lazy-router.js';
 import { WebServer } from '../web/web-server.js';
 import type { Access } from './access.js';
 import type { Api } from './api.js';
@@ -102,6 +105,36 @@ export class Ports {
     return this.web.address.url;
   }
 }
+
+/** What a port without pages and without an API is made of. */
+export interface StatusPortDeps extends Pick<PortsDeps, 'access' | 'health' | 'ownHosts' | 'logger'> {
+  readonly metrics: Pick<Metrics, 'router'>;
+  /** What the program does, and where the rest is: sentences for who asks for `/`. */
+  readonly about: { readonly does: string; readonly elsewhere: string };
+}
+
+/** The web port of a program that answers nothing about runs: health, metrics, and what it does. */
+export function createStatusPort(
+  configuration: Pick<Configuration, 'http' | 'grpc' | 'web' | 'public-url' | 'allowed-hosts'>,
+  { access, health, ownHosts, logger, metrics, about }: StatusPortDeps,
+): WebServer {
+  const { web } = configuration;
+  const hosts = new HostCheck(namesOf(configuration, ownHosts), logger);
+  const router = lazyRouter(METRICS_PATH, async () => {
+    const { apiRouter } = await import('../api/api-router.js');
+    const { authenticator } = access;
+    return apiRouter({ authenticator, isOpen: access.isOpen(web.host), routers: [await metrics.router()], logger });
+  });
+  const text = `${about.does}\n${STATUS_PATHS}\n${about.elsewhere}\n`;
+  return new WebServer({ ...web, hosts }, { logger, health, routers: [router], about: text });
+}
+
+const STATUS_PATHS = `
+  GET /healthz            is the process alive?
+  GET /readyz             can it do its work?
+  GET /readyz?verbose     the same, each check with its details
+  GET /metrics            the same and more in figures, for Prometheus (text and OpenMetrics)
+`;
 
 /** Names of the ports for people and programs. */
 export function namesOf(

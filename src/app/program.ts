@@ -9,6 +9,7 @@ import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import type { RunTracker } from '../run/run-tracker.js';
 import { type ArtifactSink, StoreArtifactSink } from '../storage/artifact/artifact-sink.js';
 import type { PullStore } from '../storage/pull-store.js';
+import type { WebServer } from '../web/web-server.js';
 import type { Host } from './host.js';
 import type { Ports } from './ports.js';
 
@@ -152,6 +153,12 @@ export class Server {
     const { makeSignInLink } = await import('../api/sign-in-links.js');
     return `${this.ports.webUrl}${await makeSignInLink(this.host.state.tokens, this.host.clock)}`;
   }
+}
+
+/** A program that builds runs for others to answer, and listens for questions about itself alone. */
+export interface BuildServer {
+  readonly program: Program;
+  readonly web: WebServer;
 }
 
 /** How long the end of a command waits for webhooks, in milliseconds; the next start sends the rest. */

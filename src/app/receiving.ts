@@ -1,5 +1,3 @@
-import type { Router } from 'express';
-import { METRICS_PATH } from '../api/metrics-path.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { KafkaJournalSettings } from '../config/kafka-settings.js';
@@ -13,22 +11,17 @@ import { JsonCodec } from '../otlp/json-codec.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import { createReceivers, ExportIntake, inFlightLimit, type Receivers } from '../receiver/feature.js';
 import type { State } from '../storage/state.js';
-import { lazyRouter } from '../web/lazy-router.js';
-import { WebServer } from '../web/web-server.js';
+import type { WebServer } from '../web/web-server.js';
 import { Access, type AccessDeps } from './access.js';
 import type { AppDeps } from './app-deps.js';
 import { openState } from './open-state.js';
-import { namesOf } from './ports.js';
+import { createStatusPort, namesOf } from './ports.js';
 
-const ABOUT = `run-bridge takes telemetry here and hands it over to others, which keep it.
-
-  GET /healthz            is the process alive?
-  GET /readyz             can it do its work?
-  GET /readyz?verbose     the same, each check with its details
-  GET /metrics            the same and more in figures, for Prometheus (text and OpenMetrics)
-
-Telemetry goes to the other port: POST /v1/traces and POST /v1/logs (OTLP over HTTP, 127.0.0.1:4318 by default; over gRPC 127.0.0.1:4317).
-`;
+const ABOUT = {
+  does: 'run-bridge takes telemetry here and hands it over to others, which keep it.',
+  elsewhere:
+    'Telemetry goes to the other port: POST /v1/traces and POST /v1/logs (OTLP over HTTP, 127.0.0.1:4318 by default; over gRPC 127.0.0.1:4317).',
+};
 
 /** A program that takes telemetry, and keeps nothing: it has neither a data folder nor runs. */
 export class Receiving {
@@ -51,7 +44,7 @@ export class Receiving {
       };
       const guards = [memory, journal.guard];
       const intake = new ExportIntake(limits, { ...deps, codecs, bodies: journal.bodies, guards });
-      const { http, grpc, web, chosen } = config;
+      const { http, grpc, chosen } = config;
       const hosts = new HostCheck(namesOf(config, deps.ownHosts), deps.logger);
       const receivers = await createReceivers(
         {
@@ -71,13 +64,7 @@ export class Receiving {
         exports: undefined,
         features: [journal],
       });
-      const router: Router = lazyRouter(METRICS_PATH, async () => {
-        const { apiRouter } = await import('../api/api-router.js');
-        const { authenticator } = access;
-        const routers = [await metrics.router()];
-        return apiRouter({ authenticator, isOpen: access.isOpen(web.host), routers, logger: deps.logger });
-      });
-      const webServer = new WebServer({ ...web, hosts }, { ...deps, health, routers: [router], about: ABOUT });
+      const webServer: WebServer = createStatusPort(config, { ...deps, access, health, metrics, about: ABOUT });
       const lifecycle = new Lifecycle([...journal.components, memory, ...receivers.components, webServer]);
       return new Receiving(settings, lifecycle, receivers, webServer, access, state);
     } catch (error) {

@@ -1,11 +1,21 @@
 import type { Configuration } from '../config/configuration.js';
 
-/** Why several processes cannot share the work with this configuration, one sentence each. @param isServing whether this one listens */
+/**
+ * Why this configuration does not do for one of several processes, one sentence each; nothing where the program is to be alone.
+ * @param isServing whether it listens: other commands have no role
+ */
 export function sharingProblems(
-  configuration: Pick<Configuration, 'database-url' | 'artifacts' | 'webhookKey' | 'journal'>,
+  configuration: Pick<Configuration, 'database-url' | 'artifacts' | 'webhookKey' | 'journal' | 'processes' | 'role'>,
   isServing: boolean,
 ): readonly string[] {
-  const problems = [...sharedLocationProblems(configuration)];
+  const { processes, role } = configuration;
+  const isOneOfSeveral = processes === 'several';
+  if (!isOneOfSeveral && !(isServing && PARTIAL_ROLES.includes(role))) return [];
+  const problems: string[] = [];
+  if (!isOneOfSeveral) {
+    problems.push(`role: ${role} is a part of what several processes do: set processes to several, or role to all`);
+  }
+  problems.push(...sharedLocationProblems(configuration));
   if (configuration.webhookKey === null) {
     problems.push(
       'processes: several share the secrets of webhooks: set RUN_BRIDGE_WEBHOOK_KEY, the same for all of them (make one with: openssl rand -base64 32)',
@@ -19,6 +29,9 @@ export function sharingProblems(
   if (!isServing) problems.push('processes: with several processes this command reports to one of them: pass --to URL');
   return problems;
 }
+
+/** Roles that need another process beside them. */
+const PARTIAL_ROLES: readonly Configuration['role'][] = ['build', 'web'];
 
 /** What keeps a program from reaching what several processes share, one sentence each: their database and their bucket. */
 export function sharedLocationProblems(

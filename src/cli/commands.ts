@@ -370,6 +370,10 @@ export const serveCommand: CliCommand = {
     ['OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:14318 run-bridge serve', 'and export to an OTLP endpoint'],
     ['run-bridge serve --http 0 --data-dir ./data', 'any free port, another folder'],
     ['run-bridge serve --jsonl - | jq .event_type', 'and stream every record'],
+    [
+      'run-bridge serve --role build --config several.yaml',
+      'one of several processes: build runs, and let others answer',
+    ],
   ],
   async run(invocation) {
     youngGeneration.hold();

@@ -1,5 +1,5 @@
 import type { AppDeps } from '../app/app-deps.js';
-import { openServer, type Server } from '../app.js';
+import { openBuilder, openServer, type Server } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import { missingForHooks } from '../config/missing-for-hooks.js';
 import { pause } from '../core/clock.js';
@@ -31,10 +31,8 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
   const logger = loggerOf(configuration, context);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
   const deps = appDeps(context, logger);
-  const { lines, shutdown: end } =
-    configuration.role === 'receive'
-      ? await receive(configuration, deps)
-      : await serveAll(configuration, deps, context.isStderrTerminal);
+  const { lines, shutdown: end } = await START[configuration.role](configuration, deps, context.isStderrTerminal);
+  releaseMemory(configuration);
   for (const line of lines) context.stderr.write(`${line}\n`);
   await stopped(context.stop);
   logger.info({}, 'stopping; finishing accepted requests');
@@ -58,23 +56,24 @@ interface Started {
   shutdown(deadline: AbortSignal): Promise<void>;
 }
 
+type Start = (configuration: Configuration, deps: AppDeps, isTerminal: boolean) => Promise<Started>;
+
+const START: Readonly<Record<Configuration['role'], Start>> = { all: serveAll, web: serveAll, build, receive };
+
 async function serveAll(configuration: Configuration, deps: AppDeps, isTerminal: boolean): Promise<Started> {
   const { logger } = deps;
   const server = await openServer(configuration, deps);
   const { program, ports } = server;
   await program.start();
-  releaseMemory(configuration);
   const lines = startLines({
     otlpUrl: ports.otlpUrl,
     grpcUrl: ports.grpcUrl,
     webUrl: ports.webUrl,
-    dataFolder: configuration['data-dir'],
     firstTokenFile: await makeFirstToken(server, configuration['data-dir'], logger),
     signIn: await makeSignIn(server, configuration, isTerminal, logger),
     isTokenNeeded: ports.isTokenNeeded,
-    isParquetOn: configuration.parquet,
-    jsonl: describeJsonl(configuration.jsonl),
-    destinations: program.destinations,
+    handsOver: configuration.role === 'web' ? configuration.journal : null,
+    ...factsOfRuns(configuration, program.destinations),
   });
   return {
     lines: [...lines, ...hookLines(configuration, ports.webUrl)],
@@ -82,11 +81,29 @@ async function serveAll(configuration: Configuration, deps: AppDeps, isTerminal:
   };
 }
 
+async function build(configuration: Configuration, deps: AppDeps): Promise<Started> {
+  const { program, web } = await openBuilder(configuration, deps);
+  await program.start();
+  const { journal } = configuration;
+  const facts = { webUrl: web.address.url, journal, ...factsOfRuns(configuration, program.destinations) };
+  return { lines: buildingLines(facts), shutdown: (deadline) => program.shutdown(deadline) };
+}
+
+function factsOfRuns(configuration: Configuration, destinations: StartFacts['destinations']) {
+  const { parquet, processes, artifacts, 'data-dir': dataFolder } = configuration;
+  const isShared = processes === 'several' && artifacts !== 'folder';
+  return {
+    runsFolder: isShared ? `s3://${artifacts.bucket}/${artifacts.prefix}runs` : `${dataFolder}/runs`,
+    isParquetOn: parquet,
+    jsonl: describeJsonl(configuration.jsonl),
+    destinations,
+  };
+}
+
 async function receive(configuration: Configuration, deps: AppDeps): Promise<Started> {
   const { Receiving } = await import('../app/receiving.js');
   const receiving = await Receiving.open(configuration, deps);
   await receiving.start();
-  releaseMemory(configuration);
   return { lines: receivingLines(receiving.facts), shutdown: (deadline) => receiving.shutdown(deadline) };
 }
 
@@ -152,7 +169,10 @@ export interface StartFacts {
   /** Where OTLP is received over gRPC; `null` where it is not. */
   readonly grpcUrl: string | null;
   readonly webUrl: string;
-  readonly dataFolder: string;
+  /** Where runs are kept. */
+  readonly runsFolder: string;
+  /** The topics that telemetry goes to, for others to build runs of it; `null` where this process builds them. */
+  readonly handsOver: JournalFacts | null;
   /** The file with the token that this first start has made; `null` on later ones. Its secret stands in no log. */
   readonly firstTokenFile: string | null;
   readonly signIn: SignInWay;
@@ -165,14 +185,17 @@ export interface StartFacts {
   readonly destinations: readonly (readonly [name: string, where: string])[];
 }
 
+/** Topics of Kafka, and where it is. */
+interface JournalFacts {
+  readonly brokers: readonly string[];
+  readonly topics: Readonly<Record<Signal, string>>;
+}
+
 /** Where `exec` looks for a bridge by itself. */
 const DEFAULT_URL = 'http://127.0.0.1:4318';
 
 /** Six to nine lines: where it listens, where its first token is, where it writes, where it exports and what to run. */
 export function startLines(facts: StartFacts): readonly string[] {
-  const formats = ['JSONL', ...(facts.isParquetOn ? ['Parquet'] : [])].join(' and ');
-  const streamed = facts.jsonl === null ? '' : `, streamed to ${facts.jsonl}`;
-  const exported = facts.destinations.map(([name, where]) => `${name} (${where})`).join(', ');
   const url = reachableUrl(facts.otlpUrl);
   // Elsewhere than at the default address a command is told where the bridge is, and who sends.
   const isFound = !facts.isTokenNeeded && url === DEFAULT_URL;
@@ -188,8 +211,9 @@ export function startLines(facts: StartFacts): readonly string[] {
     ...(facts.firstTokenFile === null
       ? []
       : [`token     one for everything is in ${facts.firstTokenFile}; others: run-bridge token create --help`]),
-    `writes    ${facts.dataFolder}/runs (${formats}${streamed})`,
-    `exports   ${exported || 'nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that'}`,
+    ...(facts.handsOver === null
+      ? runLines(facts)
+      : [`writes    ${topicsOf(facts.handsOver)}; processes with --role build make runs of it`]),
     `now run   ${exec} -- dbt build`,
     `or        ${engineLine(facts)}`,
   ];
@@ -197,18 +221,42 @@ export function startLines(facts: StartFacts): readonly string[] {
 
 /** The output of `serve --role receive`. */
 export function receivingLines(
-  facts: Pick<StartFacts, 'otlpUrl' | 'grpcUrl' | 'webUrl' | 'isTokenNeeded'> & {
-    readonly brokers: readonly string[];
-    readonly topics: Readonly<Record<Signal, string>>;
-  },
+  facts: Pick<StartFacts, 'otlpUrl' | 'grpcUrl' | 'webUrl' | 'isTokenNeeded'> & JournalFacts,
 ): readonly string[] {
-  const { traces, logs } = facts.topics;
+  return [...addressLines(facts), healthLine(facts), `writes    ${topicsOf(facts)}`, `now run   ${engineLine(facts)}`];
+}
+
+/** The output of `serve --role build`. */
+export function buildingLines(
+  facts: RunFacts & Pick<StartFacts, 'webUrl'> & { readonly journal: JournalFacts | null },
+): readonly string[] {
+  const { journal } = facts;
   return [
-    ...addressLines(facts),
-    `health    ${facts.webUrl}/readyz (figures are at ${facts.webUrl}/metrics)`,
-    `writes    topics ${traces} and ${logs} of Kafka at ${facts.brokers.join(', ')}`,
-    `now run   ${engineLine(facts)}`,
+    ...(journal === null ? [] : [`builds    runs of ${topicsOf(journal)}`]),
+    healthLine(facts),
+    ...runLines(facts),
   ];
+}
+
+type RunFacts = Pick<StartFacts, 'runsFolder' | 'isParquetOn' | 'jsonl' | 'destinations'>;
+
+/** What becomes of runs. */
+function runLines({ runsFolder, isParquetOn, jsonl, destinations }: RunFacts): readonly string[] {
+  const formats = ['JSONL', ...(isParquetOn ? ['Parquet'] : [])].join(' and ');
+  const streamed = jsonl === null ? '' : `, streamed to ${jsonl}`;
+  const exported = destinations.map(([name, where]) => `${name} (${where})`).join(', ');
+  return [
+    `writes    ${runsFolder} (${formats}${streamed})`,
+    `exports   ${exported || 'nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that'}`,
+  ];
+}
+
+function healthLine({ webUrl }: Pick<StartFacts, 'webUrl'>): string {
+  return `health    ${webUrl}/readyz (figures are at ${webUrl}/metrics)`;
+}
+
+function topicsOf({ brokers, topics }: JournalFacts): string {
+  return `topics ${topics.traces} and ${topics.logs} of Kafka at ${brokers.join(', ')}`;
 }
 
 function addressLines({ otlpUrl, grpcUrl }: Pick<StartFacts, 'otlpUrl' | 'grpcUrl'>): readonly string[] {

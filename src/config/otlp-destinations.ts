@@ -22,6 +22,15 @@ export function otlpDestinations({
   return environmentDestination === undefined ? otlp : [environmentDestination, ...otlp];
 }
 
+/** Names of all destinations, whatever they are sent by. */
+export function destinationNames({
+  destinations,
+  environmentDestination,
+}: Pick<Configuration, 'destinations' | 'environmentDestination'>): readonly string[] {
+  const ofEnvironment = environmentDestination === undefined ? [] : [environmentDestination.name];
+  return [...new Set([...ofEnvironment, ...destinations.map(({ name }) => name)])];
+}
+
 /** Every destination that another program can name, too, and where it is: origins of URLs, and `kafka://HOST:PORT`. */
 export function destinationPlaces(
   configuration: Configuration,

@@ -191,7 +191,7 @@ export const DURABILITIES = ['fsync', 'os'] as const;
 /** How many run-bridges share a database; see `docs/operate.md`. */
 export const PROCESSES = ['one', 'several'] as const;
 /** What one of several machines does; see `docs/operate.md`. */
-export const ROLES = ['all', 'receive'] as const;
+export const ROLES = ['all', 'receive', 'build', 'web'] as const;
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export const LOG_FORMATS = ['auto', 'text', 'json'] as const;
 
@@ -307,7 +307,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   role: choiceSetting(
     ROLES,
     'all',
-    'what this run-bridge does: everything, or only receive telemetry and write it to the topics of Kafka that `journal:` in the file names',
+    'what this run-bridge does: everything (all), or only receive telemetry and write it to the topics of Kafka that `journal:` in the file names (receive), or of several processes only build runs from there (build), or only answer people and programs (web)',
   ),
   parquet: switchSetting(true, "write a Parquet file at each invocation's end"),
   jsonl: {

@@ -29,7 +29,9 @@ export interface SettingsHost {
   readonly health: Pick<Health, 'report'>;
   readonly memory: { readonly usage: MemoryUsage };
   readonly disk: { readonly usage: DiskUsage };
-  /** `undefined` where nothing is exported. */
+  /** Names of all destinations. */
+  readonly destinations: readonly string[];
+  /** `undefined` where this process exports nothing: there is no destination, or others export. */
   readonly exports:
     | {
         /** Names, and where they are. */
@@ -171,7 +173,7 @@ function SettingsPage(shown: Shown) {
       {tested !== null && <TestNotice {...tested} />}
       <div id="live" {...(isLive && { 'data-live': '10000' })}>
         <HealthPart report={report} host={host} />
-        {isOperator && <Destinations exports={host.exports} />}
+        {isOperator && <Destinations exports={host.exports} destinations={host.destinations} />}
         {isOperator && <Storage {...shown} />}
         <Tokens tokens={tokens} nowUnixMs={nowUnixMs} />
         {isOperator && <About {...shown} />}
@@ -266,19 +268,26 @@ const STATES: Readonly<Record<DestinationStatus['state'], readonly [word: string
   stopped: ['stopped', 'neutral'],
 };
 
-function Destinations({ exports }: Pick<SettingsHost, 'exports'>) {
+function Destinations({ exports, destinations }: Pick<SettingsHost, 'exports' | 'destinations'>) {
   const statuses = new Map(exports?.statuses().map((status) => [status.name, status]));
   return (
     <section aria-labelledby="destinations">
       <h2 id="destinations">Destinations</h2>
-      {exports === undefined || exports.destinations.length === 0 ? (
+      {destinations.length === 0 && (
         <div class="empty">
           <p>Nothing is exported. To send runs on, name an OTLP endpoint:</p>
           <pre class="command" tabindex={0}>
             OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:14318 run-bridge serve
           </pre>
         </div>
-      ) : (
+      )}
+      {destinations.length > 0 && exports === undefined && (
+        <p class="hint">
+          Runs go to <span class="strong">{destinations.join(', ')}</span> from the processes that build them, not from
+          this one. How far they are, the <code>/readyz?verbose</code> and <code>/metrics</code> of each of these say.
+        </p>
+      )}
+      {exports !== undefined && (
         <ScrollTable
           label="Destinations"
           columns={[

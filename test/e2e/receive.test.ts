@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -47,5 +47,22 @@ describe('serve --role receive', () => {
     } finally {
       await receiver.remove();
     }
+  });
+});
+
+describe('serve --role build and --role web', () => {
+  test.each(['build', 'web'])('%s says all that it needs at once', async (role) => {
+    const bare = await runBridge(['serve', '--role', role, '--data-dir', join(dir, 'data')], { cwd: dir });
+    expect(bare.exitCode).toBe(2);
+    for (const needed of [
+      /set processes to several, or role to all/,
+      /DATABASE_URL/,
+      /s3:/,
+      /WEBHOOK_KEY/,
+      /journal:/,
+    ]) {
+      expect(bare.stderr).toMatch(needed);
+    }
+    expect(existsSync(join(dir, 'data'))).toBe(false);
   });
 });

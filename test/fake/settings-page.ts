@@ -29,6 +29,7 @@ export function settingsPage(state: State, clock: Clock, kinds: readonly Retaine
       disk: {
         usage: { freeBytes: 0, totalBytes: 2 ** 40, reserveBytes: 0, usedBytes: undefined, limitBytes: undefined },
       },
+      destinations: ['tempo'],
       exports: {
         destinations: [['tempo', 'http://tempo:4318']],
         statuses: () => [

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { sharingProblems } from '../../src/app/sharing-problems.js';
 import { fileSchema } from '../../src/config/read-configuration-file.js';
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
@@ -91,6 +92,22 @@ describe('deploy/receiver.yaml', () => {
     expect(journal?.topics).toEqual({ traces: 'otlp_spans', logs: 'otlp_logs' });
     // Without a database no token is known, and the image listens everywhere.
     expect(values).toMatchObject({ role: 'receive', 'otlp-auth': 'none', http: { host: '0.0.0.0', port: 4318 } });
+  });
+});
+
+describe('deploy/several.yaml', () => {
+  test('is what processes of any role in the image need, with the secrets of the environment', () => {
+    const schema = fileSchema({ baseDir: '/etc/run-bridge', homeDir: '/home/node' }, []);
+    const { values, journal } = schema.parse(parse(read('deploy/several.yaml')));
+    const shared = { processes: 'several', artifacts: values.artifacts, journal } as const;
+    const secrets = { 'database-url': 'postgresql://db/run_bridge', webhookKey: new Uint8Array(32) } as const;
+    expect(values.processes).toBe('several');
+    for (const role of ['all', 'build', 'web'] as const) {
+      expect(sharingProblems({ ...shared, artifacts: shared.artifacts ?? 'folder', ...secrets, role }, true)).toEqual(
+        [],
+      );
+    }
+    for (const address of [values.http, values.grpc, values.web]) expect(address).toMatchObject({ host: '0.0.0.0' });
   });
 });
 

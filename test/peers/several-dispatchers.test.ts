@@ -25,7 +25,8 @@ const readySchema = z.object({
 describe('several processes that deliver webhooks', () => {
   let cluster: BridgeCluster;
   beforeAll(async () => {
-    cluster = await BridgeCluster.start(PROCESS_COUNT, ['--webhook-allow', 'loopback', '--webhook-retries', RETRIES]);
+    const roles = Array<'all'>(PROCESS_COUNT).fill('all');
+    cluster = await BridgeCluster.start(roles, ['--webhook-allow', 'loopback', '--webhook-retries', RETRIES]);
   });
   afterAll(() => cluster?.remove());
 

@@ -1,6 +1,8 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
+import type { Configuration } from '../../src/config/configuration.js';
 import { freePorts } from '../crash/free-ports.js';
 import { BridgeProcess } from './bridge-process.js';
 import { KafkaServer } from './kafka-server.js';
@@ -14,8 +16,16 @@ const CONFIGURATION = 'run-bridge.yml';
 
 /** Several processes of the built program, with a Kafka, a PostgreSQL and an S3 server of their own. */
 export class BridgeCluster {
-  /** @param args of `serve`, for each */
-  static async start(processCount: number, args: readonly string[]): Promise<BridgeCluster> {
+  /**
+   * @param roles of the processes, by their index
+   * @param args of `serve`, for each
+   * @param settings what their configuration file has beside the journal
+   */
+  static async start(
+    roles: readonly Configuration['role'][],
+    args: readonly string[],
+    settings: readonly string[] = [],
+  ): Promise<BridgeCluster> {
     const [s3Port = 0] = await freePorts(1, 24_000);
     const postgres = await PostgresServer.start(nativePostgres());
     const s3 = await S3Server.start(s3Port, [BUCKET]).catch(async (error: unknown) => {
@@ -29,9 +39,10 @@ export class BridgeCluster {
     });
     await kafka.createTopics(['otlp_spans', 'otlp_logs'], PARTITIONS);
     const folder = mkdtempSync(join(tmpdir(), 'run-bridge-cluster-'));
-    writeFileSync(join(folder, CONFIGURATION), `journal:\n  kafka:\n    brokers: ${kafka.broker}\n`);
-    const cluster = new BridgeCluster(postgres, s3, kafka, folder, args);
-    for (let index = 0; index < processCount; index += 1) {
+    const journal = ['journal:', '  kafka:', `    brokers: ${kafka.broker}`];
+    writeFileSync(join(folder, CONFIGURATION), `${[...journal, ...settings].join('\n')}\n`);
+    const cluster = new BridgeCluster(postgres, s3, kafka, folder, roles, args);
+    for (const index of roles.keys()) {
       mkdirSync(join(folder, `p${index}`));
       await cluster.restart(index);
     }
@@ -45,6 +56,7 @@ export class BridgeCluster {
     private readonly s3: S3Server,
     private readonly kafka: KafkaServer,
     private readonly folder: string,
+    private readonly roles: readonly Configuration['role'][],
     private readonly args: readonly string[],
   ) {}
 
@@ -62,13 +74,34 @@ export class BridgeCluster {
     return readFileSync(path, 'utf8').trim();
   }
 
+  /** How many partitions of the journal each process has. */
+  async partitionCounts(): Promise<readonly number[]> {
+    const client = new pg.Client({ connectionString: this.postgres.url() });
+    await client.connect();
+    try {
+      const { rows } = await client.query<{ lease: string }>(
+        'select lease.name as lease from journal_partitions as part join leases as lease on lease.holder = part.process_id',
+      );
+      return this.bridges.map(({ dataFolder }) => {
+        const path = join(dataFolder, 'folder-id');
+        const folderId = existsSync(path) ? readFileSync(path, 'utf8').trim() : undefined;
+        return rows.filter(({ lease }) => lease === `process ${folderId}`).length;
+      });
+    } finally {
+      await client.end();
+    }
+  }
+
   /** Starts a process on its data folder; one that runs has to be stopped before. */
   async restart(index: number): Promise<void> {
     const bucket = ['--artifacts', `s3://${BUCKET}`, '--artifacts-endpoint', this.s3.endpoint];
     const config = ['--config', join(this.folder, CONFIGURATION)];
     this.bridges[index] = await BridgeProcess.start({
       dataFolder: join(this.folder, `p${index}`),
-      args: [...bucket, '--artifacts-region', S3Server.region, '--processes', 'several', ...config, ...this.args],
+      args: [
+        ...[...bucket, '--artifacts-region', S3Server.region, '--processes', 'several', ...config],
+        ...['--role', this.roles[index] ?? 'all', ...this.args],
+      ],
       env: {
         DATABASE_URL: this.postgres.url(),
         RUN_BRIDGE_WEBHOOK_KEY: Buffer.alloc(32, 1).toString('base64'),

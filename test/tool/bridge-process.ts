@@ -45,8 +45,8 @@ export class BridgeProcess {
     const bridge = new BridgeProcess(child, dataFolder);
     await until('the start lines', () => {
       if (child.exitCode !== null) throw new Error(`run-bridge ended with ${child.exitCode}: ${bridge.stderr}`);
-      // Its last line.
-      return /--export-to-otlp\n/.test(bridge.stderr);
+      // Its last line; one that only builds runs takes nothing that could be sent there.
+      return /--export-to-otlp\n|^builds [\s\S]*^exports .*\n/m.test(bridge.stderr);
     });
     return bridge;
   }

@@ -12,6 +12,12 @@ export interface SentAnswer {
   readonly retryAfter: string | null;
 }
 
+/** Spans that a record log lacks, and that it has beyond what was sent. */
+interface ComparedSpans {
+  readonly missingCount: number;
+  readonly addedCount: number;
+}
+
 const SAMPLE = 'build-clean';
 const sampleLines = readFileSync(join(SAMPLES, SAMPLE, 'otel.jsonl'), 'utf8');
 const sampleTraceId: string = JSON.parse(sampleLines.split('\n')[0] ?? '').trace_id;
@@ -36,17 +42,31 @@ export class SentRun {
     headers: Readonly<Record<string, string>> = {},
   ): Promise<readonly SentAnswer[]> {
     const answers: SentAnswer[] = [];
-    for (const { signal, bytes } of this.bodies) {
-      answers.push(await post(`${url}/v1/${signal}`, bytes, headers));
+    for (const body of this.bodies) {
+      answers.push(await this.sendOne(url, body, headers));
       afterEach();
     }
     return answers;
   }
 
+  /** Sends one of its bodies. */
+  sendOne(
+    url: string,
+    { signal, bytes }: SentRun['bodies'][number],
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<SentAnswer> {
+    return post(`${url}/v1/${signal}`, bytes, headers);
+  }
+
   /** How many spans its record log has less and more than the sample, both 0 when nothing is amiss. */
-  compare(runFolder: string): { readonly missingCount: number; readonly addedCount: number } {
+  compare(runFolder: string): ComparedSpans {
     const path = join(runFolder, 'telemetry.jsonl');
-    const kept = existsSync(path) ? keysOf(readFileSync(path, 'utf8')) : [];
+    return this.compareLines(existsSync(path) ? readFileSync(path, 'utf8') : '');
+  }
+
+  /** The same of a record log's lines. */
+  compareLines(lines: string): ComparedSpans {
+    const kept = keysOf(lines);
     const sent = keysOf(sampleLines.replaceAll(sampleTraceId, this.traceId));
     return { missingCount: without(sent, kept).length, addedCount: without(kept, sent).length };
   }

@@ -1,14 +1,17 @@
 // Does with telemetry what the engine does: appends the JSONL of a sample run to DBT_OTEL_FILE_NAME, line by line, and
 // sends its OTLP bodies to OTEL_EXPORTER_OTLP_ENDPOINT.
-// usage: stand-in-engine.mjs SAMPLE [--no-file] [--no-otlp] [--slow MS] [--stay]
+// usage: stand-in-engine.mjs SAMPLE [--no-file] [--no-otlp] [--slow MS] [--stay] [--now]
+// --now: times of the JSONL begin now, as those of a command that is under way
 import { appendFileSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+const NANOSECONDS = /(?<=time_unix_nano":")\d{19}/g;
 const [sample, ...flags] = process.argv.slice(2);
 const pauseMs = flags.includes('--slow') ? Number(flags[flags.indexOf('--slow') + 1]) : 0;
 const file = process.env.DBT_OTEL_FILE_NAME;
 if (file && !flags.includes('--no-file')) {
-  for (const line of readFileSync(join(sample, 'otel.jsonl'), 'utf8').trimEnd().split('\n')) {
+  const lines = readFileSync(join(sample, 'otel.jsonl'), 'utf8');
+  for (const line of (flags.includes('--now') ? fromNow(lines) : lines).trimEnd().split('\n')) {
     appendFileSync(file, `${line}\n`);
     if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
@@ -25,4 +28,11 @@ if (endpoint && !flags.includes('--no-otlp')) {
 if (flags.includes('--stay')) {
   console.log('ready');
   setInterval(() => {}, 1000);
+}
+
+/** @param {string} lines */
+function fromNow(lines) {
+  const [first] = lines.match(NANOSECONDS);
+  const laterNano = BigInt(Date.now()) * 1_000_000n - BigInt(first);
+  return lines.replaceAll(NANOSECONDS, (text) => String(BigInt(text) + laterNano));
 }

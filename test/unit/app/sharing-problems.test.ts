@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { sharingProblems } from '../../../src/app/sharing-problems.js';
 
 const right = {
+  processes: 'several',
+  role: 'all',
   'database-url': 'postgresql://db/run_bridge',
   artifacts: { bucket: 'runs', prefix: '' },
   webhookKey: new Uint8Array(32),
@@ -11,7 +13,31 @@ const right = {
   },
 } as const;
 
+describe('a configuration for one process', () => {
+  const alone = { ...right, processes: 'one', 'database-url': 'off', artifacts: 'folder', journal: null } as const;
+
+  it('needs nothing of what several share', () => {
+    expect(sharingProblems(alone, true)).toEqual([]);
+    expect(sharingProblems(alone, false)).toEqual([]);
+  });
+
+  it.each(['build', 'web'] as const)('does not do for --role %s, and all that is missing is said at once', (role) => {
+    const [first, ...others] = sharingProblems({ ...alone, role }, true);
+    expect(first).toBe(
+      `role: ${role} is a part of what several processes do: set processes to several, or role to all`,
+    );
+    expect(others).toHaveLength(3);
+    expect(sharingProblems({ ...right, processes: 'one', role }, true)).toEqual([first]);
+    // Other commands have no role, whatever their file says.
+    expect(sharingProblems({ ...alone, role }, false)).toEqual([]);
+  });
+});
+
 describe('a configuration for several processes', () => {
+  it.each(['build', 'web'] as const)('may have --role %s', (role) => {
+    expect(sharingProblems({ ...right, role }, true)).toEqual([]);
+  });
+
   it('is fine with a database, a bucket and a journal', () => {
     expect(sharingProblems(right, true)).toEqual([]);
   });

@@ -1,17 +1,23 @@
 import { describe, expect, test } from 'vitest';
-import { type StartFacts, startLines } from '../../../src/cli/serve.js';
+import { buildingLines, type StartFacts, startLines } from '../../../src/cli/serve.js';
 
 const facts: StartFacts = {
   otlpUrl: 'http://127.0.0.1:4318',
   grpcUrl: null,
   webUrl: 'http://127.0.0.1:4380',
-  dataFolder: '/data',
+  runsFolder: '/data/runs',
+  handsOver: null,
   firstTokenFile: null,
   signIn: { kind: 'command' },
   isTokenNeeded: false,
   isParquetOn: true,
   jsonl: null,
   destinations: [],
+};
+
+const JOURNAL = {
+  brokers: ['kafka-1:9092', 'kafka-2:9092'],
+  topics: { traces: 'otlp_spans', logs: 'otlp_logs' },
 };
 
 describe('the start lines', () => {
@@ -69,5 +75,25 @@ describe('the start lines', () => {
     const lines = startLines({ ...facts, otlpUrl: 'http://0.0.0.0:4319' });
     expect(lines[4]).toContain('run-bridge exec --to http://127.0.0.1:4319 ');
     expect(lines[5]).toContain('OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4319 ');
+  });
+
+  test('say of a process that builds nothing where its telemetry goes', () => {
+    expect(startLines({ ...facts, handsOver: JOURNAL }).slice(1)).toEqual([
+      expect.stringMatching(/^pages /),
+      'writes    topics otlp_spans and otlp_logs of Kafka at kafka-1:9092, kafka-2:9092; processes with --role build make runs of it',
+      expect.stringMatching(/^now run /),
+      expect.stringMatching(/^or /),
+    ]);
+  });
+});
+
+describe('the start lines of a builder', () => {
+  test('say what is built, and what becomes of it', () => {
+    expect(buildingLines({ ...facts, journal: JOURNAL, runsFolder: 's3://my-bucket/run-bridge/runs' })).toEqual([
+      'builds    runs of topics otlp_spans and otlp_logs of Kafka at kafka-1:9092, kafka-2:9092',
+      'health    http://127.0.0.1:4380/readyz (figures are at http://127.0.0.1:4380/metrics)',
+      'writes    s3://my-bucket/run-bridge/runs (JSONL and Parquet)',
+      expect.stringMatching(/^exports {3}nothing; set /),
+    ]);
   });
 });
