@@ -251,7 +251,7 @@ function moneyTable(need: Needs): string {
 }
 
 function limitsTable(inputs: PaperInputs, need: Needs): string {
-  const { receiver, builder, perRun, spansPerRun, kafkaBytesPerSpan, takeOver, openRunMiB } = inputs;
+  const { receiver, builder, perRun, spansPerRun, kafkaBytesPerSpan, kafkaS, takeOver, openRunMiB } = inputs;
   const carries = (spansS: number) => `${number(spansS)} spans/s`;
   const [, slow] = need.paces;
   const lostS = takeOver.endedS + SEGMENT_S;
@@ -276,12 +276,23 @@ function limitsTable(inputs: PaperInputs, need: Needs): string {
       'none for one run: it is not split, and a run of more than that waits; more partitions for many runs, while none is open',
     ],
     [
-      'disk of a broker',
-      carries((BROKER.diskBytesS * LOAD) / kafkaBytesPerSpan),
+      'cores of a broker',
+      carries((BROKER.vcpus * LOAD * 1e6) / (REPLICAS * kafkaS)),
       'produce takes longer, then 503',
+      'more brokers',
+    ],
+    [
+      'disk of a broker',
+      carries((BROKER.diskBytesS * LOAD) / (REPLICAS * kafkaBytesPerSpan)),
+      'the same',
       'more brokers, or `compression.type` of the topics',
     ],
-    ['network of a broker', carries((BROKER.networkBytesS * LOAD) / kafkaBytesPerSpan), 'the same', 'more brokers'],
+    [
+      'network of a broker',
+      carries((BROKER.networkBytesS * LOAD) / (REPLICAS * kafkaBytesPerSpan)),
+      'the same',
+      'more brokers',
+    ],
     [
       'partitions of a broker',
       `${number(BROKER.partitionReplicas)} replicas; here ${number((2 * REPLICAS * need.partitions) / need.brokers)} each`,
