@@ -6,8 +6,7 @@ import type { Logger } from '../core/logger.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { WholeBody } from '../otlp/read-body.js';
 import { RequestError } from '../otlp/refusal.js';
-import { type TraceRequests, TraceSplitter } from '../otlp/wire/trace-requests.js';
-import { splitRequest } from '../otlp/wire/wire-decoder.js';
+import { cutRequest, type TraceRequests, TraceSplitter } from '../otlp/wire/trace-requests.js';
 import type { AcceptedBody } from '../receiver/feature.js';
 import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
 import type { SharedLogWriter } from '../run/shared-record-log.js';
@@ -165,12 +164,15 @@ export class KafkaJournal implements SharedLogWriter {
   /** @throws RequestError where there is nothing to cut */
   private halvesOf(message: KafkaMessage): readonly KafkaMessage[] {
     const { topic, value } = message;
-    const split = message.headers !== undefined && RECORDS_HEADER in message.headers ? splitLines : splitRequest;
-    const pieces = [...split(bufferOf(value), this.producer.maxBytes(topic))].filter(({ length }) => length > 0);
+    const signal = topic === this.settings.topics.logs ? 'logs' : 'traces';
+    const [bytes, maxBytes] = [bufferOf(value), this.producer.maxBytes(topic)];
+    const areLines = message.headers !== undefined && RECORDS_HEADER in message.headers;
+    const cut = areLines ? splitLines(bytes, maxBytes) : cutRequest(signal, bytes, maxBytes);
+    const pieces = [...cut].flatMap((piece) => (piece === undefined || piece.length === 0 ? [] : [piece]));
     if (pieces.length > 1) return pieces.map((piece) => ({ ...message, value: piece }));
     throw new RequestError(
       'too_large',
-      `A span or log record of this request has ${value.length} bytes, more than the topic ${topic} takes; max.message.bytes of the topic sets how many it takes.`,
+      `A span or log record of this request, or log records of one span and one time together, have ${value.length} bytes, more than the topic ${topic} takes; max.message.bytes of the topic sets how many it takes.`,
     );
   }
 

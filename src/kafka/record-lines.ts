@@ -3,7 +3,7 @@ import { groupBy } from '../core/lists.js';
 import { batchesOf, type Reject, readRecords } from '../files/feature.js';
 import { asResource, isJsonObject, type JsonValue, type Resource } from '../record/attributes.js';
 import type { RecordBatch } from '../record/record-batch.js';
-import { formatRecordLine } from '../record/record-line.js';
+import { formatRecordLine, parseRecordLine } from '../record/record-line.js';
 import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
 
 /**
@@ -34,16 +34,40 @@ export function encodeRecords(batches: readonly RecordBatch[]): readonly RecordL
   return parts.map(({ text, ...part }) => ({ ...part, lines: Buffer.from(text) }));
 }
 
-/** Cuts lines into parts of at most so many bytes, or of one line each. */
+/**
+ * Cuts lines into parts of at most so many bytes, or of one line each. Log records without an event id that are of one span and
+ * time come to one part, however long it is: equal ones are told from those that come twice by being counted in each part.
+ */
 export function splitLines(lines: Buffer, maxBytes: number): readonly Buffer[] {
+  if (lines.length <= maxBytes) return [lines];
   const parts: Buffer[] = [];
+  let pieces: Buffer[] = [];
+  let size = 0;
+  for (const together of groupBy(eachLine(lines), equalityOf).values()) {
+    const more = together.reduce((sum, { length }) => sum + length, 0);
+    if (size > 0 && size + more > maxBytes) {
+      parts.push(Buffer.concat(pieces));
+      [pieces, size] = [[], 0];
+    }
+    pieces.push(...together);
+    size += more;
+  }
+  return [...parts, Buffer.concat(pieces)];
+}
+
+function* eachLine(lines: Buffer): Generator<Buffer> {
   for (let from = 0; from < lines.length; ) {
-    const end = lines.lastIndexOf('\n', from + maxBytes - 1) + 1;
-    const to = end > from ? end : lines.indexOf('\n', from) + 1;
-    parts.push(lines.subarray(from, to));
+    const to = lines.indexOf('\n', from) + 1;
+    yield lines.subarray(from, to);
     from = to;
   }
-  return parts;
+}
+
+/** What log records that are equal have in common; any other record has nothing in common with others. */
+function equalityOf(line: Buffer): string | Buffer {
+  const record = parseRecordLine(line.toString());
+  const isNamed = record.recordType !== 'LogRecord' || record.eventId !== null;
+  return isNamed ? line : `${record.spanId} ${record.timeUnixNano}`;
 }
 
 /** The records on lines, and what the other lines are. @param header that of the message; `undefined` for lines of any engine */

@@ -31,7 +31,39 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+const EQUAL_TRACE = 'ab'.repeat(16);
+const EQUAL_COUNT = 6_000;
+/** 2 MB of log records of one trace, every third of which is like 99 others all over the request. */
+const EQUAL_LOGS = {
+  resourceLogs: [
+    {
+      resource: { attributes: [{ key: 'service.name', value: { stringValue: 'dbt-fusion' } }] },
+      scopeLogs: [
+        {
+          scope: { name: 'dbt-fusion' },
+          logRecords: Array.from({ length: EQUAL_COUNT }, (_, index) => {
+            const second = 1_700_000_000 + (index % 3 === 0 ? index % 60 : index);
+            return {
+              timeUnixNano: `${second}000000000`,
+              traceId: EQUAL_TRACE,
+              spanId: 'cd'.repeat(8),
+              severityNumber: 9,
+              severityText: 'INFO',
+              body: { stringValue: `line ${second} ${'x'.repeat(300)}` },
+              attributes: [
+                { key: 'event_type', value: { stringValue: 'v1.public.events.fusion.log.LogMessage' } },
+                { key: 'number', value: { intValue: String(index) } },
+              ],
+            };
+          }),
+        },
+      ],
+    },
+  ],
+};
+
 interface Topics {
+  readonly group: string;
   readonly traces: string;
   readonly logs: string;
   /** The lines of a configuration file that name them, to be written (`journal`) or read (`sources`). */
@@ -52,7 +84,7 @@ async function createTopics(
     writeFileSync(path, [`${section}:`, '  kafka:', ...names.map((line) => `    ${line}`), ''].join('\n'));
     return path;
   };
-  return { traces, logs, file };
+  return { group: test, traces, logs, file };
 }
 
 async function start(config: string, ...args: readonly string[]): Promise<BridgeProcess> {
@@ -176,6 +208,42 @@ describe('a run-bridge that only receives, with Kafka behind it', () => {
     expect(await answer.text()).toMatch(/more than the topic small_logs takes; max\.message\.bytes/);
     expect((await health(receiver)).status).toBe(200);
   });
+
+  it.each([
+    ['protobuf', {}],
+    ['json', {}],
+    ['protobuf', { 'max.message.bytes': '50000' }],
+  ] as const)(
+    'keeps equal log records as often as a request has them, whatever it is cut to and however often it comes (%s, %o)',
+    async (encoding, configs) => {
+      const topics = await createTopics(`equal_${encoding}_${Object.keys(configs).length}`, 1, configs);
+      const json = Buffer.from(JSON.stringify(EQUAL_LOGS));
+      const body = encoding === 'json' ? json : Buffer.from(codecs.protobuf.encode(codecs.json.decode('logs', json)));
+      const headers = { 'content-type': encoding === 'json' ? 'application/json' : PROTOBUF };
+      const linesOf = (bridge: BridgeProcess) => {
+        const path = join(bridge.runFolder(EQUAL_TRACE), 'telemetry.jsonl');
+        return existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n').sort() : [];
+      };
+      const single = await BridgeProcess.start();
+      ended.push(() => single.remove());
+      expect((await post(single, { signal: 'logs', body }, headers)).status).toBe(200);
+      // They wait for the name of their span before they are written.
+      await until('the log', () => linesOf(single).length === EQUAL_COUNT, 60_000);
+
+      const receiver = await startReceiver(topics);
+      for (let time = 0; time < 2; time += 1) {
+        expect((await post(receiver, { signal: 'logs', body }, headers)).status).toBe(200);
+      }
+      const reader = await startReader(topics);
+      await until(
+        'every message',
+        async () => (await kafka.lag(topics.group, [topics.logs])) === 0 && linesOf(reader).length > 0,
+        60_000,
+      );
+      await until('all records', () => linesOf(reader).length >= EQUAL_COUNT);
+      expect(linesOf(reader)).toEqual(linesOf(single));
+    },
+  );
 
   it('cuts a request with several traces, so that each run comes to one partition', async () => {
     const topics = await createTopics('traces', 4);

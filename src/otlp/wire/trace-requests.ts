@@ -4,8 +4,10 @@ import { UnusualShape, WireCursor } from '../any-value.js';
 import { COUNTED_BYTES } from '../body-limits.js';
 import { type OtlpCodec, OtlpDecodeError, type OtlpEncoding } from '../otlp-codec.js';
 import { splitJson, UncutJson } from '../split-json.js';
-import { LENGTH } from '../wire-type.js';
+import { FIXED64, LENGTH, tagOf } from '../wire-type.js';
 import {
+  BYTES_A_HEAD_BYTE,
+  countProtobuf,
   fields,
   GROUP,
   headOf,
@@ -14,7 +16,6 @@ import {
   PIECE_BYTES,
   RequestPiece,
   SCOPE,
-  splitProtobuf,
   splitRequest,
 } from './wire-decoder.js';
 
@@ -34,6 +35,15 @@ export interface TraceRequests {
   readonly rejectedCount: number;
 }
 
+/** Fields of a log record. */
+const LOG = {
+  time: tagOf(1, FIXED64),
+  traceId: tagOf(9, LENGTH),
+  spanId: tagOf(10, LENGTH),
+  observedTime: tagOf(11, FIXED64),
+};
+/** Log records that are looked at before others get their turn. */
+const LOGS_AT_ONCE = 10_000;
 /** The field with a trace id. */
 const TRACE_ID = { traces: 1, logs: 9 } as const satisfies Record<Signal, number>;
 const TRACE_ID_BYTES = 16;
@@ -41,8 +51,8 @@ const TRACE_ID_BYTES = 16;
 const MAX_REPEATED_BYTES = 16 * 1024 * 1024;
 
 /**
- * Cuts requests of one signal by trace, and long ones by spans or log records. Each has the resource and scope of its own. Items
- * are copied as they are: nothing but framing and trace ids is looked at.
+ * Cuts requests of one signal by trace, and long ones by spans or log records (`cutRequest`). Each has the resource and scope of
+ * its own. Items are copied as they are: nothing but framing and trace ids is looked at.
  */
 export class TraceSplitter {
   constructor(
@@ -74,14 +84,19 @@ export class TraceSplitter {
   private *pieces(encoding: OtlpEncoding, body: Buffer, maxBytes: number): Generator<Buffer | undefined> {
     const { signal } = this;
     if (encoding === 'protobuf') {
-      if (body.length <= Math.min(COUNTED_BYTES, maxBytes)) yield Buffer.from(body);
-      else yield* splitProtobuf(signal, body, maxBytes);
+      const isShort = body.length <= Math.min(COUNTED_BYTES, maxBytes);
+      if (!isShort) yield* countProtobuf(signal, body);
+      if (isShort) yield Buffer.from(body);
+      else yield* cutRequest(signal, body, maxBytes);
       return;
     }
+    const framed: Buffer[] = [];
     for (const piece of splitJson(signal, body, PIECE_BYTES)) {
-      if (piece !== undefined) yield* splitRequest(this.framedAnew(encoding, piece), maxBytes);
+      if (piece !== undefined) framed.push(this.framedAnew(encoding, piece));
       yield undefined;
     }
+    // Concatenated requests are one request.
+    yield* cutRequest(signal, Buffer.concat(framed), maxBytes);
   }
 
   /** What is framed as no encoder does it is framed anew by protobufjs, which also says what is wrong with it. */
@@ -92,7 +107,9 @@ export class TraceSplitter {
       );
     }
     const found = new FoundTraces(this.signal, body.length);
-    for (const piece of splitRequest(this.framedAnew(encoding, body), maxBytes)) found.add(piece);
+    for (const piece of cutRequest(this.signal, this.framedAnew(encoding, body), maxBytes)) {
+      if (piece !== undefined) found.add(piece);
+    }
     return found;
   }
 
@@ -107,46 +124,129 @@ class FoundTraces implements TraceRequests {
   readonly requests: TraceRequest[] = [];
   itemCount = 0;
   rejectedCount = 0;
-  /** Bytes of resources and scopes in the requests. */
-  private headBytes = 0;
+  private readonly heads: RepeatedHeads;
 
   constructor(
     private readonly signal: Signal,
-    private readonly bodyBytes: number,
-  ) {}
+    bodyBytes: number,
+  ) {
+    this.heads = new RepeatedHeads(bodyBytes);
+  }
 
   /** @throws UnusualShape; OtlpDecodeError for too many traces of too large a resource */
   add(piece: Buffer): void {
     const byTrace = new Map<string, TracePart>();
     const rejectedBefore = this.rejectedCount;
-    for (const [, groupStart, groupEnd] of fields(cursorAt(piece, 0), piece.length, GROUP)) {
-      const groupHead = headOf(piece, groupStart, groupEnd);
-      for (const [, scopeStart, scopeEnd] of fields(cursorAt(piece, groupStart), groupEnd, SCOPE)) {
-        const scopeHead = headOf(piece, scopeStart, scopeEnd);
-        for (const [start, itemStart, end] of fields(cursorAt(piece, scopeStart), scopeEnd, ITEM)) {
-          const traceId = traceIdOf(cursorAt(piece, itemStart), end, TRACE_ID[this.signal]);
-          if (traceId === null && this.signal === 'traces') {
-            this.rejectedCount += 1;
-            continue;
-          }
-          this.itemCount += 1;
-          const key = traceId ?? '';
-          const part = byTrace.get(key) ?? new TracePart(traceId, piece);
-          byTrace.set(key, part);
-          this.count(part.add(start, end, groupHead, scopeHead));
-        }
+    for (const item of itemsOf(piece)) {
+      const traceId = traceIdOf(cursorAt(piece, item.contentStart), item.end, TRACE_ID[this.signal]);
+      if (traceId === null && this.signal === 'traces') {
+        this.rejectedCount += 1;
+        continue;
       }
+      this.itemCount += 1;
+      const key = traceId ?? '';
+      const part = byTrace.get(key) ?? new TracePart(traceId, piece);
+      byTrace.set(key, part);
+      this.heads.count(part.add(item));
     }
     const [first] = byTrace.values();
     const isWhole = byTrace.size === 1 && this.rejectedCount === rejectedBefore;
     if (first !== undefined && isWhole) this.requests.push({ traceId: first.traceId, bytes: piece });
     else for (const part of byTrace.values()) this.requests.push({ traceId: part.traceId, bytes: part.take() });
   }
+}
 
-  /** A short body may not ask for a long time of copying. */
-  private count(headBytes: number): void {
-    this.headBytes += headBytes;
-    if (this.headBytes <= 2 * this.bodyBytes + MAX_REPEATED_BYTES) return;
+/**
+ * Cuts a request as `splitRequest` does, with all log records in one piece that may be equal: those of one trace, span and time.
+ * OTLP gives them no id, so whoever reads the pieces tells equal ones of a request from a request that came twice by counting
+ * them in each. Such records that are longer together than a piece may be make theirs longer.
+ * @returns pieces; `undefined` where others may get their turn
+ * @throws UnusualShape; OtlpDecodeError for too large a resource of too many such records
+ */
+export function* cutRequest(signal: Signal, body: Buffer, maxBytes: number): Generator<Buffer | undefined> {
+  if (signal === 'traces' || body.length <= maxBytes) {
+    yield* splitRequest(body, maxBytes);
+    return;
+  }
+  const equals = new Map<string, ItemPlace[]>();
+  let logCount = 0;
+  for (const item of itemsOf(body)) {
+    logCount += 1;
+    if (logCount % LOGS_AT_ONCE === 0) yield undefined;
+    const key = equalityOf(body, item) ?? `${logCount}`;
+    const list = equals.get(key);
+    if (list === undefined) equals.set(key, [item]);
+    else list.push(item);
+  }
+  const heads = new RepeatedHeads(body.length);
+  let part = new TracePart(null, body);
+  for (const items of equals.values()) {
+    const byteCount = items.reduce((sum, { start, end }) => sum + end - start, 0);
+    if (!part.hasRoomFor(byteCount, maxBytes)) {
+      yield part.take();
+      part = new TracePart(null, body);
+    }
+    for (const item of items) heads.count(part.add(item));
+  }
+  yield part.take();
+}
+
+/** Where an item stands, with its tag, and what it shares with others. */
+interface ItemPlace {
+  readonly start: number;
+  /** Behind its tag and length. */
+  readonly contentStart: number;
+  readonly end: number;
+  readonly groupHead: Buffer;
+  readonly scopeHead: Buffer;
+}
+
+/** @throws UnusualShape */
+function* itemsOf(request: Buffer): Generator<ItemPlace> {
+  for (const [, groupStart, groupEnd] of fields(cursorAt(request, 0), request.length, GROUP)) {
+    const groupHead = headOf(request, groupStart, groupEnd);
+    for (const [, scopeStart, scopeEnd] of fields(cursorAt(request, groupStart), groupEnd, SCOPE)) {
+      const scopeHead = headOf(request, scopeStart, scopeEnd);
+      for (const [start, contentStart, end] of fields(cursorAt(request, scopeStart), scopeEnd, ITEM)) {
+        yield { start, contentStart, end, groupHead, scopeHead };
+      }
+    }
+  }
+}
+
+/** What log records that are equal have in common, as text; `undefined` outside any trace, where all are kept. @throws UnusualShape */
+function equalityOf(bytes: Buffer, { contentStart, end }: ItemPlace): string | undefined {
+  const cursor = cursorAt(bytes, contentStart);
+  let [traceId, spanId, time, observedTime] = ['', '', '', ''];
+  while (cursor.position < end) {
+    const tag = cursor.tag(end);
+    cursor.skip(tag & 7, end);
+    if (tag === LOG.time) time = setBytes(cursor, 8);
+    else if (tag === LOG.observedTime && time === '') observedTime = setBytes(cursor, 8);
+    else if (tag === LOG.traceId) traceId = setBytes(cursor, TRACE_ID_BYTES);
+    else if (tag === LOG.spanId) spanId = setBytes(cursor, 8);
+  }
+  return traceId === '' ? undefined : traceId + spanId + (time === '' ? observedTime : time);
+}
+
+/** The last so many bytes of a field as text, or none where they are zeros, which is as good. */
+function setBytes({ bytes, position }: WireCursor, byteCount: number): string {
+  const text = bytes.toString('latin1', position - byteCount, position);
+  return UNSET.startsWith(text) ? '' : text;
+}
+
+const UNSET = '\0'.repeat(TRACE_ID_BYTES);
+
+/** Bytes of resources and scopes in what was made of a body. */
+class RepeatedHeads {
+  private byteCount = 0;
+
+  constructor(private readonly bodyBytes: number) {}
+
+  /** A short body may not ask for a long time of copying. @throws OtlpDecodeError */
+  count(headBytes: number): void {
+    this.byteCount += headBytes;
+    if (this.byteCount <= 2 * this.bodyBytes + MAX_REPEATED_BYTES) return;
     throw new OtlpDecodeError(
       `The body's resources and scopes, repeated for each of its traces, are more than ${MAX_REPEATED_BYTES} bytes; send smaller batches.`,
     );
@@ -166,8 +266,15 @@ class TracePart {
     this.piece = new RequestPiece(body);
   }
 
+  /** Whether it holds nothing, or that many bytes of items fit in. */
+  hasRoomFor(byteCount: number, maxBytes: number): boolean {
+    const { piece } = this;
+    const mostBytes = Math.max(maxBytes, BYTES_A_HEAD_BYTE * piece.headByteCount);
+    return !piece.hasRecords || piece.byteCount + byteCount <= mostBytes;
+  }
+
   /** Adds an item. @returns how many bytes of its resource and scope were added */
-  add(start: number, end: number, groupHead: Buffer, scopeHead: Buffer): number {
+  add({ start, end, groupHead, scopeHead }: ItemPlace): number {
     const { piece } = this;
     let headBytes = 0;
     if (this.scopeHead !== scopeHead) {

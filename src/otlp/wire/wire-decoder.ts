@@ -375,7 +375,7 @@ class DecodedItems {
 /** The largest resource or scope that is repeated in each piece, in bytes. */
 const MAX_HEAD_BYTES = 1024 * 1024;
 /** A piece has so many times the bytes of the resource and scope that the next one repeats, at least. */
-const BYTES_A_HEAD_BYTE = 4;
+export const BYTES_A_HEAD_BYTE = 4;
 /** `resource_spans` and `resource_logs`, and in them `scope_spans` and `scope_logs`, and in them `spans` and `log_records`. */
 export const GROUP = 1;
 export const SCOPE = 2;
@@ -546,9 +546,14 @@ export type Splitter = (signal: Signal, body: Buffer, pieceBytes: number) => Gen
 
 /** Cuts protobuf. */
 export function* splitProtobuf(signal: Signal, body: Buffer, pieceBytes: number): Generator<Buffer | undefined> {
+  yield* countProtobuf(signal, body);
+  yield* splitRequest(body, pieceBytes);
+}
+
+/** Counts what a request holds; yields where others may get their turn. @throws OtlpDecodeError beyond one of `BODY_LIMITS` */
+export function* countProtobuf(signal: Signal, body: Buffer): Generator<undefined> {
   const counter = new WireCounter(signal, body);
   while (counter.count(COUNTED_AT_ONCE)) yield undefined;
-  yield* splitRequest(body, pieceBytes);
 }
 
 /**

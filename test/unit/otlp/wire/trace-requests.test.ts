@@ -106,6 +106,34 @@ describe('cutting a request by trace', () => {
     );
   });
 
+  it.each(['protobuf', 'json'] as const)(
+    'keeps equal log records in one message, however far apart they stand, so that the reader can count them (%s)',
+    async (encoding) => {
+      const record = (second: number, size: number) => ({
+        timeUnixNano: String(BigInt(second) * 1_000_000_000n),
+        traceId: 'ab'.repeat(16),
+        spanId: 'cd'.repeat(8),
+        body: { stringValue: `line ${second} ${'x'.repeat(size)}` },
+      });
+      const lists = [0, 1, 2].map((scope) => Array.from({ length: 200 }, (_, second) => record(second, 1_000 + scope)));
+      const equal = [7, 8, 7, 9, 7].map((second) => record(second, 10));
+      const scopeLogs = equal.map((one, index) => ({
+        scope: { name: `scope ${index}` },
+        logRecords: [one, ...(lists[index] ?? [])],
+      }));
+      const json = Buffer.from(JSON.stringify({ resourceLogs: [{ scopeLogs }] }));
+      const read = codecs.json.decode('logs', json);
+      const body = codecs[encoding].encode(read);
+      const { requests } = await split('logs', body, 100_000, encoding);
+      expect(Math.max(...requests.map(({ bytes }) => bytes.length))).toBeLessThanOrEqual(100_000);
+      expect(itemsOfAll('logs', requests)).toEqual(itemsOf(read));
+      const places = requests.flatMap(({ bytes }, index) =>
+        itemsOf(codecs.protobuf.decode('logs', bytes)).flatMap((item) => (/line 7 x{10}"/.test(item) ? [index] : [])),
+      );
+      expect(places).toEqual([places[0], places[0], places[0]]);
+    },
+  );
+
   it('holds nothing of the body, whose memory goes to another one', async () => {
     const [{ signal, body } = { signal: 'traces' as const, body: Buffer.alloc(0) }] = sampleBodies('parse');
     const lent = Buffer.from(body);
