@@ -4,6 +4,7 @@ import {
   Consumer,
   compressionsAlgorithms,
   GenericError,
+  ListOffsetTimestamps,
   type Message,
   type MessagesStream,
   MultipleErrors,
@@ -95,6 +96,8 @@ export interface KafkaStatus {
   readonly missingTopics: readonly string[];
   /** Connections that failed or ended, since the start. */
   readonly failureCount: number;
+  /** Messages that were gone from the topics before they were read, since the start. */
+  readonly expiredCount: number;
   /** By topic. */
   readonly topics: ReadonlyMap<string, TopicCounts>;
 }
@@ -148,6 +151,7 @@ export class KafkaSource {
   private problem: string | null = null;
   private missingTopics: readonly string[] = [];
   private failureCount = 0;
+  private expiredCount = 0;
   /** Whether a connection has committed where it begins. */
   private hasBegun = false;
   /** The one that reads; `undefined` while there is none. */
@@ -167,8 +171,8 @@ export class KafkaSource {
   }
 
   get status(): KafkaStatus {
-    const { state, problem, missingTopics, failureCount, counts: topics } = this;
-    return { state, problem, missingTopics, failureCount, topics };
+    const { state, problem, missingTopics, failureCount, expiredCount, counts: topics } = this;
+    return { state, problem, missingTopics, failureCount, expiredCount, topics };
   }
 
   /** Always ready: what a broker that is away holds back waits there, and the bridge takes everything else. */
@@ -196,10 +200,7 @@ export class KafkaSource {
     const { consumer } = this;
     const topics = consumer?.assignments ?? [];
     if (consumer === undefined || topics.length === 0) return new Map();
-    const named = {
-      topics: topics.map(({ topic }) => topic),
-      partitions: Object.fromEntries(topics.map(({ topic, partitions }) => [topic, partitions])),
-    };
+    const named = namedPartitions(topics);
     const [ends, committed] = await Promise.all([
       consumer.listOffsets(named),
       consumer.listCommittedOffsets({ topics }),
@@ -299,6 +300,14 @@ export class KafkaSource {
     try {
       await this.custody.begin(await assignmentOf(consumer, topics), until);
       if (until.aborted) return;
+      const commit = async (offsets: readonly PartitionOffset[]) => {
+        Object.assign(committer, { generationId: generation, memberId });
+        await committer.commit({ offsets: [...offsets] }).catch((error: unknown) => {
+          // What was not committed is read again, by whoever has it then.
+          if (!isOfAnotherGeneration(error)) throw error;
+        });
+      };
+      await this.skipExpired(consumer, commit);
       const stream = await consumer.consume({
         topics: [...topics],
         mode: 'committed',
@@ -310,13 +319,6 @@ export class KafkaSource {
         // The next answer is asked for when the last one has been taken from the stream.
         highWaterMark: 1,
       });
-      const commit = async (offsets: readonly PartitionOffset[]) => {
-        Object.assign(committer, { generationId: generation, memberId });
-        await committer.commit({ offsets: [...offsets] }).catch((error: unknown) => {
-          // What was not committed is read again, by whoever has it then.
-          if (!isOfAnotherGeneration(error)) throw error;
-        });
-      };
       // A rebalance that comes meanwhile lets it fail, and is followed by the next attempt.
       stream.once('offsets', () => void this.begin(consumer, stream.offsetsToFetch, commit).catch(() => undefined));
       await this.readStream(stream, commit, until);
@@ -373,6 +375,39 @@ export class KafkaSource {
     });
     if (offsets.length > 0) await commit(offsets);
     this.hasBegun = true;
+  }
+
+  /**
+   * Commits the earliest offset that there is where the broker has removed what is next (the topic's retention is over), or where a
+   * topic was made anew that had more: the broker refuses any other one, each time that it is asked.
+   */
+  private async skipExpired(
+    consumer: BytesConsumer,
+    commit: (offsets: readonly PartitionOffset[]) => Promise<void>,
+  ): Promise<void> {
+    const topics = consumer.assignments ?? [];
+    if (topics.length === 0) return;
+    const named = namedPartitions(topics);
+    const [starts, ends, committed] = await Promise.all([
+      consumer.listOffsets({ ...named, timestamp: ListOffsetTimestamps.EARLIEST }),
+      consumer.listOffsets(named),
+      consumer.listCommittedOffsets({ topics }),
+    ]);
+    const moved = partitionsOf(topics).flatMap(({ topic, partition }) => {
+      const next = committed.get(topic)?.[partition] ?? NOT_COMMITTED;
+      const earliest = starts.get(topic)?.[partition];
+      const end = ends.get(topic)?.[partition];
+      if (next === NOT_COMMITTED || earliest === undefined || end === undefined) return [];
+      if (next >= earliest && next <= end) return [];
+      const expiredCount = Math.max(0, Number(earliest - next));
+      this.expiredCount += expiredCount;
+      this.deps.logger.warn(
+        { topic, partition, nextOffset: String(next), earliestOffset: String(earliest), expiredCount },
+        'the topic no longer has what was to be read next; reading on from the earliest message that there is',
+      );
+      return [{ topic, partition, offset: earliest, leaderEpoch: -1 }];
+    });
+    if (moved.length > 0) await commit(moved);
   }
 
   /** The topics that there are of those that are named. @throws Error when there are none */
@@ -518,6 +553,14 @@ function headerOf({ headers }: BytesMessage, name: string): string | undefined {
 function isOfAnotherGeneration(error: unknown): boolean {
   if (error instanceof MultipleErrors) return error.findBy('needsRejoin', true) !== null;
   return error instanceof GenericError && error.findBy('needsRejoin', true) !== null;
+}
+
+/** Partitions as the client wants them named. */
+function namedPartitions(topics: readonly { readonly topic: string; readonly partitions: number[] }[]) {
+  return {
+    topics: topics.map(({ topic }) => topic),
+    partitions: Object.fromEntries(topics.map(({ topic, partitions }) => [topic, partitions])),
+  };
 }
 
 function partitionsOf(

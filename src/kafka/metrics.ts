@@ -39,7 +39,7 @@ async function readingSamples(
   clock: Clock,
 ): Promise<readonly Sample[]> {
   const lag = await lagInTime(source, clock);
-  const { state, failureCount, topics } = source.status;
+  const { state, failureCount, expiredCount, topics } = source.status;
   return [
     ...stateSamples(
       KAFKA_STATES,
@@ -47,6 +47,7 @@ async function readingSamples(
       (one, value): Sample => ({ name: 'run_bridge_kafka_state', value, labels: { reader, state: one } }),
     ),
     { name: 'run_bridge_kafka_failures_total', value: failureCount, labels: { reader } },
+    { name: 'run_bridge_kafka_expired_messages_total', value: expiredCount, labels: { reader } },
     ...[...topics].flatMap(([topic, counts]): readonly Sample[] => [
       { name: 'run_bridge_kafka_accepted_messages_total', value: counts.acceptedCount, labels: { reader, topic } },
       { name: 'run_bridge_kafka_rejected_messages_total', value: counts.rejectedCount, labels: { reader, topic } },

@@ -38,6 +38,10 @@ export const METRICS = {
 
   run_bridge_kafka_state: gauge('1 for the state that the reading of topics is in.', 'reader', 'state'),
   run_bridge_kafka_failures_total: counter('Connections to Kafka that failed or ended; they are made again.', 'reader'),
+  run_bridge_kafka_expired_messages_total: counter(
+    'Messages that were gone from the topics before they were read: their retention is shorter than an outage was.',
+    'reader',
+  ),
   run_bridge_kafka_accepted_messages_total: counter(
     'Messages that were taken: their records are in record logs.',
     'reader',

@@ -13,7 +13,9 @@ import { until } from './until.js';
 /** A message for a topic. */
 export interface KafkaMessage {
   readonly key?: string;
-  readonly value: Uint8Array;
+  /** `null`: as what removes a key from a compacted topic has it. */
+  readonly value: Uint8Array | null;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** How far a group has come in a partition. */
@@ -132,9 +134,10 @@ export class KafkaServer {
     const producer = new Producer(this.client);
     try {
       for (const slice of slices(messages, SENT_TOGETHER)) {
-        const sent = slice.map(({ key, value }) => ({
+        const sent = slice.map(({ key, value, headers = {} }) => ({
           topic,
-          value: Buffer.from(value),
+          headers: new Map(Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)])),
+          ...(value !== null && { value: Buffer.from(value) }),
           ...(key !== undefined && { key: Buffer.from(key) }),
         }));
         await producer.send({ messages: sent });
@@ -161,6 +164,26 @@ export class KafkaServer {
       await consumer.close(true);
     }
     return messages;
+  }
+
+  /** Removes all that topics have, as their retention does. */
+  async expire(topics: readonly string[]): Promise<void> {
+    const admin = new Admin(this.client);
+    try {
+      const metadata = await admin.metadata({ topics: [...topics] });
+      await admin.deleteRecords({
+        topics: topics.map((name) => ({
+          name,
+          partitions: [...Array(metadata.topics.get(name)?.partitionsCount ?? 0).keys()].map((partition) => ({
+            partition,
+            // Up to the end.
+            offset: -1n,
+          })),
+        })),
+      });
+    } finally {
+      await admin.close();
+    }
   }
 
   /** What a group has committed of a topic's first partition: the offset of the message that is next; -1 for nothing. */
