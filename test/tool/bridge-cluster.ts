@@ -54,7 +54,7 @@ export class BridgeCluster {
   private constructor(
     private readonly postgres: PostgresServer,
     private readonly s3: S3Server,
-    private readonly kafka: KafkaServer,
+    readonly kafka: KafkaServer,
     private readonly folder: string,
     private readonly roles: readonly Configuration['role'][],
     private readonly args: readonly string[],

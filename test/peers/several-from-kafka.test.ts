@@ -1,0 +1,142 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { freePorts } from '../crash/free-ports.js';
+import { sampleBodies, sampleTraceId } from '../fake/sample-run.js';
+import { BridgeCluster } from '../tool/bridge-cluster.js';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { buildPeer, PeerProcess } from '../tool/peer-process.js';
+import { sendSample } from '../tool/send-sample.js';
+import { until } from '../tool/until.js';
+
+const statusSchema = z.object({ data: z.object({ id: z.number(), finished_at: z.string().nullable() }) });
+const TOPICS = ['otlp_spans', 'otlp_logs'];
+let cluster: BridgeCluster;
+const ended: (() => Promise<unknown>)[] = [];
+
+beforeAll(async () => {
+  buildPeer('otelcol');
+  cluster = await BridgeCluster.start(2, []);
+});
+afterEach(async () => {
+  for (const end of ended.splice(0).reverse()) await end();
+});
+afterAll(() => cluster.remove());
+
+const ask = (path: string) =>
+  fetch(`${cluster.bridge(0).webUrl}/api/run-bridge/v1/runs/${path}`, {
+    headers: { Authorization: `Token ${cluster.token}` },
+  });
+
+/** The record log of a run that is over, as any of the processes answers it, in an order of its own; no lines before. */
+async function storedLines(traceId: string): Promise<readonly string[]> {
+  const answer = await ask(traceId);
+  if (answer.status !== 200 || statusSchema.parse(await answer.json()).data.finished_at === null) return [];
+  const events = await (await ask(`${traceId}/events`)).text();
+  return events
+    .split('\n')
+    .flatMap((line) => (line.startsWith('data: {"record_type"') ? [line.slice('data: '.length)] : []))
+    .sort();
+}
+
+/** Messages that the topics had so far. */
+const messageCount = () => cluster.kafka.lag('nobody', TOPICS);
+
+async function expectAll(run: string, wanted: readonly string[] = []): Promise<void> {
+  const traceId = sampleTraceId(run);
+  await until(`all of ${run}`, async () => (await storedLines(traceId)).length >= wanted.length, 90_000);
+  expect(await storedLines(traceId)).toEqual(wanted);
+}
+
+const everythingIsCommitted = async () => (await cluster.kafka.lag('run-bridge', TOPICS)) === 0;
+
+/** What a bridge that is alone has of runs that the engine sends to it. */
+async function direct(runs: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>> {
+  const bridge = await BridgeProcess.start();
+  ended.push(() => bridge.remove());
+  for (const run of runs) await sendSample(bridge.otlpUrl, run);
+  const lines = new Map<string, readonly string[]>();
+  for (const run of runs) {
+    await bridge.finished(sampleTraceId(run));
+    const path = join(bridge.runFolder(sampleTraceId(run)), 'telemetry.jsonl');
+    lines.set(run, readFileSync(path, 'utf8').trimEnd().split('\n').sort());
+  }
+  return lines;
+}
+
+describe('several processes whose topics a Collector writes to', () => {
+  it.each([
+    ['keyed by trace', 'true', 'murmur2', ['build-mixed', 'fail-fast']],
+    ["keyed by trace, with the Collector's own hash", 'true', 'sarama_compat', ['parse']],
+    ['keyed by nothing', 'false', 'murmur2', ['build-clean', 'stale-source', 'test-command']],
+  ])('have of each run what a bridge has that the engine sends to itself (%s)', async (how, byTrace, hasher, runs) => {
+    const [port = 0] = await freePorts(1, 24_500);
+    const collector = await PeerProcess.start('otelcol', 'test/peers/conf/collector-to-kafka.yaml', port, {
+      OTLP_HTTP_PORT: String(port),
+      KAFKA_BROKER: cluster.kafka.broker,
+      TOPICS: 'otlp',
+      COMPRESSION: 'none',
+      BY_TRACE: byTrace,
+      HASHER: hasher,
+    });
+    ended.push(() => collector.stop());
+    const expected = await direct(runs);
+    const before = await messageCount();
+    for (const run of runs) await sendSample(`http://127.0.0.1:${port}`, run);
+    for (const run of runs) await expectAll(run, expected.get(run));
+    // What was keyed otherwise was keyed anew.
+    const sentCount = runs.flatMap(sampleBodies).length;
+    const keyedAnewCount = (await messageCount()) - before - sentCount;
+    if (how === 'keyed by trace') expect(keyedAnewCount).toBe(0);
+    if (how === 'keyed by nothing') expect(keyedAnewCount).toBeGreaterThan(0);
+  });
+});
+
+describe('topics of several processes', () => {
+  it('may hold what is no telemetry, which is kept by name and passed over', async () => {
+    const key = 'ab'.repeat(16);
+    const garbage = Buffer.from('no protobuf');
+    const asRecords = { 'run-bridge-records': '1' };
+    const odd = [
+      { value: garbage },
+      { key, value: Buffer.alloc(0) },
+      { key, value: null },
+      { key, value: garbage, headers: asRecords },
+      { value: garbage, headers: asRecords },
+      { key: 'no trace id', value: garbage, headers: asRecords },
+    ];
+    for (const topic of TOPICS) await cluster.kafka.send(topic, odd);
+    const expected = await direct(['joined', 'overlapping']);
+    for (const { signal, body } of sampleBodies('joined')) {
+      const topic = signal === 'traces' ? 'otlp_spans' : 'otlp_logs';
+      await cluster.kafka.send(topic, [{ key, value: body }]);
+    }
+    await sendSample(cluster.bridge(1).otlpUrl, 'overlapping');
+    for (const [run, lines] of expected) await expectAll(run, lines);
+    await until('every commit', everythingIsCommitted, 60_000);
+    const rejects = cluster.bridges.flatMap(({ dataFolder }) => {
+      const path = join(dataFolder, 'rejects.jsonl');
+      return existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
+    });
+    expect(rejects.length).toBe(TOPICS.length * odd.length);
+    expect(rejects.join('\n')).not.toContain('failed on this request');
+  });
+
+  it('may lose what nobody has read in time: the rest is read, and it is said', async () => {
+    for (const bridge of cluster.bridges) await bridge.stop();
+    for (const topic of TOPICS) {
+      await cluster.kafka.send(
+        topic,
+        Array.from({ length: 30 }, (_, index) => ({ key: `${index}`, value: Buffer.from('x') })),
+      );
+    }
+    await cluster.kafka.expire(TOPICS);
+    for (const index of cluster.bridges.keys()) await cluster.restart(index);
+    const expected = await direct(['build-mixed-fusion']);
+    for (const run of expected.keys()) await sendSample(cluster.bridge(0).otlpUrl, run);
+    for (const [run, lines] of expected) await expectAll(run, lines);
+    const said = cluster.bridges.map(({ stderr }) => stderr).join('');
+    expect(said).toContain('the topic no longer has what was to be read next');
+  });
+});
