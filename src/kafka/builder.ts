@@ -438,14 +438,15 @@ export class Builder implements Component, RecordConsumer, Custody {
     }
   }
 
-  /** Puts what is new of a log into the bucket. */
+  /** Puts what is new of a log into the bucket. What comes meanwhile waits for the next time: it would make a small segment. */
   private seal(trace: OwnTrace): Promise<void> {
     return trace.turns.run(async () => {
       const { bucket, folder } = this.deps;
-      while (trace.logBytes > trace.stored.logBytes && this.owned.get(trace.traceId) === trace) {
-        const isRest = trace.logBytes - trace.stored.logBytes <= SEGMENT_BYTES;
-        const seen = this.seen(trace);
-        const place = join(folder, 'runs', trace.traceId);
+      const place = join(folder, 'runs', trace.traceId);
+      const seen = this.seen(trace);
+      if (trace.stored.logBytes >= seen.logBytes) return;
+      while (trace.stored.logBytes < seen.logBytes) {
+        if (this.owned.get(trace.traceId) !== trace) return;
         const { logBytes, resourcesBytes } = trace.stored;
         const path = join(place, LOG_FILE);
         const part = await readLines(path, logBytes, Math.min(seen.logBytes, logBytes + SEGMENT_BYTES));
@@ -453,12 +454,11 @@ export class Builder implements Component, RecordConsumer, Custody {
         const log = part.length > 0 ? part : await readLines(path, logBytes, seen.logBytes);
         // Read after what they are of; those of later records do no harm.
         const resources = await readLines(join(place, RESOURCES_FILE), resourcesBytes);
-        const key = segmentKey(trace.traceId, logBytes, this.generation);
-        await bucket.put(key, encodeSegment(resources, log));
+        await bucket.put(segmentKey(trace.traceId, logBytes, this.generation), encodeSegment(resources, log));
         this.segmentCount += 1;
         trace.stored = { logBytes: logBytes + log.length, resourcesBytes: resourcesBytes + resources.length };
-        if (isRest) this.noteStored(trace, seen);
       }
+      this.noteStored(trace, seen);
     });
   }
 

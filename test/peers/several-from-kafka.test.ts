@@ -12,12 +12,13 @@ import { until } from '../tool/until.js';
 
 const statusSchema = z.object({ data: z.object({ id: z.number(), finished_at: z.string().nullable() }) });
 const TOPICS = ['otlp_spans', 'otlp_logs'];
+const EXPIRED_COUNT = 30;
 let cluster: BridgeCluster;
 const ended: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
   buildPeer('otelcol');
-  cluster = await BridgeCluster.start(2, []);
+  cluster = await BridgeCluster.start(['all', 'all'], []);
 });
 afterEach(async () => {
   for (const end of ended.splice(0).reverse()) await end();
@@ -47,6 +48,18 @@ async function expectAll(run: string, wanted: readonly string[] = []): Promise<v
   const traceId = sampleTraceId(run);
   await until(`all of ${run}`, async () => (await storedLines(traceId)).length >= wanted.length, 90_000);
   expect(await storedLines(traceId)).toEqual(wanted);
+}
+
+/** A metric of the journal's readers, over all processes and topics. */
+async function countOf(name: string): Promise<number> {
+  let count = 0;
+  for (const { webUrl } of cluster.bridges) {
+    const answer = await fetch(`${webUrl}/metrics`, { headers: { Authorization: `Token ${cluster.token}` } });
+    for (const [, labels = '', value] of (await answer.text()).matchAll(new RegExp(`^${name}{(.*)} (\\d+)$`, 'gm'))) {
+      if (labels.includes('reader="journal"')) count += Number(value);
+    }
+  }
+  return count;
 }
 
 const everythingIsCommitted = async () => (await cluster.kafka.lag('run-bridge', TOPICS)) === 0;
@@ -121,6 +134,7 @@ describe('topics of several processes', () => {
     });
     expect(rejects.length).toBe(TOPICS.length * odd.length);
     expect(rejects.join('\n')).not.toContain('failed on this request');
+    expect(await countOf('run_bridge_kafka_rejected_messages_total')).toBe(rejects.length);
   });
 
   it('may lose what nobody has read in time: the rest is read, and it is said', async () => {
@@ -128,7 +142,7 @@ describe('topics of several processes', () => {
     for (const topic of TOPICS) {
       await cluster.kafka.send(
         topic,
-        Array.from({ length: 30 }, (_, index) => ({ key: `${index}`, value: Buffer.from('x') })),
+        Array.from({ length: EXPIRED_COUNT }, (_, index) => ({ key: `${index}`, value: Buffer.from('x') })),
       );
     }
     await cluster.kafka.expire(TOPICS);
@@ -138,5 +152,6 @@ describe('topics of several processes', () => {
     for (const [run, lines] of expected) await expectAll(run, lines);
     const said = cluster.bridges.map(({ stderr }) => stderr).join('');
     expect(said).toContain('the topic no longer has what was to be read next');
+    expect(await countOf('run_bridge_kafka_expired_messages_total')).toBe(TOPICS.length * EXPIRED_COUNT);
   });
 });

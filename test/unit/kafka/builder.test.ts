@@ -282,6 +282,27 @@ describe('a builder', () => {
     expect(first.builder.status.unstoredBytes).toBeGreaterThan(1_000);
   });
 
+  it('makes no small segment of what comes while one is put', async () => {
+    const first = await bench.startProcess();
+    await first.begin(1);
+    const all = deliveries();
+    const [one, two] = all;
+    if (one === undefined || two === undefined) throw new Error('the sample is too small');
+    await first.read(one);
+    const put = bench.bucket.put.bind(bench.bucket);
+    bench.bucket.put = async (key, bytes) => {
+      bench.bucket.put = put;
+      await first.read(two);
+      await put(key, bytes);
+    };
+    await first.builder.store(traceOf(all), false);
+    expect(await bench.bucket.list('runs/')).toHaveLength(1);
+    expect(first.builder.status.unstoredBytes).toBeGreaterThan(0);
+    await first.builder.store(traceOf(all), false);
+    expect(await bench.bucket.list('runs/')).toHaveLength(2);
+    expect(first.builder.status.unstoredBytes).toBe(0);
+  });
+
   it('refuses topics with different numbers of partitions', async () => {
     const first = await bench.startProcess();
     const partitionCounts = new Map([
