@@ -120,6 +120,8 @@ type BytesMessage = Message<Buffer, Buffer, Buffer, Buffer>;
 const RETRY = { baseMs: 500, maxMs: 10_000, maxRetryAfterMs: 10_000 };
 /** What one answer of a broker may hold, in bytes; one message is always read, however large. At most two are held for each broker. */
 const FETCH_BYTES = 4 * 2 ** 20;
+/** What it may hold of one partition, in bytes: a message as large as topics take by default. */
+const PARTITION_BYTES = 1.25 * 2 ** 20;
 /** How long a broker waits for the first message before it answers that there is none, in milliseconds. */
 const FETCH_WAIT_MS = 1_000;
 /** A member that was not heard of for so long loses its partitions, in milliseconds; its heart beats on while the record log makes it wait. */
@@ -315,9 +317,14 @@ export class KafkaSource {
         fallbackMode: this.hasBegun ? 'earliest' : this.settings.initialOffset,
         autocommit: false,
         maxBytes: FETCH_BYTES,
+        maxBytesPerPartition: PARTITION_BYTES,
         maxWaitTime: FETCH_WAIT_MS,
         // The next answer is asked for when the last one has been taken from the stream.
         highWaterMark: 1,
+      });
+      // A broker fills an answer in the order of the request: another partition is the first one each time.
+      stream.on('fetch', () => {
+        for (const { partitions } of consumer.assignments ?? []) partitions.push(...partitions.splice(0, 1));
       });
       // A rebalance that comes meanwhile lets it fail, and is followed by the next attempt.
       stream.once('offsets', () => void this.begin(consumer, stream.offsetsToFetch, commit).catch(() => undefined));
@@ -586,9 +593,10 @@ function kindsOf({
 }: KafkaSourceSettings): ReadonlyMap<string, MessageKind> {
   const encoding = name === 'otlp_json' ? 'json' : 'protobuf';
   const of = (topics: readonly string[], kind: MessageKind) => topics.map((topic) => [topic, kind] as const);
+  // Log records first: a run that is over by its spans has all of them, also where much waits to be read.
   return new Map([
-    ...of(tracesTopics, { signal: 'traces', encoding }),
     ...of(logsTopics, { signal: 'logs', encoding }),
+    ...of(tracesTopics, { signal: 'traces', encoding }),
     ...of(jsonlTopics, 'jsonl'),
   ]);
 }
