@@ -7,14 +7,19 @@ import { KafkaServer } from '../tool/kafka-server.js';
 import { nativePostgres } from '../tool/native-postgres.js';
 import { PostgresServer } from '../tool/postgres-server.js';
 import { S3Server } from '../tool/s3-server.js';
+import { StallingProxy } from '../tool/stalling-proxy.js';
+import { until } from '../tool/until.js';
 import type { CleanUp } from './clean-up.js';
 import { CountingSink } from './counting-sink.js';
 import { freePorts } from './free-ports.js';
 import { SeededRandom } from './seeded-random.js';
 import { Victim } from './victim.js';
+import { WriteHistory } from './write-history.js';
 
 /** One of several processes. */
 export interface StagedProcess {
+  /** As the database knows it: the `application_name` of its connections. */
+  readonly name: string;
   readonly dataFolder: string;
   readonly httpPort: number;
   readonly webPort: number;
@@ -22,8 +27,21 @@ export interface StagedProcess {
   victim: Victim;
 }
 
+/** What is staged. */
+export interface StageOptions {
+  /** Of what the destination refuses. */
+  readonly seed: number;
+  readonly cleanUp: CleanUp;
+  /** Processes that only receive, and to which telemetry is sent; default 0: it is sent to those that build runs. */
+  readonly receiverCount?: number;
+  /** For those that build runs. */
+  readonly args?: readonly string[];
+}
+
+/** What processes that build runs are, where others receive. */
+const BUILDER_ROLE = 'all';
 const BUCKET = 'bridge';
-const PROCESS_COUNT = 3;
+const BUILDER_COUNT = 3;
 const GROUP = 'run-bridge';
 const TOPICS = ['otlp_spans', 'otlp_logs'];
 /** More than processes, so that each has some, and one more or less changes who has which. */
@@ -31,13 +49,19 @@ const PARTITIONS = 6;
 /** The configuration file that says where the journal is. */
 const CONFIGURATION = 'run-bridge.yml';
 
-/** Three processes on one real Kafka, one real database and one real bucket, with a destination that they export to. */
+/**
+ * Three processes that build runs, and any number of others that receive telemetry, on one real Kafka, one real database and one
+ * real bucket, with a destination that they export to. The database and the bucket are behind proxies that can stop passing
+ * anything on, and what is written to both is noted.
+ */
 export class ClusterStage {
-  /** Starts everything. @param seed of what the destination refuses */
-  static async start(seed: number, cleanUp: CleanUp): Promise<ClusterStage> {
-    const postgres = await PostgresServer.start(nativePostgres());
+  /** Starts everything but the spare process. */
+  static async start({ seed, cleanUp, receiverCount = 0, args = [] }: StageOptions): Promise<ClusterStage> {
+    // Which of two transactions was committed first, the history of writes asks.
+    const settings = ['track_commit_timestamp=on', 'max_connections=150'];
+    const postgres = await PostgresServer.start(nativePostgres(), settings);
     cleanUp.add(() => postgres.stop());
-    const [s3Port = 0, ...ports] = await freePorts(1 + 2 * PROCESS_COUNT, 24_000);
+    const [s3Port = 0, ...ports] = await freePorts(1 + 2 * (BUILDER_COUNT + 1 + receiverCount), 24_000);
     const s3 = await S3Server.start(s3Port, [BUCKET]);
     cleanUp.add(() => s3.stop());
     const sink = await CountingSink.listen({ delayMs: 5, failureRate: 0.02, random: new SeededRandom(seed) });
@@ -56,40 +80,93 @@ export class ClusterStage {
       credentials: { accessKeyId: S3Server.accessKeyId, secretAccessKey: S3Server.secretAccessKey },
     });
     cleanUp.add(() => store.close());
-    const stage = new ClusterStage(folder, ports, { postgres, s3, kafka, sink, client, store });
-    for (const one of stage.processes) cleanUp.add(() => one.victim.end('SIGKILL'));
+    const history = new WriteHistory(client);
+    const database = await StallingProxy.open(postgres.port);
+    cleanUp.add(() => database.close());
+    const buckets: StallingProxy[] = [];
+    for (let index = 0; index <= BUILDER_COUNT; index += 1) {
+      const proxy = await StallingProxy.open(s3Port, (chunk) => history.notePut(`p${index}`, chunk));
+      cleanUp.add(() => proxy.close());
+      buckets.push(proxy);
+    }
+    const peers = { postgres, s3, kafka, sink, client, store, database, buckets };
+    const stage = new ClusterStage(folder, ports, { peers, history, receiverCount, args });
+    for (const one of stage.all) cleanUp.add(() => one.victim.end('SIGKILL'));
     await stage.spawn();
+    await until('the first token', () => stage.findToken());
+    const writers = new Map<string, string>();
+    for (const one of stage.processes) writers.set(await stage.processIdOf(one), one.name);
+    await history.begin(writers);
     return stage;
   }
 
+  /** Those that build runs. */
   readonly processes: readonly StagedProcess[];
+  readonly receivers: readonly StagedProcess[];
+  /** One more that builds runs, which somebody else starts. */
+  readonly spare: StagedProcess;
+  readonly peers: {
+    readonly postgres: PostgresServer;
+    readonly s3: S3Server;
+    readonly kafka: KafkaServer;
+    readonly sink: CountingSink;
+    readonly client: pg.Client;
+    readonly store: S3ObjectStore;
+    /** In front of the database. */
+    readonly database: StallingProxy;
+    /** In front of the bucket, one for each process that builds runs; the last one is the spare one's. */
+    readonly buckets: readonly StallingProxy[];
+  };
+  readonly history: WriteHistory;
 
   private constructor(
     readonly folder: string,
     ports: readonly number[],
-    readonly peers: {
-      readonly postgres: PostgresServer;
-      readonly s3: S3Server;
-      readonly kafka: KafkaServer;
-      readonly sink: CountingSink;
-      readonly client: pg.Client;
-      readonly store: S3ObjectStore;
-    },
+    {
+      peers,
+      history,
+      receiverCount,
+      args,
+    }: Pick<ClusterStage, 'peers' | 'history'> & { receiverCount: number; args: readonly string[] },
   ) {
-    this.processes = Array.from({ length: PROCESS_COUNT }, (_, index) => {
+    this.peers = peers;
+    this.history = history;
+    const place = (index: number, name: string) => {
       const [httpPort = 0, webPort = 0] = ports.slice(2 * index);
-      const dataFolder = join(folder, `p${index}`);
-      mkdirSync(dataFolder);
-      const place = { dataFolder, httpPort, webPort };
-      return { ...place, victim: new Victim(this.commandOf(place, [])) };
+      return { name, httpPort, webPort, dataFolder: join(folder, name) };
+    };
+    const builders = this.peers.buckets.map((bucket, index) => {
+      const own = place(index, `p${index}`);
+      mkdirSync(own.dataFolder);
+      return { ...own, victim: new Victim(this.commandOf(own, bucket, ['--log-level', 'warn', ...args])) };
+    });
+    this.processes = builders.slice(0, BUILDER_COUNT);
+    const [spare] = builders.slice(BUILDER_COUNT);
+    if (spare === undefined) throw new Error('there is no spare process');
+    this.spare = spare;
+    this.receivers = Array.from({ length: receiverCount }, (_, index) => {
+      const own = place(builders.length + index, `r${index}`);
+      return { ...own, victim: new Victim(this.receiverCommandOf(own)) };
     });
   }
 
-  /** Ends all processes in order, and starts them with further arguments. */
+  /** Those to which telemetry is sent. */
+  get doors(): readonly StagedProcess[] {
+    return this.receivers.length > 0 ? this.receivers : this.processes;
+  }
+
+  /** The spare one included. */
+  get all(): readonly StagedProcess[] {
+    return [...this.processes, this.spare, ...this.receivers];
+  }
+
+  /** Ends all that build runs in order, and starts them with further arguments. */
   async restartWith(args: readonly string[]): Promise<void> {
-    for (const one of this.processes) {
+    for (const [index, one] of this.processes.entries()) {
+      const bucket = this.peers.buckets[index];
+      if (bucket === undefined) throw new Error('a process has no way to the bucket');
       await one.victim.end('SIGTERM');
-      one.victim = new Victim(this.commandOf(one, args));
+      one.victim = new Victim(this.commandOf(one, bucket, ['--log-level', 'info', ...args]));
     }
     await this.spawn();
   }
@@ -97,19 +174,7 @@ export class ClusterStage {
   /** What commands take to share what the processes do. */
   get sharing(): { readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> } {
     const { postgres, s3 } = this.peers;
-    return {
-      args: [
-        ...['--artifacts', `s3://${BUCKET}`, '--artifacts-endpoint', s3.endpoint],
-        ...['--artifacts-region', S3Server.region, '--processes', 'several'],
-        ...['--config', join(this.folder, CONFIGURATION)],
-      ],
-      env: {
-        DATABASE_URL: postgres.url(),
-        RUN_BRIDGE_WEBHOOK_KEY: Buffer.alloc(32, 1).toString('base64'),
-        AWS_ACCESS_KEY_ID: S3Server.accessKeyId,
-        AWS_SECRET_ACCESS_KEY: S3Server.secretAccessKey,
-      },
-    };
+    return this.sharingBy(s3.endpoint, postgres.url());
   }
 
   /** Traces that somebody looks after, and messages whose records may not be stored. */
@@ -134,29 +199,69 @@ export class ClusterStage {
 
   /** The token that one of the processes has made. */
   adminToken(): string {
+    const token = this.findToken();
+    if (token === undefined) throw new Error('no process has made a token');
+    return token;
+  }
+
+  private findToken(): string | undefined {
     for (const { dataFolder } of this.processes) {
       try {
         return readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim();
       } catch {}
     }
-    throw new Error('no process has made a token');
+    return undefined;
   }
 
   private async spawn(): Promise<void> {
-    for (const { victim } of this.processes) victim.spawn();
-    for (const { victim } of this.processes) await victim.ready();
+    const started = [...this.processes, ...this.receivers];
+    for (const { victim } of started) if (!victim.isAlive) victim.spawn();
+    for (const { victim } of started) await victim.ready();
   }
 
-  private commandOf({ dataFolder, httpPort, webPort }: Omit<StagedProcess, 'victim'>, more: readonly string[]) {
-    const { args, env } = this.sharing;
-    const addresses = ['--http', `127.0.0.1:${httpPort}`, '--web', `127.0.0.1:${webPort}`, '--grpc', 'off'];
-    const log = ['--log-format', 'json', '--log-level', more.length === 0 ? 'warn' : 'info'];
-    const OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${this.peers.sink.port}`;
+  private sharingBy(endpoint: string, databaseUrl: string): ClusterStage['sharing'] {
     return {
-      name: `process on ${httpPort}`,
+      args: [
+        ...['--artifacts', `s3://${BUCKET}`, '--artifacts-endpoint', endpoint],
+        ...['--artifacts-region', S3Server.region, '--processes', 'several'],
+        ...['--config', join(this.folder, CONFIGURATION)],
+      ],
+      env: {
+        DATABASE_URL: databaseUrl,
+        RUN_BRIDGE_WEBHOOK_KEY: Buffer.alloc(32, 1).toString('base64'),
+        AWS_ACCESS_KEY_ID: S3Server.accessKeyId,
+        AWS_SECRET_ACCESS_KEY: S3Server.secretAccessKey,
+      },
+    };
+  }
+
+  private commandOf(one: Omit<StagedProcess, 'victim'>, bucket: StallingProxy, more: readonly string[]) {
+    const { postgres, database, sink } = this.peers;
+    const databaseUrl = `${postgres.url('postgres', database.port)}?application_name=${one.name}`;
+    const { args, env } = this.sharingBy(`http://127.0.0.1:${bucket.port}`, databaseUrl);
+    const OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${sink.port}`;
+    return this.command(one, ['--role', BUILDER_ROLE, '--data-dir', one.dataFolder, ...args, ...more], {
+      ...{ HOME: one.dataFolder, OTEL_EXPORTER_OTLP_ENDPOINT },
+      ...env,
+    });
+  }
+
+  private receiverCommandOf(one: Omit<StagedProcess, 'victim'>) {
+    const args = ['--role', 'receive', '--config', join(this.folder, CONFIGURATION), '--log-level', 'warn'];
+    return this.command(one, args, { HOME: this.folder });
+  }
+
+  private command(
+    { name, httpPort, webPort }: Omit<StagedProcess, 'victim'>,
+    args: readonly string[],
+    env: Readonly<Record<string, string>>,
+  ) {
+    const addresses = ['--http', `127.0.0.1:${httpPort}`, '--web', `127.0.0.1:${webPort}`, '--grpc', 'off'];
+    return {
+      name: `${name} on ${httpPort}`,
       command: process.execPath,
-      args: ['dist/main.js', 'serve', ...addresses, '--data-dir', dataFolder, ...args, ...log, ...more],
-      env: { HOME: dataFolder, OTEL_EXPORTER_OTLP_ENDPOINT, ...env },
+      args: ['dist/main.js', 'serve', ...addresses, '--log-format', 'json', ...args],
+      env,
       port: httpPort,
     };
   }

@@ -11,16 +11,17 @@ export interface LoadOptions {
   /** Runs that are sent at the same time, each over a connection of its own. */
   readonly engines: number;
   /** From one body of a run to the next, in milliseconds, the answer included; where that took longer, the next comes at once. */
-  gapMs(body: LoadBody): number;
+  gapMs(body: LoadBody, run: PlannedRun): number;
   /** What is sent of each run; both where left out. */
   readonly signals?: readonly Signal[];
+  /** The longest pause before another try, in milliseconds, also where a server asks for a longer one; default 160. */
+  readonly maxRetryMs?: number;
   /** Told of each body that was answered 200. */
   onAcknowledged(run: PlannedRun, body: LoadBody): void;
 }
 
 /** Before the second try of a body, in milliseconds; twice as long before each further one. */
 const RETRY_MS = 20;
-/** The longest of these pauses, also where a server asks for a longer one. */
 const MAX_RETRY_MS = 160;
 const ANSWER_TIMEOUT_MS = 15_000;
 
@@ -70,13 +71,14 @@ export class Load {
         this.acknowledgedCount += 1;
         this.options.onAcknowledged(run, body);
         this.inProgress.add(run);
-        await pause(Math.max(0, sentMs + this.options.gapMs(body) - performance.now()));
+        await pause(Math.max(0, sentMs + this.options.gapMs(body, run) - performance.now()));
       }
       this.inProgress.delete(run);
     }
   }
 
   private async sendUntilTaken(body: LoadBody): Promise<void> {
+    const { maxRetryMs = MAX_RETRY_MS } = this.options;
     for (let pauseMs = RETRY_MS; ; pauseMs *= 2) {
       const { status, retryAfterMs, text } = await this.post(body);
       if (status === 200 && text.length <= 2) return;
@@ -85,7 +87,7 @@ export class Load {
         return;
       }
       this.resentCount += 1;
-      await pause(Math.min(Math.max(pauseMs, retryAfterMs), MAX_RETRY_MS));
+      await pause(Math.min(Math.max(pauseMs, retryAfterMs), maxRetryMs));
     }
   }
 

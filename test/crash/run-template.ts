@@ -2,7 +2,7 @@ import type { ExportRequest, OtlpSpan } from '../../src/otlp/export-request.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import type { Signal } from '../../src/record/record-batch.js';
 import { invocationIdOf, parseTraceId } from '../../src/record/telemetry-record.js';
-import { sampleBodies, sampleTraceId } from '../fake/sample-run.js';
+import { type SampleBody, sampleBodies } from '../fake/sample-run.js';
 import { spanKey, spanNumber, traceIdOf } from './load-ids.js';
 
 /** A body of a run, and what has to come of it. */
@@ -31,16 +31,22 @@ interface Piece {
 const FRAME = /^\S+ (process|invocation) \(/;
 /** Records in a body: small, so that a run takes many requests and a kill falls between them. */
 const RECORDS_PER_BODY = 48;
+const SPAN_ID_BYTES = 8;
 
 /**
  * A real run of the engine as bodies whose ids are patched in place: making a run of its own of them costs a copy, so
  * that the load and not its making is measured.
  */
 export class RunTemplate {
-  /** @param sample a folder of test/fixture/samples with OTLP bodies */
+  /** @param sample a small or large sample with OTLP bodies */
   static read(sample: string): RunTemplate {
+    return RunTemplate.of(sample, sampleBodies(sample));
+  }
+
+  /** @param bodies of one run, in the order in which the engine sent them */
+  static of(sample: string, bodies: readonly Pick<SampleBody, 'signal' | 'body'>[]): RunTemplate {
     const codec = new ProtobufCodec();
-    const requests = sampleBodies(sample).map(({ signal, body }) => codec.decode(signal, body));
+    const requests = bodies.map(({ signal, body }) => codec.decode(signal, body));
     const spans = requests.flatMap((request) => (request.signal === 'traces' ? recordsOf<OtlpSpan>(request) : []));
     const logSpanIds = requests.flatMap((request) =>
       request.signal === 'logs' ? recordsOf<{ spanId: string }>(request).map(({ spanId }) => spanId) : [],
@@ -48,9 +54,12 @@ export class RunTemplate {
     const ids = [...new Set([...spans.flatMap(({ spanId, parentSpanId }) => [spanId, parentSpanId]), ...logSpanIds])];
     const ordinals = new Map(ids.filter((id) => id !== '').map((id, ordinal) => [id, ordinal]));
     const frame = new Set(spans.filter(({ name }) => FRAME.test(name)).map(({ spanId }) => spanId));
+    const ended = new Set(spans.map(({ spanId }) => spanId));
     // Spans that never end are parents of nobody else's copies either.
-    for (const id of ids) if (!spans.some(({ spanId }) => spanId === id)) frame.add(id);
-    const pieces = requests.flatMap(split).map((request) => toPiece(request, sample, codec, ordinals, frame));
+    for (const id of ids) if (!ended.has(id)) frame.add(id);
+    const [first] = spans;
+    if (first === undefined) throw new Error(`${sample} has no spans`);
+    const pieces = requests.flatMap(split).map((request) => toPiece(request, first.traceId, codec, ordinals, frame));
     return new RunTemplate(sample, pieces);
   }
 
@@ -58,6 +67,11 @@ export class RunTemplate {
     readonly sample: string,
     private readonly pieces: readonly Piece[],
   ) {}
+
+  /** Bodies of a run whose nodes are not repeated. */
+  get bodyCount(): number {
+    return this.pieces.length;
+  }
 
   /**
    * A run's bodies in the order in which an engine sends them.
@@ -105,13 +119,14 @@ function* slices<T>(records: readonly T[]): Iterable<readonly T[]> {
 
 function toPiece(
   request: ExportRequest,
-  sample: string,
+  traceId: string,
   codec: ProtobufCodec,
   ordinals: ReadonlyMap<string, number>,
   frame: ReadonlySet<string>,
 ): Piece {
   const bytes = Buffer.from(codec.encode(request));
-  const traceId = sampleTraceId(sample);
+  const parsed = parseTraceId(traceId);
+  const invocationId = parsed === undefined ? '' : invocationIdOf(parsed);
   const spans = request.signal === 'traces' ? recordsOf<OtlpSpan>(request) : [];
   const logs = request.signal === 'logs' ? recordsOf<{ spanId: string; timeUnixNano: bigint }>(request) : [];
   return {
@@ -121,10 +136,8 @@ function toPiece(
     logs: logs.map(({ spanId, timeUnixNano }) => ({ ordinal: ordinals.get(spanId) ?? -1, timeUnixNano })),
     traceIdAt: offsetsOf(bytes, Buffer.from(traceId, 'hex')),
     traceTextAt: offsetsOf(bytes, Buffer.from(traceId)),
-    invocationTextAt: offsetsOf(bytes, Buffer.from(invocationIdOf(traceId))),
-    spanIdAt: [...ordinals].flatMap(([id, ordinal]) =>
-      offsetsOf(bytes, Buffer.from(id, 'hex')).map((at) => [at, ordinal, frame.has(id)] as const),
-    ),
+    invocationTextAt: invocationId === '' ? [] : offsetsOf(bytes, Buffer.from(invocationId)),
+    spanIdAt: spanIdsIn(bytes, ordinals, frame),
     canRepeat: spans.length > 0 && !spans.some(({ spanId }) => frame.has(spanId)),
   };
 }
@@ -133,6 +146,21 @@ function offsetsOf(bytes: Buffer, wanted: Buffer): number[] {
   const offsets: number[] = [];
   for (let at = bytes.indexOf(wanted); at !== -1; at = bytes.indexOf(wanted, at + wanted.length)) offsets.push(at);
   return offsets;
+}
+
+/** Where ids of spans are: eight bytes behind their length. A large run has too many to look for each by itself. */
+function spanIdsIn(
+  bytes: Buffer,
+  ordinals: ReadonlyMap<string, number>,
+  frame: ReadonlySet<string>,
+): (readonly [offset: number, ordinal: number, isFrame: boolean])[] {
+  const found: (readonly [number, number, boolean])[] = [];
+  for (let at = bytes.indexOf(SPAN_ID_BYTES); at !== -1; at = bytes.indexOf(SPAN_ID_BYTES, at + 1)) {
+    const id = bytes.toString('hex', at + 1, at + 1 + SPAN_ID_BYTES);
+    const ordinal = ordinals.get(id);
+    if (ordinal !== undefined) found.push([at + 1, ordinal, frame.has(id)]);
+  }
+  return found;
 }
 
 function fill(piece: Piece, runNumber: number, copy: number): LoadBody {

@@ -37,6 +37,11 @@ export class Victim {
     return this.child !== undefined && this.child.exitCode === null && this.child.signalCode === null;
   }
 
+  /** `null` while it runs, and after a signal. */
+  get exitCode(): number | null {
+    return this.child?.exitCode ?? null;
+  }
+
   /** Starts the process; it is not ready yet. */
   spawn(): void {
     const { command, args, env } = this.command;

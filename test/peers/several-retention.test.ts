@@ -50,7 +50,7 @@ const saidOf = ({ victim }: StagedProcess): Record<string, unknown>[] =>
 
 describe('retention of three processes on one database and one bucket', () => {
   it('removes what is old, whichever process dies meanwhile, and nothing else', { timeout: 300_000 }, async () => {
-    const stage = await ClusterStage.start(1, cleanUp);
+    const stage = await ClusterStage.start({ seed: 1, cleanUp });
     const { processes } = stage;
     const { client, store } = stage.peers;
     const [first] = processes;

@@ -1,10 +1,10 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Admin, Consumer, Producer } from '@platformatic/kafka';
 import { slices } from '../../src/core/lists.js';
+import { freePorts } from '../crash/free-ports.js';
 import { canConnect } from './can-connect.js';
 import { buildPeer, peersFolder } from './peer-process.js';
 import { TlsFront } from './tls-front.js';
@@ -37,7 +37,7 @@ export class KafkaServer {
   static async start(java: readonly string[] = QUICK): Promise<KafkaServer> {
     buildPeer('kafka');
     const folder = mkdtempSync(join(tmpdir(), 'run-bridge-kafka-'));
-    const [port = 0, securePort = 0, mutualPort = 0, controllerPort = 0] = await freePorts(4);
+    const [port = 0, securePort = 0, mutualPort = 0, controllerPort = 0] = await freePorts(4, 28_000);
     const kafka = new KafkaServer(folder, java, port, securePort, mutualPort);
     writeFileSync(kafka.file('server.properties'), kafka.properties(controllerPort));
     const user = `[name=${KafkaServer.user},password=${KafkaServer.password}]`;
@@ -89,10 +89,14 @@ export class KafkaServer {
         output += chunk.toString();
       });
     }
-    await until('Kafka', () => {
-      if (child.exitCode !== null) throw new Error(`Kafka ended with ${child.exitCode}: ${output}`);
-      return canConnect(this.port);
-    });
+    await until(
+      'Kafka',
+      () => {
+        if (child.exitCode !== null) throw new Error(`Kafka ended with ${child.exitCode}: ${output}`);
+        return canConnect(this.port);
+      },
+      START_MS,
+    );
   }
 
   /** Ends it at once; what it has stays. */
@@ -277,25 +281,10 @@ export class KafkaServer {
   }
 }
 
+/** A start takes two seconds, and many times that on a busy machine. */
+const START_MS = 120_000;
 /** Messages of one request: the samples' lines stay below the megabyte that a broker takes. */
 const SENT_TOGETHER = 50;
 /** A small heap, and what makes a start quick. */
 const QUICK = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 const JARS = ['-cp', join(peersFolder(), 'kafka', '*')];
-
-/** Ports that nobody has, all at once so that they differ. */
-async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer();
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => {
-    const address = server.address();
-    return typeof address === 'object' ? (address?.port ?? 0) : 0;
-  });
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
-}

@@ -30,8 +30,11 @@ interface Identity {
  * links to its libraries can be made without the package's install script, and `nobody` can read it, where the tests run as root.
  */
 export class PostgresServer {
-  /** @param nativeFolder with `bin`, `lib` and `share` */
-  static async start(nativeFolder: string): Promise<PostgresServer> {
+  /**
+   * @param nativeFolder with `bin`, `lib` and `share`
+   * @param settings of the server, as `name=value`, beside what all tests have
+   */
+  static async start(nativeFolder: string, settings: readonly string[] = []): Promise<PostgresServer> {
     const folder = mkdtempSync(join(tmpdir(), 'run-bridge-postgres-'));
     const isRoot = process.getuid?.() === 0;
     const identity = isRoot ? { uid: NOBODY, gid: NOBODY } : undefined;
@@ -40,7 +43,7 @@ export class PostgresServer {
     linkLibraries(folder);
     for (const name of readdirSync(join(folder, 'bin'))) chmodSync(join(folder, 'bin', name), 0o755);
     if (identity !== undefined) chownSync(folder, identity.uid, identity.gid);
-    const server = new PostgresServer(folder, await freePort(), identity);
+    const server = new PostgresServer(folder, await freePort(), identity, settings);
     try {
       await server.createCluster();
       await server.resume();
@@ -57,6 +60,7 @@ export class PostgresServer {
     private readonly folder: string,
     readonly port: number,
     private readonly identity: Identity | undefined,
+    private readonly settings: readonly string[],
   ) {}
 
   /** Of its first process, which starts the others; `undefined` while it does not run. */
@@ -64,14 +68,18 @@ export class PostgresServer {
     return this.process?.pid;
   }
 
-  /** Of a database as the server's own user. */
-  url(database = 'postgres'): string {
-    return `postgresql://bridge:${encodeURIComponent(PASSWORD)}@127.0.0.1:${this.port}/${database}`;
+  /** Of a database as the server's own user. @param port of a proxy in front of it, where there is one */
+  url(database = 'postgres', port = this.port): string {
+    return `postgresql://bridge:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}/${database}`;
   }
 
   /** Starts it again after `halt`. */
   async resume(): Promise<void> {
-    const settings = ['fsync=off', 'max_connections=60', `unix_socket_directories=${this.folder}`];
+    const settings = [
+      ...['fsync=off', 'max_connections=60', `unix_socket_directories=${this.folder}`],
+      // Of two values the later one counts.
+      ...this.settings,
+    ];
     const child = this.spawn('postgres', [
       '-D',
       join(this.folder, 'data'),
