@@ -310,8 +310,10 @@ export class KafkaSource {
         });
       };
       await this.skipExpired(consumer, commit);
+      const { logsTopics } = this.settings;
       const stream = await consumer.consume({
-        topics: [...topics],
+        // Log records first: a run that is over by its spans has all of them, also where much waits to be read.
+        topics: [...topics].sort((a, b) => Number(logsTopics.includes(b)) - Number(logsTopics.includes(a))),
         mode: 'committed',
         // Where the group has begun once, what has no offset yet is new.
         fallbackMode: this.hasBegun ? 'earliest' : this.settings.initialOffset,
@@ -593,10 +595,9 @@ function kindsOf({
 }: KafkaSourceSettings): ReadonlyMap<string, MessageKind> {
   const encoding = name === 'otlp_json' ? 'json' : 'protobuf';
   const of = (topics: readonly string[], kind: MessageKind) => topics.map((topic) => [topic, kind] as const);
-  // Log records first: a run that is over by its spans has all of them, also where much waits to be read.
   return new Map([
-    ...of(logsTopics, { signal: 'logs', encoding }),
     ...of(tracesTopics, { signal: 'traces', encoding }),
+    ...of(logsTopics, { signal: 'logs', encoding }),
     ...of(jsonlTopics, 'jsonl'),
   ]);
 }
