@@ -1,7 +1,9 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { hashOf } from '../../src/api/authenticator.js';
+import { FIRST_TOKEN_FILE } from '../../src/api/first-token.js';
 import { S3ObjectStore } from '../../src/storage/bucket/s3-object-store.js';
 import { KafkaServer } from '../tool/kafka-server.js';
 import { nativePostgres } from '../tool/native-postgres.js';
@@ -93,7 +95,7 @@ export class ClusterStage {
     const stage = new ClusterStage(folder, ports, { peers, history, receiverCount, args });
     for (const one of stage.all) cleanUp.add(() => one.victim.end('SIGKILL'));
     await stage.spawn();
-    await until('the first token', () => stage.findToken());
+    stage.token = await until('the first token', () => stage.findToken());
     const writers = new Map<string, string>();
     for (const one of stage.processes) writers.set(await stage.processIdOf(one), one.name);
     await history.begin(writers);
@@ -118,6 +120,7 @@ export class ClusterStage {
     readonly buckets: readonly StallingProxy[];
   };
   readonly history: WriteHistory;
+  private token = '';
 
   private constructor(
     readonly folder: string,
@@ -199,16 +202,15 @@ export class ClusterStage {
 
   /** The token that one of the processes has made. */
   adminToken(): string {
-    const token = this.findToken();
-    if (token === undefined) throw new Error('no process has made a token');
-    return token;
+    return this.token;
   }
 
-  private findToken(): string | undefined {
+  /** Each makes one, and removes it where another one was first. */
+  private async findToken(): Promise<string | undefined> {
     for (const { dataFolder } of this.processes) {
-      try {
-        return readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim();
-      } catch {}
+      const path = join(dataFolder, FIRST_TOKEN_FILE);
+      const token = existsSync(path) ? readFileSync(path, 'utf8').trim() : '';
+      if ((await this.count(`tokens where hash = '${hashOf(token).toString('hex')}'`)) > 0) return token;
     }
     return undefined;
   }

@@ -11,7 +11,7 @@ const seed = Number(process.env.SEED ?? 1 + (Date.now() % 1_000_000));
 const MINUTE_MS = 60_000;
 /** `npm run trial:kafka` sets these. */
 const runCount = Number(process.env.RUNS ?? 100);
-const atOnceMs = Number(process.env.TRIAL_SECONDS ?? 50) * 1_000;
+const atOnceMs = Number(process.env.TRIAL_SECONDS ?? 30) * 1_000;
 const samples = process.env.CORPUS?.split(',');
 
 /** @param isExpected what processes may say that is an error */
