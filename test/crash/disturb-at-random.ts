@@ -155,7 +155,7 @@ const WAYS: Readonly<Record<DisturbanceName, Disturbance>> = {
  * lasts; nothing happens to a process that is away already.
  * @returns a function that says what was done, in words
  */
-export function disturbAtRandom(names: readonly DisturbanceName[], gapMs: readonly [number, number] = [2_000, 6_000]) {
+export function disturbAtRandom(names: readonly DisturbanceName[], gapMs: readonly [number, number]) {
   return async (stage: ClusterStage, random: SeededRandom, isGoingOn: () => boolean): Promise<readonly string[]> => {
     const scene = { stage, random, away: new Set<StagedProcess>(), outages: new Set<string>() };
     const said: string[] = [];
