@@ -79,6 +79,8 @@ interface OwnTrace {
   logBytes: number;
   /** How much of it is in the bucket. */
   stored: StoredLength;
+  /** Up to where the next segment was tried to put; `null` where it was not. Somebody may have read that, so it is put again as it was. */
+  tried: StoredLength | null;
   /** Length of the log that is in the bucket as a whole. */
   wholeBytes: number;
   /** Since when there are records that are not in the bucket, in monotonic milliseconds; `null` where there are none. */
@@ -359,6 +361,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     const trace: OwnTrace = {
       ...{ traceId, partition, stepVersion, stored: copy.stored, logBytes: copy.stored.logBytes },
       wholeBytes: copy.wholeBytes,
+      tried: null,
       ...{ sinceMs: null, coveredMs: nowMs, lastMs: nowMs, userCount: 0, turns: new Turns() },
     };
     this.owned.set(traceId, trace);
@@ -449,14 +452,18 @@ export class Builder implements Component, RecordConsumer, Custody {
         if (this.owned.get(trace.traceId) !== trace) return;
         const { logBytes, resourcesBytes } = trace.stored;
         const path = join(place, LOG_FILE);
-        const part = await readLines(path, logBytes, Math.min(seen.logBytes, logBytes + SEGMENT_BYTES));
+        const toByte = trace.tried?.logBytes ?? Math.min(seen.logBytes, logBytes + SEGMENT_BYTES);
+        const part = await readLines(path, logBytes, toByte);
         // One line is longer than that.
         const log = part.length > 0 ? part : await readLines(path, logBytes, seen.logBytes);
         // Read after what they are of; those of later records do no harm.
-        const resources = await readLines(join(place, RESOURCES_FILE), resourcesBytes);
+        const resources = await readLines(join(place, RESOURCES_FILE), resourcesBytes, trace.tried?.resourcesBytes);
+        const end = { logBytes: logBytes + log.length, resourcesBytes: resourcesBytes + resources.length };
+        trace.tried = end;
         await bucket.put(segmentKey(trace.traceId, logBytes, this.generation), encodeSegment(resources, log));
         this.segmentCount += 1;
-        trace.stored = { logBytes: logBytes + log.length, resourcesBytes: resourcesBytes + resources.length };
+        trace.stored = end;
+        trace.tried = null;
       }
       this.noteStored(trace, seen);
     });
@@ -476,6 +483,7 @@ export class Builder implements Component, RecordConsumer, Custody {
       if (!(await files.share(trace.traceId, this.generation, [...sizes.keys()], sizes))) return;
       trace.wholeBytes = seen.logBytes;
       trace.stored = { logBytes: seen.logBytes, resourcesBytes: resources.length };
+      trace.tried = null;
       this.noteStored(trace, seen);
     });
   }

@@ -132,6 +132,29 @@ describe('a builder', () => {
     await expect(first.begin(1)).rejects.toMatchObject({ code: 'locked' });
   });
 
+  it('writes a segment again as it was where the answer was lost, since another one may have read it', async () => {
+    const [first, second] = [await bench.startProcess(), await bench.startProcess()];
+    await first.begin(1);
+    const all = deliveries();
+    const traceId = traceOf(all);
+    const [begin, next, ...rest] = all;
+    if (begin === undefined || next === undefined) throw new Error('the sample is too small');
+    await first.read(begin);
+    bench.bucket.lostAnswer = new Error('the connection was lost');
+    await expect(first.builder.store(traceId, false)).rejects.toThrow('the connection was lost');
+    await second.begin(2);
+    await bench.until('the take-over', () => second.followed.adopted.includes(traceId));
+    bench.bucket.lostAnswer = undefined;
+    for (const delivery of rest) await second.read(delivery);
+    await second.builder.store(traceId, false);
+    // It has been away, goes on as if nothing had been, and stores what it has read meanwhile.
+    await first.read(next);
+    await first.builder.store(traceId, false);
+    const third = await bench.startProcess();
+    expect(await third.reader.lengthBytes(traceId)).toBe(second.builder.lengthBytes(traceId));
+    expect(logOf(third, traceId, 'copies/logs')).toEqual(logOf(second, traceId));
+  });
+
   it('removes nothing in the bucket of one that has had the trace since', async () => {
     const [first, second] = [await bench.startProcess(), await bench.startProcess()];
     await first.begin(1);
