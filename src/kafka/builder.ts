@@ -6,7 +6,7 @@ import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { forEachOf, Turns } from '../core/turns.js';
-import { encodeSegment, LogCopy, type StoredLength, segmentKey } from '../log/bucket/segments.js';
+import { encodeSegment, LogCopy, type StoredLength } from '../log/bucket/segments.js';
 import type { SharedFiles } from '../log/bucket/shared-files.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
@@ -21,7 +21,7 @@ import { type Assignment, type Custody, MisplacedError, type PartitionOffset } f
 
 /** What a builder works with. */
 export interface BuilderDeps {
-  readonly bucket: Pick<ObjectStore, 'open' | 'get' | 'list' | 'put'>;
+  readonly bucket: Pick<ObjectStore, 'open' | 'get'>;
   readonly journal: JournalStore;
   readonly files: SharedFiles;
   readonly foreign: ForeignSegments;
@@ -79,10 +79,12 @@ interface OwnTrace {
   logBytes: number;
   /** How much of it is in the bucket. */
   stored: StoredLength;
-  /** Up to where the next segment was tried to put; `null` where it was not. Somebody may have read that, so it is put again as it was. */
+  /** Up to where the next segment was tried to share; `null` where it was not. Somebody may have read that, so it is shared again as it was. */
   tried: StoredLength | null;
   /** Length of the log that is in the bucket as a whole. */
   wholeBytes: number;
+  /** The answer is missing whether the log is in the bucket as a whole: no segment says anything before that is known. */
+  isWholeUnsure: boolean;
   /** Since when there are records that are not in the bucket, in monotonic milliseconds; `null` where there are none. */
   sinceMs: number | null;
   /** Whatever was taken before this time is in the bucket. */
@@ -289,9 +291,10 @@ export class Builder implements Component, RecordConsumer, Custody {
   async store(traceId: TraceId, isFinished: boolean): Promise<boolean> {
     const trace = this.owned.get(traceId);
     if (trace === undefined) return false;
+    const { logBytes } = trace;
     if (isFinished) await this.storeWhole(trace);
     else await this.seal(trace);
-    return this.owned.get(traceId) === trace;
+    return this.owned.get(traceId) === trace && trace.stored.logBytes >= logBytes;
   }
 
   /** Puts files of a run into the bucket, where this process has the trace. */
@@ -362,6 +365,7 @@ export class Builder implements Component, RecordConsumer, Custody {
       ...{ traceId, partition, stepVersion, stored: copy.stored, logBytes: copy.stored.logBytes },
       wholeBytes: copy.wholeBytes,
       tried: null,
+      isWholeUnsure: false,
       ...{ sinceMs: null, coveredMs: nowMs, lastMs: nowMs, userCount: 0, turns: new Turns() },
     };
     this.owned.set(traceId, trace);
@@ -444,7 +448,8 @@ export class Builder implements Component, RecordConsumer, Custody {
   /** Puts what is new of a log into the bucket. What comes meanwhile waits for the next time: it would make a small segment. */
   private seal(trace: OwnTrace): Promise<void> {
     return trace.turns.run(async () => {
-      const { bucket, folder } = this.deps;
+      if (trace.isWholeUnsure) return await this.putWhole(trace);
+      const { files, folder } = this.deps;
       const place = join(folder, 'runs', trace.traceId);
       const seen = this.seen(trace);
       if (trace.stored.logBytes >= seen.logBytes) return;
@@ -459,8 +464,11 @@ export class Builder implements Component, RecordConsumer, Custody {
         // Read after what they are of; those of later records do no harm.
         const resources = await readLines(join(place, RESOURCES_FILE), resourcesBytes, trace.tried?.resourcesBytes);
         const end = { logBytes: logBytes + log.length, resourcesBytes: resourcesBytes + resources.length };
+        if (log.length === 0)
+          throw new Error(`the record log of trace ${trace.traceId} is shorter than what was written`);
         trace.tried = end;
-        await bucket.put(segmentKey(trace.traceId, logBytes, this.generation), encodeSegment(resources, log));
+        const segment = encodeSegment(resources, log);
+        if (!(await files.shareSegment(trace.traceId, this.generation, logBytes, segment))) return;
         this.segmentCount += 1;
         trace.stored = end;
         trace.tried = null;
@@ -471,21 +479,26 @@ export class Builder implements Component, RecordConsumer, Custody {
 
   /** Puts a log into the bucket as a whole, in place of its segments. */
   private storeWhole(trace: OwnTrace): Promise<void> {
-    return trace.turns.run(async () => {
-      if (trace.wholeBytes === trace.logBytes || this.owned.get(trace.traceId) !== trace) return;
-      const { files, folder } = this.deps;
-      const seen = this.seen(trace);
-      const resources = await readLines(join(folder, 'runs', trace.traceId, RESOURCES_FILE), 0);
-      const sizes = new Map([
-        [LOG_FILE, seen.logBytes],
-        [RESOURCES_FILE, resources.length],
-      ]);
-      if (!(await files.share(trace.traceId, this.generation, [...sizes.keys()], sizes))) return;
-      trace.wholeBytes = seen.logBytes;
-      trace.stored = { logBytes: seen.logBytes, resourcesBytes: resources.length };
-      trace.tried = null;
-      this.noteStored(trace, seen);
-    });
+    return trace.turns.run(() => this.putWhole(trace));
+  }
+
+  private async putWhole(trace: OwnTrace): Promise<void> {
+    if (trace.wholeBytes === trace.logBytes || this.owned.get(trace.traceId) !== trace) return;
+    const { files, folder } = this.deps;
+    const seen = this.seen(trace);
+    const resources = await readLines(join(folder, 'runs', trace.traceId, RESOURCES_FILE), 0);
+    const sizes = new Map([
+      [LOG_FILE, seen.logBytes],
+      [RESOURCES_FILE, resources.length],
+    ]);
+    trace.isWholeUnsure = true;
+    const isShared = await files.share(trace.traceId, this.generation, [...sizes.keys()], sizes);
+    trace.isWholeUnsure = false;
+    if (!isShared) return;
+    trace.wholeBytes = seen.logBytes;
+    trace.stored = { logBytes: seen.logBytes, resourcesBytes: resources.length };
+    trace.tried = null;
+    this.noteStored(trace, seen);
   }
 
   /** How long a log is now, and up to when everything that was taken is in it: what waits for a span's name is not. */

@@ -191,10 +191,26 @@ export class JournalStore {
     return found.map(({ seenUnixMs: _seen, ...file }) => file);
   }
 
-  /** Files in the bucket take the place of those of their names. @returns false, without a change, where the trace is another's */
-  async putFiles(processId: string, traceId: TraceId, files: readonly SharedFile[]): Promise<boolean> {
+  /**
+   * Files in the bucket take the place of those of their names.
+   * @param needless names of files that are no more with that
+   * @returns false, without a change, where the trace is another's
+   */
+  async putFiles(
+    processId: string,
+    traceId: TraceId,
+    files: readonly SharedFile[],
+    needless: readonly string[] = [],
+  ): Promise<boolean> {
     return await this.db.transaction().execute(async (transaction) => {
       if ((await lockOwn(transaction, [traceId], processId, this.database.hasRowLocks)).size === 0) return false;
+      for (const names of slices(needless, ROWS_PER_STATEMENT)) {
+        await transaction
+          .deleteFrom('journal_files')
+          .where('trace_id', '=', traceId)
+          .where('name', 'in', names)
+          .execute();
+      }
       for (const { name, objectKey, sizeBytes } of files) {
         const columns = { object_key: objectKey, size_bytes: sizeBytes };
         await transaction

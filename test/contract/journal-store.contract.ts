@@ -81,6 +81,10 @@ export function journalStoreContract(withState: (body: (state: State) => Promise
         expect(await journal.usage()).toEqual({ fileCount: 1, sizeBytes: 8 });
         expect(await journal.usage([trace(2)])).toEqual({ fileCount: 0, sizeBytes: 0 });
         expect(await journal.latestFiles([trace(1)])).toEqual([{ ...FILE, sizeBytes: 8, traceId: trace(1) }]);
+        const other = { ...FILE, name: 'other' };
+        expect(await journal.putFiles('b', trace(1), [other], [FILE.name])).toBe(false);
+        expect(await journal.putFiles('a', trace(1), [other], [FILE.name])).toBe(true);
+        expect(await journal.filesOf(trace(1))).toEqual([other]);
       }));
 
     it('are pending while a destination that wants their run has not got to its end', () =>

@@ -31,9 +31,8 @@ const TABLES = ['runs', 'invocations', 'journal_files', 'export_cursors'];
  * writer. The database names a run's files, so this holds for every object that counts in the end, too.
  *
  * Objects: the proxy of each process notes what that one puts. A key says the generation under which it was put, and each has to
- * be one that its process has claimed for the run's partition. Then no two have put the same object. That a segment of a
- * process that had lost the partition is passed over, by its lower generation, this does not show: the comparison of every log
- * with what was acknowledged does.
+ * be one that its process has claimed for the run's partition. Then no two have put the same object. What a process puts that has
+ * lost the partition the database never names, segments neither: that is among the rows.
  *
  * Lives of one process are not told apart: the one before was dead when the next one began.
  */
@@ -115,8 +114,8 @@ export class WriteHistory {
     const partitions = new Map(traces.map((row) => [String(row.trace_id), Number(row.partition_index)]));
     const writers = new Map<string, string>();
     for (const { writer, key } of this.puts) {
-      const [, traceId = '', segment, whole] = KEY.exec(key) ?? [];
-      const generation = Number(segment ?? whole);
+      const [, traceId = '', digits] = KEY.exec(key) ?? [];
+      const generation = Number(digits);
       if (!claimed.has(`${writer} ${generation} ${partitions.get(traceId)}`)) {
         problems.push(`${writer} has put ${key}, and has not had the partition in that generation`);
       }
@@ -159,5 +158,5 @@ export class WriteHistory {
 }
 
 const PUT_BYTE = 'P'.charCodeAt(0);
-/** The key of an object of a run: its trace, and the generation of a segment or of a file. */
-const KEY = /^runs\/([0-9a-f]{32})\/(?:segments\/\d{16}-(\d{10})$|(\d{10})-)/;
+/** The key of an object of a run: its trace, and the generation of who has put it. */
+const KEY = /^runs\/([0-9a-f]{32})\/(\d{10})-/;

@@ -7,13 +7,10 @@ export class MemoryObjectStore implements ObjectStore {
   readonly objects = new Map<string, Buffer>();
   /** What every upload fails with, while it is set. */
   failure: Error | undefined;
-  /** What every upload fails with that has been taken all the same, while it is set: the answer is lost. */
-  lostAnswer: Error | undefined;
 
   async put(key: string, bytes: Uint8Array): Promise<void> {
     if (this.failure !== undefined) throw this.failure;
     this.objects.set(key, Buffer.from(bytes));
-    if (this.lostAnswer !== undefined) throw this.lostAnswer;
   }
 
   async putFile(key: string, path: string, sizeBytes: number): Promise<void> {

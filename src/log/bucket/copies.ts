@@ -19,7 +19,7 @@ import { LogCopy } from './segments.js';
 
 /** What copies are made with. */
 export interface CopiesDeps {
-  readonly bucket: Pick<ObjectStore, 'open' | 'get' | 'list'>;
+  readonly bucket: Pick<ObjectStore, 'open' | 'get'>;
   readonly journal: Pick<JournalStore, 'filesOf' | 'latestFiles' | 'known'>;
   /** Copies are in it; what is there at the start is removed. */
   readonly folder: string;

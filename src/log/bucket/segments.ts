@@ -4,27 +4,21 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { Turns } from '../../core/turns.js';
 import type { TraceId } from '../../record/telemetry-record.js';
-import { type ObjectStore, tracePrefix } from '../../storage/bucket/object-store.js';
+import type { ObjectStore } from '../../storage/bucket/object-store.js';
 import type { JournalStore } from '../../storage/journal-store.js';
 import { LOG_FILE, RESOURCES_FILE } from '../trace-log.js';
 
-/** A generation of the group in a key: numbers of one length sort as they count. */
-export function generationText(generation: number): string {
-  return String(generation).padStart(10, '0');
+const SEGMENT_NAME = /^segments\/(\d{16})$/;
+
+/** The name of the part of a log that begins at a byte. */
+export function segmentName(firstByte: number): string {
+  return `segments/${String(firstByte).padStart(16, '0')}`;
 }
 
-/** The generation of the member that has written an object; 0 where its key does not say. */
-export function generationOf(key: string): number {
-  return Number(/-(\d{10})$|\/(\d{10})-[^/]+\/[^/]+$/.exec(key)?.slice(1).find(Boolean) ?? 0);
-}
-
-/** The key of the part of a log that begins at a byte, as the member of a generation has written it. */
-export function segmentKey(traceId: TraceId, firstByte: number, generation: number): string {
-  return `${segmentsPrefix(traceId)}${String(firstByte).padStart(16, '0')}-${generationText(generation)}`;
-}
-
-function segmentsPrefix(traceId: TraceId): string {
-  return `${tracePrefix(traceId)}segments/`;
+/** Where the part of a log begins that a file of a trace is, in bytes; `undefined` for any other file. */
+export function firstByteOf(name: string): number | undefined {
+  const [, digits] = SEGMENT_NAME.exec(name) ?? [];
+  return digits === undefined ? undefined : Number(digits);
 }
 
 /** A part of a log: a line that says how long both are, the lines of resources, the lines of the log. */
@@ -49,17 +43,6 @@ function numberIn(value: unknown, name: string): number {
   return found;
 }
 
-interface Segment {
-  readonly key: string;
-  readonly firstByte: number;
-  readonly generation: number;
-}
-
-function parseKey(key: string): readonly Segment[] {
-  const [, firstByte, generation] = /(\d{16})-(\d{10})$/.exec(key) ?? [];
-  return firstByte === undefined ? [] : [{ key, firstByte: Number(firstByte), generation: Number(generation) }];
-}
-
 /** How far a log is in the bucket. */
 export interface StoredLength {
   readonly logBytes: number;
@@ -68,7 +51,7 @@ export interface StoredLength {
 
 /** What copies are made of. */
 export interface LogCopyDeps {
-  readonly bucket: Pick<ObjectStore, 'open' | 'get' | 'list'>;
+  readonly bucket: Pick<ObjectStore, 'open' | 'get'>;
   readonly journal: Pick<JournalStore, 'filesOf'>;
 }
 
@@ -77,18 +60,15 @@ const MAX_TRIES = 5;
 const EMPTY: StoredLength = { logBytes: 0, resourcesBytes: 0 };
 
 /**
- * A trace's record log on this machine, made of what is in the bucket: the whole log, if there is one, and the segments behind
- * it. Of two that begin at the same byte the one of the later generation counts, and none of an earlier one follows it: what a
- * member wrote that had lost the partition without knowing is passed over.
+ * A trace's record log on this machine, made of what the database names in the bucket: the whole log, if there is one, and the
+ * segments behind it. Only whoever has the trace names any, so what a process put that had lost it is not among them.
  */
 export class LogCopy {
   private length = EMPTY;
-  private generation = 0;
   /** Length of the log that is in the bucket as a whole, which it began with. */
   wholeBytes = 0;
   /** Key of that; `null` for none. */
   private whole: string | null | undefined;
-  private applied: Segment[] = [];
   /** When it was brought to what is in the bucket last, in monotonic milliseconds; for whoever does that. */
   refreshedMs = Number.NEGATIVE_INFINITY;
   private readonly turns = new Turns();
@@ -126,11 +106,9 @@ export class LogCopy {
   /** @returns false where something was replaced meanwhile */
   private async bring(): Promise<boolean> {
     const { bucket, journal } = this.deps;
-    // Segments first: they are removed when the whole log is named.
-    const segments = (await bucket.list(segmentsPrefix(this.traceId))).flatMap(parseKey);
     const files = await journal.filesOf(this.traceId);
     const whole = files.find(({ name }) => name === LOG_FILE)?.objectKey ?? null;
-    if (this.whole !== whole || this.isOvertaken(segments)) {
+    if (this.whole !== whole) {
       await this.reset();
       await mkdir(this.folder, { recursive: true });
       for (const { name, objectKey, sizeBytes } of files) {
@@ -141,46 +119,30 @@ export class LogCopy {
         const part = name === LOG_FILE ? { logBytes: sizeBytes } : { resourcesBytes: sizeBytes };
         this.length = { ...this.length, ...part };
       }
-      this.generation = generationOf(whole ?? '');
       this.whole = whole;
       this.wholeBytes = this.length.logBytes;
     }
-    for (let next = this.next(segments); next !== undefined; next = this.next(segments)) {
-      const bytes = await bucket.get(next.key);
+    const segments = new Map(files.map(({ name, objectKey }) => [firstByteOf(name), objectKey]));
+    for (let key = segments.get(this.length.logBytes); key !== undefined; key = segments.get(this.length.logBytes)) {
+      const bytes = await bucket.get(key);
       if (bytes === undefined) return false;
-      await this.append(next, decodeSegment(bytes));
+      await this.append(decodeSegment(bytes));
     }
     return true;
   }
 
-  private next(segments: readonly Segment[]): Segment | undefined {
-    return segments
-      .filter((one) => one.firstByte === this.length.logBytes && one.generation >= this.generation)
-      .sort((a, b) => b.generation - a.generation)[0];
-  }
-
-  private isOvertaken(segments: readonly Segment[]): boolean {
-    return this.applied.some((used) =>
-      segments.some((one) => one.firstByte === used.firstByte && one.generation > used.generation),
-    );
-  }
-
-  private async append(segment: Segment, { resources, log }: ReturnType<typeof decodeSegment>): Promise<void> {
+  private async append({ resources, log }: ReturnType<typeof decodeSegment>): Promise<void> {
     const { logBytes, resourcesBytes } = this.length;
     // The resources first, as the record log has it.
     await appendFile(join(this.folder, RESOURCES_FILE), resources);
     await appendFile(join(this.folder, LOG_FILE), log);
     this.length = { logBytes: logBytes + log.length, resourcesBytes: resourcesBytes + resources.length };
-    this.generation = segment.generation;
-    this.applied.push(segment);
   }
 
   private async reset(): Promise<void> {
     await rm(this.folder, { recursive: true, force: true });
     this.length = EMPTY;
-    this.generation = 0;
     this.whole = undefined;
     this.wholeBytes = 0;
-    this.applied = [];
   }
 }

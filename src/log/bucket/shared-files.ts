@@ -4,12 +4,13 @@ import { errorCode } from '../../core/errors.js';
 import type { TraceId } from '../../record/telemetry-record.js';
 import { type ObjectStore, tracePrefix } from '../../storage/bucket/object-store.js';
 import type { JournalStore, SharedFile } from '../../storage/journal-store.js';
-import { generationOf, generationText } from './segments.js';
+import { LOG_FILE } from '../trace-log.js';
+import { firstByteOf, segmentName } from './segments.js';
 
 /** What files are shared with. */
 export interface SharedFilesDeps {
   readonly journal: Pick<JournalStore, 'filesOf' | 'putFiles'>;
-  readonly bucket: Pick<ObjectStore, 'putFile' | 'list' | 'remove'>;
+  readonly bucket: Pick<ObjectStore, 'put' | 'putFile' | 'list' | 'remove'>;
   readonly processId: string;
   /** Traces are in its `runs/`. */
   readonly folder: string;
@@ -35,8 +36,8 @@ export class SharedFiles {
     names: readonly string[],
     sizes: ReadonlyMap<string, number> = new Map(),
   ): Promise<boolean> {
-    const { bucket, journal, folder, newId, processId } = this.deps;
-    const place = `${tracePrefix(traceId)}${generationText(generation)}-${newId().slice(0, 8)}/`;
+    const { bucket, folder } = this.deps;
+    const place = this.placeOf(traceId, generation);
     const files: SharedFile[] = [];
     for (const name of names) {
       const path = join(folder, 'runs', traceId, name);
@@ -45,12 +46,20 @@ export class SharedFiles {
       await bucket.putFile(place + name, path, sizeBytes);
       files.push({ name, objectKey: place + name, sizeBytes });
     }
-    const before = await journal.filesOf(traceId);
-    const isShared = await journal.putFiles(processId, traceId, files);
-    const replaced = new Set(files.map(({ name }) => name));
-    const needless = isShared ? before.filter(({ name }) => replaced.has(name)) : files;
-    await bucket.remove(needless.map(({ objectKey }) => objectKey));
-    return isShared;
+    return await this.nameAll(traceId, files);
+  }
+
+  /**
+   * Shares the part of a trace's log that begins at a byte.
+   * @param bytes a segment
+   * @returns false where another process has the trace
+   * @throws ArtifactError, StoreError: whether it is shared is not known; what is shared for this byte later has to be the same
+   */
+  async shareSegment(traceId: TraceId, generation: number, firstByte: number, bytes: Buffer): Promise<boolean> {
+    const name = segmentName(firstByte);
+    const objectKey = this.placeOf(traceId, generation) + name;
+    await this.deps.bucket.put(objectKey, bytes);
+    return await this.nameAll(traceId, [{ name, objectKey, sizeBytes: bytes.length }]);
   }
 
   /**
@@ -63,6 +72,37 @@ export class SharedFiles {
     const needed = new Set((await journal.filesOf(traceId)).map(({ objectKey }) => objectKey));
     await bucket.remove(keys.filter((key) => !needed.has(key)));
   }
+
+  private placeOf(traceId: TraceId, generation: number): string {
+    return `${tracePrefix(traceId)}${generationText(generation)}-${this.deps.newId().slice(0, 8)}/`;
+  }
+
+  /** Has the database name files, and removes the objects that nobody needs with that: where the trace is another's, these. */
+  private async nameAll(traceId: TraceId, files: readonly SharedFile[]): Promise<boolean> {
+    const { bucket, journal, processId } = this.deps;
+    const names = new Set(files.map(({ name }) => name));
+    const before = await journal.filesOf(traceId);
+    const segments = names.has(LOG_FILE) ? before.filter(({ name }) => firstByteOf(name) !== undefined) : [];
+    const isShared = await journal.putFiles(
+      processId,
+      traceId,
+      files,
+      segments.map(({ name }) => name),
+    );
+    const replaced = [...before.filter(({ name }) => names.has(name)), ...segments];
+    await bucket.remove((isShared ? replaced : files).map(({ objectKey }) => objectKey));
+    return isShared;
+  }
+}
+
+/** A generation of the group in a key: numbers of one length sort as they count. */
+function generationText(generation: number): string {
+  return String(generation).padStart(10, '0');
+}
+
+/** The generation of the member that has put an object; 0 where its key does not say. */
+function generationOf(key: string): number {
+  return Number(/^runs\/[^/]+\/(\d{10})-/.exec(key)?.[1] ?? 0);
 }
 
 async function sizeOf(path: string): Promise<number | undefined> {

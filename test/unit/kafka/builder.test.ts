@@ -132,27 +132,59 @@ describe('a builder', () => {
     await expect(first.begin(1)).rejects.toMatchObject({ code: 'locked' });
   });
 
-  it('writes a segment again as it was where the answer was lost, since another one may have read it', async () => {
+  it.each([
+    ['a segment', false],
+    ['a whole log', true],
+  ])('goes on behind %s whose answer was lost, and which another one has read', async (_what, isFinished) => {
     const [first, second] = [await bench.startProcess(), await bench.startProcess()];
     await first.begin(1);
     const all = deliveries();
     const traceId = traceOf(all);
-    const [begin, next, ...rest] = all;
-    if (begin === undefined || next === undefined) throw new Error('the sample is too small');
+    const [begin, next, last] = all;
+    if (begin === undefined || next === undefined || last === undefined) throw new Error('the sample is too small');
     await first.read(begin);
-    bench.bucket.lostAnswer = new Error('the connection was lost');
-    await expect(first.builder.store(traceId, false)).rejects.toThrow('the connection was lost');
+    const { journal } = bench.state;
+    const putFiles = journal.putFiles.bind(journal);
+    journal.putFiles = async (...args) => {
+      await putFiles(...args);
+      throw new Error('the connection was lost');
+    };
+    await expect(first.builder.store(traceId, isFinished)).rejects.toThrow('the connection was lost');
+    journal.putFiles = putFiles;
+    expect(await second.reader.lengthBytes(traceId)).toBe(first.builder.lengthBytes(traceId));
+    await first.read(next);
+    expect(await first.builder.store(traceId, false)).toBe(true);
+    await first.read(last);
+    expect(await first.builder.store(traceId, false)).toBe(true);
+    bench.clock.advance(1_000);
+    expect(await second.reader.lengthBytes(traceId)).toBe(first.builder.lengthBytes(traceId));
+    expect(logOf(second, traceId, 'copies/logs')).toEqual(logOf(first, traceId));
+  });
+
+  it('loses nothing to two that have lost the trace one after the other without knowing', async () => {
+    const [first, second, third] = [await bench.startProcess(), await bench.startProcess(), await bench.startProcess()];
+    await first.begin(1);
+    const all = deliveries();
+    const traceId = traceOf(all);
+    const [a, b, c, ...rest] = all;
+    if (a === undefined || b === undefined || c === undefined) throw new Error('the sample is too small');
+    await first.read(a);
+    await first.builder.store(traceId, false);
     await second.begin(2);
     await bench.until('the take-over', () => second.followed.adopted.includes(traceId));
-    bench.bucket.lostAnswer = undefined;
-    for (const delivery of rest) await second.read(delivery);
-    await second.builder.store(traceId, false);
-    // It has been away, goes on as if nothing had been, and stores what it has read meanwhile.
-    await first.read(next);
+    // The first one has lost the trace, and does not know.
+    await first.read(b);
     await first.builder.store(traceId, false);
-    const third = await bench.startProcess();
-    expect(await third.reader.lengthBytes(traceId)).toBe(second.builder.lengthBytes(traceId));
-    expect(logOf(third, traceId, 'copies/logs')).toEqual(logOf(second, traceId));
+    await third.begin(3);
+    await bench.until('the take-over', () => third.followed.adopted.includes(traceId));
+    // And so has the second one.
+    await second.read(c);
+    await second.builder.store(traceId, false);
+    for (const delivery of [c, ...rest]) await third.read(delivery);
+    await third.builder.store(traceId, false);
+    const fourth = await bench.startProcess();
+    expect(await fourth.reader.lengthBytes(traceId)).toBe(third.builder.lengthBytes(traceId));
+    expect(logOf(fourth, traceId, 'copies/logs')).toEqual(logOf(third, traceId));
   });
 
   it('removes nothing in the bucket of one that has had the trace since', async () => {

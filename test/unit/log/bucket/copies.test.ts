@@ -27,7 +27,6 @@ beforeEach(() => {
         return content;
       },
       get: async () => undefined,
-      list: async () => [],
     },
     journal: { filesOf: async () => [FILE], latestFiles: async () => [], known: async () => new Set([RUN]) },
     folder,
