@@ -98,6 +98,7 @@ function layOut(): void {
   writeFileSync(join(dir, 'work/dbt_project.yml'), 'name: shop\n');
   writeFileSync(join(dir, 'work/report.sql'), 'FROM runs');
   writeFileSync(join(dir, 'work/prod.yaml'), 'redaction: statements\n');
+  copyFileSync(join(root, 'deploy/several.yaml'), join(dir, 'work/several.yaml'));
   writeFileSync(join(dir, '.curlrc'), 'fail\nsilent\nshow-error\nmax-time = 20\n');
 }
 

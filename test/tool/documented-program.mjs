@@ -31,7 +31,7 @@ function run(...words) {
 async function runBridge(words) {
   const [command] = words;
   const text = words.join(' ');
-  if (command === 'serve' && /s3:\/\/|--processes/.test(text + (process.env.DATABASE_URL ?? '')))
+  if (command === 'serve' && /s3:\/\/|--processes|--role/.test(text + (process.env.DATABASE_URL ?? '')))
     return config(words.slice(1));
   if (command === 'serve' && process.env.DATABASE_URL !== undefined) return config(words.slice(1));
   if (command === 'serve') return await untilItWorks(serving(words), /now run/);
