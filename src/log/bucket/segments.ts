@@ -75,7 +75,7 @@ export class LogCopy {
 
   /** @param folder of the trace */
   constructor(
-    readonly folder: string,
+    private readonly folder: string,
     readonly traceId: TraceId,
     private readonly deps: LogCopyDeps,
   ) {}
