@@ -30,9 +30,8 @@ import type { Fence } from '../storage/fence.js';
 import type { State } from '../storage/state.js';
 import { openState } from './open-state.js';
 
-/** The part of the program's memory that open runs may take, over all destinations; more than the bytes below is not of use. */
+/** The part of the program's memory that open runs may take, over all destinations: those that get records should all have room. */
 const OPEN_RUNS_PART = 1 / 8;
-const MAX_OPEN_RUNS_BYTES = 128 * 1024 * 1024;
 
 /** Everything that runs in the export thread: a worker for each destination, and messages to and from them. */
 class ThreadExports {
@@ -129,7 +128,7 @@ class ThreadExports {
     const { 'max-memory': maxMemoryBytes } = this.setup.configuration;
     const dataFolder = this.setup.cluster?.folder ?? this.setup.configuration['data-dir'];
     this.state = await openState(this.setup.configuration, systemClock, undefined, this.fence());
-    const maxOpenBytes = Math.min(MAX_OPEN_RUNS_BYTES, maxMemoryBytes * OPEN_RUNS_PART);
+    const maxOpenBytes = maxMemoryBytes * OPEN_RUNS_PART;
     const files = new RecordLogFiles(dataFolder, (traceId, at, reason) => this.damaged(traceId, at, reason));
     const resources = new InternedResources();
     const deps = {

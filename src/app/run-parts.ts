@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
 import { packageFile } from '../core/package-file.js';
 import { type ForeignListener, ForeignSegments } from '../log/foreign-segments.js';
-import { JsonlRecordLog } from '../log/jsonl-record-log.js';
+import { JsonlRecordLog, maxOpenLogBytes } from '../log/jsonl-record-log.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { listTraces, RecordLogFiles } from '../log/record-log-files.js';
 import { Appended, type AppendListener } from '../log/trace-log.js';
@@ -14,7 +14,7 @@ import { RunFile } from '../run/run-document.js';
 import type { RunListener } from '../run/run-event.js';
 import { RunLog } from '../run/run-log.js';
 import { RunTracker } from '../run/run-tracker.js';
-import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
+import { maxOpenRunBytes, RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import { ScopeFinder } from '../run/scope-finder.js';
 import type { RunFinder, SharedLogHost, SharedRecordLog } from '../run/shared-record-log.js';
 import type { RunStore } from '../storage/run-store.js';
@@ -75,7 +75,7 @@ export class RunParts {
     this.notes = new InvocationNotes({ store: opened.state.invocations, files, places: this.places, clock, logger });
     this.runListeners = [this.notes, new RunLog(logger)];
     this.tracker = new RunTracker(
-      { ...RUN_TRACKER_DEFAULTS, ...(imported === undefined ? servingTimes(configuration) : IMPORT_TIMES) },
+      { ...RUN_TRACKER_DEFAULTS, ...(imported === undefined ? servingConfig(configuration) : IMPORT_TIMES) },
       {
         reader: this.reader,
         store: this.runStore(),
@@ -114,7 +114,14 @@ export class RunParts {
   private openLog(configuration: Configuration, deps: Pick<AppDeps, 'clock' | 'logger'>): JsonlRecordLog {
     const { durability, 'data-dir': dataFolder } = configuration;
     return new JsonlRecordLog(
-      { dataFolder, durability, maxOpenLogs: 256, maxQueuedRecords: 200_000, nameHoldMs: 6_000 },
+      {
+        dataFolder,
+        durability,
+        maxOpenLogs: 256,
+        maxOpenBytes: maxOpenLogBytes(configuration['max-memory']),
+        maxQueuedRecords: 200_000,
+        nameHoldMs: 6_000,
+      },
       { ...deps, foreign: this.foreign, listeners: this.appendListeners },
     );
   }
@@ -160,10 +167,11 @@ export class RunParts {
 /** Nothing more will come of a file that was read to its end. */
 const IMPORT_TIMES = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0, maxRetries: 0 };
 
-function servingTimes(configuration: Configuration) {
+function servingConfig(configuration: Configuration) {
   return {
     quietAfterInvocationMs: configuration['invocation-quiet'],
     silenceMs: configuration['invocation-silence'],
+    maxMemoryBytes: maxOpenRunBytes(configuration['max-memory']),
   };
 }
 
