@@ -16,7 +16,7 @@ import { peerEnvironment, peerProgram, WORK_FOLDER } from './peer-programs.js';
 import { PORTS } from './ports.js';
 
 /** What makes a process one that builds runs. */
-const BUILDER_ARGS = ['--processes', 'several'];
+const BUILDER_ARGS = ['--processes', 'several', '--role', 'build'];
 /** What makes it one that only receives. */
 const RECEIVER_ARGS = ['--role', 'receive'];
 const BUCKET = 'bridge';

@@ -126,7 +126,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
   const registry = new LocalStepRegistry({
     store: state.executions,
     runs: state.runs,
-    listeners: [cluster?.steps ?? tracker],
+    listeners: [cluster ?? tracker],
     places,
     clock,
     logger,
@@ -161,7 +161,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
   if (cluster !== undefined) {
     health.register(cluster.writer.name, () => cluster.writer.health());
   }
-  for (const one of building) health.register(one.owned.name, () => one.health());
+  for (const one of building) health.register('builder', () => one.health());
   for (const [name] of exports?.destinations ?? []) {
     health.register(`export to ${name}`, () =>
       exportHealth(exports?.statuses().find((status) => status.name === name)),
@@ -206,7 +206,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
       exports: exports === undefined ? [] : [exports],
       projections: [parts.parquetThread, notes, measures, ...output],
       runs: [tracker, registry],
-      recordLog: [recordLog, ...building.map(({ owned }) => owned)],
+      recordLog: [recordLog, ...building.flatMap((one) => one.building)],
     },
     journal:
       opened.cluster === undefined

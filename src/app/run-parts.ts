@@ -108,7 +108,7 @@ export class RunParts {
   /** How much of a log exports may read: what no crash can lose. */
   async lengthBytes(traceId: TraceId): Promise<number> {
     const { cluster } = this;
-    return cluster === undefined ? await this.reader.lengthBytes(traceId) : cluster.owned.storedBytes(traceId);
+    return cluster === undefined ? await this.reader.lengthBytes(traceId) : cluster.storedBytes(traceId);
   }
 
   private openLog(configuration: Configuration, deps: Pick<AppDeps, 'clock' | 'logger'>): JsonlRecordLog {

@@ -97,10 +97,10 @@ export class FixedDelayTask {
     private readonly onError: (error: unknown) => void,
   ) {}
 
-  /** From now on; the first time after the interval. */
-  start(): void {
+  /** From now on. @param firstMs before the first time, in milliseconds; the interval by default */
+  start(firstMs = this.intervalMs): void {
     this.isGoingOn = true;
-    this.later();
+    this.later(firstMs);
   }
 
   /** Waits for a running turn; no other follows. */
@@ -110,12 +110,12 @@ export class FixedDelayTask {
     await this.turn;
   }
 
-  private later(): void {
+  private later(delayMs: number): void {
     if (!this.isGoingOn) return;
-    this.timer = this.clock.after(this.intervalMs, () => {
+    this.timer = this.clock.after(delayMs, () => {
       this.turn = this.action()
         .catch(this.onError)
-        .then(() => this.later());
+        .then(() => this.later(this.intervalMs));
     });
   }
 }

@@ -9,7 +9,7 @@ import { forEachOf, Turns } from '../core/turns.js';
 import { encodeSegment, LogCopy, type StoredLength } from '../log/bucket/segments.js';
 import type { SharedFiles } from '../log/bucket/shared-files.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
-import { JsonlRecordLog } from '../log/jsonl-record-log.js';
+import { JsonlRecordLog, maxOpenLogBytes } from '../log/jsonl-record-log.js';
 import { type Appended, LOG_FILE, RESOURCES_FILE } from '../log/trace-log.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -35,6 +35,8 @@ export interface BuilderDeps {
   readonly folder: string;
   /** A trace of which nothing came for so long is stored, whatever is known of it; in milliseconds. */
   readonly silenceMs: number;
+  /** What the program may take, in bytes. */
+  readonly maxMemoryBytes: number;
   /** Default 1 GiB. */
   readonly maxUnstoredBytes?: number;
   readonly clock: Clock;
@@ -136,11 +138,16 @@ export class Builder implements Component, RecordConsumer, Custody {
   private isBroken = false;
 
   constructor(private readonly deps: BuilderDeps) {
-    const { folder, clock, logger, foreign } = deps;
+    const { folder, clock, logger, foreign, maxMemoryBytes } = deps;
     // Whatever is lost is made again of the bucket and the journal.
     const config = { dataFolder: folder, durability: 'os', nameHoldMs: 6_000 } as const;
     this.log = new JsonlRecordLog(
-      { ...config, maxOpenLogs: 256, maxQueuedRecords: Number.POSITIVE_INFINITY },
+      {
+        ...config,
+        maxOpenLogs: 256,
+        maxOpenBytes: maxOpenLogBytes(maxMemoryBytes),
+        maxQueuedRecords: Number.POSITIVE_INFINITY,
+      },
       { clock, logger, foreign, listeners: [{ onAppended: (appended) => this.onAppended(appended) }] },
     );
     const failed = (what: string) => (error: unknown) => logger.warn({ error: reasonOf(error) }, what);
@@ -359,7 +366,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     const { folder, bucket, journal, follower, clock } = this.deps;
     await this.leaving.get(traceId);
     const copy = new LogCopy(join(folder, 'runs', traceId), traceId, { bucket, journal });
-    if (!isNew) await copy.refresh();
+    if (!isNew) await copy.refresh(clock.monotonicMs());
     const nowMs = clock.monotonicMs();
     const trace: OwnTrace = {
       ...{ traceId, partition, stepVersion, stored: copy.stored, logBytes: copy.stored.logBytes },
@@ -402,7 +409,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     await this.storeWhole(trace);
     if (await journal.isExportPending(traceId, destinations())) return;
     if (!isQuiet() || trace.logBytes !== trace.wholeBytes || this.owned.get(traceId) !== trace) return;
-    await files.tidy(traceId, this.generation);
+    await trace.turns.run(() => files.tidy(traceId, this.generation));
     if (!isQuiet() || this.owned.get(traceId) !== trace) return;
     const leaving = journal.close(processId, trace).then(async (isClosed) => {
       if (isClosed) await this.forget(trace);

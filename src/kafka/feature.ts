@@ -41,7 +41,7 @@ export interface Journal extends Feature {
 }
 
 /** What the journal needs of the program. */
-export interface JournalHost extends Pick<KafkaHost, 'health' | 'clock' | 'logger' | 'random'> {
+export interface JournalHost extends Pick<KafkaHost, 'health' | 'clock' | 'logger'> {
   /** OTLP's encodings. */
   readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
 }
@@ -98,7 +98,7 @@ export function createKafkaSource(
     components: [
       {
         name: 'kafka-source',
-        start: async () => (await source.get()).start(),
+        start: async () => await (await source.get()).start(),
         shutdown: async (deadline) => (await source.ifNeeded())?.shutdown(deadline),
       },
     ],
@@ -116,7 +116,7 @@ export function journalFolder(config: Pick<Configuration, 'data-dir'>): string {
  * @param folderId of the data folder
  */
 export async function openSharedLog(
-  config: Pick<Configuration, 'data-dir' | 'invocation-silence'>,
+  config: Pick<Configuration, 'data-dir' | 'invocation-silence' | 'max-memory'>,
   settings: KafkaJournalSettings,
   { bucket, folderId, clock, logger, random }: SharedLogPlace,
 ): Promise<OpenedSharedLog> {
@@ -126,9 +126,10 @@ export async function openSharedLog(
   const processId = randomUUID();
   const folder = journalFolder(config);
   const silenceMs = config['invocation-silence'];
+  const maxMemoryBytes = config['max-memory'];
   const tell = (problem: string) => logger.warn({ problem }, 'failed to keep rejected messages');
   const rejects = new RejectFile(join(config['data-dir'], REJECTS_FILE), clock, tell);
-  const options = { settings, bucket, folder, processId, silenceMs, rejects, random };
+  const options = { settings, bucket, folder, processId, silenceMs, maxMemoryBytes, rejects, random };
   let log: KafkaRecordLog | undefined;
   const made = () => {
     if (log === undefined) throw new Error('the shared record log is not made yet');

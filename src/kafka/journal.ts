@@ -1,5 +1,6 @@
 import type { KafkaJournalSettings } from '../config/kafka-settings.js';
-import { type Clock, pause, RetryPolicy, whenAborted } from '../core/clock.js';
+import { type Clock, FixedDelayTask, whenAborted } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
 import type { Shortage } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
 import type { Logger } from '../core/logger.js';
@@ -19,7 +20,6 @@ export interface KafkaJournalDeps {
   readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly random: () => number;
 }
 
 export const JOURNAL_STATES = ['connecting', 'writing', 'waiting'] as const;
@@ -38,9 +38,8 @@ export interface JournalStatus {
 
 /** How long Kafka may take to answer, in milliseconds: OTLP's senders wait for 10 s. */
 const ANSWER_MS = 8_000;
-/** Kafka that is back is found within about five seconds; while it answers it is asked as often, which finds that it does not. */
-const CHECK_MS = 5_000;
-const RETRY = { baseMs: 500, maxMs: CHECK_MS, maxRetryAfterMs: CHECK_MS };
+/** How often Kafka is asked whether it is there, and has the topics, in milliseconds: what finds that it is away, or back. */
+const CHECK_MS = 1_000;
 
 /**
  * Writes requests to the topics that several machines share: a request is accepted when Kafka has it. It is cut by trace, and by
@@ -50,15 +49,11 @@ export class KafkaJournal implements SharedLogWriter {
   readonly name = 'journal';
   private readonly producer: KafkaProducer;
   private readonly splitters: Readonly<Record<Signal, TraceSplitter>>;
-  private readonly retries: RetryPolicy;
   private readonly counts = new Map<string, { messageCount: number; byteCount: number }>();
-  private readonly stopping = new AbortController();
-  private running: Promise<void> = Promise.resolve();
+  private readonly checking: FixedDelayTask;
   private state: JournalStatus['state'] = 'connecting';
   private problem: string | null = null;
   private failureCount = 0;
-  /** Ends the wait until the next check. */
-  private wake: () => void = () => {};
 
   constructor(
     private readonly settings: KafkaJournalSettings,
@@ -67,7 +62,12 @@ export class KafkaJournal implements SharedLogWriter {
     const { codecs } = deps;
     this.producer = new KafkaProducer(settings, { ...deps, timeoutMs: ANSWER_MS, compression: 'none' });
     this.splitters = { traces: new TraceSplitter('traces', codecs), logs: new TraceSplitter('logs', codecs) };
-    this.retries = new RetryPolicy(RETRY, deps.random);
+    this.checking = new FixedDelayTask(
+      CHECK_MS,
+      deps.clock,
+      () => this.check(),
+      (error) => this.away(reasonOf(error)),
+    );
     for (const topic of Object.values(settings.topics)) this.counts.set(topic, { messageCount: 0, byteCount: 0 });
   }
 
@@ -85,12 +85,11 @@ export class KafkaJournal implements SharedLogWriter {
 
   /** Does not wait for Kafka. */
   async start(): Promise<void> {
-    this.running = this.check(this.stopping.signal);
+    this.checking.start(0);
   }
 
   async shutdown(deadline: AbortSignal): Promise<void> {
-    this.stopping.abort();
-    await Promise.race([this.running, whenAborted(deadline)]);
+    await Promise.race([this.checking.stop(), whenAborted(deadline)]);
     await this.producer.close();
   }
 
@@ -145,7 +144,6 @@ export class KafkaJournal implements SharedLogWriter {
     } catch (cause) {
       if (!(cause instanceof KafkaError)) throw cause;
       this.away(cause.message);
-      this.wake();
       throw new ConsumeError('unavailable', this.awayMessage(), CHECK_MS, { cause });
     }
   }
@@ -185,33 +183,13 @@ export class KafkaJournal implements SharedLogWriter {
     }
   }
 
-  /** Asks Kafka again and again whether it is there, and has the topics. */
-  private async check(stop: AbortSignal): Promise<void> {
-    const { clock } = this.deps;
-    for (let failedChecks = 0; !stop.aborted; ) {
-      const problem = await this.findProblem();
-      if (stop.aborted) return;
-      failedChecks = problem === null ? 0 : failedChecks + 1;
-      if (problem === null) this.back();
-      else this.away(problem);
-      const woken = new AbortController();
-      this.wake = () => woken.abort();
-      const waitMs = failedChecks === 0 ? CHECK_MS : this.retries.delayMs(failedChecks, null);
-      await pause(clock, waitMs, AbortSignal.any([stop, woken.signal]));
-    }
-  }
-
-  private async findProblem(): Promise<string | null> {
+  private async check(): Promise<void> {
     const { traces, logs } = this.settings.topics;
-    try {
-      const [traceParts = 0, logParts = 0] = await this.producer.partitionCounts([traces, logs]);
-      if (traceParts === logParts) return null;
-      // The spans and the log records of a run would come to two members of the group.
-      return `the topics ${traces} and ${logs} have ${traceParts} and ${logParts} partitions; give both the same number`;
-    } catch (error) {
-      if (error instanceof KafkaError) return error.message;
-      throw error;
-    }
+    const [traceParts = 0, logParts = 0] = await this.producer.partitionCounts([traces, logs]);
+    if (traceParts === logParts) return this.back();
+    // The spans and the log records of a run would come to two members of the group.
+    const parts = `${traceParts} and ${logParts} partitions`;
+    this.away(`the topics ${traces} and ${logs} have ${parts}; give both the same number`);
   }
 
   private back(): void {

@@ -5,7 +5,7 @@ import { reasonOf } from '../core/errors.js';
 import type { HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import type { RejectFile } from '../files/feature.js';
-import { Copies, type FileCopies } from '../log/bucket/copies.js';
+import { Copies } from '../log/bucket/copies.js';
 import { SharedFiles } from '../log/bucket/shared-files.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { RecordLogFiles } from '../log/record-log-files.js';
@@ -13,7 +13,7 @@ import type { TraceId } from '../record/telemetry-record.js';
 import { sharedTelemetry } from '../retention/feature.js';
 import { RunState } from '../run/open-run.js';
 import { parseRun } from '../run/parse-run.js';
-import type { RunListener, StepListener } from '../run/run-event.js';
+import type { RunListener } from '../run/run-event.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import type { RunFinder, SharedLogHost, SharedRecordLog } from '../run/shared-record-log.js';
 import { TraceSteps } from '../run/trace-steps.js';
@@ -34,6 +34,8 @@ export interface KafkaRecordLogOptions {
   readonly processId: string;
   /** After which a trace counts as silent, in milliseconds. */
   readonly silenceMs: number;
+  /** What the program may take, in bytes. */
+  readonly maxMemoryBytes: number;
   readonly rejects: Pick<RejectFile, 'add'>;
   /** Uniform in [0, 1). */
   readonly random: () => number;
@@ -46,89 +48,77 @@ const RUN_FILE = 'run.json';
 /** The record log of several processes, whose journal is two topics of Kafka, and whose logs go to a bucket in segments. */
 export class KafkaRecordLog implements SharedRecordLog {
   readonly writer: KafkaJournal;
-  readonly owned: SharedRecordLog['owned'];
-  readonly ownReader: RecordLogReader;
-  readonly steps: StepListener;
-  readonly place: TelemetryStorage;
-  /** What it builds of its partitions, and how it reads them: nothing of which happens before `owned` is started. */
+  /** What it builds of its partitions, and how it reads them: nothing of which happens before they are started. */
   readonly builder: Builder;
   readonly source: KafkaSource;
-  private readonly bucket: S3ObjectStore;
-  private readonly copies: Copies;
+  readonly building: readonly Component[];
+  readonly first: readonly Component[];
+  readonly ownReader: RecordLogReader;
+  readonly reader: Copies;
+  readonly telemetry: Copies;
+  readonly place: TelemetryStorage;
 
   constructor(
-    { settings, bucket: location, folder, processId, silenceMs, rejects, random }: KafkaRecordLogOptions,
+    {
+      settings,
+      bucket: location,
+      folder,
+      processId,
+      silenceMs,
+      maxMemoryBytes,
+      rejects,
+      random,
+    }: KafkaRecordLogOptions,
     private readonly deps: SharedLogHost,
   ) {
     const { state, clock, logger, onDamage } = deps;
     const { journal } = state;
     const bucket = new S3ObjectStore(location);
-    const writer = new KafkaJournal(settings, { ...deps, random });
+    this.writer = new KafkaJournal(settings, deps);
     const builder = new Builder({
       ...deps,
       bucket,
       journal,
       files: new SharedFiles({ journal, bucket, processId, folder, newId: () => randomUUID() }),
-      writer,
+      writer: this.writer,
       processId,
       folder,
       silenceMs: silenceMs + AFTER_SILENCE_MS,
+      maxMemoryBytes,
     });
+    this.builder = builder;
     const { traces, logs } = settings.topics;
     const topics = { tracesTopics: [traces], logsTopics: [logs], jsonlTopics: [] };
-    const source = new KafkaSource(
+    this.source = new KafkaSource(
       { ...settings, ...topics, encoding: 'otlp_proto', initialOffset: 'earliest' },
       { intake: deps.intakeFor(builder), consumer: builder, custody: builder, rejects, clock, logger, random },
     );
-    const lengthBytes = (traceId: TraceId) => builder.lengthBytes(traceId);
-    const own = new RecordLogFiles(folder, onDamage, lengthBytes);
-    const isOwn = (traceId: TraceId) => lengthBytes(traceId) !== undefined;
+    const own = new RecordLogFiles(folder, onDamage, (traceId) => builder.lengthBytes(traceId));
+    const isOwn = (traceId: TraceId) => builder.lengthBytes(traceId) !== undefined;
     const copies = new Copies({ ...deps, bucket, journal, folder: join(folder, 'copies'), own, isOwn });
-    this.writer = writer;
-    this.bucket = bucket;
-    this.builder = builder;
-    this.source = source;
-    this.copies = copies;
+    this.building = [builder, this.source];
+    this.first = [{ name: 'bucket', start: async () => {}, shutdown: async () => bucket.close() }, copies];
     this.ownReader = own;
+    this.reader = copies;
+    this.telemetry = copies;
     this.place = sharedTelemetry({ openBucket: async () => bucket, traces: journal });
-    this.owned = {
-      name: builder.name,
-      lengthBytes,
-      storedBytes: (traceId) => builder.storedBytes(traceId),
-      async start() {
-        await builder.start();
-        source.start();
-      },
-      async shutdown(deadline) {
-        await source.shutdown(deadline);
-        await builder.shutdown(deadline);
-      },
-    };
-    this.steps = {
-      // Whoever looks after the traces looks at their steps again.
-      onStepChanged: (traceIds) => {
-        journal.noteSteps(traceIds).catch((error: unknown) => {
-          const message = 'failed to report updated steps; the verdicts of their runs may be late';
-          logger.error({ error: reasonOf(error) }, message);
-        });
-      },
-    };
-  }
-
-  get reader(): RecordLogReader {
-    return this.copies.logs;
-  }
-
-  get telemetry(): FileCopies {
-    return this.copies.files;
-  }
-
-  get first(): readonly Component[] {
-    return [{ name: 'bucket', start: async () => {}, shutdown: async () => this.bucket.close() }, this.copies];
   }
 
   health(): HealthState {
     return this.source.health();
+  }
+
+  storedBytes(traceId: TraceId): number {
+    return this.builder.storedBytes(traceId);
+  }
+
+  /** Whoever looks after the traces looks at their steps again. */
+  onStepChanged(traceIds: readonly TraceId[]): void {
+    const { state, logger } = this.deps;
+    state.journal.noteSteps(traceIds).catch((error: unknown) => {
+      const message = 'failed to report updated steps; the verdicts of their runs may be late';
+      logger.error({ error: reasonOf(error) }, message);
+    });
   }
 
   store(traceId: TraceId, isFinished: boolean): Promise<boolean> {

@@ -13,6 +13,7 @@ import { decompress } from 'fzstd';
 import type { KafkaSourceSettings } from '../config/kafka-settings.js';
 import { type Clock, pause, RetryPolicy, retry, whenAborted } from '../core/clock.js';
 import type { HealthState } from '../core/health.js';
+import type { Component } from '../core/lifecycle.js';
 import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import type { Reject, RejectFile } from '../files/feature.js';
@@ -144,7 +145,8 @@ const KEPT_BYTES = 3 * 1024;
  * durable. What a crash lets come twice is written once. While the intake has no room nothing more is fetched; what is no
  * telemetry is kept among the rejects and passed over. A broker that is away is asked again until it is back.
  */
-export class KafkaSource {
+export class KafkaSource implements Component {
+  readonly name = 'kafka-source';
   private readonly stopping = new AbortController();
   private readonly kinds: ReadonlyMap<string, MessageKind>;
   private readonly counts = new Map<string, { acceptedCount: number; rejectedCount: number }>();
@@ -184,7 +186,7 @@ export class KafkaSource {
   }
 
   /** Begins to read; does not wait for the broker. */
-  start(): void {
+  async start(): Promise<void> {
     this.running = this.run(this.stopping.signal);
   }
 

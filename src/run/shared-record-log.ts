@@ -3,7 +3,7 @@ import type { Guard } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import type { FileCopies } from '../log/bucket/copies.js';
+import type { Copies } from '../log/bucket/copies.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { Appended } from '../log/trace-log.js';
@@ -22,16 +22,13 @@ import type { RunSummary } from './verdict.js';
  * The record log where several processes share the work: a journal comes before it, and one process a trace makes the log
  * of it. The rest of the program knows this interface and no journal, so that another one can take its place.
  */
-export interface SharedRecordLog {
+export interface SharedRecordLog extends StepListener {
   /** Accepts requests and deliveries: they are on no single disk when it resolves. */
   readonly writer: SharedLogWriter;
-  /** The traces that this process has. */
-  readonly owned: Component & {
-    /** How long the log of a trace is; `undefined` where another process has it, or it is still being put together. */
-    lengthBytes(traceId: TraceId): number | undefined;
-    /** How much of it no crash of this machine can lose; 0 where another process has it. */
-    storedBytes(traceId: TraceId): number;
-  };
+  /** Makes logs of the traces that this process has. */
+  readonly building: readonly Component[];
+  /** How much of a log no crash of this machine can lose; 0 where another process has the trace. */
+  storedBytes(traceId: TraceId): number;
   /** How the part of the work goes that this process has. */
   health(): HealthState;
   /**
@@ -40,14 +37,12 @@ export interface SharedRecordLog {
    * @returns false where another process has the trace
    */
   store(traceId: TraceId, isFinished: boolean): Promise<boolean>;
-  /** Called with steps that any process has registered. */
-  readonly steps: StepListener;
   /** Parts that are there before all that follows logs. */
   readonly first: readonly Component[];
   /** Where files of runs are, to be counted and removed. */
   readonly place: TelemetryStorage;
   /** Files of runs, on this machine when they are asked for. */
-  readonly telemetry: Pick<FileCopies, 'find' | 'bringAll'>;
+  readonly telemetry: Pick<Copies, 'find' | 'bringAll'>;
   /** Has files of runs shared when they are written. @param parquet `null` where none is written */
   sharing(parquet: RunListener | null): RunListener;
   /** Reads logs that this process has. */

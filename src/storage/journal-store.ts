@@ -193,22 +193,22 @@ export class JournalStore {
 
   /**
    * Files in the bucket take the place of those of their names.
-   * @param needless names of files that are no more with that
+   * @param replacedFolder all files of the trace whose names begin with it are replaced, too, unless it is `null`
    * @returns false, without a change, where the trace is another's
    */
   async putFiles(
     processId: string,
     traceId: TraceId,
     files: readonly SharedFile[],
-    needless: readonly string[] = [],
+    replacedFolder: string | null,
   ): Promise<boolean> {
     return await this.db.transaction().execute(async (transaction) => {
       if ((await lockOwn(transaction, [traceId], processId, this.database.hasRowLocks)).size === 0) return false;
-      for (const names of slices(needless, ROWS_PER_STATEMENT)) {
+      if (replacedFolder !== null) {
         await transaction
           .deleteFrom('journal_files')
           .where('trace_id', '=', traceId)
-          .where('name', 'in', names)
+          .where('name', 'like', `${replacedFolder}%`)
           .execute();
       }
       for (const { name, objectKey, sizeBytes } of files) {

@@ -72,19 +72,23 @@ export function journalStoreContract(withState: (body: (state: State) => Promise
       within(async (journal) => {
         await journal.open(opened(1, 2));
         await journal.claim('a', 1, new Set([1]));
-        expect(await journal.putFiles('b', trace(1), [FILE])).toBe(false);
-        expect(await journal.putFiles('a', trace(2), [FILE])).toBe(false);
+        expect(await journal.putFiles('b', trace(1), [FILE], null)).toBe(false);
+        expect(await journal.putFiles('a', trace(2), [FILE], null)).toBe(false);
         expect(await journal.filesOf(trace(1))).toEqual([]);
-        expect(await journal.putFiles('a', trace(1), [FILE])).toBe(true);
-        expect(await journal.putFiles('a', trace(1), [{ ...FILE, sizeBytes: 8 }])).toBe(true);
+        expect(await journal.putFiles('a', trace(1), [FILE], null)).toBe(true);
+        expect(await journal.putFiles('a', trace(1), [{ ...FILE, sizeBytes: 8 }], null)).toBe(true);
         expect(await journal.filesOf(trace(1))).toEqual([{ ...FILE, sizeBytes: 8 }]);
         expect(await journal.usage()).toEqual({ fileCount: 1, sizeBytes: 8 });
         expect(await journal.usage([trace(2)])).toEqual({ fileCount: 0, sizeBytes: 0 });
         expect(await journal.latestFiles([trace(1)])).toEqual([{ ...FILE, sizeBytes: 8, traceId: trace(1) }]);
+        const parts = ['parts/1', 'parts/2'].map((name) => ({ ...FILE, name }));
+        await journal.open(opened(3));
+        for (const id of [trace(1), trace(3)]) expect(await journal.putFiles('a', id, parts, null)).toBe(true);
         const other = { ...FILE, name: 'other' };
-        expect(await journal.putFiles('b', trace(1), [other], [FILE.name])).toBe(false);
-        expect(await journal.putFiles('a', trace(1), [other], [FILE.name])).toBe(true);
-        expect(await journal.filesOf(trace(1))).toEqual([other]);
+        expect(await journal.putFiles('b', trace(1), [other], 'parts/')).toBe(false);
+        expect(await journal.putFiles('a', trace(1), [other], 'parts/')).toBe(true);
+        expect(await journal.filesOf(trace(1))).toEqual([{ ...FILE, sizeBytes: 8 }, other]);
+        expect(await journal.filesOf(trace(3))).toHaveLength(2);
       }));
 
     it('are pending while a destination that wants their run has not got to its end', () =>

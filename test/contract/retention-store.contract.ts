@@ -112,7 +112,7 @@ export function retentionStoreContract(withState: (body: (state: State) => Promi
         await journal.open([{ traceId: A, partition: 0 }]);
         expect(await retention.groupOf(runId, [])).toMatchObject({ isLive: true });
         const file = { name: 'run.json', objectKey: `runs/${A}/p-1/run.json`, sizeBytes: 7 };
-        await journal.putFiles('p', A, [file]);
+        await journal.putFiles('p', A, [file], null);
         expect(await journal.close('p', { traceId: A, stepVersion: 0 })).toBe(true);
         const group = await retention.groupOf(runId, []);
         expect(group).toMatchObject({ isLive: false });

@@ -91,7 +91,7 @@ export class BenchProcess {
     const writer = { consume: refuse, consumeBody: refuse };
     this.builder = new Builder({
       ...{ bucket, journal, files, foreign, follower, writer, processId, destinations: () => [] },
-      ...{ folder, silenceMs: 600_000, maxUnstoredBytes, clock, logger },
+      ...{ folder, silenceMs: 600_000, maxMemoryBytes: 2 ** 28, maxUnstoredBytes, clock, logger },
     });
     const lengthOf = (traceId: TraceId) => this.builder.lengthBytes(traceId);
     const own = new RecordLogFiles(folder, () => {}, lengthOf);
@@ -102,7 +102,7 @@ export class BenchProcess {
   }
 
   get reader(): RecordLogReader {
-    return this.copies.logs;
+    return this.copies;
   }
 
   async start(): Promise<void> {

@@ -15,8 +15,6 @@ import type { LoggedRecord, LogRange, RecordLogReader } from '../record-log.js';
 import { type DamageReport, RecordLogFiles } from '../record-log-files.js';
 import { LogCopy } from './segments.js';
 
-// Copies on this disk of what is in the bucket, made when they are asked for: so each process answers for all runs, and asks no other.
-
 /** What copies are made with. */
 export interface CopiesDeps {
   readonly bucket: Pick<ObjectStore, 'open' | 'get'>;
@@ -32,36 +30,49 @@ export interface CopiesDeps {
   readonly logger: Logger;
 }
 
-/** What copies of logs, and of files, may take on disk, in bytes. One that is being read stays in any case. */
-const LOG_BYTES = 2 * 1024 ** 3;
-const FILE_BYTES = 4 * 1024 ** 3;
-/** Copies of logs that are kept at most. */
-const MAX_LOGS = 200;
+/** What copies may take on disk, in bytes. Those that may be being read stay in any case. */
+const MAX_BYTES = 6 * 1024 ** 3;
+/** A copy that was used this recently may be being read, in milliseconds. */
+const IN_USE_MS = 120_000;
 /** How long a copy of a log counts as new, in milliseconds: clients that follow a run request it repeatedly. */
 const FRESH_MS = 1_000;
-/** A file that was requested this recently may be being read, in milliseconds. */
-const FILE_IN_USE_MS = 120_000;
 /** Files that are fetched side by side. */
 const AT_ONCE = 8;
-/** How often it is looked which traces were removed, in milliseconds. */
-const LOOK_MS = 60_000;
+/** How often it is looked which copies can go, in milliseconds. */
+const LOOK_MS = 30_000;
 
-/** Copies of logs and of files. Those of traces that any process removed go within a minute; no answer is made from them in any case. */
-export class Copies implements Component {
+/** Copies of what there is of a trace. */
+interface TraceCopies {
+  readonly log: LogCopy;
+  /** By name. */
+  readonly files: Map<string, FileCopy>;
+  /** In monotonic milliseconds. */
+  usedMs: number;
+}
+
+/**
+ * Copies on this disk of what is in the bucket, made when they are asked for: so each process answers for all runs, and asks no
+ * other. Those of traces that any process removed go within minutes; no answer is made from them in any case.
+ */
+export class Copies implements Component, RecordLogReader {
   readonly name = 'copies of the bucket';
-  readonly logs: LogCopies;
-  readonly files: FileCopies;
+  private readonly traces = new Map<TraceId, TraceCopies>();
+  private readonly logs: RecordLogFiles;
   private readonly looking: FixedDelayTask;
 
-  constructor(private readonly deps: CopiesDeps) {
-    const { clock, logger } = deps;
-    this.logs = new LogCopies(deps);
-    this.files = new FileCopies(deps);
+  /** @param maxBytes what copies may take on disk */
+  constructor(
+    private readonly deps: CopiesDeps,
+    private readonly maxBytes = MAX_BYTES,
+  ) {
+    const { clock, logger, folder, onDamage } = deps;
+    const lengthOf = (traceId: TraceId) => this.traces.get(traceId)?.log.sizeBytes;
+    this.logs = new RecordLogFiles(join(folder, 'logs'), onDamage, lengthOf);
     this.looking = new FixedDelayTask(
       LOOK_MS,
       clock,
-      () => this.removeUnknown(),
-      (error) => logger.warn({ error: reasonOf(error) }, 'failed to delete copies of removed runs; retrying'),
+      () => this.removeNeedless(),
+      (error) => logger.warn({ error: reasonOf(error) }, 'failed to delete copies of runs; retrying'),
     );
   }
 
@@ -74,150 +85,22 @@ export class Copies implements Component {
     await this.looking.stop();
   }
 
-  private async removeUnknown(): Promise<void> {
-    for (const { room } of [this.logs, this.files]) {
-      const known = await this.deps.journal.known([...room.traceIds()]);
-      await room.remove((traceId) => !known.has(traceId));
-    }
-  }
-}
-
-/** A copy of a log or of a file. */
-interface Copy {
-  readonly traceId: TraceId;
-  readonly sizeBytes: number;
-  remove(): Promise<void>;
-}
-
-/** A copy in a room. */
-interface Kept<One extends Copy> {
-  readonly copy: One;
-  /** Who reads it now. */
-  userCount: number;
-  /** It counts as being read until then, in monotonic milliseconds. */
-  untilMs: number;
-}
-
-/** Room for copies: when it is full, the copy that was used longest ago goes. */
-class CopyRoom<One extends Copy> {
-  /** By what they are copies of, the one used longest ago first. */
-  private readonly kept = new Map<string, Kept<One>>();
-
-  constructor(
-    private readonly maxBytes: number,
-    private readonly maxCount: number,
-    private readonly clock: Clock,
-  ) {}
-
-  get(key: string): One | undefined {
-    return this.kept.get(key)?.copy;
-  }
-
-  traceIds(): ReadonlySet<TraceId> {
-    return new Set([...this.kept.values()].map(({ copy }) => copy.traceId));
-  }
-
-  /** A copy that stays until `release` is called for it. */
-  use(key: string, make: () => One): Kept<One> {
-    const kept = this.kept.get(key) ?? { copy: make(), userCount: 0, untilMs: Number.NEGATIVE_INFINITY };
-    this.kept.delete(key);
-    this.kept.set(key, kept);
-    kept.userCount += 1;
-    return kept;
-  }
-
-  /** @param usedMs for how long it counts as being read yet, in milliseconds */
-  async release(kept: Kept<One>, usedMs = 0): Promise<void> {
-    kept.userCount -= 1;
-    kept.untilMs = this.clock.monotonicMs() + usedMs;
-    if (this.isFull()) await this.remove(() => this.isFull());
-  }
-
-  /** Removes copies of some traces, but for those that are being read. */
-  async remove(isMeant: (traceId: TraceId) => boolean): Promise<void> {
-    const nowMs = this.clock.monotonicMs();
-    for (const [key, kept] of this.kept) {
-      const { copy } = kept;
-      if (kept.userCount > 0 || kept.untilMs > nowMs || !isMeant(copy.traceId)) continue;
-      // Whoever asks for it meanwhile waits for that, and makes it again.
-      await copy.remove();
-      if (kept.userCount === 0 && copy.sizeBytes === 0) this.kept.delete(key);
-    }
-  }
-
-  private isFull(): boolean {
-    let bytes = 0;
-    for (const { copy } of this.kept.values()) bytes += copy.sizeBytes;
-    return this.kept.size > this.maxCount || bytes > this.maxBytes;
-  }
-}
-
-/** Reads any trace's log: those that this process has itself where they lie, of the others a copy of what is in the bucket. */
-export class LogCopies implements RecordLogReader {
-  readonly room: CopyRoom<LogCopy>;
-  private readonly reader: RecordLogFiles;
-
-  constructor(private readonly deps: CopiesDeps) {
-    const { clock, onDamage } = deps;
-    this.room = new CopyRoom(LOG_BYTES, MAX_LOGS, clock);
-    this.reader = new RecordLogFiles(this.folder, onDamage, (traceId) => this.room.get(traceId)?.sizeBytes);
-  }
-
+  /** Reads any trace's log: one that this process has itself where it lies, of another the copy. */
   async *read(traceId: TraceId, range: LogRange): AsyncIterable<readonly LoggedRecord[]> {
-    const { own, isOwn } = this.deps;
-    if (isOwn(traceId)) {
-      yield* own.read(traceId, range);
+    if (this.deps.isOwn(traceId)) {
+      yield* this.deps.own.read(traceId, range);
       return;
     }
-    const kept = this.use(traceId);
-    try {
-      if (await this.refresh(kept.copy)) yield* this.reader.read(traceId, range);
-    } finally {
-      await this.room.release(kept);
+    if ((await this.refresh(traceId)) === undefined) return;
+    for await (const records of this.logs.read(traceId, range)) {
+      this.use(traceId);
+      yield records;
     }
   }
 
   async lengthBytes(traceId: TraceId): Promise<number> {
-    const { own, isOwn } = this.deps;
-    if (isOwn(traceId)) return await own.lengthBytes(traceId);
-    const kept = this.use(traceId);
-    try {
-      return (await this.refresh(kept.copy)) ? kept.copy.sizeBytes : 0;
-    } finally {
-      await this.room.release(kept);
-    }
-  }
-
-  private get folder(): string {
-    return join(this.deps.folder, 'logs');
-  }
-
-  private use(traceId: TraceId): Kept<LogCopy> {
-    return this.room.use(traceId, () => new LogCopy(join(this.folder, 'runs', traceId), traceId, this.deps));
-  }
-
-  /** @returns false if the trace is unknown */
-  private async refresh(copy: LogCopy): Promise<boolean> {
-    const { clock, journal } = this.deps;
-    const nowMs = clock.monotonicMs();
-    if (nowMs - copy.refreshedMs < FRESH_MS) return true;
-    if (!(await journal.known([copy.traceId])).has(copy.traceId)) return false;
-    await copy.refresh();
-    copy.refreshedMs = nowMs;
-    return true;
-  }
-}
-
-/** Copies of files of runs, as long as there is room. */
-export class FileCopies {
-  readonly room: CopyRoom<FileCopy>;
-
-  /** @param maxBytes what copies may take on disk */
-  constructor(
-    private readonly deps: Pick<CopiesDeps, 'bucket' | 'journal' | 'folder' | 'clock'>,
-    private readonly maxBytes = FILE_BYTES,
-  ) {
-    this.room = new CopyRoom(maxBytes, Number.POSITIVE_INFINITY, deps.clock);
+    if (this.deps.isOwn(traceId)) return await this.deps.own.lengthBytes(traceId);
+    return (await this.refresh(traceId))?.sizeBytes ?? 0;
   }
 
   /**
@@ -263,6 +146,18 @@ export class FileCopies {
     return { folder: this.runsFolder, paths: paths.sort(), leftOutCount: leftOut.size };
   }
 
+  /** Brings the copy of a log to what is in the bucket; `undefined` if the trace is unknown. */
+  private async refresh(traceId: TraceId): Promise<LogCopy | undefined> {
+    const { clock, journal } = this.deps;
+    const nowMs = clock.monotonicMs();
+    const { log } = this.traces.get(traceId) ?? {};
+    if (log === undefined || nowMs - log.refreshedMs >= FRESH_MS) {
+      if (!(await journal.known([traceId])).has(traceId)) return undefined;
+      await this.use(traceId).log.refresh(nowMs);
+    }
+    return this.use(traceId).log;
+  }
+
   private get runsFolder(): string {
     return join(this.deps.folder, 'files', 'runs');
   }
@@ -273,24 +168,47 @@ export class FileCopies {
 
   /** @returns false where the object has gone */
   private async bring(traceId: TraceId, file: SharedFile): Promise<boolean> {
-    const path = this.pathOf(traceId, file.name);
-    const kept = this.room.use(path, () => new FileCopy(traceId, path, this.deps.bucket));
-    try {
-      return await kept.copy.bring(file);
-    } finally {
-      await this.room.release(kept, FILE_IN_USE_MS);
+    const { files } = this.use(traceId);
+    const copy = files.get(file.name) ?? new FileCopy(this.pathOf(traceId, file.name), this.deps.bucket);
+    files.set(file.name, copy);
+    return await copy.bring(file);
+  }
+
+  private use(traceId: TraceId): TraceCopies {
+    const log = () => new LogCopy(join(this.deps.folder, 'logs', 'runs', traceId), traceId, this.deps);
+    const copies = this.traces.get(traceId) ?? { log: log(), files: new Map(), usedMs: 0 };
+    copies.usedMs = this.deps.clock.monotonicMs();
+    this.traces.set(traceId, copies);
+    return copies;
+  }
+
+  /** Those of traces that are gone, and those used longest ago while there is no room for all. */
+  private async removeNeedless(): Promise<void> {
+    const known = await this.deps.journal.known([...this.traces.keys()]);
+    const byUse = [...this.traces].sort(([, a], [, b]) => a.usedMs - b.usedMs);
+    let bytes = byUse.reduce((sum, [, copies]) => sum + sizeOf(copies), 0);
+    const unusedMs = this.deps.clock.monotonicMs() - IN_USE_MS;
+    for (const [traceId, copies] of byUse) {
+      if (copies.usedMs > unusedMs || (known.has(traceId) && bytes <= this.maxBytes)) continue;
+      bytes -= sizeOf(copies);
+      // Whoever asks for one meanwhile waits for that, and makes it again.
+      for (const copy of [copies.log, ...copies.files.values()]) await copy.remove();
+      if (copies.usedMs <= unusedMs) this.traces.delete(traceId);
     }
   }
 }
 
+function sizeOf({ log, files }: TraceCopies): number {
+  return [...files.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, log.sizeBytes);
+}
+
 /** A copy of a file of a run. */
-class FileCopy implements Copy {
+class FileCopy {
   sizeBytes = 0;
   private objectKey: string | null = null;
   private readonly turns = new Turns();
 
   constructor(
-    readonly traceId: TraceId,
     private readonly path: string,
     private readonly bucket: Pick<ObjectStore, 'open'>,
   ) {}

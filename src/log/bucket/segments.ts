@@ -8,17 +8,12 @@ import type { ObjectStore } from '../../storage/bucket/object-store.js';
 import type { JournalStore } from '../../storage/journal-store.js';
 import { LOG_FILE, RESOURCES_FILE } from '../trace-log.js';
 
-const SEGMENT_NAME = /^segments\/(\d{16})$/;
+/** What the names of parts of a log begin with. */
+export const SEGMENTS_FOLDER = 'segments/';
 
 /** The name of the part of a log that begins at a byte. */
 export function segmentName(firstByte: number): string {
-  return `segments/${String(firstByte).padStart(16, '0')}`;
-}
-
-/** Where the part of a log begins that a file of a trace is, in bytes; `undefined` for any other file. */
-export function firstByteOf(name: string): number | undefined {
-  const [, digits] = SEGMENT_NAME.exec(name) ?? [];
-  return digits === undefined ? undefined : Number(digits);
+  return `${SEGMENTS_FOLDER}${String(firstByte).padStart(16, '0')}`;
 }
 
 /** A part of a log: a line that says how long both are, the lines of resources, the lines of the log. */
@@ -69,14 +64,14 @@ export class LogCopy {
   wholeBytes = 0;
   /** Key of that; `null` for none. */
   private whole: string | null | undefined;
-  /** When it was brought to what is in the bucket last, in monotonic milliseconds; for whoever does that. */
+  /** When it was brought to what is in the bucket last, in monotonic milliseconds. */
   refreshedMs = Number.NEGATIVE_INFINITY;
   private readonly turns = new Turns();
 
   /** @param folder of the trace */
   constructor(
     private readonly folder: string,
-    readonly traceId: TraceId,
+    private readonly traceId: TraceId,
     private readonly deps: LogCopyDeps,
   ) {}
 
@@ -88,13 +83,14 @@ export class LogCopy {
     return this.length.logBytes;
   }
 
-  /** Brings it to what is in the bucket now. @throws ArtifactError, StoreError, Error */
-  refresh(): Promise<void> {
+  /** Brings it to what is in the bucket now. @param nowMs in monotonic milliseconds @throws ArtifactError, StoreError, Error */
+  refresh(nowMs: number): Promise<void> {
     return this.turns.run(async () => {
       for (let tries = 1; !(await this.bring()); tries += 1) {
         await this.reset();
         if (tries >= MAX_TRIES) throw new Error(`segments of trace ${this.traceId} are missing in the bucket`);
       }
+      this.refreshedMs = nowMs;
     });
   }
 
@@ -122,8 +118,9 @@ export class LogCopy {
       this.whole = whole;
       this.wholeBytes = this.length.logBytes;
     }
-    const segments = new Map(files.map(({ name, objectKey }) => [firstByteOf(name), objectKey]));
-    for (let key = segments.get(this.length.logBytes); key !== undefined; key = segments.get(this.length.logBytes)) {
+    const keys = new Map(files.map(({ name, objectKey }) => [name, objectKey]));
+    const next = () => keys.get(segmentName(this.length.logBytes));
+    for (let key = next(); key !== undefined; key = next()) {
       const bytes = await bucket.get(key);
       if (bytes === undefined) return false;
       await this.append(decodeSegment(bytes));
@@ -144,5 +141,6 @@ export class LogCopy {
     this.length = EMPTY;
     this.whole = undefined;
     this.wholeBytes = 0;
+    this.refreshedMs = Number.NEGATIVE_INFINITY;
   }
 }

@@ -5,7 +5,7 @@ import type { TraceId } from '../../record/telemetry-record.js';
 import { type ObjectStore, tracePrefix } from '../../storage/bucket/object-store.js';
 import type { JournalStore, SharedFile } from '../../storage/journal-store.js';
 import { LOG_FILE } from '../trace-log.js';
-import { firstByteOf, segmentName } from './segments.js';
+import { SEGMENTS_FOLDER, segmentName } from './segments.js';
 
 /** What files are shared with. */
 export interface SharedFilesDeps {
@@ -25,7 +25,8 @@ export class SharedFiles {
   constructor(private readonly deps: SharedFilesDeps) {}
 
   /**
-   * Shares files of a trace as they are now, or their beginnings; one that is not there is passed over. One call at a time for each trace.
+   * Shares files of a trace as they are now, or their beginnings; one that is not there is passed over. One call at a time for each
+   * trace. A whole log takes the place of its segments.
    * @param sizes of those of which only the beginning counts, in bytes
    * @returns false where another process has the trace
    * @throws ArtifactError, StoreError
@@ -46,7 +47,7 @@ export class SharedFiles {
       await bucket.putFile(place + name, path, sizeBytes);
       files.push({ name, objectKey: place + name, sizeBytes });
     }
-    return await this.nameAll(traceId, files);
+    return await this.name(traceId, files, sizes.has(LOG_FILE) ? SEGMENTS_FOLDER : null);
   }
 
   /**
@@ -59,12 +60,12 @@ export class SharedFiles {
     const name = segmentName(firstByte);
     const objectKey = this.placeOf(traceId, generation) + name;
     await this.deps.bucket.put(objectKey, bytes);
-    return await this.nameAll(traceId, [{ name, objectKey, sizeBytes: bytes.length }]);
+    return await this.name(traceId, [{ name, objectKey, sizeBytes: bytes.length }], null);
   }
 
   /**
-   * Removes what is not needed in the bucket beside a whole log: segments, and what was left by a process that lost the trace,
-   * or ended. Whatever has come since of a later generation stays: this process may have lost the trace without knowing.
+   * Removes what the database does not name: what was replaced, and what was left by a process that lost the trace, or ended.
+   * Not while something is shared. Whatever has come since of a later generation stays: this process may have lost the trace without knowing.
    */
   async tidy(traceId: TraceId, generation: number): Promise<void> {
     const { bucket, journal } = this.deps;
@@ -77,20 +78,11 @@ export class SharedFiles {
     return `${tracePrefix(traceId)}${generationText(generation)}-${this.deps.newId().slice(0, 8)}/`;
   }
 
-  /** Has the database name files, and removes the objects that nobody needs with that: where the trace is another's, these. */
-  private async nameAll(traceId: TraceId, files: readonly SharedFile[]): Promise<boolean> {
+  /** Has the database name files; where the trace is another's, nobody needs them. */
+  private async name(traceId: TraceId, files: readonly SharedFile[], replacedFolder: string | null): Promise<boolean> {
     const { bucket, journal, processId } = this.deps;
-    const names = new Set(files.map(({ name }) => name));
-    const before = await journal.filesOf(traceId);
-    const segments = names.has(LOG_FILE) ? before.filter(({ name }) => firstByteOf(name) !== undefined) : [];
-    const isShared = await journal.putFiles(
-      processId,
-      traceId,
-      files,
-      segments.map(({ name }) => name),
-    );
-    const replaced = [...before.filter(({ name }) => names.has(name)), ...segments];
-    await bucket.remove((isShared ? replaced : files).map(({ objectKey }) => objectKey));
+    const isShared = await journal.putFiles(processId, traceId, files, replacedFolder);
+    if (!isShared) await bucket.remove(files.map(({ objectKey }) => objectKey));
     return isShared;
   }
 }
