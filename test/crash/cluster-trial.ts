@@ -147,7 +147,8 @@ export async function tryCluster(options: ClusterTrialOptions): Promise<ClusterF
   const stored = join(folder, 'stored');
   for (const { traceId, verdicts } of runs) {
     const { rows } = await client.query('select name, object_key from journal_files where trace_id = $1', [traceId]);
-    mkdirSync(join(stored, 'runs', traceId), { recursive: true });
+    // Segments are there of a run that has not come to its end.
+    mkdirSync(join(stored, 'runs', traceId, 'segments'), { recursive: true });
     writeFileSync(join(stored, 'runs', traceId, 'telemetry.jsonl'), '');
     for (const { name, object_key } of rows) {
       writeFileSync(join(stored, 'runs', traceId, name), (await store.get(object_key)) ?? '');
