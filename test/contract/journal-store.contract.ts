@@ -87,7 +87,9 @@ export function journalStoreContract(withState: (body: (state: State) => Promise
         const other = { ...FILE, name: 'other' };
         expect(await journal.putFiles('b', trace(1), [other], 'parts/')).toBe(false);
         expect(await journal.putFiles('a', trace(1), [other], 'parts/')).toBe(true);
-        expect(await journal.filesOf(trace(1))).toEqual([{ ...FILE, sizeBytes: 8 }, other]);
+        const left = await journal.filesOf(trace(1));
+        expect(left).toHaveLength(2);
+        expect(left).toEqual(expect.arrayContaining([{ ...FILE, sizeBytes: 8 }, other]));
         expect(await journal.filesOf(trace(3))).toHaveLength(2);
       }));
 
