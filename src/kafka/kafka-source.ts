@@ -270,6 +270,8 @@ export class KafkaSource implements Component {
     // The group could not be joined again.
     const failed = new AbortController();
     consumer.on('error', (error: Error) => failed.abort(error));
+    // The client sends no other one then: the group would go on without this member, which would read on all the same.
+    consumer.on('consumer:heartbeat:error', ({ error }) => failed.abort(error));
     try {
       consumer.topics.trackAll(...topics);
       await consumer.joinGroup({});

@@ -9,6 +9,7 @@ import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import { SMALL_SAMPLES, sampleBodies, sampleLines, sampleRecords, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { HEARTBEAT } from '../tool/kafka-front.js';
 import { KafkaServer } from '../tool/kafka-server.js';
 import { buildPeer, PeerProcess } from '../tool/peer-process.js';
 import { sendSample } from '../tool/send-sample.js';
@@ -22,6 +23,8 @@ const PROTOBUF_CODEC = new ProtobufCodec();
 const READING = /"state":"reading","problem":null/;
 const TRACE = sampleTraceId(RUN);
 const COLLECTOR_PORT = 14_348;
+/** The client tries three times more. */
+const HEARTBEAT_ATTEMPTS = 4;
 let kafka: KafkaServer;
 let folder: string;
 const ended: (() => Promise<unknown>)[] = [];
@@ -289,6 +292,24 @@ describe('topics of Kafka', () => {
     await sendBodies(RUN, names);
     await bridge.finished(TRACE, 60_000);
     expect(await health(bridge)).toMatch(READING);
+  });
+
+  it('are read by a member of the group again when its heartbeats do not get through for a while', async () => {
+    const { lines, ...names } = await topics('heartbeats');
+    const front = await kafka.openFront();
+    ended.push(() => front.close());
+    const bridge = await startBridge([`brokers: ${kafka.frontBroker}`, ...lines]);
+    await until('the group', async () => READING.test(await health(bridge)));
+    front.broken = HEARTBEAT;
+    await until('a heartbeat that is given up', () => front.brokenCount >= HEARTBEAT_ATTEMPTS, 60_000);
+    // A session is ten seconds: the broker counts it out.
+    await until('a group without members', async () => (await kafka.memberCount('heartbeats')) === 0, 60_000);
+    front.broken = undefined;
+    await sendBodies(RUN, names);
+    await bridge.finished(TRACE, 60_000);
+    const count = sampleBodies(RUN).filter(({ signal }) => signal === 'traces').length;
+    await until('the commit', async () => (await kafka.committed('heartbeats', names.traces)) === count, 60_000);
+    expect(await kafka.memberCount('heartbeats')).toBe(1);
   });
 
   it('are not read on while there is no room, and nothing of them is passed over', async () => {

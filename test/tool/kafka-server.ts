@@ -6,6 +6,7 @@ import { Admin, Consumer, Producer } from '@platformatic/kafka';
 import { slices } from '../../src/core/lists.js';
 import { freePorts } from '../crash/free-ports.js';
 import { canConnect } from './can-connect.js';
+import { KafkaFront } from './kafka-front.js';
 import { buildPeer, peersFolder } from './peer-process.js';
 import { TlsFront } from './tls-front.js';
 import { until } from './until.js';
@@ -37,8 +38,8 @@ export class KafkaServer {
   static async start(java: readonly string[] = QUICK): Promise<KafkaServer> {
     buildPeer('kafka');
     const folder = mkdtempSync(join(tmpdir(), 'run-bridge-kafka-'));
-    const [port = 0, securePort = 0, mutualPort = 0, controllerPort = 0] = await freePorts(4, 28_000);
-    const kafka = new KafkaServer(folder, java, port, securePort, mutualPort);
+    const [port = 0, securePort = 0, mutualPort = 0, controllerPort = 0, ...frontPorts] = await freePorts(6, 28_000);
+    const kafka = new KafkaServer(folder, java, port, securePort, mutualPort, frontPorts);
     writeFileSync(kafka.file('server.properties'), kafka.properties(controllerPort));
     const user = `[name=${KafkaServer.user},password=${KafkaServer.password}]`;
     const scram = ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap((mechanism) => ['--add-scram', `${mechanism}=${user}`]);
@@ -56,6 +57,8 @@ export class KafkaServer {
     private readonly port: number,
     private readonly securePort: number,
     private readonly mutualPort: number,
+    /** Where it says that it can be reached, and where a front reaches it. */
+    private readonly frontPorts: readonly number[],
   ) {}
 
   /** Of its process; `undefined` before the first start. */
@@ -76,6 +79,17 @@ export class KafkaServer {
   /** `HOST:PORT` with TLS, for who has a certificate: that of `TlsFront` with its key. */
   get mutualBroker(): string {
     return `localhost:${this.mutualPort}`;
+  }
+
+  /** Stands before it, without TLS: for who has `frontBroker` as its broker. */
+  openFront(): Promise<KafkaFront> {
+    const [port = 0, behindPort = 0] = this.frontPorts;
+    return KafkaFront.open(port, behindPort);
+  }
+
+  /** `HOST:PORT` of the front, while that is open. */
+  get frontBroker(): string {
+    return `127.0.0.1:${this.frontPorts[0]}`;
   }
 
   /** Starts it again on what it has written. */
@@ -203,6 +217,17 @@ export class KafkaServer {
     }
   }
 
+  /** How many members a group has. */
+  async memberCount(groupId: string): Promise<number> {
+    const admin = new Admin(this.client);
+    try {
+      const groups = await admin.describeGroups({ groups: [groupId] });
+      return groups.get(groupId)?.members.size ?? 0;
+    } finally {
+      await admin.close();
+    }
+  }
+
   /** Messages of topics that a group has not committed. */
   async lag(groupId: string, topics: readonly string[]): Promise<number> {
     const positions = await this.positions(groupId, topics);
@@ -254,9 +279,9 @@ export class KafkaServer {
       'node.id=1',
       `controller.quorum.voters=1@127.0.0.1:${controllerPort}`,
       'controller.listener.names=CONTROLLER',
-      `listeners=OPEN://127.0.0.1:${this.port},SECURE://127.0.0.1:${this.securePort},MUTUAL://127.0.0.1:${this.mutualPort},CONTROLLER://127.0.0.1:${controllerPort}`,
-      `advertised.listeners=OPEN://127.0.0.1:${this.port},SECURE://localhost:${this.securePort},MUTUAL://localhost:${this.mutualPort}`,
-      'listener.security.protocol.map=OPEN:PLAINTEXT,SECURE:SASL_SSL,MUTUAL:SSL,CONTROLLER:PLAINTEXT',
+      `listeners=OPEN://127.0.0.1:${this.port},SECURE://127.0.0.1:${this.securePort},MUTUAL://127.0.0.1:${this.mutualPort},FRONT://127.0.0.1:${this.frontPorts[1]},CONTROLLER://127.0.0.1:${controllerPort}`,
+      `advertised.listeners=OPEN://127.0.0.1:${this.port},SECURE://localhost:${this.securePort},MUTUAL://localhost:${this.mutualPort},FRONT://${this.frontBroker}`,
+      'listener.security.protocol.map=OPEN:PLAINTEXT,SECURE:SASL_SSL,MUTUAL:SSL,FRONT:PLAINTEXT,CONTROLLER:PLAINTEXT',
       'inter.broker.listener.name=OPEN',
       `log.dirs=${this.file('data')}`,
       // One node has the groups' offsets, and no group waits for further members.
