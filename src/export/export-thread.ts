@@ -227,8 +227,9 @@ export class ExportThread implements Exports {
     const thread = startThread<ExportThreadCalls, ExportStarterCalls>(
       { entry, workerData: this.setup, maxHeapMib, endMessage, clock },
       {
-        lengthBytes: async (traceId) => (await this.ask(traceId, this.sources?.lengthBytes(traceId))) ?? 0,
-        findRun: (traceId) => this.ask(traceId, this.sources?.findRun(traceId)),
+        // What fails is tried again by the thread: a run that counted as unknown would never be sent to its end.
+        lengthBytes: async (traceId) => (await this.sources?.lengthBytes(traceId)) ?? 0,
+        findRun: async (traceId) => await this.sources?.findRun(traceId),
         acknowledged: (messages) => {
           if (thread === this.thread) this.mailbox.acknowledged(messages);
         },
@@ -261,16 +262,6 @@ export class ExportThread implements Exports {
     await this.thread?.channel.ask('start', undefined);
     this.isWorking = true;
     this.hasWorked = true;
-  }
-
-  /** What the thread asks of a run; as if nothing were known of it where that fails: it is asked again when more of it comes. */
-  private async ask<Answer>(traceId: TraceId, answer: Promise<Answer> | undefined): Promise<Answer | undefined> {
-    try {
-      return await answer;
-    } catch (error) {
-      this.deps.logger.warn({ traceId, error: reasonOf(error) }, 'failed to notify an export of its run');
-      return undefined;
-    }
   }
 
   private async tellForeignEnd(): Promise<void> {

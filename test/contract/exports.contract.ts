@@ -57,6 +57,21 @@ export function exportsContract(kind: string, open: OpenExports): void {
       expect(hasEnded()).toBe(true);
     });
 
+    it('end a run that was over before they came, though it could not be looked up at first', async () => {
+      bench.receiver.answer = () => ({ status: 503 });
+      const first = await bench.start(open);
+      await bench.append(RUN, RECORDS);
+      await until('a failed attempt', () => bench.receiver.requests.length > 0);
+      await bench.stop(first);
+      await bench.finish(RUN);
+      bench.receiver.answer = () => ({});
+      bench.failingLookUps = 1;
+      await bench.start(open);
+      await until('the end of the run', isDone, 10_000);
+      expect(bench.failingLookUps).toBe(0);
+      expect(hasEnded()).toBe(true);
+    });
+
     it('send what they hold back when they are flushed, and say whether that was everything', async () => {
       const exports = await bench.start(open);
       await bench.append(RUN, RECORDS.slice(0, 400));

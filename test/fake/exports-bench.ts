@@ -37,6 +37,8 @@ export class ExportsBench {
   private readonly log: JsonlRecordLog;
   private readonly reader: RecordLogFiles;
   private exports: ConnectedExports | undefined;
+  /** Times that a run cannot be looked up yet, as while a database is away. */
+  failingLookUps = 0;
 
   static async open(): Promise<ExportsBench> {
     const folder = mkdtempSync(join(tmpdir(), 'run-bridge-exports-'));
@@ -79,7 +81,11 @@ export class ExportsBench {
     this.exports = exports;
     exports.connect({
       lengthBytes: (traceId) => this.reader.lengthBytes(traceId),
-      findRun: async (traceId) => this.summaries.get(traceId),
+      findRun: async (traceId) => {
+        if (this.failingLookUps === 0) return this.summaries.get(traceId);
+        this.failingLookUps -= 1;
+        throw new Error('the database is away');
+      },
       foreign: this.foreign,
       cursors: this.state.cursors,
     });
