@@ -147,7 +147,9 @@ export class RunSchedule {
   private longest(mayGo: (run: ExportRun) => boolean): ExportRun | undefined {
     let found: ExportRun | undefined;
     for (const run of this.open.keys()) {
-      if (this.isWaiting(run) || run.isBehind || run.isOutstanding || !mayGo(run)) continue;
+      // One that was sent to its end is closed as soon as its cursor is saved.
+      if (this.isWaiting(run) || run.isBehind || run.isOutstanding || run.closingAtBytes !== undefined) continue;
+      if (!mayGo(run)) continue;
       if (run.lastTurnMs < (found?.lastTurnMs ?? Infinity)) found = run;
     }
     return found;

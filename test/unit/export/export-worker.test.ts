@@ -612,6 +612,35 @@ describe('an export worker with many runs', () => {
     expect(bench.mappers.length).toBeGreaterThan(60);
   });
 
+  it('ends a run whose cursor is just being saved when another one needs its room', async () => {
+    const { cursors } = bench.state;
+    const save = cursors.save.bind(cursors);
+    let letGo = () => {};
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    let isSaving = false;
+    cursors.save = async (all) => {
+      isSaving = true;
+      await held;
+      await save(all);
+    };
+    const worker = await bench.worker({ options: { maxOpenBytes: 1 } });
+    const [first, second] = [traceIdOf(1), traceIdOf(2)];
+    bench.log.append(first, spanEnd(first, 1));
+    await bench.finish(first, worker);
+    await untilTurned(() => isSaving);
+    bench.log.append(second, spanEnd(second, 2));
+    await bench.finish(second, worker);
+    // Long enough for the second one to be opened, if it may be.
+    let turns = 0;
+    await untilTurned(() => bench.mappers.length === 2 || ++turns === 200);
+    letGo();
+    await untilTurned(() => worker.status().pendingRuns === 0);
+    expect(bench.receiver.spanNames.sort()).toEqual(names(2));
+    expect((await cursors.find('jaeger', first))?.finishedAtBytes).toBe(RECORD_BYTES);
+  });
+
   it('takes turns between them and keeps no more open than it may', async () => {
     const count = 40;
     const worker = await bench.worker({ options: { maxOpenRuns: 4 } });
