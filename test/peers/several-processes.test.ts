@@ -56,8 +56,8 @@ describe('three processes on one database and one bucket', () => {
   it(`bring every run to its end, once, whichever of them are killed (SEED=${seed})`, {
     timeout: 10 * MINUTE_MS,
   }, async () => {
-    const figures = await tried({ load: { runCount: 50 }, disturb: disturbAtRandom(['killBuilder'], [1_500, 5_000]) });
-    expect(figures.runCount).toBeGreaterThanOrEqual(50);
+    const figures = await tried({ load: { runCount: 100 }, disturb: disturbAtRandom(['killBuilder'], [1_500, 5_000]) });
+    expect(figures.runCount).toBeGreaterThanOrEqual(100);
   });
 
   it(`bring every run to its end, once, when one is suspended for longer than its lease (SEED=${seed})`, {
