@@ -59,7 +59,7 @@ export default defineConfig({
         ],
         globalSetup: POSTGRES,
         env: { PROPERTY_RUNS: 'all' },
-        maxWorkers: WORKERS,
+        maxWorkers: 2,
         testTimeout: MINUTE_MS,
       }),
       // Damaged and made-up bodies against the decoders and the receiver; how many, test/fuzz/budget.ts says.
