@@ -56,7 +56,7 @@ async function measure(dist: string, runs: number): Promise<readonly string[]> {
     const one = { spanCount: counts.spans, connections: 1, spansPerSecond: Number(values.pace) / runs };
     const sent = await Promise.all(Array.from({ length: runs }, () => send(bridge.otlpUrl, folders, one)));
     const secs = (performance.now() - startMs) / 1_000;
-    const spans = sent.reduce((sum, one) => sum + one.spans, 0);
+    const spans = sent.reduce((sum, { spans: count }) => sum + count, 0);
     const ended = () => bridge.stderr.match(/"finished a run"/g)?.length ?? 0;
     await until(
       'the end of every run',
@@ -64,8 +64,8 @@ async function measure(dist: string, runs: number): Promise<readonly string[]> {
       PATIENCE_MS,
     );
     const cpuS = (cpuTimeMs(pid) - before) / 1_000;
-    const failures = sent.flatMap((one) => one.failures);
-    const p99Ms = Math.max(...sent.map((one) => one.p99Ms));
+    const failures = sent.flatMap(({ failures: some }) => some);
+    const p99Ms = Math.max(...sent.map(({ p99Ms: ms }) => ms));
     return [
       String(runs),
       ((cpuS / spans) * 1e6).toFixed(0),

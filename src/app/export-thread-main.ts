@@ -4,7 +4,7 @@ import { type DiagLogger, DiagLogLevel, diag } from '@opentelemetry/api';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { type Clock, systemClock, type Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import { systemMachine } from '../core/guard.js';
+import { openPartBytes, systemMachine } from '../core/guard.js';
 import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
 import { type Channel, connectToStarter } from '../core/thread.js';
@@ -29,9 +29,6 @@ import type { TraceId } from '../record/telemetry-record.js';
 import type { Fence } from '../storage/fence.js';
 import type { State } from '../storage/state.js';
 import { openState } from './open-state.js';
-
-/** The part of the program's memory that open runs may take, over all destinations: those that get records should all have room. */
-const OPEN_RUNS_PART = 1 / 8;
 
 /** Everything that runs in the export thread: a worker for each destination, and messages to and from them. */
 class ThreadExports {
@@ -128,7 +125,7 @@ class ThreadExports {
     const { 'max-memory': maxMemoryBytes } = this.setup.configuration;
     const dataFolder = this.setup.cluster?.folder ?? this.setup.configuration['data-dir'];
     this.state = await openState(this.setup.configuration, systemClock, undefined, this.fence());
-    const maxOpenBytes = maxMemoryBytes * OPEN_RUNS_PART;
+    const maxOpenBytes = openPartBytes(maxMemoryBytes);
     const files = new RecordLogFiles(dataFolder, (traceId, at, reason) => this.damaged(traceId, at, reason));
     const resources = new InternedResources();
     const deps = {

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
+import { openPartBytes } from '../core/guard.js';
 import { packageFile } from '../core/package-file.js';
 import { type ForeignListener, ForeignSegments } from '../log/foreign-segments.js';
-import { JsonlRecordLog, maxOpenLogBytes } from '../log/jsonl-record-log.js';
+import { JsonlRecordLog } from '../log/jsonl-record-log.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { listTraces, RecordLogFiles } from '../log/record-log-files.js';
 import { Appended, type AppendListener } from '../log/trace-log.js';
@@ -14,7 +15,7 @@ import { RunFile } from '../run/run-document.js';
 import type { RunListener } from '../run/run-event.js';
 import { RunLog } from '../run/run-log.js';
 import { RunTracker } from '../run/run-tracker.js';
-import { maxOpenRunBytes, RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
+import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import { ScopeFinder } from '../run/scope-finder.js';
 import type { RunFinder, SharedLogHost, SharedRecordLog } from '../run/shared-record-log.js';
 import type { RunStore } from '../storage/run-store.js';
@@ -118,7 +119,7 @@ export class RunParts {
         dataFolder,
         durability,
         maxOpenLogs: 256,
-        maxOpenBytes: maxOpenLogBytes(configuration['max-memory']),
+        maxOpenBytes: openPartBytes(configuration['max-memory']),
         maxQueuedRecords: 200_000,
         nameHoldMs: 6_000,
       },
@@ -171,7 +172,7 @@ function servingConfig(configuration: Configuration) {
   return {
     quietAfterInvocationMs: configuration['invocation-quiet'],
     silenceMs: configuration['invocation-silence'],
-    maxMemoryBytes: maxOpenRunBytes(configuration['max-memory']),
+    maxMemoryBytes: openPartBytes(configuration['max-memory']),
   };
 }
 

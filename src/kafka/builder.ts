@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import { compatibilityPartitioner } from '@platformatic/kafka';
 import { type Clock, FixedDelayTask, pause, retry } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
+import { openPartBytes } from '../core/guard.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { forEachOf, Turns } from '../core/turns.js';
 import { encodeSegment, LogCopy, type StoredLength } from '../log/bucket/segments.js';
 import type { SharedFiles } from '../log/bucket/shared-files.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
-import { JsonlRecordLog, maxOpenLogBytes } from '../log/jsonl-record-log.js';
+import { JsonlRecordLog } from '../log/jsonl-record-log.js';
 import { type Appended, LOG_FILE, RESOURCES_FILE } from '../log/trace-log.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -145,7 +146,7 @@ export class Builder implements Component, RecordConsumer, Custody {
       {
         ...config,
         maxOpenLogs: 256,
-        maxOpenBytes: maxOpenLogBytes(maxMemoryBytes),
+        maxOpenBytes: openPartBytes(maxMemoryBytes),
         maxQueuedRecords: Number.POSITIVE_INFINITY,
       },
       { clock, logger, foreign, listeners: [{ onAppended: (appended) => this.onAppended(appended) }] },

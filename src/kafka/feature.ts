@@ -98,7 +98,7 @@ export function createKafkaSource(
     components: [
       {
         name: 'kafka-source',
-        start: async () => await (await source.get()).start(),
+        start: async () => (await source.get()).start(),
         shutdown: async (deadline) => (await source.ifNeeded())?.shutdown(deadline),
       },
     ],

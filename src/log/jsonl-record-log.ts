@@ -50,17 +50,6 @@ const NO_HOLD = Number.POSITIVE_INFINITY;
 const PENDING_CHECK_MS = 1000;
 const RETRY_AFTER_MS = 1000;
 const DEFAULT_MAX_OPEN_BYTES = 32 * 1024 * 1024;
-/** The part of a program's memory that open record logs may take. */
-const OPEN_LOGS_PART = 1 / 8;
-
-/**
- * What open record logs may take, in bytes. One that is closed and written to again is read as a whole: all that are written to at
- * a time should have room.
- * @param maxMemoryBytes of the program
- */
-export function maxOpenLogBytes(maxMemoryBytes: number): number {
-  return Math.max(DEFAULT_MAX_OPEN_BYTES, Math.floor(maxMemoryBytes * OPEN_LOGS_PART));
-}
 /** Record logs that are written at the same time; with those that stay open it bounds the open files. */
 const MAX_PARALLEL_LOGS = 64;
 

@@ -45,18 +45,6 @@ export const RUN_TRACKER_DEFAULTS: RunTrackerConfig = {
   parkAfterMs: 60_000,
 };
 
-/** The part of a program's memory that open runs may take. */
-const OPEN_RUNS_PART = 1 / 8;
-
-/**
- * What open runs may take, in bytes. One that is evicted and gets records again is read again as a whole: all that get records at
- * a time should have room.
- * @param maxProgramBytes of the program
- */
-export function maxOpenRunBytes(maxProgramBytes: number): number {
-  return Math.max(RUN_TRACKER_DEFAULTS.maxMemoryBytes, Math.floor(maxProgramBytes * OPEN_RUNS_PART));
-}
-
 /** What a tracker works with. */
 export interface RunTrackerDeps {
   readonly reader: RecordLogReader;

@@ -53,6 +53,11 @@ afterEach(async () => {
 });
 
 const pathOf = (traceId: TraceId) => join(folder, 'files', 'runs', traceId, FILE.name);
+/** Lets the time pass until it is looked which copies can go, and waits until that is done. */
+async function look(): Promise<void> {
+  clock.advance(30_000);
+  await until('the next look', () => clock.nextTimerMs !== undefined);
+}
 const areThere = () => [RUN, ...OTHERS].map((traceId) => existsSync(pathOf(traceId)));
 
 it('copies a file from the bucket, once', async () => {
@@ -81,15 +86,11 @@ it('asks the bucket for nothing when there is no place for the copy', async () =
 it('removes the copies used longest ago when there is no room for all, and none that may be being read', async () => {
   await copies.start();
   for (const traceId of [RUN, ...OTHERS]) await copies.find(traceId, FILE.name);
-  const look = async (afterMs: number) => {
-    clock.advance(afterMs);
-    await until('the next look', () => (clock.nextTimerMs === undefined ? undefined : true));
-  };
-  await look(30_000);
+  await look();
   expect(areThere()).toEqual([true, true, true]);
-  await look(30_000);
+  await look();
   await copies.find(RUN, FILE.name);
-  for (let turn = 0; turn < 3; turn += 1) await look(30_000);
+  for (let turn = 0; turn < 3; turn += 1) await look();
   expect(areThere()).toEqual([true, false, true]);
   await copies.find(traceIdOf(2), FILE.name);
   expect(readFileSync(pathOf(traceIdOf(2)), 'utf8')).toBe('PAR1');
@@ -99,9 +100,6 @@ it('removes the copies of traces that are no more', async () => {
   await copies.start();
   for (const traceId of [...OTHERS, RUN]) await copies.find(traceId, FILE.name);
   known = new Set([RUN]);
-  for (let turn = 0; turn < 5; turn += 1) {
-    clock.advance(30_000);
-    await until('the next look', () => (clock.nextTimerMs === undefined ? undefined : true));
-  }
+  for (let turn = 0; turn < 5; turn += 1) await look();
   expect(areThere()).toEqual([true, false, false]);
 });
