@@ -40,6 +40,8 @@ export interface JournalStatus {
 const ANSWER_MS = 8_000;
 /** How often Kafka is asked whether it is there, and has the topics, in milliseconds: what finds that it is away, or back. */
 const CHECK_MS = 1_000;
+/** When a request that was refused because Kafka is away may come again, in milliseconds: a broker needs seconds to start. */
+const RETRY_AFTER_MS = 5_000;
 
 /**
  * Writes requests to the topics that several machines share: a request is accepted when Kafka has it. It is cut by trace, and by
@@ -94,7 +96,7 @@ export class KafkaJournal implements SharedLogWriter {
   }
 
   findShortage(): Shortage | undefined {
-    return this.state === 'waiting' ? { message: this.awayMessage(), retryAfterMs: CHECK_MS } : undefined;
+    return this.state === 'waiting' ? { message: this.awayMessage(), retryAfterMs: RETRY_AFTER_MS } : undefined;
   }
 
   onBody(): void {}
@@ -144,7 +146,7 @@ export class KafkaJournal implements SharedLogWriter {
     } catch (cause) {
       if (!(cause instanceof KafkaError)) throw cause;
       this.away(cause.message);
-      throw new ConsumeError('unavailable', this.awayMessage(), CHECK_MS, { cause });
+      throw new ConsumeError('unavailable', this.awayMessage(), RETRY_AFTER_MS, { cause });
     }
   }
 
