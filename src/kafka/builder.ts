@@ -135,7 +135,7 @@ export class Builder implements Component, RecordConsumer, Custody {
   private uncommittedMs: number | null = null;
   private readonly sealing: FixedDelayTask;
   private readonly looking: FixedDelayTask;
-  /** A log could not be written: how far it got is not known, and everything is read again. */
+  /** A log could not be written, so that how far it got is not known, or has come to another process: everything is read again. */
   private isBroken = false;
 
   constructor(private readonly deps: BuilderDeps) {
@@ -216,8 +216,10 @@ export class Builder implements Component, RecordConsumer, Custody {
     this.batches = [];
     this.touched = new Set();
     await Promise.allSettled(this.opening.values());
+    // With another number of partitions traces are other processes'.
+    const isAnew = this.isBroken || partitionCount !== this.partitionCount;
     const claim = async () => {
-      const kept = this.isBroken ? new Set<number>() : await journal.partitionsOf(processId);
+      const kept = isAnew ? new Set<number>() : await journal.partitionsOf(processId);
       const lost = [...this.owned.values()].filter(
         ({ partition }) => !kept.has(partition) || !partitions.has(partition),
       );
@@ -240,7 +242,7 @@ export class Builder implements Component, RecordConsumer, Custody {
   /** Waits while too much is not in the bucket. */
   async taken(offsets: readonly PartitionOffset[], commit: Builder['commit'], signal: AbortSignal): Promise<void> {
     const { clock, maxUnstoredBytes = MAX_UNSTORED_BYTES } = this.deps;
-    if (this.isBroken) throw new Error('a record log could not be written; what was not stored is read again');
+    if (this.isBroken) throw new Error(READ_AGAIN);
     const failedMs = clock.monotonicMs() - (this.uncommittedMs ?? Number.POSITIVE_INFINITY);
     // The client asks the broker that it has found first, for good; another client finds the one that is responsible now.
     if (failedMs > COMMIT_PATIENCE_MS) throw new Error('offsets could not be committed for a while');
@@ -386,6 +388,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     const { assignment } = this;
     if (assignment === null) return;
     const { journal, processId, follower } = this.deps;
+    const before = [...this.owned.values()];
     const rows = await journal.listOpen(processId);
     if (this.assignment !== assignment) return;
     const own = rows.filter(({ partition }) => assignment.partitions.has(partition));
@@ -396,6 +399,13 @@ export class Builder implements Component, RecordConsumer, Custody {
       trace.stepVersion = row.stepVersion;
       trace.lastMs = this.deps.clock.monotonicMs();
       follower.onStepsChanged(row.traceId);
+    });
+    // With another number of partitions they have come to another process.
+    const open = new Set(rows.map(({ traceId }) => traceId));
+    const moved = before.filter((trace) => !open.has(trace.traceId) && trace.userCount === 0 && this.has(trace));
+    await forEachOf(moved, AT_ONCE, async (trace) => {
+      if (trace.logBytes > trace.stored.logBytes) this.isBroken = true;
+      await this.drop(trace);
     });
     await forEachOf([...this.owned.values()], AT_ONCE, (trace) => this.releaseIfOver(trace));
   }
@@ -416,6 +426,10 @@ export class Builder implements Component, RecordConsumer, Custody {
       if (isClosed) await this.forget(trace);
     });
     await this.leave(trace, leaving);
+  }
+
+  private has(trace: OwnTrace): boolean {
+    return this.owned.get(trace.traceId) === trace && !this.leaving.has(trace.traceId);
   }
 
   private async drop(trace: OwnTrace): Promise<void> {
@@ -554,8 +568,10 @@ export class Builder implements Component, RecordConsumer, Custody {
   }
 }
 
+const READ_AGAIN =
+  'a record log could not be written, or has come to another process; what was not stored is read again';
 const UNEQUAL =
-  'the topics of the journal have different numbers of partitions; give them the same number, while no run is open';
+  'the topics of the journal have different numbers of partitions; give them the same number';
 
 function inUse(trace: OwnTrace): OwnTrace {
   trace.userCount += 1;

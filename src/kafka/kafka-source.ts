@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   Admin,
   type CommitOptions,
@@ -11,7 +12,7 @@ import {
 } from '@platformatic/kafka';
 import { decompress } from 'fzstd';
 import type { KafkaSourceSettings } from '../config/kafka-settings.js';
-import { type Clock, pause, RetryPolicy, retry, whenAborted } from '../core/clock.js';
+import { type Clock, FixedDelayTask, pause, RetryPolicy, retry, whenAborted } from '../core/clock.js';
 import type { HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import { groupBy } from '../core/lists.js';
@@ -128,7 +129,7 @@ const FETCH_WAIT_MS = 1_000;
 /** A member that was not heard of for so long loses its partitions, in milliseconds; its heart beats on while the record log makes it wait. */
 const SESSION_MS = 10_000;
 const HEARTBEAT_MS = 3_000;
-/** Topics that do not exist are looked for again after this time, in milliseconds. */
+/** How often it is looked whether a topic has come to be, or has more partitions, in milliseconds. */
 const TOPICS_MS = 10_000;
 /** How long leaving the group may take, in milliseconds. */
 const LEAVE_MS = 5_000;
@@ -244,17 +245,27 @@ export class KafkaSource implements Component {
   }
 
   /**
-   * Reads until the program stops, or a missing topic may have come to be.
+   * Reads until the program stops, or there is a topic or a partition that was not there before.
    * @param onReading is called when the group has been joined
    * @throws what the client throws
    */
   private async readTopics(stop: AbortSignal, onReading: () => void): Promise<void> {
     const { clock, logger } = this.deps;
     const connection = await connectionOptions(this.settings, { clock, signal: stop });
-    const topics = await this.findTopics(connection);
+    // What is tried again is the whole.
+    const admin = new Admin({ ...connection, retries: 0 });
+    const partitionCounts = await this.findTopics(admin).catch(async (error: unknown) => {
+      await closed(admin);
+      throw error;
+    });
+    const topics = [...partitionCounts.keys()];
     const ended = new AbortController();
     const signal = AbortSignal.any([stop, ended.signal]);
-    const timer = this.missingTopics.length === 0 ? undefined : clock.after(TOPICS_MS, () => ended.abort());
+    const look = async () => {
+      if (!isDeepStrictEqual(await this.findTopics(admin), partitionCounts)) ended.abort();
+    };
+    // That the broker is away, who reads finds out.
+    const looking = new FixedDelayTask(TOPICS_MS, clock, look, () => {});
     const { groupId } = this.settings;
     const consumer: BytesConsumer = new Consumer({
       ...connection,
@@ -273,6 +284,7 @@ export class KafkaSource implements Component {
     // The client sends no other one then: the group would go on without this member, which would read on all the same.
     consumer.on('consumer:heartbeat:error', ({ error }) => failed.abort(error));
     try {
+      looking.start();
       consumer.topics.trackAll(...topics);
       await consumer.joinGroup({});
       this.consumer = consumer;
@@ -282,7 +294,8 @@ export class KafkaSource implements Component {
       while (!until.aborted) await this.readGeneration(consumer, committer, topics, until);
       if (failed.signal.aborted && !signal.aborted) throw failed.signal.reason;
     } finally {
-      timer?.cancel();
+      void looking.stop();
+      void closed(admin);
       this.consumer = undefined;
       await this.custody.end(stop.aborted);
       const left = new AbortController();
@@ -423,19 +436,15 @@ export class KafkaSource implements Component {
     if (moved.length > 0) await commit(moved);
   }
 
-  /** The topics that there are of those that are named. @throws Error when there are none */
-  private async findTopics(connection: Awaited<ReturnType<typeof connectionOptions>>): Promise<string[]> {
-    // What is tried again is the whole.
-    const admin = new Admin({ ...connection, retries: 0 });
-    try {
-      const known = new Set(await admin.listTopics());
-      const topics = [...this.kinds.keys()];
-      this.missingTopics = topics.filter((topic) => !known.has(topic));
-      if (this.missingTopics.length < topics.length) return topics.filter((topic) => known.has(topic));
+  /** Those of the named topics that there are, with the numbers of their partitions. @throws Error when there are none; what the client throws */
+  private async findTopics(admin: Admin): Promise<ReadonlyMap<string, number>> {
+    const known = new Set(await admin.listTopics());
+    const topics = [...this.kinds.keys()];
+    const found = topics.filter((topic) => known.has(topic));
+    this.missingTopics = topics.filter((topic) => !known.has(topic));
+    if (found.length === 0)
       throw new Error(`the broker has no topic ${topics.join(' and no ')}, or shows it to nobody of this name`);
-    } finally {
-      await admin.close().catch(() => undefined);
-    }
+    return await partitionCountsOf(admin, found);
   }
 
   /**
@@ -549,10 +558,22 @@ function addZstd(): void {
   Object.assign(compressionsAlgorithms.zstd, { decompressSync });
 }
 
+/** By topic; as the broker says it now, and not as the client remembers it. */
+async function partitionCountsOf(
+  client: Pick<Admin, 'metadata'>,
+  topics: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const { topics: found } = await client.metadata({ topics: [...topics], forceUpdate: true });
+  return new Map(topics.map((topic) => [topic, found.get(topic)?.partitionsCount ?? 0]));
+}
+
+function closed(admin: Admin): Promise<void> {
+  return admin.close().catch(() => undefined);
+}
+
 /** What the member has now. */
 async function assignmentOf(consumer: BytesConsumer, topics: readonly string[]): Promise<Assignment> {
-  const metadata = await consumer.metadata({ topics: [...topics] });
-  const partitionCounts = new Map(topics.map((topic) => [topic, metadata.topics.get(topic)?.partitionsCount ?? 0]));
+  const partitionCounts = await partitionCountsOf(consumer, topics);
   const partitions = new Set(consumer.assignments?.flatMap((one) => one.partitions) ?? []);
   return { generation: consumer.generationId, partitions, partitionCounts };
 }

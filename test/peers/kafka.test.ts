@@ -279,6 +279,19 @@ describe('topics of Kafka', () => {
     expect(await health(bridge)).toContain('"missingTopics":""');
   });
 
+  it('are read in the partitions, too, that they get while they are read', async () => {
+    const { lines, ...names } = await topics('more');
+    const bridge = await startBridge(lines);
+    await until('the group', async () => READING.test(await health(bridge)));
+    await kafka.addPartitions([names.traces, names.logs], 7);
+    // By their keys some of them come to partitions that were not there before.
+    const runs = [RUN, 'build-clean', 'fail-fast', 'parse', 'stale-source'];
+    for (const run of runs) await sendBodies(run, names);
+    for (const run of runs) await bridge.finished(sampleTraceId(run), 60_000);
+    const count = (await direct(RUN)).length;
+    await until('the whole run', () => logLines(bridge, TRACE).length === count);
+  });
+
   it('are read on after the broker was gone, and health and metrics say so meanwhile', async () => {
     const { lines, ...names } = await topics('away');
     const bridge = await startBridge(lines);

@@ -8,10 +8,12 @@ import { BridgeCluster } from '../tool/bridge-cluster.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { buildPeer, PeerProcess } from '../tool/peer-process.js';
 import { sendSample } from '../tool/send-sample.js';
+import { SentRun } from '../tool/sent-run.js';
 import { until } from '../tool/until.js';
 
 const statusSchema = z.object({ data: z.object({ id: z.number(), finished_at: z.string().nullable() }) });
 const TOPICS = ['otlp_spans', 'otlp_logs'];
+const JOURNAL = 'reader="journal"';
 const EXPIRED_COUNT = 30;
 let cluster: BridgeCluster;
 const ended: (() => Promise<unknown>)[] = [];
@@ -50,18 +52,19 @@ async function expectAll(run: string, wanted: readonly string[] = []): Promise<v
   expect(await storedLines(traceId)).toEqual(wanted);
 }
 
-/** A metric of the journal's readers, over all processes and topics. */
-async function countOf(name: string): Promise<number> {
+/** A metric's samples, over all processes. @param label which they have to have, such as `reader="journal"` */
+async function countOf(name: string, label = ''): Promise<number> {
   let count = 0;
   for (const { webUrl } of cluster.bridges) {
     const answer = await fetch(`${webUrl}/metrics`, { headers: { Authorization: `Token ${cluster.token}` } });
-    for (const [, labels = '', value] of (await answer.text()).matchAll(new RegExp(`^${name}{(.*)} (\\d+)$`, 'gm'))) {
-      if (labels.includes('reader="journal"')) count += Number(value);
-    }
+    const samples = (await answer.text()).matchAll(new RegExp(`^${name}(?:{(.*)})? (\\d+)$`, 'gm'));
+    for (const [, labels = '', value] of samples) if (labels.includes(label)) count += Number(value);
   }
   return count;
 }
 
+/** Of runs that one of the processes builds. */
+const heldCount = () => countOf('run_bridge_builder_open_traces');
 const everythingIsCommitted = async () => (await cluster.kafka.lag('run-bridge', TOPICS)) === 0;
 
 /** What a bridge that is alone has of runs that the engine sends to it. */
@@ -134,7 +137,32 @@ describe('topics of several processes', () => {
     });
     expect(rejects.length).toBe(TOPICS.length * odd.length);
     expect(rejects.join('\n')).not.toContain('failed on this request');
-    expect(await countOf('run_bridge_kafka_rejected_messages_total')).toBe(rejects.length);
+    expect(await countOf('run_bridge_kafka_rejected_messages_total', JOURNAL)).toBe(rejects.length);
+  });
+
+  it('may get more partitions while runs come in, which then belong to other processes', async () => {
+    const runs = Array.from({ length: 12 }, () => new SentRun());
+    const { otlpUrl } = cluster.bridge(0);
+    const send = async (signal: string) => {
+      for (const run of runs) {
+        for (const body of run.bodies.filter((one) => one.signal === signal)) {
+          await until('an answer with 200', async () => (await run.sendOne(otlpUrl, body)).status === 200);
+        }
+      }
+    };
+    // They are open until their spans come.
+    await send('logs');
+    await cluster.kafka.addPartitions(TOPICS, 10);
+    await until('each partition', async () => (await cluster.partitionCounts()).join() === '8,8', 60_000);
+    await until('each run', async () => (await heldCount()) === runs.length, 60_000);
+    await send('traces');
+    for (const run of runs) {
+      await until('the end of a run', async () => (await storedLines(run.traceId)).length > 0, 120_000);
+      const lines = (await storedLines(run.traceId)).join('\n');
+      expect(run.compareLines(lines)).toEqual({ missingCount: 0, addedCount: 0 });
+    }
+    await until('every commit', everythingIsCommitted, 60_000);
+    await until('that no process has any of them', async () => (await heldCount()) === 0, 60_000);
   });
 
   it('may lose what nobody has read in time: the rest is read, and it is said', async () => {
@@ -152,6 +180,6 @@ describe('topics of several processes', () => {
     for (const [run, lines] of expected) await expectAll(run, lines);
     const said = cluster.bridges.map(({ stderr }) => stderr).join('');
     expect(said).toContain('the topic no longer has what was to be read next');
-    expect(await countOf('run_bridge_kafka_expired_messages_total')).toBe(TOPICS.length * EXPIRED_COUNT);
+    expect(await countOf('run_bridge_kafka_expired_messages_total', JOURNAL)).toBe(TOPICS.length * EXPIRED_COUNT);
   });
 });

@@ -147,6 +147,24 @@ export class KafkaServer {
     }
   }
 
+  /** Topics have so many more partitions from now on. */
+  async addPartitions(names: readonly string[], added: number): Promise<void> {
+    const admin = new Admin(this.client);
+    try {
+      const { topics } = await admin.metadata({ topics: [...names] });
+      const assignments = Array.from({ length: added }, () => ({ brokerIds: [1] }));
+      await admin.createPartitions({
+        topics: names.map((name) => ({
+          name,
+          count: (topics.get(name)?.partitionsCount ?? 0) + added,
+          assignments,
+        })),
+      });
+    } finally {
+      await admin.close();
+    }
+  }
+
   /** Resolves when the broker has the messages. */
   async send(topic: string, messages: readonly KafkaMessage[]): Promise<void> {
     const producer = new Producer(this.client);
