@@ -79,7 +79,7 @@ export default defineConfig({
       // With the real engine and Python, which are installed once (RUN_BRIDGE_CACHE).
       project('engine', {
         include: ['test/engine/**/*.test.ts'],
-        maxWorkers: 1,
+        maxWorkers: 2,
         testTimeout: 5 * MINUTE_MS,
         hookTimeout: 15 * MINUTE_MS,
       }),

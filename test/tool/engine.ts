@@ -1,10 +1,10 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished, TestRunner } from 'vitest';
-import { cacheFolder } from './cache-folder.js';
+import { cacheFolder, installIntoCache } from './cache-folder.js';
 
 /** The engine's builds: open source and commercial. */
 export type EngineBuild = 'core' | 'fusion';
@@ -24,7 +24,7 @@ export class Engine {
   /** Installs the engine where it is not yet; about 20 seconds the first time. */
   static up(build: EngineBuild): Engine {
     const folder = join(cacheFolder(), `engine-${build}`);
-    execFileSync('bash', ['test/tool/engine-up.sh', folder, build], { stdio: ['ignore', 'ignore', 'inherit'] });
+    installIntoCache(['bash', 'test/tool/engine-up.sh', folder, build]);
     const project = mkdtempSync(join(tmpdir(), 'run-bridge-shop-'));
     cpSync(join('test', 'tool', 'shop-project'), project, { recursive: true });
     return new Engine(folder, project);
@@ -50,7 +50,7 @@ export class Engine {
     if (existsSync(driver)) return;
     const packages = join(this.folder, 'adbc');
     const pip = ['--quiet', '--disable-pip-version-check', 'install', '--no-deps', '--target', packages];
-    execFileSync(join(this.folder, 'venv', 'bin', 'pip'), [...pip, 'adbc-driver-postgresql==1.13.0']);
+    installIntoCache([join(this.folder, 'venv', 'bin', 'pip'), ...pip, 'adbc-driver-postgresql==1.13.0']);
     mkdirSync(folder, { recursive: true });
     cpSync(join(packages, 'adbc_driver_postgresql', 'libadbc_driver_postgresql.so'), driver);
   }

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { cacheFolder } from './cache-folder.js';
+import { cacheFolder, installIntoCache } from './cache-folder.js';
 import { canConnect } from './can-connect.js';
 import { until } from './until.js';
 
@@ -23,11 +23,7 @@ export function peersFolder(): string {
 
 /** Builds a peer where it is not yet. */
 export function buildPeer(peer: Peer): void {
-  mkdirSync(peersFolder(), { recursive: true });
-  execFileSync('bash', ['test/tool/peers/peers-up.sh', PARTS[peer]], {
-    env: { ...process.env, PEERS: peersFolder() },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
+  installIntoCache(['bash', 'test/tool/peers/peers-up.sh', PARTS[peer]], { PEERS: peersFolder() });
 }
 
 /** Runs a peer that ends by itself. @returns what it said. @throws Error when it fails. */

@@ -1,8 +1,17 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { cacheFolder } from './cache-folder.js';
+import { cacheFolder, installIntoCache } from './cache-folder.js';
+
+/** Arguments: the folder, the Python that it is made from, packages. */
+const MAKE_VENV = `set -e
+folder=$1 base=$2; shift 2
+[ ! -d "$folder/ready" ] || exit 0
+rm -rf "$folder"
+"$base" -m venv "$folder"
+"$folder/bin/python" -m pip --quiet --disable-pip-version-check install "$@"
+mkdir "$folder/ready"`;
 
 /**
  * A Python with these packages, installed once into the cache.
@@ -11,18 +20,9 @@ import { cacheFolder } from './cache-folder.js';
  */
 export function pythonWith(name: string, packages: readonly string[], base = 'python3'): string {
   const folder = join(cacheFolder(), `venv-${name}`);
-  const python = join(folder, 'bin', 'python');
-  const ready = join(folder, 'ready');
-  if (!existsSync(ready)) {
-    rmSync(folder, { recursive: true, force: true });
-    mkdirSync(cacheFolder(), { recursive: true });
-    execFileSync(base, ['-m', 'venv', folder], { stdio: 'inherit' });
-    const pip = ['-m', 'pip', '--quiet', '--disable-pip-version-check', 'install', ...packages];
-    execFileSync(python, pip, { stdio: ['ignore', 'inherit', 'inherit'] });
-    mkdirSync(`${ready}.new`);
-    renameSync(`${ready}.new`, ready);
-  }
-  return python;
+  if (!existsSync(join(folder, 'ready')))
+    installIntoCache(['bash', '-c', MAKE_VENV, 'make-venv', folder, base, ...packages]);
+  return join(folder, 'bin', 'python');
 }
 
 /**
