@@ -72,7 +72,8 @@ export default defineConfig({
       // The pages of the built program in a real browser, which the packages bring.
       project('browser', {
         include: ['test/browser/**/*.test.ts'],
-        maxWorkers: 1,
+        globalSetup: 'test/tool/browser-setup.ts',
+        maxWorkers: 2,
         testTimeout: MINUTE_MS,
         hookTimeout: MINUTE_MS,
       }),
