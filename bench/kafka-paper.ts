@@ -273,7 +273,7 @@ function limitsTable(inputs: PaperInputs, need: Needs): string {
       'a partition',
       `${carries(1e6 / builder.mainS)}, as one builder has all of it`,
       'lag of one partition grows',
-      'none for one run: it is not split, and a run of more than that waits; more partitions for many runs, while none is open',
+      'none for one run: it is not split, and a run of more than that waits; more partitions for many runs',
     ],
     [
       'cores of a broker',
