@@ -5,7 +5,7 @@ type TestOptions = NonNullable<TestProjectInlineConfiguration['test']>;
 /** Starts a PostgreSQL server for those who ask for a database, once. */
 const POSTGRES = ['test/tool/postgres-setup.ts'];
 /** What somebody meets first of the built program: `npm test` tries it, the other commands have a project of their own. */
-const FIRST_MET = 'test/e2e/{command-line,import,query,serve,start-up,steps}.test.ts';
+const FIRST_MET = 'test/e2e/{command-line,import,serve,start-up}.test.ts';
 /** Tests of the built program wait more than they work: more of them at once than a small machine has processors. */
 const WORKERS = 3;
 const MINUTE_MS = 60_000;
