@@ -135,7 +135,7 @@ export class Builder implements Component, RecordConsumer, Custody {
   private uncommittedMs: number | null = null;
   private readonly sealing: FixedDelayTask;
   private readonly looking: FixedDelayTask;
-  /** A log could not be written, so that how far it got is not known, or has come to another process: everything is read again. */
+  /** A log could not be written: how far it got is not known, and everything is read again. */
   private isBroken = false;
 
   constructor(private readonly deps: BuilderDeps) {
@@ -242,7 +242,7 @@ export class Builder implements Component, RecordConsumer, Custody {
   /** Waits while too much is not in the bucket. */
   async taken(offsets: readonly PartitionOffset[], commit: Builder['commit'], signal: AbortSignal): Promise<void> {
     const { clock, maxUnstoredBytes = MAX_UNSTORED_BYTES } = this.deps;
-    if (this.isBroken) throw new Error(READ_AGAIN);
+    if (this.isBroken) throw new Error('a record log could not be written; what was not stored is read again');
     const failedMs = clock.monotonicMs() - (this.uncommittedMs ?? Number.POSITIVE_INFINITY);
     // The client asks the broker that it has found first, for good; another client finds the one that is responsible now.
     if (failedMs > COMMIT_PATIENCE_MS) throw new Error('offsets could not be committed for a while');
@@ -400,12 +400,11 @@ export class Builder implements Component, RecordConsumer, Custody {
       trace.lastMs = this.deps.clock.monotonicMs();
       follower.onStepsChanged(row.traceId);
     });
-    // With another number of partitions they have come to another process.
+    // With another number of partitions a trace may have come to another process. One that is not stored stays until the group changes.
     const open = new Set(rows.map(({ traceId }) => traceId));
-    const moved = before.filter((trace) => !open.has(trace.traceId) && trace.userCount === 0 && this.has(trace));
-    await forEachOf(moved, AT_ONCE, async (trace) => {
-      if (trace.logBytes > trace.stored.logBytes) this.isBroken = true;
-      await this.drop(trace);
+    await forEachOf(before, AT_ONCE, async (trace) => {
+      const isMoved = !open.has(trace.traceId) && this.has(trace) && this.isQuiet(trace);
+      if (isMoved && trace.logBytes === trace.stored.logBytes) await this.drop(trace);
     });
     await forEachOf([...this.owned.values()], AT_ONCE, (trace) => this.releaseIfOver(trace));
   }
@@ -414,18 +413,22 @@ export class Builder implements Component, RecordConsumer, Custody {
     const { journal, files, follower, processId, destinations, clock, silenceMs } = this.deps;
     const { traceId } = trace;
     const quietMs = clock.monotonicMs() - trace.lastMs;
-    const isQuiet = () => trace.userCount === 0 && this.log.pendingSinceMs(traceId) === undefined;
-    if (quietMs < RELEASE_AFTER_MS || !isQuiet()) return;
+    if (quietMs < RELEASE_AFTER_MS || !this.isQuiet(trace)) return;
     if (quietMs < silenceMs && !(await follower.isSettled(traceId))) return;
     await this.storeWhole(trace);
     if (await journal.isExportPending(traceId, destinations())) return;
-    if (!isQuiet() || trace.logBytes !== trace.wholeBytes || this.owned.get(traceId) !== trace) return;
+    if (!this.isQuiet(trace) || trace.logBytes !== trace.wholeBytes || this.owned.get(traceId) !== trace) return;
     await trace.turns.run(() => files.tidy(traceId, this.generation));
-    if (!isQuiet() || this.owned.get(traceId) !== trace) return;
+    if (!this.isQuiet(trace) || this.owned.get(traceId) !== trace) return;
     const leaving = journal.close(processId, trace).then(async (isClosed) => {
       if (isClosed) await this.forget(trace);
     });
     await this.leave(trace, leaving);
+  }
+
+  /** Nothing of it is being written, or waits for a name. */
+  private isQuiet({ traceId, userCount }: OwnTrace): boolean {
+    return userCount === 0 && this.log.pendingSinceMs(traceId) === undefined;
   }
 
   private has(trace: OwnTrace): boolean {
@@ -568,10 +571,7 @@ export class Builder implements Component, RecordConsumer, Custody {
   }
 }
 
-const READ_AGAIN =
-  'a record log could not be written, or has come to another process; what was not stored is read again';
-const UNEQUAL =
-  'the topics of the journal have different numbers of partitions; give them the same number';
+const UNEQUAL = 'the topics of the journal have different numbers of partitions; give them the same number';
 
 function inUse(trace: OwnTrace): OwnTrace {
   trace.userCount += 1;

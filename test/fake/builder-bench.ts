@@ -68,6 +68,7 @@ export class BenchProcess {
   readonly followed = new FollowedTraces();
   readonly processId = randomUUID();
   readonly builder: Builder;
+  readonly files: SharedFiles;
   readonly copies: Copies;
   /** Offsets that were committed, in their order. */
   readonly committed: number[] = [];
@@ -85,12 +86,12 @@ export class BenchProcess {
   ) {
     const { followed: follower, logger, processId } = this;
     const { journal } = state;
-    const files = new SharedFiles({ journal, bucket, processId, folder, newId: () => randomUUID() });
+    this.files = new SharedFiles({ journal, bucket, processId, folder, newId: () => randomUUID() });
     const foreign = new ForeignSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] });
     const refuse = () => Promise.reject(new Error('nothing is written to the journal here'));
     const writer = { consume: refuse, consumeBody: refuse };
     this.builder = new Builder({
-      ...{ bucket, journal, files, foreign, follower, writer, processId, destinations: () => [] },
+      ...{ bucket, journal, files: this.files, foreign, follower, writer, processId, destinations: () => [] },
       ...{ folder, silenceMs: 600_000, maxMemoryBytes: 2 ** 28, maxUnstoredBytes, clock, logger },
     });
     const lengthOf = (traceId: TraceId) => this.builder.lengthBytes(traceId);
