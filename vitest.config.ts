@@ -6,6 +6,8 @@ type TestOptions = NonNullable<TestProjectInlineConfiguration['test']>;
 const POSTGRES = ['test/tool/postgres-setup.ts'];
 /** What somebody meets first of the built program: `npm test` tries it, the other commands have a project of their own. */
 const FIRST_MET = 'test/e2e/{command-line,import,serve,start-up}.test.ts';
+/** What `npm test` leaves to `test:long`, to keep below five minutes with the installation. */
+const TRIED_LATER = ['test/unit/storage/open-postgres-state.test.ts', 'test/integration/decode-samples.test.ts'];
 /** Tests of the built program wait more than they work: more of them at once than a small machine has processors. */
 const WORKERS = 3;
 const MINUTE_MS = 60_000;
@@ -16,6 +18,7 @@ export default defineConfig({
     projects: [
       project('in process', {
         include: ['test/{unit,contract}/**/*.test.ts'],
+        exclude: TRIED_LATER,
         globalSetup: POSTGRES,
         maxWorkers: WORKERS,
         // No module of this program keeps anything that tests could share, so each is loaded once a worker.
@@ -23,6 +26,7 @@ export default defineConfig({
       }),
       project('whole', {
         include: ['test/integration/**/*.test.ts', FIRST_MET],
+        exclude: TRIED_LATER,
         globalSetup: POSTGRES,
         maxWorkers: WORKERS,
       }),
@@ -51,8 +55,8 @@ export default defineConfig({
       project('long', {
         include: [
           'test/long/**/*.test.ts',
+          ...TRIED_LATER,
           'test/unit/otlp/wire/wire-decoder.test.ts',
-          'test/integration/decode-samples.test.ts',
           'test/unit/export/lines/{random-lines,samples}.test.ts',
           'test/unit/otlp/{json,protobuf}-codec.test.ts',
           'test/unit/parquet/{line-rows.property,encode-range,parquet-writer,record-from-row,round-trip.property}.test.ts',
