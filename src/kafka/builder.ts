@@ -216,7 +216,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     this.batches = [];
     this.touched = new Set();
     await Promise.allSettled(this.opening.values());
-    // With another number of partitions traces are other processes'.
+    // With another number of partitions traces belong to other processes.
     const isAnew = this.isBroken || partitionCount !== this.partitionCount;
     const claim = async () => {
       const kept = isAnew ? new Set<number>() : await journal.partitionsOf(processId);
@@ -304,7 +304,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     const { logBytes } = trace;
     if (isFinished) await this.storeWhole(trace);
     else await this.seal(trace);
-    return this.owned.get(traceId) === trace && trace.stored.logBytes >= logBytes;
+    return this.has(trace) && trace.stored.logBytes >= logBytes;
   }
 
   /** Puts files of a run into the bucket, where this process has the trace. */
@@ -400,11 +400,12 @@ export class Builder implements Component, RecordConsumer, Custody {
       trace.lastMs = this.deps.clock.monotonicMs();
       follower.onStepsChanged(row.traceId);
     });
-    // With another number of partitions a trace may have come to another process. One that is not stored stays until the group changes.
+    // With another number of partitions a trace may have moved to another process. One that is not stored stays until the group changes.
     const open = new Set(rows.map(({ traceId }) => traceId));
     await forEachOf(before, AT_ONCE, async (trace) => {
-      const isMoved = !open.has(trace.traceId) && this.has(trace) && this.isQuiet(trace);
-      if (isMoved && trace.logBytes === trace.stored.logBytes) await this.drop(trace);
+      const { traceId, logBytes, stored } = trace;
+      if (open.has(traceId) || this.leaving.has(traceId) || !this.has(trace) || !this.isQuiet(trace)) return;
+      if (logBytes === stored.logBytes) await this.drop(trace);
     });
     await forEachOf([...this.owned.values()], AT_ONCE, (trace) => this.releaseIfOver(trace));
   }
@@ -417,9 +418,9 @@ export class Builder implements Component, RecordConsumer, Custody {
     if (quietMs < silenceMs && !(await follower.isSettled(traceId))) return;
     await this.storeWhole(trace);
     if (await journal.isExportPending(traceId, destinations())) return;
-    if (!this.isQuiet(trace) || trace.logBytes !== trace.wholeBytes || this.owned.get(traceId) !== trace) return;
+    if (!this.isQuiet(trace) || trace.logBytes !== trace.wholeBytes || !this.has(trace)) return;
     await trace.turns.run(() => files.tidy(traceId, this.generation));
-    if (!this.isQuiet(trace) || this.owned.get(traceId) !== trace) return;
+    if (!this.isQuiet(trace) || !this.has(trace)) return;
     const leaving = journal.close(processId, trace).then(async (isClosed) => {
       if (isClosed) await this.forget(trace);
     });
@@ -431,8 +432,9 @@ export class Builder implements Component, RecordConsumer, Custody {
     return userCount === 0 && this.log.pendingSinceMs(traceId) === undefined;
   }
 
+  /** Whether the trace has not been let go of meanwhile, and perhaps taken again. */
   private has(trace: OwnTrace): boolean {
-    return this.owned.get(trace.traceId) === trace && !this.leaving.has(trace.traceId);
+    return this.owned.get(trace.traceId) === trace;
   }
 
   private async drop(trace: OwnTrace): Promise<void> {
@@ -479,7 +481,7 @@ export class Builder implements Component, RecordConsumer, Custody {
       const seen = this.seen(trace);
       if (trace.stored.logBytes >= seen.logBytes) return;
       while (trace.stored.logBytes < seen.logBytes) {
-        if (this.owned.get(trace.traceId) !== trace) return;
+        if (!this.has(trace)) return;
         const { logBytes, resourcesBytes } = trace.stored;
         const path = join(place, LOG_FILE);
         const toByte = trace.tried?.logBytes ?? Math.min(seen.logBytes, logBytes + SEGMENT_BYTES);
@@ -508,7 +510,7 @@ export class Builder implements Component, RecordConsumer, Custody {
   }
 
   private async putWhole(trace: OwnTrace): Promise<void> {
-    if (trace.wholeBytes === trace.logBytes || this.owned.get(trace.traceId) !== trace) return;
+    if (trace.wholeBytes === trace.logBytes || !this.has(trace)) return;
     const { files, folder } = this.deps;
     const seen = this.seen(trace);
     const resources = await readLines(join(folder, 'runs', trace.traceId, RESOURCES_FILE), 0);

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import type { BaseOptions, SASLOptions } from '@platformatic/kafka';
+import type { Admin, BaseOptions, SASLOptions } from '@platformatic/kafka';
 import { z } from 'zod';
 import type { KafkaConnection, KafkaSaslSettings, KafkaTlsSettings } from '../config/kafka-settings.js';
 import type { Clock } from '../core/clock.js';
@@ -101,6 +101,15 @@ async function fetchToken(
   );
   if (status !== 200) throw new Error(`${tokenUrl} answered ${status} when asked for a token`);
   return tokenSchema.parse(JSON.parse(Buffer.from(body).toString('utf8')));
+}
+
+/** How many partitions each of the topics has: as the broker says it now, and not as the client remembers it. @throws what the client throws */
+export async function partitionCountsOf(
+  client: Pick<Admin, 'metadata'>,
+  topics: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const { topics: found } = await client.metadata({ topics: [...topics], forceUpdate: true });
+  return new Map(topics.map((topic) => [topic, found.get(topic)?.partitionsCount ?? 0]));
 }
 
 /** The innermost reasons of the client's error, which wraps those of its attempts. */

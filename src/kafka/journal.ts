@@ -187,7 +187,8 @@ export class KafkaJournal implements SharedLogWriter {
 
   private async check(): Promise<void> {
     const { traces, logs } = this.settings.topics;
-    const [traceParts = 0, logParts = 0] = await this.producer.partitionCounts([traces, logs]);
+    const counts = await this.producer.partitionCounts([traces, logs]);
+    const [traceParts, logParts] = [counts.get(traces), counts.get(logs)];
     if (traceParts === logParts) return this.back();
     // The spans and the log records of a run would come to two members of the group.
     const parts = `${traceParts} and ${logParts} partitions`;

@@ -22,7 +22,7 @@ import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import { type Refusal, RequestError } from '../otlp/refusal.js';
 import type { RecordConsumer, Signal } from '../record/record-batch.js';
 import type { OtlpIntake, SharedLogWriter } from '../run/shared-record-log.js';
-import { ACCOUNT_HEADER, connectionOptions, problemOf } from './connection.js';
+import { ACCOUNT_HEADER, connectionOptions, partitionCountsOf, problemOf } from './connection.js';
 import { rangeAssignor } from './range-assignor.js';
 import { decodeRecords, RECORDS_HEADER } from './record-lines.js';
 
@@ -556,15 +556,6 @@ function addZstd(): void {
   const decompressSync: typeof compressionsAlgorithms.zstd.decompressSync = (data) =>
     Buffer.from(decompress(Buffer.isBuffer(data) ? data : data.buffer));
   Object.assign(compressionsAlgorithms.zstd, { decompressSync });
-}
-
-/** By topic; as the broker says it now, and not as the client remembers it. */
-async function partitionCountsOf(
-  client: Pick<Admin, 'metadata'>,
-  topics: readonly string[],
-): Promise<ReadonlyMap<string, number>> {
-  const { topics: found } = await client.metadata({ topics: [...topics], forceUpdate: true });
-  return new Map(topics.map((topic) => [topic, found.get(topic)?.partitionsCount ?? 0]));
 }
 
 function closed(admin: Admin): Promise<void> {

@@ -1,7 +1,7 @@
 import { compatibilityPartitioner, ProduceAcks, Producer } from '@platformatic/kafka';
 import type { KafkaConnection } from '../config/kafka-settings.js';
 import type { Clock } from '../core/clock.js';
-import { connectionOptions, problemOf } from './connection.js';
+import { connectionOptions, partitionCountsOf, problemOf } from './connection.js';
 
 /** A message for a topic. */
 export interface KafkaMessage {
@@ -76,11 +76,10 @@ export class KafkaProducer {
   }
 
   /** How many partitions topics have now. @throws KafkaError when there is no such topic, or no answer */
-  async partitionCounts(topics: readonly string[]): Promise<readonly number[]> {
+  async partitionCounts(topics: readonly string[]): Promise<ReadonlyMap<string, number>> {
     try {
       const { producer } = await this.open();
-      const { topics: known } = await producer.metadata({ topics: [...topics], forceUpdate: true });
-      return topics.map((topic) => known.get(topic)?.partitionsCount ?? 0);
+      return await partitionCountsOf(producer, topics);
     } catch (error) {
       throw new KafkaError(problemOf(error), { cause: error });
     }
