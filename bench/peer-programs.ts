@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { installIntoCache } from '../test/tool/cache-folder.js';
 import { peersFolder } from '../test/tool/peer-process.js';
 import { PORTS } from './ports.js';
 
@@ -36,10 +36,7 @@ export function openPeers(isCompared = true): void {
   const parts = [...(hasLoad ? [] : ['load']), ...(has('otelcol') || !isCompared ? [] : ['collector'])];
   if (parts.length > 0) {
     console.log(`building ${parts.join(' and ')} in ${peersFolder()}`);
-    execFileSync('bash', ['test/tool/peers/peers-up.sh', ...parts], {
-      env: { ...process.env, PEERS: peersFolder() },
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
+    installIntoCache(['bash', 'test/tool/peers/peers-up.sh', ...parts], { PEERS: peersFolder() });
   }
   mkdirSync(join(WORK_FOLDER, 'run'), { recursive: true });
   symlinkSync(resolve(bin), join(WORK_FOLDER, 'bin'));

@@ -83,6 +83,7 @@ export class RefusalPeriod {
 
 /** What a decoded body takes for each of its bytes, measured, its own included: JSON 12, protobuf 5. */
 export const MEMORY_PER_BODY_BYTE = 12;
+
 /**
  * What may stay in memory of what is being written, in bytes: of open record logs, of open runs, and of runs that are exported, so
  * much each. What is closed for want of room and goes on is read again as a whole, so all that go on at a time should have room.

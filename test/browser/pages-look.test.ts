@@ -40,7 +40,10 @@ const HUGE_RUN = 1009;
 
 const WIDTHS = [1440, 390];
 /** What axe checks in each of them: all of its rules in the first, those about colours in the other. */
-const COLOR_SCHEMES = { light: undefined, dark: ['color-contrast'] } as const;
+const COLOR_SCHEMES = [
+  ['light', undefined],
+  ['dark', ['color-contrast']],
+] as const;
 const OF_RUN = ['', '/nodes', '/timeline', '/logs', '/artifacts', '/compare', '/graph', '/deliveries'];
 
 let browser: PageBrowser;
@@ -79,9 +82,8 @@ afterAll(async () => {
 });
 afterEach(() => expect(browser.complaints.splice(0)).toEqual([]));
 
-/** What axe finds on a page, by all of its rules where none are named. */
+/** What axe, which is in the page, finds there; by all of its rules where none are named. */
 async function findings(page: Page, rules?: readonly string[]): Promise<readonly string[]> {
-  await page.evaluate(AXE);
   const { violations } = await page.evaluate<AxeResults>(`axe.run(${JSON.stringify({ runOnly: rules })})`);
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
 }
@@ -120,15 +122,16 @@ describe.each(WIDTHS)('in a window of %i px', (width) => {
     const response = await page.goto(`${bridge.webUrl}${path}`);
     expect(response?.status()).toBe(200);
     if (path === '/runs/1006/timeline') await page.locator('canvas[data-drawn]').waitFor();
-    for (const colorScheme of ['light', 'dark'] as const) {
+    await page.evaluate(AXE);
+    const pictureName = path.replaceAll(/\W+/g, '-').slice(1) || 'runs';
+    const name = IN_DOCS[path];
+    for (const [colorScheme, rules] of COLOR_SCHEMES) {
       await page.emulateMedia({ colorScheme });
       const picture = await page.screenshot();
-      const pictureName = path.replaceAll(/\W+/g, '-').slice(1) || 'runs';
       writeFileSync(join(PICTURES, `${pictureName}-${colorScheme}-${width}.png`), picture);
-      const name = IN_DOCS[path];
       const isForDocs = process.env.PICTURES === 'write' && colorScheme === 'light' && width === 1440;
       if (isForDocs && name !== undefined) writeFileSync(`docs/images/${name}.png`, picture);
-      expect(await findings(page, COLOR_SCHEMES[colorScheme]), colorScheme).toEqual([]);
+      expect(await findings(page, rules), colorScheme).toEqual([]);
     }
     expect(await overflow(page)).toBe(0);
   });
