@@ -279,7 +279,7 @@ describe('topics of Kafka', () => {
     expect(await health(bridge)).toContain('"missingTopics":""');
   });
 
-  it('are read in the partitions, too, that they get while they are read', async () => {
+  it('are read in partitions, too, that are added while they are read', async () => {
     const { lines, ...names } = await topics('more');
     const bridge = await startBridge(lines);
     await until('the group', async () => READING.test(await health(bridge)));

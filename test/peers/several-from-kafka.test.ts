@@ -140,7 +140,7 @@ describe('topics of several processes', () => {
     expect(await countOf('run_bridge_kafka_rejected_messages_total', JOURNAL)).toBe(rejects.length);
   });
 
-  it('may get more partitions while runs come in, which then belong to other processes', async () => {
+  it('may get more partitions while runs come in, which then move to other processes', async () => {
     const runs = Array.from({ length: 12 }, () => new SentRun());
     const { otlpUrl } = cluster.bridge(0);
     const send = async (signal: string) => {
