@@ -115,14 +115,7 @@ export class RunParts {
   private openLog(configuration: Configuration, deps: Pick<AppDeps, 'clock' | 'logger'>): JsonlRecordLog {
     const { durability, 'data-dir': dataFolder } = configuration;
     return new JsonlRecordLog(
-      {
-        dataFolder,
-        durability,
-        maxOpenLogs: 256,
-        maxOpenBytes: openPartBytes(configuration['max-memory']),
-        maxQueuedRecords: 200_000,
-        nameHoldMs: 6_000,
-      },
+      { dataFolder, durability, maxOpenBytes: openPartBytes(configuration['max-memory']) },
       { ...deps, foreign: this.foreign, listeners: this.appendListeners },
     );
   }

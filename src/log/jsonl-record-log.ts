@@ -29,13 +29,13 @@ export interface RecordLogConfig {
   /** `fsync`: an answer means that the disk has the records. `os`: the operating system has them (lost with the machine, not with the process). */
   readonly durability: 'fsync' | 'os';
   /** Record logs open at once; the one used longest ago is closed first. Default 256. */
-  readonly maxOpenLogs: number;
+  readonly maxOpenLogs?: number;
   /** Memory of open record logs, in bytes (mostly ids of their spans); beyond it the least recently used one is closed. Default 32 MiB. */
   readonly maxOpenBytes?: number;
   /** Maximum number of records that are accepted and not yet durable; beyond it senders are asked to retry. Default 200,000. */
-  readonly maxQueuedRecords: number;
+  readonly maxQueuedRecords?: number;
   /** How long a log record waits for its span's name. Default 6,000 ms: the engine sends spans every 5 s. */
-  readonly nameHoldMs: number;
+  readonly nameHoldMs?: number;
 }
 
 interface Job {
@@ -49,7 +49,10 @@ const NO_HOLD = Number.POSITIVE_INFINITY;
 /** How often pending log records are checked, in milliseconds. */
 const PENDING_CHECK_MS = 1000;
 const RETRY_AFTER_MS = 1000;
-const DEFAULT_MAX_OPEN_BYTES = 32 * 1024 * 1024;
+const MAX_OPEN_LOGS = 256;
+const MAX_OPEN_BYTES = 32 * 1024 * 1024;
+const MAX_QUEUED_RECORDS = 200_000;
+const NAME_HOLD_MS = 6_000;
 /** Record logs that are written at the same time; with those that stay open it bounds the open files. */
 const MAX_PARALLEL_LOGS = 64;
 
@@ -82,7 +85,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       readonly listeners: readonly AppendListener[];
     },
   ) {
-    const { durability, nameHoldMs } = config;
+    const { durability, nameHoldMs = NAME_HOLD_MS } = config;
     const isSynced = durability === 'fsync';
     const folders = new FolderSync(isSynced ? syncFolder : async () => {});
     this.traceOptions = { isSynced, nameHoldMs, syncFolder: (path) => folders.sync(path), pages: new PagePool() };
@@ -95,8 +98,9 @@ export class JsonlRecordLog implements Component, RecordConsumer {
 
   /** A delivery with very many traces is split, so that other deliveries get their turn in between. */
   async consume(delivery: Delivery): Promise<void> {
+    const { maxQueuedRecords = MAX_QUEUED_RECORDS } = this.config;
     const recordCount = countRecords(delivery);
-    if (this.queuedRecords > 0 && this.queuedRecords + recordCount > this.config.maxQueuedRecords) {
+    if (this.queuedRecords > 0 && this.queuedRecords + recordCount > maxQueuedRecords) {
       throw new ConsumeError(
         'overloaded',
         'too many records wait for the disk; send the request again shortly',
@@ -273,11 +277,11 @@ export class JsonlRecordLog implements Component, RecordConsumer {
 
   /** Keeps the number of open logs, and what they take, within bounds; the latest stays in any case. */
   private async closeLeastUsed(): Promise<void> {
-    const maxBytes = this.config.maxOpenBytes ?? DEFAULT_MAX_OPEN_BYTES;
+    const { maxOpenLogs = MAX_OPEN_LOGS, maxOpenBytes = MAX_OPEN_BYTES } = this.config;
     let memoryBytes = 0;
     for (const log of this.open.values()) memoryBytes += log.memoryBytes;
     for (const [traceId, log] of this.open) {
-      if (this.open.size <= this.config.maxOpenLogs && (memoryBytes <= maxBytes || this.open.size === 1)) return;
+      if (this.open.size <= maxOpenLogs && (memoryBytes <= maxOpenBytes || this.open.size === 1)) return;
       memoryBytes -= log.memoryBytes;
       if (log.pendingCount > 0) await this.appendTo(traceId, [], NO_HOLD);
       this.open.delete(traceId);

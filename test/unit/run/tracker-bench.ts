@@ -149,7 +149,7 @@ export class TrackerBench {
     const { current } = this;
     this.currentBook = new LocalStepRegistry({ store: executions, runs, listeners: [current], clock, logger });
     this.log = new JsonlRecordLog(
-      { dataFolder: folder, durability: 'os', maxOpenLogs: 256, maxQueuedRecords: 200_000, nameHoldMs: 6_000 },
+      { dataFolder: folder, durability: 'os' },
       {
         clock,
         logger,
