@@ -14,6 +14,26 @@ export class Turns {
   }
 }
 
+/** Turns of many keys: actions of one key run one after the other. */
+export class KeyedTurns<Key> {
+  private readonly last = new Map<Key, Promise<void>>();
+
+  run<Result>(key: Key, action: () => Promise<Result>): Promise<Result> {
+    const done = (this.last.get(key) ?? Promise.resolve()).then(action);
+    const forget = () => {
+      if (this.last.get(key) === ended) this.last.delete(key);
+    };
+    const ended = done.then(forget, forget);
+    this.last.set(key, ended);
+    return done;
+  }
+
+  /** Resolves when everything has ended that was asked for so far. */
+  async ended(): Promise<void> {
+    await Promise.all(this.last.values());
+  }
+}
+
 /** Works on some items at a time. @throws the first error, when all have ended */
 export async function forEachOf<Item>(
   items: readonly Item[],

@@ -6,7 +6,7 @@ import { reasonOf } from '../core/errors.js';
 import { openPartBytes } from '../core/guard.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { forEachOf, Turns } from '../core/turns.js';
+import { forEachOf, KeyedTurns, Turns } from '../core/turns.js';
 import { encodeSegment, LogCopy, type StoredLength } from '../log/bucket/segments.js';
 import type { SharedFiles } from '../log/bucket/shared-files.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
@@ -57,20 +57,20 @@ export interface BuilderStatus {
   readonly oldestUncommittedMs: number;
 }
 
-/** A segment is closed at this size, in bytes, or so long after its first record, in milliseconds. */
+/** A segment is closed at this size, in bytes, and all that there is so often, in milliseconds. */
 const SEGMENT_BYTES = 8 * 2 ** 20;
 const SEGMENT_MS = 10_000;
 /** With so much of logs not in the bucket nothing more is read: it waits in Kafka, and not on this disk. In bytes. */
 const MAX_UNSTORED_BYTES = 2 ** 30;
 /** How often it is looked which segments are due, and which traces there are, in milliseconds. */
-const SEAL_LOOK_MS = 500;
+const STORE_LOOK_MS = 500;
 const LOOK_MS = 1_000;
 /** Traces that are put together, stored or let go of side by side. */
 const AT_ONCE = 8;
 /** A trace may be let go of when nothing came for so long, in milliseconds. */
 const RELEASE_AFTER_MS = 5_000;
-/** Commits may fail for so long before the connection is made anew, in milliseconds. */
-const COMMIT_PATIENCE_MS = 10_000;
+/** So many commits may fail one after the other before the connection is made anew. */
+const MAX_FAILED_COMMITS = 2;
 /** What waits for the bucket or the database is tried again after so long, in milliseconds. */
 const RETRY_MS = 1_000;
 
@@ -82,30 +82,25 @@ interface OwnTrace {
   logBytes: number;
   /** How much of it is in the bucket. */
   stored: StoredLength;
-  /** Up to where the next segment was tried to share; `null` where it was not. Somebody may have read that, so it is shared again as it was. */
-  tried: StoredLength | null;
   /** Length of the log that is in the bucket as a whole. */
   wholeBytes: number;
   /** The answer is missing whether the log is in the bucket as a whole: no segment says anything before that is known. */
   isWholeUnsure: boolean;
-  /** Since when there are records that are not in the bucket, in monotonic milliseconds; `null` where there are none. */
-  sinceMs: number | null;
-  /** Whatever was taken before this time is in the bucket. */
-  coveredMs: number;
-  /** When something came last. */
+  /** When something came last, in monotonic milliseconds. */
   lastMs: number;
   /** Deliveries that are being written. */
   userCount: number;
+  /** It is being let go of: whoever needs it waits for that. */
+  isLeaving: boolean;
   /** Of the steps that its run was judged by. */
   stepVersion: number;
-  /** Stores and releases, one after the other. */
+  /** Stores, one after the other. */
   readonly turns: Turns;
 }
 
-/** Messages that were taken together, and the traces whose logs have to be in the bucket before their offsets are committed. */
+/** Messages that were taken together; their offsets are committed when their records are in the bucket. */
 interface Batch {
   readonly offsets: readonly PartitionOffset[];
-  readonly traces: ReadonlySet<OwnTrace>;
   readonly takenMs: number;
 }
 
@@ -118,52 +113,41 @@ export class Builder implements Component, RecordConsumer, Custody {
   readonly name = 'builder';
   private readonly log: JsonlRecordLog;
   private readonly owned = new Map<TraceId, OwnTrace>();
-  /** Traces that are being put together. */
-  private readonly opening = new Map<TraceId, Promise<OwnTrace>>();
-  /** Traces that are being let go of. */
-  private readonly leaving = new Map<TraceId, Promise<void>>();
+  /** Takes traces and lets go of them, one change of a trace after the other. */
+  private readonly ownership = new KeyedTurns<TraceId>();
   private assignment: Assignment | null = null;
   private partitionCount = 1;
   /** Of the last assignment. */
   private generation = 0;
   private batches: Batch[] = [];
   private segmentCount = 0;
-  private touched = new Set<OwnTrace>();
   private commit: (offsets: readonly PartitionOffset[]) => Promise<void> = async () => {};
-  private committing: Promise<void> | undefined;
-  /** Since when commits fail, in monotonic milliseconds; `null` while they do not. */
-  private uncommittedMs: number | null = null;
-  private readonly sealing: FixedDelayTask;
+  private readonly commits = new Turns();
+  /** When all that there was was put into the bucket last, in monotonic milliseconds. */
+  private storedMs = Number.NEGATIVE_INFINITY;
+  /** One after the other. */
+  private failedCommits = 0;
+  private readonly storing: FixedDelayTask;
   private readonly looking: FixedDelayTask;
   /** A log could not be written: how far it got is not known, and everything is read again. */
   private isBroken = false;
 
   constructor(private readonly deps: BuilderDeps) {
     const { folder, clock, logger, foreign, maxMemoryBytes } = deps;
-    // Whatever is lost is made again of the bucket and the journal.
-    const config = { dataFolder: folder, durability: 'os', nameHoldMs: 6_000 } as const;
     this.log = new JsonlRecordLog(
+      // Whatever is lost is made again of the bucket and the journal; what is too much, Kafka keeps.
       {
-        ...config,
-        maxOpenLogs: 256,
-        maxOpenBytes: openPartBytes(maxMemoryBytes),
+        ...{ dataFolder: folder, durability: 'os', maxOpenBytes: openPartBytes(maxMemoryBytes) },
         maxQueuedRecords: Number.POSITIVE_INFINITY,
       },
       { clock, logger, foreign, listeners: [{ onAppended: (appended) => this.onAppended(appended) }] },
     );
-    const failed = (what: string) => (error: unknown) => logger.warn({ error: reasonOf(error) }, what);
-    this.sealing = new FixedDelayTask(
-      SEAL_LOOK_MS,
-      clock,
-      () => this.sealDue(),
-      failed('failed to store record logs in the bucket; retrying'),
-    );
-    this.looking = new FixedDelayTask(
-      LOOK_MS,
-      clock,
-      () => this.look(),
-      failed('failed to look after the traces of this process; retrying'),
-    );
+    const every = (intervalMs: number, what: string, action: () => Promise<void>) =>
+      new FixedDelayTask(intervalMs, clock, action, (error) =>
+        logger.warn({ error: reasonOf(error) }, `failed to ${what}; retrying`),
+      );
+    this.storing = every(STORE_LOOK_MS, 'store record logs in the bucket', () => this.storeDue());
+    this.looking = every(LOOK_MS, 'look after the traces of this process', () => this.look());
   }
 
   async start(): Promise<void> {
@@ -171,14 +155,14 @@ export class Builder implements Component, RecordConsumer, Custody {
     await rm(runs, { recursive: true, force: true });
     await mkdir(runs, { recursive: true });
     await this.log.start();
-    this.sealing.start();
+    this.storing.start();
     this.looking.start();
   }
 
   /** Nothing is read any more when it is called. */
   async shutdown(deadline: AbortSignal): Promise<void> {
-    await Promise.all([this.sealing.stop(), this.looking.stop()]);
-    await Promise.all([...this.opening.values(), ...this.leaving.values()].map((one) => one.catch(() => undefined)));
+    await Promise.all([this.storing.stop(), this.looking.stop()]);
+    await this.ownership.ended();
     // What waits for a span's name was not committed: whoever has the trace next reads it again, and waits again.
     await this.log.whileClosed([...this.owned.keys()], async () => {});
     await this.log.shutdown(deadline);
@@ -212,10 +196,8 @@ export class Builder implements Component, RecordConsumer, Custody {
     const [partitionCount = 0, ...others] = new Set(assignment.partitionCounts.values());
     if (partitionCount === 0 || others.length > 0) throw new Error(UNEQUAL);
     this.assignment = null;
-    this.uncommittedMs = null;
+    this.failedCommits = 0;
     this.batches = [];
-    this.touched = new Set();
-    await Promise.allSettled(this.opening.values());
     // With another number of partitions traces belong to other processes.
     const isAnew = this.isBroken || partitionCount !== this.partitionCount;
     const claim = async () => {
@@ -243,13 +225,11 @@ export class Builder implements Component, RecordConsumer, Custody {
   async taken(offsets: readonly PartitionOffset[], commit: Builder['commit'], signal: AbortSignal): Promise<void> {
     const { clock, maxUnstoredBytes = MAX_UNSTORED_BYTES } = this.deps;
     if (this.isBroken) throw new Error('a record log could not be written; what was not stored is read again');
-    const failedMs = clock.monotonicMs() - (this.uncommittedMs ?? Number.POSITIVE_INFINITY);
     // The client asks the broker that it has found first, for good; another client finds the one that is responsible now.
-    if (failedMs > COMMIT_PATIENCE_MS) throw new Error('offsets could not be committed for a while');
+    if (this.failedCommits >= MAX_FAILED_COMMITS) throw new Error('offsets could not be committed for a while');
     this.commit = commit;
-    this.batches.push({ offsets, traces: this.touched, takenMs: clock.monotonicMs() });
-    this.touched = new Set();
-    while (this.unstoredBytes > maxUnstoredBytes && !signal.aborted) await pause(clock, SEAL_LOOK_MS, signal);
+    this.batches.push({ offsets, takenMs: clock.monotonicMs() });
+    while (this.unstoredBytes > maxUnstoredBytes && !signal.aborted) await pause(clock, STORE_LOOK_MS, signal);
   }
 
   private get unstoredBytes(): number {
@@ -260,10 +240,7 @@ export class Builder implements Component, RecordConsumer, Custody {
 
   /** Of a process that ends everything is stored, so that nothing is read twice. */
   async end(isStopping: boolean): Promise<void> {
-    if (isStopping && !this.isBroken) {
-      await forEachOf([...this.owned.values()], AT_ONCE, (trace) => this.seal(trace)).catch(() => undefined);
-      await this.commitStored();
-    }
+    if (isStopping && !this.isBroken) await this.storeAll().catch(() => undefined);
     this.assignment = null;
     this.batches = [];
   }
@@ -278,22 +255,17 @@ export class Builder implements Component, RecordConsumer, Custody {
     if (assignment === null) throw new ConsumeError('unavailable', 'this process has no part of the journal', RETRY_MS);
     const traceIds = [...new Set(delivery.batches.map(({ traceId }) => traceId))];
     if (!traceIds.every((id) => assignment.partitions.has(this.partitionOf(id)))) throw new MisplacedError();
-    let traces: readonly OwnTrace[];
+    const used: OwnTrace[] = [];
     try {
-      traces = await this.useAll(traceIds);
-    } catch (cause) {
-      throw new ConsumeError('unavailable', `runs cannot be looked up: ${reasonOf(cause)}`, RETRY_MS, { cause });
-    }
-    try {
-      await this.log.consume(delivery);
-    } catch (error) {
-      this.isBroken = true;
-      throw error;
+      await forEachOf(traceIds, AT_ONCE, async (traceId) => void used.push(await this.use(traceId))).catch((cause) => {
+        throw new ConsumeError('unavailable', `runs cannot be looked up: ${reasonOf(cause)}`, RETRY_MS, { cause });
+      });
+      await this.log.consume(delivery).catch((error: unknown) => {
+        this.isBroken = true;
+        throw error;
+      });
     } finally {
-      for (const trace of traces) {
-        trace.userCount -= 1;
-        this.touched.add(trace);
-      }
+      for (const trace of used) trace.userCount -= 1;
     }
   }
 
@@ -302,8 +274,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     const trace = this.owned.get(traceId);
     if (trace === undefined) return false;
     const { logBytes } = trace;
-    if (isFinished) await this.storeWhole(trace);
-    else await this.seal(trace);
+    await trace.turns.run(() => (isFinished ? this.putWhole(trace) : this.putSegments(trace)));
     return this.has(trace) && trace.stored.logBytes >= logBytes;
   }
 
@@ -320,33 +291,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     if (trace === undefined) return;
     trace.logBytes = appended.lengthBytes;
     trace.lastMs = clock.monotonicMs();
-    trace.sinceMs ??= trace.lastMs;
     follower.onAppended(appended);
-  }
-
-  /** The traces, each of them here until its `userCount` is counted down. */
-  private async useAll(traceIds: readonly TraceId[]): Promise<readonly OwnTrace[]> {
-    const used: OwnTrace[] = [];
-    try {
-      const unknown: TraceId[] = [];
-      for (const traceId of traceIds) {
-        await this.leaving.get(traceId);
-        const known = this.owned.get(traceId);
-        if (known === undefined) unknown.push(traceId);
-        else used.push(inUse(known));
-      }
-      const rows = unknown.filter((id) => !this.opening.has(id) && !this.owned.has(id));
-      const opened = rows.map((traceId) => ({ traceId, partition: this.partitionOf(traceId) }));
-      const fresh = opened.length === 0 ? new Set<TraceId>() : await this.deps.journal.open(opened);
-      await forEachOf(unknown, AT_ONCE, async (traceId) => {
-        const partition = this.partitionOf(traceId);
-        used.push(inUse(await this.take({ traceId, partition, stepVersion: -1 }, fresh.has(traceId))));
-      });
-      return used;
-    } catch (error) {
-      for (const trace of used) trace.userCount -= 1;
-      throw error;
-    }
   }
 
   /** The partition of a trace, as Kafka's own producers find it by the key. */
@@ -354,29 +299,30 @@ export class Builder implements Component, RecordConsumer, Custody {
     return compatibilityPartitioner({ topic: '' }, Buffer.from(traceId)) % this.partitionCount;
   }
 
-  /** Has a trace's log here. @param isNew whether there is nothing of it anywhere */
-  private take(row: OpenTrace, isNew: boolean): Promise<OwnTrace> {
-    const known = this.owned.get(row.traceId);
-    if (known !== undefined) return Promise.resolve(known);
-    const going = this.opening.get(row.traceId);
-    if (going !== undefined) return going;
-    const opened = this.putTogether(row, isNew).finally(() => this.opening.delete(row.traceId));
-    this.opening.set(row.traceId, opened);
-    return opened;
+  /**
+   * Has a trace's log here until its `userCount` is counted down.
+   * @param row what the database says of it; left out, it is asked
+   * @throws StoreError, ArtifactError, Error
+   */
+  private async use(traceId: TraceId, row?: OpenTrace): Promise<OwnTrace> {
+    const known = this.owned.get(traceId);
+    if (known !== undefined && !known.isLeaving) return inUse(known);
+    return await this.ownership.run(traceId, async () =>
+      inUse(this.owned.get(traceId) ?? (await this.putTogether(traceId, row))),
+    );
   }
 
-  private async putTogether({ traceId, partition, stepVersion }: OpenTrace, isNew: boolean): Promise<OwnTrace> {
+  private async putTogether(traceId: TraceId, row?: OpenTrace): Promise<OwnTrace> {
+    const { assignment } = this;
     const { folder, bucket, journal, follower, clock } = this.deps;
-    await this.leaving.get(traceId);
+    const { partition, stepVersion } = row ?? { partition: this.partitionOf(traceId), stepVersion: -1 };
     const copy = new LogCopy(join(folder, 'runs', traceId), traceId, { bucket, journal });
-    if (!isNew) await copy.refresh(clock.monotonicMs());
-    const nowMs = clock.monotonicMs();
+    if (row !== undefined || !(await journal.open(traceId, partition))) await copy.refresh();
+    if (this.assignment !== assignment) throw new Error('the partitions of this process have changed');
+    const { stored, wholeBytes } = copy;
     const trace: OwnTrace = {
-      ...{ traceId, partition, stepVersion, stored: copy.stored, logBytes: copy.stored.logBytes },
-      wholeBytes: copy.wholeBytes,
-      tried: null,
-      isWholeUnsure: false,
-      ...{ sinceMs: null, coveredMs: nowMs, lastMs: nowMs, userCount: 0, turns: new Turns() },
+      ...{ traceId, partition, stepVersion, stored, wholeBytes, logBytes: stored.logBytes },
+      ...{ isWholeUnsure: false, isLeaving: false, userCount: 0, lastMs: clock.monotonicMs(), turns: new Turns() },
     };
     this.owned.set(traceId, trace);
     if (trace.logBytes > 0) await follower.adopt(traceId, trace.logBytes);
@@ -387,27 +333,25 @@ export class Builder implements Component, RecordConsumer, Custody {
   private async look(): Promise<void> {
     const { assignment } = this;
     if (assignment === null) return;
-    const { journal, processId, follower } = this.deps;
+    const { journal, processId, follower, clock } = this.deps;
     const before = [...this.owned.values()];
     const rows = await journal.listOpen(processId);
-    if (this.assignment !== assignment) return;
     const own = rows.filter(({ partition }) => assignment.partitions.has(partition));
     await forEachOf(own, AT_ONCE, async (row) => {
-      if (this.leaving.has(row.traceId) || this.assignment !== assignment) return;
-      const trace = await this.take(row, false);
+      if (this.assignment !== assignment) return;
+      const trace = await this.use(row.traceId, row);
+      trace.userCount -= 1;
       if (trace.stepVersion === row.stepVersion) return;
       trace.stepVersion = row.stepVersion;
-      trace.lastMs = this.deps.clock.monotonicMs();
+      trace.lastMs = clock.monotonicMs();
       follower.onStepsChanged(row.traceId);
     });
-    // With another number of partitions a trace may have moved to another process. One that is not stored stays until the group changes.
+    if (this.assignment !== assignment) return;
     const open = new Set(rows.map(({ traceId }) => traceId));
-    await forEachOf(before, AT_ONCE, async (trace) => {
-      const { traceId, logBytes, stored } = trace;
-      if (open.has(traceId) || this.leaving.has(traceId) || !this.has(trace) || !this.isQuiet(trace)) return;
-      if (logBytes === stored.logBytes) await this.drop(trace);
-    });
-    await forEachOf([...this.owned.values()], AT_ONCE, (trace) => this.releaseIfOver(trace));
+    await forEachOf(before, AT_ONCE, (trace) =>
+      // With another number of partitions it may have moved to another process.
+      open.has(trace.traceId) ? this.releaseIfOver(trace) : this.drop(trace, () => this.isStored(trace)),
+    );
   }
 
   private async releaseIfOver(trace: OwnTrace): Promise<void> {
@@ -416,15 +360,11 @@ export class Builder implements Component, RecordConsumer, Custody {
     const quietMs = clock.monotonicMs() - trace.lastMs;
     if (quietMs < RELEASE_AFTER_MS || !this.isQuiet(trace)) return;
     if (quietMs < silenceMs && !(await follower.isSettled(traceId))) return;
-    await this.storeWhole(trace);
-    if (await journal.isExportPending(traceId, destinations())) return;
-    if (!this.isQuiet(trace) || trace.logBytes !== trace.wholeBytes || !this.has(trace)) return;
+    await trace.turns.run(() => this.putWhole(trace));
+    const isOver = () => this.isStored(trace) && trace.wholeBytes === trace.logBytes;
+    if (!isOver() || (await journal.isExportPending(traceId, destinations()))) return;
     await trace.turns.run(() => files.tidy(traceId, this.generation));
-    if (!this.isQuiet(trace) || !this.has(trace)) return;
-    const leaving = journal.close(processId, trace).then(async (isClosed) => {
-      if (isClosed) await this.forget(trace);
-    });
-    await this.leave(trace, leaving);
+    await this.drop(trace, async () => isOver() && (await journal.close(processId, trace)));
   }
 
   /** Nothing of it is being written, or waits for a name. */
@@ -432,22 +372,27 @@ export class Builder implements Component, RecordConsumer, Custody {
     return userCount === 0 && this.log.pendingSinceMs(traceId) === undefined;
   }
 
+  /** Everything that was taken of it is in the bucket. */
+  private isStored(trace: OwnTrace): boolean {
+    return this.isQuiet(trace) && trace.stored.logBytes === trace.logBytes;
+  }
+
   /** Whether the trace has not been let go of meanwhile, and perhaps taken again. */
   private has(trace: OwnTrace): boolean {
     return this.owned.get(trace.traceId) === trace;
   }
 
-  private async drop(trace: OwnTrace): Promise<void> {
-    await this.leave(trace, this.forget(trace));
-  }
-
-  private async leave({ traceId }: OwnTrace, leaving: Promise<void>): Promise<void> {
-    const left = leaving.finally(() => this.leaving.delete(traceId));
-    this.leaving.set(
-      traceId,
-      left.catch(() => undefined),
-    );
-    await left;
+  /** Lets go of a trace, if it may go: nothing comes to it while that is asked. */
+  private drop(trace: OwnTrace, mayGo: () => boolean | Promise<boolean> = () => true): Promise<void> {
+    return this.ownership.run(trace.traceId, async () => {
+      if (!this.has(trace)) return;
+      trace.isLeaving = true;
+      try {
+        if (await mayGo()) await this.forget(trace);
+      } finally {
+        trace.isLeaving = false;
+      }
+    });
   }
 
   private async forget(trace: OwnTrace): Promise<void> {
@@ -459,117 +404,87 @@ export class Builder implements Component, RecordConsumer, Custody {
     await this.log.whileClosed([traceId], () => rm(folder, { recursive: true, force: true }));
   }
 
-  private async sealDue(): Promise<void> {
-    const beforeMs = this.deps.clock.monotonicMs() - SEGMENT_MS;
-    const due = [...this.owned.values()].filter(
-      ({ sinceMs, logBytes, stored }) =>
-        sinceMs !== null && (sinceMs <= beforeMs || logBytes - stored.logBytes >= SEGMENT_BYTES),
-    );
-    try {
-      await forEachOf(due, AT_ONCE, (trace) => this.seal(trace));
-    } finally {
-      await this.commitStored();
+  private async storeDue(): Promise<void> {
+    const nowMs = this.deps.clock.monotonicMs();
+    if (nowMs - this.storedMs >= SEGMENT_MS) {
+      this.storedMs = nowMs;
+      await this.storeAll();
     }
+    const large = [...this.owned.values()].filter(
+      ({ logBytes, stored }) => logBytes - stored.logBytes >= SEGMENT_BYTES,
+    );
+    await forEachOf(large, AT_ONCE, (trace) => trace.turns.run(() => this.putSegments(trace)));
   }
 
-  /** Puts what is new of a log into the bucket. What comes meanwhile waits for the next time: it would make a small segment. */
-  private seal(trace: OwnTrace): Promise<void> {
-    return trace.turns.run(async () => {
-      if (trace.isWholeUnsure) return await this.putWhole(trace);
-      const { files, folder } = this.deps;
-      const place = join(folder, 'runs', trace.traceId);
-      const seen = this.seen(trace);
-      if (trace.stored.logBytes >= seen.logBytes) return;
-      while (trace.stored.logBytes < seen.logBytes) {
-        if (!this.has(trace)) return;
-        const { logBytes, resourcesBytes } = trace.stored;
-        const path = join(place, LOG_FILE);
-        const toByte = trace.tried?.logBytes ?? Math.min(seen.logBytes, logBytes + SEGMENT_BYTES);
-        const part = await readLines(path, logBytes, toByte);
-        // One line is longer than that.
-        const log = part.length > 0 ? part : await readLines(path, logBytes, seen.logBytes);
-        // Read after what they are of; those of later records do no harm.
-        const resources = await readLines(join(place, RESOURCES_FILE), resourcesBytes, trace.tried?.resourcesBytes);
-        const end = { logBytes: logBytes + log.length, resourcesBytes: resourcesBytes + resources.length };
-        if (log.length === 0)
-          throw new Error(`the record log of trace ${trace.traceId} is shorter than what was written`);
-        trace.tried = end;
-        const segment = encodeSegment(resources, log);
-        if (!(await files.shareSegment(trace.traceId, this.generation, logBytes, segment))) return;
-        this.segmentCount += 1;
-        trace.stored = end;
-        trace.tried = null;
+  /** Puts all that there is into the bucket, and commits what was taken before, up to what waits for the name of a span: that is in no log yet. */
+  private storeAll(): Promise<void> {
+    return this.commits.run(async () => {
+      const { commit } = this;
+      const batches = [...this.batches];
+      let untilMs = Number.POSITIVE_INFINITY;
+      await forEachOf([...this.owned.values()], AT_ONCE, async (trace) => {
+        const { traceId, logBytes } = trace;
+        const waitingMs = this.log.pendingSinceMs(traceId) ?? Number.POSITIVE_INFINITY;
+        await trace.turns.run(() => this.putSegments(trace));
+        // What another process has is for that one to read again.
+        untilMs = Math.min(untilMs, trace.stored.logBytes >= logBytes ? waitingMs : Number.NEGATIVE_INFINITY);
+      });
+      const done = new Set(batches.filter(({ takenMs }) => takenMs < untilMs));
+      if (done.size === 0 || this.isBroken) return;
+      const offsets = [...done].flatMap((batch) => batch.offsets);
+      const ends = new Map(offsets.map((one) => [`${one.topic} ${one.partition}`, one] as const));
+      try {
+        await commit([...ends.values()]);
+        this.batches = this.batches.filter((batch) => !done.has(batch));
+        this.failedCommits = 0;
+      } catch (error) {
+        this.failedCommits += 1;
+        this.deps.logger.warn({ error: reasonOf(error) }, 'failed to commit offsets; retrying');
       }
-      this.noteStored(trace, seen);
     });
   }
 
-  /** Puts a log into the bucket as a whole, in place of its segments. */
-  private storeWhole(trace: OwnTrace): Promise<void> {
-    return trace.turns.run(() => this.putWhole(trace));
+  /** Puts what is new of a log into the bucket. What comes meanwhile waits for the next time: it would make a small segment. */
+  private async putSegments(trace: OwnTrace): Promise<void> {
+    if (trace.isWholeUnsure) return await this.putWhole(trace);
+    const { files, folder } = this.deps;
+    const place = join(folder, 'runs', trace.traceId);
+    const endByte = trace.logBytes;
+    while (trace.stored.logBytes < endByte && this.has(trace)) {
+      const { logBytes, resourcesBytes } = trace.stored;
+      const path = join(place, LOG_FILE);
+      const part = await readLines(path, logBytes, Math.min(endByte, logBytes + SEGMENT_BYTES));
+      // One line is longer than that.
+      const log = part.length > 0 ? part : await readLines(path, logBytes, endByte);
+      // Read after what they are of; those of later records do no harm.
+      const resources = await readLines(join(place, RESOURCES_FILE), resourcesBytes);
+      if (log.length === 0)
+        throw new Error(`the record log of trace ${trace.traceId} is shorter than what was written`);
+      const segment = encodeSegment(resources, log);
+      if (!(await files.shareSegment(trace.traceId, this.generation, logBytes, segment))) return;
+      this.segmentCount += 1;
+      this.noteStored(trace, { logBytes: logBytes + log.length, resourcesBytes: resourcesBytes + resources.length });
+    }
   }
 
+  /** Puts a log into the bucket as a whole, in place of its segments. */
   private async putWhole(trace: OwnTrace): Promise<void> {
     if (trace.wholeBytes === trace.logBytes || !this.has(trace)) return;
     const { files, folder } = this.deps;
-    const seen = this.seen(trace);
-    const resources = await readLines(join(folder, 'runs', trace.traceId, RESOURCES_FILE), 0);
-    const sizes = new Map([
-      [LOG_FILE, seen.logBytes],
-      [RESOURCES_FILE, resources.length],
-    ]);
+    const { traceId, logBytes } = trace;
+    const { length: resourcesBytes } = await readLines(join(folder, 'runs', traceId, RESOURCES_FILE), 0);
+    const sizes = { [LOG_FILE]: logBytes, [RESOURCES_FILE]: resourcesBytes };
     trace.isWholeUnsure = true;
-    const isShared = await files.share(trace.traceId, this.generation, [...sizes.keys()], sizes);
+    const isShared = await files.share(traceId, this.generation, Object.keys(sizes), sizes);
     trace.isWholeUnsure = false;
     if (!isShared) return;
-    trace.wholeBytes = seen.logBytes;
-    trace.stored = { logBytes: seen.logBytes, resourcesBytes: resources.length };
-    trace.tried = null;
-    this.noteStored(trace, seen);
+    trace.wholeBytes = logBytes;
+    this.noteStored(trace, { logBytes, resourcesBytes });
   }
 
-  /** How long a log is now, and up to when everything that was taken is in it: what waits for a span's name is not. */
-  private seen({ traceId, logBytes }: OwnTrace): { readonly logBytes: number; readonly untilMs: number } {
-    const nowMs = this.deps.clock.monotonicMs();
-    return { logBytes, untilMs: Math.min(nowMs, this.log.pendingSinceMs(traceId) ?? nowMs) };
-  }
-
-  private noteStored(trace: OwnTrace, { logBytes, untilMs }: ReturnType<Builder['seen']>): void {
-    trace.coveredMs = untilMs;
-    trace.sinceMs = trace.logBytes > logBytes ? this.deps.clock.monotonicMs() : null;
-    if (trace.logBytes >= logBytes) this.deps.follower.onStored(trace.traceId, trace.stored.logBytes);
-  }
-
-  /** Commits the offsets of batches, from the oldest on, all of whose records are in the bucket. */
-  private async commitStored(): Promise<void> {
-    await this.committing;
-    if (this.isBroken) return;
-    const firstOpen = this.batches.findIndex((batch) => ![...batch.traces].every((one) => this.isStored(one, batch)));
-    const count = firstOpen === -1 ? this.batches.length : firstOpen;
-    if (count === 0) return;
-    const done = this.batches.slice(0, count);
-    const ends = new Map(
-      done.flatMap(({ offsets }) => offsets).map((one) => [`${one.topic} ${one.partition}`, one] as const),
-    );
-    const { batches } = this;
-    this.committing = this.commit([...ends.values()]).then(
-      () => {
-        batches.splice(0, count);
-        this.uncommittedMs = null;
-      },
-      (error: unknown) => {
-        this.uncommittedMs ??= this.deps.clock.monotonicMs();
-        this.deps.logger.warn({ error: reasonOf(error) }, 'failed to commit offsets; retrying');
-      },
-    );
-    await this.committing;
-  }
-
-  private isStored(trace: OwnTrace, { takenMs }: Batch): boolean {
-    if (trace.coveredMs > takenMs) return true;
-    if (trace.logBytes > trace.stored.logBytes) return false;
-    const sinceMs = this.log.pendingSinceMs(trace.traceId);
-    return sinceMs === undefined || sinceMs > takenMs;
+  private noteStored(trace: OwnTrace, stored: StoredLength): void {
+    trace.stored = stored;
+    this.deps.follower.onStored(trace.traceId, stored.logBytes);
   }
 }
 

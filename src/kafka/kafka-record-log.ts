@@ -59,41 +59,24 @@ export class KafkaRecordLog implements SharedRecordLog {
   readonly place: TelemetryStorage;
 
   constructor(
-    {
-      settings,
-      bucket: location,
-      folder,
-      processId,
-      silenceMs,
-      maxMemoryBytes,
-      rejects,
-      random,
-    }: KafkaRecordLogOptions,
+    options: KafkaRecordLogOptions,
     private readonly deps: SharedLogHost,
   ) {
-    const { state, clock, logger, onDamage } = deps;
-    const { journal } = state;
-    const bucket = new S3ObjectStore(location);
+    const { settings, folder, processId } = options;
+    const { journal } = deps.state;
+    const bucket = new S3ObjectStore(options.bucket);
+    const files = new SharedFiles({ journal, bucket, processId, folder, newId: () => randomUUID() });
+    const silenceMs = options.silenceMs + AFTER_SILENCE_MS;
     this.writer = new KafkaJournal(settings, deps);
-    const builder = new Builder({
-      ...deps,
-      bucket,
-      journal,
-      files: new SharedFiles({ journal, bucket, processId, folder, newId: () => randomUUID() }),
-      writer: this.writer,
-      processId,
-      folder,
-      silenceMs: silenceMs + AFTER_SILENCE_MS,
-      maxMemoryBytes,
-    });
+    const builder = new Builder({ ...deps, ...options, bucket, journal, files, writer: this.writer, silenceMs });
     this.builder = builder;
     const { traces, logs } = settings.topics;
     const topics = { tracesTopics: [traces], logsTopics: [logs], jsonlTopics: [] };
     this.source = new KafkaSource(
       { ...settings, ...topics, encoding: 'otlp_proto', initialOffset: 'earliest' },
-      { intake: deps.intakeFor(builder), consumer: builder, custody: builder, rejects, clock, logger, random },
+      { ...deps, ...options, intake: deps.intakeFor(builder), consumer: builder, custody: builder },
     );
-    const own = new RecordLogFiles(folder, onDamage, (traceId) => builder.lengthBytes(traceId));
+    const own = new RecordLogFiles(folder, deps.onDamage, (traceId) => builder.lengthBytes(traceId));
     const isOwn = (traceId: TraceId) => builder.lengthBytes(traceId) !== undefined;
     const copies = new Copies({ ...deps, bucket, journal, folder: join(folder, 'copies'), own, isOwn });
     this.building = [builder, this.source];

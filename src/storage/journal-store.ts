@@ -69,27 +69,21 @@ export class JournalStore {
     });
   }
 
-  /** Traces are to be looked after. @returns those that were not known */
-  async open(traces: readonly Pick<OpenTrace, 'traceId' | 'partition'>[]): Promise<ReadonlySet<TraceId>> {
-    const fresh = new Set<TraceId>();
-    const sorted = [...traces].sort((a, b) => (a.traceId < b.traceId ? -1 : 1));
-    for (const some of slices(sorted, ROWS_PER_STATEMENT)) {
-      const rows = await this.db
-        .insertInto('journal_traces')
-        .values(some.map(({ traceId, partition }) => ({ trace_id: traceId, partition_index: partition, is_open: 1 })))
-        .onConflict((conflict) =>
-          conflict.column('trace_id').doUpdateSet(({ ref }) => ({
-            partition_index: ref('excluded.partition_index'),
-            is_open: 1,
-            step_version: sql<number>`journal_traces.step_version + 1`,
-          })),
-        )
-        .returning(['trace_id', 'step_version'])
-        .execute();
-      // Only written from a TraceId.
-      for (const row of rows) if (row.step_version === 0) fresh.add(row.trace_id as TraceId);
-    }
-    return fresh;
+  /** A trace is to be looked after. @returns whether it was not known */
+  async open(traceId: TraceId, partition: number): Promise<boolean> {
+    const row = await this.db
+      .insertInto('journal_traces')
+      .values({ trace_id: traceId, partition_index: partition, is_open: 1 })
+      .onConflict((conflict) =>
+        conflict.column('trace_id').doUpdateSet(({ ref }) => ({
+          partition_index: ref('excluded.partition_index'),
+          is_open: 1,
+          step_version: sql<number>`journal_traces.step_version + 1`,
+        })),
+      )
+      .returning('step_version')
+      .executeTakeFirstOrThrow();
+    return row.step_version === 0;
   }
 
   /** The traces that a process looks after. */

@@ -109,7 +109,7 @@ export function retentionStoreContract(withState: (body: (state: State) => Promi
         const runId = await add(state, A, 1_000);
         const { retention, journal } = state;
         await journal.claim('p', 1, new Set([0]));
-        await journal.open([{ traceId: A, partition: 0 }]);
+        await journal.open(A, 0);
         expect(await retention.groupOf(runId, [])).toMatchObject({ isLive: true });
         const file = { name: 'run.json', objectKey: `runs/${A}/p-1/run.json`, sizeBytes: 7 };
         await journal.putFiles('p', A, [file], null);
@@ -117,7 +117,7 @@ export function retentionStoreContract(withState: (body: (state: State) => Promi
         const group = await retention.groupOf(runId, []);
         expect(group).toMatchObject({ isLive: false });
         // More of it has come since it was looked at.
-        await journal.open([{ traceId: A, partition: 0 }]);
+        await journal.open(A, 0);
         expect(group && (await retention.removeRuns(group, [], 5_000))).toBeUndefined();
         expect(await journal.usage()).toEqual({ fileCount: 1, sizeBytes: 7 });
         await journal.close('p', { traceId: A, stepVersion: 1 });

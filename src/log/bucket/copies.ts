@@ -7,7 +7,7 @@ import { type Clock, FixedDelayTask } from '../../core/clock.js';
 import { reasonOf } from '../../core/errors.js';
 import type { Component } from '../../core/lifecycle.js';
 import type { Logger } from '../../core/logger.js';
-import { forEachOf, Turns } from '../../core/turns.js';
+import { forEachOf, KeyedTurns } from '../../core/turns.js';
 import type { TraceId } from '../../record/telemetry-record.js';
 import type { ObjectStore } from '../../storage/bucket/object-store.js';
 import type { JournalStore, SharedFile } from '../../storage/journal-store.js';
@@ -41,12 +41,13 @@ const AT_ONCE = 8;
 /** How often it is looked which copies can go, in milliseconds. */
 const LOOK_MS = 30_000;
 
-/** Copies of what there is of a trace. */
+/** Copies of what there is of a trace; times in monotonic milliseconds. */
 interface TraceCopies {
   readonly log: LogCopy;
   /** By name. */
-  readonly files: Map<string, FileCopy>;
-  /** In monotonic milliseconds. */
+  readonly files: Map<string, SharedFile>;
+  /** When the log was brought to what is in the bucket last. */
+  refreshedMs: number;
   usedMs: number;
 }
 
@@ -57,6 +58,7 @@ interface TraceCopies {
 export class Copies implements Component, RecordLogReader {
   readonly name = 'copies of the bucket';
   private readonly traces = new Map<TraceId, TraceCopies>();
+  private readonly turns = new KeyedTurns<TraceId>();
   private readonly logs: RecordLogFiles;
   private readonly looking: FixedDelayTask;
 
@@ -66,7 +68,7 @@ export class Copies implements Component, RecordLogReader {
     private readonly maxBytes = MAX_BYTES,
   ) {
     const { clock, logger, folder, onDamage } = deps;
-    const lengthOf = (traceId: TraceId) => this.traces.get(traceId)?.log.sizeBytes;
+    const lengthOf = (traceId: TraceId) => this.traces.get(traceId)?.log.stored.logBytes;
     this.logs = new RecordLogFiles(join(folder, 'logs'), onDamage, lengthOf);
     this.looking = new FixedDelayTask(
       LOOK_MS,
@@ -100,7 +102,7 @@ export class Copies implements Component, RecordLogReader {
 
   async lengthBytes(traceId: TraceId): Promise<number> {
     if (this.deps.isOwn(traceId)) return await this.deps.own.lengthBytes(traceId);
-    return (await this.refresh(traceId))?.sizeBytes ?? 0;
+    return (await this.refresh(traceId))?.stored.logBytes ?? 0;
   }
 
   /**
@@ -150,10 +152,14 @@ export class Copies implements Component, RecordLogReader {
   private async refresh(traceId: TraceId): Promise<LogCopy | undefined> {
     const { clock, journal } = this.deps;
     const nowMs = clock.monotonicMs();
-    const { log } = this.traces.get(traceId) ?? {};
-    if (log === undefined || nowMs - log.refreshedMs >= FRESH_MS) {
+    const { refreshedMs = Number.NEGATIVE_INFINITY } = this.traces.get(traceId) ?? {};
+    if (nowMs - refreshedMs >= FRESH_MS) {
       if (!(await journal.known([traceId])).has(traceId)) return undefined;
-      await this.use(traceId).log.refresh(nowMs);
+      await this.turns.run(traceId, async () => {
+        const copies = this.use(traceId);
+        await copies.log.refresh();
+        copies.refreshedMs = nowMs;
+      });
     }
     return this.use(traceId).log;
   }
@@ -166,17 +172,27 @@ export class Copies implements Component, RecordLogReader {
     return join(this.runsFolder, traceId, name);
   }
 
-  /** @returns false where the object has gone */
-  private async bring(traceId: TraceId, file: SharedFile): Promise<boolean> {
-    const { files } = this.use(traceId);
-    const copy = files.get(file.name) ?? new FileCopy(this.pathOf(traceId, file.name), this.deps.bucket);
-    files.set(file.name, copy);
-    return await copy.bring(file);
+  /** Brings a file to what is in the bucket now; readers of what it was are not interrupted. @returns false where the object has gone */
+  private bring(traceId: TraceId, file: SharedFile): Promise<boolean> {
+    return this.turns.run(traceId, async () => {
+      const { files } = this.use(traceId);
+      if (files.get(file.name)?.objectKey === file.objectKey) return true;
+      const path = this.pathOf(traceId, file.name);
+      await mkdir(dirname(path), { recursive: true });
+      // No await once it is open: an error of its connection would have no listener.
+      const content = await this.deps.bucket.open(file.objectKey);
+      if (content === undefined) return false;
+      await pipeline(content, createWriteStream(`${path}.partial`));
+      await rename(`${path}.partial`, path);
+      files.set(file.name, file);
+      return true;
+    });
   }
 
   private use(traceId: TraceId): TraceCopies {
     const log = () => new LogCopy(join(this.deps.folder, 'logs', 'runs', traceId), traceId, this.deps);
-    const copies = this.traces.get(traceId) ?? { log: log(), files: new Map(), usedMs: 0 };
+    const none = { files: new Map(), refreshedMs: Number.NEGATIVE_INFINITY, usedMs: 0 };
+    const copies = this.traces.get(traceId) ?? { log: log(), ...none };
     copies.usedMs = this.deps.clock.monotonicMs();
     this.traces.set(traceId, copies);
     return copies;
@@ -192,49 +208,16 @@ export class Copies implements Component, RecordLogReader {
       if (copies.usedMs > unusedMs || (known.has(traceId) && bytes <= this.maxBytes)) continue;
       bytes -= sizeOf(copies);
       // Whoever asks for one meanwhile waits for that, and makes it again.
-      for (const copy of [copies.log, ...copies.files.values()]) await copy.remove();
-      if (copies.usedMs <= unusedMs) this.traces.delete(traceId);
+      await this.turns.run(traceId, async () => {
+        if (copies.usedMs > unusedMs) return;
+        this.traces.delete(traceId);
+        await copies.log.remove();
+        await rm(join(this.runsFolder, traceId), { recursive: true, force: true });
+      });
     }
   }
 }
 
 function sizeOf({ log, files }: TraceCopies): number {
-  return [...files.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, log.sizeBytes);
-}
-
-/** A copy of a file of a run. */
-class FileCopy {
-  sizeBytes = 0;
-  private objectKey: string | null = null;
-  private readonly turns = new Turns();
-
-  constructor(
-    private readonly path: string,
-    private readonly bucket: Pick<ObjectStore, 'open'>,
-  ) {}
-
-  /** Brings it to what is in the bucket now; readers of what it was are not interrupted. @returns false where the object has gone */
-  bring({ objectKey, sizeBytes }: SharedFile): Promise<boolean> {
-    return this.turns.run(async () => {
-      if (this.objectKey === objectKey) return true;
-      const partial = `${this.path}.partial`;
-      await mkdir(dirname(this.path), { recursive: true });
-      // No await once it is open: an error of its connection would have no listener.
-      const content = await this.bucket.open(objectKey);
-      if (content === undefined) return false;
-      await pipeline(content, createWriteStream(partial));
-      await rename(partial, this.path);
-      this.objectKey = objectKey;
-      this.sizeBytes = sizeBytes;
-      return true;
-    });
-  }
-
-  remove(): Promise<void> {
-    return this.turns.run(async () => {
-      await rm(this.path, { force: true });
-      this.objectKey = null;
-      this.sizeBytes = 0;
-    });
-  }
+  return [...files.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, log.stored.logBytes);
 }

@@ -2,10 +2,9 @@ import { createWriteStream } from 'node:fs';
 import { appendFile, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { Turns } from '../../core/turns.js';
 import type { TraceId } from '../../record/telemetry-record.js';
 import type { ObjectStore } from '../../storage/bucket/object-store.js';
-import type { JournalStore } from '../../storage/journal-store.js';
+import type { JournalStore, SharedFile } from '../../storage/journal-store.js';
 import { LOG_FILE, RESOURCES_FILE } from '../trace-log.js';
 
 /** What the names of parts of a log begin with. */
@@ -60,13 +59,10 @@ const EMPTY: StoredLength = { logBytes: 0, resourcesBytes: 0 };
  */
 export class LogCopy {
   private length = EMPTY;
-  /** Length of the log that is in the bucket as a whole, which it began with. */
-  wholeBytes = 0;
-  /** Key of that; `null` for none. */
-  private whole: string | null | undefined;
-  /** When it was brought to what is in the bucket last, in monotonic milliseconds. */
-  refreshedMs = Number.NEGATIVE_INFINITY;
-  private readonly turns = new Turns();
+  /** Length of the log that is in the bucket as a whole, which it begins with. */
+  private beginning = 0;
+  /** Of the objects that it is made of. */
+  private keys: string[] = [];
 
   /** @param folder of the trace */
   constructor(
@@ -79,52 +75,61 @@ export class LogCopy {
     return this.length;
   }
 
-  get sizeBytes(): number {
-    return this.length.logBytes;
+  get wholeBytes(): number {
+    return this.beginning;
   }
 
-  /** Brings it to what is in the bucket now. @param nowMs in monotonic milliseconds @throws ArtifactError, StoreError, Error */
-  refresh(nowMs: number): Promise<void> {
-    return this.turns.run(async () => {
-      for (let tries = 1; !(await this.bring()); tries += 1) {
-        await this.reset();
-        if (tries >= MAX_TRIES) throw new Error(`segments of trace ${this.traceId} are missing in the bucket`);
-      }
-      this.refreshedMs = nowMs;
-    });
+  /** Brings it to what is in the bucket now; one call at a time. @throws ArtifactError, StoreError, Error */
+  async refresh(): Promise<void> {
+    for (let tries = 1; !(await this.bring()); tries += 1) {
+      await this.remove();
+      if (tries >= MAX_TRIES) throw new Error(`segments of trace ${this.traceId} are missing in the bucket`);
+    }
   }
 
-  /** Removes it. */
-  remove(): Promise<void> {
-    return this.turns.run(() => this.reset());
+  async remove(): Promise<void> {
+    await rm(this.folder, { recursive: true, force: true });
+    this.length = EMPTY;
+    this.beginning = 0;
+    this.keys = [];
   }
 
-  /** @returns false where something was replaced meanwhile */
+  /** @returns false where something that it is made of was replaced, or has gone */
   private async bring(): Promise<boolean> {
     const { bucket, journal } = this.deps;
     const files = await journal.filesOf(this.traceId);
-    const whole = files.find(({ name }) => name === LOG_FILE)?.objectKey ?? null;
-    if (this.whole !== whole) {
-      await this.reset();
+    const whole = files.filter(({ name }) => name === LOG_FILE);
+    const segments = files.filter(({ name }) => name.startsWith(SEGMENTS_FOLDER));
+    const parts = [...whole, ...segments.sort((a, b) => (a.name < b.name ? -1 : 1))];
+    if (this.keys.some((key, index) => key !== parts[index]?.objectKey)) return false;
+    if (this.keys.length === 0) {
+      await this.remove();
       await mkdir(this.folder, { recursive: true });
-      for (const { name, objectKey, sizeBytes } of files) {
-        if (name !== LOG_FILE && name !== RESOURCES_FILE) continue;
-        const content = await bucket.open(objectKey);
-        if (content === undefined) return false;
-        await pipeline(content, createWriteStream(join(this.folder, name)));
-        const part = name === LOG_FILE ? { logBytes: sizeBytes } : { resourcesBytes: sizeBytes };
-        this.length = { ...this.length, ...part };
+    }
+    for (const { name, objectKey } of parts.slice(this.keys.length)) {
+      if (name === LOG_FILE) {
+        if (!(await this.begin(files))) return false;
+      } else {
+        const bytes = await bucket.get(objectKey);
+        if (bytes === undefined) return false;
+        await this.append(decodeSegment(bytes));
       }
-      this.whole = whole;
-      this.wholeBytes = this.length.logBytes;
+      this.keys.push(objectKey);
     }
-    const keys = new Map(files.map(({ name, objectKey }) => [name, objectKey]));
-    const next = () => keys.get(segmentName(this.length.logBytes));
-    for (let key = next(); key !== undefined; key = next()) {
-      const bytes = await bucket.get(key);
-      if (bytes === undefined) return false;
-      await this.append(decodeSegment(bytes));
+    return true;
+  }
+
+  private async begin(files: readonly SharedFile[]): Promise<boolean> {
+    const lengths = { [LOG_FILE]: 0, [RESOURCES_FILE]: 0 };
+    for (const { name, objectKey, sizeBytes } of files) {
+      if (name !== LOG_FILE && name !== RESOURCES_FILE) continue;
+      const content = await this.deps.bucket.open(objectKey);
+      if (content === undefined) return false;
+      await pipeline(content, createWriteStream(join(this.folder, name)));
+      lengths[name] = sizeBytes;
     }
+    this.length = { logBytes: lengths[LOG_FILE], resourcesBytes: lengths[RESOURCES_FILE] };
+    this.beginning = lengths[LOG_FILE];
     return true;
   }
 
@@ -134,13 +139,5 @@ export class LogCopy {
     await appendFile(join(this.folder, RESOURCES_FILE), resources);
     await appendFile(join(this.folder, LOG_FILE), log);
     this.length = { logBytes: logBytes + log.length, resourcesBytes: resourcesBytes + resources.length };
-  }
-
-  private async reset(): Promise<void> {
-    await rm(this.folder, { recursive: true, force: true });
-    this.length = EMPTY;
-    this.whole = undefined;
-    this.wholeBytes = 0;
-    this.refreshedMs = Number.NEGATIVE_INFINITY;
   }
 }

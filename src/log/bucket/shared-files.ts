@@ -35,26 +35,26 @@ export class SharedFiles {
     traceId: TraceId,
     generation: number,
     names: readonly string[],
-    sizes: ReadonlyMap<string, number> = new Map(),
+    sizes: Readonly<Record<string, number>> = {},
   ): Promise<boolean> {
     const { bucket, folder } = this.deps;
     const place = this.placeOf(traceId, generation);
     const files: SharedFile[] = [];
     for (const name of names) {
       const path = join(folder, 'runs', traceId, name);
-      const sizeBytes = sizes.get(name) ?? (await sizeOf(path));
+      const sizeBytes = sizes[name] ?? (await sizeOf(path));
       if (sizeBytes === undefined) continue;
       await bucket.putFile(place + name, path, sizeBytes);
       files.push({ name, objectKey: place + name, sizeBytes });
     }
-    return await this.name(traceId, files, sizes.has(LOG_FILE) ? SEGMENTS_FOLDER : null);
+    return await this.name(traceId, files, LOG_FILE in sizes ? SEGMENTS_FOLDER : null);
   }
 
   /**
    * Shares the part of a trace's log that begins at a byte.
    * @param bytes a segment
    * @returns false where another process has the trace
-   * @throws ArtifactError, StoreError: whether it is shared is not known; what is shared for this byte later has to be the same
+   * @throws ArtifactError, StoreError: whether it is shared is not known; another that is shared for this byte takes its place
    */
   async shareSegment(traceId: TraceId, generation: number, firstByte: number, bytes: Buffer): Promise<boolean> {
     const name = segmentName(firstByte);
@@ -75,7 +75,8 @@ export class SharedFiles {
   }
 
   private placeOf(traceId: TraceId, generation: number): string {
-    return `${tracePrefix(traceId)}${generationText(generation)}-${this.deps.newId().slice(0, 8)}/`;
+    // Numbers of one length sort as they count.
+    return `${tracePrefix(traceId)}${String(generation).padStart(10, '0')}-${this.deps.newId().slice(0, 8)}/`;
   }
 
   /** Has the database name files; where the trace is another's, nobody needs them. */
@@ -85,11 +86,6 @@ export class SharedFiles {
     if (!isShared) await bucket.remove(files.map(({ objectKey }) => objectKey));
     return isShared;
   }
-}
-
-/** A generation of the group in a key: numbers of one length sort as they count. */
-function generationText(generation: number): string {
-  return String(generation).padStart(10, '0');
 }
 
 /** The generation of the member that has put an object; 0 where its key does not say. */

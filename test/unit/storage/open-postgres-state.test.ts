@@ -44,7 +44,7 @@ describe('the PostgreSQL state', () => {
     const { journal } = state;
     for (const [partition, [name, id]] of [['me', mine] as const, ['them', theirs] as const].entries()) {
       await journal.claim(name, 1, new Set([partition]));
-      await journal.open([{ traceId: id, partition }]);
+      await journal.open(id, partition);
     }
     const fenced = await openPostgresState(database.url, systemClock, undefined, undefined, {
       processId: 'me',
