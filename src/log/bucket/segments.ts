@@ -135,9 +135,15 @@ export class LogCopy {
 
   private async append({ resources, log }: ReturnType<typeof decodeSegment>): Promise<void> {
     const { logBytes, resourcesBytes } = this.length;
-    // The resources first, as the record log has it.
-    await appendFile(join(this.folder, RESOURCES_FILE), resources);
-    await appendFile(join(this.folder, LOG_FILE), log);
+    try {
+      // The resources first, as the record log has it.
+      await appendFile(join(this.folder, RESOURCES_FILE), resources);
+      await appendFile(join(this.folder, LOG_FILE), log);
+    } catch (error) {
+      // How far it got is not known.
+      await this.remove();
+      throw error;
+    }
     this.length = { logBytes: logBytes + log.length, resourcesBytes: resourcesBytes + resources.length };
   }
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { slices } from '../../../src/core/lists.js';
@@ -155,6 +155,25 @@ describe('a builder', () => {
     await first.read(last);
     expect(await first.builder.store(traceId, false)).toBe(true);
     bench.clock.advance(1_000);
+    expect(await second.reader.lengthBytes(traceId)).toBe(first.builder.lengthBytes(traceId));
+    expect(logOf(second, traceId, 'copies/logs')).toEqual(logOf(first, traceId));
+  });
+
+  it('makes a copy of a log anew when it cannot be written to, by whatever is wrong with the folder', async () => {
+    const [first, second] = [await bench.startProcess(), await bench.startProcess()];
+    await first.begin(1);
+    const all = deliveries();
+    const traceId = traceOf(all);
+    const [begin, next] = all;
+    if (begin === undefined || next === undefined) throw new Error('the sample is too small');
+    await first.read(begin);
+    await first.builder.store(traceId, false);
+    await second.reader.lengthBytes(traceId);
+    rmSync(join(second.folder, 'copies'), { recursive: true });
+    await first.read(next);
+    await first.builder.store(traceId, false);
+    bench.clock.advance(1_000);
+    await expect(second.reader.lengthBytes(traceId)).rejects.toThrow('ENOENT');
     expect(await second.reader.lengthBytes(traceId)).toBe(first.builder.lengthBytes(traceId));
     expect(logOf(second, traceId, 'copies/logs')).toEqual(logOf(first, traceId));
   });
