@@ -140,7 +140,12 @@ export class Builder implements Component, RecordConsumer, Custody {
         ...{ dataFolder: folder, durability: 'os', maxOpenBytes: openPartBytes(maxMemoryBytes) },
         maxQueuedRecords: Number.POSITIVE_INFINITY,
       },
-      { clock, logger, foreign, listeners: [{ onAppended: (appended) => this.onAppended(appended) }] },
+      {
+        ...{ clock, logger, foreign, listeners: [{ onAppended: (appended) => this.onAppended(appended) }] },
+        onFailed: () => {
+          this.isBroken = true;
+        },
+      },
     );
     const every = (intervalMs: number, what: string, action: () => Promise<void>) =>
       new FixedDelayTask(intervalMs, clock, action, (error) =>
@@ -260,10 +265,7 @@ export class Builder implements Component, RecordConsumer, Custody {
       await forEachOf(traceIds, AT_ONCE, async (traceId) => void used.push(await this.use(traceId))).catch((cause) => {
         throw new ConsumeError('unavailable', `runs cannot be looked up: ${reasonOf(cause)}`, RETRY_MS, { cause });
       });
-      await this.log.consume(delivery).catch((error: unknown) => {
-        this.isBroken = true;
-        throw error;
-      });
+      await this.log.consume(delivery);
     } finally {
       for (const trace of used) trace.userCount -= 1;
     }

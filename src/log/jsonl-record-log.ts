@@ -44,6 +44,12 @@ interface Job {
   reject(error: ConsumeError): void;
 }
 
+interface RunningAppend {
+  readonly ended: Promise<unknown>;
+  /** Of log records that waited when it began: some of them may be what is appended. */
+  readonly pendingSinceMs: number | undefined;
+}
+
 /** A time at which every hold is over. */
 const NO_HOLD = Number.POSITIVE_INFINITY;
 /** How often pending log records are checked, in milliseconds. */
@@ -66,7 +72,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   /** Traces whose appends wait until these resolve. */
   private readonly held = new Map<TraceId, Promise<void>>();
   /** Running appends; at most one per trace. */
-  private readonly appending = new Map<TraceId, Promise<unknown>>();
+  private readonly appending = new Map<TraceId, RunningAppend>();
   private queue: Job[] = [];
   private queuedRecords = 0;
   private running: Promise<void> | undefined;
@@ -83,6 +89,8 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       readonly logger: Logger;
       readonly foreign: ForeignSegments;
       readonly listeners: readonly AppendListener[];
+      /** Records could not be written, and whoever is told has all of their trace written anew. Left out: what waits is taken up from the disk. */
+      readonly onFailed?: () => void;
     },
   ) {
     const { durability, nameHoldMs = NAME_HOLD_MS } = config;
@@ -134,9 +142,12 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     return this.open.get(traceId)?.lengthBytes;
   }
 
-  /** Since when log records of a trace wait for their span's name, in monotonic milliseconds; `undefined` where none do. */
+  /**
+   * Since when log records of a trace wait for their span's name, or listeners have not heard yet that they are written, in monotonic
+   * milliseconds; `undefined` where there are none.
+   */
   pendingSinceMs(traceId: TraceId): number | undefined {
-    return this.open.get(traceId)?.pendingSinceMs;
+    return (this.appending.get(traceId) ?? this.open.get(traceId))?.pendingSinceMs;
   }
 
   /** Appends what waits for a span's name and is due. */
@@ -199,7 +210,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       );
     } else if (first === undefined && this.isFailing) {
       this.deps.logger.info({}, 'telemetry is written to the data folder again');
-      this.restoring = this.restorePending();
+      if (this.deps.onFailed === undefined) this.restoring = this.restorePending();
     }
     this.isFailing = first !== undefined;
   }
@@ -214,7 +225,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     for (const traceId of own) this.held.set(traceId, hold);
     try {
       for (const traceId of own) {
-        await this.appending.get(traceId);
+        await this.appending.get(traceId)?.ended;
         const log = this.open.get(traceId);
         this.open.delete(traceId);
         await log?.close();
@@ -233,10 +244,11 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     nowMs = this.deps.clock.monotonicMs(),
   ): Promise<unknown> {
     await this.held.get(traceId);
-    const appending = this.append(traceId, additions, nowMs);
-    this.appending.set(traceId, appending);
+    const pendingSinceMs = this.pendingSinceMs(traceId);
+    const ended = this.append(traceId, additions, nowMs);
+    this.appending.set(traceId, { ended, pendingSinceMs });
     try {
-      return await appending;
+      return await ended;
     } finally {
       this.appending.delete(traceId);
     }
@@ -250,6 +262,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       appended.release();
       return undefined;
     } catch (error) {
+      this.deps.onFailed?.();
       await this.open
         .get(traceId)
         ?.close()

@@ -376,6 +376,16 @@ describe('a log record without the name of its span', () => {
     expect(written).toEqual(logs.map(({ spanName }) => spanName));
   });
 
+  it('counts as waiting until its listeners have heard that it is written', async () => {
+    await log.consume(delivery(logsOf(records).map(overOtlp)));
+    const sinceMs = log.pendingSinceMs(traceId);
+    const seen: unknown[] = [];
+    listener = () => seen.push(log.pendingSinceMs(traceId));
+    clock.advance(7000);
+    await log.flushPending();
+    expect([sinceMs, seen, log.pendingSinceMs(traceId)]).toEqual([expect.any(Number), [sinceMs], undefined]);
+  });
+
   it('waits no longer once the process of its resource has ended', async () => {
     const process = records.filter(({ eventType }) => eventType.endsWith('.Process'));
     await log.consume(delivery(logsOf(records).slice(0, 1).map(overOtlp)));

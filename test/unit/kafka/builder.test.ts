@@ -82,6 +82,26 @@ describe('a builder', () => {
     await bench.until('the commit', () => first.committed.at(-1) === logs.length);
   });
 
+  it('commits nothing of log records that could not be written when their wait was over, and reads them again', async () => {
+    const first = await bench.startProcess();
+    await first.begin(1);
+    const all = deliveries();
+    const traceId = traceOf(all);
+    const [log] = all.filter(isLog);
+    if (log === undefined) throw new Error('the sample is too small');
+    await first.read(log);
+    rmSync(join(first.folder, 'runs', traceId), { recursive: true });
+    await bench.until('the failure', () => first.logger.lines.some(({ level }) => level === 'error'));
+    const failedMs = first.builder.status.oldestUncommittedMs;
+    await bench.until('more looks', () => first.builder.status.oldestUncommittedMs > failedMs + 30_000);
+    expect(first.committed).toEqual([]);
+    await expect(first.read(log)).rejects.toThrow('read again');
+    await first.begin(2);
+    await first.read(log);
+    await bench.until('the commit', () => first.committed.length > 0);
+    expect(linesOf(logOf(first, traceId)).length).toBeGreaterThan(1);
+  });
+
   it('takes a trace over with what is in the bucket, and has each record once when the rest is read again', async () => {
     const [first, second] = [await bench.startProcess(), await bench.startProcess()];
     await first.begin(1);
