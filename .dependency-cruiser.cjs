@@ -53,6 +53,20 @@ const forbidden = [
     to: { path: '^(node:)?process$' },
   },
 ];
+forbidden.push(
+  {
+    name: 'only-who-composes-the-program-knows-kafka',
+    severity: 'error',
+    from: { path: '^src', pathNot: ['kafka', 'app', 'app.ts'].map(pattern) },
+    to: { path: pattern('kafka') },
+  },
+  {
+    name: 'only-kafka-knows-its-client',
+    severity: 'error',
+    from: { path: '^src', pathNot: pattern('kafka') },
+    to: { path: 'node_modules/@platformatic/kafka' },
+  },
+);
 for (const name of [...features, ...doors]) {
   forbidden.push(
     {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
-import { journalFolder } from '../kafka/feature.js';
+import { sharedLogFolder } from '../run/shared-record-log.js';
 import { CliError } from './cli-error.js';
 import { EXIT } from './exit-code.js';
 
@@ -20,6 +20,7 @@ export function refuseShared(configuration: Pick<Configuration, 'data-dir' | 'pr
 
 /** Whether a data folder belongs to one of several processes: by the settings, or because it contains only copies of runs. */
 export function isShared(configuration: Pick<Configuration, 'data-dir' | 'processes'>): boolean {
-  if (configuration.processes === 'several') return true;
-  return existsSync(journalFolder(configuration)) && !existsSync(join(configuration['data-dir'], 'runs'));
+  const { processes, 'data-dir': dataFolder } = configuration;
+  if (processes === 'several') return true;
+  return existsSync(sharedLogFolder(dataFolder)) && !existsSync(join(dataFolder, 'runs'));
 }

@@ -11,7 +11,7 @@ import type { Feature } from '../feature.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { BodyConsumer, ExportIntake } from '../receiver/feature.js';
 import type { RecordConsumer } from '../record/record-batch.js';
-import type { SharedLogOpening } from '../run/shared-record-log.js';
+import { type SharedLogOpening, sharedLogFolder } from '../run/shared-record-log.js';
 import type { S3Location } from '../storage/bucket/s3-location.js';
 import type { KafkaRecordLog } from './kafka-record-log.js';
 import type { KafkaSource } from './kafka-source.js';
@@ -106,11 +106,6 @@ export function createKafkaSource(
   };
 }
 
-/** Where record logs and files of runs are on this machine, in `runs/`, of one of several processes: what it builds, and copies of what is in the bucket. */
-export function journalFolder(config: Pick<Configuration, 'data-dir'>): string {
-  return join(config['data-dir'], 'journal');
-}
-
 /**
  * Opens the record log that this process shares with others by `journal: kafka:`.
  * @param folderId of the data folder
@@ -124,7 +119,7 @@ export async function openSharedLog(
     [import('./kafka-record-log.js'), import('../files/feature.js'), import('./metrics.js')],
   );
   const processId = randomUUID();
-  const folder = journalFolder(config);
+  const folder = sharedLogFolder(config['data-dir']);
   const silenceMs = config['invocation-silence'];
   const maxMemoryBytes = config['max-memory'];
   const tell = (problem: string) => logger.warn({ problem }, 'failed to keep rejected messages');

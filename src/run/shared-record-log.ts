@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import type { Guard } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
@@ -77,6 +78,14 @@ export interface SharedLogOpening {
   /** Where logs and files of runs are on this machine, in `runs/`. */
   readonly folder: string;
   create(host: SharedLogHost): SharedRecordLog;
+}
+
+/**
+ * Where record logs and files of runs of one of several processes are, in `runs/`: what it builds, and copies of what is in the
+ * bucket.
+ */
+export function sharedLogFolder(dataFolder: string): string {
+  return join(dataFolder, 'journal');
 }
 
 /** What a shared record log needs of the program. */
