@@ -3,6 +3,7 @@ import {
   Admin,
   type CommitOptions,
   Consumer,
+  type ConsumerGroupJoinPayload,
   compressionsAlgorithms,
   GenericError,
   ListOffsetTimestamps,
@@ -281,6 +282,11 @@ export class KafkaSource implements Component {
     // The group could not be joined again.
     const failed = new AbortController();
     consumer.on('error', (error: Error) => failed.abort(error));
+    // The client names the next generation before it has the partitions of that: only here they belong together.
+    let joined: ConsumerGroupJoinPayload | undefined;
+    consumer.on('consumer:group:join', (payload) => {
+      joined = payload;
+    });
     // The client sends no other one then: the group would go on without this member, which would read on all the same.
     consumer.on('consumer:heartbeat:error', ({ error }) => failed.abort(error));
     try {
@@ -291,7 +297,8 @@ export class KafkaSource implements Component {
       onReading();
       logger.info({ topics: topics.join(','), groupId }, 'reading from Kafka');
       const until = AbortSignal.any([signal, failed.signal]);
-      while (!until.aborted) await this.readGeneration(consumer, committer, topics, until);
+      while (!until.aborted && joined !== undefined)
+        await this.readGeneration(consumer, committer, joined, topics, until);
       if (failed.signal.aborted && !signal.aborted) throw failed.signal.reason;
     } finally {
       void looking.stop();
@@ -308,19 +315,21 @@ export class KafkaSource implements Component {
   private async readGeneration(
     consumer: BytesConsumer,
     committer: BytesConsumer,
+    { generationId = 0, memberId, assignments = [] }: ConsumerGroupJoinPayload,
     topics: readonly string[],
     signal: AbortSignal,
   ): Promise<void> {
-    const { generationId: generation, memberId } = consumer;
     const over = new AbortController();
     const until = AbortSignal.any([signal, over.signal]);
     const onJoin = () => over.abort();
     consumer.once('consumer:group:join', onJoin);
     try {
-      await this.custody.begin(await assignmentOf(consumer, topics), until);
+      const partitions = new Set(assignments.flatMap((one) => one.partitions));
+      const partitionCounts = await partitionCountsOf(consumer, topics);
+      await this.custody.begin({ generation: generationId, partitions, partitionCounts }, until);
       if (until.aborted) return;
       const commit = async (offsets: readonly PartitionOffset[]) => {
-        Object.assign(committer, { generationId: generation, memberId });
+        Object.assign(committer, { generationId, memberId });
         await committer.commit({ offsets: [...offsets] }).catch((error: unknown) => {
           // What was not committed is read again, by whoever has it then.
           if (!isOfAnotherGeneration(error)) throw error;
@@ -560,13 +569,6 @@ function addZstd(): void {
 
 function closed(admin: Admin): Promise<void> {
   return admin.close().catch(() => undefined);
-}
-
-/** What the member has now. */
-async function assignmentOf(consumer: BytesConsumer, topics: readonly string[]): Promise<Assignment> {
-  const partitionCounts = await partitionCountsOf(consumer, topics);
-  const partitions = new Set(consumer.assignments?.flatMap((one) => one.partitions) ?? []);
-  return { generation: consumer.generationId, partitions, partitionCounts };
 }
 
 /** A header of a message; `undefined` where it has none of that name. */

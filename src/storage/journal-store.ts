@@ -44,7 +44,7 @@ export class JournalStore {
 
   /**
    * The partitions are the process's from now on. Waits for what their owners of before are just writing.
-   * @throws StoreError `locked` where one of them was given to a process by a later generation
+   * @throws StoreError `locked` where one of them was given to another process by this generation, or a later one
    */
   async claim(processId: string, generation: number, partitions: ReadonlySet<number>): Promise<void> {
     await this.db.transaction().execute(async (transaction) => {
@@ -57,12 +57,17 @@ export class JournalStore {
             conflict
               .column('partition_index')
               .doUpdateSet(columns)
-              .where('journal_partitions.generation', '<=', generation),
+              .where(({ eb, or }) =>
+                or([
+                  eb('journal_partitions.generation', '<', generation),
+                  eb('journal_partitions.process_id', '=', processId),
+                ]),
+              ),
           )
           .returning('partition_index')
           .executeTakeFirst();
         if (row === undefined) {
-          const problem = `partition ${partition} of the journal was given to another process after this one`;
+          const problem = `partition ${partition} of the journal was given to another process`;
           throw new StoreError('locked', `${problem}, or the group of its readers began anew: it is tried again`);
         }
       }

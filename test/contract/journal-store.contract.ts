@@ -27,6 +27,10 @@ export function journalStoreContract(withState: (body: (state: State) => Promise
         await expect(journal.claim('a', 1, new Set([0, 1]))).rejects.toMatchObject({ code: 'locked' });
         await journal.claim('a', 3, new Set([0, 1]));
         expect(await journal.partitionsOf('b')).toEqual(new Set([2]));
+        // A generation gives each of them to one process, which may say so again.
+        await expect(journal.claim('b', 3, new Set([1, 2]))).rejects.toMatchObject({ code: 'locked' });
+        await journal.claim('a', 3, new Set([0, 1]));
+        expect(await journal.partitionsOf('a')).toEqual(new Set([0, 1]));
       }));
   });
 

@@ -2,8 +2,9 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 
 /** Kinds of requests, as Kafka numbers them (https://kafka.apache.org/protocol#protocol_api_keys). */
 export const HEARTBEAT = 12;
+export const SYNC_GROUP = 14;
 
-/** Stands before a listener of a broker, and breaks the connections on which requests of one kind come, while it is told to. */
+/** Stands before a listener of a broker, and breaks the connections on which requests of one kind come, or holds them back, while it is told to. */
 export class KafkaFront {
   static async open(port: number, behindPort: number): Promise<KafkaFront> {
     const front = new KafkaFront(behindPort);
@@ -15,6 +16,9 @@ export class KafkaFront {
   broken: number | undefined;
   /** Connections that were broken. */
   brokenCount = 0;
+  private held: number | undefined;
+  /** What passes on what connections held back. */
+  private waiting: (() => void)[] = [];
   private readonly server: Server;
   private readonly sockets = new Set<Socket>();
 
@@ -23,20 +27,33 @@ export class KafkaFront {
       const behind = connect(behindPort, '127.0.0.1');
       behind.pipe(socket);
       let waiting: Buffer = Buffer.alloc(0);
-      socket.on('data', (chunk: Buffer) => {
-        waiting = Buffer.concat([waiting, chunk]);
+      let isHeld = false;
+      const pass = () => {
         // Each request: its length, its kind, the rest.
-        while (waiting.length >= 6) {
-          if (waiting.readInt16BE(4) === this.broken) {
+        while (waiting.length >= 6 && !isHeld) {
+          const kind = waiting.readInt16BE(4);
+          if (kind === this.broken) {
             this.brokenCount += 1;
             socket.destroy();
             return;
           }
           const length = 4 + waiting.readInt32BE(0);
           if (waiting.length < length) return;
+          if (kind === this.held) {
+            isHeld = true;
+            this.waiting.push(() => {
+              isHeld = false;
+              pass();
+            });
+            return;
+          }
           behind.write(waiting.subarray(0, length));
           waiting = waiting.subarray(length);
         }
+      };
+      socket.on('data', (chunk: Buffer) => {
+        waiting = Buffer.concat([waiting, chunk]);
+        pass();
       });
       for (const [one, other] of [
         [socket, behind],
@@ -50,6 +67,16 @@ export class KafkaFront {
         });
       }
     });
+  }
+
+  /** Holds requests of a kind back, and with them what follows on their connections, until `release`. */
+  hold(kind: number): void {
+    this.held = kind;
+  }
+
+  release(): void {
+    this.held = undefined;
+    for (const pass of this.waiting.splice(0)) pass();
   }
 
   async close(): Promise<void> {
