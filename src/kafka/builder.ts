@@ -123,8 +123,8 @@ export class Builder implements Component, RecordConsumer, Custody {
   private segmentCount = 0;
   private commit: (offsets: readonly PartitionOffset[]) => Promise<void> = async () => {};
   private readonly commits = new Turns();
-  /** When all that there was was put into the bucket last, in monotonic milliseconds. */
-  private storedMs = Number.NEGATIVE_INFINITY;
+  /** When it was begun last to put all that there is into the bucket, in monotonic milliseconds. */
+  private storeBegunMs = Number.NEGATIVE_INFINITY;
   /** One after the other. */
   private failedCommits = 0;
   private readonly storing: FixedDelayTask;
@@ -166,6 +166,8 @@ export class Builder implements Component, RecordConsumer, Custody {
 
   /** Nothing is read any more when it is called. */
   async shutdown(deadline: AbortSignal): Promise<void> {
+    // What is committed from here on would stand on logs that are closed.
+    this.isBroken = true;
     await Promise.all([this.storing.stop(), this.looking.stop()]);
     await this.ownership.ended();
     // What waits for a span's name was not committed: whoever has the trace next reads it again, and waits again.
@@ -207,11 +209,12 @@ export class Builder implements Component, RecordConsumer, Custody {
     const isAnew = this.isBroken || partitionCount !== this.partitionCount;
     const claim = async () => {
       const kept = isAnew ? new Set<number>() : await journal.partitionsOf(processId);
-      const lost = [...this.owned.values()].filter(
-        ({ partition }) => !kept.has(partition) || !partitions.has(partition),
-      );
+      // One that was taken by the partition that its row had may belong to another one since there are more.
+      const isKept = ({ traceId, partition }: OwnTrace) =>
+        [partition, this.partitionOf(traceId)].every((one) => kept.has(one) && partitions.has(one));
+      const lost = [...this.owned.values()].filter((trace) => !isKept(trace));
       await forEachOf(lost, AT_ONCE, (trace) => this.drop(trace));
-      this.isBroken = false;
+      if (isAnew) this.isBroken = false;
       await journal.claim(processId, generation, partitions);
     };
     const delayMs = (error: unknown) => {
@@ -234,7 +237,8 @@ export class Builder implements Component, RecordConsumer, Custody {
     if (this.failedCommits >= MAX_FAILED_COMMITS) throw new Error('offsets could not be committed for a while');
     this.commit = commit;
     this.batches.push({ offsets, takenMs: clock.monotonicMs() });
-    while (this.unstoredBytes > maxUnstoredBytes && !signal.aborted) await pause(clock, STORE_LOOK_MS, signal);
+    const isTooMuch = () => this.unstoredBytes > maxUnstoredBytes && !this.isBroken;
+    while (isTooMuch() && !signal.aborted) await pause(clock, STORE_LOOK_MS, signal);
   }
 
   private get unstoredBytes(): number {
@@ -320,7 +324,10 @@ export class Builder implements Component, RecordConsumer, Custody {
     const { partition, stepVersion } = row ?? { partition: this.partitionOf(traceId), stepVersion: -1 };
     const copy = new LogCopy(join(folder, 'runs', traceId), traceId, { bucket, journal });
     if (row !== undefined || !(await journal.open(traceId, partition))) await copy.refresh();
-    if (this.assignment !== assignment) throw new Error('the partitions of this process have changed');
+    if (assignment === null || this.assignment !== assignment) {
+      await copy.remove();
+      throw new Error('the partitions of this process have changed');
+    }
     const { stored, wholeBytes } = copy;
     const trace: OwnTrace = {
       ...{ traceId, partition, stepVersion, stored, wholeBytes, logBytes: stored.logBytes },
@@ -334,7 +341,7 @@ export class Builder implements Component, RecordConsumer, Custody {
   /** Looks which traces this process has to look after, and lets go of those that are over. */
   private async look(): Promise<void> {
     const { assignment } = this;
-    if (assignment === null) return;
+    if (assignment === null || this.isBroken) return;
     const { journal, processId, follower, clock } = this.deps;
     const before = [...this.owned.values()];
     const rows = await journal.listOpen(processId);
@@ -363,9 +370,11 @@ export class Builder implements Component, RecordConsumer, Custody {
     if (quietMs < RELEASE_AFTER_MS || !this.isQuiet(trace)) return;
     if (quietMs < silenceMs && !(await follower.isSettled(traceId))) return;
     await trace.turns.run(() => this.putWhole(trace));
-    const isOver = () => this.isStored(trace) && trace.wholeBytes === trace.logBytes;
+    const isOver = () => this.has(trace) && this.isStored(trace) && trace.wholeBytes === trace.logBytes;
     if (!isOver() || (await journal.isExportPending(traceId, destinations()))) return;
-    await trace.turns.run(() => files.tidy(traceId, this.generation));
+    await trace.turns.run(async () => {
+      if (isOver()) await files.tidy(traceId, this.generation);
+    });
     await this.drop(trace, async () => isOver() && (await journal.close(processId, trace)));
   }
 
@@ -408,8 +417,8 @@ export class Builder implements Component, RecordConsumer, Custody {
 
   private async storeDue(): Promise<void> {
     const nowMs = this.deps.clock.monotonicMs();
-    if (nowMs - this.storedMs >= SEGMENT_MS) {
-      this.storedMs = nowMs;
+    if (nowMs - this.storeBegunMs >= SEGMENT_MS) {
+      this.storeBegunMs = nowMs;
       await this.storeAll();
     }
     const large = [...this.owned.values()].filter(
@@ -426,10 +435,9 @@ export class Builder implements Component, RecordConsumer, Custody {
       let untilMs = Number.POSITIVE_INFINITY;
       await forEachOf([...this.owned.values()], AT_ONCE, async (trace) => {
         const { traceId, logBytes } = trace;
-        const waitingMs = this.log.pendingSinceMs(traceId) ?? Number.POSITIVE_INFINITY;
+        untilMs = Math.min(untilMs, this.log.pendingSinceMs(traceId) ?? untilMs);
         await trace.turns.run(() => this.putSegments(trace));
-        // What another process has is for that one to read again.
-        untilMs = Math.min(untilMs, trace.stored.logBytes >= logBytes ? waitingMs : Number.NEGATIVE_INFINITY);
+        if (trace.stored.logBytes < logBytes) throw new Error(`trace ${traceId} is another process's now`);
       });
       const done = new Set(batches.filter(({ takenMs }) => takenMs < untilMs));
       if (done.size === 0 || this.isBroken) return;

@@ -244,6 +244,8 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     nowMs = this.deps.clock.monotonicMs(),
   ): Promise<unknown> {
     await this.held.get(traceId);
+    // Nothing of it waits any more: it may have been let go of, and its folder is not to come back.
+    if (additions.length === 0 && !this.open.has(traceId)) return undefined;
     const pendingSinceMs = this.pendingSinceMs(traceId);
     const ended = this.append(traceId, additions, nowMs);
     this.appending.set(traceId, { ended, pendingSinceMs });

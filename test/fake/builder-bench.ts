@@ -121,9 +121,13 @@ export class BenchProcess {
 
   /** The group has given it all partitions of a journal, or none. */
   async begin(generation: number, hasAll = true): Promise<void> {
-    const partitions = new Set(hasAll ? [0, 1] : []);
-    const partitionCounts = new Map([[TOPIC, 2]]);
-    await this.builder.begin({ generation, partitions, partitionCounts }, new AbortController().signal);
+    await this.beginWith(generation, hasAll ? [0, 1] : [], 2);
+  }
+
+  /** The group has given it partitions of so many. */
+  async beginWith(generation: number, partitions: readonly number[], count: number): Promise<void> {
+    const assignment = { generation, partitions: new Set(partitions), partitionCounts: new Map([[TOPIC, count]]) };
+    await this.builder.begin(assignment, new AbortController().signal);
   }
 
   /** Reads a message that holds a delivery. @returns its offset */

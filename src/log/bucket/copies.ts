@@ -157,6 +157,8 @@ export class Copies implements Component, RecordLogReader {
       if (!(await journal.known([traceId])).has(traceId)) return undefined;
       await this.turns.run(traceId, async () => {
         const copies = this.use(traceId);
+        // Others take it for new as it is.
+        if (nowMs - copies.refreshedMs < FRESH_MS) return;
         await copies.log.refresh();
         copies.refreshedMs = nowMs;
       });

@@ -110,7 +110,7 @@ export class LogCopy {
       if (name === LOG_FILE) {
         if (!(await this.begin(files))) return false;
       } else {
-        const bytes = await bucket.get(objectKey);
+        const bytes = name === segmentName(this.length.logBytes) ? await bucket.get(objectKey) : undefined;
         if (bytes === undefined) return false;
         await this.append(decodeSegment(bytes));
       }

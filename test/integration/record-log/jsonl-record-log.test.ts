@@ -23,6 +23,7 @@ import { formatRecordLine, parseRecordLine } from '../../../src/record/record-li
 import { batchOfAccount } from '../../../src/record/record-page.js';
 import type { LogRecord, TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { FakeClock } from '../../fake/fake-clock.js';
+import { traceIdOf } from '../../fake/memory-record-log.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 import { sampleDeliveries } from '../../fake/sample-deliveries.js';
 import { sampleLines, sampleRecords, sampleTraceId } from '../../fake/sample-run.js';
@@ -55,14 +56,14 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function open(maxQueuedRecords = 200_000): Promise<void> {
+async function open(maxQueuedRecords = 200_000, maxOpenLogs = 2): Promise<void> {
   clock = new FakeClock();
   logger = new RecordingLogger();
   appended = [];
   notified = [];
   listener = () => {};
   log = new JsonlRecordLog(
-    { dataFolder: folder, durability: 'fsync', maxOpenLogs: 2, maxQueuedRecords, nameHoldMs: 6000 },
+    { dataFolder: folder, durability: 'fsync', maxOpenLogs, maxQueuedRecords, nameHoldMs: 6000 },
     {
       clock,
       logger,
@@ -395,6 +396,32 @@ describe('a log record without the name of its span', () => {
 });
 
 describe('what may go wrong on the disk', () => {
+  it('brings no folder back that was removed while what waits for a name is written', async () => {
+    await close();
+    await open(200_000, 256);
+    const [record] = logsOf(records).map(overOtlp);
+    if (record === undefined) throw new Error('the sample has no log records');
+    // More than are written at the same time.
+    const traceIds = Array.from({ length: 70 }, (_, index) => traceIdOf(index + 1));
+    const batches = traceIds.map((id) => ({
+      traceId: id,
+      resource: UNKNOWN_RESOURCE,
+      records: [{ ...record, traceId: id }],
+    }));
+    await log.consume({ batches, foreign: [] });
+    let removing: Promise<void> | undefined;
+    listener = () => {
+      removing ??= log.whileClosed(traceIds, async () => {
+        for (const id of traceIds) rmSync(join(folder, 'runs', id), { recursive: true });
+      });
+    };
+    clock.advance(7000);
+    await log.flushPending();
+    await removing;
+    expect(appended.length).toBeLessThan(traceIds.length);
+    expect(readdirSync(join(folder, 'runs'))).toEqual([]);
+  });
+
   it('keeps the number of open files small when one delivery has thousands of traces', async () => {
     let mostFiles = 0;
     await close();

@@ -1,11 +1,13 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { compatibilityPartitioner } from '@platformatic/kafka';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { slices } from '../../../src/core/lists.js';
 import { MisplacedError } from '../../../src/kafka/kafka-source.js';
 import type { Delivery } from '../../../src/record/record-batch.js';
 import type { TraceId } from '../../../src/record/telemetry-record.js';
 import { type BenchProcess, BuilderBench } from '../../fake/builder-bench.js';
+import { traceIdOf } from '../../fake/memory-record-log.js';
 import { sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
 
 let bench: BuilderBench;
@@ -39,6 +41,20 @@ const logOf = ({ folder }: BenchProcess, traceId: TraceId, of = '.') =>
   ['telemetry.jsonl', 'resources.jsonl'].map((name) => readFileSync(join(folder, of, 'runs', traceId, name), 'utf8'));
 
 const linesOf = (log: readonly string[]) => (log[0] ?? '').trimEnd().split('\n').sort();
+
+const partitionOf = (traceId: TraceId, count: number) =>
+  compatibilityPartitioner({ topic: '' }, Buffer.from(traceId)) % count;
+const traceIds = () => Array.from({ length: 20 }, (_, index) => traceIdOf(index + 1));
+
+/** The same records in another run. */
+function ofTrace({ batches, foreign }: Delivery, traceId: TraceId): Delivery {
+  const own = batches.map((batch) => ({
+    ...batch,
+    traceId,
+    records: batch.records.map((record) => ({ ...record, traceId })),
+  }));
+  return { batches: own, foreign };
+}
 
 function isLog({ batches }: Delivery): boolean {
   return batches.some(({ records }) => records.some(({ recordType }) => recordType === 'LogRecord'));
@@ -198,6 +214,110 @@ describe('a builder', () => {
     expect(logOf(second, traceId, 'copies/logs')).toEqual(logOf(first, traceId));
   });
 
+  it('gives nobody the copy of a log while it is made anew', async () => {
+    const [first, second] = [await bench.startProcess(), await bench.startProcess()];
+    await first.begin(1);
+    const all = deliveries();
+    const traceId = traceOf(all);
+    for (const delivery of all.slice(0, 3)) await first.read(delivery);
+    await first.builder.store(traceId, false);
+    const length = await second.reader.lengthBytes(traceId);
+    bench.clock.advance(2_000);
+    // Between the first and the second one that ask, the run ends.
+    const { journal } = bench.state;
+    const filesOf = journal.filesOf.bind(journal);
+    let askedCount = 0;
+    journal.filesOf = async (...args) => {
+      askedCount += 1;
+      if (askedCount === 2) await first.builder.store(traceId, true);
+      return await filesOf(...args);
+    };
+    const open = bench.bucket.open.bind(bench.bucket);
+    let goOn = () => {};
+    const opened = new Promise<void>((resolve) => {
+      bench.bucket.open = async (key) => {
+        resolve();
+        await new Promise<void>((go) => (goOn = go));
+        return await open(key);
+      };
+    });
+    const [one, two] = [second.reader.lengthBytes(traceId), second.reader.lengthBytes(traceId)];
+    expect(await one).toBe(length);
+    await Promise.race([two, opened]);
+    bench.bucket.open = open;
+    expect(await second.reader.lengthBytes(traceId)).toBe(length);
+    goOn();
+    expect(await two).toBe(length);
+    journal.filesOf = filesOf;
+    bench.clock.advance(2_000);
+    expect(await second.reader.lengthBytes(traceId)).toBe(length);
+    expect(logOf(second, traceId, 'copies/logs')).toEqual(logOf(first, traceId));
+  });
+
+  it('removes nothing of a process that has got the trace while it asked what waits to be exported', async () => {
+    const [first, second] = [await bench.startProcess(), await bench.startProcess()];
+    await first.begin(1);
+    const all = deliveries().filter((delivery) => !isLog(delivery));
+    const traceId = traceOf(all);
+    const [last] = all.slice(-1);
+    if (last === undefined) throw new Error('the sample is empty');
+    for (const delivery of all.slice(0, -1)) await first.read(delivery);
+    await first.builder.store(traceId, false);
+    first.followed.areSettled = true;
+    const { journal } = bench.state;
+    let answer = (_isPending: boolean) => {};
+    let answered = false;
+    const isExportPending = journal.isExportPending.bind(journal);
+    journal.isExportPending = () => new Promise((resolve) => (answer = resolve));
+    const before = answer;
+    await bench.until('the question', () => answer !== before);
+    journal.isExportPending = isExportPending;
+    await first.begin(2, false);
+    await second.begin(2);
+    await second.read(last);
+    // What it has put is not named yet when the first one has its answer.
+    const putFiles = journal.putFiles.bind(journal);
+    journal.putFiles = async (...args) => {
+      if (!answered) answer(false);
+      answered = true;
+      await bench.until('what the first one does about it', () => !first.builder.status.traceCount && turns++ > 100);
+      return await putFiles(...args);
+    };
+    let turns = 0;
+    await second.builder.store(traceId, false);
+    journal.putFiles = putFiles;
+    const keys = await bench.bucket.list('runs/');
+    for (const { objectKey } of await journal.filesOf(traceId)) expect(keys).toContain(objectKey);
+  });
+
+  it('commits on when a trace that it took by its old partition has gone to another process', async () => {
+    const [first, second] = [await bench.startProcess(), await bench.startProcess()];
+    const all = deliveries().filter((delivery) => !isLog(delivery));
+    const [one, two] = all;
+    if (one === undefined || two === undefined) throw new Error('the sample is too small');
+    const traceId = traceOf(all);
+    let count = 3;
+    while (partitionOf(traceId, count) === partitionOf(traceId, 2)) count += 1;
+    const now = partitionOf(traceId, count);
+    const every = Array.from({ length: count }, (_, index) => index);
+    const others = every.filter((partition) => partition !== now);
+    await first.begin(1);
+    await first.read(one);
+    await first.builder.store(traceId, false);
+    await first.beginWith(2, every, count);
+    await bench.until('the trace', () => first.followed.adopted.includes(traceId));
+    await first.read(two);
+    await first.beginWith(3, others, count);
+    await second.beginWith(3, [now], count);
+    await second.read(two);
+    const other = traceIds().find((id) => partitionOf(id, count) !== now);
+    if (other === undefined) throw new Error('all ids have one partition');
+    first.committed.length = 0;
+    await first.read(ofTrace(one, other));
+    await bench.until('the commit', () => first.committed.length > 0);
+    await bench.until('the commit of the other one', () => second.committed.length > 0);
+  });
+
   it('loses nothing to two that have lost the trace one after the other without knowing', async () => {
     const [first, second, third] = [await bench.startProcess(), await bench.startProcess(), await bench.startProcess()];
     await first.begin(1);
@@ -271,9 +391,7 @@ describe('a builder', () => {
     if (delivery === undefined) throw new Error('the sample is empty');
     const outcomes: unknown[] = [];
     for (const partition of [0, 1]) {
-      const assignment = { generation: 1 + partition, partitions: new Set([partition]) };
-      const partitionCounts = new Map([['otlp_spans', 2]]);
-      await first.builder.begin({ ...assignment, partitionCounts }, new AbortController().signal);
+      await first.beginWith(1 + partition, [partition], 2);
       outcomes.push(await first.builder.consume(delivery).catch((error: unknown) => error));
     }
     expect(outcomes.filter((one) => one instanceof MisplacedError)).toHaveLength(1);
