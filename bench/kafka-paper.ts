@@ -59,6 +59,8 @@ const KEPT_DAYS = 30;
 /** As of a builder: a segment is closed at this size, in bytes, or so long after its first record, in seconds. */
 const SEGMENT_BYTES = 8 * 2 ** 20;
 const SEGMENT_S = 10;
+/** What is read again after a crash, in seconds: what came since the last segments, and what waited for names of spans then. */
+const REREAD_S = SEGMENT_S + 6;
 /** Spans a second of one run: an engine that never waits, and one that mostly waits for its warehouse. */
 const PACES = [2_000, 20] as const;
 /** What one of them is assumed to carry. */
@@ -254,7 +256,7 @@ function limitsTable(inputs: PaperInputs, need: Needs): string {
   const { receiver, builder, perRun, spansPerRun, kafkaBytesPerSpan, kafkaS, takeOver, openRunMiB } = inputs;
   const carries = (spansS: number) => `${number(spansS)} spans/s`;
   const [, slow] = need.paces;
-  const lostS = takeOver.endedS + SEGMENT_S;
+  const lostS = takeOver.endedS + REREAD_S;
   const writesPerRun = (slow?.putsS ?? 0) / need.runsS + perRun.deletes;
   const rows: Rows = [
     [
@@ -331,7 +333,7 @@ function limitsTable(inputs: PaperInputs, need: Needs): string {
     ],
     [
       'rebalances of the group',
-      `${seconds(takeOver.killedS)} from a kill to new owners, ${seconds(takeOver.caughtUpS)} until they have caught up; with each that comes or goes, all of ${need.builders} members stop for up to ${seconds(takeOver.endedS)} and read up to ${SEGMENT_S} s again`,
+      `${seconds(takeOver.killedS)} from a kill to new owners, ${seconds(takeOver.caughtUpS)} until they have caught up; with each that comes or goes, all of ${need.builders} members stop for up to ${seconds(takeOver.endedS)} and read up to ${REREAD_S} s again`,
       'lag jumps whenever a member comes or goes',
       `at ${LOAD * 100} % load they have caught up after ${number((lostS * LOAD) / (1 - LOAD))} s more: roll-outs one by one, no oftener`,
     ],
