@@ -30,6 +30,13 @@ function deliveries(): readonly Delivery[] {
 
 const RECORDS_AT_A_TIME = 40;
 
+/** One of the deliveries, from the end where it is negative. */
+function at(all: readonly Delivery[], index: number): Delivery {
+  const delivery = all.at(index);
+  if (delivery === undefined) throw new Error('the sample is too small');
+  return delivery;
+}
+
 function traceOf(all: readonly Delivery[]): TraceId {
   const traceId = all.find(({ batches }) => batches.length > 0)?.batches[0]?.traceId;
   if (traceId === undefined) throw new Error('the sample is empty');
@@ -103,8 +110,7 @@ describe('a builder', () => {
     await first.begin(1);
     const all = deliveries();
     const traceId = traceOf(all);
-    const [log] = all.filter(isLog);
-    if (log === undefined) throw new Error('the sample is too small');
+    const log = at(all.filter(isLog), 0);
     await first.read(log);
     rmSync(join(first.folder, 'runs', traceId), { recursive: true });
     await bench.until('the failure', () => first.logger.lines.some(({ level }) => level === 'error'));
@@ -149,8 +155,8 @@ describe('a builder', () => {
     await first.begin(1);
     const all = deliveries();
     const traceId = traceOf(all);
-    const [begin, next, ...rest] = all;
-    if (begin === undefined || next === undefined) throw new Error('the sample is too small');
+    const [begin, next] = [at(all, 0), at(all, 1)];
+    const rest = all.slice(2);
     await first.read(begin);
     await first.builder.store(traceId, false);
     await second.begin(2);
@@ -174,8 +180,7 @@ describe('a builder', () => {
     await first.begin(1);
     const all = deliveries();
     const traceId = traceOf(all);
-    const [begin, next, last] = all;
-    if (begin === undefined || next === undefined || last === undefined) throw new Error('the sample is too small');
+    const [begin, next, last] = [at(all, 0), at(all, 1), at(all, 2)];
     await first.read(begin);
     const { journal } = bench.state;
     const putFiles = journal.putFiles.bind(journal);
@@ -200,8 +205,7 @@ describe('a builder', () => {
     await first.begin(1);
     const all = deliveries();
     const traceId = traceOf(all);
-    const [begin, next] = all;
-    if (begin === undefined || next === undefined) throw new Error('the sample is too small');
+    const [begin, next] = [at(all, 0), at(all, 1)];
     await first.read(begin);
     await first.builder.store(traceId, false);
     await second.reader.lengthBytes(traceId);
@@ -259,18 +263,15 @@ describe('a builder', () => {
     await first.begin(1);
     const all = deliveries().filter((delivery) => !isLog(delivery));
     const traceId = traceOf(all);
-    const [last] = all.slice(-1);
-    if (last === undefined) throw new Error('the sample is empty');
+    const last = at(all, -1);
     for (const delivery of all.slice(0, -1)) await first.read(delivery);
     await first.builder.store(traceId, false);
     first.followed.areSettled = true;
     const { journal } = bench.state;
-    let answer = (_isPending: boolean) => {};
-    let answered = false;
+    let answer: ((isPending: boolean) => void) | undefined;
     const isExportPending = journal.isExportPending.bind(journal);
     journal.isExportPending = () => new Promise((resolve) => (answer = resolve));
-    const before = answer;
-    await bench.until('the question', () => answer !== before);
+    await bench.until('the question', () => answer !== undefined);
     journal.isExportPending = isExportPending;
     await first.begin(2, false);
     await second.begin(2);
@@ -278,23 +279,21 @@ describe('a builder', () => {
     // What it has put is not named yet when the first one has its answer.
     const putFiles = journal.putFiles.bind(journal);
     journal.putFiles = async (...args) => {
-      if (!answered) answer(false);
-      answered = true;
-      await bench.until('what the first one does about it', () => !first.builder.status.traceCount && turns++ > 100);
+      answer?.(false);
+      let turns = 0;
+      await bench.until('what the first one does about it', () => ++turns > 100);
       return await putFiles(...args);
     };
-    let turns = 0;
     await second.builder.store(traceId, false);
     journal.putFiles = putFiles;
     const keys = await bench.bucket.list('runs/');
     for (const { objectKey } of await journal.filesOf(traceId)) expect(keys).toContain(objectKey);
   });
 
-  it('commits on when a trace that it took by its old partition has gone to another process', async () => {
+  it('goes on committing when a trace that it took by its old partition has gone to another process', async () => {
     const [first, second] = [await bench.startProcess(), await bench.startProcess()];
     const all = deliveries().filter((delivery) => !isLog(delivery));
-    const [one, two] = all;
-    if (one === undefined || two === undefined) throw new Error('the sample is too small');
+    const [one, two] = [at(all, 0), at(all, 1)];
     const traceId = traceOf(all);
     let count = 3;
     while (partitionOf(traceId, count) === partitionOf(traceId, 2)) count += 1;
@@ -323,8 +322,8 @@ describe('a builder', () => {
     await first.begin(1);
     const all = deliveries();
     const traceId = traceOf(all);
-    const [a, b, c, ...rest] = all;
-    if (a === undefined || b === undefined || c === undefined) throw new Error('the sample is too small');
+    const [a, b, c] = [at(all, 0), at(all, 1), at(all, 2)];
+    const rest = all.slice(3);
     await first.read(a);
     await first.builder.store(traceId, false);
     await second.begin(2);
@@ -349,8 +348,7 @@ describe('a builder', () => {
     await first.begin(1);
     const all = deliveries();
     const traceId = traceOf(all);
-    const [last] = all.slice(-1);
-    if (last === undefined) throw new Error('the sample is empty');
+    const last = at(all, -1);
     for (const delivery of all.slice(0, -1)) await first.read(delivery);
     await first.builder.store(traceId, true);
     await second.begin(2);
@@ -387,8 +385,7 @@ describe('a builder', () => {
   it('takes nothing of a message with records of a trace whose partition it has not', async () => {
     const first = await bench.startProcess();
     const all = deliveries();
-    const [delivery] = all;
-    if (delivery === undefined) throw new Error('the sample is empty');
+    const delivery = at(all, 0);
     const outcomes: unknown[] = [];
     for (const partition of [0, 1]) {
       await first.beginWith(1 + partition, [partition], 2);
@@ -403,8 +400,7 @@ describe('a builder', () => {
     await first.begin(1);
     const all = deliveries();
     const traceId = traceOf(all);
-    const [last] = all.slice(-1);
-    if (last === undefined) throw new Error('the sample is empty');
+    const last = at(all, -1);
     for (const delivery of all.slice(0, -1)) await first.read(delivery);
     await first.builder.store(traceId, false);
     first.followed.areSettled = true;
@@ -451,8 +447,8 @@ describe('a builder', () => {
   it('tries a commit again, and gives the connection up when that does not help', async () => {
     const first = await bench.startProcess();
     await first.begin(1);
-    const [one, two, three] = deliveries();
-    if (one === undefined || two === undefined || three === undefined) throw new Error('the sample is too small');
+    const all = deliveries();
+    const [one, two, three] = [at(all, 0), at(all, 1), at(all, 2)];
     first.commitFailure = new Error('not the coordinator');
     await first.read(one);
     const failures = () => first.logger.lines.filter(({ message }) => message.includes('commit')).length;
@@ -469,8 +465,8 @@ describe('a builder', () => {
   it('reads no more while much is not in the bucket, until that is there, or others have the partitions', async () => {
     const first = await bench.startProcess(1_000);
     await first.begin(1);
-    const [one, two] = deliveries();
-    if (one === undefined || two === undefined) throw new Error('the sample is too small');
+    const all = deliveries();
+    const [one, two] = [at(all, 0), at(all, 1)];
     bench.bucket.failure = new Error('no answer');
     let hasRead = false;
     const reading = first.read(one).then(() => {
@@ -494,8 +490,7 @@ describe('a builder', () => {
     const first = await bench.startProcess();
     await first.begin(1);
     const all = deliveries();
-    const [one, two] = all;
-    if (one === undefined || two === undefined) throw new Error('the sample is too small');
+    const [one, two] = [at(all, 0), at(all, 1)];
     await first.read(one);
     const put = bench.bucket.put.bind(bench.bucket);
     bench.bucket.put = async (key, bytes) => {
