@@ -52,8 +52,6 @@ const forbidden = [
     from: { path: '^src', pathNot: '^src/main\\.ts$' },
     to: { path: '^(node:)?process$' },
   },
-];
-forbidden.push(
   {
     name: 'only-who-composes-the-program-knows-kafka',
     severity: 'error',
@@ -66,7 +64,7 @@ forbidden.push(
     from: { path: '^src', pathNot: pattern('kafka') },
     to: { path: 'node_modules/@platformatic/kafka' },
   },
-);
+];
 for (const name of [...features, ...doors]) {
   forbidden.push(
     {

@@ -57,7 +57,7 @@ export interface BuilderStatus {
   readonly oldestUncommittedMs: number;
 }
 
-/** A segment is closed at this size, in bytes, and all that there is so often, in milliseconds. */
+/** A segment is closed at this size, in bytes; what is new of every log goes into one this often, in milliseconds. */
 const SEGMENT_BYTES = 8 * 2 ** 20;
 const SEGMENT_MS = 10_000;
 /** With so much of logs not in the bucket nothing more is read: it waits in Kafka, and not on this disk. In bytes. */
@@ -122,10 +122,11 @@ export class Builder implements Component, RecordConsumer, Custody {
   private batches: Batch[] = [];
   private segmentCount = 0;
   private commit: (offsets: readonly PartitionOffset[]) => Promise<void> = async () => {};
+  /** Stores of all logs, each with its commit, one after the other. */
   private readonly commits = new Turns();
-  /** When it was begun last to put all that there is into the bucket, in monotonic milliseconds. */
+  /** When storing all logs last began, in monotonic milliseconds. */
   private storeBegunMs = Number.NEGATIVE_INFINITY;
-  /** One after the other. */
+  /** Commits that failed since the last one that did not. */
   private failedCommits = 0;
   private readonly storing: FixedDelayTask;
   private readonly looking: FixedDelayTask;
@@ -137,11 +138,16 @@ export class Builder implements Component, RecordConsumer, Custody {
     this.log = new JsonlRecordLog(
       // Whatever is lost is made again of the bucket and the journal; what is too much, Kafka keeps.
       {
-        ...{ dataFolder: folder, durability: 'os', maxOpenBytes: openPartBytes(maxMemoryBytes) },
+        dataFolder: folder,
+        durability: 'os',
+        maxOpenBytes: openPartBytes(maxMemoryBytes),
         maxQueuedRecords: Number.POSITIVE_INFINITY,
       },
       {
-        ...{ clock, logger, foreign, listeners: [{ onAppended: (appended) => this.onAppended(appended) }] },
+        clock,
+        logger,
+        foreign,
+        listeners: [{ onAppended: (appended) => this.onAppended(appended) }],
         onFailed: () => {
           this.isBroken = true;
         },

@@ -17,8 +17,8 @@ export class KafkaFront {
   /** Connections that were broken. */
   brokenCount = 0;
   private held: number | undefined;
-  /** What passes on what connections held back. */
-  private waiting: (() => void)[] = [];
+  /** Lets each connection go on that a request is held back on. */
+  private readonly resumes: (() => void)[] = [];
   private readonly server: Server;
   private readonly sockets = new Set<Socket>();
 
@@ -41,7 +41,7 @@ export class KafkaFront {
           if (waiting.length < length) return;
           if (kind === this.held) {
             isHeld = true;
-            this.waiting.push(() => {
+            this.resumes.push(() => {
               isHeld = false;
               pass();
             });
@@ -76,7 +76,7 @@ export class KafkaFront {
 
   release(): void {
     this.held = undefined;
-    for (const pass of this.waiting.splice(0)) pass();
+    for (const resume of this.resumes.splice(0)) resume();
   }
 
   async close(): Promise<void> {
