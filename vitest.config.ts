@@ -8,6 +8,8 @@ const POSTGRES = ['test/tool/postgres-setup.ts'];
 const FIRST_MET = 'test/e2e/{command-line,import,serve,start-up}.test.ts';
 /** What `npm test` leaves to `test:long`, to keep below five minutes with the installation. */
 const TRIED_LATER = ['test/unit/storage/open-postgres-state.test.ts', 'test/integration/decode-samples.test.ts'];
+/** What holds the program to limits. */
+const LIMITS = ['test/crash/{start-up,exec-busy}.test.ts'];
 /** Tests of the built program wait more than they work: more of them at once than a small machine has processors. */
 const WORKERS = 3;
 const MINUTE_MS = 60_000;
@@ -15,6 +17,7 @@ const MINUTE_MS = 60_000;
 /** The projects run by themselves (`vitest run --project=NAME`, scripts of package.json), so the order among them says nothing. */
 export default defineConfig({
   test: {
+    globalSetup: 'test/tool/built-setup.ts',
     projects: [
       project('in process', {
         include: ['test/{unit,contract}/**/*.test.ts'],
@@ -37,7 +40,7 @@ export default defineConfig({
         globalSetup: POSTGRES,
         maxWorkers: WORKERS,
       }),
-      // What depends on V8 and on Node's own servers, for the newest Node.
+      // What depends on V8 and on Node's own servers, for the newest Node; all else runs with it as a trial.
       project('newest', {
         include: [
           'test/e2e/{query,hostile-senders}.test.ts',
@@ -95,9 +98,23 @@ export default defineConfig({
         testTimeout: 3 * MINUTE_MS,
         hookTimeout: 30 * MINUTE_MS,
       }),
-      // Tests that kill the built program, let it run for long, or start it on much data; one after the other, since they measure.
+      // Other programs that the suites above need, built or installed into the cache while other tests run.
+      project('installs', {
+        include: ['test/installs/**/*.test.ts'],
+        maxWorkers: 1,
+        testTimeout: 30 * MINUTE_MS,
+      }),
+      // Limits of time and memory, and a machine that others keep busy: as a trial (`npm run trials`), for none of it is the same each time.
+      project('limits', {
+        include: LIMITS,
+        maxWorkers: 1,
+        testTimeout: 5 * MINUTE_MS,
+        hookTimeout: 30 * MINUTE_MS,
+      }),
+      // Tests that kill the built program, or let it run for long.
       project('crash', {
         include: ['test/crash/**/*.test.ts'],
+        exclude: LIMITS,
         globalSetup: POSTGRES,
         maxWorkers: 1,
         testTimeout: 5 * MINUTE_MS,

@@ -1,12 +1,14 @@
 // Makes dist/ of src/ and the packages that it needs: few files, so that a start reads few. Types are not checked here (npm run types).
 // What is left outside is what has native code; these packages alone are dependencies in package.json. Sources keep their names and lines' shape: nothing is minified.
-import { rmSync, writeFileSync } from 'node:fs';
+// With --if-changed it does nothing where dist/ is newer than all that it is made of.
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 import { thirdPartyNotices } from './third-party-notices.mjs';
 
 const root = join(import.meta.dirname, '..');
 const dist = join(root, 'dist');
+if (process.argv.includes('--if-changed') && isUpToDate()) process.exit();
 
 const bundle = await rolldown({
   cwd: root,
@@ -40,4 +42,18 @@ function openTelemetryModules() {
   const folder = join(root, 'node_modules', '@opentelemetry');
   const names = ['core', 'exporter-trace-otlp-http', 'otlp-transformer', 'resources'];
   return Object.fromEntries(names.map((name) => [`@opentelemetry/${name}`, join(folder, name, 'build/esm/index.js')]));
+}
+
+/** Whether the last file that is written into dist/ is newer than every source, every folder of sources and every installed package. */
+function isUpToDate() {
+  const last = join(dist, 'THIRD-PARTY-NOTICES.txt');
+  if (!existsSync(last)) return false;
+  const builtMs = statSync(last).mtimeMs;
+  const files = ['src', 'build'].flatMap((folder) => [
+    folder,
+    ...readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, String(name))),
+  ]);
+  return [...files, 'package.json', 'tsconfig.json', join('node_modules', '.package-lock.json')].every(
+    (name) => statSync(join(root, name)).mtimeMs < builtMs,
+  );
 }

@@ -57,7 +57,7 @@ const TORN_LINE_RATE = 0.3;
 const TIMES = ['--invocation-quiet', '300ms', '--event-hold', '200ms'];
 
 /** Kills the built program under load and under export, and looks at all that it kept and sent. */
-export async function tryBridge({ kills, seed, cleanUp }: TrialOptions): Promise<BridgeTrial> {
+export async function tryBridge({ plan: kills, seed, cleanUp }: TrialOptions): Promise<BridgeTrial> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-crash-'));
   if (process.env.CRASH_KEEP === undefined) cleanUp.folder(dataFolder);
   else console.log(`kept: ${dataFolder}`);
@@ -81,7 +81,6 @@ export async function tryBridge({ kills, seed, cleanUp }: TrialOptions): Promise
     load,
     sink,
     random,
-    moments: ['load', 'export', 'startUp', 'parquet', 'shutdown'],
     onDead: () => {
       sink.noteKill();
       if (random.next() < TORN_LINE_RATE) tearLastLine(dataFolder, [...load.inProgress], random);
@@ -98,7 +97,7 @@ export async function tryBridge({ kills, seed, cleanUp }: TrialOptions): Promise
   return {
     row: {
       name: 'run-bridge',
-      kills,
+      kills: kills.length,
       acknowledged: spans.size,
       inLog: log.spans.found,
       twiceInLog: log.spans.excess,

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { CountingSink } from './counting-sink.js';
-import { type KillMoment, planKills } from './kill-plan.js';
+import type { KillMoment } from './kill-plan.js';
 import type { Load } from './load.js';
 import { median } from './median.js';
 import type { SeededRandom } from './seeded-random.js';
@@ -12,12 +12,10 @@ export interface CrashTrialParts {
   readonly load: Load;
   readonly sink: CountingSink;
   readonly random: SeededRandom;
-  /** The moments that mean something for this server. */
-  readonly moments: readonly KillMoment[];
   /** Whether it is writing a Parquet file just now. */
-  isWritingParquet?(): boolean;
-  /** Told after each kill, while nothing runs. */
-  onDead?(): void;
+  isWritingParquet(): boolean;
+  /** Called after each kill, while nothing runs. */
+  onDead(): void;
 }
 
 /** How often it was killed, and when. */
@@ -38,16 +36,16 @@ const MAX_SHUTDOWN_MS = 120;
  * Kills a server at planned moments under load, starting it again each time, and starts it a last time. When it resolves
  * the server runs and every run that was begun is sent to its end.
  */
-export async function crashRepeatedly(kills: number, parts: CrashTrialParts): Promise<KillCounts> {
+export async function crashRepeatedly(plan: readonly KillMoment[], parts: CrashTrialParts): Promise<KillCounts> {
   const { victim, load } = parts;
   const counts = { load: 0, export: 0, startUp: 0, parquet: 0, shutdown: 0 };
   victim.spawn();
   await victim.ready();
   load.start();
-  for (const moment of planKills(kills, parts.moments, parts.random)) {
+  for (const moment of plan) {
     if (moment !== 'startUp') await victim.ready();
     counts[await killAt(moment, parts)] += 1;
-    parts.onDead?.();
+    parts.onDead();
     victim.spawn();
   }
   await victim.ready();
@@ -75,7 +73,7 @@ async function killAt(moment: KillMoment, parts: CrashTrialParts): Promise<KillM
       await pause(random.between(0, 1.5 * median(victim.recoveriesMs)));
       break;
     case 'parquet':
-      hit = (await isSeen(() => parts.isWritingParquet?.() ?? false)) ? 'parquet' : 'load';
+      hit = (await isSeen(() => parts.isWritingParquet())) ? 'parquet' : 'load';
       break;
     case 'shutdown':
       victim.signal('SIGTERM');

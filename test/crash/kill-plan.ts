@@ -1,7 +1,7 @@
 import type { SeededRandom } from './seeded-random.js';
 
 /**
- * Moments at which a server is killed:
+ * Moments at which the program is killed:
  * - `load`: at any time under load;
  * - `export`: while a request of its export waits for the answer;
  * - `startUp`: at any time from its start to shortly after it is ready, when it takes up what the last life left;
@@ -11,12 +11,18 @@ import type { SeededRandom } from './seeded-random.js';
 export type KillMoment = 'load' | 'export' | 'startUp' | 'parquet' | 'shutdown';
 
 const WEIGHTS: Readonly<Record<KillMoment, number>> = { load: 16, export: 12, startUp: 10, parquet: 7, shutdown: 7 };
+const MOMENTS: readonly KillMoment[] = ['load', 'export', 'startUp', 'parquet', 'shutdown'];
+const TOTAL = MOMENTS.reduce((sum, moment) => sum + WEIGHTS[moment], 0);
+
+/** So many moments, each kind in its turn. */
+export function inTurn(count: number): readonly KillMoment[] {
+  return Array.from({ length: count }, (_, index) => MOMENTS[index % MOMENTS.length] ?? 'load');
+}
 
 /** A moment for each kill, in random order; each kind has its share. */
-export function planKills(count: number, kinds: readonly KillMoment[], random: SeededRandom): readonly KillMoment[] {
-  const total = kinds.reduce((sum, kind) => sum + WEIGHTS[kind], 0);
-  const shares = kinds.flatMap((kind) =>
-    Array.from({ length: Math.ceil((count * WEIGHTS[kind]) / total) }, (): KillMoment => kind),
+export function planKills(count: number, random: SeededRandom): readonly KillMoment[] {
+  const shares = MOMENTS.flatMap((moment) =>
+    Array.from({ length: Math.ceil((count * WEIGHTS[moment]) / TOTAL) }, () => moment),
   );
   return random.shuffle(shares).slice(0, count);
 }

@@ -9,21 +9,20 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { compileSource } from '../tool/compiled-source.js';
 import { TestDatabase } from '../tool/test-database.js';
+import { TRIAL, trialSize } from '../tool/trial.js';
 import { CleanUp } from './clean-up.js';
 import { SeededRandom } from './seeded-random.js';
 
-/** A longer trial: `SCHEMA_KILLS=200 npm run test:crash -- schema-kills`. The same again: with the `CRASH_SEED` that was printed. */
-const KILLS = Number(process.env.SCHEMA_KILLS ?? 8);
-const SEED = Number(process.env.CRASH_SEED ?? Date.now() % 2 ** 31);
+/** In each of four ways. */
+const KILLS = trialSize(2, 15);
 const TIMEOUT_MS = 60_000 + KILLS * 20_000;
 const THINGS = 5_000;
 
-const random = new SeededRandom(SEED);
+const random = new SeededRandom(TRIAL.seed);
 const cleanUp = new CleanUp();
 let folder: string;
 let compiled: string;
 beforeAll(async () => {
-  console.log(`CRASH_SEED=${SEED} SCHEMA_KILLS=${KILLS}`);
   folder = mkdtempSync(join(tmpdir(), 'run-bridge-schema-'));
   cleanUp.folder(folder);
   compiled = await compileSource('storage/open-sqlite-state', 'storage/open-postgres-state', 'core/clock');
@@ -48,7 +47,7 @@ async function freshPlace(kind: DatabaseName): Promise<Place> {
   return { dataFolder, env: { DATABASE_URL: database.url }, drop: () => database.drop() };
 }
 
-describe(`SIGKILL at ${KILLS} random moments`, () => {
+describe(`SIGKILL at ${KILLS} moments`, () => {
   it.each(DATABASES)('of a fresh start on %s leaves what starts again', { timeout: TIMEOUT_MS }, async (kind) => {
     const whole = await freshPlace(kind);
     const startedMs = performance.now();

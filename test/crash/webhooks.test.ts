@@ -4,14 +4,15 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { subscribe } from '../tool/subscribe.js';
+import { TRIAL, trialSize } from '../tool/trial.js';
 import { until } from '../tool/until.js';
 import { auditDeliveries } from './audit-deliveries.js';
 import { FlakyReceiver } from './flaky-receiver.js';
 import { NotifiedJobs } from './notified-jobs.js';
 import { SeededRandom } from './seeded-random.js';
 
-/** Events in all, two a run; the whole trial has 2,000. */
-const EVENT_COUNT = Number(process.env.CRASH_EVENTS ?? 400);
+/** Events in all, two a run and an even number for each of the jobs. */
+const EVENT_COUNT = 20 * Math.ceil(trialSize(160, 0.2) / 20);
 const KILL_COUNT = Math.ceil(EVENT_COUNT / 80);
 const JOB_COUNT = 10;
 const RETRIES = Array(20).fill('200ms').join(',');
@@ -19,7 +20,7 @@ const RETRIES = Array(20).fill('200ms').join(',');
 let folder: string;
 let bridge: BridgeProcess | undefined;
 let receiver: FlakyReceiver;
-const random = new SeededRandom(20_261_121);
+const random = new SeededRandom(TRIAL.seed);
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'run-bridge-webhooks-'));
   receiver = await FlakyReceiver.open(random, 0.3);

@@ -43,7 +43,7 @@ let exported: Readonly<Record<(typeof DESTINATIONS)[number], Exported>>;
 
 /** What a real run brings to two destinations, decoded with OpenTelemetry's Python classes. */
 beforeAll(async () => {
-  const python = pythonWith('otlp', ['opentelemetry-proto==1.36.0']);
+  const python = pythonWith('otlp');
   engine = Engine.up('core');
   engine.addPostgresDriver();
   postgres = await PostgresServer.start(nativePostgres());

@@ -16,7 +16,7 @@ interface PythonMessage {
   readonly hex: string;
 }
 
-const VERSION = '1.0.615';
+const DBT_PROTOS = 'dbt-protos-1.0.615';
 const files = Object.keys(readSchemaJson('telemetry-schema.json').files);
 const schema = PublicSchema.load();
 const codec = new AttributesCodec(schema);
@@ -27,7 +27,7 @@ const written = new Map<string, PythonMessage[]>();
 const readBack = new Map<string, PythonMessage[]>();
 
 beforeAll(() => {
-  const python = pythonWith(`dbt-protos-${VERSION}`, [`dbt-protos==${VERSION}`, 'protobuf>=6.31']);
+  const python = pythonWith(DBT_PROTOS);
   for (const line of runPython(python, 'write', '')) group(written, line);
   const ours = schema.messageNames.flatMap((message) => bytesOf(message).map(({ hex }) => ({ message, hex })));
   for (const line of runPython(python, 'read', ours.map((line) => `${JSON.stringify(line)}\n`).join(''))) {
@@ -35,7 +35,7 @@ beforeAll(() => {
   }
 });
 
-describe(`the .proto files and dbt-protos ${VERSION}`, () => {
+describe(`the .proto files and ${DBT_PROTOS}`, () => {
   it('have the same messages', () => {
     expect([...written.keys()].sort()).toEqual([...schema.messageNames].sort());
   });

@@ -36,7 +36,7 @@ const CLIENT = 3;
 let python: string;
 
 beforeAll(() => {
-  python = pythonWith('otlp', ['opentelemetry-proto==1.36.0']);
+  python = pythonWith('otlp');
 }, 300_000);
 
 /** Sends a sample's OTLP bodies through the built bridge and decodes what it exports with OpenTelemetry's Python classes. */

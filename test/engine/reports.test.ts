@@ -37,7 +37,7 @@ let dir: string;
 let python: string;
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), 'run-bridge-junit-'));
-  python = pythonWith('junitparser', ['junitparser==5.0.3']);
+  python = pythonWith('junitparser');
   writeFileSync(join(dir, 'hostile.jsonl'), `${hostileLines().join('\n')}\n`);
 });
 afterAll(() => rmSync(dir, { recursive: true, force: true }));

@@ -6,7 +6,7 @@ import { frame, GrpcClient } from '../fake/grpc-client.js';
 import { paddedBody } from '../fake/padded-body.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { until } from '../tool/until.js';
-import { BUDGET } from './budget.js';
+import { BUDGET, fuzzAgain } from './budget.js';
 import { readCorpus } from './corpus.js';
 import { Dice } from './dice.js';
 import { randomHttp1Connection } from './http1-bytes.js';
@@ -47,7 +47,7 @@ it(`no connection of ${BUDGET.bodyCount / SHARE} to the gRPC port ends the progr
     await Promise.all(Array.from({ length: AT_ONCE }, playAll));
     await expectServed(port);
   } catch (error) {
-    const again = `npm run fuzz -- --seed ${BUDGET.seed} --first ${next - 2 * SHARE * AT_ONCE} --bodies ${2 * SHARE * AT_ONCE}`;
+    const again = fuzzAgain(next - 2 * SHARE * AT_ONCE, 2 * SHARE * AT_ONCE);
     throw new Error(`${again}\n${bridge.stderr}`, { cause: error });
   }
   await until('the connections to be gone', async () => (await connectionCount(webUrl)) === 0, 60_000);
@@ -90,7 +90,7 @@ it(`no connection of ${BUDGET.bodyCount / HTTP_SHARE} to the ports of HTTP ends 
     await Promise.all(Array.from({ length: AT_ONCE }, playAll));
     await expectAllServed();
   } catch (error) {
-    const again = `npm run fuzz -- --seed ${BUDGET.seed} --first ${next - 2 * HTTP_SHARE * AT_ONCE} --bodies ${2 * HTTP_SHARE * AT_ONCE}`;
+    const again = fuzzAgain(next - 2 * HTTP_SHARE * AT_ONCE, 2 * HTTP_SHARE * AT_ONCE);
     throw new Error(`${again}\n${bridge.stderr}`, { cause: error });
   }
   expect(await bridge.stop(), bridge.stderr).toBe(0);

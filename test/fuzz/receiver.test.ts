@@ -10,7 +10,7 @@ import { PublicSchema } from '../../src/otlp/public-schema.js';
 import { type Answer, send } from '../fake/http-client.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { OtlpRequestDecoder } from '../tool/otlp-request-decoder.js';
-import { BUDGET } from './budget.js';
+import { BUDGET, fuzzAgain } from './budget.js';
 import { readCorpus } from './corpus.js';
 import { type Decoded, decodedBy } from './decoded.js';
 import { Dice } from './dice.js';
@@ -60,7 +60,7 @@ it(`the program answers ${BUDGET.bodyCount / SHARE} bodies as they deserve, live
       if (status === 200) expected.add(sending.decoded);
       if (status !== sending.status) {
         const { signal, encoding, bytes } = sending.body;
-        const again = `npm run fuzz -- --seed ${BUDGET.seed} --first ${number} --bodies 1`;
+        const again = fuzzAgain(number, 1);
         const what = `answered ${status}, not ${sending.status}`;
         findings.add(what, () => `${again}\n${signal} ${encoding}: ${bytes.toString('hex')}`);
       }

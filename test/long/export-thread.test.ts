@@ -39,7 +39,7 @@ const late =
   };
 
 function makeThread(setup: ThreadSetup, logger: Logger, program: string, places?: Exports['destinations']) {
-  const retryPolicy = new RetryPolicy({ baseMs: 50, maxMs: 200, maxRetryAfterMs: 200 }, Math.random);
+  const retryPolicy = new RetryPolicy({ baseMs: 50, maxMs: 200, maxRetryAfterMs: 200 }, () => 0.5);
   return new ExportThread(setup, { entry: pathToFileURL(program), clock: systemClock, logger, retryPolicy }, places);
 }
 

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { runBridge } from '../e2e/run-bridge.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { Engine } from '../tool/engine.js';
-import { findPython, pythonWith } from '../tool/python-venv.js';
+import { basePython, PYTHONS, pythonWith } from '../tool/python-venv.js';
 import { TlsFront } from '../tool/tls-front.js';
 import { until } from '../tool/until.js';
 
@@ -156,7 +156,7 @@ describe('published clients of the hosted platform, against runs of the real eng
   });
 
   it('dbtc reads runs, artifacts and jobs, starts a job that really runs, and has webhooks', async () => {
-    const python = pythonWith('dbtc-0.11.7', ['dbtc==0.11.7', 'pyarrow<20']);
+    const python = pythonWith('dbtc-0.11.7');
     const { exitCode, output } = await runClient('compat_dbtc.py', python);
     expect(output.match(/^FAIL .*/gm)).toBeNull();
     expect([exitCode, output]).toEqual([0, expect.stringMatching(/^ok {3}trigger_job$[\s\S]*^PASS$/m)]);
@@ -177,7 +177,7 @@ describe('published clients of the hosted platform, against runs of the real eng
 
   it("Airflow's hook reads runs in pages, artifacts and jobs, and starts, restarts and cancels", async () => {
     const last = (await runs('order_by=-id&limit=1'))[0]?.id ?? 0;
-    const python = pythonWith('airflow-dbt-4.11.1', ['apache-airflow-providers-dbt-cloud==4.11.1']);
+    const python = pythonWith('airflow-dbt-4.11.1');
     const { exitCode, output } = await runClient('compat_airflow.py', python);
     expect(output.match(/^(FAIL|note:) .*/gm)).toBeNull();
     expect([exitCode, output]).toEqual([0, expect.stringMatching(/^ok {3}async get_job_status[\s\S]*^PASS$/m)]);
@@ -187,28 +187,22 @@ describe('published clients of the hosted platform, against runs of the real eng
   }, 600_000);
 
   it("Dagster's client finds the project, the environment and its jobs, and knows runs by the id in their artifacts", async () => {
-    const packages = ['dagster-dbt==0.29.27', 'dagster==1.13.27', 'python-dateutil==2.9.0.post0'];
-    const { exitCode, output } = await runClient('compat_dagster.py', pythonWith('dagster-dbt-0.29.27', packages));
+    const { exitCode, output } = await runClient('compat_dagster.py', pythonWith('dagster-dbt-0.29.27'));
     expect(output.match(/^FAIL .*/gm)).toBeNull();
     expect([exitCode, output]).toEqual([0, expect.stringMatching(/^ok {3}cancel_run[\s\S]*^PASS$/m)]);
   }, 600_000);
 
   it("Prefect's blocks start a job and wait for it, read its artifacts, and say why a request is refused", async () => {
-    const requirements = ['--no-deps', '--requirement', join(clients, 'prefect-requirements.txt')];
-    const { exitCode, output } = await runClient('compat_prefect.py', pythonWith('prefect-dbt-0.7.25', requirements));
+    const { exitCode, output } = await runClient('compat_prefect.py', pythonWith('prefect-dbt-0.7.25'));
     expect(output.match(/^FAIL .*/gm)).toBeNull();
     expect([exitCode, output]).toEqual([0, expect.stringMatching(/^ok {3}trigger of no job$[\s\S]*^PASS$/m)]);
   }, 600_000);
 
   it("dbt-mcp's server answers an assistant of projects, jobs, runs, artifacts and errors, and triggers, retries and cancels", async (context) => {
-    const versions = ['3.13', '3.12'];
-    const base = findPython(versions);
-    if (base === undefined)
-      return context.skip(`dbt-mcp needs Python ${versions.join(' or ')}, and there is none here`);
-    const { exitCode, output } = await runClient(
-      'compat_dbt_mcp.py',
-      pythonWith('dbt-mcp-2.8.0', ['dbt-mcp==2.8.0'], base),
-    );
+    const name = 'dbt-mcp-2.8.0';
+    if (basePython(name) === undefined)
+      return context.skip(`${name} needs Python ${PYTHONS[name].versions.join(' or ')}, and there is none here`);
+    const { exitCode, output } = await runClient('compat_dbt_mcp.py', pythonWith(name));
     expect(output.match(/^FAIL .*/gm)).toBeNull();
     expect([exitCode, output]).toEqual([
       0,

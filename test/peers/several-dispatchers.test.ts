@@ -8,12 +8,13 @@ import { BridgeCluster } from '../tool/bridge-cluster.js';
 import { FetchingReceiver } from '../tool/fetching-receiver.js';
 import { SentRun } from '../tool/sent-run.js';
 import { subscribe } from '../tool/subscribe.js';
+import { TRIAL, trialSize } from '../tool/trial.js';
 import { until } from '../tool/until.js';
 
 const PROCESS_COUNT = 3;
 const JOB_COUNT = 8;
-const RUN_COUNT = Number(process.env.DISPATCHER_RUNS ?? 96);
-const KILL_COUNT = Number(process.env.DISPATCHER_KILLS ?? 3);
+const RUN_COUNT = JOB_COUNT * trialSize(8, 4);
+const KILL_COUNT = trialSize(2, 30);
 const RETRIES = Array(20).fill('200ms').join(',');
 
 const readySchema = z.object({
@@ -33,7 +34,7 @@ describe('several processes that deliver webhooks', () => {
   it('make each attempt once, in order per job, and lose no event, whichever of them are killed', {
     timeout: 600_000,
   }, async () => {
-    const random = new SeededRandom(Number(process.env.SEED ?? 20_261_121));
+    const random = new SeededRandom(TRIAL.seed);
     const receiver = await FlakyReceiver.open(random, 0.2, 20);
     await subscribe(cluster.bridge(0), cluster.token, 'flaky', receiver.url);
     let turn = 0;

@@ -11,7 +11,7 @@ export interface ParquetPair {
 
 /** Python with pyarrow and DuckDB, installed once. */
 export function parquetPython(): string {
-  return pythonWith('parquet', ['pyarrow<20', 'duckdb']);
+  return pythonWith('parquet');
 }
 
 /** What pyarrow and DuckDB find different in two files. */

@@ -5,16 +5,15 @@ import { cacheFolder, installIntoCache } from './cache-folder.js';
 import { canConnect } from './can-connect.js';
 import { until } from './until.js';
 
-/** Programs that run-bridge is tested with, built from Go modules (Kafka: brought by Maven) once into the cache: minutes the first time. */
-export type Peer = 'jaeger' | 'kafka' | 'otelcol' | 'telemetrygen' | 'versitygw';
-
-const PARTS: Readonly<Record<Peer, string>> = {
+/** Programs that run-bridge is tested with, and what `peers-up.sh` calls each: built from Go modules (Kafka: brought by Maven) once into the cache, minutes the first time. */
+export const PEERS = {
   jaeger: 'jaeger',
   kafka: 'kafka',
   otelcol: 'collector',
   telemetrygen: 'telemetrygen',
   versitygw: 'versitygw',
-};
+} as const;
+export type Peer = keyof typeof PEERS;
 
 /** Where the peers are built and write. */
 export function peersFolder(): string {
@@ -23,7 +22,7 @@ export function peersFolder(): string {
 
 /** Builds a peer where it is not yet. */
 export function buildPeer(peer: Peer): void {
-  installIntoCache(['bash', 'test/tool/peers/peers-up.sh', PARTS[peer]], { PEERS: peersFolder() });
+  installIntoCache(['bash', 'test/tool/peers/peers-up.sh', PEERS[peer]], { PEERS: peersFolder() });
 }
 
 /** Runs a peer that ends by itself. @returns what it said. @throws Error when it fails. */

@@ -13,23 +13,57 @@ rm -rf "$folder"
 "$folder/bin/python" -m pip --quiet --disable-pip-version-check install "$@"
 mkdir "$folder/ready"`;
 
+/** A Python with packages that some tests use. */
+interface TestPython {
+  /** Arguments of `pip install`. */
+  readonly packages: readonly string[];
+  /** Versions of Python of which it needs one, the best first; any where left out. */
+  readonly versions?: readonly string[];
+}
+
+/** Pythons that tests use. One whose packages change gets another name, since each is made once. */
+export const PYTHONS = {
+  parquet: { packages: ['pyarrow<20', 'duckdb'] },
+  otlp: { packages: ['opentelemetry-proto==1.36.0'] },
+  junitparser: { packages: ['junitparser==5.0.3'] },
+  'dbt-protos-1.0.615': { packages: ['dbt-protos==1.0.615', 'protobuf>=6.31'] },
+  'dbtc-0.11.7': { packages: ['dbtc==0.11.7', 'pyarrow<20'] },
+  'airflow-dbt-4.11.1': { packages: ['apache-airflow-providers-dbt-cloud==4.11.1'] },
+  'dagster-dbt-0.29.27': { packages: ['dagster-dbt==0.29.27', 'dagster==1.13.27', 'python-dateutil==2.9.0.post0'] },
+  'prefect-dbt-0.7.25': {
+    packages: ['--no-deps', '--requirement', 'test/fixture/clients/prefect-requirements.txt'],
+  },
+  'dbt-mcp-2.8.0': { packages: ['dbt-mcp==2.8.0'], versions: ['3.13', '3.12'] },
+} as const satisfies Readonly<Record<string, TestPython>>;
+
+export type PythonName = keyof typeof PYTHONS;
+
 /**
- * A Python with these packages, installed once into the cache.
- * @param base the Python that it is made from
+ * Installs one of them into the cache where it is not yet there.
  * @returns the path of its interpreter
+ * @throws Error where there is no Python that it can be made from
  */
-export function pythonWith(name: string, packages: readonly string[], base = 'python3'): string {
+export function pythonWith(name: PythonName): string {
   const folder = join(cacheFolder(), `venv-${name}`);
-  if (!existsSync(join(folder, 'ready')))
-    installIntoCache(['bash', '-c', MAKE_VENV, 'make-venv', folder, base, ...packages]);
+  if (!existsSync(join(folder, 'ready'))) {
+    const base = basePython(name);
+    if (base === undefined) throw new Error(`there is no Python that ${name} can be installed for`);
+    installIntoCache(['bash', '-c', MAKE_VENV, 'make-venv', folder, base, ...PYTHONS[name].packages]);
+  }
   return join(folder, 'bin', 'python');
 }
 
+/** The Python that one of them is made from; `undefined` where there is none of a version that it needs. */
+export function basePython(name: PythonName): string | undefined {
+  const { versions }: TestPython = PYTHONS[name];
+  return versions === undefined ? 'python3' : findPython(versions);
+}
+
 /**
- * A Python of one of these versions, such as `3.13`, that can make environments: the first of them on the path, else among
- * pyenv's. `undefined` where there is none.
+ * A Python of one of these versions that can make environments: the first of them on the path, else among pyenv's.
+ * `undefined` where there is none.
  */
-export function findPython(versions: readonly string[]): string | undefined {
+function findPython(versions: readonly string[]): string | undefined {
   const pyenv = join(process.env.PYENV_ROOT ?? join(homedir(), '.pyenv'), 'versions');
   const installed = existsSync(pyenv) ? readdirSync(pyenv).toSorted() : [];
   const candidates = [

@@ -151,6 +151,25 @@ const WAYS: Readonly<Record<DisturbanceName, Disturbance>> = {
 };
 
 /**
+ * Disturbs a stage in each of some ways once, in their order, each when the one before it is over.
+ * @returns a function that says what was done, in words
+ */
+export function disturbInTurn(names: readonly DisturbanceName[]) {
+  return async (stage: ClusterStage, random: SeededRandom): Promise<readonly string[]> => {
+    const scene = { stage, random, away: new Set<StagedProcess>(), outages: new Set<string>() };
+    const said: string[] = [];
+    for (const name of names) {
+      const begun = WAYS[name].begin(scene);
+      if (begun === undefined) throw new Error(`there is nothing for ${name}`);
+      said.push(begun.what);
+      await begun.done;
+      if (begun.one !== undefined) scene.away.delete(begun.one);
+    }
+    return said;
+  };
+}
+
+/**
  * Disturbs a stage in each of some ways once, in random order, and again as long as something goes on. One may begin while another
  * lasts; nothing happens to a process that is away already.
  * @returns a function that says what was done, in words

@@ -1,0 +1,117 @@
+// What .ci/run runs, in which order, and what it says at the end. Two suites run side by side: those in `working` keep processors busy,
+// those in `waiting` wait for other programs more than they work.
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const folder = mkdtempSync(join(tmpdir(), 'run-bridge-gate-'));
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+mkdirSync(process.env.RUN_BRIDGE_CACHE, { recursive: true });
+
+/** How many of a suite's files are named with their seconds. */
+const SLOWEST = 10;
+/** What a suite came to: its name, wall-clock seconds, how many passed, failed and were skipped, the names of those that failed, seconds by file. */
+const results = [];
+
+// README's test command is "npm ci && npm test". What other suites need is installed meanwhile, as far as that leaves processors idle.
+await check('install', 'npm', 'ci');
+if (failedCount() === 0) {
+  const installed = tests('installs', 'nice', '-n', '15');
+  await tests('test');
+  const working = async () => {
+    for (const name of ['lint', 'types', 'layers', 'dead']) await check(name, 'npm', 'run', '--silent', name);
+    for (const name of ['commands', 'long', 'fuzz', 'browser']) await tests(`test:${name}`);
+  };
+  const waiting = async () => {
+    await installed;
+    for (const name of ['peers', 'engine', 'crash']) await tests(`test:${name}`);
+  };
+  await Promise.all([working(), waiting()]);
+}
+report();
+
+/** A command that counts as one. */
+async function check(name, ...command) {
+  const { status, seconds } = await run(name, command);
+  const isPassed = status === 0;
+  results.push({
+    name,
+    seconds,
+    passed: +isPassed,
+    failed: +!isPassed,
+    skipped: 0,
+    faults: isPassed ? [] : [name],
+    files: [],
+  });
+}
+
+/** A script of npm that runs Vitest, or a project of it that has no script; one that broke before it could count is one failure. */
+async function tests(name, ...before) {
+  const output = join(folder, `${name.replace(':', '-')}.json`);
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${output}`];
+  const vitest =
+    name === 'installs' ? ['npx', 'vitest', 'run', '--project=installs'] : ['npm', 'run', '--silent', name, '--'];
+  const { status, seconds } = await run(name, [...before, ...vitest, ...reporters]);
+  const { testResults, numPassedTests, numFailedTests, numPendingTests } = read(output);
+  const faults = testResults.flatMap(({ assertionResults }) =>
+    assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => `${name}: ${fullName}`),
+  );
+  const isBroken = status !== 0 && faults.length === 0;
+  if (isBroken) faults.push(`${name}: ended with ${status}`);
+  const files = testResults.map(({ name: path, startTime, endTime }) => ({
+    path,
+    seconds: (endTime - startTime) / 1_000,
+  }));
+  const failed = numFailedTests + +isBroken;
+  results.push({ name, seconds, passed: numPassedTests, failed, skipped: numPendingTests, faults, files });
+}
+
+function read(path) {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    return { testResults: [], numPassedTests: 0, numFailedTests: 0, numPendingTests: 0 };
+  }
+}
+
+/** Runs a command and prints what it said when it has ended, so that what runs side by side is told apart. */
+async function run(name, [program, ...args]) {
+  const path = join(folder, 'output');
+  const log = `${path}-${name.replace(':', '-')}`;
+  const file = openSync(log, 'w');
+  const startedMs = performance.now();
+  console.log(`── ${name} begins`);
+  const child = spawn(program, args, { stdio: ['ignore', file, file] });
+  const status = await new Promise((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('close', (code, signal) => resolve(code ?? signal));
+  });
+  const seconds = (performance.now() - startedMs) / 1_000;
+  process.stdout.write(`\n── ${name}, ${seconds.toFixed(0)} s\n${readFileSync(log, 'utf8')}\n`);
+  return { status, seconds };
+}
+
+function failedCount() {
+  return results.reduce((sum, { failed }) => sum + failed, 0);
+}
+
+function report() {
+  console.log(`\n${'suite'.padEnd(16)}seconds  passed  failed  skipped`);
+  for (const { name, seconds, passed, failed, skipped } of results) {
+    const numbers = [seconds.toFixed(0), passed, failed, skipped].map((value) => String(value).padStart(7));
+    console.log(`${name.padEnd(16)}${numbers.join(' ')}`);
+  }
+  console.log(`${'all'.padEnd(16)}${performance.now().toFixed(0).slice(0, -3).padStart(7)}`);
+  for (const { name, files } of results.filter(({ files }) => files.length > 1)) {
+    console.log(`\n${name}: the slowest files`);
+    for (const { path, seconds } of files.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST)) {
+      console.log(`${seconds.toFixed(1).padStart(8)} s  ${path.slice(process.cwd().length + 1)}`);
+    }
+  }
+  const faults = results.flatMap(({ faults }) => faults);
+  if (faults.length > 0) console.log(`\nFailed:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+  const passed = results.reduce((sum, result) => sum + result.passed, 0);
+  console.log(`\n${passed} passed, ${failedCount()} failed`);
+  process.exitCode = failedCount() === 0 ? 0 : 1;
+}
