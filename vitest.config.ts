@@ -49,8 +49,6 @@ export default defineConfig({
         ],
         globalSetup: POSTGRES,
         maxWorkers: WORKERS,
-        testTimeout: 2 * MINUTE_MS,
-        hookTimeout: 2 * MINUTE_MS,
       }),
       // Tests of the built program that take long: faults of disks, destinations and threads, clocks that jump, large files, commands that are cut
       // off, retention, a state made anew; and the properties that `npm test` tries with few cases, with all of them, and what it tries with the
@@ -67,7 +65,6 @@ export default defineConfig({
         globalSetup: POSTGRES,
         env: { PROPERTY_RUNS: 'all' },
         maxWorkers: 2,
-        testTimeout: MINUTE_MS,
       }),
       // Damaged and made-up bodies against the decoders and the receiver; how many, test/fuzz/budget.ts says.
       project('fuzz', {
@@ -81,21 +78,17 @@ export default defineConfig({
         include: ['test/browser/**/*.test.ts'],
         globalSetup: 'test/tool/browser-setup.ts',
         maxWorkers: 2,
-        testTimeout: MINUTE_MS,
-        hookTimeout: MINUTE_MS,
       }),
       // With the real engine and Python, which are installed once (RUN_BRIDGE_CACHE).
       project('engine', {
         include: ['test/engine/**/*.test.ts'],
         maxWorkers: 2,
-        testTimeout: 5 * MINUTE_MS,
         hookTimeout: 15 * MINUTE_MS,
       }),
       // With other programs: Jaeger, the Collector and an S3 server, built from Go modules (minutes the first time); clients from PyPI.
       project('peers', {
         include: ['test/peers/**/*.test.ts'],
         maxWorkers: 1,
-        testTimeout: 3 * MINUTE_MS,
         hookTimeout: 30 * MINUTE_MS,
       }),
       // Other programs that the suites above need, built or installed into the cache while other tests run.
@@ -108,7 +101,6 @@ export default defineConfig({
       project('limits', {
         include: LIMITS,
         maxWorkers: 1,
-        testTimeout: 5 * MINUTE_MS,
         hookTimeout: 30 * MINUTE_MS,
       }),
       // Tests that kill the built program, or let it run for long.
@@ -117,7 +109,6 @@ export default defineConfig({
         exclude: LIMITS,
         globalSetup: POSTGRES,
         maxWorkers: 1,
-        testTimeout: 5 * MINUTE_MS,
         hookTimeout: 30 * MINUTE_MS,
       }),
     ],
@@ -128,5 +119,7 @@ export default defineConfig({
 function project(name: string, options: TestOptions & { readonly maxWorkers: number }): TestProjectInlineConfiguration {
   const sequence = { groupOrder: options.maxWorkers };
   const setupFiles = ['test/tool/property-seed.ts'];
-  return { test: { name, pool: 'forks', setupFiles, testTimeout: 30_000, hookTimeout: 30_000, sequence, ...options } };
+  // Above the limit of `until`, which says what did not come.
+  const timeouts = { testTimeout: 5 * MINUTE_MS, hookTimeout: 5 * MINUTE_MS };
+  return { test: { name, pool: 'forks', setupFiles, ...timeouts, sequence, ...options } };
 }

@@ -75,7 +75,7 @@ beforeAll(async () => {
   copyFileSync('test/fixture/manifest.json', join(dataFolder, 'artifacts', '1004', '1', 'manifest.json'));
   bridge = await BridgeProcess.start({ dataFolder });
   mkdirSync(PICTURES, { recursive: true });
-}, 120_000);
+});
 afterAll(async () => {
   await browser.close();
   await bridge.remove();

@@ -28,9 +28,6 @@ interface Scene {
 /** Longer than a session and its taking over. */
 const ABSENCE_MS = [12_000, 20_000] as const;
 const OUTAGE_MS = [10_000, 20_000] as const;
-/** A process that ends in order stores what it has first. */
-const END_MS = 60_000;
-const RESTARTS_MS = 90_000;
 
 /** What may happen to several processes. */
 export const DISTURBANCES = [
@@ -251,7 +248,7 @@ async function endInOrder({ name, victim }: StagedProcess): Promise<void> {
   void victim.end('SIGTERM').then((code) => {
     exitCode = code;
   });
-  await until(`the end of ${name}`, () => exitCode !== undefined, END_MS);
+  await until(`the end of ${name}`, () => exitCode !== undefined);
   if (exitCode !== 0) throw new Error(`${name} has ended with ${exitCode}, not 0: ${victim.log.slice(-3_000)}`);
 }
 
@@ -264,5 +261,5 @@ async function revive({ name, victim }: StagedProcess): Promise<void> {
       () => false,
     );
   };
-  await until(`${name} to be ready`, isReady, RESTARTS_MS);
+  await until(`${name} to be ready`, isReady);
 }

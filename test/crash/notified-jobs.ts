@@ -39,6 +39,6 @@ export class NotifiedJobs {
         return undefined;
       }
     };
-    return until(path, ask, 60_000);
+    return until(path, ask);
   }
 }

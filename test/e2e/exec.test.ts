@@ -149,7 +149,7 @@ describe('the exit code stands once the command has ended', () => {
     expect(patient.child.exitCode).toBe(null);
     expect(await patient.ended).toEqual([3, null]);
     expect(patient.stderr()).toMatch(/run-bridge: .*did not end in time/);
-  }, 40_000);
+  });
 });
 
 describe('a command under exec', () => {
@@ -180,7 +180,7 @@ describe('a command under exec', () => {
     });
     const expected = createHash('sha256').update(Buffer.alloc(bytes, 0xff)).digest('hex');
     expect([result.stdout.slice(0, 64), result.stderr]).toEqual([expected, 'done\n']);
-  }, 60_000);
+  });
 
   test('has descriptors that block, whatever Node does with its own', async () => {
     const script = `python3 -c 'import fcntl, os; print([bool(fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK) for fd in (0, 1, 2)])'; sleep 0.5;
@@ -282,7 +282,7 @@ test('a line of telemetry that is no record is reported and kept; the others are
   expect(readFileSync(join(dir, 'data', 'runs', 'a'.repeat(32), 'telemetry.jsonl'), 'utf8').split('\n')).toHaveLength(
     2,
   );
-}, 20_000);
+});
 
 test('a request that is no OTLP is reported and kept; it was answered before it was read', async () => {
   const script = `fetch(process.env.OTEL_EXPORTER_OTLP_ENDPOINT + '/v1/traces', {
@@ -295,7 +295,7 @@ test('a request that is no OTLP is reported and kept; it was answered before it 
   const reject = JSON.parse(readFileSync(kept, 'utf8'));
   expect(reject).toMatchObject({ file: 'OTLP', place: 'POST /v1/traces', count: 1 });
   expect(Buffer.from(reject.text, 'base64').toString()).toBe('no spans');
-}, 20_000);
+});
 
 describe('the run in the environment of a command', () => {
   const PRINT = 'env | grep DBT_CLOUD_ | sort';
@@ -516,7 +516,7 @@ describe('reports of exec', () => {
     const page = expect.stringMatching(/^run-bridge: https:\/\/runs\.example\.com\/runs\/\d+$/);
     expect(await ended(second)).toEqual([place, verdict, page]);
     await second.stop();
-  }, 120_000);
+  });
 
   test("go into the summary of a CI system's step by themselves, redacted, unless that is turned off", async () => {
     const summary = { GITHUB_STEP_SUMMARY: join(dir, 'summary.md') };
@@ -640,7 +640,7 @@ describe('what exec leaves behind', () => {
     expect(await sh(three())).toEqual({ exitCode: 3, stdout: '', stderr: '' });
     await expectThreeSteps();
     expect(readdirSync(join(data(), 'spool'))).toEqual([]);
-  }, 120_000);
+  });
 
   test('has them, too, where the engine sends no OTLP, and its file alone says that a command has ended', async () => {
     const copied = (number: number) => `'${data()}'/spool/*/snapshots/${number}/run_results.json`;
@@ -649,7 +649,7 @@ describe('what exec leaves behind', () => {
     );
     expect(await sh(script, { DBT_EXPORT_TO_OTLP: 'false' })).toEqual({ exitCode: 3, stdout: '', stderr: '' });
     await expectThreeSteps();
-  }, 120_000);
+  });
 
   test('has them, too, where all of it was left in a folder and is imported', async () => {
     writeFileSync(join(dir, 'file'), '');
@@ -659,7 +659,7 @@ describe('what exec leaves behind', () => {
       exitCode: 0,
     });
     await expectThreeSteps();
-  }, 120_000);
+  });
 
   test('in the temporary folder keeps its job, its exit code and each record once when it is imported', async () => {
     writeFileSync(join(dir, 'file'), '');
@@ -676,7 +676,7 @@ describe('what exec leaves behind', () => {
       job: { name: 'nightly' },
       steps: [{ step: { ending: { kind: 'exited', exit_code: 4 } } }],
     });
-  }, 120_000);
+  });
 });
 
 describe('a bridge that fails', () => {

@@ -93,7 +93,7 @@ describe('import', () => {
     } finally {
       await bridge.stop();
     }
-  }, 90_000);
+  });
 
   test('says what a pattern does not match, and takes nothing', async () => {
     writeFileSync(join(dir, 'otel.jsonl'), parse);

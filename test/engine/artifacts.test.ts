@@ -38,7 +38,7 @@ describe('artifacts of a run of the real engine under exec --to', () => {
     const runs = await ask('/api/v2/accounts/10001/runs/?order_by=-id&limit=1');
     const { data } = JSON.parse(runs.toString()) as { data: readonly { id: number }[] };
     base = `/api/v2/accounts/10001/runs/${data[0]?.id}/artifacts`;
-  }, 300_000);
+  });
   afterAll(async () => {
     await bridge?.remove();
     engine?.remove();
@@ -93,7 +93,7 @@ describe('artifacts of a run of the real engine under exec --to', () => {
     );
     const parquet = (traceId: string) => readFileSync(join(bridge.dataFolder, 'runs', traceId, 'telemetry.parquet'));
     expect(invocations.map((traceId, index) => bytes[index]?.equals(parquet(traceId)))).toEqual([true, true, true]);
-  }, 120_000);
+  });
 
   it('have the telemetry of each step, byte by byte the Parquet file in the data folder', async () => {
     const files = readdirSync(join(bridge.dataFolder, 'runs')).map((id) =>

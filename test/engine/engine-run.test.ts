@@ -15,7 +15,7 @@ const OWN_FILES = ['--otel-file-name', 'otel.jsonl', '--otel-parquet-file-name',
 
 beforeAll(() => {
   parquetPython();
-}, 300_000);
+});
 
 describe.each<EngineBuild>(['core', 'fusion'])('a real run of the %s build', (build) => {
   let engine: Engine;
@@ -23,7 +23,7 @@ describe.each<EngineBuild>(['core', 'fusion'])('a real run of the %s build', (bu
 
   beforeAll(() => {
     engine = Engine.up(build);
-  }, 300_000);
+  });
   afterAll(() => engine.remove());
 
   beforeEach(async () => {
@@ -62,7 +62,7 @@ describe.each<EngineBuild>(['core', 'fusion'])('a real run of the %s build', (bu
         rmSync(inProject(made), { recursive: true, force: true });
       }
     }
-  }, 120_000);
+  });
 
   it.each([
     ['build', ['build', '--exclude', 'tag:slow']],

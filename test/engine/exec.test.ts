@@ -29,7 +29,7 @@ describe('exec', () => {
 
   beforeAll(() => {
     engine = Engine.up('core');
-  }, 300_000);
+  });
   afterAll(() => engine.remove());
   beforeEach(() => {
     dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-exec-data-'));
@@ -207,7 +207,7 @@ describe('exec', () => {
         child = started;
       });
       try {
-        await until('the engine to go first', () => givesWay(child?.pid ?? 0), 60_000);
+        await until('the engine to go first', () => givesWay(child?.pid ?? 0));
         expect(shown()).toContain('"record_type":"SpanStart"');
       } finally {
         child?.kill('SIGTERM');
@@ -229,13 +229,13 @@ describe('exec', () => {
           const { data } = (await answer.json()) as { data: readonly { run_steps: readonly { status: number }[] }[] };
           return data[0]?.run_steps.map(({ status }) => status) ?? [];
         };
-        await until('the end of the first', async () => (await statuses())[0] === 10, 60_000);
+        await until('the end of the first', async () => (await statuses())[0] === 10);
         const [, second = 0] = await statuses();
         expect([1, 2, 3]).toContain(second);
         writeFileSync(go, '');
         expect((await command).exitCode).toBe(3);
         // The code is that of the last one.
-        await until('the end of all', async () => (await statuses()).join() === '10,20', 60_000);
+        await until('the end of all', async () => (await statuses()).join() === '10,20');
       } finally {
         writeFileSync(go, '');
         await command;
@@ -252,7 +252,7 @@ describe('exec', () => {
         for (let looks = 0; looks < 20; looks++) {
           const written = engines();
           const whole = written.slice(0, written.lastIndexOf('\n') + 1);
-          await until('what the engine has written', () => shown().startsWith(whole), 10_000);
+          await until('what the engine has written', () => shown().startsWith(whole));
         }
       } finally {
         child?.kill('SIGTERM');
@@ -283,7 +283,7 @@ describe('exec', () => {
       await bridge('report');
       expect(spooled()).toHaveLength(1);
       process.kill(Number(pid), 'SIGCONT');
-      await until('the end of the engine', () => !existsSync(`/proc/${pid}`), 60_000);
+      await until('the end of the engine', () => !existsSync(`/proc/${pid}`));
       const lines = written();
       expect((await bridge('report')).output).toContain('job nightly');
       expect(spooled()).toEqual([]);
@@ -350,7 +350,7 @@ describe('exec', () => {
           child.kill('SIGKILL');
         });
       });
-      await until('the end of the engine', () => !existsSync(`/proc/${pid}`), 60_000);
+      await until('the end of the engine', () => !existsSync(`/proc/${pid}`));
       const lines = written();
       await next();
       const [traceId = ''] = readdirSync(join(dataFolder, 'runs'));
@@ -473,7 +473,7 @@ describe("the run's id in the engine's run_results.json", () => {
   beforeAll(() => {
     engine = Engine.up('core');
     folder = mkdtempSync(join(tmpdir(), 'run-bridge-exec-identity-'));
-  }, 300_000);
+  });
   afterEach(async () => {
     await bridge?.stop();
     bridge = undefined;

@@ -92,7 +92,7 @@ destinations:
     return JSON.parse(execFileSync(python, args, { encoding: 'utf8', maxBuffer: 1 << 28 }));
   };
   exported = { plain: decode('plain'), own: decode('own') };
-}, 300_000);
+});
 afterAll(async () => {
   engine?.remove();
   await postgres?.stop();

@@ -15,7 +15,7 @@ describe.each<EngineBuild>(['core', 'fusion'])('a real run of the %s build', (bu
 
   beforeAll(() => {
     engine = Engine.up(build);
-  }, 300_000);
+  });
   afterAll(() => engine.remove());
   beforeEach(() => {
     dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-data-'));

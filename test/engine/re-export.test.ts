@@ -37,7 +37,7 @@ let python: string;
 
 beforeAll(() => {
   python = pythonWith('otlp');
-}, 300_000);
+});
 
 /** Sends a sample's OTLP bodies through the built bridge and decodes what it exports with OpenTelemetry's Python classes. */
 async function reExport(run: string): Promise<Exported> {
@@ -90,7 +90,7 @@ describe('the re-export of build-mixed', () => {
   let exported: Exported;
   beforeAll(async () => {
     exported = await reExport('build-mixed');
-  }, 60_000);
+  });
 
   it('has every span once, as it was, in its place', () => {
     expect(tree(exported.spans)).toEqual(tree(endedSpans('build-mixed')));
@@ -161,7 +161,7 @@ describe.each([
   let exported: Exported;
   beforeAll(async () => {
     exported = await reExport(run);
-  }, 60_000);
+  });
 
   it('has a root with the verdict, and no orphan', () => {
     const ids = new Set(exported.spans.map(({ spanId }) => spanId));
@@ -188,7 +188,7 @@ describe('the re-export of interrupted', () => {
         attributes: { 'run_bridge.node.verdict': 'canceled', 'error.type': 'canceled' },
       });
     }
-  }, 60_000);
+  });
 });
 
 describe('the re-export of joined', () => {
@@ -201,5 +201,5 @@ describe('the re-export of joined', () => {
       'dbt process',
     ]);
     expect(exported.spans.filter(({ status }) => status.code === ERROR)).toEqual([]);
-  }, 60_000);
+  });
 });

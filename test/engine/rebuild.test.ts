@@ -27,7 +27,7 @@ beforeAll(async () => {
   await exec('--run-id', 'night', '--job', 'nightly', '--', 'dbt', 'seed');
   await exec('--run-id', 'night', '--last', '--', 'dbt', 'build', '--exclude', 'tag:slow');
   await exec('--job', 'other', '--', 'dbt', 'parse');
-}, 300_000);
+});
 afterAll(async () => {
   await bridge?.remove();
   engine?.remove();

@@ -36,7 +36,7 @@ describe('webhooks of runs of the real engine under exec', () => {
     token = readFileSync(join(bridge.dataFolder, 'admin-token'), 'utf8').trim();
     python = await PythonReceiver.open(bridge, token);
     fetching = await FetchingReceiver.open(bridge, token);
-  }, 300_000);
+  });
   afterAll(async () => {
     await bridge?.remove();
     await python?.close();
@@ -59,7 +59,7 @@ describe('webhooks of runs of the real engine under exec', () => {
     const from = fetching.deliveries.length;
     await command();
     const own = () => fetching.deliveries.slice(from);
-    await until('the end', () => own().some(({ eventType }) => eventType === 'job.run.completed'), 60_000);
+    await until('the end', () => own().some(({ eventType }) => eventType === 'job.run.completed'));
     await until('the other receiver', () => python.deliveries.length === fetching.deliveries.length);
     expect(new Set(own().map(({ data }) => data.runId)).size).toBe(1);
     return own();
@@ -96,7 +96,7 @@ describe('webhooks of runs of the real engine under exec', () => {
     const isAtWork = () => existsSync(jsonl) && readFileSync(jsonl, 'utf8').includes('processed (model.shop.slow_a)');
     const deliveries = await deliveriesOf(() =>
       exec(['dbt', 'build', '--select', '+slow_a', '+slow_b', '--otel-file-name', 'own.jsonl'], (child) => {
-        void until('a slow model', isAtWork, 60_000).then(() => child.kill('SIGTERM'));
+        void until('a slow model', isAtWork).then(() => child.kill('SIGTERM'));
       }),
     );
     expect(words(deliveries)).toEqual([STARTED, ['job.run.completed', 'Cancelled', 30]]);
@@ -110,7 +110,7 @@ describe('webhooks of runs of the real engine under exec', () => {
       exec(
         ['sh', '-c', killed],
         () => {
-          void until('a slow model', isAtWork, 60_000).then(() =>
+          void until('a slow model', isAtWork).then(() =>
             process.kill(Number(readFileSync(join(engine.project, 'engine.pid'), 'utf8')), 'SIGKILL'),
           );
         },
@@ -186,7 +186,7 @@ describe('webhooks of runs of the real engine under exec', () => {
         posts.length = 0;
         writeFileSync(model, sql);
         expect((await exec(['dbt', command])).exitCode).toBe(1);
-        await until('the one message in both chats', () => posts.length === 2, 60_000);
+        await until('the one message in both chats', () => posts.length === 2);
         for (const { path, body } of posts) {
           // Teams reads Markdown, so underscores are escaped.
           const text = path === '/teams' ? body.replaceAll('\\\\_', '_') : body;

@@ -175,7 +175,7 @@ describe('the description of the API', () => {
     }
     expect([...statuses].sort()).toEqual([400, 401, 403, 404, 405, 413, 415]);
     // One request for each refusal of each endpoint: 23 s where other tests run at the same time.
-  }, 120_000);
+  });
 
   it.each(['a.json', 'a.jsonl', 'a.parquet', 'a.sql', 'a.csv', 'a.log', 'a.yml', 'a.html', 'a'])(
     'names the type of the artifact %s',

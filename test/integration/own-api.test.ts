@@ -246,7 +246,7 @@ describe('SQL', () => {
   });
 });
 
-it('a run of 16,277 records is answered whole, page by page, and measured', { timeout: 120_000 }, async () => {
+it('a run of 16,277 records is answered whole, page by page, and measured', async () => {
   const large = await openOwnApi(['big-build']);
   try {
     const reader = await large.server.token('read_only');

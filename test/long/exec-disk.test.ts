@@ -106,5 +106,5 @@ describe.skipIf(mounted === undefined)('a disk that fills while the command runs
     expect([exitCode, stdout]).toEqual([3, 'out\ndone\n']);
     if (stderr === '') expect(wholeLines().sort()).toEqual([...lines].sort());
     else expect(stderr).toMatch(/^run-bridge: [^\n]*\n$/);
-  }, 60_000);
+  });
 });

@@ -149,7 +149,7 @@ describe('a command alone', () => {
     });
     expect(logIn(data)).toBe(jsonl);
     expect(readdirSync(join(data, 'spool'))).toEqual([]);
-  }, 60_000);
+  });
 });
 
 describe('exec inside exec', () => {
@@ -193,7 +193,7 @@ describe('exec inside exec', () => {
       ]),
     ).toEqual(DONE);
     expect(logIn(data)).toBe(jsonl);
-  }, 30_000);
+  });
 });
 
 describe('--span', () => {
@@ -317,5 +317,5 @@ describe('a command whose bridge runs', () => {
     } finally {
       await next.remove();
     }
-  }, 60_000);
+  });
 });

@@ -166,12 +166,12 @@ describe('a destination in Kafka', () => {
     await kafka.kill();
     await kafka.resume();
     for (const run of RUNS) await bridge.finished(sampleTraceId(run));
-    await until('everything', () => isUpToDate(bridge), 120_000);
+    await until('everything', () => isUpToDate(bridge));
     await until('all of the other', () => isUpToDate(bridge, 'direct'));
     for (const signal of ['traces', 'logs']) {
       const ours = () => new Set(itemsIn(join(out, `kafka-${signal}.jsonl`)));
       const expected = () => new Set(itemsIn(join(out, `otlp-${signal}.jsonl`)));
-      await until(`all ${signal}`, () => ours().size >= expected().size && expected().size > 0, 120_000);
+      await until(`all ${signal}`, () => ours().size >= expected().size && expected().size > 0);
       expect(differences([...ours()], [...expected()])).toEqual([]);
     }
   });

@@ -188,7 +188,7 @@ describe('a run-bridge that only receives, with Kafka behind it', () => {
     const reader = await startReader(topics);
     for (const one of sampleBodies('big-build').filter(({ signal }) => signal === 'logs')) await post(receiver, one);
     const expected = await direct('big-build');
-    await until('all records', () => logLines(reader, 'big-build').length === expected.length, 60_000);
+    await until('all records', () => logLines(reader, 'big-build').length === expected.length);
     expect(sortedLines(reader, 'big-build')).toEqual(expected);
   });
 
@@ -228,7 +228,7 @@ describe('a run-bridge that only receives, with Kafka behind it', () => {
       ended.push(() => single.remove());
       expect((await post(single, { signal: 'logs', body }, headers)).status).toBe(200);
       // They wait for the name of their span before they are written.
-      await until('the log', () => linesOf(single).length === EQUAL_COUNT, 60_000);
+      await until('the log', () => linesOf(single).length === EQUAL_COUNT);
 
       const receiver = await startReceiver(topics);
       for (let time = 0; time < 2; time += 1) {
@@ -286,11 +286,11 @@ describe('a run-bridge that only receives, with Kafka behind it', () => {
     expect(metrics).toContain('run_bridge_journal_state{state="waiting"} 1');
     expect(metrics).toMatch(/run_bridge_journal_failures_total [1-9]/);
     await kafka.resume();
-    await until('Kafka again', () => isWriting(receiver), 60_000);
+    await until('Kafka again', () => isWriting(receiver));
     for (const body of bodies.slice(half)) expect((await post(receiver, body)).status).toBe(200);
     const reader = await startReader(topics);
     const expected = await direct(RUN);
-    await until('all records', () => logLines(reader, RUN).length === expected.length, 60_000);
+    await until('all records', () => logLines(reader, RUN).length === expected.length);
     expect(sortedLines(reader, RUN)).toEqual(expected);
   });
 
@@ -341,7 +341,7 @@ describe('a run-bridge that only receives, with Kafka behind it', () => {
     await kafka.createTopics([names[0]], 2);
     await kafka.createTopics([names[1]], 3);
     const reason = /have 2 and 3 partitions; give both the same number/;
-    await until('the difference', async () => reason.test((await health(receiver)).text), 60_000);
+    await until('the difference', async () => reason.test((await health(receiver)).text));
     expect((await health(receiver)).status).toBe(503);
   });
 });

@@ -222,7 +222,7 @@ describe('topics of Kafka', () => {
     expect(await kafka.committed('killed', names.jsonl)).toBeLessThan(before);
 
     const second = await startBridge(lines, { dataFolder: data });
-    await until('every commit', async () => (await kafka.committed('killed', names.jsonl)) === messages.length, 60_000);
+    await until('every commit', async () => (await kafka.committed('killed', names.jsonl)) === messages.length);
     const traceIds = new Set(messages.map((line) => (JSON.parse(line) as { trace_id: string }).trace_id));
     const all = [...traceIds].flatMap((traceId) => logLines(second, traceId));
     const canonical = (text: readonly string[]) => sorted(text.map((line) => JSON.stringify(JSON.parse(line))));
@@ -297,7 +297,7 @@ describe('topics of Kafka', () => {
     const bridge = await startBridge(lines);
     await until('the group', async () => READING.test(await health(bridge)));
     await kafka.kill();
-    await until('the failure', async () => /"state":"waiting","problem":"[^"]/.test(await health(bridge)), 60_000);
+    await until('the failure', async () => /"state":"waiting","problem":"[^"]/.test(await health(bridge)));
     const away = await metrics(bridge);
     expect(away).toContain('run_bridge_kafka_state{reader="source",state="waiting"} 1');
     expect(away).toMatch(/run_bridge_kafka_failures_total\{reader="source"\} [1-9]/);
@@ -314,14 +314,14 @@ describe('topics of Kafka', () => {
     const bridge = await startBridge([`brokers: ${kafka.frontBroker}`, ...lines]);
     await until('the group', async () => READING.test(await health(bridge)));
     front.broken = HEARTBEAT;
-    await until('a heartbeat that is given up', () => front.brokenCount >= HEARTBEAT_ATTEMPTS, 60_000);
+    await until('a heartbeat that is given up', () => front.brokenCount >= HEARTBEAT_ATTEMPTS);
     // A session is ten seconds: the broker counts it out.
-    await until('a group without members', async () => (await kafka.memberCount('heartbeats')) === 0, 60_000);
+    await until('a group without members', async () => (await kafka.memberCount('heartbeats')) === 0);
     front.broken = undefined;
     await sendBodies(RUN, names);
     await bridge.finished(TRACE, 60_000);
     const count = sampleBodies(RUN).filter(({ signal }) => signal === 'traces').length;
-    await until('the commit', async () => (await kafka.committed('heartbeats', names.traces)) === count, 60_000);
+    await until('the commit', async () => (await kafka.committed('heartbeats', names.traces)) === count);
     expect(await kafka.memberCount('heartbeats')).toBe(1);
   });
 

@@ -197,7 +197,7 @@ describe('a run whose artifacts go to a slow bucket', () => {
 
   it('is over without them where its exec is killed: the next start says which are missing', async () => {
     const command = exec();
-    await until('the upload to be under way', () => proxy.heldCount > 2 * AT_A_TIME, 60_000);
+    await until('the upload to be under way', () => proxy.heldCount > 2 * AT_A_TIME);
     expect(await command.stop('SIGKILL')).toBeNull();
     const { bridge, token } = await serve();
     const artifacts = await until('its end', async () => {

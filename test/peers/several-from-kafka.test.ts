@@ -48,7 +48,7 @@ const messageCount = () => cluster.kafka.lag('nobody', TOPICS);
 
 async function expectAll(run: string, wanted: readonly string[] = []): Promise<void> {
   const traceId = sampleTraceId(run);
-  await until(`all of ${run}`, async () => (await storedLines(traceId)).length >= wanted.length, 90_000);
+  await until(`all of ${run}`, async () => (await storedLines(traceId)).length >= wanted.length);
   expect(await storedLines(traceId)).toEqual(wanted);
 }
 
@@ -130,7 +130,7 @@ describe('topics of several processes', () => {
     }
     await sendSample(cluster.bridge(1).otlpUrl, 'overlapping');
     for (const [run, lines] of expected) await expectAll(run, lines);
-    await until('every commit', everythingIsCommitted, 60_000);
+    await until('every commit', everythingIsCommitted);
     const rejects = cluster.bridges.flatMap(({ dataFolder }) => {
       const path = join(dataFolder, 'rejects.jsonl');
       return existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
@@ -153,16 +153,16 @@ describe('topics of several processes', () => {
     // They are open until their spans come.
     await send('logs');
     await cluster.kafka.addPartitions(TOPICS, 10);
-    await until('each partition', async () => (await cluster.partitionCounts()).join() === '8,8', 60_000);
-    await until('each run', async () => (await heldCount()) === runs.length, 60_000);
+    await until('each partition', async () => (await cluster.partitionCounts()).join() === '8,8');
+    await until('each run', async () => (await heldCount()) === runs.length);
     await send('traces');
     for (const run of runs) {
-      await until('the end of a run', async () => (await storedLines(run.traceId)).length > 0, 120_000);
+      await until('the end of a run', async () => (await storedLines(run.traceId)).length > 0);
       const lines = (await storedLines(run.traceId)).join('\n');
       expect(run.compareLines(lines)).toEqual({ missingCount: 0, addedCount: 0 });
     }
-    await until('every commit', everythingIsCommitted, 60_000);
-    await until('that no process has any of them', async () => (await heldCount()) === 0, 60_000);
+    await until('every commit', everythingIsCommitted);
+    await until('that no process has any of them', async () => (await heldCount()) === 0);
   });
 
   it('may lose what nobody has read in time: the rest is read, and it is said', async () => {

@@ -103,14 +103,10 @@ export class KafkaServer {
         output += chunk.toString();
       });
     }
-    await until(
-      'Kafka',
-      () => {
-        if (child.exitCode !== null) throw new Error(`Kafka ended with ${child.exitCode}: ${output}`);
-        return canConnect(this.port);
-      },
-      START_MS,
-    );
+    await until('Kafka', () => {
+      if (child.exitCode !== null) throw new Error(`Kafka ended with ${child.exitCode}: ${output}`);
+      return canConnect(this.port);
+    });
   }
 
   /** Ends it at once; what it has stays. */
@@ -324,8 +320,6 @@ export class KafkaServer {
   }
 }
 
-/** A start takes two seconds, and many times that on a busy machine. */
-const START_MS = 120_000;
 /** Messages of one request: the samples' lines stay below the megabyte that a broker takes. */
 const SENT_TOGETHER = 50;
 /** A small heap, and what makes a start quick. */

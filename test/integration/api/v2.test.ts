@@ -35,7 +35,7 @@ beforeAll(async () => {
   expect(imported.exitCode).toBe(0);
   largeState = await openSqliteState(join(largeFolder, 'state.db'));
   large = await V2Server.start(largeState, { dataFolder: largeFolder, jobs: [], clock });
-}, 60_000);
+});
 beforeAll(async () => {
   const files = SAMPLES.map((sample) => join(import.meta.dirname, `../../fixture/samples/${sample}/otel.jsonl`));
   const { exitCode } = await runInProcess(['import', ...files, '--data-dir', folder, '--parquet', 'off'], folder);

@@ -22,4 +22,4 @@ it("each sample's items are to the byte what they were, at every level", async (
     }
   }
   await expect(`${JSON.stringify(digests, null, 2)}\n`).toMatchFileSnapshot('../../../fixture/exported-items.json');
-}, 180_000);
+});

@@ -95,7 +95,7 @@ it('spans are right after more texts than are remembered, and where texts are to
     return linesOf({ span: span + 1, more: `"display":"unknown ${word}","empty":"","extra":"${word}"` });
   });
   expectSame(spans.join(''));
-}, 60_000);
+});
 
 it('spans that are too large to stand beside others are written all the same', () => {
   const spans = [10, 15_000, 120_000, 200_000, 15_000, 10].flatMap((length, number) => [
