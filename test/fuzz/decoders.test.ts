@@ -11,8 +11,9 @@ import {
   splitProtobuf,
   WireDecoder,
 } from '../../src/otlp/wire/wire-decoder.js';
+import type { Signal } from '../../src/record/record-batch.js';
 import { decodeAtOnce } from '../fake/decode-at-once.js';
-import { OtlpRequestDecoder } from '../tool/otlp-request-decoder.js';
+import { difference, misreading } from '../tool/protobufjs-reading.js';
 import { TRIAL } from '../tool/trial.js';
 import { BUDGET, fuzzAgain } from './budget.js';
 import { readCorpus } from './corpus.js';
@@ -25,25 +26,31 @@ import { smallest } from './smallest.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
-const decoder = new OtlpRequestDecoder(schema, codecs.json);
 const fast = {
   traces: new WireDecoder('traces', schema, codecs),
   logs: new WireDecoder('logs', schema, codecs),
 };
+const inJson = {
+  traces: new JsonDecoder('traces', fast.traces, codecs),
+  logs: new JsonDecoder('logs', fast.logs, codecs),
+};
+const straight = { protobuf: fast, json: inJson };
 /** Cuts every body that has more than one record. */
 const pieces = {
-  traces: new LargeBodyDecoder('traces', fast.traces, splitProtobuf, 1),
-  logs: new LargeBodyDecoder('logs', fast.logs, splitProtobuf, 1),
-};
-const jsonPieces = {
-  traces: new LargeBodyDecoder('traces', new JsonDecoder('traces', fast.traces, codecs), splitJson, 1),
-  logs: new LargeBodyDecoder('logs', new JsonDecoder('logs', fast.logs, codecs), splitJson, 1),
+  protobuf: {
+    traces: new LargeBodyDecoder('traces', fast.traces, splitProtobuf, 1),
+    logs: new LargeBodyDecoder('logs', fast.logs, splitProtobuf, 1),
+  },
+  json: {
+    traces: new LargeBodyDecoder('traces', inJson.traces, splitJson, 1),
+    logs: new LargeBodyDecoder('logs', inJson.logs, splitJson, 1),
+  },
 };
 
 /** Bodies that are added to one run model. */
 const BODIES_A_RUN = 40;
 
-it(`decodes ${BUDGET.bodyCount} bodies the same way with every decoder, changes no record and keeps nothing`, () => {
+it(`decodes ${BUDGET.bodyCount} bodies to what protobufjs reads, whole and by pieces, changes no record and keeps nothing`, () => {
   const bodies = new FuzzBodies(BUDGET.seed, readCorpus());
   const findings = new Findings();
   const heap = new HeapWatch(BUDGET.bodyCount);
@@ -69,21 +76,27 @@ interface Problem {
 /** The first thing that is wrong with how a body is taken. */
 function problemOf(body: FuzzBody, counts?: { refused: number; empty: number; records: number }): Problem | undefined {
   const { signal, encoding, bytes, twin } = body;
-  const expected = attempt('the general decoder', () => decoder.decode(codecs[encoding].decode(signal, bytes)));
-  if ('kind' in expected) return expected;
+  const decoded = attempt('the decoder', () => straight[encoding][signal].decode(bytes));
+  if ('kind' in decoded) return decoded;
   if (counts !== undefined) {
-    if (expected.isRefused) counts.refused++;
-    else if (expected.lines.length === 0) counts.empty++;
-    counts.records += expected.lines.length;
+    if (decoded.isRefused) counts.refused++;
+    else if (decoded.lines.length === 0) counts.empty++;
+    counts.records += decoded.lines.length;
   }
-  if (encoding === 'json') return piecewise(body, expected) ?? changed(expected);
-  if (twin !== undefined) {
-    const other = attempt('the JSON codec', () => decoder.decode(codecs.json.decode(signal, twin)));
-    const problem = difference('the JSON codec', other, expected);
-    if (problem !== undefined) return problem;
-  }
-  const straight = attempt('the fast decoder', () => fast[signal].decode(bytes));
-  return difference('the fast decoder', straight, expected) ?? piecewise(body, expected) ?? changed(expected);
+  const problem = encoding === 'json' ? undefined : (misread(body) ?? differentInJson(signal, twin, decoded));
+  return problem ?? piecewise(body, decoded) ?? changed(decoded);
+}
+
+function misread({ signal, bytes }: FuzzBody): Problem | undefined {
+  const detail = misreading(signal, bytes, (body) => straight.protobuf[signal].decode(body));
+  return detail === undefined ? undefined : { kind: 'the decoder reads other things than protobufjs', detail };
+}
+
+function differentInJson(signal: Signal, twin: Buffer | undefined, decoded: Decoded): Problem | undefined {
+  if (twin === undefined) return undefined;
+  const other = attempt('the decoder of JSON', () => straight.json[signal].decode(twin));
+  if ('kind' in other || other.text === decoded.text) return 'kind' in other ? other : undefined;
+  return { kind: 'in JSON it is another request', detail: difference('in protobuf it is', other.text, decoded.text) };
 }
 
 function changed({ lines }: Decoded): Problem | undefined {
@@ -96,12 +109,14 @@ function changed({ lines }: Decoded): Problem | undefined {
 
 /** Piece by piece the records are the same; what is passed on comes in pieces, too. */
 function piecewise({ signal, encoding, bytes }: FuzzBody, decoded: Decoded): Problem | undefined {
-  const decoders = encoding === 'json' ? jsonPieces : pieces;
-  const cut = attempt('the decoder by pieces', () => decodeAtOnce(decoders[signal], bytes));
+  const cut = attempt('the decoder by pieces', () => decodeAtOnce(pieces[encoding][signal], bytes));
   if ('kind' in cut) return cut;
   const linesOf = ({ isRefused, lines }: Decoded) => [isRefused, ...lines.map(({ line }) => line).sort()].join('\n');
   if (linesOf(cut) === linesOf(decoded)) return undefined;
-  return { kind: 'the decoder by pieces has other records', detail: firstDifference(linesOf(cut), linesOf(decoded)) };
+  return {
+    kind: 'the decoder by pieces has other records',
+    detail: difference('whole it has', linesOf(cut), linesOf(decoded)),
+  };
 }
 
 function attempt(name: string, decode: () => DecodedRequest): Decoded | Problem {
@@ -111,21 +126,6 @@ function attempt(name: string, decode: () => DecodedRequest): Decoded | Problem 
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     return { kind: `${name} throws ${text.split('\n')[0]}`, detail: text };
   }
-}
-
-function difference(name: string, decoded: Decoded | Problem, expected: Decoded): Problem | undefined {
-  if ('kind' in decoded) return decoded;
-  if (decoded.text === expected.text) return undefined;
-  if (decoded.isRefused) return { kind: `${name} refuses what the general decoder takes`, detail: expected.text };
-  if (expected.isRefused) return { kind: `${name} takes what the general decoder refuses`, detail: decoded.text };
-  return { kind: `${name} has another result`, detail: firstDifference(decoded.text, expected.text) };
-}
-
-function firstDifference(found: string, expected: string): string {
-  let at = 0;
-  while (at < found.length && found[at] === expected[at]) at++;
-  const around = (text: string) => JSON.stringify(text.slice(Math.max(0, at - 120), at + 120));
-  return `found    ${around(found)}\nexpected ${around(expected)}`;
 }
 
 /** A failure with the smallest body that has it, and how to have it again. */

@@ -3,13 +3,10 @@ import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterEach, expect, it } from 'vitest';
-import { PublicAttributeSchema } from '../../src/otlp/attribute-schema.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
-import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
-import { PublicSchema } from '../../src/otlp/public-schema.js';
+import { decodeBody, decodeRequest } from '../fake/decode-at-once.js';
 import { type Answer, send } from '../fake/http-client.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
-import { OtlpRequestDecoder } from '../tool/otlp-request-decoder.js';
 import { BUDGET, fuzzAgain } from './budget.js';
 import { readCorpus } from './corpus.js';
 import { type Decoded, decodedBy } from './decoded.js';
@@ -26,8 +23,7 @@ const MAX_BODY_BYTES = 200_000;
 /** How often a body is sent again that was answered 503. */
 const TRIES = 30;
 
-const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
-const decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), codecs.json);
+const json = new JsonCodec();
 
 let bridge: BridgeProcess | undefined;
 afterEach(() => bridge?.remove());
@@ -91,7 +87,9 @@ function sendingOf(body: FuzzBody, dice: Dice): Sending {
   const decoded =
     inflated === undefined
       ? { isRefused: true, text: '', lines: [] }
-      : decodedBy(() => decoder.decode(codecs[encoding].decode(signal, inflated)));
+      : decodedBy(() =>
+          encoding === 'json' ? decodeRequest(json.decode(signal, inflated)) : decodeBody(signal, inflated),
+        );
   return { body, bytes, isCompressed, status: decoded.isRefused ? 400 : 200, decoded };
 }
 

@@ -18,12 +18,10 @@ import type { Signal } from '../../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../../src/record/record-line.js';
 import { decodeAtOnce } from '../../../fake/decode-at-once.js';
 import { sampleBodies } from '../../../fake/sample-run.js';
-import { OtlpRequestDecoder } from '../../../tool/otlp-request-decoder.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const json = new JsonCodec();
 const codecs = { protobuf: new ProtobufCodec(), json };
-const general = { codec: codecs.protobuf, decoder: new OtlpRequestDecoder(schema, json) };
 const wire = { traces: new WireDecoder('traces', schema, codecs), logs: new WireDecoder('logs', schema, codecs) };
 
 const piecewise = (signal: Signal, pieceBytes?: number) =>
@@ -44,7 +42,7 @@ function linesOf(decode: () => DecodedRequest): unknown {
 
 describe('decoding a request piece by piece', () => {
   it.each(bodies)('gives the records that decoding %s whole gives', (_name, signal, body) => {
-    const whole = linesOf(() => general.decoder.decode(general.codec.decode(signal, body)));
+    const whole = linesOf(() => wire[signal].decode(body));
     for (const pieceBytes of [1, 700, 20_000]) {
       expect(linesOf(() => decodeAtOnce(piecewise(signal, pieceBytes), body))).toEqual(whole);
     }
@@ -70,7 +68,7 @@ describe('decoding a request piece by piece', () => {
     ['a field of number 0 in a group', lengthDelimited(1, Buffer.from([0x00, 0x00]))],
     ['a field of number 0 in a scope', lengthDelimited(1, lengthDelimited(2, Buffer.from([0x02, 0x00])))],
   ])('refuses %s, as decoding it whole does', (_what, body) => {
-    expect(() => general.decoder.decode(general.codec.decode('traces', body))).toThrow(OtlpDecodeError);
+    expect(() => wire.traces.decode(body)).toThrow(OtlpDecodeError);
     expect(() => decodeAtOnce(piecewise('traces', 1), body)).toThrow(OtlpDecodeError);
   });
 
@@ -88,9 +86,9 @@ describe('decoding a request in JSON piece by piece', () => {
     new LargeBodyDecoder(signal, new JsonDecoder(signal, wire[signal], codecs), splitJson, pieceBytes);
 
   it.each(bodies)('gives the records that decoding %s whole gives', (_name, signal, body) => {
-    const request = json.encode(general.codec.decode(signal, body));
+    const request = json.encode(codecs.protobuf.decode(signal, body));
     const spaced = Buffer.from(JSON.stringify(JSON.parse(Buffer.from(request).toString()), undefined, 2));
-    const whole = linesOf(() => general.decoder.decode(json.decode(signal, request)));
+    const whole = linesOf(() => wire[signal].decode(body));
     for (const text of [request, spaced]) {
       for (const pieceBytes of [1, 700, 20_000]) {
         expect(linesOf(() => decodeAtOnce(cutting(signal, pieceBytes), text))).toEqual(whole);

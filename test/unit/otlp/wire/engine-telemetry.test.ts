@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import type { AnyValue, KeyValue, OtlpLogRecord, OtlpSpan, TracesRequest } from '../../../src/otlp/export-request.js';
-import { JsonCodec } from '../../../src/otlp/json-codec.js';
-import type { LogRecord, SpanEnd } from '../../../src/record/telemetry-record.js';
-import { decodeRequest } from '../../fake/decode-at-once.js';
+import type {
+  AnyValue,
+  KeyValue,
+  OtlpLogRecord,
+  OtlpSpan,
+  TracesRequest,
+} from '../../../../src/otlp/export-request.js';
+import { JsonCodec } from '../../../../src/otlp/json-codec.js';
+import type { LogRecord, SpanEnd } from '../../../../src/record/telemetry-record.js';
+import { decodeRequest } from '../../../fake/decode-at-once.js';
 
 const json = new JsonCodec();
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
