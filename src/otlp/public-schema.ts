@@ -53,11 +53,6 @@ export class PublicSchema {
     return this.enums.get(fullName);
   }
 
-  /** protobufjs's own type of a message, with snake_case names, to read and write its bytes. */
-  wireType(fullName: string): protobuf.Type | undefined {
-    return this.wireTypes.get(fullName);
-  }
-
   private collect(namespace: protobuf.NamespaceBase): void {
     for (const object of namespace.nestedArray) {
       const fullName = object.fullName.slice(1);

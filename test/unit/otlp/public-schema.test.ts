@@ -1,6 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { PublicSchema } from '../../../src/otlp/public-schema.js';
 import { EVENT_TYPE_PREFIX } from '../../../src/record/event-table.js';
+import { SMALL_SAMPLES, sampleLines } from '../../fake/sample-run.js';
+import { messageBytes, messageJson } from '../../tool/message-json.js';
 
 const schema = PublicSchema.load();
 const NODE = `${EVENT_TYPE_PREFIX}node.NodeProcessed`;
@@ -36,6 +39,20 @@ describe('PublicSchema', () => {
   it('says nothing of what it does not know', () => {
     expect(schema.message('v1.events.fusion.group.Groups')).toBeUndefined();
     expect(schema.enum(NODE)).toBeUndefined();
-    expect(schema.wireType('constructor')).toBeUndefined();
+    expect(schema.message('constructor')).toBeUndefined();
+  });
+});
+
+describe('the .proto files', () => {
+  it.each([...SMALL_SAMPLES, 'big-build'])('carry the attributes of every record of %s', (name) => {
+    let count = 0;
+    for (const line of sampleLines(name)) {
+      const { event_type: eventType, attributes } = JSON.parse(line);
+      if (!eventType.startsWith(EVENT_TYPE_PREFIX)) continue;
+      const back = messageJson(eventType, messageBytes(eventType, attributes));
+      if (!isDeepStrictEqual(back, attributes)) expect(back).toEqual(attributes);
+      count++;
+    }
+    expect(count).toBeGreaterThan(20);
   });
 });
