@@ -13,9 +13,9 @@ import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import type { Delivery } from '../../src/record/record-batch.js';
 import type { TraceId } from '../../src/record/telemetry-record.js';
 import type { TraceFollower } from '../../src/run/shared-record-log.js';
-import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
 import type { State } from '../../src/storage/state.js';
 import { FakeClock } from './fake-clock.js';
+import { openFreshState } from './fresh-state.js';
 import { MemoryObjectStore } from './memory-object-store.js';
 import { RecordingLogger } from './recording-logger.js';
 
@@ -151,7 +151,7 @@ export class BenchProcess {
 export class BuilderBench {
   static async open(): Promise<BuilderBench> {
     const folder = mkdtempSync(join(tmpdir(), 'run-bridge-builders-'));
-    return new BuilderBench(folder, await openSqliteState(join(folder, 'state.db')));
+    return new BuilderBench(folder, await openFreshState(join(folder, 'state.db')));
   }
 
   readonly bucket = new MemoryObjectStore();

@@ -14,9 +14,9 @@ import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import type { Signal } from '../../src/record/record-batch.js';
 import type { TraceId } from '../../src/record/telemetry-record.js';
 import type { RunSummary } from '../../src/run/verdict.js';
-import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
 import type { State } from '../../src/storage/state.js';
 import { FakeClock } from './fake-clock.js';
+import { openFreshState } from './fresh-state.js';
 import { MemoryRecordLog } from './memory-record-log.js';
 import { OtlpReceiver } from './otlp-receiver.js';
 import { RecordingLogger } from './recording-logger.js';
@@ -46,7 +46,7 @@ export class ExportBench {
 
   static async open(): Promise<ExportBench> {
     const folder = await mkdtemp(join(tmpdir(), 'run-bridge-export-'));
-    return new ExportBench(folder, await openSqliteState(join(folder, 'state.db')), await OtlpReceiver.listen());
+    return new ExportBench(folder, await openFreshState(join(folder, 'state.db')), await OtlpReceiver.listen());
   }
 
   private constructor(

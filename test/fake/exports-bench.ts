@@ -16,8 +16,8 @@ import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import type { AppendListener } from '../../src/log/trace-log.js';
 import type { TelemetryRecord, TraceId } from '../../src/record/telemetry-record.js';
 import type { RunSummary } from '../../src/run/verdict.js';
-import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
 import type { State } from '../../src/storage/state.js';
+import { openFreshState } from './fresh-state.js';
 import { OtlpReceiver } from './otlp-receiver.js';
 import { RecordingLogger } from './recording-logger.js';
 
@@ -42,11 +42,7 @@ export class ExportsBench {
 
   static async open(): Promise<ExportsBench> {
     const folder = mkdtempSync(join(tmpdir(), 'run-bridge-exports-'));
-    const bench = new ExportsBench(
-      folder,
-      await openSqliteState(join(folder, 'state.db')),
-      await OtlpReceiver.listen(),
-    );
+    const bench = new ExportsBench(folder, await openFreshState(join(folder, 'state.db')), await OtlpReceiver.listen());
     await bench.log.start();
     return bench;
   }

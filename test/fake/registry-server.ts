@@ -5,18 +5,18 @@ import { aboutRouter } from '../../src/api/about-router.js';
 import { Health } from '../../src/core/health.js';
 import { LocalStepRegistry } from '../../src/run/local-step-registry.js';
 import type { ExecutionStore } from '../../src/storage/execution-store.js';
-import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
 import type { State } from '../../src/storage/state.js';
 import { executionRouter } from '../../src/web/execution-router.js';
 import { WebServer } from '../../src/web/web-server.js';
 import { FakeClock } from './fake-clock.js';
+import { openFreshState } from './fresh-state.js';
 import { RecordingLogger } from './recording-logger.js';
 
 /** A bridge's registry behind a real port, in a folder of its own. */
 export class RegistryServer {
   static async open(host = '127.0.0.1', port = 0): Promise<RegistryServer> {
     const folder = await mkdtemp(join(tmpdir(), 'run-bridge-registry-'));
-    const state = await openSqliteState(join(folder, 'state.db'));
+    const state = await openFreshState(join(folder, 'state.db'));
     const opened = new RegistryServer(folder, state, host, port);
     await opened.web.start();
     return opened;

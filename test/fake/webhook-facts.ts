@@ -3,7 +3,6 @@ import { JobRunStore } from '../../src/job/job-run-store.js';
 import { parseTraceId } from '../../src/record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import type { InvocationNote, TraceNote } from '../../src/storage/invocation-store.js';
-import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
 import type { State } from '../../src/storage/state.js';
 import type { AttemptResult, WebhookEvent } from '../../src/webhook/event.js';
 import { WebhookEventStore } from '../../src/webhook/event-store.js';
@@ -13,6 +12,7 @@ import type { RunDetailsReader } from '../../src/webhook/run-details.js';
 import { SecretBox, sealUrl } from '../../src/webhook/secrets.js';
 import { NO_FILTER, WEBHOOK_EVENT_TYPES } from '../../src/webhook/subscription.js';
 import { type NewWebhookSubscription, SubscriptionStore } from '../../src/webhook/subscription-store.js';
+import { openFreshState } from './fresh-state.js';
 
 /** What seals secrets in tests. */
 export const TEST_BOX = new SecretBox(Buffer.alloc(32, 1));
@@ -48,7 +48,7 @@ export async function openFeatureState(
   clock: Clock = systemClock,
   archiveListener = 'off',
 ): Promise<FeatureState> {
-  return withFeatureStores(await openSqliteState(path, 2_000, new WebhookOutbox({ clock })), archiveListener);
+  return withFeatureStores(await openFreshState(path, new WebhookOutbox({ clock })), archiveListener);
 }
 
 /** What a test says of a subscription; its URL is sealed by `TEST_BOX`. */

@@ -8,7 +8,7 @@ import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
 import { decodeBody, decodeRequest } from '../fake/decode-at-once.js';
 import { sampleBodies, sampleRecords, sampleTraceId } from '../fake/sample-run.js';
-import { LARGE_SAMPLES, LARGE_SAMPLES_OF_COSTLY_CHECKS } from '../tool/large-samples.js';
+import { LARGE_SAMPLES } from '../tool/large-samples.js';
 
 const small = ['build-mixed', 'build-mixed-fusion', 'build-clean', 'joined', 'parse', 'fail-fast', 'interrupted'];
 const runs = [...small, ...LARGE_SAMPLES];
@@ -88,7 +88,7 @@ describe('the name of a log record’s span', () => {
   );
 });
 
-describe.each([...small, ...LARGE_SAMPLES_OF_COSTLY_CHECKS, 'preview-120-failed'])('the records of %s', (run) => {
+describe.each([...runs, 'preview-120-failed'])('the records of %s', (run) => {
   it.each([
     ['protobuf', protobuf],
     ['JSON', json],

@@ -9,9 +9,9 @@ import { RunState } from '../../src/run/open-run.js';
 import { formatRun } from '../../src/run/run-document.js';
 import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
-import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
 import type { State } from '../../src/storage/state.js';
 import { type FailingSince, readRunPageModel } from '../../src/web/page/run-page-model.js';
+import { openFreshState } from '../fake/fresh-state.js';
 import { sampleLines } from '../fake/sample-run.js';
 import { commandNote } from '../fake/webhook-facts.js';
 
@@ -29,7 +29,7 @@ let reader: RecordLogFiles;
 let measures: RunMeasures;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'run-bridge-since-'));
-  state = await openSqliteState(join(folder, 'state.db'));
+  state = await openFreshState(join(folder, 'state.db'));
   reader = new RecordLogFiles(folder, () => {});
   const tracker = { find: async () => undefined };
   measures = new RunMeasures({ store: state.measures, tracker, reader, logger: silentLogger });

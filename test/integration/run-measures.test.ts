@@ -10,8 +10,8 @@ import { RunState } from '../../src/run/open-run.js';
 import { formatRun } from '../../src/run/run-document.js';
 import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
 import type { RunSummary } from '../../src/run/verdict.js';
-import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
 import type { State } from '../../src/storage/state.js';
+import { openFreshState } from '../fake/fresh-state.js';
 import { queryFolder } from '../fake/query-folder.js';
 import { sampleFolder, sampleLines } from '../fake/sample-run.js';
 import { until } from '../tool/until.js';
@@ -39,7 +39,7 @@ describe('measures of runs', () => {
     [traceId] = folder.traceIds as [TraceId];
     log = join(dataFolder, 'runs', traceId, 'telemetry.jsonl');
     copyFileSync(join(sampleFolder(SAMPLE), 'otel.jsonl'), log);
-    state = await openSqliteState(join(dataFolder, 'state.db'));
+    state = await openFreshState(join(dataFolder, 'state.db'));
     readCount = 0;
     readFrom = [];
     const files = new RecordLogFiles(dataFolder, () => {});

@@ -22,9 +22,9 @@ export function hostileLines(): readonly string[] {
   });
 }
 
-/** The same with a megabyte in the command line, in names of one failed node and in each error. */
+/** The same with 400 KB in the command line, in names of one failed node and in each error. */
 export function hugeLines(): readonly string[] {
-  const text = HOSTILE.repeat(Math.ceil(1_000_000 / HOSTILE.length));
+  const text = HOSTILE.repeat(Math.ceil(400_000 / HOSTILE.length));
   return changedLines((record) => {
     const { attributes } = record;
     if (attributes.raw_command !== undefined) attributes.raw_command = `dbt build ${text}`;

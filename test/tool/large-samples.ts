@@ -7,9 +7,6 @@ import { cacheFolder } from './cache-folder.js';
 /** The engine's large real runs, which are packed in `test/fixture/large`; its README says what each is. */
 export const LARGE_SAMPLES = ['big-build', 'big-build-trace'] as const;
 
-/** Those that a costly check takes: the smaller one in `npm test`, both in `npm run test:long`. */
-export const LARGE_SAMPLES_OF_COSTLY_CHECKS = process.env.PROPERTY_RUNS === 'all' ? LARGE_SAMPLES : ['big-build'];
-
 /** From the project's folder, since what is compiled for measuring stands elsewhere. */
 const PACKED = resolve('test/fixture/large');
 const folders = new Map<string, string>();

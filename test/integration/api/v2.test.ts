@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { toUnixMs, type UnixNano } from '../../../src/record/telemetry-record.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { stepStart } from '../../contract/step-registry.contract.js';
 import { FakeClock } from '../../fake/fake-clock.js';
+import { openFreshState } from '../../fake/fresh-state.js';
 import { runInProcess } from '../../fake/run-in-process.js';
 import { sampleFolder, sampleRecords } from '../../fake/sample-run.js';
 import { V2Server } from '../../fake/v2-server.js';
@@ -33,14 +33,14 @@ beforeAll(async () => {
   const largeFiles = LARGE_SAMPLES.map((sample) => join(sampleFolder(sample), 'otel.jsonl'));
   const imported = await runInProcess(['import', ...largeFiles, '--data-dir', largeFolder, '--parquet', 'off'], folder);
   expect(imported.exitCode).toBe(0);
-  largeState = await openSqliteState(join(largeFolder, 'state.db'));
+  largeState = await openFreshState(join(largeFolder, 'state.db'));
   large = await V2Server.start(largeState, { dataFolder: largeFolder, jobs: [], clock });
 });
 beforeAll(async () => {
   const files = SAMPLES.map((sample) => join(import.meta.dirname, `../../fixture/samples/${sample}/otel.jsonl`));
   const { exitCode } = await runInProcess(['import', ...files, '--data-dir', folder, '--parquet', 'off'], folder);
   expect(exitCode).toBe(0);
-  state = await openSqliteState(join(folder, 'state.db'));
+  state = await openFreshState(join(folder, 'state.db'));
   const details = { job: 'nightly', environment: 'production', project: 'shop', startedUnixMs: clock.nowUnixMs() };
   const begun = await state.executions.begin(stepStart('a', { ...details, reason: 'by hand' }), 'local');
   namedRun = begun.runId;

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DatabaseLease } from '../../../src/app/leases.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
+import { openFreshState } from '../../fake/fresh-state.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 import { until } from '../../tool/until.js';
 
@@ -14,7 +14,7 @@ let state: State;
 let clock: FakeClock;
 beforeEach(async () => {
   folders = await Promise.all(['a', 'b'].map(() => mkdtemp(join(tmpdir(), 'run-bridge-lease-'))));
-  state = await openSqliteState(join(folders[0] ?? '', 'state.db'));
+  state = await openFreshState(join(folders[0] ?? '', 'state.db'));
   clock = new FakeClock();
 });
 afterEach(async () => {

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { takeLease } from '../../../src/app/leases.js';
 import { LEASE_MS, LEASE_RENEW_MS, type LeaseStore } from '../../../src/storage/lease-store.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
+import { openFreshState } from '../../fake/fresh-state.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 import { untilTurned } from '../../tool/until.js';
 
@@ -16,7 +16,7 @@ let clock: FakeClock;
 let logger: RecordingLogger;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'run-bridge-held-'));
-  state = await openSqliteState(join(folder, 'state.db'));
+  state = await openFreshState(join(folder, 'state.db'));
   clock = new FakeClock();
   logger = new RecordingLogger();
 });

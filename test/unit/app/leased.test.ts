@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Leased } from '../../../src/app/leases.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
+import { openFreshState } from '../../fake/fresh-state.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 import { until } from '../../tool/until.js';
 
@@ -20,7 +20,7 @@ let loggers: RecordingLogger[];
 const leased: Leased[] = [];
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'run-bridge-leased-'));
-  state = await openSqliteState(join(folder, 'state.db'));
+  state = await openFreshState(join(folder, 'state.db'));
   clocks = [new FakeClock(), new FakeClock()];
   events = [];
   startFailures = 0;

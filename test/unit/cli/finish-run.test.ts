@@ -6,8 +6,8 @@ import { systemClock } from '../../../src/core/clock.js';
 import { silentLogger } from '../../../src/core/logger.js';
 import { LocalStepRegistry } from '../../../src/run/local-step-registry.js';
 import { takeDataFolder } from '../../../src/storage/data-folder-lock.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import { stepStart } from '../../contract/step-registry.contract.js';
+import { openFreshState } from '../../fake/fresh-state.js';
 import { RegistryServer } from '../../fake/registry-server.js';
 import { runInProcess } from '../../fake/run-in-process.js';
 
@@ -21,7 +21,7 @@ const finish = (args: readonly string[], environment: Readonly<Record<string, st
   runInProcess(['finish', ...args], dir, { environment });
 
 async function inFolder(body: (registry: LocalStepRegistry) => Promise<void>): Promise<void> {
-  const state = await openSqliteState(join(dir, 'state.db'));
+  const state = await openFreshState(join(dir, 'state.db'));
   const { executions: store, runs } = state;
   await body(new LocalStepRegistry({ store, runs, listeners: [], clock: systemClock, logger: silentLogger }));
   await state.close();

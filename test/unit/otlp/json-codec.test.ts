@@ -1,9 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { MAX_FIELDS, MAX_VALUE_LEVELS, OtlpDecodeError } from '../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
-import { propertyRuns } from '../../tool/property-runs.js';
 import { arbitraryRequest } from './arbitrary-request.js';
 import { sampleBodies } from './sample-bodies.js';
 
@@ -22,8 +22,9 @@ describe('JsonCodec', () => {
   it.each(sampleBodies)('carries $path to JSON and back to protobuf unchanged', ({ signal, body }) => {
     const request = protobufCodec.decode(signal, body);
     const viaJson = codec.decode(signal, codec.encode(request));
-    expect(viaJson).toEqual(request);
-    expect(Buffer.from(protobufCodec.encode(viaJson))).toEqual(Buffer.from(protobufCodec.encode(request)));
+    // `toEqual` takes long over hundreds of spans.
+    if (!isDeepStrictEqual(viaJson, request)) expect(viaJson).toEqual(request);
+    expect(Buffer.from(protobufCodec.encode(viaJson)).equals(protobufCodec.encode(request))).toBe(true);
   });
 
   it('writes one line with ids in hexadecimal, 64-bit numbers as strings and enums as integers', () => {
@@ -129,7 +130,7 @@ describe('JsonCodec', () => {
           decodeOrRefuse(signal, Buffer.concat([json.subarray(0, from), Buffer.from(inserted), tail]));
         },
       ),
-      { numRuns: propertyRuns(300) },
+      { numRuns: 300 },
     );
   });
 
@@ -142,7 +143,7 @@ describe('JsonCodec', () => {
           decodeOrRefuse('traces', Buffer.from(spanBody(`{"${key}":${json}}`)));
         },
       ),
-      { numRuns: propertyRuns(1000) },
+      { numRuns: 1000 },
     );
   });
 

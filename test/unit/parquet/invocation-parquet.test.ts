@@ -100,7 +100,7 @@ it('writes each of two overlapping commands a file of its own, with its own reco
 describe('what comes late to a trace of two commands', () => {
   const records = fromOtlp('overlapping');
   const NAMES = ['telemetry.parquet', 'telemetry-2.parquet'];
-  const LATE = 12;
+  const LATE = 6;
   const finished = async (part: readonly LoggedRecord[]) => {
     await bench.append(part);
     await bench.pass(10_000);

@@ -5,11 +5,10 @@ import { type Row, recordFromRow } from '../../../src/parquet/record-from-row.js
 import type { ParquetWriterLimits } from '../../../src/parquet/row-group.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { sampleFolder } from '../../fake/sample-run.js';
-import { LARGE_SAMPLES_OF_COSTLY_CHECKS } from '../../tool/large-samples.js';
 
 export { sampleLines, sampleRecords } from '../../fake/sample-run.js';
 
-/** The real runs that come with a Parquet file of the engine. */
+/** The small real runs that come with a Parquet file of the engine; the large ones are read by pyarrow and DuckDB in `test/engine/parquet-pyarrow.test.ts`. */
 export const SAMPLES_WITH_PARQUET = [
   'build-clean',
   'build-mixed',
@@ -18,7 +17,6 @@ export const SAMPLES_WITH_PARQUET = [
   'interrupted',
   'joined',
   'parse',
-  ...LARGE_SAMPLES_OF_COSTLY_CHECKS,
 ] as const;
 
 export function samplePath(sample: string, file: string): string {

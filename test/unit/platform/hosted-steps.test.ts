@@ -3,8 +3,8 @@ import { expect, it } from 'vitest';
 import { HostedSteps } from '../../../src/platform/hosted-steps.js';
 import { RunPuller } from '../../../src/platform/run-puller.js';
 import { LocalStepRegistry } from '../../../src/run/local-step-registry.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
+import { openFreshState } from '../../fake/fresh-state.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
 import { sampleTraceId } from '../../fake/sample-run.js';
 import { Asking } from './asking.js';
@@ -24,7 +24,7 @@ it('a hosted run is in the registry with all of its steps, their commands, ends 
       ],
     },
   ];
-  const state = await openSqliteState(join(asking.folder, 'state.db'));
+  const state = await openFreshState(join(asking.folder, 'state.db'));
   const clock = new FakeClock(Date.UTC(2026, 0, 3));
   const { executions: store, runs } = state;
   const registry = new LocalStepRegistry({ store, runs, listeners: [], clock, logger: asking.logger });

@@ -4,9 +4,9 @@ import { RetryPolicy } from '../../../src/core/clock.js';
 import { RunWatch, type RunWatchConfig } from '../../../src/platform/command.js';
 import { PullWorker } from '../../../src/platform/pull-worker.js';
 import { RunPuller } from '../../../src/platform/run-puller.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { HostedRunRow } from '../../../src/storage/pull-store.js';
 import { FakeClock } from '../../fake/fake-clock.js';
+import { openFreshState } from '../../fake/fresh-state.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
 import { untilTurned } from '../../tool/until.js';
 import { Asking } from './asking.js';
@@ -23,7 +23,7 @@ afterEach(async () => {
 
 /** A worker on a state of its own, and a clock that stands still. */
 async function working(clock = new FakeClock(NOW)) {
-  const state = await openSqliteState(join(asking.folder, 'state.db'));
+  const state = await openFreshState(join(asking.folder, 'state.db'));
   const store = state.pulls;
   const consumer = new MemoryConsumer();
   const puller = new RunPuller({ folder: asking.folder, maxFileBytes: 1e6, openConsumer: () => consumer, clock });

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ForeignSegments } from '../../../src/log/foreign-segments.js';
 import { RetainedForeign } from '../../../src/retention/retained-kinds.js';
 import { type SweepResult, sweepKind } from '../../../src/retention/sweep.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
+import { openFreshState } from '../../fake/fresh-state.js';
 
 const DAY_MS = 86_400_000;
 const BATCH = { signal: 'traces', body: '{"resourceSpans":[]}', recordCount: 1 } as const;
@@ -18,7 +18,7 @@ let segments: ForeignSegments;
 let nowUnixMs: number;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'run-bridge-foreign-'));
-  state = await openSqliteState(join(folder, 'state.db'));
+  state = await openFreshState(join(folder, 'state.db'));
   segments = new ForeignSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] });
   await segments.start();
   await segments.append([BATCH]);

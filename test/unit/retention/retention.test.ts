@@ -8,10 +8,10 @@ import { Removals } from '../../../src/retention/removals.js';
 import { Retention } from '../../../src/retention/sweep.js';
 import { TelemetryFolder } from '../../../src/retention/telemetry-storage.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { Removal } from '../../../src/storage/retention-store.js';
 import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
+import { openFreshState } from '../../fake/fresh-state.js';
 import { noteOf, rowOf } from '../../fake/noted-run.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 
@@ -23,7 +23,7 @@ let logger: RecordingLogger;
 let bucketFailures: number;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'run-bridge-retention-'));
-  state = await openSqliteState(join(folder, 'state.db'));
+  state = await openFreshState(join(folder, 'state.db'));
   logger = new RecordingLogger();
   bucketFailures = 0;
 });

@@ -10,8 +10,8 @@ import { NO_HOLD, RetainedTelemetry } from '../../../src/retention/retained-kind
 import { RunRemover } from '../../../src/retention/run-remover.js';
 import { TelemetryFolder } from '../../../src/retention/telemetry-storage.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
+import { openFreshState } from '../../fake/fresh-state.js';
 import { noteOf, rowOf } from '../../fake/noted-run.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 
@@ -24,7 +24,7 @@ let isBucketAway: boolean;
 let isWritten: boolean;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'run-bridge-remover-'));
-  state = await openSqliteState(join(folder, 'state.db'));
+  state = await openFreshState(join(folder, 'state.db'));
   logger = new RecordingLogger();
   isBucketAway = false;
   isWritten = false;

@@ -13,9 +13,9 @@ import { ScopeFinder } from '../../../src/run/scope-finder.js';
 import type { RunSummary } from '../../../src/run/verdict.js';
 import type { TraceNote } from '../../../src/storage/invocation-store.js';
 import { openPostgresState } from '../../../src/storage/open-postgres-state.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
+import { openFreshState } from '../../fake/fresh-state.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 import { TestDatabase } from '../../tool/test-database.js';
 import { until } from '../../tool/until.js';
@@ -28,7 +28,7 @@ let noted: (readonly TraceNote[])[];
 const clock = new FakeClock();
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'run-bridge-notes-'));
-  state = await openSqliteState(join(folder, 'state.db'));
+  state = await openFreshState(join(folder, 'state.db'));
   noted = [];
 });
 afterEach(async () => {

@@ -10,10 +10,10 @@ import {
 } from '../../../src/run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import { parseArtifactPath } from '../../../src/storage/artifact/artifact-store.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { stepStart } from '../../contract/step-registry.contract.js';
 import { FakeClock } from '../../fake/fake-clock.js';
+import { openFreshState } from '../../fake/fresh-state.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 import { commandNote } from '../../fake/webhook-facts.js';
 import { until } from '../../tool/until.js';
@@ -35,7 +35,7 @@ async function withRegistry(
   body: (registry: LocalStepRegistry, state: State) => Promise<void>,
   artifacts: Partial<Pick<LocalStepRegistryDeps, 'openArtifacts' | 'areSpooled'>> = {},
 ): Promise<void> {
-  const state = await openSqliteState(join(folder, 'state.db'));
+  const state = await openFreshState(join(folder, 'state.db'));
   const listeners = [{ onStepChanged: (traceIds: readonly TraceId[]) => void changed.push(...traceIds) }];
   const registry = new LocalStepRegistry({
     ...{ store: state.executions, runs: state.runs, listeners, clock, logger },

@@ -21,11 +21,21 @@ export function fromJsonl(run: string): LoggedRecord[] {
   return logged(sampleLines(run).map(parseRecordLine));
 }
 
+/** Decoded once a file of tests; records are never changed. */
+const decoded = new Map<string, readonly LoggedRecord[]>();
+
 /**
  * A sample as its OTLP bodies bring it, in the order in which they came.
  * @param bodyCount how many of the bodies came; all when left out
  */
 export function fromOtlp(run: string, bodyCount = Number.POSITIVE_INFINITY): LoggedRecord[] {
+  const key = `${run} ${bodyCount}`;
+  const known = decoded.get(key) ?? decodeSample(run, bodyCount);
+  decoded.set(key, known);
+  return [...known];
+}
+
+function decodeSample(run: string, bodyCount: number): readonly LoggedRecord[] {
   let offset = 0;
   return sampleBodies(run)
     .slice(0, bodyCount)

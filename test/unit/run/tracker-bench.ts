@@ -12,9 +12,9 @@ import { RunFile } from '../../../src/run/run-document.js';
 import type { RunEvent, RunListener } from '../../../src/run/run-event.js';
 import { RunTracker } from '../../../src/run/run-tracker.js';
 import { RUN_TRACKER_DEFAULTS, type RunTrackerConfig } from '../../../src/run/run-tracker-config.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
+import { openFreshState } from '../../fake/fresh-state.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 
 /** Keeps what it is notified of; rejects while `isBroken`. */
@@ -134,7 +134,7 @@ export class TrackerBench {
 
   private async begin(): Promise<void> {
     const { clock, logger, folder } = this;
-    this.state = await openSqliteState(join(folder, 'state.db'));
+    this.state = await openFreshState(join(folder, 'state.db'));
     this.current = new RunTracker(this.config, {
       reader: this.noting(this.reader),
       store: this.state.runs,

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Manifest, type ManifestNode, readManifest } from '../../../src/storage/artifact/manifest.js';
 import type { EventSelection } from '../../../src/webhook/event.js';
 import { ManifestReader } from '../../../src/webhook/manifest.js';
@@ -94,10 +94,12 @@ describe('who is notified of a run', () => {
   let bench: WebhookBench;
   let real: RunNodes;
   let manifest: Manifest;
-  beforeEach(async () => {
-    bench = await WebhookBench.open();
+  beforeAll(async () => {
     real = await detailsOfLog(readLog('samples/build-mixed/otel.jsonl'), { redaction: 'literals' }).readNodes(1, 1);
     manifest = await readManifest(chunksOf(FILE, FILE.length));
+  });
+  beforeEach(async () => {
+    bench = await WebhookBench.open();
     bench.readNodes = async () => real;
     bench.manifest = manifest;
   });

@@ -49,19 +49,6 @@ function expectSame(log: string, maxHeldSpans = 8192): void {
   expect(mapLines(bytes, { maxHeldSpans }, [7], new EventMappings())).toEqual(mapBlankLines(bytes, { maxHeldSpans }));
 }
 
-it('nodes that ended well, were skipped or failed give the same bytes, copied or put together', () => {
-  const outcomes = ['SUCCESS', 'SKIPPED', 'ERROR', 'CANCELED', 'ERROR'];
-  const nodes = Array.from({ length: 50 }, (_, span) => {
-    const outcome = outcomes[span % 5] ?? 'SUCCESS';
-    const message = outcome === 'ERROR' ? `Database Error in model a${span}\\u0041` : undefined;
-    const logged = span % 5 === 2 ? 'Database Error in model a' : message;
-    const more =
-      span % 2 === 0 ? '"node_error_type":"NODE_ERROR_TYPE_USER"' : '"defined_at_line":12,"is":true,"no":null';
-    return linesOf({ span: span + 1, outcome, more, ...(logged === undefined ? {} : { message: logged }) });
-  });
-  expectSame(nodes.join(''));
-});
-
 it('a failed node is explained by the errors that were logged for it', () => {
   const error = `{"record_type":"LogRecord","trace_id":"${TRACE}","span_id":null,"span_name":null,"event_id":null,"time_unix_nano":"1700000000000000000","severity_number":17,"severity_text":"ERROR","body":"the table orders is missing","event_type":"v1.public.events.fusion.log.LogMessage","attributes":{"code_name":"DbDriverFailed","unique_id":"model.shop.a"}}\n`;
   const failed = linesOf({ span: 2, outcome: 'ERROR', message: 'Database Error' });
@@ -102,7 +89,7 @@ it('spans that are too large to stand beside others are written all the same', (
     linesOf({ span: number + 1, more: `"name":"${'n'.repeat(length)}"` }).replaceAll('"name":"a",', ''),
     linesOf({ span: number + 100 }),
   ]);
-  expectSame(spans.join('').repeat(1));
+  expectSame(spans.join(''));
 });
 
 it('a name of a run is shown in that run alone', () => {

@@ -76,8 +76,8 @@ describe('decoding a request piece by piece', () => {
     const resource = lengthDelimited(1, lengthDelimited(1, lengthDelimited(1, Buffer.alloc(1_000_000, 'a'))));
     const scopes = Buffer.concat(Array.from({ length: 1000 }, () => lengthDelimited(2, lengthDelimited(2, RECORD))));
     const body = lengthDelimited(1, Buffer.concat([resource, scopes]));
-    const { rejectedCount, delivery } = decodeAtOnce(piecewise('traces', 10), body);
-    expect(rejectedCount + (delivery.foreign[0]?.recordCount ?? 0)).toBe(1000);
+    const pieces = [...splitProtobuf('traces', body, 10)].flatMap((piece) => piece ?? []);
+    expect(pieces.reduce((sum, { length }) => sum + length, 0)).toBeLessThan(2 * body.length);
   });
 });
 
@@ -135,7 +135,7 @@ describe('a request of very many very small records', () => {
     lengthDelimited(1, lengthDelimited(2, Buffer.concat([ENGINE, ...Array.from({ length: count }, () => span)])));
 
   it('is refused beyond the limit, even if none of them could be kept', () => {
-    const spans = Buffer.concat(Array.from({ length: 600_000 }, () => lengthDelimited(2, Buffer.alloc(0))));
+    const spans = Buffer.alloc(600_000 * 2, lengthDelimited(2, Buffer.alloc(0)));
     const body = lengthDelimited(1, lengthDelimited(2, spans));
     expect(() => decodeAtOnce(piecewise('traces'), body)).toThrow(/may hold 300000 spans or log records/);
   });

@@ -40,8 +40,7 @@ describe('cutting a request by trace', () => {
   it('leaves a request of the engine, which is of one trace, as it is', async () => {
     for (const { signal, body } of sampleBodies('build-mixed')) {
       const { requests, rejectedCount } = await split(signal, body);
-      expect(requests.map(({ bytes }) => bytes)).toEqual([body]);
-      expect(rejectedCount).toBe(0);
+      expect([requests.length, requests[0]?.bytes.equals(body), rejectedCount]).toEqual([1, true, 0]);
     }
   });
 
@@ -65,7 +64,9 @@ describe('cutting a request by trace', () => {
   it.each(['protobuf', 'json'] as const)(
     'keeps messages below what they may have, and every item once (%s)',
     async (encoding) => {
-      const all = sampleBodies('big-build').filter(({ signal }) => signal === 'traces');
+      const all = sampleBodies('big-build')
+        .filter(({ signal }) => signal === 'traces')
+        .slice(0, 3);
       const whole = Buffer.concat(all.map(({ body }) => body));
       const body = encoding === 'json' ? codecs.json.encode(codecs.protobuf.decode('traces', whole)) : whole;
       const { requests, itemCount } = await split('traces', body, 100_000, encoding);
