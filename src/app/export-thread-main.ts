@@ -137,6 +137,7 @@ class ThreadExports {
       },
       lines: new RecordLogLines(dataFolder, (resource) => resources.intern(resource)),
       foreign: this.foreign,
+      engineNames: this.setup.configuration['engine-names'],
       runs: { find: (traceId: TraceId) => this.starter.ask('findRun', traceId) },
       origins: this.state.traces,
       clock: systemClock,

@@ -14,6 +14,7 @@ import { JsonlOutput } from '../log/jsonl-output.js';
 import { WatchedConsumer } from '../log/jsonl-record-log.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { createDecoding, type Decoding } from '../otlp/create-decoding.js';
+import { EngineSightings } from '../otlp/engine-sightings.js';
 import { DecodedBodies, ExportIntake } from '../receiver/feature.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { InvocationNotes } from '../run/invocation-notes.js';
@@ -39,6 +40,8 @@ export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'fol
   readonly recordLog: RunParts['recordLog'];
   readonly foreign: ForeignSegments;
   readonly decoding: Decoding;
+  /** Telemetry that came of which it is not plain whether it is the engine's. */
+  readonly sightings: EngineSightings;
   /** Takes requests in OTLP. */
   readonly intake: ExportIntake;
   /** Asked before anything is accepted. */
@@ -113,7 +116,8 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
   const health = new Health();
   const storage = new ArtifactStorage(config);
   const openArtifacts = storage.open;
-  const decoding = createDecoding(opened.schema);
+  const sightings = new EngineSightings(logger);
+  const decoding = createDecoding(opened.schema, { engineNames: config['engine-names'], sightings });
   const { codecs } = decoding;
   const intakeFor = (consumer: RecordConsumer) => {
     const bodies = new DecodedBodies(decoding.bodies, consumer);
@@ -184,6 +188,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     recordLog,
     foreign,
     decoding,
+    sightings,
     intake,
     guards,
     disk: limits.disk,

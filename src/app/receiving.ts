@@ -59,6 +59,7 @@ export class Receiving {
         memory,
         kept: undefined,
         intake,
+        sightings: undefined,
         connections,
         health,
         exports: undefined,

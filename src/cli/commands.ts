@@ -107,7 +107,7 @@ export const convertCommand: CliCommand = {
     ]);
     const progress = new ProgressLine(context);
     const result = await convertFile(inPath, outPath, {
-      otlp: otlpReading(),
+      otlp: otlpReading([]),
       signal: context.stop,
       threads: Math.min(MAX_THREADS, availableParallelism()),
       onProgress: (at) => progress.show(at),
@@ -235,6 +235,7 @@ export const importCommand: CliCommand = {
     'durability',
     'max-disk',
     'disk-reserve',
+    'engine-names',
     'redaction',
     'log-level',
     'log-format',

@@ -4,7 +4,8 @@ import { type Import, openImport } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import { counted, readableBytes } from '../core/text.js';
 import { ENTRY_FILE } from '../exec/feature.js';
-import { importPaths, REJECTS_FILE, RejectFile } from '../files/feature.js';
+import { importPaths, type OtlpReading, REJECTS_FILE, RejectFile } from '../files/feature.js';
+import { EngineSightings } from '../otlp/engine-sightings.js';
 import { asImported } from '../record/attributes.js';
 import type { Delivery, RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -43,7 +44,9 @@ export async function importFiles(invocation: Invocation): Promise<ExitCode> {
       },
     };
     const done = intake.url === undefined ? `imported into ${dataFolder}/runs` : `sent to ${intake.url}`;
-    const exitCode = await importTo({ ...intake, consumer }, done, invocation, configuration);
+    const sightings = new EngineSightings(logger);
+    const otlp = otlpReading(configuration['engine-names'], sightings);
+    const exitCode = await importTo({ ...intake, consumer }, otlp, done, invocation, configuration);
     if (!stop.aborted) await intake.settle();
     const isExported = (await intake.opened?.finish(traceIds, stop, EXPORT_MS)) ?? true;
     if (!isExported && (intake.opened?.program.destinations.length ?? 0) > 0) {
@@ -66,6 +69,7 @@ function imported(delivery: Delivery, beganUnixMs: number): Delivery {
 
 async function importTo(
   intake: Pick<Intake<Import>, 'consumer' | 'takeInCommand'>,
+  otlp: OtlpReading,
   done: string,
   { context, operands }: Invocation,
   configuration: Configuration,
@@ -81,7 +85,7 @@ async function importTo(
   let commandRecords = 0;
   for (const folder of folders) commandRecords += await takeIn(resolve(workingDir, folder), intake);
   const read = await importPaths(files, intake.consumer, {
-    otlp: otlpReading(),
+    otlp,
     clock,
     workingDir,
     signal: stop,

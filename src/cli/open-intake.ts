@@ -86,7 +86,7 @@ export async function openIntake<Opened extends { readonly program: Program }>(
           consumer,
           registry,
           artifacts,
-          otlp: otlpReading,
+          otlp: () => otlpReading(configuration['engine-names']),
           settle: () => consumer.finish(),
           clock,
           logger,

@@ -32,6 +32,23 @@ export const allowedHostsSetting: Setting<readonly string[]> = {
   format: (value) => (value.length === 0 ? 'off' : value.join(',')),
 };
 
+const MAX_ENGINE_NAME_LENGTH = 255;
+
+/** The setting that says what the engine is called, beside its known names. */
+export const engineNamesSetting: Setting<readonly string[]> = {
+  placeholder: 'NAMES|off',
+  summary:
+    'service or scope names of the engine beside dbt, dbt-oss and those before 2.0, with commas between them, for example the service name that a Collector gives it; telemetry under other names is taken for the engine where its spans and log records look so; off for none',
+  expected: 'off, or names with commas between them',
+  defaultText: 'off',
+  parse(text) {
+    if (isOff(text)) return [];
+    const names = text.split(',').map((name) => name.trim());
+    return names.every((name) => name !== '' && name.length <= MAX_ENGINE_NAME_LENGTH) ? names : undefined;
+  },
+  format: (value) => (value.length === 0 ? 'off' : value.join(',')),
+};
+
 /** What `trace-url` expects. */
 export const TRACE_URL = 'a URL with {trace_id} in it, such as http://127.0.0.1:16686/trace/{trace_id}';
 
@@ -203,6 +220,8 @@ export interface SettingValues {
   readonly 'otlp-auth': (typeof OTLP_AUTHS)[number];
   /** In lower case; one with a dot in front stands for all names below it. */
   readonly 'allowed-hosts': readonly string[];
+  /** Beside the known ones. */
+  readonly 'engine-names': readonly string[];
   readonly 'data-dir': string;
   /** With its password, or `off`. */
   readonly 'database-url': string;
@@ -290,6 +309,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     'who may send telemetry: clients with a token (token), anyone (none), or anyone on loopback addresses and clients with a token on others (auto)',
   ),
   'allowed-hosts': allowedHostsSetting,
+  'engine-names': engineNamesSetting,
   'data-dir': {
     placeholder: 'DIR',
     summary: 'folder for runs and state (default: $XDG_DATA_HOME/run-bridge, else ~/.local/share/run-bridge)',

@@ -55,6 +55,7 @@ export function execCommand(host: ExecHost): CliCommand {
       'database-url',
       'parquet',
       'redaction',
+      'engine-names',
       'durability',
       'artifacts',
       'artifacts-endpoint',

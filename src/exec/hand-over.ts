@@ -32,7 +32,7 @@ export async function handOverTo(
       consumer: spooled,
       registry,
       artifacts,
-      otlp: otlpReading,
+      otlp: () => otlpReading(configuration['engine-names']),
       settle: () => spooled.finish(),
       clock,
       logger,

@@ -105,7 +105,8 @@ export class LiveRecords {
     this.steps = new CommandSteps(() => this.target.open(), stepStartOf(facts));
     this.tap = lazy(async () => {
       const { OtlpTap: Tap } = await import('./otlp-tap.js');
-      return new Tap({ clock, logger }, async (decoded, signal, bytes) => {
+      const { 'engine-names': engineNames } = facts.configuration;
+      return new Tap({ clock, logger, engineNames }, async (decoded, signal, bytes) => {
         await (await this.records).hold(decoded, signal, bytes);
       });
     });

@@ -2,7 +2,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Clock } from '../core/clock.js';
 import { type Lazy, lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
-import { createDecoding, type Decoding } from '../otlp/create-decoding.js';
+import { createDecoding, type Decoding, type DecodingOptions } from '../otlp/create-decoding.js';
+import { EngineSightings } from '../otlp/engine-sightings.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import { PublicSchema } from '../otlp/public-schema.js';
 import type { WholeBody } from '../otlp/read-body.js';
@@ -22,10 +23,17 @@ export class OtlpTap implements BodyConsumer {
   private readonly intake: ExportIntake;
 
   constructor(
-    { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+    {
+      clock,
+      logger,
+      engineNames,
+    }: { readonly clock: Clock; readonly logger: Logger } & Pick<DecodingOptions, 'engineNames'>,
     private readonly listener: TapListener,
   ) {
-    const { codecs, bodies } = createDecoding(PublicSchema.load());
+    const { codecs, bodies } = createDecoding(PublicSchema.load(), {
+      engineNames,
+      sightings: new EngineSightings(logger),
+    });
     this.codecs = codecs;
     this.bodies = bodies;
     this.intake = new ExportIntake(

@@ -13,11 +13,12 @@ import { DEFAULT_MAPPING_OPTIONS, type MappingOptions, mappingSwitchesFrom } fro
 import { otlpDestinations, placeOf } from '../config/otlp-destinations.js';
 import { type Clock, DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
+import { type Lazy, lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
-import type { ForeignLogReader } from '../log/foreign-segments.js';
+import type { ForeignEntry, ForeignLogReader, ForeignPosition } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import { redactionFor, SharedTexts } from '../redaction/known-names.js';
+import { type RedactionLevel, redactionFor, SharedTexts } from '../redaction/known-names.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/trace-catalog.js';
@@ -25,6 +26,7 @@ import { createOtlpTraceExporter, loadExporterModule, SpanExporterDestination } 
 import type { Destination } from './destination.js';
 import { ExportWorker } from './export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS } from './export-worker-options.js';
+import type { ForeignRedaction } from './foreign-redaction.js';
 import { KafkaDestination, KafkaJsonlDestination, type TopicWriter } from './kafka-destination.js';
 import { EventMappings } from './lines/event-mappings.js';
 import { JsonlRunMapper } from './mapping/jsonl-run-mapper.js';
@@ -98,6 +100,8 @@ export interface ExportDeps {
   readonly reader: RecordLogReader;
   readonly lines: LineSource;
   readonly foreign: ForeignLogReader;
+  /** What the engine is called beside its known names. */
+  readonly engineNames: readonly string[];
   readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
   readonly origins?: Pick<TraceCatalog, 'originsOf'>;
   readonly clock: Clock;
@@ -124,6 +128,7 @@ export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWork
     {
       ...deps,
       destination,
+      foreign: new RedactedForeign(deps.foreign, mapping.redaction, deps.engineNames),
       createMapper: () => {
         if (!isMapped) return new JsonlRunMapper();
         if (mappings.isFull) mappings = new EventMappings();
@@ -133,6 +138,34 @@ export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWork
       requestRetryPolicy: new RetryPolicy(REQUEST_RETRY_POLICY, deps.random),
     },
   );
+}
+
+/** The telemetry of other services as a destination gets it: what in it is the engine's is redacted. */
+class RedactedForeign implements ForeignLogReader {
+  /** Loaded where it is needed: most exports are of the engine's telemetry alone. */
+  private readonly redaction: Lazy<ForeignRedaction>;
+
+  constructor(
+    private readonly reader: ForeignLogReader,
+    level: RedactionLevel,
+    engineNames: readonly string[],
+  ) {
+    this.redaction = lazy(async () => {
+      const { ForeignRedaction: Redaction } = await import('./foreign-redaction.js');
+      return new Redaction(level, engineNames);
+    });
+  }
+
+  async *read(from?: ForeignPosition): AsyncIterable<ForeignEntry> {
+    for await (const entry of this.reader.read(from)) {
+      const redaction = await this.redaction.get();
+      yield { ...entry, body: redaction.redact(entry.signal, entry.body) };
+    }
+  }
+
+  end(): Promise<ForeignPosition | undefined> {
+    return this.reader.end();
+  }
 }
 
 async function openOtlp(

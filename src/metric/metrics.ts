@@ -33,6 +33,14 @@ export const METRICS = {
     'Spans and log records left out of accepted requests: without a valid id or time.',
     'signal',
   ),
+  run_bridge_receiver_new_name_items_total: counter(
+    'Spans and log records of the engine under a service and scope that are not known, as they look; the log has the names, for engine-names.',
+    'signal',
+  ),
+  run_bridge_receiver_passed_engine_items_total: counter(
+    "Spans and log records that are passed on as another service's and have a service, scope or attribute of the engine's.",
+    'signal',
+  ),
   run_bridge_receiver_refused_requests_total: counter('OTLP requests that were not accepted.', 'reason'),
   run_bridge_receiver_in_flight_bytes: gauge('What bodies of requests take that are not answered.'),
 

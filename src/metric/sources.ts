@@ -2,7 +2,9 @@ import type { DiskUsage, MemoryUsage } from '../core/guard.js';
 import type { Health } from '../core/health.js';
 import type { ConnectionCounts } from '../core/http-listener.js';
 import type { DestinationStatus, SignalStatus } from '../export/feature.js';
+import type { SightingKind } from '../otlp/engine-sightings.js';
 import type { IntakeCounts } from '../receiver/feature.js';
+import type { Signal } from '../record/record-batch.js';
 import { type MetricSource, type Sample, stateSamples } from './samples.js';
 
 /** Metrics of the process. */
@@ -83,12 +85,14 @@ export function healthMetrics(health: Pick<Health, 'report'>): MetricSource {
 /** Metrics of incoming telemetry. */
 export interface ReceiverMetricsDeps {
   readonly intake: { readonly counts: IntakeCounts; readonly inFlightBytes: number };
+  /** Telemetry of which it is not plain whether it is the engine's; `undefined` where nothing is read. */
+  readonly sightings: { countOf(kind: SightingKind, signal: Signal): number } | undefined;
   /** By the port's name. */
   readonly connections: () => Readonly<Record<string, ConnectionCounts>>;
 }
 
 /** Accepted and refused requests of receivers. */
-export function receiverMetrics({ intake, connections }: ReceiverMetricsDeps): MetricSource {
+export function receiverMetrics({ intake, sightings, connections }: ReceiverMetricsDeps): MetricSource {
   return { name: 'receiver', read };
 
   function read(): readonly Sample[] {
@@ -109,8 +113,22 @@ export function receiverMetrics({ intake, connections }: ReceiverMetricsDeps): M
         }),
       ),
       { name: 'run_bridge_receiver_in_flight_bytes', value: intake.inFlightBytes, labels: {} },
+      ...(sightings === undefined ? [] : SIGNALS.flatMap((signal) => sightingSamples(sightings, signal))),
     ];
   }
+}
+
+const SIGNALS: readonly Signal[] = ['traces', 'logs'];
+
+function sightingSamples(sightings: NonNullable<ReceiverMetricsDeps['sightings']>, signal: Signal): readonly Sample[] {
+  return [
+    { name: 'run_bridge_receiver_new_name_items_total', value: sightings.countOf('new', signal), labels: { signal } },
+    {
+      name: 'run_bridge_receiver_passed_engine_items_total',
+      value: sightings.countOf('passed', signal),
+      labels: { signal },
+    },
+  ];
 }
 
 function connectionSamples(port: string, { openCount, droppedCount }: ConnectionCounts): readonly Sample[] {

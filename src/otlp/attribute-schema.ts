@@ -262,13 +262,19 @@ const UNKNOWN = `${EVENT_TYPE_PREFIX}dev.Unknown`;
  * matched by its attributes (asked for only then): the one message that has them all (the one with the fewest fields, if it is alone with that).
  */
 export function spanEventType(name: string, attributesOf: () => readonly Named[], shapes: SpanShapes): string {
-  for (const { beginning, eventType } of NAME_BEGINNINGS) if (name.startsWith(beginning)) return eventType;
-  for (const { pattern, eventType } of NAME_PATTERNS) if (pattern.test(name)) return eventType;
+  const eventType = eventTypeByName(name);
+  if (eventType !== undefined) return eventType;
   if (DOCUMENTED_NODE.test(name)) {
     const isProcessed = attributesOf().some(({ key }) => ONLY_PROCESSED.has(key));
     return EVENT_TYPE_PREFIX + (isProcessed ? 'node.NodeProcessed' : 'node.NodeEvaluated');
   }
   return byAttributes(attributesOf(), shapes) ?? UNKNOWN;
+}
+
+/** The event type of a span whose name is one that the engine makes; `undefined` for any other name. */
+export function eventTypeByName(name: string): string | undefined {
+  for (const { beginning, eventType } of NAME_BEGINNINGS) if (name.startsWith(beginning)) return eventType;
+  return NAME_PATTERNS.find(({ pattern }) => pattern.test(name))?.eventType;
 }
 
 function byAttributes(attributes: readonly Named[], shapes: SpanShapes): string | undefined {

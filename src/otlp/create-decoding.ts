@@ -1,6 +1,8 @@
 import type { Signal } from '../record/record-batch.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { mayNeedSpelling, modernSpelling, PublicAttributeSchema } from './attribute-schema.js';
+import { EngineRecognition } from './engine-recognition.js';
+import type { EngineSightings } from './engine-sightings.js';
 import { JsonCodec } from './json-codec.js';
 import type { OtlpCodec, OtlpEncoding } from './otlp-codec.js';
 import { ProtobufCodec } from './protobuf-codec.js';
@@ -15,12 +17,21 @@ export interface Decoding {
   readonly bodies: Readonly<Record<OtlpEncoding, Readonly<Record<Signal, BodyDecoder>>>>;
 }
 
+/** How the engine is told from other services. */
+export interface DecodingOptions {
+  /** What the engine is called beside its known names: the setting `engine-names`. */
+  readonly engineNames: readonly string[];
+  /** Is notified of what is not plain; left out where nobody asks. */
+  readonly sightings?: EngineSightings | undefined;
+}
+
 /** One decoder for each signal, in protobuf and behind what makes protobuf of JSON. */
-export function createDecoding(publicSchema: PublicSchema): Decoding {
+export function createDecoding(publicSchema: PublicSchema, { engineNames, sightings }: DecodingOptions): Decoding {
   const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
   const schema = new PublicAttributeSchema(publicSchema);
+  const recognition = new EngineRecognition(engineNames);
   const of = (signal: Signal) => {
-    const wire = new WireDecoder(signal, schema, codecs);
+    const wire = new WireDecoder(signal, schema, codecs, recognition, sightings);
     return {
       protobuf: new LargeBodyDecoder(signal, wire, splitProtobuf),
       json: new LargeBodyDecoder(signal, new JsonDecoder(signal, wire, codecs), splitJson),

@@ -76,7 +76,7 @@ export async function findReports(
   const { context } = deps;
   const isFile = named !== undefined && isTelemetryFile(resolve(context.workingDir, named));
   const found = isFile
-    ? await reportsOfFile(resolve(context.workingDir, named), level, context.stop)
+    ? await reportsOfFile(resolve(context.workingDir, named), level, deps)
     : await reportsOfFolder(named, level, deps);
   if (found.isDamaged) {
     const where = isFile ? named : 'the record log';
@@ -235,7 +235,7 @@ async function reportsOfCommand(
     }
   }
   if (elsewhere.size > 0 && file !== undefined && existsSync(file)) {
-    reports.push(...(await reportsOfFile(file, level, context.stop, elsewhere)).reports);
+    reports.push(...(await reportsOfFile(file, level, { context, configuration }, elsewhere)).reports);
   }
   if (reports.length === 0) throw new Error('its records are in the data folder of another bridge, which shows it');
   return reports;
@@ -305,11 +305,11 @@ function isTelemetryFile(path: string): boolean {
 async function reportsOfFile(
   path: string,
   level: ShownLevel,
-  stop: AbortSignal,
+  { context: { stop }, configuration }: Pick<FolderDeps, 'context' | 'configuration'>,
   only?: ReadonlySet<TraceId>,
 ): Promise<FoundReports> {
   if (!statSync(path).isFile()) throw new CliError(EXIT.failed, `${path} is no file; a report reads it several times`);
-  const records = new FileRecords(await openTelemetryFile(path, otlpReading()), stop);
+  const records = new FileRecords(await openTelemetryFile(path, otlpReading(configuration['engine-names'])), stop);
   const states = new Map<TraceId, RunState>();
   for await (const { traceId, logged } of records.batches()) {
     if (only?.has(traceId) === false) continue;

@@ -365,8 +365,8 @@ export function parentEvidence(record: TelemetryRecord): number {
   if (record.recordType === 'LogRecord') {
     if (record.spanName !== null && isInvocationName(record.spanName)) return CERTAIN;
     if (name === 'Groups') return POSSIBLE;
-    // The first message of a command names the engine (`dbt-core`, `dbt-fusion`) and its version, on the invocation span.
-    return name === 'ProgressMessage' && record.attributes.text('action')?.startsWith('dbt-') ? LIKELY : 0;
+    // The first message of a command names the engine (`dbt`, `dbt-oss`, `dbt-core`) and its version, on the invocation span.
+    return name === 'ProgressMessage' && ENGINE_NAME.test(record.attributes.text('action') ?? '') ? LIKELY : 0;
   }
   switch (name) {
     case 'NodeProcessed':
@@ -388,3 +388,4 @@ export function isInvocationName(spanName: string): boolean {
 }
 
 const INVOCATION_NAME = /^\S+ invocation \(/;
+const ENGINE_NAME = /^dbt(?:-|$)/;

@@ -9,6 +9,7 @@ import type { DiskUsage, MemoryUsage } from '../core/guard.js';
 import type { Health, HealthReport } from '../core/health.js';
 import { lengthText, readableBytes } from '../core/text.js';
 import type { DestinationStatus, DestinationTest, TestAnswer } from '../export/feature.js';
+import type { Sighting } from '../otlp/engine-sightings.js';
 import type { RetainedKind } from '../retention/feature.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { State } from '../storage/state.js';
@@ -41,6 +42,8 @@ export interface SettingsHost {
         test(destination: string, deadline: AbortSignal): Promise<DestinationTest | undefined>;
       }
     | undefined;
+  /** Telemetry that came of which it is not plain whether it is the engine's. */
+  readonly sightings: { list(): readonly Sighting[] };
   /** What is kept, and for how long. */
   readonly retention: { readonly kinds: readonly Pick<RetainedKind, 'name' | 'limits' | 'totalBytes'>[] };
   /** Where it listens; `null` for no gRPC. */
@@ -174,6 +177,7 @@ function SettingsPage(shown: Shown) {
       <div id="live" {...(isLive && { 'data-live': '10000' })}>
         <HealthPart report={report} host={host} />
         {isOperator && <Destinations exports={host.exports} destinations={host.destinations} />}
+        {isOperator && <Sightings list={host.sightings.list()} />}
         {isOperator && <Storage {...shown} />}
         <Tokens tokens={tokens} nowUnixMs={nowUnixMs} />
         {isOperator && <About {...shown} />}
@@ -306,6 +310,46 @@ function Destinations({ exports, destinations }: Pick<SettingsHost, 'exports' | 
           ))}
         </ScrollTable>
       )}
+    </section>
+  );
+}
+
+const SIGHTING_WORDS: Readonly<Record<Sighting['kind'], readonly [word: string, mood: Mood]>> = {
+  new: ['taken as the engine', 'good'],
+  passed: ['passed on', 'neutral'],
+};
+
+/** Names under which telemetry came that is the engine's, or might be. */
+function Sightings({ list }: { readonly list: readonly Sighting[] }) {
+  if (list.length === 0) return null;
+  return (
+    <section aria-labelledby="sightings">
+      <h2 id="sightings">Names that are not known</h2>
+      <p class="hint">
+        Since the start, this process received telemetry of the engine under new names, or telemetry of other services
+        with a name or attributes of the engine&apos;s, whose SQL is redacted before it is passed on. The setting{' '}
+        <code>engine-names</code> says which names are the engine&apos;s.
+      </p>
+      <ScrollTable
+        label="Names that are not known"
+        columns={['Service', 'Scope', 'What became of it', { number: 'Items' }]}
+      >
+        {list.map(({ kind, service, scope, itemCount }) => {
+          const [word, mood] = SIGHTING_WORDS[kind];
+          return (
+            <tr>
+              <th scope="row" class="name">
+                {service}
+              </th>
+              <td>{scope}</td>
+              <td>
+                <Mark word={word} mood={mood} />
+              </td>
+              <td class="number">{itemCount.toLocaleString('en')}</td>
+            </tr>
+          );
+        })}
+      </ScrollTable>
     </section>
   );
 }

@@ -67,6 +67,7 @@ export class DirectExports implements Exports {
         ...this.deps,
         reader: { read: files.read.bind(files), lengthBytes: (traceId) => sources.lengthBytes(traceId) },
         lines: new RecordLogLines(join(dataFolder), (resource) => resource),
+        engineNames: this.setup.configuration['engine-names'],
         runs: { find: (traceId) => sources.findRun(traceId) },
         clock: systemClock,
         maxOpenBytes: 2 ** 26,

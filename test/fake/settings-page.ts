@@ -25,6 +25,7 @@ export function settingsPage(state: State, clock: Clock, kinds: readonly Retaine
           checks: [{ name: 'disk', state: { ready: false, reason: 'the disk is full; free some space' } }],
         }),
       },
+      sightings: { list: () => [] },
       memory: { usage: { usedBytes: 2 ** 20, residentBytes: 2 ** 21, limitBytes: 2 ** 30 } },
       disk: {
         usage: { freeBytes: 0, totalBytes: 2 ** 40, reserveBytes: 0, usedBytes: undefined, limitBytes: undefined },

@@ -65,12 +65,21 @@ export class AttributeSlice {
     const bridge = new Map<string, string>();
     let kept = 0;
     for (let index = 0; index < this.count; index++) {
-      const key = from.toString('utf8', this.keyStart[index], this.keyEnd[index]);
+      const key = this.key(from, index);
       if (key.startsWith(BRIDGE_PREFIX)) bridge.set(key, this.text(from, index));
       else this.move(index, kept++);
     }
     this.count = kept;
     return bridge.size === 0 ? undefined : bridge;
+  }
+
+  key(from: Buffer, index: number): string {
+    return from.toString('utf8', this.keyStart[index], this.keyEnd[index]);
+  }
+
+  /** `undefined` for what is no text. */
+  textAt(from: Buffer, index: number): string | undefined {
+    return this.valueKind[index] === STRING ? this.text(from, index) : undefined;
   }
 
   /** A text as it is, any other value as JSON. */

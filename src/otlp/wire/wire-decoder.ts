@@ -7,21 +7,44 @@ import type { TelemetryRecord, TraceId } from '../../record/telemetry-record.js'
 import { lengthDelimited, UNUSUAL, UnusualShape, valueJson, WireCursor } from '../any-value.js';
 import type { AttributeSchema } from '../attribute-schema.js';
 import { COUNTED_BYTES, WireCounter } from '../body-limits.js';
+import {
+  EngineRecognition,
+  isMapped,
+  isSignOfEngine,
+  type NamedAttribute,
+  type NamedItem,
+  namesOf,
+  type Origin,
+  type TelemetryNames,
+} from '../engine-recognition.js';
+import { EngineSightings, type SightingKind } from '../engine-sightings.js';
 import type { AnyValue, KeyValue, OtlpLogRecord, OtlpSpan, ResourceGroup, ScopeGroup } from '../export-request.js';
 import { type OtlpCodec, OtlpDecodeError, type OtlpEncoding } from '../otlp-codec.js';
 import { UncutJson } from '../split-json.js';
 import { LENGTH } from '../wire-type.js';
 import { type Added, ItemLines, type Rejection } from './item-lines.js';
-import { LogSlice, SpanSlice } from './item-slice.js';
+import { type AttributeSlice, LogSlice, SpanSlice } from './item-slice.js';
 
 /** Resources that are remembered by their bytes. */
 const MAX_RESOURCES = 64;
 /** With their scope; a longer one is read each time. */
 const MAX_RESOURCE_BYTES = 16 * 1024;
-/** The group is another service's. */
-const NOT_OURS = null;
 /** Bytes of lines a byte of body: a span has two lines, each with its attributes. */
 const LINES_PER_BODY = 3;
+
+/** A resource with a scope: how records have it, and what it says of whose they are. */
+interface KnownResource {
+  readonly resource: Resource;
+  readonly names: TelemetryNames;
+  readonly origin: Origin;
+  /** Whether items that are passed on look like the engine's by these names, not at all, or by their attributes. */
+  readonly sign: 'all' | 'none' | 'attributes';
+}
+
+/** What the items of a scope are. */
+interface ItemsOrigin extends KnownResource {
+  readonly isEngine: boolean;
+}
 
 /** A part of a request: where its content begins and ends. */
 interface ByteRange {
@@ -38,13 +61,19 @@ export class WireDecoder implements PieceDecoder {
   private readonly lines: ItemLines;
   private readonly span = new SpanSlice();
   private readonly log = new LogSlice();
-  private readonly resources = new Map<string, Resource | null>();
+  private readonly resources = new Map<string, KnownResource>();
   private readonly pages = new PagePool();
 
+  /**
+   * @param recognition says whose telemetry is
+   * @param sightings is notified of what is not plain
+   */
   constructor(
     private readonly signal: Signal,
     schema: AttributeSchema,
     private readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>,
+    private readonly recognition = new EngineRecognition(),
+    private readonly sightings = new EngineSightings(),
   ) {
     this.lines = new ItemLines(schema);
   }
@@ -78,6 +107,7 @@ export class WireDecoder implements PieceDecoder {
       isLent = false;
     };
     const foreign = this.foreignOf(items);
+    for (const [kind, names, count] of items.sightings) this.sightings.note(kind, names, this.signal, count);
     const { batches, rejectedCount, rejectionMessage } = items;
     return { delivery: { batches, foreign, release }, rejectedCount, rejectionMessage };
   }
@@ -119,7 +149,8 @@ export class WireDecoder implements PieceDecoder {
     const scopeRange = { start: cursor.position, end };
     let scope: Buffer = EMPTY;
     let hasScope = false;
-    let known: Resource | null | undefined;
+    let known: ItemsOrigin | undefined;
+    let itemCount = 0;
     while (cursor.position < end) {
       const start = cursor.position;
       const tag = cursor.varint32(end);
@@ -130,34 +161,67 @@ export class WireDecoder implements PieceDecoder {
         scope = cursor.bytes.subarray(cursor.position, fieldEnd);
         cursor.position = fieldEnd;
       } else if (tag === ((2 << 3) | LENGTH)) {
-        if (known === undefined) known = this.resourceOf(resource, scope);
+        known ??= this.itemsOrigin(this.resourceOf(resource, scope), cursor.bytes, start, end);
+        itemCount += 1;
         if (!this.readItem(cursor, fieldEnd, known, items)) items.pass(group, scopeRange, { start, end: fieldEnd });
       } else if (tag === ((3 << 3) | LENGTH)) cursor.position = fieldEnd;
       else throw UNUSUAL;
     }
     if (known === undefined) this.resourceOf(resource, scope);
+    else items.endScope(known, itemCount);
+  }
+
+  /** @param from where the scope's first item begins, with its tag */
+  private itemsOrigin(known: KnownResource, bytes: Buffer, from: number, end: number): ItemsOrigin {
+    const { origin } = known;
+    const isEngine = this.recognition.areOfEngine(origin, this.signal, this.namedItems(bytes, from, end));
+    return { ...known, isEngine };
+  }
+
+  /** The items of a scope, as far as they say whose they are. @throws UnusualShape for one that cannot be read just so */
+  private *namedItems(bytes: Buffer, from: number, end: number): Generator<NamedItem> {
+    const { span, log } = this;
+    const cursor = new WireCursor(bytes);
+    cursor.position = from;
+    for (const [, itemStart, itemEnd] of fields(cursor, end, RECORD)) {
+      const item = new WireCursor(bytes);
+      item.position = itemStart;
+      if (this.signal === 'traces') {
+        span.read(item, itemEnd);
+        const name = bytes.toString('utf8', span.nameStart, span.nameEnd);
+        yield { name, attributes: () => namedAttributes(span.attributes, bytes) };
+      } else {
+        log.read(item, itemEnd);
+        const name = bytes.toString('utf8', log.eventNameStart, log.eventNameEnd);
+        yield { name, attributes: () => namedAttributes(log.attributes, bytes) };
+      }
+    }
   }
 
   /** @returns whether it was dealt with; else it is to be passed on as it is */
-  private readItem(cursor: WireCursor, end: number, resource: Resource | null, items: DecodedItems): boolean {
+  private readItem(cursor: WireCursor, end: number, known: ItemsOrigin, items: DecodedItems): boolean {
     const start = cursor.position;
     try {
-      return this.addItem(cursor, end, resource, items);
+      return this.addItem(cursor, end, known, items);
     } catch (error) {
       if (!(error instanceof UnusualShape)) throw error;
       cursor.position = end;
       const item = itemOf(this.framedAnew(wrapped(EMPTY, EMPTY, cursor.bytes.subarray(start, end))));
-      return this.addItem(new WireCursor(item), item.length, resource, items);
+      return this.addItem(new WireCursor(item), item.length, known, items);
     }
   }
 
-  private addItem(cursor: WireCursor, end: number, resource: Resource | null, items: DecodedItems): boolean {
+  private addItem(cursor: WireCursor, end: number, known: ItemsOrigin, items: DecodedItems): boolean {
     const { span, log, lines } = this;
+    const { resource, isEngine } = known;
     const { bytes } = cursor;
     if (this.signal === 'traces') {
       span.read(cursor, end);
-      if (resource === NOT_OURS) {
-        if (span.traceId >= 0 && span.spanId >= 0) return false;
+      if (!isEngine) {
+        if (span.traceId >= 0 && span.spanId >= 0) {
+          items.noteSign(known, span.attributes, bytes);
+          return false;
+        }
         items.reject('without a valid trace id and span id');
         return true;
       }
@@ -166,7 +230,10 @@ export class WireDecoder implements PieceDecoder {
     }
     log.read(cursor, end);
     // A log record outside any trace has no run to join; it is kept and passed on like another service's.
-    if (resource === NOT_OURS || log.traceId < 0) return false;
+    if (!isEngine || log.traceId < 0) {
+      items.noteSign(known, log.attributes, bytes);
+      return false;
+    }
     items.add(lines.addLog(log, bytes, items.page), bytes, log.traceId, resource);
     return true;
   }
@@ -183,8 +250,7 @@ export class WireDecoder implements PieceDecoder {
     return [{ signal, body: Buffer.from(codecs.json.encode(request)).toString('utf8'), recordCount }];
   }
 
-  /** `NOT_OURS` for another service's. */
-  private resourceOf(resource: Buffer, scope: Buffer): Resource | null {
+  private resourceOf(resource: Buffer, scope: Buffer): KnownResource {
     if (resource.length + scope.length > MAX_RESOURCE_BYTES) return this.readResource(resource, scope);
     const key = `${resource.length}:${resource.toString('latin1')}${scope.toString('latin1')}`;
     let found = this.resources.get(key);
@@ -196,12 +262,16 @@ export class WireDecoder implements PieceDecoder {
     return found;
   }
 
-  private readResource(resource: Buffer, scope: Buffer): Resource | null {
+  private readResource(resource: Buffer, scope: Buffer): KnownResource {
     const request = this.codecs.protobuf.decode('traces', wrapped(resource, scope, undefined));
     // Both signals have them in the same fields.
     const group = request.signal === 'traces' ? request.resources[0] : undefined;
     const first = group?.scopes[0];
-    return group === undefined || first === undefined || !isEngine(group, first) ? NOT_OURS : resourceOf(group, first);
+    if (group === undefined || first === undefined) return NOBODYS;
+    const { attributes } = group.resource;
+    const names = namesOf(attributes, first.scope.name);
+    const sign = isMapped(attributes) ? 'none' : this.recognition.hasSign(names) ? 'all' : 'attributes';
+    return { resource: resourceOf(group, first), names, origin: this.recognition.originOf(attributes, names), sign };
   }
 }
 
@@ -240,20 +310,19 @@ function itemOf(request: Buffer): Buffer {
   return request.subarray(cursor.position, end);
 }
 
-/** Service and scope names of the engine's builds; whatever else comes is another service's. */
-const ENGINE_NAMES = new Set(['dbt-core', 'dbt-fusion', 'dbt-tracing']);
-/** Spans that a bridge has mapped already are another bridge's exports: they are passed on as they are. */
-const MAPPED_BY = 'telemetry.distro.name';
+/** Of a group without a resource or a scope, which `wrapped` never makes. */
+const NOBODYS: KnownResource = {
+  resource: { attributes: {}, scope: { name: '', version: '' } },
+  names: { service: '', scope: '' },
+  origin: 'other',
+  sign: 'attributes',
+};
 
-/** Whether the engine sent a scope's records, by its service or scope name. */
-function isEngine<T>(group: ResourceGroup<T>, scope: ScopeGroup<T>): boolean {
-  if (attribute(group, MAPPED_BY) === 'run-bridge') return false;
-  const service = attribute(group, 'service.name');
-  return (typeof service === 'string' && ENGINE_NAMES.has(service)) || ENGINE_NAMES.has(scope.scope.name);
-}
-
-function attribute<T>(group: ResourceGroup<T>, name: string): AnyValue | undefined {
-  return group.resource.attributes.find(({ key }) => key === name)?.value;
+function namedAttributes(slice: AttributeSlice, from: Buffer): readonly NamedAttribute[] {
+  return Array.from({ length: slice.count }, (_, index) => ({
+    key: slice.key(from, index),
+    text: slice.textAt(from, index),
+  }));
 }
 
 /** The resource and scope of a group as records carry them. */
@@ -287,6 +356,9 @@ class DecodedItems {
   readonly batches: RecordBatch[] = [];
   readonly passed: RequestPiece;
   passedCount = 0;
+  readonly sightings: (readonly [kind: SightingKind, names: TelemetryNames, itemCount: number])[] = [];
+  /** Items of the scope that are passed on and look like the engine's. */
+  private signCount = 0;
   rejectedCount = 0;
   private readonly reasons = new Set<Rejection>();
   private recordCount = 0;
@@ -322,6 +394,18 @@ class DecodedItems {
   reject(reason: Rejection): void {
     this.rejectedCount += 1;
     this.reasons.add(reason);
+  }
+
+  /** An item is passed on: does it look like the engine's? */
+  noteSign({ sign, isEngine }: ItemsOrigin, attributes: AttributeSlice, from: Buffer): void {
+    if (isEngine || sign === 'all' || (sign === 'attributes' && hasSign(attributes, from))) this.signCount += 1;
+  }
+
+  /** All items of a scope were read. */
+  endScope({ origin, isEngine, names }: ItemsOrigin, itemCount: number): void {
+    if (isEngine && origin === 'ifShaped') this.sightings.push(['new', names, itemCount]);
+    if (this.signCount > 0) this.sightings.push(['passed', names, this.signCount]);
+    this.signCount = 0;
   }
 
   /** Keeps an item as it came, with its group's resource and its scope. */
@@ -371,6 +455,19 @@ class DecodedItems {
     checkRecordCount(this.recordCount);
   }
 }
+
+/** Whether an attribute is called as the engine's are. */
+function hasSign(attributes: AttributeSlice, from: Buffer): boolean {
+  for (let index = 0; index < attributes.count; index++) {
+    // Most keys tell by their first letter, which takes no string.
+    const isPossible = FIRST_LETTERS.has(from[attributes.keyStart[index] as number] as number);
+    if (isPossible && isSignOfEngine(attributes.key(from, index))) return true;
+  }
+  return false;
+}
+
+/** Of `sql`, `unique_id`, and what begins with `dbt` in any case. */
+const FIRST_LETTERS: ReadonlySet<number> = new Set(Buffer.from('sudD'));
 
 /** The largest resource or scope that is repeated in each piece, in bytes. */
 const MAX_HEAD_BYTES = 1024 * 1024;

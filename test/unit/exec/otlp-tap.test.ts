@@ -11,9 +11,12 @@ afterEach(() => {
 
 it('answers the first request once its receiver is loaded', async () => {
   const signals: string[] = [];
-  const tap = new OtlpTap({ clock: new FakeClock(), logger: silentLogger }, async (_decoded, signal) => {
-    signals.push(signal);
-  });
+  const tap = new OtlpTap(
+    { clock: new FakeClock(), logger: silentLogger, engineNames: [] },
+    async (_decoded, signal) => {
+      signals.push(signal);
+    },
+  );
   const server = createServer((request, response) => void tap.answer(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   closers.push(() => server.close());

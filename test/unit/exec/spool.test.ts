@@ -92,7 +92,7 @@ async function look(to: string | null = null): Promise<void> {
         calls.push([path, readFileSync(file, 'utf8')]);
       },
     },
-    ...{ otlp: otlpReading, clock: systemClock, logger: silentLogger, pid: process.pid },
+    ...{ otlp: () => otlpReading([]), clock: systemClock, logger: silentLogger, pid: process.pid },
   });
   await spool.start();
   await Reflect.get(spool, 'working');

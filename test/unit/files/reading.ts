@@ -11,7 +11,7 @@ import { sampleFolder } from '../../fake/sample-run.js';
 export { sampleLines } from '../../fake/sample-run.js';
 
 /** The real codec and decoders. */
-export const otlp: OtlpReading = otlpReading();
+export const otlp: OtlpReading = otlpReading([]);
 
 /** A signal that never aborts. */
 export const running = new AbortController().signal;

@@ -1,0 +1,201 @@
+import { EngineRecognition, isMapped, isSignOfEngine, namesOf } from '../otlp/engine-recognition.js';
+import type {
+  AnyValue,
+  ExportRequest,
+  KeyValue,
+  KeyValueList,
+  OtlpLogRecord,
+  OtlpResource,
+  OtlpSpan,
+  ResourceGroup,
+  ScopeGroup,
+} from '../otlp/export-request.js';
+import { JsonCodec } from '../otlp/json-codec.js';
+import type { AttributePolicy } from '../record/event-table.js';
+import type { Signal } from '../record/record-batch.js';
+import { attributePolicyOf, KnownNames, type RedactionLevel, SharedTexts } from '../redaction/known-names.js';
+import { NAME_ATTRIBUTES, Redactor } from '../redaction/redactor.js';
+
+/** Attributes of libraries and of dbt 1.x, beside those of the engine, that are neither unknown nor any text. */
+const POLICIES: ReadonlyMap<string, AttributePolicy> = new Map([
+  ['db.statement', 'sql'],
+  ['db.query.text', 'sql'],
+  ['db.query.summary', 'name'],
+  ['process.command_line', 'command'],
+  ['command', 'command'],
+  ['upstream.name', 'keep'],
+  ['exception.type', 'name'],
+  ['exception.message', 'text'],
+  ['exception.stacktrace', 'text'],
+]);
+/** Values of a statement's parameters. */
+const PARAMETER = /^db\.(?:query|operation)\.parameter\./;
+const COMMAND_ARGS = 'process.command_args';
+const ANY_EVENT = '';
+
+/**
+ * Redacts what is passed on as another service's and yet has a service, scope or attribute of the engine's. Anything else,
+ * and what another bridge has mapped, and so redacted as it was told to, stays as it is.
+ */
+export class ForeignRedaction {
+  private readonly recognition: EngineRecognition;
+  private readonly json = new JsonCodec();
+  private readonly shared = new SharedTexts();
+  /** What a message has at least that is to be redacted: most have not, and are not read. */
+  private readonly trace: RegExp;
+
+  /** @param engineNames what the engine is called beside its known names */
+  constructor(
+    private readonly level: RedactionLevel,
+    engineNames: readonly string[],
+  ) {
+    this.recognition = new EngineRecognition(engineNames);
+    const own = engineNames.map((name) => `|${JSON.stringify(name).replaceAll(/[^\w"-]/g, '\\$&')}`);
+    this.trace = new RegExp(`"dbt|"(?:sql|unique_id)"|events\\.fusion\\.${own.join('')}`, 'i');
+  }
+
+  /** @param body OTLP JSON, as it is kept */
+  redact(signal: Signal, body: string): string {
+    if (this.level === 'off' || !this.trace.test(body)) return body;
+    const request = this.json.decode(signal, Buffer.from(body));
+    const redacted = this.request(request);
+    return redacted === request ? body : Buffer.from(this.json.encode(redacted)).toString('utf8');
+  }
+
+  private request(request: ExportRequest): ExportRequest {
+    if (request.signal === 'traces') {
+      const resources = request.resources.map((group) => this.group(group, (span, record) => record.span(span)));
+      return resources.every((group, at) => group === request.resources[at]) ? request : { ...request, resources };
+    }
+    const resources = request.resources.map((group) => this.group(group, (log, record) => record.log(log)));
+    return resources.every((group, at) => group === request.resources[at]) ? request : { ...request, resources };
+  }
+
+  private group<T extends OtlpSpan | OtlpLogRecord>(
+    group: ResourceGroup<T>,
+    redacted: (record: T, by: RecordRedaction) => T,
+  ): ResourceGroup<T> {
+    const { attributes } = group.resource;
+    if (isMapped(attributes)) return group;
+    const suspects = group.scopes.filter((scope) => this.isSuspect(attributes, scope));
+    if (suspects.length === 0) return group;
+    const by = new RecordRedaction(new Redactor(this.level, new KnownNames(), this.shared), isOfOthers(attributes));
+    for (const { records } of suspects) for (const record of records) by.learn(record);
+    return {
+      ...group,
+      resource: by.resource(group.resource),
+      scopes: group.scopes.map((scope) =>
+        suspects.includes(scope) ? { ...scope, records: scope.records.map((record) => redacted(record, by)) } : scope,
+      ),
+    };
+  }
+
+  private isSuspect<T extends OtlpSpan | OtlpLogRecord>(resource: readonly KeyValue[], scope: ScopeGroup<T>): boolean {
+    const names = namesOf(resource, scope.scope.name);
+    if (this.recognition.hasSign(names)) return true;
+    return scope.records.some(
+      (record) =>
+        record.attributes.some(({ key }) => isSignOfEngine(key)) ||
+        ('eventName' in record && record.eventName.includes('events.fusion.')),
+    );
+  }
+}
+
+/** Whether it says that another program sent it, as dbt 1.x under an agent does: its own words are then names more often than values. */
+function isOfOthers(resource: readonly KeyValue[]): boolean {
+  return resource.some(({ key, value }) => key === 'telemetry.sdk.language' && value !== 'rust');
+}
+
+/** Redacts records of one resource. */
+class RecordRedaction {
+  /** @param isOfOthers another program than the engine sent them */
+  constructor(
+    private readonly redactor: Redactor,
+    private readonly isOfOthers: boolean,
+  ) {}
+
+  /** What the attributes name, texts may show. */
+  learn({ attributes }: OtlpSpan | OtlpLogRecord): void {
+    for (const { key, value } of attributes) {
+      if (typeof value !== 'string') continue;
+      if (NAMES.has(key)) this.redactor.learn(value);
+      else if (this.policyOf(key) === 'sql') this.redactor.learnStatement(value, adapterOf(attributes));
+    }
+  }
+
+  resource(resource: OtlpResource): OtlpResource {
+    const attributes = resource.attributes.map(({ key, value }) => {
+      const isCommand = key === COMMAND_ARGS || POLICIES.get(key) === 'command';
+      return { key, value: isCommand ? this.value(key, value, undefined) : value };
+    });
+    return { ...resource, attributes };
+  }
+
+  span(span: OtlpSpan): OtlpSpan {
+    const adapter = adapterOf(span.attributes);
+    return {
+      ...span,
+      name: this.redactor.byPolicy('name', span.name),
+      attributes: this.attributes(span.attributes, adapter),
+      events: span.events.map((event) => ({
+        ...event,
+        name: this.redactor.byPolicy('name', event.name),
+        attributes: this.attributes(event.attributes, adapter),
+      })),
+      links: span.links.map((link) => ({ ...link, attributes: this.attributes(link.attributes, adapter) })),
+      status: span.status && { ...span.status, message: this.redactor.text(span.status.message) },
+    };
+  }
+
+  log(log: OtlpLogRecord): OtlpLogRecord {
+    const adapter = adapterOf(log.attributes);
+    const body = typeof log.body === 'string' ? this.redactor.text(log.body) : this.value('', log.body, adapter);
+    return { ...log, body, attributes: this.attributes(log.attributes, adapter) };
+  }
+
+  private attributes(attributes: readonly KeyValue[], adapter: string | undefined): readonly KeyValue[] {
+    return attributes.map(({ key, value }) => ({ key, value: this.value(key, value, adapter) }));
+  }
+
+  private value(key: string, value: AnyValue, adapter: string | undefined): AnyValue {
+    if (value === null || typeof value === 'boolean') return value;
+    if (typeof value === 'string') return this.text(key, value, adapter);
+    if (typeof value === 'number' || typeof value === 'bigint') {
+      return this.redactor.number(key, Number(value), ANY_EVENT) === undefined ? '?' : value;
+    }
+    if (value instanceof Uint8Array) return '?';
+    if (isKeyValueList(value)) {
+      const entries = value.entries.map((entry) => ({
+        key: entry.key,
+        value: this.value(key === '' ? entry.key : `${key}.${entry.key}`, entry.value, adapter),
+      }));
+      return { entries };
+    }
+    if (key === COMMAND_ARGS) return this.redactor.command(value.map(String).join(' ')).split(' ');
+    return value.map((item) => this.value(key, item, adapter));
+  }
+
+  private text(key: string, text: string, adapter: string | undefined): string {
+    const { redactor } = this;
+    const policy = this.policyOf(key);
+    if (policy === 'sql') return redactor.sql(text, adapter).text ?? '?';
+    return redactor.byPolicy(policy, text);
+  }
+
+  private policyOf(key: string): AttributePolicy {
+    if (PARAMETER.test(key)) return 'deny';
+    const policy = POLICIES.get(key) ?? attributePolicyOf(key, ANY_EVENT);
+    return policy === 'ownWords' && this.isOfOthers ? 'name' : policy;
+  }
+}
+
+function isKeyValueList(value: readonly AnyValue[] | KeyValueList): value is KeyValueList {
+  return !Array.isArray(value);
+}
+
+const NAMES: ReadonlySet<string> = new Set(NAME_ATTRIBUTES);
+
+function adapterOf(attributes: readonly KeyValue[]): string | undefined {
+  const adapter = attributes.find(({ key }) => key === 'adapter_type')?.value;
+  return typeof adapter === 'string' ? adapter : undefined;
+}
