@@ -22,8 +22,6 @@ export interface CommandRecordsDeps {
   readonly onRejects: (rejects: readonly Reject[]) => Promise<void>;
   /** Takes everything; is asked again until it does, or `giveUp` aborts. */
   readonly target: RecordConsumer;
-  /** The resource of a trace's records, of what the JSONL itself says, where nothing came over OTLP to tell it. */
-  readonly guessResource: (first: TelemetryRecord) => Resource;
   /** Whether the engine sends OTLP at all, as far as is known. */
   readonly isOtlpExpected: boolean;
   readonly clock: Clock;
@@ -135,7 +133,7 @@ export class CommandRecords {
     if (first === undefined) throw new Error('a batch without records');
     const known = this.resources.get(first.traceId) ?? (await this.waitForResource(first.traceId));
     if (known !== undefined) return known;
-    const guessed = this.deps.guessResource(first);
+    const guessed = guessResource(first);
     this.resources.set(first.traceId, guessed);
     return guessed;
   }
@@ -278,19 +276,11 @@ function partOf({ recordType }: SpanStart | SpanEnd): number {
   return recordType === 'SpanStart' ? STARTED : ENDED;
 }
 
-/**
- * The resource of records of which nothing came over OTLP, the only way by which the engine says it: what the user and
- * `exec` added, and the version that the process span, a trace's first record, names.
- * @param variable the command's OTEL_RESOURCE_ATTRIBUTES, which the engine takes as they are, without decoding
- */
-export function guessResource(first: TelemetryRecord, variable: string): Resource {
-  const pairs = variable.split(',').flatMap((pair) => {
-    const equals = pair.indexOf('=');
-    return equals < 1 ? [] : [[pair.slice(0, equals).trim(), pair.slice(equals + 1).trim()] as const];
-  });
+/** The resource of records of which nothing came over OTLP, the only way by which the engine says it: the version that the process span, a trace's first record, names. */
+export function guessResource(first: TelemetryRecord): Resource {
   const version = first.attributes.text('version');
   return {
-    attributes: { ...Object.fromEntries(pairs), ...(version === undefined ? {} : { 'service.version': version }) },
+    attributes: version === undefined ? {} : { 'service.version': version },
     scope: { name: '', version: '' },
   };
 }

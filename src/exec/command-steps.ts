@@ -1,4 +1,4 @@
-import { STEP_ATTRIBUTE, stepIdOf } from '../record/attributes.js';
+import { type Resource, STEP_ATTRIBUTE, stepIdOf } from '../record/attributes.js';
 import type { Delivery, RecordBatch, RecordConsumer } from '../record/record-batch.js';
 import { SpanIdTable } from '../record/record-page.js';
 import type { SpanId, TelemetryRecord, TraceId, UnixNano } from '../record/telemetry-record.js';
@@ -34,10 +34,13 @@ interface Step extends CommandStep {
   readonly isFromRoot: boolean;
   /** Its process has ended; only late records may still arrive. */
   isOver: boolean;
-  /** That it has begun is known where its records go. */
-  hasBegun: boolean;
+  /** Whether it is known where its records go that it has begun; `undefined` until records are handed over. */
+  hasBegun: boolean | undefined;
   isEndSaid: boolean;
-  consumer: AttachingConsumer | undefined;
+  /** That the trace is its was said where its records go. */
+  isAttached: boolean;
+  /** By the resource that came with the records: theirs, which names the step. */
+  readonly resources: WeakMap<Resource, Resource>;
 }
 
 /** A command has so many steps at most; what further engine commands send is of one that is known. */
@@ -50,8 +53,9 @@ const NANO_PER_MS = 1_000_000n;
 
 /**
  * Makes each engine command inside a command a step of its own, in the order in which their records come: the first is the
- * command's step, the further ones are registered when they begin, and their records name them. They are distinguished by their
- * traces, and by their process and invocation spans where they share one. A step ends when the end of its process was
+ * command's step, the further ones are registered when they begin. They are distinguished by their traces, and by their process
+ * and invocation spans where they share one. Records need not say whose they are: they came by a file or port of this command
+ * alone, so each is given its step as a resource attribute here. A step ends when the end of its process was
  * handed over and a further one has begun; the last one ends with the command.
  */
 export class CommandSteps implements RecordConsumer {
@@ -60,11 +64,19 @@ export class CommandSteps implements RecordConsumer {
   /** What is being said of steps that have ended; one after the other, and nothing waits for it. */
   private saying: Promise<void> = Promise.resolve();
 
-  /** @param open gives where records go; asked whenever some come */
+  private readonly added: Resource['attributes'];
+
+  /**
+   * @param open gives where records go; asked whenever some come
+   * @param variable the command's OTEL_RESOURCE_ATTRIBUTES: what it says and a resource lacks is added, since engines may ignore it
+   */
   constructor(
     private readonly open: () => Promise<StepsTarget>,
     private readonly start: StepStart,
-  ) {}
+    variable: string,
+  ) {
+    this.added = attributesIn(variable);
+  }
 
   /** Those that are known, in their order. */
   get steps(): readonly CommandStep[] {
@@ -93,9 +105,9 @@ export class CommandSteps implements RecordConsumer {
     const { consumer, registry } = await this.open();
     let rest: Delivery = { batches: others, foreign };
     for (const [step, own] of ofSteps) {
-      step.consumer ??= await this.begin(step, consumer, registry);
+      await this.begin(step, registry);
       // What is nobody's goes with the first: of a single engine command all is handed over at once.
-      await step.consumer.consume({ ...rest, batches: [...own, ...rest.batches] });
+      await consumer.consume({ ...rest, batches: [...own, ...rest.batches] });
       rest = { batches: [], foreign: [] };
     }
     if (ofSteps.size === 0) await consumer.consume(rest);
@@ -103,9 +115,9 @@ export class CommandSteps implements RecordConsumer {
   }
 
   /** Says of each trace whose it is, where that was not said. @throws StepRegistryError */
-  async attach(): Promise<void> {
+  async attach(registry: Pick<StepRegistry, 'attach'>): Promise<void> {
     await this.saying;
-    for (const { consumer, traceId } of this.all) await consumer?.attach([traceId]);
+    for (const step of this.all) await attach(step, registry);
   }
 
   /**
@@ -132,12 +144,12 @@ export class CommandSteps implements RecordConsumer {
   private sayEnds(registry: CommandStepRegistry): void {
     const last = this.all.findLastIndex(({ hasBegun }) => hasBegun);
     for (const step of this.all.slice(0, Math.max(0, last))) {
-      const { consumer, traceId, start } = step;
+      const { start } = step;
       const endedUnixMs = endOf(step);
       if (!step.isOver || step.isEndSaid || endedUnixMs === null) continue;
       step.isEndSaid = true;
       const say = async () => {
-        await consumer?.attach([traceId]);
+        await attach(step, registry);
         await registry.end(start.stepId, { kind: 'within' }, endedUnixMs);
       };
       // What cannot be said now is said when the command has ended.
@@ -172,33 +184,50 @@ export class CommandSteps implements RecordConsumer {
       ...{ traceId, start: oldest === undefined ? this.start : further },
       ...{ processSpanId: null, invocationSpanId: null, beganUnixNano: null, endedUnixNano: null },
       isFromRoot: first !== undefined && (isProcess(first) || isInvocation(first)),
-      ...{ isOver: false, hasBegun: false, isEndSaid: false, consumer: undefined },
+      ...{ isOver: false, hasBegun: undefined, isEndSaid: false, isAttached: false, resources: new WeakMap() },
     };
     this.all.push(step);
     return step;
   }
 
-  private named(batch: RecordBatch, { start }: Step): RecordBatch {
+  private named(batch: RecordBatch, { start, resources }: Step): RecordBatch {
     const { resource } = batch;
-    if (start.stepId === this.start.stepId) return batch;
-    return {
-      ...batch,
-      resource: { ...resource, attributes: { ...resource.attributes, [STEP_ATTRIBUTE]: start.stepId } },
-    };
+    let named = resources.get(resource);
+    if (named === undefined) {
+      const attributes = { ...this.added, ...resource.attributes, [STEP_ATTRIBUTE]: start.stepId };
+      named = { ...resource, attributes };
+      resources.set(resource, named);
+    }
+    return { ...batch, resource: named };
   }
 
-  private async begin(step: Step, consumer: RecordConsumer, registry: CommandStepRegistry): Promise<AttachingConsumer> {
-    const { start } = step;
+  private async begin(step: Step, registry: CommandStepRegistry): Promise<void> {
+    if (step.hasBegun !== undefined) return;
     // Opening the target begins the command's own step.
-    const isOwn = start.stepId === this.start.stepId;
-    const begun = isOwn ? Promise.resolve() : registry.register(start);
+    const isOwn = step.start.stepId === this.start.stepId;
+    const begun = isOwn ? Promise.resolve() : registry.register(step.start);
     // The records are worth more; it is said again at the end.
     step.hasBegun = await begun.then(
       () => true,
       () => false,
     );
-    return new AttachingConsumer(consumer, registry, start.stepId);
   }
+}
+
+/** Says whose a trace is, once. @throws StepRegistryError */
+async function attach(step: Step, registry: Pick<StepRegistry, 'attach'>): Promise<void> {
+  if (step.isAttached || step.hasBegun === undefined) return;
+  await registry.attach(step.start.stepId, step.traceId);
+  step.isAttached = true;
+}
+
+/** What OTEL_RESOURCE_ATTRIBUTES says: engines that read it take its values as they are, without decoding. */
+function attributesIn(variable: string): Resource['attributes'] {
+  const pairs = variable.split(',').flatMap((pair) => {
+    const equals = pair.indexOf('=');
+    return equals < 1 ? [] : [[pair.slice(0, equals).trim(), pair.slice(equals + 1).trim()] as const];
+  });
+  return Object.fromEntries(pairs);
 }
 
 /** Step ids have at most 100 characters. */
@@ -327,36 +356,4 @@ function isInvocation({ recordType, eventType }: TelemetryRecord): boolean {
 
 function timeOf(record: TelemetryRecord): UnixNano {
   return record.recordType === 'LogRecord' ? record.timeUnixNano : record.startTimeUnixNano;
-}
-
-/**
- * Attaches a trace to its step before its records are stored, where the records do not name the step: older engines,
- * recorded telemetry, scripts with an OTEL_RESOURCE_ATTRIBUTES of their own. Otherwise it would be a run of its own until the
- * command ends, with events of its own. Records that name their step pass without delay.
- */
-export class AttachingConsumer implements RecordConsumer {
-  private readonly attached = new Set<TraceId>();
-
-  /** @param stepId of the command whose records these are */
-  constructor(
-    private readonly target: RecordConsumer,
-    private readonly registry: Pick<StepRegistry, 'attach'>,
-    private readonly stepId: string,
-  ) {}
-
-  async consume(delivery: Delivery): Promise<void> {
-    const unreported = delivery.batches.filter(({ resource }) => stepIdOf(resource) === null);
-    // The records are worth more; it is said again with the next ones, and at the end.
-    await this.attach(unreported.map(({ traceId }) => traceId)).catch(() => undefined);
-    await this.target.consume(delivery);
-  }
-
-  /** Says it of those of which it was not said yet. @throws StepRegistryError */
-  async attach(traceIds: Iterable<TraceId>): Promise<void> {
-    for (const traceId of traceIds) {
-      if (this.attached.has(traceId)) continue;
-      await this.registry.attach(this.stepId, traceId);
-      this.attached.add(traceId);
-    }
-  }
 }

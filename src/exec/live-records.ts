@@ -32,7 +32,7 @@ import {
   toCommandEnding,
 } from './command-facts.js';
 import type { CommandOutput } from './command-output.js';
-import { CommandRecords, guessResource } from './command-records.js';
+import { CommandRecords } from './command-records.js';
 import { type CommandSpan, toForeignBatch } from './command-span.js';
 import { CommandSteps, isProcess } from './command-steps.js';
 import type { EndedEngine } from './engine-snapshots.js';
@@ -102,7 +102,11 @@ export class LiveRecords {
     const { context, inlet, logger, folder, file } = facts;
     const { clock } = context;
     this.artifacts = new StepArtifacts(facts, output);
-    this.steps = new CommandSteps(() => this.target.open(), stepStartOf(facts));
+    this.steps = new CommandSteps(
+      () => this.target.open(),
+      stepStartOf(facts),
+      facts.environment.OTEL_RESOURCE_ATTRIBUTES ?? '',
+    );
     this.tap = lazy(async () => {
       const { OtlpTap: Tap } = await import('./otlp-tap.js');
       const { 'engine-names': engineNames } = facts.configuration;
@@ -139,7 +143,6 @@ export class LiveRecords {
           decode: async (signal, bytes) => (await this.tap.get()).decode(signal, bytes),
           onRejects: (rejects) => this.rejects.addLines(file?.path ?? '', rejects),
           target: { consume: (delivery) => this.consume(delivery) },
-          guessResource: (first) => guessResource(first, facts.environment.OTEL_RESOURCE_ATTRIBUTES ?? ''),
           isOtlpExpected: isOtlpExpected(facts),
           clock,
         }),
@@ -325,7 +328,7 @@ export class LiveRecords {
   ): Promise<void> {
     const { notices } = this.facts;
     try {
-      await this.steps.attach();
+      await this.steps.attach(registry);
       await this.artifacts.announce(registry);
       await this.steps.end(registry, ending, endedUnixMs);
     } catch (error) {

@@ -168,14 +168,14 @@ export class Spool implements Component {
     const { registry, settle, clock } = this.deps;
     const { spooledArtifacts, spooledSteps } = await import('./spooled-artifacts.js');
     const patient = new PatientConsumer(this.deps.consumer, clock, this.stop.signal);
-    const steps = entry && new CommandSteps(async () => ({ consumer: patient, registry }), entry.start);
+    const steps =
+      entry && new CommandSteps(async () => ({ consumer: patient, registry }), entry.start, entry.resourceAttributes);
     const consumer = steps ?? patient;
     const file = fileOf(folder, entry);
     const inJsonl = new Map<TraceId, JsonlKeys>();
     const place = entry && (await registry.register(entry.start));
     const recordCount =
-      (await this.takeJsonl(file, entry?.resourceAttributes ?? '', consumer, inJsonl)) +
-      (await this.takeOtlp(folder, consumer, inJsonl));
+      (await this.takeJsonl(file, consumer, inJsonl)) + (await this.takeOtlp(folder, consumer, inJsonl));
     await settle?.();
     if (entry !== undefined && steps !== undefined && place !== undefined) {
       const uploads = [{ start: entry.start, place, artifacts: await spooledArtifacts(folder, null) }];
@@ -187,6 +187,7 @@ export class Spool implements Component {
           artifacts: await spooledArtifacts(folder, stepId),
         });
       }
+      await steps.attach(registry);
       await announceUploads(registry, uploads);
       const { ending, endedUnixMs } = entry.end ?? { ending: { kind: 'unknown' }, endedUnixMs: clock.nowUnixMs() };
       await steps.end(registry, ending, endedUnixMs);
@@ -199,7 +200,6 @@ export class Spool implements Component {
 
   private async takeJsonl(
     file: SpoolEntry['file'],
-    resourceAttributes: string,
     consumer: RecordConsumer,
     inJsonl: Map<TraceId, JsonlKeys>,
   ): Promise<number> {
@@ -218,7 +218,7 @@ export class Spool implements Component {
         inJsonl.set(batch.traceId, keys);
         this.traceIds.add(batch.traceId);
         for (const record of batch.records) keys.note(record);
-        return first === undefined ? batch : { ...batch, resource: guessResource(first, resourceAttributes) };
+        return first === undefined ? batch : { ...batch, resource: guessResource(first) };
       });
       if (batches.length > 0) await consumer.consume({ batches, foreign: [] });
     }

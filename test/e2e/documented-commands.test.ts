@@ -124,7 +124,6 @@ function inSandbox(commands: string): string {
       .replaceAll(/(?<=WEBHOOK_KEY=)…/g, 'A'.repeat(43))
       .replaceAll('/backups/', `${join(dir, 'backups')}/`)
       .replaceAll('2026-11-20', '$(date -I)')
-      // The stand-in's records are older than its command, and so not of the step that has the name.
       .replaceAll(/report (1042|"night 4711")/g, 'report 1001')
       .replaceAll('diff 1041 1042', 'diff 1001 1001')
       .replaceAll('runs/1001/artifacts', 'runs/1002/artifacts')

@@ -42,7 +42,6 @@ const events = () => receiver.deliveries.map(({ eventType, data }) => `${eventTy
 
 test('a run under exec is reported: started, errored, and completed once its telemetry can be downloaded', async () => {
   await exec(process.execPath, ENGINE, resolve(SAMPLES, 'build-mixed'));
-  // The stand-in's records are old and have no mark of the step, so their run is one of its own for a while: that of the command may end first.
   const failed = await until('the run that failed', () =>
     receiver.deliveries.find(({ eventType }) => eventType === 'job.run.errored'),
   );

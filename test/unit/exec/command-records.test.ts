@@ -100,7 +100,6 @@ async function bringIn(
     held,
     decode: async (signal, bytes) => decodeBody(signal, bytes),
     target,
-    guessResource: () => UNKNOWN_RESOURCE,
     async onRejects() {},
     hasUnreadLines: async () => false,
     isOtlpExpected: false,
@@ -222,7 +221,6 @@ describe('requests of which the JSONL has brought everything', () => {
       ...{ lines: live, held, target, clock: new FakeClock(), isOtlpExpected: false },
       decode: async (signal, bytes) => decodeBody(signal, bytes),
       hasUnreadLines: async () => false,
-      guessResource: () => UNKNOWN_RESOURCE,
       async onRejects() {},
     });
     const running = records.run(new AbortController().signal);
@@ -289,7 +287,6 @@ it('is not taken from its OTLP while lines of its JSONL wait to be read, however
     ...{ lines: live, held, target, clock, isOtlpExpected: false },
     decode: async (signal, bytes) => decodeBody(signal, bytes),
     hasUnreadLines: async () => isUnread,
-    guessResource: () => UNKNOWN_RESOURCE,
     async onRejects() {},
   });
   const running = records.run(new AbortController().signal);

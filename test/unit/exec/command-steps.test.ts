@@ -7,11 +7,12 @@ import { stepStart } from '../../contract/step-registry.contract.js';
 import { sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
 import { SMALL_SAMPLES, sampleRecords, WITHOUT_BODIES } from '../../fake/sample-run.js';
 
-/** Records of a trace. @param stepId that their resource names */
-function batch(number: number, stepId = 's') {
+/** Records of a trace. @param stepId that their resource names; `null` for none */
+function batch(number: number, stepId: string | null = null) {
   const traceId = parseTraceId(String(number).padEnd(32, 'a'));
   if (traceId === undefined) throw new Error(`${number} makes no trace id`);
-  return { traceId, resource: { ...UNKNOWN_RESOURCE, attributes: { 'run_bridge.step.id': stepId } }, records: [] };
+  const attributes = stepId === null ? {} : { 'run_bridge.step.id': stepId };
+  return { traceId, resource: { ...UNKNOWN_RESOURCE, attributes }, records: [] };
 }
 
 /** What happened, in order. */
@@ -31,7 +32,9 @@ function tracked() {
         environmentId: 1,
       };
     },
-    async attach() {},
+    async attach(stepId: string, traceId: string) {
+      happened.push(`${stepId} has ${traceId[0]}`);
+    },
     async end(stepId: string, { kind }: { readonly kind: string }) {
       happened.push(`${stepId} ends: ${kind}`);
     },
@@ -43,7 +46,7 @@ function tracked() {
       }
     },
   };
-  const steps = new CommandSteps(async () => ({ consumer: consumer as never, registry }), stepStart('s', {}));
+  const steps = new CommandSteps(async () => ({ consumer: consumer as never, registry }), stepStart('s', {}), '');
   return { happened, registry, steps };
 }
 
@@ -63,6 +66,38 @@ it('makes the second trace of a command a step of the same run, registered befor
   happened.length = 0;
   await steps.end(registry, { kind: 'exited', exitCode: 0 }, 2_000);
   expect(happened).toEqual([`${second} begins, of the run of s`, 's ends: within', `${second} ends: exited`]);
+});
+
+it('names the step in records that name none, and in those that name the command alone', async () => {
+  const { happened, steps } = tracked();
+  await steps.consume({ batches: [batch(1), batch(1, 's'), batch(2, 's')], foreign: [] });
+  const second = 's.2aaaaaaaaaaaaaaa';
+  expect(happened).toEqual(['1 of s', '1 of s', `${second} begins, of the run of s`, `2 of ${second}`]);
+});
+
+it('says at the end of each trace whose it is, once: another sender may have brought its records first', async () => {
+  const { happened, registry, steps } = tracked();
+  await steps.consume({ batches: [batch(1)], foreign: [] });
+  happened.length = 0;
+  await steps.attach(registry);
+  await steps.attach(registry);
+  expect(happened).toEqual(['s has 1']);
+});
+
+it("adds what OTEL_RESOURCE_ATTRIBUTES says and the engine's resource does not", async () => {
+  const taken: unknown[] = [];
+  const consumer = {
+    async consume({ batches }: { readonly batches: readonly RecordBatch[] }) {
+      for (const one of batches) taken.push(one.resource.attributes);
+    },
+  };
+  const variable = 'team=shop, service.version = 1 ,,=none,run_bridge.step.id=outer,note=a=b%20c';
+  const { registry } = tracked();
+  const steps = new CommandSteps(async () => ({ consumer, registry }), stepStart('s', {}), variable);
+  const resource = { ...UNKNOWN_RESOURCE, attributes: { 'service.name': 'dbt', 'service.version': '2.0.0' } };
+  await steps.consume({ batches: [{ ...batch(1), resource }], foreign: [] });
+  const own = { 'service.name': 'dbt', 'service.version': '2.0.0', 'run_bridge.step.id': 's' };
+  expect(taken).toEqual([{ team: 'shop', note: 'a=b%20c', ...own }]);
 });
 
 it('leaves records alone that name a step of another command, and ends a command without any', async () => {
@@ -105,12 +140,12 @@ describe('engine commands in one trace', () => {
         }
       },
     };
-    const steps = new CommandSteps(async () => ({ consumer, registry }), stepStart('s', {}));
+    const steps = new CommandSteps(async () => ({ consumer, registry }), stepStart('s', {}), '');
     for (const one of batches) await steps.consume({ batches: [one], foreign: [] });
-    await steps.attach();
+    await steps.attach(registry);
     return { spans, said, steps, registry };
   }
-  const resource = { ...UNKNOWN_RESOURCE, attributes: { 'run_bridge.step.id': 's' } };
+  const resource = UNKNOWN_RESOURCE;
   const inTraceOf = ([first]: readonly TelemetryRecord[], records: readonly TelemetryRecord[], shiftNano = 0n) =>
     records.map(
       (record): TelemetryRecord => ({
