@@ -23,7 +23,7 @@ export interface OpenPagesDeps
     | 'logger'
     | 'stopping'
   > {
-  readonly state: Pick<State, 'catalog'>;
+  readonly state: Pick<State, 'catalog' | 'traces'>;
   readonly access: Access;
   readonly features: readonly Pick<Feature, 'pages'>[];
 }
@@ -42,6 +42,7 @@ export async function openPages(
     authenticator: access.authenticator,
     links: isLoopback(configuration.web.host) ? access.links : null,
     catalog: state.catalog,
+    traces: state.traces,
     routers: routers.flat(),
     publicUrl: publicUrl === 'off' ? null : publicUrl,
     traceViewers: traceViewers(configuration),

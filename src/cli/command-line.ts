@@ -59,7 +59,9 @@ export async function runCommandLine(
 ): Promise<ExitCode | CommandExit> {
   let exitCode: ExitCode | CommandExit = EXIT.ok;
   const parser = new Command('run-bridge')
-    .description("Receives the telemetry of a data-transformation engine's runs, keeps every record and passes it on.")
+    .description(
+      'Receives the telemetry of dbt 2 (dbt, dbt-oss), the engine, keeps every record of its runs and passes it on.',
+    )
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .enablePositionalOptions()

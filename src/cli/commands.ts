@@ -155,7 +155,7 @@ export const deleteCommand: CliCommand = {
 export const demoCommand: CliCommand = {
   name: 'demo',
   operands: '',
-  summary: 'replay a real run that comes with the program and show what becomes of it',
+  summary: 'replay a real run of dbt 2 that comes with the program and show what becomes of it',
   settings: ['data-dir', 'http', 'web'],
   flags: [['--to <URL>', 'send it to a bridge that is running, instead of starting one']],
   examples: [

@@ -74,7 +74,7 @@ async function describe({ program, ports }: Server, traceId: TraceId): Promise<r
   const run = await program.tracker.find(traceId);
   const report = run && (await shortReport(program.reader, run));
   if (report === undefined) throw new CliError(EXIT.failed, 'the run was sent, but it contains no command');
-  return [`sent a recorded run to ${ports.otlpUrl}: invocation ${invocationIdOf(traceId)}`, '', ...report];
+  return [`sent a recorded run of dbt 2 to ${ports.otlpUrl}: invocation ${invocationIdOf(traceId)}`, '', ...report];
 }
 
 function nextSteps(

@@ -127,6 +127,30 @@ const NODES_VIEW = `CREATE VIEW nodes AS
       regexp_replace(arg_min(body, logged_at) FILTER (WHERE record_type = 'LogRecord'),
         '(^|\\n) *0: <unknown>[^\\n]*(\\n +(\\d+: |at )[^\\n]*)*', '', 'g') AS message
     FROM known GROUP BY ALL HAVING count(*) FILTER (WHERE kind IN ('processed', 'evaluated')) > 0
+  ), phases AS (
+    SELECT trace_id, parquet_file, unique_id, span_id, min(start_time_unix_nano) AS started_at,
+      max(end_time_unix_nano) AS ended_at
+    FROM records WHERE event_type LIKE '%.NodeEvaluated' GROUP BY ALL
+  ), waits AS (
+    SELECT trace_id, parquet_file, nullif(coalesce(unique_id, attributes.json_payload->>'$.unique_id'), '') AS unique_id, parent_span_id,
+      start_time_unix_nano AS started_at, end_time_unix_nano AS ended_at
+    FROM records WHERE record_type = 'SpanEnd'
+      AND (event_type LIKE '%.ThreadPoolWait' OR event_type LIKE '%.ConnectionLimitWait')
+  ), cut AS (
+    SELECT p.*, greatest(w.started_at, p.started_at) AS wait_at, least(w.ended_at, p.ended_at) AS until
+    FROM waits w JOIN phases p ON p.trace_id = w.trace_id AND p.parquet_file = w.parquet_file AND p.span_id = w.parent_span_id
+    WHERE w.unique_id IS NULL
+    UNION ALL
+    SELECT p.*, greatest(w.started_at, p.started_at), least(w.ended_at, p.ended_at)
+    FROM waits w JOIN phases p USING (trace_id, parquet_file, unique_id)
+  ), waited AS (
+    SELECT trace_id, parquet_file, unique_id, nullif(sum(epoch_ns(until) - epoch_ns(wait_at)) // 1000000, 0)::BIGINT AS waited_ms
+    FROM (
+      SELECT trace_id, parquet_file, unique_id, until, greatest(wait_at, max(until) OVER (
+        PARTITION BY trace_id, parquet_file, span_id ORDER BY wait_at, until ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      )) AS wait_at
+      FROM cut WHERE until > wait_at
+    ) WHERE until > wait_at GROUP BY ALL
   ), read AS (
     SELECT *,
       CASE a.node_outcome WHEN 'NODE_OUTCOME_SUCCESS' THEN 'success' WHEN 'NODE_OUTCOME_ERROR' THEN 'error'
@@ -162,10 +186,11 @@ const NODES_VIEW = `CREATE VIEW nodes AS
     END END AS previous_status,
     n.started_at, n.ended_at,
     CASE WHEN n.ended_at IS NOT NULL THEN n.a.duration_ms::BIGINT END AS duration_ms,
-    CASE WHEN n.ended_at IS NOT NULL THEN (n.a.json_payload->>'$.idle_time_ms')::BIGINT END AS idle_time_ms,
+    greatest(CASE WHEN n.ended_at IS NOT NULL THEN (n.a.json_payload->>'$.idle_time_ms')::BIGINT END, waited_ms) AS idle_time_ms,
     (epoch_ns(n.ended_at) - epoch_ns(n.processed_at)) / 1e6 AS lifetime_ms, n.warehouse_time_ms, n.query_count,
     CASE WHEN n.ended_at IS NOT NULL THEN n.a.rows_affected::BIGINT END AS rows_affected, n.message
   FROM worded n LEFT JOIN steps USING (trace_id, parquet_file)
+    LEFT JOIN waited USING (trace_id, parquet_file, unique_id)
   WHERE n.is_selected OR n.outcome = 'error' OR NOT n.has_selection`;
 
 const TESTS_VIEW = `CREATE VIEW tests AS

@@ -308,7 +308,7 @@ const ROWS: Readonly<Record<string, EventRow>> = {
     },
   },
   'process.ThreadPoolWait': {
-    span: { names: [], severity: DEBUG },
+    span: { names: ['Thread pool wait'], severity: DEBUG, stableName: true },
     fields: {
       unique_id: { kind: 'text', policy: 'keep' },
       batch_id: { kind: 'text', policy: 'keep' },

@@ -3,7 +3,7 @@ import { raw } from 'hono/html';
 import type { Child } from 'hono/jsx';
 import { cleanText, counted, lengthText } from '../core/text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
-import { shareOf, slowestNodes } from '../run/measures/time-split.js';
+import { shareOf, slowestNodes, withoutWaits } from '../run/measures/time-split.js';
 import { type TimelineBar, timelineOf } from '../run/measures/timeline.js';
 import {
   labelOf,
@@ -287,10 +287,12 @@ function NodeBar({ bar: { node, start, end }, x, y, isCritical }: NodeBarProps) 
         width={width(x(start), x(end))}
         height={BAR}
       />
-      {node.phases.map((phase) => {
-        const at = x(phase.startTimeUnixNano);
-        return <rect class={kind} x={at} y={y} width={width(at, x(phase.endTimeUnixNano ?? end))} height={BAR} />;
-      })}
+      {node.phases.flatMap((phase) =>
+        withoutWaits({ ...phase, endTimeUnixNano: phase.endTimeUnixNano ?? end }).map((part) => {
+          const at = x(part.startTimeUnixNano);
+          return <rect class={kind} x={at} y={y} width={width(at, x(part.endTimeUnixNano))} height={BAR} />;
+        }),
+      )}
     </g>
   );
 }

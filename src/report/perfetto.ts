@@ -1,5 +1,5 @@
 import type { NodeMeasure, NodePhase } from '../run/measures/node-measure.js';
-import { lanes, later } from '../run/measures/timeline.js';
+import { lanes, later, sooner } from '../run/measures/timeline.js';
 import { labelOf } from '../run/measures/troubles.js';
 import type { CommandReport } from './content.js';
 
@@ -117,9 +117,12 @@ function innerSlices(phases: readonly NodePhase[], { start, end }: Slice): reado
     const to = phase.endTimeUnixNano === null || phase.endTimeUnixNano > end ? end : phase.endTimeUnixNano;
     if (to < from) return [];
     free = to;
-    return [
-      slice(phase.phase, 'node phase', from, to, { outcome: phase.outcome, has_end: phase.endTimeUnixNano !== null }),
-    ];
+    const args = { outcome: phase.outcome, has_end: phase.endTimeUnixNano !== null };
+    const waits = phase.waits.flatMap((wait) => {
+      const start = later(wait.startTimeUnixNano, from);
+      return start < to ? [slice('waiting', 'wait', start, sooner(wait.endTimeUnixNano, to), {})] : [];
+    });
+    return [{ ...slice(phase.phase, 'node phase', from, to, args), inner: waits }];
   });
 }
 

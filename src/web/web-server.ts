@@ -32,6 +32,7 @@ This port is for people and tools. In a browser, / is a page with the runs (sign
   GET /readyz?verbose     the same, each check with its details
   GET /metrics            the same and more in figures, for Prometheus (text and OpenMetrics)
   GET /runs/1001          the page of a run; GET /webhooks those of webhooks
+  GET /runs/by-trace/ID   leads to the run of a trace
   POST /hooks/platform    webhooks of the hosted platform, where they are set up
   GET /api/run-bridge/v1  who answers here, and where the other port is, for programs
   GET /api/openapi.json   the API: runs, nodes, records, events, SQL (OpenAPI 3.1)

@@ -108,6 +108,7 @@ export const SENDER_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = 
 export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'GET /': READERS,
   'GET /events': READERS,
+  'GET /runs/by-trace/:traceId': READERS,
   'GET /runs/:runId': READERS,
   'GET /runs/:runId/nodes': READERS,
   'GET /runs/:runId/timeline': READERS,

@@ -47,6 +47,7 @@ export class PageServer {
       ...{ authenticator, clock, logger, links, publicUrl, ...api.measuring },
       artifacts: new RunArtifacts({ catalog: state.catalog, openStore, dataFolder: api.dataFolder }),
       jobs: api.jobs,
+      traces: state.traces,
       routers: (await Promise.all(features.map(({ pages }) => pages?.() ?? []))).flat(),
       redaction: 'literals',
       otlpUrl: () => 'http://127.0.0.1:4318',

@@ -662,6 +662,62 @@ describe('deleting a run', () => {
   });
 });
 
+describe('the run of a trace', () => {
+  const READER = () => tokens.get('read_only');
+  const trace = () => pages.api.traceIds[1] ?? '';
+
+  it('is led to by its id, as a query’s comment has it, in any spelling', async () => {
+    const dashed = trace().replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+    for (const name of [trace(), trace().toUpperCase(), dashed, `${trace()}?span=00f067aa0ba902b7`]) {
+      const { status, headers } = await pages.get(`/runs/by-trace/${name}`, READER());
+      expect([status, headers.location], name).toEqual([303, '/runs/1002']);
+    }
+  });
+
+  it.each([
+    ['a'.repeat(32), `There is no run with the trace ${'a'.repeat(32)}`],
+    ['0'.repeat(32), 'That is no trace id'],
+    ['1002', 'That is no trace id'],
+    [encodeURIComponent(SCRIPT), 'That is no trace id'],
+  ])('that is not there is a page that says so: %s', async (name, text) => {
+    const { status, html } = await pages.get(`/runs/by-trace/${name}`, READER());
+    expect(status).toBe(404);
+    expect(html).toContain(text);
+    expect(html).not.toContain('<script>alert');
+  });
+
+  it('is another account’s as if it were not there', async () => {
+    const [mine, theirs] = [
+      await pages.get(`/runs/by-trace/${trace()}`, foreign),
+      await pages.get(`/runs/by-trace/${'a'.repeat(32)}`, foreign),
+    ];
+    expect(mine.status).toBe(404);
+    expect(mine.html.replaceAll(trace(), '')).toBe(theirs.html.replaceAll('a'.repeat(32), ''));
+  });
+
+  it('is a list where several runs share the trace', async () => {
+    const { traceId, invocations } = commandNote(9);
+    const second = commandNote(9, { index: 2, place: { job: 'hourly', environment: null, project: null } });
+    const { server } = pages.api;
+    await server.state.invocations.note([{ traceId, invocations: [...invocations, ...second.invocations] }], 1);
+    const ids = await server.state.traces.runsOf(FIRST_ACCOUNT_ID, traceId);
+    expect(ids).toHaveLength(2);
+    const { status, html } = await pages.get(`/runs/by-trace/${traceId}`, READER());
+    expect(status).toBe(200);
+    expect(html).toContain('2 runs in one trace');
+    for (const id of ids) expect(html).toContain(`href="/runs/${id}"`);
+  });
+
+  it('is where somebody comes to who had to sign in first', async () => {
+    const path = `/runs/by-trace/${trace()}`;
+    const asked = await pages.get(path);
+    expect(asked.status).toBe(401);
+    expect(asked.html).toContain(`name="to" value="${path}"`);
+    const { status, headers } = await pages.post('/sign-in', undefined, { token: READER() ?? '', to: path });
+    expect([status, headers.location]).toEqual([303, path]);
+  });
+});
+
 describe('who may look', () => {
   it.each(endpointsOf(PAGE_TABLE))('$name is for who has the right, in any session', async ({ method, path, sets }) => {
     for (const set of PERMISSION_SETS) {

@@ -160,7 +160,7 @@ export function openApiRouter(version: string, featurePaths: readonly ZodOpenApi
       title: 'run-bridge',
       version,
       description:
-        "Runs, artifacts and records of a data-transformation engine: the hosted platform's v2 API, and an API of its own.",
+        "Runs, artifacts and records of dbt 2 (dbt, dbt-oss): the hosted platform's v2 API, and an API of its own.",
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     security: [{ token: [] }, { bearer: [] }],

@@ -12,7 +12,7 @@ import {
 } from '../node-outcome.js';
 import type { NodeVerdict } from '../verdict.js';
 import type { FailedSql } from './failed-sql.js';
-import type { TimeShare } from './time-split.js';
+import type { Interval, TimeShare } from './time-split.js';
 
 /** A status as the run results of the previous major version have it. */
 export type PreviousStatus = 'success' | 'error' | 'skipped' | 'pass' | 'warn' | 'fail';
@@ -142,9 +142,11 @@ export interface NodePhase extends EngineOutcome {
   readonly startTimeUnixNano: UnixNano;
   /** `null` if the span never ended; then everything that its end would contain is `null`, too. */
   readonly endTimeUnixNano: UnixNano | null;
-  /** NodeEvaluated `end_time_unix_nano` − `start_time_unix_nano`: includes waiting for a connection. */
+  /** NodeEvaluated `end_time_unix_nano` − `start_time_unix_nano`: includes its waits. */
   readonly lifetimeNano: bigint | null;
-  /** NodeEvaluated `idle_time_ms`, in milliseconds; `null` where the engine gives none. */
+  /** Parts of it in which it waited for a thread or a connection: in order, inside it, none over another. */
+  readonly waits: readonly Interval[];
+  /** NodeEvaluated `idle_time_ms`, in milliseconds, or the length of its waits where that is more; `null` where there is neither. */
   readonly idleTimeMs: number | null;
   /** NodeEvaluated `rows_affected`. */
   readonly rows: number | null;
@@ -181,7 +183,7 @@ export interface NodeMeasure extends EngineOutcome {
    * the sum over nodes may be a hundred times the command's length.
    */
   readonly durationMs: number | null;
-  /** NodeProcessed `idle_time_ms`, in milliseconds: the time of waiting. */
+  /** NodeProcessed `idle_time_ms`, in milliseconds, or the length of the waits in its phases where that is more: the time of waiting. */
   readonly idleTimeMs: number | null;
   /** NodeProcessed `end_time_unix_nano` − `start_time_unix_nano`: with busy threads mostly queueing. */
   readonly lifetimeNano: bigint | null;

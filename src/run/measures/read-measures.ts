@@ -36,6 +36,9 @@ import {
 import { type CommandMeasures, type QueryTimes, runTotals } from './run-totals.js';
 import {
   criticalPath,
+  grow,
+  type Interval,
+  lengthOf,
   lengthSplit,
   NO_SHARE,
   type OtherSpan,
@@ -44,6 +47,7 @@ import {
   shareOf,
   timeSplit,
 } from './time-split.js';
+import { later, sooner } from './timeline.js';
 
 /** Maximum number of phases of one node; the schema has 19. */
 const MAX_PHASES = 32;
@@ -61,7 +65,7 @@ const UNKNOWN_SOURCE: NodeSource = { name: null, relativePath: null, definedAtLi
 /** Collects the records of one node, in any order; about 1 kB. */
 export class NodeCollector {
   private readonly facts = new NodeFacts();
-  private readonly phases = new Map<string, NodePhase>();
+  private readonly phases = new Map<string, NodePhase & { readonly spanId: string }>();
   private readonly queryNano = new Map<string, bigint>();
   private processed: Processed | null = null;
   private processedStart: UnixNano | null = null;
@@ -107,7 +111,7 @@ export class NodeCollector {
     const name = phaseName(record);
     const known = this.phases.get(name);
     if (known === undefined && this.phases.size >= MAX_PHASES) return;
-    const found = measuredPhase(record, ownText(name));
+    const found = { ...measuredPhase(record, ownText(name)), spanId: ownText(record.spanId) };
     const isNews = known === undefined || (found.endTimeUnixNano ?? 0n) > (known.endTimeUnixNano ?? 0n);
     if (isNews) this.phases.set(found.phase, found);
   }
@@ -153,11 +157,17 @@ export class NodeCollector {
     return this.processedStart !== null || this.phases.size > 0 || this.wasInterrupted;
   }
 
-  /** All but what of the command's length fell to it. */
-  measure(): Omit<NodeMeasure, 'share'> {
+  /** All but what of the command's length fell to it. @param waits those of the command */
+  measure(waits: NodeWaits): Omit<NodeMeasure, 'share'> {
+    const found: Interval[] = [];
     const phases = [...this.phases.values()]
       .sort((a, b) => (a.startTimeUnixNano < b.startTimeUnixNano ? -1 : 1))
-      .map((phase) => ({ ...phase, warehouseTimeNano: this.queryNano.get(phase.phase) ?? 0n }));
+      .map(({ spanId, ...phase }) => {
+        const ofPhase = waits.within(this.uniqueId, spanId, phase);
+        found.push(...ofPhase);
+        const warehouseTimeNano = this.queryNano.get(phase.phase) ?? 0n;
+        return { ...phase, warehouseTimeNano, waits: ofPhase, idleTimeMs: idleMs(phase.idleTimeMs, ofPhase) };
+      });
     const { verdict } = this.facts;
     const decisive = this.processed ?? phases.findLast(({ outcome }) => outcome !== null);
     const outcome = decisive ?? UNKNOWN_OUTCOME;
@@ -173,7 +183,7 @@ export class NodeCollector {
       startTimeUnixNano,
       endTimeUnixNano: this.processed?.endTimeUnixNano ?? null,
       durationMs: this.processed?.durationMs ?? null,
-      idleTimeMs: this.processed?.idleTimeMs ?? null,
+      idleTimeMs: idleMs(this.processed?.idleTimeMs ?? null, found),
       lifetimeNano: this.processed?.lifetimeNano ?? null,
       warehouseTimeNano: [...this.queryNano.values()].reduce((sum, nano) => sum + nano, 0n),
       queryCount: this.queryCount,
@@ -195,6 +205,12 @@ export class NodeCollector {
     source.definedAtLine ??= attributes.integer('defined_at_line') ?? null;
     source.group ??= textOf(attributes, 'group');
   }
+}
+
+/** What the engine says of waiting, which has its waits in it, or their length where it says less. */
+function idleMs(saidMs: number | null, waits: readonly Interval[]): number | null {
+  const waitedMs = Number(lengthOf(waits) / 1_000_000n);
+  return waitedMs === 0 ? saidMs : Math.max(saidMs ?? 0, waitedMs);
 }
 
 function textOf(attributes: Attributes, name: string): string | null {
@@ -232,7 +248,7 @@ function isTroubled(verdict: NodeVerdict): boolean {
 /** Reads a NodeEvaluated span's start or end; without the queries, which are counted elsewhere. */
 export function measuredPhase(record: SpanStart | SpanEnd, phase: string): NodePhase {
   const { attributes, startTimeUnixNano } = record;
-  const start = { phase, startTimeUnixNano, warehouseTimeNano: 0n };
+  const start = { phase, startTimeUnixNano, warehouseTimeNano: 0n, waits: [] };
   if (record.recordType === 'SpanStart') {
     return { ...start, ...UNKNOWN_OUTCOME, endTimeUnixNano: null, lifetimeNano: null, idleTimeMs: null, rows: null };
   }
@@ -349,6 +365,8 @@ const MAX_NODES = 100_000;
 const MAX_OTHER_SPANS = 10_000;
 /** Maximum number of distinguished queries of a command, about 150 bytes each; the time of further ones counts as work of their nodes. */
 const MAX_QUERIES = 250_000;
+/** Maximum number of distinguished waits of a command, about 200 bytes each; the time of further ones counts as work of their nodes. */
+const MAX_WAITS = 100_000;
 /** Messages that name no node, and the longest of them in characters. */
 const MAX_MESSAGES = 20;
 const MAX_MESSAGE_CHARS = 4_000;
@@ -368,6 +386,7 @@ export class MeasureCollector {
   private readonly others = new Map<string, OtherSpan>();
   /** By their span ids. */
   private readonly queries = new Map<string, QuerySpan>();
+  private readonly waits: Wait[] = [];
   private readonly messages: string[] = [];
   /** Nodes without a place; a node is counted by the one end of its NodeProcessed span. */
   private omittedNodeCount = 0;
@@ -403,6 +422,11 @@ export class MeasureCollector {
         return;
       case 'PhaseExecuted':
         this.addOther(record, 'phase');
+        return;
+      // What waits in a node's span is counted into its idle_time_ms by the engine; the first of them is what builds before 2.0 send.
+      case 'ConnectionLimitWait':
+      case 'ThreadPoolWait':
+        if (record.recordType === 'SpanEnd') this.addWait(record);
     }
   }
 
@@ -410,14 +434,15 @@ export class MeasureCollector {
   measures(invocation: InvocationSummary): CommandMeasures {
     const { startTimeUnixNano, endTimeUnixNano } = invocation;
     const collected = [...this.nodes.values()];
+    const waits = new NodeWaits(this.waits, endTimeUnixNano);
     const measured = collected
       .filter(({ isNode }) => isNode)
-      .map((node) => node.measure())
+      .map((node) => node.measure(waits))
       .sort((a, b) => ((a.startTimeUnixNano ?? 0n) < (b.startTimeUnixNano ?? 0n) ? -1 : 1));
     const other = { ...this.otherQueries };
     for (const node of collected) {
       if (node.isNode) continue;
-      const { queryCount, warehouseTimeNano } = node.measure();
+      const { queryCount, warehouseTimeNano } = node.measure(waits);
       other.count += queryCount;
       other.timeNano += warehouseTimeNano;
     }
@@ -538,6 +563,13 @@ export class MeasureCollector {
     });
   }
 
+  private addWait({ parentSpanId, attributes, startTimeUnixNano, endTimeUnixNano }: SpanEnd): void {
+    if (this.waits.length >= MAX_WAITS) return;
+    const uniqueId = textOf(attributes, 'unique_id');
+    const spanId = parentSpanId === null ? null : ownText(parentSpanId);
+    this.waits.push({ uniqueId, parentSpanId: spanId, startTimeUnixNano, endTimeUnixNano });
+  }
+
   private nodeOf({ attributes }: TelemetryRecord): NodeCollector | undefined {
     const uniqueId = attributes.text('unique_id');
     return uniqueId === undefined || uniqueId === '' ? undefined : this.node(uniqueId);
@@ -549,6 +581,49 @@ export class MeasureCollector {
     const created = new NodeCollector(ownText(uniqueId));
     this.nodes.set(created.uniqueId, created);
     return created;
+  }
+}
+
+/** Time for which work stood in a queue for a thread (ThreadPoolWait) or for a connection (ConnectionLimitWait). */
+interface Wait extends Interval {
+  /** The node that it names; `null` where it names none, and only the span that it is in tells. */
+  readonly uniqueId: string | null;
+  readonly parentSpanId: string | null;
+}
+
+/** The waits of a command, by the nodes that they name or else by the spans that they are in. */
+class NodeWaits {
+  private readonly byName = new Map<string, Wait[]>();
+  private readonly byParent = new Map<string, Wait[]>();
+
+  constructor(
+    waits: readonly Wait[],
+    private readonly commandEnd: UnixNano,
+  ) {
+    for (const wait of waits) {
+      if (wait.uniqueId !== null) grow(this.byName, wait.uniqueId, wait);
+      else if (wait.parentSpanId !== null) grow(this.byParent, wait.parentSpanId, wait);
+    }
+  }
+
+  /** Those in a node's phase, cut to it: in order, none over another. @param spanId of the phase */
+  within(
+    uniqueId: string,
+    spanId: string,
+    { startTimeUnixNano, endTimeUnixNano }: Pick<NodePhase, 'startTimeUnixNano' | 'endTimeUnixNano'>,
+  ): readonly Interval[] {
+    const found: Interval[] = [];
+    const end = endTimeUnixNano ?? this.commandEnd;
+    const waits = [...(this.byName.get(uniqueId) ?? []), ...(this.byParent.get(spanId) ?? [])];
+    let free = startTimeUnixNano;
+    for (const wait of waits.sort((a, b) => (a.startTimeUnixNano < b.startTimeUnixNano ? -1 : 1))) {
+      const from = later(wait.startTimeUnixNano, free);
+      const to = sooner(wait.endTimeUnixNano, end);
+      if (to <= from) continue;
+      found.push({ startTimeUnixNano: from, endTimeUnixNano: to });
+      free = to;
+    }
+    return found;
   }
 }
 
@@ -615,7 +690,8 @@ function nodeSteps(node: StepNode, commandEnd: UnixNano): PathStep[] {
   // A log that holds no more than the nodes themselves, or a node that never got to a phase.
   if (phases.length === 0 && startTimeUnixNano !== null) {
     const hasEnd = node.endTimeUnixNano !== null;
-    return [{ kind: 'node', uniqueId, phase: '', startTimeUnixNano, endTimeUnixNano: end, hasEnd, skipUpstream }];
+    const times = { startTimeUnixNano, endTimeUnixNano: end, waits: [] };
+    return [{ kind: 'node', uniqueId, phase: '', ...times, hasEnd, skipUpstream }];
   }
   return phases.map((phase) => ({
     kind: 'node',
@@ -625,6 +701,7 @@ function nodeSteps(node: StepNode, commandEnd: UnixNano): PathStep[] {
     endTimeUnixNano: phase.endTimeUnixNano ?? end,
     hasEnd: phase.endTimeUnixNano !== null,
     skipUpstream: phase.skipUpstream,
+    waits: phase.waits,
   }));
 }
 
@@ -637,6 +714,7 @@ function otherStep(
     endTimeUnixNano: endTimeUnixNano ?? commandEnd,
     hasEnd: endTimeUnixNano !== null,
     skipUpstream: null,
+    waits: [],
   };
 }
 

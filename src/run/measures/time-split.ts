@@ -31,6 +31,32 @@ export interface PathStep {
   readonly hasEnd: boolean;
   /** The node that the engine reports as the cause of the skip. */
   readonly skipUpstream: string | null;
+  /** Parts of it in which it waited for a thread or a connection: in order, inside it, none over another. */
+  readonly waits: readonly Interval[];
+}
+
+/** What of a step is left when its waits are taken out, in order. */
+export function withoutWaits({
+  startTimeUnixNano,
+  endTimeUnixNano,
+  waits,
+}: Interval & Pick<PathStep, 'waits'>): readonly Interval[] {
+  if (waits.length === 0) return [{ startTimeUnixNano, endTimeUnixNano }];
+  const starts = [startTimeUnixNano, ...waits.map((wait) => wait.endTimeUnixNano)];
+  return starts
+    .map((start, index) => ({
+      startTimeUnixNano: start,
+      endTimeUnixNano: waits[index]?.startTimeUnixNano ?? endTimeUnixNano,
+    }))
+    .filter((part) => part.endTimeUnixNano > part.startTimeUnixNano);
+}
+
+/** The length of intervals together, in nanoseconds. */
+export function lengthOf(intervals: readonly Interval[]): bigint {
+  return intervals.reduce(
+    (sum, { startTimeUnixNano, endTimeUnixNano }) => sum + endTimeUnixNano - startTimeUnixNano,
+    0n,
+  );
 }
 
 /** A query (QueryExecuted). */
@@ -67,7 +93,8 @@ export interface TimeSplit {
 
 /**
  * Divides a command's duration among its activities at each point in time: the running queries; if there are none, the
- * nodes and hooks in progress; else the phases. Spans that never ended last until the end.
+ * nodes and hooks in progress; else the phases. Spans that never ended last until the end. A step that waits for a thread or a
+ * connection is not in progress.
  * @param steps nodes in their phases, and hooks
  */
 export function timeSplit(
@@ -81,7 +108,11 @@ export function timeSplit(
     endTimeUnixNano: span.endTimeUnixNano ?? command.endTimeUnixNano,
   });
   const asked = inOrder(queries.map(ended));
-  const work = inOrder(steps.filter(({ kind }) => kind !== 'phase'));
+  const work = inOrder(
+    steps
+      .filter(({ kind }) => kind !== 'phase')
+      .flatMap((step) => withoutWaits(step).map((part) => ({ ...part, uniqueId: step.uniqueId }))),
+  );
   const phases = inOrder(others.filter(({ kind }) => kind === 'phase').map(ended));
   const { shares, restNano } = divideTime(command, [asked, work, phases]);
   const [ofQueries = [], ofWork = [], ofPhases = []] = shares;
@@ -314,9 +345,9 @@ export interface PathLink {
    * earlier phase; `inferred`, the last that ended before; `start`, nothing before it but the start of the command.
    */
   readonly basis: 'reported' | 'sameNode' | 'inferred' | 'start';
-  /** From the end of the predecessor (for the first step, from the start of the command) to the start of this step. */
+  /** From the end of the predecessor (for the first step, from the start of the command) to the start of this step, and the step's own waits. */
   readonly waitNano: bigint;
-  /** The step's own length. */
+  /** The step's own length without its waits. */
   readonly timeNano: bigint;
 }
 
@@ -352,11 +383,12 @@ export function criticalPath(
   const links: PathLink[] = [];
   for (let step = order.last; step !== undefined; ) {
     const found = waitedFor(step, order);
+    const waitedNano = lengthOf(step.waits);
     links.push({
       step,
       basis: found?.basis ?? 'start',
-      waitNano: step.startTimeUnixNano - (found?.step.endTimeUnixNano ?? startTimeUnixNano),
-      timeNano: step.endTimeUnixNano - step.startTimeUnixNano,
+      waitNano: step.startTimeUnixNano - (found?.step.endTimeUnixNano ?? startTimeUnixNano) + waitedNano,
+      timeNano: step.endTimeUnixNano - step.startTimeUnixNano - waitedNano,
     });
     step = found?.step;
   }
@@ -431,7 +463,8 @@ export class StepOrder {
   }
 }
 
-function grow(map: Map<string, PathStep[]>, key: string, step: PathStep): void {
+/** Adds to the list of a key. */
+export function grow<Item>(map: Map<string, Item[]>, key: string, step: Item): void {
   const known = map.get(key);
   if (known === undefined) map.set(key, [step]);
   else known.push(step);

@@ -65,6 +65,11 @@ export function later(a: bigint, b: bigint): bigint {
   return b;
 }
 
+export function sooner(a: bigint, b: bigint): bigint {
+  if (a < b) return a;
+  return b;
+}
+
 /** Slices in as few lanes as they need without overlapping. @param slices in any order */
 export function lanes<Span extends { readonly start: bigint; readonly end: bigint }>(
   slices: readonly Span[],

@@ -10,6 +10,7 @@ import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
 import type { Artifact, ArtifactPath, ByteRange, OpenArtifact } from '../../storage/artifact/artifact-store.js';
 import type { CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
+import type { TraceCatalog } from '../../storage/trace-catalog.js';
 
 /** What the pages read. */
 export interface PageDeps {
@@ -17,6 +18,7 @@ export interface PageDeps {
   /** Links that sign in once; `null` where the pages can be reached from elsewhere. */
   readonly links: Pick<SignInLinks, 'exchange'> | null;
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
+  readonly traces: Pick<TraceCatalog, 'runsOf'>;
   readonly notes: Pick<InvocationNotes, 'listSetAside'>;
   readonly tracker: Pick<RunTracker, 'find'>;
   /** Reads the record logs of runs, of whichever of several processes has them. */

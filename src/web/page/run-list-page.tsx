@@ -1,10 +1,12 @@
 import { type Request, Router } from 'express';
+import { ApiError } from '../../api/api-error.js';
 import { authorize, callerOf } from '../../api/authenticator.js';
 import type { Caller } from '../../api/caller.js';
 import { causeText, containing, levelFor } from '../../api/run-search.js';
 import { whenAborted } from '../../core/clock.js';
 import { groupBy } from '../../core/lists.js';
 import { lengthText } from '../../core/text.js';
+import { parseTraceId } from '../../record/telemetry-record.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
 import type { CommandDigest } from '../../run/measures/command-digest.js';
 import type { NodeCounts } from '../../run/verdict.js';
@@ -64,7 +66,7 @@ export function RunListPage({ caller, list, sending, nowUnixMs, version }: RunLi
       {(totalCount > 0 || isFiltered) && <Filter filter={filter} />}
       <section id="live" data-live="4000" {...(isWhole && { 'data-run': '' })} aria-label="List of runs">
         <SetAside runs={setAside} />
-        {rows.length > 0 && <RunTable rows={rows} nowUnixMs={nowUnixMs} />}
+        {rows.length > 0 && <RunTable rows={rows} nowUnixMs={nowUnixMs} label="Runs, newest first" />}
         {rows.length === 0 && isFiltered && (
           <p class="empty">
             No run is like that. <a href="/">Show all runs</a>
@@ -128,13 +130,14 @@ function Filter({ filter }: { readonly filter: RunListFilter }) {
   );
 }
 
-function RunTable({ rows, nowUnixMs }: { readonly rows: readonly RunRow[]; readonly nowUnixMs: number }) {
+function RunTable(props: { readonly rows: readonly RunRow[]; readonly nowUnixMs: number; readonly label: string }) {
+  const { rows, nowUnixMs, label } = props;
   // What is the same everywhere tells nothing apart.
   const hasEnvironments = new Set(rows.map(({ run }) => run.environment.id)).size > 1;
   const hasProjects = new Set(rows.map(({ run }) => run.project.id)).size > 1;
   const columns = [...COLUMNS, ...(hasEnvironments ? ['Environment'] : []), ...(hasProjects ? ['Project'] : [])];
   return (
-    <ScrollTable label="Runs, newest first" columns={columns} isCards>
+    <ScrollTable label={label} columns={columns} isCards>
       {rows.map((row) => (
         <Row {...{ row, nowUnixMs, hasEnvironments, hasProjects }} />
       ))}
@@ -201,7 +204,13 @@ const PAGE_SIZE = 25;
 const MIN_HISTORY = 3;
 const MAX_HISTORY = 20;
 
-/** `/`: the runs of an account, the last to start first. */
+/** Runs of a trace that are shown, the earliest first. */
+const MAX_OF_TRACE = 100;
+
+/**
+ * `/`: the runs of an account, the last to start first. `/runs/by-trace/{trace id}`: the run whose telemetry has this trace, for links
+ * that know no more of it (a comment in a query, a trace elsewhere); where several share it, a list of them.
+ */
 export function runListRouter(deps: PageDeps): Router {
   const { catalog, notes, clock, otlpUrl, isTokenNeeded, version } = deps;
   const router = Router();
@@ -219,6 +228,37 @@ export function runListRouter(deps: PageDeps): Router {
     const sending = sendingOf(request, caller);
     const now = { nowUnixMs: clock.nowUnixMs(), version };
     await sendPage(response, <RunListPage caller={caller} list={list} sending={sending} {...now} />);
+  });
+  router.get('/runs/by-trace/:traceId', authorize('runs:read'), async (request, response) => {
+    const caller = callerOf(response);
+    const traceId = parseTraceId(String(request.params.traceId).trim());
+    if (traceId === undefined) {
+      throw new ApiError(404, 'That is no trace id: it has 32 hexadecimal digits, or the form of an invocation id.');
+    }
+    const ids = await deps.traces.runsOf(caller.accountId, traceId);
+    const [only, ...others] = ids;
+    if (only === undefined) {
+      throw new ApiError(
+        404,
+        `There is no run with the trace ${traceId} (any more). One that is under way is here once its first records have come.`,
+      );
+    }
+    response.set('Cache-Control', 'no-store');
+    if (others.length === 0) return response.redirect(303, `/runs/${only}`);
+    const found = await Promise.all(ids.slice(0, MAX_OF_TRACE).map((id) => catalog.findRun(caller.accountId, id)));
+    const { rows } = await runRows(
+      found.filter((run) => run !== undefined),
+      caller,
+      deps,
+    );
+    await sendPage(
+      response,
+      <Layout title="Runs of a trace" caller={caller} version={version}>
+        <h1>{countText(ids.length, 'run')} in one trace</h1>
+        <p class="name">Trace {traceId}</p>
+        <RunTable rows={rows} nowUnixMs={clock.nowUnixMs()} label="Runs of the trace, the earliest first" />
+      </Layout>,
+    );
   });
   return router;
 

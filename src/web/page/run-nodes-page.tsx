@@ -321,6 +321,7 @@ function NodePanel(props: {
             <span class="sub">from {lengthText(Number(phase.startTimeUnixNano - startTimeUnixNano) / 1e6)} on</span>
           </Fact>
         ))}
+        {node.idleTimeMs !== null && node.idleTimeMs > 0 && <Fact name="Waiting">{lengthText(node.idleTimeMs)}</Fact>}
         <Fact name="Warehouse">{lengthText(Number(node.warehouseTimeNano) / 1e6)}</Fact>
         <Fact name="Queries">{node.queryCount.toLocaleString('en')}</Fact>
         {node.rows !== null && !isTest(node) && <Fact name="Rows">{node.rows.toLocaleString('en')}</Fact>}

@@ -3,7 +3,7 @@ import { authorize, callerOf } from '../../api/authenticator.js';
 import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
 import { cut } from '../../core/text.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
-import { slowestNodes } from '../../run/measures/time-split.js';
+import { slowestNodes, withoutWaits } from '../../run/measures/time-split.js';
 import { type TimelineBar, timelineOf } from '../../run/measures/timeline.js';
 import { labelOf } from '../../run/measures/troubles.js';
 import { sendPage } from './layout.js';
@@ -121,7 +121,12 @@ function timelineDocument(command: CommandMeasures) {
     mood: MOODS[node.verdict] ?? 'neutral',
     ...{ start: ms(start), end: ms(end) },
     isCritical: critical.has(node.uniqueId),
-    work: node.phases.flatMap((phase) => [ms(phase.startTimeUnixNano), ms(phase.endTimeUnixNano ?? end)]),
+    work: node.phases.flatMap((phase) =>
+      withoutWaits({ ...phase, endTimeUnixNano: phase.endTimeUnixNano ?? end }).flatMap((part) => [
+        ms(part.startTimeUnixNano),
+        ms(part.endTimeUnixNano),
+      ]),
+    ),
     queries: queries.get(node.uniqueId) ?? [],
   });
   return {

@@ -13,6 +13,7 @@ describe('a span name', () => {
       'query.ConnectionLimitWait',
       'Connection limit wait',
     ],
+    ['Thread pool wait', 'process.ThreadPoolWait', 'Thread pool wait'],
     ['GenericOp: clone (12 items)', 'generic.GenericOpExecuted', 'GenericOp: clone'],
     ['Dev trace: execute (src/a.rs:12)', 'dev.CallTrace', 'Dev trace: execute'],
     ['Update: dbt -> 2.1.0', 'update.PackageUpdate', 'Update: dbt'],

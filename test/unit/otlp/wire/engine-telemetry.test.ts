@@ -70,6 +70,8 @@ describe('a span of the engine', () => {
     expect(decodeOne('Waiting', { unique_id: 'model.a.b', batch_id: '1' }).eventType).toMatch(
       /\.process\.ThreadPoolWait$/,
     );
+    // The engine's name for it, with which it has sent no attribute at all.
+    expect(decodeOne('Thread pool wait', {}).eventType).toMatch(/\.process\.ThreadPoolWait$/);
     const batch = { unique_id: 'model.a.b', batch_id: '1', batch_index: 2n, event_time_start: 'x' };
     expect(decodeOne('Batch 1', batch).eventType).toMatch(/\.node\.MicrobatchEvaluated$/);
   });

@@ -11,7 +11,7 @@ function node(
   skipUpstream: string | null = null,
 ): PathStep {
   const times = { startTimeUnixNano: BigInt(startMs) * MS, endTimeUnixNano: BigInt(endMs) * MS };
-  return { kind: 'node', uniqueId: name, phase, ...times, hasEnd: true, skipUpstream };
+  return { kind: 'node', uniqueId: name, phase, ...times, hasEnd: true, skipUpstream, waits: [] };
 }
 
 function pathOf(steps: readonly PathStep[], endMs: number) {
