@@ -14,11 +14,15 @@ export function processTree(root: number): readonly number[] {
   return found;
 }
 
-/** Whether another visible process has a file open for writing, from /proc: on Linux only, elsewhere never. */
-export async function isWrittenByOthers(path: string, ownPid: number): Promise<boolean> {
+/**
+ * Whether another visible process has a file open for writing, from /proc: on Linux only, elsewhere never.
+ * @param text only processes that have it in their environment
+ */
+export async function isWrittenByOthers(path: string, ownPid: number, text?: string): Promise<boolean> {
   const real = await realpath(path).catch(() => undefined);
   if (real === undefined) return false;
   for (const pid of await otherProcesses(ownPid)) {
+    if (text !== undefined && !(await isInEnvironment(pid, text))) continue;
     for (const descriptor of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
       const target = await readlink(`/proc/${pid}/fd/${descriptor}`).catch(() => '');
       if (target === real && (await isForWriting(pid, descriptor))) return true;
@@ -39,10 +43,14 @@ export async function isInheritedByOthers(
 ): Promise<boolean> {
   const session = isInSession ? await sessionOf(String(ownPid)) : undefined;
   for (const pid of await otherProcesses(ownPid)) {
-    const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
-    if (environment.includes(text) && (session === undefined || (await sessionOf(pid)) === session)) return true;
+    if ((await isInEnvironment(pid, text)) && (session === undefined || (await sessionOf(pid)) === session))
+      return true;
   }
   return false;
+}
+
+async function isInEnvironment(pid: string, text: string): Promise<boolean> {
+  return (await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')).includes(text);
 }
 
 /** proc_pid_stat(5): the session is the sixth field; the second is a name in brackets. */

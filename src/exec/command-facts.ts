@@ -10,11 +10,12 @@ import { parseDurationMs } from '../config/duration.js';
 import { type Environment, nonEmpty } from '../config/environment.js';
 import { environmentName } from '../config/settings.js';
 import type { Logger } from '../core/logger.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import { sanitizeCommand } from '../redaction/redactor.js';
 import { hasStepSummary, type ReportOutput } from '../report/feature.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import { DEFAULT_JOB, type StepStart } from '../storage/step-start.js';
-import type { UserFile } from './engine-switches.js';
+import type { EngineFile } from './engine-switches.js';
 import type { ExecHost } from './exec-target.js';
 import type { OtlpInlet } from './otlp-inlet.js';
 import type { SpoolEntry } from './spool-entry.js';
@@ -38,7 +39,7 @@ export interface CommandFacts {
   /** Folder of this command alone; `undefined` where none could be made. */
   readonly folder: string | undefined;
   /** The JSONL to follow; `undefined` where there is nothing to follow. */
-  readonly file: UserFile | undefined;
+  readonly file: EngineFile | undefined;
   /** The command's own span, where there is to be one. */
   readonly span: TracePosition['span'];
   /** The environment that the command gets. */
@@ -64,11 +65,20 @@ export function stepStartOf({ stepId, startedUnixMs, command, options }: Command
   };
 }
 
-/** What is left in a command's folder for the process that takes it in. @param end `null` while the command is at work */
-export function spoolEntryOf(facts: CommandFacts, end: SpoolEntry['end']): SpoolEntry {
-  const { options, file, environment } = facts;
+/**
+ * What is left in a command's folder for the process that takes it in.
+ * @param end `null` while the command is at work
+ * @param traceIds those that are known to be the command's
+ */
+export function spoolEntryOf(
+  facts: CommandFacts,
+  end: SpoolEntry['end'],
+  traceIds: readonly TraceId[] = [],
+): SpoolEntry {
+  const { options, file: engineFile, environment } = facts;
+  const file = engineFile === undefined ? null : { path: engineFile.path, from: engineFile.from, traceIds };
   const resourceAttributes = environment.OTEL_RESOURCE_ATTRIBUTES ?? '';
-  return { start: stepStartOf(facts), to: options.to ?? null, file: file ?? null, resourceAttributes, end };
+  return { start: stepStartOf(facts), to: options.to ?? null, file, resourceAttributes, end };
 }
 
 /** What is registered of a command that ended. */

@@ -7,12 +7,19 @@ import { type Digest, logDigest } from '../record/log-digest.js';
 import type { Delivery, RecordBatch, RecordConsumer, Signal } from '../record/record-batch.js';
 import { CELL, PageBatch, SpanIdTable, spanIdHalves } from '../record/record-page.js';
 import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord, TraceId } from '../record/telemetry-record.js';
+import { isProcess } from './command-steps.js';
 import type { PendingRequests } from './pending-requests.js';
 
 /** What the records of one wrapped command come from and go to. */
 export interface CommandRecordsDeps {
   /** Lines of the engine's JSONL while it is written; they end after `finish()`. */
   readonly lines: AsyncIterable<TailChunk> | Iterable<TailChunk>;
+  /** Whether others may write to the JSONL, too: then its traces are the command's which come over OTLP as well. */
+  readonly isShared: boolean;
+  /** Whether somebody writes to the JSONL now, as far as that can be known. */
+  readonly isWritten: () => Promise<boolean>;
+  /** Called once for each trace that is known to be the command's. */
+  readonly onTrace: (traceId: TraceId) => void;
   /** Whether the JSONL has more than what was taken of it, up to `taken`: it may be read late where processors are short. */
   readonly hasUnreadLines: (taken: TailPosition | undefined) => Promise<boolean>;
   readonly held: PendingRequests;
@@ -37,6 +44,8 @@ const RESOURCE_LOOKS = 30;
 const RESOURCE_LOOK_MS = 50;
 /** How often held requests are looked at, in milliseconds. */
 const LOOK_MS = 250;
+/** What lines may take in memory that are not known to be the command's, in characters. */
+const MAX_UNNAMED_CHARACTERS = 64 * 1024 * 1024;
 
 /**
  * Brings in the records of a command from both ways they come: the JSONL that the engine writes, which is complete, and
@@ -49,6 +58,15 @@ export class CommandRecords {
   private readonly resources = new Map<TraceId, Resource>();
   private readonly firstOverOtlpMs = new Map<TraceId, number>();
   private readonly ended = new AbortController();
+  /** Records of a shared JSONL, of traces that did not come over OTLP yet. */
+  private readonly unnamed = new Map<TraceId, TelemetryRecord[]>();
+  private unnamedCharacters = 0;
+  /** How traces are treated that did not come over OTLP. */
+  private unnamedAre: 'waiting' | 'own' | 'of others' = 'waiting';
+  /** Those of engines that were killed before they could send. */
+  private readonly killed = new Set<TraceId>();
+  /** Lines are delivered one batch after the other. */
+  private delivering: Promise<void> = Promise.resolve();
   private taken: TailPosition | undefined;
 
   constructor(private readonly deps: CommandRecordsDeps) {}
@@ -62,7 +80,10 @@ export class CommandRecords {
   async hold({ delivery }: DecodedRequest, signal: 'traces' | 'logs', bytes: Uint8Array): Promise<void> {
     const nowMs = this.deps.clock.monotonicMs();
     for (const { traceId, resource } of delivery.batches) {
-      if (!this.firstOverOtlpMs.has(traceId)) this.firstOverOtlpMs.set(traceId, nowMs);
+      if (!this.firstOverOtlpMs.has(traceId)) {
+        this.firstOverOtlpMs.set(traceId, nowMs);
+        if (!this.inJsonl.has(traceId)) this.deps.onTrace(traceId);
+      }
       if (!this.resources.has(traceId)) this.resources.set(traceId, resource);
     }
     if (this.isInJsonl(delivery)) return;
@@ -94,16 +115,81 @@ export class CommandRecords {
       giveUp.throwIfAborted();
       const { records, rejects } = readRecords(lines);
       if (others.length + rejects.length > 0) await this.deps.onRejects([...others, ...rejects]);
-      const batches: RecordBatch[] = [];
       this.taken = position ?? this.taken;
-      for (const [traceId, list] of groupBy(records, ({ traceId }) => traceId)) {
-        const keys = this.inJsonl.get(traceId) ?? new JsonlKeys();
-        this.inJsonl.set(traceId, keys);
-        for (const record of list) keys.note(record);
-        batches.push({ traceId, resource: await this.resourceOf(list), records: list });
-      }
-      await this.deliver({ batches, foreign: [] });
+      await this.inTurn(() => this.deliverLines(records));
     }
+    await this.inTurn(async () => {
+      await this.deliverUnnamed();
+      await this.settleUnnamed();
+    });
+  }
+
+  private async deliverLines(records: readonly TelemetryRecord[]): Promise<void> {
+    const batches: RecordBatch[] = [];
+    for (const [traceId, list] of groupBy(records, ({ traceId }) => traceId)) {
+      if (this.isOwn(traceId)) batches.push(...(await this.batchesOf(traceId, list)));
+      else if (this.unnamedAre === 'waiting') this.wait(traceId, list);
+    }
+    await this.deliver({ batches, foreign: [] });
+    if (this.unnamedCharacters > MAX_UNNAMED_CHARACTERS) await this.settleUnnamed();
+  }
+
+  private isOwn(traceId: TraceId): boolean {
+    const { isShared, isOtlpExpected } = this.deps;
+    if (!isShared || !isOtlpExpected || this.unnamedAre === 'own') return true;
+    return this.firstOverOtlpMs.has(traceId) || this.killed.has(traceId);
+  }
+
+  private wait(traceId: TraceId, records: readonly TelemetryRecord[]): void {
+    const waiting = this.unnamed.get(traceId) ?? [];
+    this.unnamed.set(traceId, waiting);
+    for (const record of records) {
+      waiting.push(record);
+      this.unnamedCharacters += record.line?.length ?? 0;
+    }
+  }
+
+  /** Delivers what waited for its trace to come over OTLP, where it has. */
+  private async deliverUnnamed(): Promise<void> {
+    const batches: RecordBatch[] = [];
+    for (const [traceId, waiting] of this.unnamed) {
+      if (!this.isOwn(traceId)) continue;
+      this.unnamed.delete(traceId);
+      for (const { line } of waiting) this.unnamedCharacters -= line?.length ?? 0;
+      batches.push(...(await this.batchesOf(traceId, waiting)));
+    }
+    await this.deliver({ batches, foreign: [] });
+  }
+
+  /**
+   * Waits no longer. Where nothing came over OTLP, an engine was at work that sends none; where something did, others wrote the
+   * rest, but for an engine that did not come to its end though nobody writes any more.
+   */
+  private async settleUnnamed(): Promise<void> {
+    this.unnamedAre = this.firstOverOtlpMs.size === 0 ? 'own' : 'of others';
+    const isWritten = this.unnamed.size > 0 && (await this.deps.isWritten());
+    for (const [traceId, waiting] of this.unnamed) {
+      const ofProcess = waiting.filter(isProcess);
+      const isCutOff = ofProcess.length > 0 && ofProcess.every(({ recordType }) => recordType === 'SpanStart');
+      if (isCutOff && !isWritten) this.killed.add(traceId);
+    }
+    await this.deliverUnnamed();
+    this.unnamed.clear();
+    this.unnamedCharacters = 0;
+  }
+
+  private async batchesOf(traceId: TraceId, records: readonly TelemetryRecord[]): Promise<readonly RecordBatch[]> {
+    const keys = this.inJsonl.get(traceId) ?? new JsonlKeys();
+    if (!this.inJsonl.has(traceId) && !this.firstOverOtlpMs.has(traceId)) this.deps.onTrace(traceId);
+    this.inJsonl.set(traceId, keys);
+    for (const record of records) keys.note(record);
+    return [{ traceId, resource: await this.resourceOf(records), records }];
+  }
+
+  private inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.delivering.then(work);
+    this.delivering = done.catch(() => undefined);
+    return done;
   }
 
   private async takeDueRequests(giveUp: AbortSignal): Promise<void> {
@@ -111,6 +197,7 @@ export class CommandRecords {
     const isOver = AbortSignal.any([this.ended.signal, giveUp]);
     while (!this.ended.signal.aborted) {
       giveUp.throwIfAborted();
+      if (this.unnamed.size > 0) await this.inTurn(() => this.deliverUnnamed());
       const isRead = !(await this.deps.hasUnreadLines(this.taken));
       await this.deps.held.drain(
         ({ hasForeign, traceIds }) =>

@@ -1,6 +1,7 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { type Environment, nonEmpty } from '../config/environment.js';
+import type { TailPosition } from '../files/feature.js';
 
 /** What a command line and its environment tell the engine about its files and its telemetry; a flag comes before a variable. */
 export interface EngineSwitches {
@@ -57,26 +58,22 @@ export function findProjectFolder({ projectDir }: EngineSwitches, workingDir: st
   }
 }
 
-/** A JSONL file that the user has the engine write. */
-export interface UserFile {
+/** The JSONL file of a command that the engine writes. */
+export interface EngineFile {
   readonly path: string;
-  /** Its length before the command began: the engine appends. */
-  readonly fromOffset: number;
+  /** Its end before the command began: the engine appends. `undefined` for its beginning. */
+  readonly from: TailPosition | undefined;
+  /** Whether it is the user's own, which other commands write to as well. */
+  readonly isShared: boolean;
 }
 
 /**
  * Where the engine writes the file that the user asked for: `<log path>/NAME`, the log path being `logs` in the project
  * folder unless its arguments name one. `undefined` where the user asked for none.
  */
-export function findUserFile(switches: EngineSwitches, workingDir: string): UserFile | undefined {
+export function findUserFile(switches: EngineSwitches, workingDir: string): string | undefined {
   const { fileName, logPath = 'logs' } = switches;
   if (fileName === undefined) return undefined;
   const project = findProjectFolder(switches, workingDir) ?? workingDir;
-  const path = resolve(project, logPath, fileName);
-  return { path, fromOffset: lengthOf(path) };
-}
-
-function lengthOf(path: string): number {
-  const found = statSync(path, { throwIfNoEntry: false });
-  return found?.isFile() === true ? found.size : 0;
+  return resolve(project, logPath, fileName);
 }

@@ -7,14 +7,7 @@ import { type Clock, pause, type Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { type Lazy, lazy } from '../core/lazy.js';
 import { isInheritedByOthers, isWrittenByOthers } from '../core/process-tree.js';
-import {
-  JsonlTail,
-  REJECTS_FILE,
-  type Reject,
-  RejectFile,
-  startPosition,
-  type TailPosition,
-} from '../files/feature.js';
+import { JsonlTail, REJECTS_FILE, type Reject, RejectFile, type TailPosition } from '../files/feature.js';
 import { stepInEnvironment } from '../record/attributes.js';
 import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -66,8 +59,8 @@ const WARM_UP_MS = 150;
 export class LiveRecords {
   private readonly giveUp = new AbortController();
   private readonly hasEnded = new AbortController();
-  private readonly records: Promise<CommandRecords>;
-  private readonly tail: Promise<JsonlTail>;
+  private readonly records: CommandRecords;
+  private readonly tail: JsonlTail;
   private readonly held: PendingRequests;
   private readonly rejects: CommandRejects;
   /** Of the command's port; a command that is over at once and sends nothing does without. */
@@ -84,6 +77,10 @@ export class LiveRecords {
   readonly firstStored = new Promise<void>((resolve) => {
     this.onFirstStored = resolve;
   });
+  /** Traces that are known to be the command's. */
+  private readonly traceIds: TraceId[] = [];
+  /** The end that is noted in the command's folder. */
+  private noted: SpoolEntry['end'] = null;
   private trouble: string | undefined;
   private isTroubleSaid = false;
 
@@ -111,7 +108,7 @@ export class LiveRecords {
       const { OtlpTap: Tap } = await import('./otlp-tap.js');
       const { 'engine-names': engineNames } = facts.configuration;
       return new Tap({ clock, logger, engineNames }, async (decoded, signal, bytes) => {
-        await (await this.records).hold(decoded, signal, bytes);
+        await this.records.hold(decoded, signal, bytes);
       });
     });
     // The sender's answer says why it cannot be loaded.
@@ -131,23 +128,21 @@ export class LiveRecords {
     const { stepId } = facts;
     const watch = { stepId, clock, hasEnded: this.hasEnded.signal, onCancelled };
     void watchCancellation(this.target.forCancellation(), watch);
-    this.tail = startPosition(file?.path ?? '', file?.fromOffset ?? 0).then(
-      (from) => new JsonlTail(file?.path ?? '', { from, gatherMs: GATHER_MS }, clock),
-    );
-    this.records = this.tail.then(
-      (tail) =>
-        new CommandRecords({
-          lines: file === undefined ? [] : tail.chunks(this.giveUp.signal),
-          held: this.held,
-          hasUnreadLines: (taken) => this.hasUnreadLines(taken),
-          decode: async (signal, bytes) => (await this.tap.get()).decode(signal, bytes),
-          onRejects: (rejects) => this.rejects.addLines(file?.path ?? '', rejects),
-          target: { consume: (delivery) => this.consume(delivery) },
-          isOtlpExpected: isOtlpExpected(facts),
-          clock,
-        }),
-    );
-    this.running = this.records.then((records) => records.run(this.giveUp.signal));
+    this.tail = new JsonlTail(file?.path ?? '', { from: file?.from, gatherMs: GATHER_MS }, clock);
+    this.records = new CommandRecords({
+      lines: file === undefined ? [] : this.tail.chunks(this.giveUp.signal),
+      isShared: file?.isShared === true,
+      isWritten: () => isWrittenByOthers(file?.path ?? '', context.pid),
+      onTrace: (traceId) => this.noteTrace(traceId),
+      held: this.held,
+      hasUnreadLines: (taken) => this.hasUnreadLines(taken),
+      decode: async (signal, bytes) => (await this.tap.get()).decode(signal, bytes),
+      onRejects: (rejects) => this.rejects.addLines(file?.path ?? '', rejects),
+      target: { consume: (delivery) => this.consume(delivery) },
+      isOtlpExpected: isOtlpExpected(facts),
+      clock,
+    });
+    this.running = this.records.run(this.giveUp.signal);
     this.running.catch(() => undefined);
   }
 
@@ -181,15 +176,15 @@ export class LiveRecords {
     await parked.catch(() => undefined);
     // Should this process be killed, the process that takes in the folder knows how the command ended.
     this.noteEnd({ ending: toCommandEnding(ending), endedUnixMs });
-    const records = await this.records;
-    (await this.tail).finish();
+    const { records } = this;
+    this.tail.finish();
     records.end();
     try {
       await parked;
       await finding;
       await this.running;
       this.rejects.say();
-      if (await isWrittenByOthers(this.facts.file?.path ?? '', context.pid)) {
+      if (await this.isWrittenByCommand()) {
         throw new Error('an engine process that the command started is still running');
       }
       if (span !== undefined) {
@@ -278,6 +273,13 @@ export class LiveRecords {
     return [...new Set(step === undefined ? known : [step.runId])].map((runId) => `${pagesUrl}/runs/${runId}`);
   }
 
+  /** Whether an engine of the command still writes its file. */
+  private isWrittenByCommand(): Promise<boolean> {
+    const { file, stepId, context } = this.facts;
+    const step = file?.isShared === true ? stepInEnvironment(stepId) : undefined;
+    return isWrittenByOthers(file?.path ?? '', context.pid, step);
+  }
+
   /** Whether something that the command has left in the background may still run an engine: its folder waits for that. */
   private mayGoOn(): Promise<boolean> {
     const { stepId, context } = this.facts;
@@ -288,7 +290,7 @@ export class LiveRecords {
     const { file } = this.facts;
     if (file === undefined) return false;
     const found = await stat(file.path).catch(() => undefined);
-    return (found?.size ?? 0) > (taken?.offset ?? file.fromOffset);
+    return (found?.size ?? 0) > (taken?.offset ?? file.from?.offset ?? 0);
   }
 
   private async consume(delivery: Delivery): Promise<void> {
@@ -303,7 +305,7 @@ export class LiveRecords {
   private async noteStored(): Promise<void> {
     const { file } = this.facts;
     this.firstBytes ??= file === undefined ? 0 : ((await stat(file.path).catch(() => undefined))?.size ?? 0);
-    if ((await this.records).takenBytes >= this.firstBytes) this.onFirstStored();
+    if (this.records.takenBytes >= this.firstBytes) this.onFirstStored();
   }
 
   /** What turns out to be no OTLP cannot be refused any more. @throws ConsumeError */
@@ -373,10 +375,10 @@ export class LiveRecords {
     try {
       await this.held.saveAll();
       // Those of which no record could be handed over.
-      for (const traceId of (await this.records).traceIds) this.steps.note(traceId);
+      for (const traceId of this.records.traceIds) this.steps.note(traceId);
       // Without them the records are left all the same.
       await this.saveArtifacts(folder).catch(() => undefined);
-      writeSpoolEntry(folder, spoolEntryOf(this.facts, end));
+      writeSpoolEntry(folder, spoolEntryOf(this.facts, end, this.traceIds));
       return true;
     } catch {
       return false;
@@ -388,10 +390,17 @@ export class LiveRecords {
     await this.artifacts.spool(folder);
   }
 
-  private noteEnd(end: NonNullable<SpoolEntry['end']>): void {
+  /** In a file that others write, too, a process that takes in the folder finds no other traces than these. */
+  private noteTrace(traceId: TraceId): void {
+    this.traceIds.push(traceId);
+    if (this.facts.file?.isShared === true) this.noteEnd(this.noted);
+  }
+
+  private noteEnd(end: SpoolEntry['end']): void {
     const { folder } = this.facts;
+    this.noted = end;
     try {
-      if (folder !== undefined) writeSpoolEntry(folder, spoolEntryOf(this.facts, end));
+      if (folder !== undefined) writeSpoolEntry(folder, spoolEntryOf(this.facts, end, this.traceIds));
     } catch {
       // The command's end is registered all the same, while this process lives.
     }

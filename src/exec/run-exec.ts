@@ -34,7 +34,7 @@ import {
 } from './command-facts.js';
 import { CommandOutput } from './command-output.js';
 import type { CommandSpan } from './command-span.js';
-import { findUserFile, mayRunSeveral, readEngineSwitches } from './engine-switches.js';
+import { type EngineFile, findUserFile, mayRunSeveral, readEngineSwitches } from './engine-switches.js';
 import type { ExecHost } from './exec-target.js';
 import { endedChildrenCpuSeconds, giveWay, ProcessUsage } from './give-way.js';
 import type { LiveRecords } from './live-records.js';
@@ -243,8 +243,9 @@ export class CommandBridge {
       join(context.tempDir, `run-bridge-${stepId}`),
     ]);
     const switches = readEngineSwitches(command, context.environment);
-    const userFile = findUserFile(switches, context.workingDir);
-    const ownFile = folder === undefined ? undefined : { path: join(folder, ENGINE_FILE), fromOffset: 0 };
+    const userFile = await readUserFile(findUserFile(switches, context.workingDir));
+    const ownFile =
+      folder === undefined ? undefined : { path: join(folder, ENGINE_FILE), from: undefined, isShared: false };
     const { parent, span } = tracePosition(callersTrace(context.environment, notices), options.isSpanWanted);
     const environment = childEnvironment(context.environment, {
       otlpUrl: inlet.url,
@@ -390,6 +391,12 @@ export class CommandBridge {
       peakMemoryBytes: this.usage?.peakMemoryBytes,
     };
   }
+}
+
+async function readUserFile(path: string | undefined): Promise<EngineFile | undefined> {
+  if (path === undefined) return undefined;
+  const { endPosition } = await import('../files/feature.js');
+  return { path, from: endPosition(path), isShared: true };
 }
 
 function callersTrace(environment: Environment, notices: Notices): TraceContext | null {

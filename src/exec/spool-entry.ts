@@ -2,6 +2,8 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import type { TailPosition } from '../files/feature.js';
+import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { endingDocument } from '../run/ending-document.js';
 import { endingSchema } from '../run/ending-schema.js';
 import { stepStartDocument, stepStartOf, stepStartSchema } from '../run/execution-api.js';
@@ -14,19 +16,36 @@ export interface SpoolEntry {
   readonly start: StepStart;
   /** URL of the bridge that the user named for it (`--to`); `null` where any will do. */
   readonly to: string | null;
-  /** The engine's JSONL, and from which byte on it is of this command; `null` where there was none to follow. */
-  readonly file: { readonly path: string; readonly fromOffset: number } | null;
+  /** The engine's JSONL; `null` where there was none to follow. */
+  readonly file: SpooledFile | null;
   /** The command's OTEL_RESOURCE_ATTRIBUTES. */
   readonly resourceAttributes: string;
   /** `null` where nobody saw the end. */
   readonly end: { readonly ending: CommandEnding; readonly endedUnixMs: number } | null;
 }
 
+/** The engine's JSONL of a command that was left behind. */
+export interface SpooledFile {
+  readonly path: string;
+  /** From where on it is of this command; `undefined` for its beginning. */
+  readonly from: TailPosition | undefined;
+  /** The command's traces, as far as they were known: others may have written to the file, too. */
+  readonly traceIds: readonly TraceId[];
+}
+
+const fileSchema = z.object({
+  path: z.string(),
+  from_offset: z.number().int().nonnegative(),
+  // Earlier versions knew no more than the offset.
+  from: z.object({ inode: z.string(), head_bytes: z.number().int().nonnegative(), head_hash: z.string() }).optional(),
+  trace_ids: z.array(z.string()).default([]),
+});
+
 const entrySchema = z.object({
   step_id: z.string(),
   step: stepStartSchema,
   to: z.string().nullable(),
-  file: z.object({ path: z.string(), from_offset: z.number().int().nonnegative() }).nullable(),
+  file: fileSchema.nullable(),
   resource_attributes: z.string(),
   end: z.object({ ending: endingSchema, ended_unix_ms: z.number() }).nullable(),
 });
@@ -39,13 +58,35 @@ export async function readSpoolEntry(folder: string): Promise<SpoolEntry | undef
     return {
       start: stepStartOf(read.step_id, read.step),
       to: read.to,
-      file: file === null ? null : { path: file.path, fromOffset: file.from_offset },
+      file: file === null ? null : await spooledFileOf(file),
       resourceAttributes: read.resource_attributes,
       end: end === null ? null : { ending: end.ending, endedUnixMs: end.ended_unix_ms },
     };
   } catch {
     return undefined;
   }
+}
+
+async function spooledFileOf({
+  path,
+  from_offset: offset,
+  from,
+  trace_ids,
+}: z.output<typeof fileSchema>): Promise<SpooledFile> {
+  const traceIds = trace_ids.flatMap((text) => parseTraceId(text) ?? []);
+  if (from === undefined) {
+    const { startPosition } = await import('../files/feature.js');
+    return { path, from: await startPosition(path, offset), traceIds };
+  }
+  const { inode, head_bytes: headBytes, head_hash: headHash } = from;
+  return { path, from: { inode, offset, line: 1, headBytes, headHash }, traceIds };
+}
+
+function fileDocument({ path, from, traceIds }: SpooledFile): z.input<typeof fileSchema> {
+  const trace_ids = [...traceIds];
+  if (from === undefined) return { path, from_offset: 0, trace_ids };
+  const { inode, offset, headBytes, headHash } = from;
+  return { path, from_offset: offset, from: { inode, head_bytes: headBytes, head_hash: headHash }, trace_ids };
 }
 
 /** Writes an entry into its command's folder, in place of an earlier one as a whole. @throws what the file system throws. */
@@ -55,7 +96,7 @@ export function writeSpoolEntry(folder: string, entry: SpoolEntry): void {
     step_id: start.stepId,
     step: stepStartDocument(start),
     to,
-    file: file === null ? null : { path: file.path, from_offset: file.fromOffset },
+    file: file === null ? null : fileDocument(file),
     resource_attributes: resourceAttributes,
     end: end === null ? null : { ending: endingDocument(end.ending), ended_unix_ms: end.endedUnixMs },
   };

@@ -16,7 +16,6 @@ import {
   type Reject,
   RejectFile,
   readRecords,
-  startPosition,
 } from '../files/feature.js';
 import { stepInEnvironment } from '../record/attributes.js';
 import type { RecordConsumer } from '../record/record-batch.js';
@@ -30,7 +29,7 @@ import type { StepPosition } from '../storage/step-start.js';
 import { guessResource, JsonlKeys } from './command-records.js';
 import { CommandSteps } from './command-steps.js';
 import { announceUploads, type Upload, upload } from './keep-artifacts.js';
-import type { SpoolEntry } from './spool-entry.js';
+import type { SpoolEntry, SpooledFile } from './spool-entry.js';
 import { ENGINE_FILE, SPOOL_FOLDER, SPOOLED_OTLP_FILE } from './spool-folder.js';
 
 /** What taking in spooled commands needs. */
@@ -146,7 +145,9 @@ export class Spool implements Component {
     }
     try {
       // An engine may outlive its command and the `exec` that ran it: it is taken in with its end.
-      if (await isWrittenByOthers(fileOf(folder, entry)?.path ?? '', pid)) return;
+      const file = fileOf(folder, entry);
+      const step = file?.traceIds === null || entry === undefined ? undefined : stepInEnvironment(entry.start.stepId);
+      if (await isWrittenByOthers(file?.path ?? '', pid, step)) return;
       // What its command left in the background may still run one.
       const hasEnded = entry !== undefined && entry.end !== null;
       if (hasEnded && (await isInheritedByOthers(stepInEnvironment(entry.start.stepId), pid))) return;
@@ -199,17 +200,18 @@ export class Spool implements Component {
   }
 
   private async takeJsonl(
-    file: SpoolEntry['file'],
+    file: CommandFile | null,
     consumer: RecordConsumer,
     inJsonl: Map<TraceId, JsonlKeys>,
   ): Promise<number> {
     if (file === null) return 0;
-    const from = await startPosition(file.path, file.fromOffset);
-    const tail = new JsonlTail(file.path, { from }, this.deps.clock);
+    const tail = new JsonlTail(file.path, { from: file.from }, this.deps.clock);
+    const isOwn = ownTraces(file);
     tail.finish();
     let recordCount = 0;
     for await (const { lines, rejects: others } of tail.chunks(this.stop.signal)) {
-      const { records, rejects } = readRecords(lines);
+      const { records: all, rejects } = readRecords(lines);
+      const records = all.filter(({ traceId }) => isOwn(traceId));
       await this.keepRejects(file.path, [...others, ...rejects]);
       recordCount += records.length;
       const batches = batchesOf(records).map((batch) => {
@@ -277,8 +279,18 @@ export class Spool implements Component {
   }
 }
 
+/** @param traceIds `null` for a file of the command alone */
+type CommandFile = Omit<SpooledFile, 'traceIds'> & { readonly traceIds: readonly TraceId[] | null };
+
 /** The engine's JSONL of a command: in its folder, wherever that is now, or the user's own. */
-function fileOf(folder: string, entry: SpoolEntry | undefined): SpoolEntry['file'] {
-  const own = { path: join(folder, ENGINE_FILE), fromOffset: 0 };
+function fileOf(folder: string, entry: SpoolEntry | undefined): CommandFile | null {
+  const own = { path: join(folder, ENGINE_FILE), from: undefined, traceIds: null };
   return entry === undefined || existsSync(own.path) ? own : entry.file;
+}
+
+/** Tells a command's traces in its file; of a user's own in which none was known to be the command's, the first is. */
+function ownTraces({ traceIds }: CommandFile): (traceId: TraceId) => boolean {
+  if (traceIds === null) return () => true;
+  const own = new Set(traceIds);
+  return (traceId) => own.has(traceId) || (own.size === 0 && own.add(traceId).size > 0);
 }

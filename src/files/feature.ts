@@ -17,7 +17,7 @@ export { type ReadingProgress, type ReadingResult, ReadingTally } from './readin
 export { RecordPipe } from './record-pipe.js';
 export { batchesOf, type RecordSource, type Reject, SourceError } from './record-source.js';
 export { REJECTS_FILE, RejectFile } from './reject-file.js';
-export { startPosition, type TailPosition } from './tail-position.js';
+export { endPosition, startPosition, type TailPosition } from './tail-position.js';
 
 /** Converts a file between JSONL, Parquet and OTLP JSON lines. @throws SourceError, ConvertError */
 export async function convertFile(inPath: string, outPath: string, options: ConvertOptions): Promise<ReadingResult> {

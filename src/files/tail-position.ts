@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 
 /** How far a file that is still written was read: enough to go on there, also in another process. */
@@ -23,7 +24,28 @@ export function hashOfHead(head: Uint8Array): string {
   return createHash('sha256').update(head).digest('hex');
 }
 
-/** The position of an offset in a file that was never read; `undefined` for its beginning, or when it is not there. */
+/** The end of a file as it is now, to read what is appended to it; `undefined` where there is no file, or nothing in it. */
+export function endPosition(path: string): TailPosition | undefined {
+  let descriptor: number;
+  try {
+    // A pipe would have this wait for a writer.
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch {
+    return undefined;
+  }
+  try {
+    const found = fstatSync(descriptor, { bigint: true });
+    const offset = Number(found.size);
+    if (!found.isFile() || offset === 0) return undefined;
+    const buffer = Buffer.alloc(Math.min(HEAD_BYTES, offset));
+    const head = buffer.subarray(0, readSync(descriptor, buffer, 0, buffer.length, 0));
+    return { inode: String(found.ino), offset, line: 1, headBytes: head.length, headHash: hashOfHead(head) };
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** The position of an offset in a file of whose beginning nothing is known; `undefined` for its beginning, or when it is not there. */
 export async function startPosition(path: string, offset: number): Promise<TailPosition | undefined> {
   if (offset === 0) return undefined;
   const found = await stat(path, { bigint: true }).catch(() => undefined);

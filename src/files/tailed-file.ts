@@ -96,8 +96,9 @@ export class TailedFile {
   private async resume({ inode, offset, line, headBytes, headHash }: TailPosition): Promise<void> {
     const { size } = await this.handle.stat();
     if (inode !== this.kind.inode || size < offset) return;
-    const head = await this.readFrom(0, headBytes);
-    if (hashOfHead(head) !== headHash) return;
+    // What comes next is no part of the beginning, however little of that the position covers.
+    const head = await this.readFrom(0, Math.min(HEAD_BYTES, offset));
+    if (hashOfHead(head.subarray(0, headBytes)) !== headHash) return;
     this.head = head;
     this.readOffset = offset;
     this.splitter = new LineSplitter({ maxLineBytes: this.maxLineBytes, offset, number: line });

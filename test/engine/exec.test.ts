@@ -165,6 +165,29 @@ describe('exec', () => {
     120_000,
   );
 
+  it('takes of a file that the user keeps what this command wrote, however often, and beside another command', async () => {
+    const parse = ['dbt', 'parse', ...OWN_FILE];
+    for (let number = 0; number < 4; number++) expect((await exec(parse)).exitCode).toBe(0);
+    const otherData = join(dataFolder, 'other');
+    const [one, other] = await Promise.all([
+      exec(['dbt', 'compile', ...OWN_FILE]),
+      exec(parse, { RUN_BRIDGE_DATA_DIR: otherData }),
+    ]);
+    for (const { exitCode, output } of [one, other]) {
+      expect([exitCode, output]).toEqual([0, expect.not.stringContaining('run-bridge:')]);
+    }
+    const commandsOf = (folder: string) =>
+      readdirSync(join(folder, 'runs')).map((traceId) => {
+        const { steps } = JSON.parse(readFileSync(join(folder, 'runs', traceId, 'run.json'), 'utf8'));
+        return steps.map((step: { verdict: string; step: { index: number } | null }) => [
+          step.verdict,
+          step.step?.index,
+        ]);
+      });
+    expect(commandsOf(dataFolder)).toEqual(Array.from({ length: 5 }, () => [['success', 1]]));
+    expect(commandsOf(otherData)).toEqual([[['success', 1]]]);
+  });
+
   it("joins the caller's trace", async () => {
     const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
     await exec(['sh', '-c', 'dbt parse; dbt parse'], { TRACEPARENT: `00-${traceId}-00f067aa0ba902b7-01` });

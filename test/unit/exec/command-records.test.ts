@@ -44,6 +44,9 @@ function keyOf(record: TelemetryRecord): string {
   return `log ${record.spanId} ${record.timeUnixNano} ${record.eventType} ${record.body}`;
 }
 
+/** A file that the command alone writes, whose engine sends nothing by itself. */
+const ALONE = { isOtlpExpected: false, isShared: false, isWritten: async () => false, onTrace() {} };
+
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'run-bridge-records-'));
@@ -102,7 +105,7 @@ async function bringIn(
     target,
     async onRejects() {},
     hasUnreadLines: async () => false,
-    isOtlpExpected: false,
+    ...ALONE,
     clock: new FakeClock(),
   });
   const running = records.run(new AbortController().signal);
@@ -218,7 +221,7 @@ describe('requests of which the JSONL has brought everything', () => {
     const held = new PendingRequests({ path, maxMemoryBytes: 10_000_000, codecs: async () => ({ protobuf, json }) });
     const target = new MemoryConsumer();
     const records = new CommandRecords({
-      ...{ lines: live, held, target, clock: new FakeClock(), isOtlpExpected: false },
+      ...{ lines: live, held, target, clock: new FakeClock(), ...ALONE },
       decode: async (signal, bytes) => decodeBody(signal, bytes),
       hasUnreadLines: async () => false,
       async onRejects() {},
@@ -284,7 +287,7 @@ it('is not taken from its OTLP while lines of its JSONL wait to be read, however
   const clock = new FakeClock();
   let isUnread = true;
   const records = new CommandRecords({
-    ...{ lines: live, held, target, clock, isOtlpExpected: false },
+    ...{ lines: live, held, target, clock, ...ALONE },
     decode: async (signal, bytes) => decodeBody(signal, bytes),
     hasUnreadLines: async () => isUnread,
     async onRejects() {},

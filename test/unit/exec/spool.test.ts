@@ -43,7 +43,13 @@ async function leave(to: string | null = null): Promise<DataFolderLock> {
   copyFileSync(sample, file);
   const names = { runKey: null, job: 'nightly', environment: null, project: null, reason: null, isLast: false };
   const start = { stepId: 'step-1', ...names, startedUnixMs: 1, command: ['dbt', 'build'] };
-  writeSpoolEntry(folder, { start, to, file: { path: file, fromOffset: 0 }, resourceAttributes: '', end: null });
+  writeSpoolEntry(folder, {
+    start,
+    to,
+    file: { path: file, from: undefined, traceIds: [] },
+    resourceAttributes: '',
+    end: null,
+  });
   return DataFolderLock.acquire(folder, holder);
 }
 
