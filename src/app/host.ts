@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { RunMeasures } from '../api/run-measures.js';
 import type { Configuration } from '../config/configuration.js';
-import { destinationNames } from '../config/otlp-destinations.js';
+import { destinationNames, type OffDestination, offDestinationOf } from '../config/otlp-destinations.js';
 import type { DiskGuard, Guard, MemoryGuard } from '../core/guard.js';
 import { Health, type HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
@@ -65,6 +65,10 @@ export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'fol
   readonly sharedFiles: TelemetryStorage | undefined;
   /** Names of the destinations that there are, whoever exports to them. */
   readonly destinations: readonly string[];
+  /** A destination that is configured and off, and why; `undefined` where there is none. */
+  readonly offDestination: OffDestination | undefined;
+  /** OpenTelemetry's variables that are ignored, each with what is wrong, in a sentence. */
+  readonly ignoredVariables: readonly string[];
   /** Metrics of the journal that several processes share, as far as this one has to do with it. */
   readonly journal: readonly Feature[];
   readonly nowUnixMs: () => number;
@@ -171,6 +175,17 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
       exportHealth(exports?.statuses().find((status) => status.name === name)),
     );
   }
+  const offDestination = offDestinationOf(config);
+  if (offDestination !== undefined) {
+    const { name, reason } = offDestination;
+    logger.warn({ destination: name, reason }, 'the destination is off');
+    health.register(`export to ${name}`, () => ({ ready: true, details: { state: 'off', lastError: reason } }));
+  }
+  const ignoredVariables = config.environmentTrouble?.ignored ?? [];
+  if (ignoredVariables.length > 0) {
+    const ignored = ignoredVariables.join('; ');
+    health.register("OpenTelemetry's variables", () => ({ ready: true, details: { ignored } }));
+  }
   // Several processes have their rows in a database that all of them need anyway.
   const rowBackup = cluster === undefined ? [new RunRowBackup(dataFolder, { store: state.rows, clock, logger })] : [];
   const holder = () => opened.cluster?.fence.processId ?? '';
@@ -204,6 +219,8 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     shared: cluster?.telemetry,
     sharedFiles: cluster?.place,
     destinations: destinationNames(config),
+    offDestination,
+    ignoredVariables,
     nowUnixMs: () => clock.nowUnixMs(),
     components: {
       storage: [...life, ...(cluster?.first ?? []), storage],

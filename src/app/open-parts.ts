@@ -6,7 +6,7 @@ import { ConfigurationError } from '../config/configuration-error.js';
 import { checkDestinations } from '../config/otlp-destinations.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/clock.js';
 import { packageFile } from '../core/package-file.js';
-import { type ExportThread, loadExportThread, type ThreadCluster } from '../export/feature.js';
+import { type ExportThread, loadExportThread, type ThreadCluster, type ThreadSetup } from '../export/feature.js';
 import { type OpenedSharedLog, openSharedLog } from '../kafka/feature.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
 import { PublicSchema } from '../otlp/public-schema.js';
@@ -81,7 +81,9 @@ export async function openParts(
       fence: { processId: cluster.fence.processId, folderId },
       folder: cluster.folder,
     };
-    exports = isBuilding ? await prepareExports(configuration, deps, forThread ?? null) : undefined;
+    // Only a server listens at the addresses of the configuration.
+    const ownHosts = isShareable ? deps.ownHosts : null;
+    exports = isBuilding ? await prepareExports(configuration, { ...deps, ownHosts }, forThread ?? null) : undefined;
     // A custom exporter has to be loaded to know its properties; the rest is done meanwhile.
     const opening = exports?.destinations.length === 0 ? exports.open() : undefined;
     // Awaited later; until then its rejection is not handled.
@@ -123,7 +125,7 @@ export async function closeParts({ lease, state, lock }: Pick<OpenParts, 'lease'
  */
 async function prepareExports(
   configuration: Configuration,
-  { ownHosts, version, clock, logger, random }: AppDeps,
+  { ownHosts, version, clock, logger, random }: Omit<AppDeps, 'ownHosts'> & Pick<ThreadSetup, 'ownHosts'>,
   cluster: ThreadCluster | null,
 ): Promise<ExportThread | undefined> {
   const { destinations, environmentDestination } = configuration;

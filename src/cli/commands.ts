@@ -68,9 +68,9 @@ export const configCommand: CliCommand = {
     ['run-bridge config --config prod.yaml --json', 'the same as JSON'],
   ],
   async run(invocation) {
-    const { resolveForCommand } = await import('./resolve-for-command.js');
+    const { resolveWithDestinations } = await import('./resolve-for-command.js');
     const { stdout, stderr } = invocation.context;
-    const { rows, file, warnings } = await resolveForCommand(invocation);
+    const { rows, file, warnings } = await resolveWithDestinations(invocation);
     for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
     if (invocation.switches.has('json')) {
       const settings = Object.fromEntries(rows.map(({ name, value, origin }) => [name, { value, origin }]));

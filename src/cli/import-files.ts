@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Import, openImport } from '../app.js';
-import type { Configuration } from '../config/configuration.js';
+import type { Configuration, ResolvedConfiguration } from '../config/configuration.js';
+import { destinationNames } from '../config/otlp-destinations.js';
 import { counted, readableBytes } from '../core/text.js';
 import { ENTRY_FILE } from '../exec/feature.js';
 import { importPaths, type OtlpReading, REJECTS_FILE, RejectFile } from '../files/feature.js';
@@ -18,7 +19,7 @@ import { type Intake, openIntake } from './open-intake.js';
 import { otlpReading } from './otlp-reading.js';
 import { ProgressLine } from './progress-line.js';
 import { reportReading } from './report-reading.js';
-import { resolveForCommand } from './resolve-for-command.js';
+import { resolveForCommand, resolveForIntake } from './resolve-for-command.js';
 
 /** How long an import waits for destinations, in milliseconds; what they have not got then, the next `serve` sends. */
 const EXPORT_MS = 60_000;
@@ -27,7 +28,7 @@ const EXPORT_MS = 60_000;
 export async function importFiles(invocation: Invocation): Promise<ExitCode> {
   const { context, switches } = invocation;
   const { stderr, stop } = context;
-  const { configuration, warnings } = await resolveForCommand(invocation);
+  const { configuration, warnings } = await resolveForImport(invocation);
   for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
   const { 'data-dir': dataFolder } = configuration;
   const logger = loggerOf(configuration, context);
@@ -56,6 +57,14 @@ export async function importFiles(invocation: Invocation): Promise<ExitCode> {
   } finally {
     await intake.shutdown();
   }
+}
+
+/** Destinations are a part of an import only where it has some; what else was said of them is no matter of its own. */
+async function resolveForImport(invocation: Invocation): Promise<ResolvedConfiguration> {
+  const isHandedOver = invocation.flags.to !== undefined;
+  const resolved = isHandedOver ? undefined : await resolveForIntake(invocation);
+  const isExporting = resolved !== undefined && destinationNames(resolved.configuration).length > 0;
+  return isExporting ? resolved : resolveForCommand(invocation);
 }
 
 /** The records marked as those of an import, so that the bridge that takes them triggers no events for them. */

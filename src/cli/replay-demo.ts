@@ -22,7 +22,7 @@ import type { Invocation } from './command-line.js';
 import { createLogger } from './create-logger.js';
 import { EXIT, type ExitCode } from './exit-code.js';
 import type { ProcessContext } from './process-context.js';
-import { resolveForCommand } from './resolve-for-command.js';
+import { resolveWithDestinations } from './resolve-for-command.js';
 
 const DRAIN_MS = 5_000;
 const POLL_MS = 50;
@@ -50,7 +50,7 @@ async function replayHere(invocation: Invocation, traceId: TraceId, bodies: read
     ...flags,
     'data-dir': dataDir,
   };
-  const { configuration } = await resolveForCommand({ ...invocation, flags: given });
+  const { configuration } = await resolveWithDestinations({ ...invocation, flags: given });
   const { clock, stdout, stderr, stop } = context;
   const logger = createLogger({ level: 'warn', format: 'auto', stream: stderr, isTerminal: context.isStderrTerminal });
   const server = await openServer({ ...configuration, jsonl: 'off' }, appDeps(context, logger));

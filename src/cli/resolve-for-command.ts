@@ -2,18 +2,47 @@ import type { ResolvedConfiguration } from '../config/configuration.js';
 import { defaultMaxMemoryBytes } from '../config/default-max-memory.js';
 import { findConfigurationFile } from '../config/find-configuration-file.js';
 import { DEFAULT_MAPPING_SWITCHES } from '../config/mapping-options.js';
+import { unreadableFilesOf } from '../config/otlp-destinations.js';
 import { resolveConfiguration } from '../config/resolve-configuration.js';
 import { systemMachine } from '../core/guard.js';
 import type { Invocation } from './command-line.js';
 
-/** The configuration of a command. @throws ConfigurationError */
-export async function resolveForCommand({ context, flags }: Invocation): Promise<ResolvedConfiguration> {
+/** The configuration of a command that exports nothing: what is said of destinations is not read. @throws ConfigurationError */
+export function resolveForCommand(invocation: Invocation): Promise<ResolvedConfiguration> {
+  return resolve(invocation, false);
+}
+
+/** The configuration of `serve` and its like, for which destinations are meant. @throws ConfigurationError */
+export function resolveWithDestinations(invocation: Invocation): Promise<ResolvedConfiguration> {
+  return resolve(invocation, true);
+}
+
+/**
+ * The configuration of a command that also exports what it brings in. OpenTelemetry's variables may have been set for the
+ * program that it runs: a destination of theirs that cannot be used is left out, with a warning.
+ * @throws ConfigurationError
+ */
+export async function resolveForIntake(invocation: Invocation): Promise<ResolvedConfiguration> {
+  const resolved = await resolve(invocation, true);
+  const { environmentDestination, environmentTrouble } = resolved.configuration;
+  const [problem] = environmentDestination === undefined ? [] : await unreadableFilesOf(environmentDestination);
+  if (problem === undefined) return resolved;
+  const trouble = { ignored: [], ...environmentTrouble, offReason: problem };
+  return {
+    ...resolved,
+    configuration: { ...resolved.configuration, environmentDestination: undefined, environmentTrouble: trouble },
+    warnings: [...resolved.warnings, `${problem}; nothing is exported to OTEL_EXPORTER_OTLP_ENDPOINT`],
+  };
+}
+
+async function resolve({ context, flags }: Invocation, isExporting: boolean): Promise<ResolvedConfiguration> {
   const { environment, homeDir, workingDir } = context;
   const maxMemoryBytes = defaultMaxMemoryBytes(systemMachine);
   const mappingDefaults = DEFAULT_MAPPING_SWITCHES;
   const found = findConfigurationFile({ flag: flags.config, environment, workingDir, homeDir });
   const reader = found === undefined ? undefined : await import('../config/read-configuration-file.js');
   const mappingSwitches = Object.keys(mappingDefaults);
-  const file = found && reader?.readConfigurationFile(found, { environment, homeDir, mappingSwitches });
-  return resolveConfiguration({ flags, environment, workingDir, homeDir, maxMemoryBytes, mappingDefaults }, file);
+  const file = found && reader?.readConfigurationFile(found, { environment, homeDir, mappingSwitches, isExporting });
+  const sources = { flags, environment, workingDir, homeDir, maxMemoryBytes, mappingDefaults, isExporting };
+  return resolveConfiguration(sources, file);
 }

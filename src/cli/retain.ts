@@ -26,12 +26,12 @@ import { EXIT, type ExitCode } from './exit-code.js';
 import { loggerOf } from './logger-of.js';
 import type { ProcessContext } from './process-context.js';
 import { refuseElsewhere } from './refuse-elsewhere.js';
-import { resolveForCommand } from './resolve-for-command.js';
+import { resolveWithDestinations } from './resolve-for-command.js';
 
 /** What `run-bridge retain` does. @throws CliError, ConfigurationError, DataFolderInUseError, StoreError, ArtifactError */
 export async function retain(invocation: Invocation): Promise<ExitCode> {
   const { context, switches } = invocation;
-  const { configuration, warnings } = await resolveForCommand(invocation);
+  const { configuration, warnings } = await resolveWithDestinations(invocation);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
   refuseElsewhere(configuration);
   const isDry = switches.has('dry-run');

@@ -2,6 +2,7 @@ import type { AppDeps } from '../app/app-deps.js';
 import { openBuilder, openServer, type Server } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import { missingForHooks } from '../config/missing-for-hooks.js';
+import { offDestinationOf } from '../config/otlp-destinations.js';
 import { pause } from '../core/clock.js';
 import { youngGeneration } from '../core/guard.js';
 import { isLoopback } from '../core/http-listener.js';
@@ -13,7 +14,7 @@ import type { Invocation } from './command-line.js';
 import { ENGINE_QUEUES } from './engine-queues.js';
 import { EXIT, type ExitCode } from './exit-code.js';
 import { loggerOf } from './logger-of.js';
-import { resolveForCommand } from './resolve-for-command.js';
+import { resolveWithDestinations } from './resolve-for-command.js';
 import { stopped } from './stopped.js';
 
 /** How long components have to finish what was accepted, in milliseconds; the whole process ends within 10 s. */
@@ -27,7 +28,7 @@ const LARGE_MEMORY_BYTES = 512 * 2 ** 20;
 export async function serve(invocation: Invocation): Promise<ExitCode> {
   const { context } = invocation;
   const { clock } = context;
-  const { configuration, warnings } = await resolveForCommand(invocation);
+  const { configuration, warnings } = await resolveWithDestinations(invocation);
   const logger = loggerOf(configuration, context);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
   const deps = appDeps(context, logger);
@@ -73,7 +74,7 @@ async function serveAll(configuration: Configuration, deps: AppDeps, isTerminal:
     signIn: await makeSignIn(server, configuration, isTerminal, logger),
     isTokenNeeded: ports.isTokenNeeded,
     handsOver: configuration.role === 'web' ? configuration.journal : null,
-    ...factsOfRuns(configuration, program.destinations),
+    ...factsOfRuns(configuration, program),
   });
   return {
     lines: [...lines, ...hookLines(configuration, ports.webUrl)],
@@ -85,11 +86,11 @@ async function build(configuration: Configuration, deps: AppDeps): Promise<Start
   const { program, web } = await openBuilder(configuration, deps);
   await program.start();
   const { journal } = configuration;
-  const facts = { webUrl: web.address.url, journal, ...factsOfRuns(configuration, program.destinations) };
+  const facts = { webUrl: web.address.url, journal, ...factsOfRuns(configuration, program) };
   return { lines: buildingLines(facts), shutdown: (deadline) => program.shutdown(deadline) };
 }
 
-function factsOfRuns(configuration: Configuration, destinations: StartFacts['destinations']) {
+function factsOfRuns(configuration: Configuration, { destinations }: Pick<StartFacts, 'destinations'>) {
   const { parquet, processes, artifacts, 'data-dir': dataFolder } = configuration;
   const isShared = processes === 'several' && artifacts !== 'folder';
   return {
@@ -97,6 +98,7 @@ function factsOfRuns(configuration: Configuration, destinations: StartFacts['des
     isParquetOn: parquet,
     jsonl: describeJsonl(configuration.jsonl),
     destinations,
+    offDestination: offDestinationOf(configuration)?.name,
   };
 }
 
@@ -183,6 +185,8 @@ export interface StartFacts {
   readonly jsonl: string | null;
   /** Each destination: its name and where it is. */
   readonly destinations: readonly (readonly [name: string, where: string])[];
+  /** The name of one that is configured and off; left out: none is. */
+  readonly offDestination?: string | undefined;
 }
 
 /** Topics of Kafka, and where it is. */
@@ -238,13 +242,14 @@ export function buildingLines(
   ];
 }
 
-type RunFacts = Pick<StartFacts, 'runsFolder' | 'isParquetOn' | 'jsonl' | 'destinations'>;
+type RunFacts = Pick<StartFacts, 'runsFolder' | 'isParquetOn' | 'jsonl' | 'destinations' | 'offDestination'>;
 
 /** What becomes of runs. */
-function runLines({ runsFolder, isParquetOn, jsonl, destinations }: RunFacts): readonly string[] {
+function runLines({ runsFolder, isParquetOn, jsonl, destinations, offDestination }: RunFacts): readonly string[] {
   const formats = ['JSONL', ...(isParquetOn ? ['Parquet'] : [])].join(' and ');
   const streamed = jsonl === null ? '' : `, streamed to ${jsonl}`;
-  const exported = destinations.map(([name, where]) => `${name} (${where})`).join(', ');
+  const off = offDestination === undefined ? [] : [`${offDestination} is off (see /readyz?verbose)`];
+  const exported = [...destinations.map(([name, where]) => `${name} (${where})`), ...off].join(', ');
   return [
     `writes    ${runsFolder} (${formats}${streamed})`,
     `exports   ${exported || 'nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that'}`,

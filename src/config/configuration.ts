@@ -26,6 +26,8 @@ export interface Configuration extends SettingValues {
   readonly environments: readonly DeclaredEnvironment[];
   /** The destination that OpenTelemetry's environment variables describe; it takes the place of one of its name in the file. */
   readonly environmentDestination: DestinationConfig | undefined;
+  /** What is wrong with OpenTelemetry's variables; `undefined` where nothing is. */
+  readonly environmentTrouble: EnvironmentTrouble | undefined;
   /** Resource attributes that exports carry in place of the engine's. */
   readonly resourceOverrides: Readonly<Record<string, string>>;
   /** What the environment alone says of the hosted platform; never shown. `null` where it is not set. */
@@ -34,6 +36,14 @@ export interface Configuration extends SettingValues {
   readonly webhookKey: Uint8Array | null;
   /** What AWS' own variables say of the bucket of artifacts; `null` where artifacts are kept in the data folder. */
   readonly bucketEnvironment: BucketEnvironment | null;
+}
+
+/** What is wrong with OpenTelemetry's variables, none of which is an error: they may have been set for another program. */
+export interface EnvironmentTrouble {
+  /** Why they make no destination although they name an endpoint; `null` where they make one, or name none. */
+  readonly offReason: string | null;
+  /** Variables that are invalid and ignored, each with what is wrong, in a sentence without secrets. */
+  readonly ignored: readonly string[];
 }
 
 /** What AWS' variables say; `null` where they say nothing. */

@@ -82,14 +82,15 @@ const ANY: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 /**
  * Finds destinations that are the program itself, which would send every record round in a circle.
- * @param ownHosts addresses and names of this machine; they count where it listens on all of them.
+ * @param ownHosts addresses and names of this machine; they count where it listens on all of them. `null`: it listens nowhere.
  * @returns a sentence for each.
  */
 export function findLoops(
   destinations: readonly DestinationConfig[],
   own: readonly OwnAddress[],
-  ownHosts: readonly string[],
+  ownHosts: readonly string[] | null,
 ): readonly string[] {
+  if (ownHosts === null) return [];
   return destinations.flatMap((destination) =>
     Object.values(destination.endpoints)
       .map((endpoint) => new URL(endpoint.url))

@@ -6,6 +6,7 @@ import { type DestinationConfig, findLoops, loadTls, type SignalEndpoint } from 
 import type { DestinationSettings } from './destination-settings.js';
 import { brokerUrlsOf, findKafkaLoops, kafkaDestinations, topicsAndBrokersOf } from './kafka-destinations.js';
 import { maskUrl } from './mask.js';
+import { ENVIRONMENT_DESTINATION } from './otlp-environment.js';
 
 /** A destination's name, and where it is: without secrets. */
 export type NamedLocation = readonly [name: string, where: string];
@@ -29,6 +30,23 @@ export function destinationNames({
 }: Pick<Configuration, 'destinations' | 'environmentDestination'>): readonly string[] {
   const ofEnvironment = environmentDestination === undefined ? [] : [environmentDestination.name];
   return [...new Set([...ofEnvironment, ...destinations.map(({ name }) => name)])];
+}
+
+/** A destination that is configured and cannot be used. */
+export interface OffDestination {
+  readonly name: string;
+  /** Without secrets. */
+  readonly reason: string;
+}
+
+/** The destination of the environment, where it is off and none of the file has its name. */
+export function offDestinationOf({
+  destinations,
+  environmentTrouble,
+}: Pick<Configuration, 'destinations' | 'environmentTrouble'>): OffDestination | undefined {
+  const name = ENVIRONMENT_DESTINATION;
+  const reason = environmentTrouble?.offReason ?? null;
+  return reason === null || destinations.some((one) => one.name === name) ? undefined : { name, reason };
 }
 
 /** Every destination that another program can name, too, and where it is: origins of URLs, and `kafka://HOST:PORT`. */
@@ -60,24 +78,30 @@ export function placeOf(config: DestinationConfig): string {
   return originsOf(config).join(' and ');
 }
 
+/** What keeps the files of a destination's TLS from being read: a sentence for each, none where nothing does. */
+export async function unreadableFilesOf({ endpoints }: DestinationConfig): Promise<readonly string[]> {
+  const problems = new Set<string>();
+  for (const { tls } of Object.values(endpoints)) {
+    await loadTls(tls).catch((error: unknown) => problems.add(reasonOf(error)));
+  }
+  return [...problems];
+}
+
 /**
  * Checks destinations as far as possible without loading their code, which takes a while.
+ * @param ownHosts addresses and names of this machine; `null` for a program that takes nothing, to which nothing can come back
  * @returns their addresses; `undefined` if there is a custom exporter, which has to be loaded.
  * @throws ConfigurationError if one is the bridge itself, or a certificate cannot be read.
  */
 export async function checkDestinations(
   configuration: Configuration,
-  ownHosts: readonly string[],
+  ownHosts: readonly string[] | null,
 ): Promise<readonly NamedLocation[] | undefined> {
   const otlp = otlpDestinations(configuration);
   const kafka = kafkaDestinations(configuration);
   const { environmentDestination: fromEnvironment, http, web } = configuration;
   const problems = [...findLoops(otlp, [http, web], ownHosts), ...findKafkaLoops(configuration)];
-  for (const { endpoints } of otlp) {
-    for (const { tls } of Object.values(endpoints)) {
-      await loadTls(tls).catch((error: unknown) => problems.push(reasonOf(error)));
-    }
-  }
+  for (const one of otlp) problems.push(...(await unreadableFilesOf(one)));
   for (const { tls } of kafka.map((one) => one.kafka)) {
     const files = Object.entries(tls ?? {}).filter(([, path]) => path !== null);
     await loadTls(Object.fromEntries(files)).catch((error: unknown) => problems.push(reasonOf(error)));

@@ -9,9 +9,11 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface OtlpEnvironment {
   /** Named `otlp`; `undefined` where no endpoint is set, or nothing is to be exported. */
   readonly destination: DestinationConfig | undefined;
+  /** Why nothing is exported by these variables although one of them names an endpoint; `null` where nothing is in the way. */
+  readonly offReason: string | null;
   /** Resource attributes that override the engine's: OTEL_RESOURCE_ATTRIBUTES and, above it, OTEL_SERVICE_NAME. */
   readonly resourceOverrides: Readonly<Record<string, string>>;
-  /** Each a sentence that names its variable: the program cannot start. */
+  /** Each a sentence that names a variable which is ignored, and says what is wrong with it; never its value. */
   readonly problems: readonly string[];
   /** Each a sentence: what is set but has no effect. */
   readonly warnings: readonly string[];
@@ -26,28 +28,37 @@ const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
  * Reads the standard variables (https://opentelemetry.io/docs/specs/otel/protocol/exporter/): of each, the signal's own
- * comes before the general one, and an empty one counts as unset. OTEL_SDK_DISABLED has no effect: it speaks of the
- * telemetry that a program makes about itself, and run-bridge hands on what others made.
+ * comes before the general one, and an empty one counts as unset. They may have been set for another program, so an invalid
+ * one is ignored, as OpenTelemetry asks of every kind of value
+ * (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/), and no value is an error.
  */
 export function readOtlpEnvironment(env: Environment): OtlpEnvironment {
   const reader = new EnvironmentReader(env);
+  const isDisabled = reader.isDisabled();
   const endpoints: Partial<Record<Signal, SignalEndpoint>> = {};
-  for (const signal of SIGNALS) {
+  for (const signal of isDisabled ? [] : SIGNALS) {
     const endpoint = reader.endpoint(signal);
     if (endpoint !== undefined) endpoints[signal] = endpoint;
   }
   const isExporting = Object.keys(endpoints).length > 0;
+  const obstacles = isDisabled ? ['OTEL_SDK_DISABLED is true'] : reader.obstacles;
+  const isOff = !isExporting && reader.hasEndpoint && obstacles.length > 0;
   return {
-    destination: isExporting ? { name: 'otlp', endpoints, redaction: null, mapping: {} } : undefined,
+    destination: isExporting ? { name: ENVIRONMENT_DESTINATION, endpoints, redaction: null, mapping: {} } : undefined,
+    offReason: isOff ? obstacles.join('; ') : null,
     resourceOverrides: reader.resourceOverrides(),
     problems: reader.problems,
     warnings: reader.warnings,
   };
 }
 
+/** Name of the destination that the variables make. */
+export const ENVIRONMENT_DESTINATION = 'otlp';
+
 class EnvironmentReader {
   private readonly found = new Set<string>();
-  readonly warnings: string[] = [];
+  private readonly inTheWay = new Set<string>();
+  private readonly said = new Set<string>();
 
   constructor(private readonly env: Environment) {}
 
@@ -56,117 +67,134 @@ class EnvironmentReader {
     return [...this.found];
   }
 
+  get warnings(): readonly string[] {
+    return [...this.said];
+  }
+
+  /** What keeps a signal from being exported, whose endpoint is set. */
+  get obstacles(): readonly string[] {
+    return [...this.inTheWay];
+  }
+
+  get hasEndpoint(): boolean {
+    return ['', 'TRACES_', 'LOGS_'].some((own) => this.text(`OTEL_EXPORTER_OTLP_${own}ENDPOINT`) !== undefined);
+  }
+
+  isDisabled(): boolean {
+    const text = this.text('OTEL_SDK_DISABLED')?.toLowerCase() ?? 'false';
+    if (text !== 'true' && text !== 'false') this.found.add('OTEL_SDK_DISABLED is not one of true, false');
+    return text === 'true';
+  }
+
   endpoint(signal: Signal): SignalEndpoint | undefined {
     const url = this.url(signal);
     if (url === undefined || !this.isExported(signal)) return undefined;
+    const protocol = this.valid(signal, 'PROTOCOL', parseProtocol, 'one of http/protobuf, http/json');
+    if (protocol?.value === 'grpc') {
+      return this.leaveOut(
+        `${protocol.variable} is grpc, which run-bridge does not export by yet: nothing is exported; set http/protobuf and the receiver's HTTP port, usually 4318`,
+      );
+    }
+    const timeout = this.valid(signal, 'TIMEOUT', parseTimeoutMs, 'a number of milliseconds such as 10000');
+    const compression = this.valid(signal, 'COMPRESSION', parseCompression, 'one of none, gzip');
     return {
       url,
       headers: this.headers(signal),
-      timeoutMs: this.timeoutMs(signal),
-      compression: this.compression(signal),
-      encoding: this.encoding(signal),
+      timeoutMs: timeout?.value ?? DEFAULT_TIMEOUT_MS,
+      compression: compression?.value ?? 'none',
+      encoding: protocol?.value ?? 'protobuf',
       tls: this.tls(signal),
     };
   }
 
+  /** Of attributes that cannot be read, all are ignored (https://opentelemetry.io/docs/specs/otel/resource/sdk/). */
   resourceOverrides(): Readonly<Record<string, string>> {
     const { pairs, problems } = parseKeyValues('OTEL_RESOURCE_ATTRIBUTES', this.text('OTEL_RESOURCE_ATTRIBUTES') ?? '');
-    for (const problem of problems) this.found.add(problem);
+    if (problems[0] !== undefined) this.found.add(problems[0]);
+    const attributes = problems.length === 0 ? pairs : {};
     const serviceName = this.text('OTEL_SERVICE_NAME');
-    return serviceName === undefined ? pairs : { ...pairs, 'service.name': serviceName };
+    return serviceName === undefined ? attributes : { ...attributes, 'service.name': serviceName };
+  }
+
+  /** A signal is not exported for what a variable says, which is valid. */
+  private leaveOut(sentence: string): undefined {
+    this.said.add(sentence);
+    this.inTheWay.add(sentence);
   }
 
   private url(signal: Signal): string | undefined {
-    const own = `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_ENDPOINT`;
-    const ownText = this.text(own);
-    if (ownText !== undefined) return this.parseUrl(own, ownText)?.href;
-    const general = this.text('OTEL_EXPORTER_OTLP_ENDPOINT');
-    if (general === undefined) return undefined;
-    const url = this.parseUrl('OTEL_EXPORTER_OTLP_ENDPOINT', general);
-    if (url !== undefined) url.pathname = `${url.pathname.replace(/\/+$/, '')}/v1/${signal}`;
-    return url?.href;
-  }
-
-  private parseUrl(variable: string, text: string): URL | undefined {
-    const url = URL.canParse(text) ? new URL(text) : undefined;
-    if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
-    this.found.add(`${variable} is not a URL such as http://127.0.0.1:4318`);
-    return undefined;
+    const found = this.valid(signal, 'ENDPOINT', parseHttpUrl, HTTP_URL);
+    if (found === undefined) {
+      for (const [variable] of this.ownThenGeneral(signal, 'ENDPOINT')) this.inTheWay.add(notA(variable, HTTP_URL));
+      return undefined;
+    }
+    const { variable, value: url } = found;
+    if (variable === GENERAL_ENDPOINT) url.pathname = `${url.pathname.replace(/\/+$/, '')}/v1/${signal}`;
+    return url.href;
   }
 
   private isExported(signal: Signal): boolean {
     const variable = `OTEL_${signal.toUpperCase()}_EXPORTER`;
-    const exporters = (this.text(variable) ?? 'otlp').split(',').map((name) => name.trim());
+    const exporters = (this.text(variable) ?? 'otlp').split(',').map((name) => name.trim().toLowerCase());
     if (exporters.includes('otlp')) return true;
     const unknown = exporters.filter((name) => name !== 'none');
     if (unknown.length > 0) {
-      this.warnings.push(
+      this.leaveOut(
         `${variable} is ${unknown.join(', ')}, which run-bridge does not have: no ${signal} are exported; set otlp or none`,
       );
     }
     return false;
   }
 
+  /** Of headers that cannot be read, all of their variable are ignored. */
   private headers(signal: Signal): Readonly<Record<string, string>> {
     const headers: Record<string, string> = {};
-    for (const [variable, text] of this.generalThenOwn(signal, 'HEADERS')) {
+    for (const [variable, text] of this.ownThenGeneral(signal, 'HEADERS').reverse()) {
       const { pairs, problems } = parseKeyValues(variable, text);
-      for (const problem of problems) this.found.add(problem);
-      for (const [key, value] of Object.entries(pairs)) {
-        const name = key.toLowerCase();
-        if (HEADER_NAME.test(name) && HEADER_VALUE.test(value)) headers[name] = value;
-        else this.found.add(`${variable}: ${JSON.stringify(key)} cannot be sent as a header; check its name and value`);
-      }
+      const named = Object.entries(pairs).map(([key, value]) => [key, key.toLowerCase(), value] as const);
+      const wrong = named.find(([, name, value]) => !HEADER_NAME.test(name) || !HEADER_VALUE.test(value));
+      const problem =
+        problems[0] ??
+        (wrong && `${variable}: ${JSON.stringify(wrong[0])} cannot be sent as a header; check its name and value`);
+      if (problem !== undefined) this.found.add(problem);
+      else for (const [, name, value] of named) headers[name] = value;
     }
     return headers;
   }
 
-  private timeoutMs(signal: Signal): number {
-    const [variable, text] = this.generalThenOwn(signal, 'TIMEOUT').at(-1) ?? ['', String(DEFAULT_TIMEOUT_MS)];
-    const timeoutMs = /^\d{1,12}$/.test(text) ? Number(text) : 0;
-    if (timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS) return timeoutMs;
-    this.found.add(`${variable} is not a number of milliseconds such as 10000`);
-    return DEFAULT_TIMEOUT_MS;
-  }
-
-  private compression(signal: Signal): 'none' | 'gzip' {
-    const [variable, text] = this.generalThenOwn(signal, 'COMPRESSION').at(-1) ?? ['', 'none'];
-    if (text === 'none' || text === 'gzip') return text;
-    this.found.add(`${variable} is not one of none, gzip`);
-    return 'none';
-  }
-
-  private encoding(signal: Signal): OtlpEncoding {
-    const [variable, text] = this.generalThenOwn(signal, 'PROTOCOL').at(-1) ?? ['', 'http/protobuf'];
-    if (text === 'http/json') return 'json';
-    if (text === 'grpc') {
-      this.found.add(
-        `${variable} is grpc, which run-bridge does not export by yet; set http/protobuf and the receiver's HTTP port, usually 4318`,
-      );
-    } else if (text !== 'http/protobuf') {
-      this.found.add(`${variable} is not one of http/protobuf, http/json`);
-    }
-    return 'protobuf';
-  }
-
   private tls(signal: Signal): SignalEndpoint['tls'] {
-    const file = (name: string) => this.generalThenOwn(signal, name).at(-1)?.[1];
+    const file = (name: string) => this.ownThenGeneral(signal, name)[0]?.[1];
     const [caFile, certFile, keyFile] = [file('CERTIFICATE'), file('CLIENT_CERTIFICATE'), file('CLIENT_KEY')];
-    if ((certFile === undefined) !== (keyFile === undefined)) {
+    const isWhole = certFile !== undefined && keyFile !== undefined;
+    if (!isWhole && (certFile ?? keyFile) !== undefined) {
       this.found.add(
         'OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY go together; set both or none',
       );
     }
     return {
       ...(caFile === undefined ? {} : { caFile }),
-      ...(certFile === undefined ? {} : { certFile }),
-      ...(keyFile === undefined ? {} : { keyFile }),
+      ...(isWhole ? { certFile, keyFile } : {}),
     };
   }
 
-  /** The general variable and the signal's own, those that are set, with their texts. */
-  private generalThenOwn(signal: Signal, name: string): (readonly [variable: string, text: string])[] {
-    return [`OTEL_EXPORTER_OTLP_${name}`, `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${name}`].flatMap((variable) => {
+  /** The value of the signal's own variable, else of the general one, whichever is set and valid. */
+  private valid<Value>(
+    signal: Signal,
+    name: string,
+    parse: (text: string) => Value | undefined,
+    expected: string,
+  ): { readonly variable: string; readonly value: Value } | undefined {
+    for (const [variable, text] of this.ownThenGeneral(signal, name)) {
+      const value = parse(text);
+      if (value !== undefined) return { variable, value };
+      this.found.add(notA(variable, expected));
+    }
+    return undefined;
+  }
+
+  /** The signal's own variable and the general one, those that are set, with their texts. */
+  private ownThenGeneral(signal: Signal, name: string): (readonly [variable: string, text: string])[] {
+    return [`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${name}`, `OTEL_EXPORTER_OTLP_${name}`].flatMap((variable) => {
       const text = this.text(variable);
       return text === undefined ? [] : [[variable, text] as const];
     });
@@ -176,6 +204,35 @@ class EnvironmentReader {
     const text = this.env[variable]?.trim();
     return text === '' ? undefined : text;
   }
+}
+
+const GENERAL_ENDPOINT = 'OTEL_EXPORTER_OTLP_ENDPOINT';
+const HTTP_URL = 'a URL such as http://127.0.0.1:4318';
+
+function notA(variable: string, expected: string): string {
+  return `${variable} is not ${expected}`;
+}
+
+function parseHttpUrl(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
+}
+
+function parseTimeoutMs(text: string): number | undefined {
+  const timeoutMs = /^\d{1,12}$/.test(text) ? Number(text) : 0;
+  return timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS ? timeoutMs : undefined;
+}
+
+/** OpenTelemetry compares names of a closed set without regard to case. */
+function parseCompression(text: string): 'none' | 'gzip' | undefined {
+  const name = text.toLowerCase();
+  return name === 'none' || name === 'gzip' ? name : undefined;
+}
+
+function parseProtocol(text: string): OtlpEncoding | 'grpc' | undefined {
+  const name = text.toLowerCase();
+  if (name === 'grpc') return name;
+  return name === 'http/json' ? 'json' : name === 'http/protobuf' ? 'protobuf' : undefined;
 }
 
 /** Pairs read from a text, and what is wrong with it; never names a value, which may be a secret. */

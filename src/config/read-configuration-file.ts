@@ -29,8 +29,15 @@ export interface ConfigurationFile {
   locate(keys: readonly PropertyKey[]): string;
 }
 
-/** @throws ConfigurationError when the text is not YAML, or names an environment variable that is not set. */
-export function parseConfigurationFile({ path, text }: FoundFile, environment: Environment): ConfigurationFile {
+/**
+ * @param unread keys at the top that are left out, whatever they hold
+ * @throws ConfigurationError when the text is not YAML, or names an environment variable that is not set.
+ */
+export function parseConfigurationFile(
+  { path, text }: FoundFile,
+  environment: Environment,
+  unread: readonly string[] = [],
+): ConfigurationFile {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const lineOf = (offset: number) => `${path}:${lines.linePos(offset).line}`;
@@ -38,7 +45,8 @@ export function parseConfigurationFile({ path, text }: FoundFile, environment: E
     throw new ConfigurationError(document.errors.map((error) => `${lineOf(error.pos[0])}: ${error.message}`));
   }
   const unset: string[] = [];
-  const content = fillIn(document.toJS({ maxAliasCount: 100 }) ?? {}, environment, unset);
+  const whole: unknown = document.toJS({ maxAliasCount: 100 }) ?? {};
+  const content = fillIn(without(whole, unread), environment, unset);
   if (unset.length > 0) {
     throw new ConfigurationError(
       unset.map((name) => `${path}: \${env:${name}} stands for an environment variable that is not set; set ${name}`),
@@ -61,6 +69,11 @@ export function parseConfigurationFile({ path, text }: FoundFile, environment: E
       return place;
     },
   };
+}
+
+function without(content: unknown, keys: readonly string[]): unknown {
+  if (keys.length === 0 || typeof content !== 'object' || content === null || Array.isArray(content)) return content;
+  return Object.fromEntries(Object.entries(content).filter(([key]) => !keys.includes(key)));
 }
 
 /** Replaces `${env:NAME}` and `${env:NAME:-default}` in every text, so that secrets can stay out of the file. */
@@ -246,6 +259,8 @@ export interface FileReadingContext {
   readonly homeDir: string;
   /** Names of the mapping switches. */
   readonly mappingSwitches: readonly string[];
+  /** Whether destinations are read: a command that exports nothing needs neither them nor their secrets. Left out: yes. */
+  readonly isExporting?: boolean;
 }
 
 /** Names of destinations become keys of state and part of messages, so they are plain. */
@@ -363,7 +378,8 @@ function mappingSchema(names: readonly string[]): z.ZodType<Record<string, boole
  * @throws ConfigurationError when it is not YAML, or names an environment variable that is not set.
  */
 export function readConfigurationFile(found: FoundFile, context: FileReadingContext): FileReading {
-  const file = parseConfigurationFile(found, context.environment);
+  const unread = context.isExporting === false ? ['destinations'] : [];
+  const file = parseConfigurationFile(found, context.environment, unread);
   const { path, locate } = file;
   const switches = context.mappingSwitches;
   const schema = fileSchema({ baseDir: dirname(path), homeDir: context.homeDir }, switches);

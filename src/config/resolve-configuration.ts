@@ -5,6 +5,7 @@ import type {
   BucketEnvironment,
   Configuration,
   ConfigurationRow,
+  EnvironmentTrouble,
   PlatformSecrets,
   ResolvedConfiguration,
 } from './configuration.js';
@@ -38,6 +39,8 @@ export interface ConfigurationSources {
   readonly maxMemoryBytes: number;
   /** Names of the mapping switches and their defaults. */
   readonly mappingDefaults: Readonly<Record<string, boolean>>;
+  /** Whether OpenTelemetry's variables are read: a command that exports nothing does not care what they hold. Left out: yes. */
+  readonly isExporting?: boolean;
 }
 
 /**
@@ -70,13 +73,13 @@ export function resolveConfiguration(
     const origin = set === undefined ? DEFAULT : (file?.locate(['mapping', name]) ?? DEFAULT);
     rows.push({ name: `mapping.${name}`, value: mapping[name] ? 'on' : 'off', origin });
   }
-  const standard = readOtlpEnvironment(environment);
+  const standard = readOtlpEnvironment(sources.isExporting === false ? {} : environment);
   const platform = readPlatformSecrets(environment);
   const webhook = readWebhookKey(environment);
   const isBucketWanted = values.artifacts !== undefined && values.artifacts !== 'folder';
   const bucket = isBucketWanted ? readBucketEnvironment(environment) : undefined;
-  problems.push(...standard.problems, ...platform.problems, ...webhook.problems, ...(bucket?.problems ?? []));
-  if (problems.length > 0) throw new ConfigurationError(problems);
+  problems.push(...platform.problems, ...webhook.problems, ...(bucket?.problems ?? []));
+  if (problems.length > 0) throw new ConfigurationError([...problems, ...standard.problems]);
   const destinations = fileValues?.destinations ?? [];
   rows.push(...platform.rows, ...webhook.rows, ...(bucket?.rows ?? []), ...environmentRows(standard));
   for (const destination of destinations) {
@@ -106,6 +109,7 @@ export function resolveConfiguration(
       projects,
       environments,
       environmentDestination: standard.destination,
+      environmentTrouble: troubleOf(standard),
       resourceOverrides: standard.resourceOverrides,
       platformSecrets: platform.secrets,
       webhookKey: webhook.key,
@@ -113,8 +117,17 @@ export function resolveConfiguration(
     } satisfies Configuration,
     rows,
     file: file?.path ?? null,
-    warnings: [...passedOver, ...misspeltVariables(environment), ...standard.warnings],
+    warnings: [
+      ...passedOver,
+      ...misspeltVariables(environment),
+      ...standard.problems.map((problem) => `${problem}; it is ignored`),
+      ...standard.warnings,
+    ],
   };
+}
+
+function troubleOf({ offReason, problems }: OtlpEnvironment): EnvironmentTrouble | undefined {
+  return offReason === null && problems.length === 0 ? undefined : { offReason, ignored: problems };
 }
 
 /** The source of a default value. */

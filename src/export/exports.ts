@@ -63,12 +63,12 @@ export interface OpenedExport {
 
 /**
  * Opens every destination of the configuration.
- * @param ownHosts addresses and names of this machine
+ * @param ownHosts addresses and names of this machine; `null` where the program listens nowhere
  * @throws ConfigurationError when one is the bridge itself, or its module or a certificate cannot be loaded.
  */
 export async function openExports(
   configuration: Configuration,
-  ownHosts: readonly string[],
+  ownHosts: readonly string[] | null,
   deps: OpenExportsDeps,
 ): Promise<readonly OpenedExport[]> {
   const { environmentDestination: fromEnvironment, http, web } = configuration;

@@ -11,8 +11,8 @@ import type { DestinationTest } from './destination-test.js';
 /** What the thread is started with. */
 export interface ThreadSetup {
   readonly configuration: Configuration;
-  /** Addresses and names of this machine, to notice a destination that is the program itself. */
-  readonly ownHosts: readonly string[];
+  /** Addresses and names of this machine, to notice a destination that is the program itself; `null` where it listens nowhere. */
+  readonly ownHosts: readonly string[] | null;
   /** The program's version. */
   readonly version: string;
   /** Where several processes share the database; `null` for one alone. */

@@ -32,6 +32,10 @@ export interface SettingsHost {
   readonly disk: { readonly usage: DiskUsage };
   /** Names of all destinations. */
   readonly destinations: readonly string[];
+  /** One that is configured and off; `undefined` where there is none. */
+  readonly offDestination?: { readonly name: string; readonly reason: string } | undefined;
+  /** OpenTelemetry's variables that are ignored, each with what is wrong, in a sentence; left out: none. */
+  readonly ignoredVariables?: readonly string[];
   /** `undefined` where this process exports nothing: there is no destination, or others export. */
   readonly exports:
     | {
@@ -176,7 +180,7 @@ function SettingsPage(shown: Shown) {
       {tested !== null && <TestNotice {...tested} />}
       <div id="live" {...(isLive && { 'data-live': '10000' })}>
         <HealthPart report={report} host={host} />
-        {isOperator && <Destinations exports={host.exports} destinations={host.destinations} />}
+        {isOperator && <Destinations {...host} />}
         {isOperator && <Sightings list={host.sightings.list()} />}
         {isOperator && <Storage {...shown} />}
         <Tokens tokens={tokens} nowUnixMs={nowUnixMs} />
@@ -272,11 +276,26 @@ const STATES: Readonly<Record<DestinationStatus['state'], readonly [word: string
   stopped: ['stopped', 'neutral'],
 };
 
-function Destinations({ exports, destinations }: Pick<SettingsHost, 'exports' | 'destinations'>) {
+function Destinations({ exports, destinations, offDestination, ignoredVariables = [] }: SettingsHost) {
   const statuses = new Map(exports?.statuses().map((status) => [status.name, status]));
   return (
     <section aria-labelledby="destinations">
       <h2 id="destinations">Destinations</h2>
+      {(offDestination !== undefined || ignoredVariables.length > 0) && (
+        <ul class="notice bad">
+          {offDestination !== undefined && (
+            <li>
+              <span class="strong">{offDestination.name}</span> is off: {offDestination.reason}. Correct it, and start
+              run-bridge again.
+            </li>
+          )}
+          {ignoredVariables
+            .filter((problem) => offDestination?.reason.includes(problem) !== true)
+            .map((problem) => (
+              <li>{problem}; it is ignored.</li>
+            ))}
+        </ul>
+      )}
       {destinations.length === 0 && (
         <div class="empty">
           <p>Nothing is exported. To send runs on, name an OTLP endpoint:</p>

@@ -18,6 +18,7 @@ describe('the OTLP environment', () => {
     };
     expect(readOtlpEnvironment(env)).toEqual({
       destination: undefined,
+      offReason: null,
       resourceOverrides: {},
       problems: [],
       warnings: [],
@@ -105,30 +106,47 @@ describe('the OTLP environment', () => {
     expect(warnings).toEqual([expect.stringContaining('OTEL_TRACES_EXPORTER is zipkin')]);
   });
 
-  it('tells every problem at once, each with its variable and none with a secret', () => {
-    const { problems } = readOtlpEnvironment({
+  it('ignores each variable that is invalid, says so once, and says no secret', () => {
+    const { destination, problems, resourceOverrides } = readOtlpEnvironment({
       ...GENERAL,
       OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'localhost:4318',
       OTEL_EXPORTER_OTLP_HEADERS: 'secret1,a b=secret2,c=%zz-secret3,d=secret4%0A',
+      OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'tenant=a',
       OTEL_EXPORTER_OTLP_TIMEOUT: '0',
+      OTEL_EXPORTER_OTLP_COMPRESSION: 'GZIP',
       OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: 'zstd',
-      OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'thrift',
       OTEL_EXPORTER_OTLP_CLIENT_KEY: 'key.pem',
-      OTEL_RESOURCE_ATTRIBUTES: 'deployment',
+      OTEL_RESOURCE_ATTRIBUTES: 'a=b,deployment',
+      OTEL_SERVICE_NAME: 'nightly',
     });
     expect(problems.join('\n')).not.toContain('secret');
     expect(problems).toEqual([
-      'OTEL_EXPORTER_OTLP_HEADERS: entry 1 is not "key=value" with a percent-encoded value',
-      'OTEL_EXPORTER_OTLP_HEADERS: entry 3 is not "key=value" with a percent-encoded value',
-      'OTEL_EXPORTER_OTLP_HEADERS: "a b" cannot be sent as a header; check its name and value',
-      'OTEL_EXPORTER_OTLP_HEADERS: "d" cannot be sent as a header; check its name and value',
+      'OTEL_EXPORTER_OTLP_PROTOCOL is not one of http/protobuf, http/json',
       'OTEL_EXPORTER_OTLP_TIMEOUT is not a number of milliseconds such as 10000',
       'OTEL_EXPORTER_OTLP_TRACES_COMPRESSION is not one of none, gzip',
-      expect.stringContaining('OTEL_EXPORTER_OTLP_PROTOCOL is grpc'),
+      'OTEL_EXPORTER_OTLP_HEADERS: entry 1 is not "key=value" with a percent-encoded value',
       expect.stringContaining('go together'),
       'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT is not a URL such as http://127.0.0.1:4318',
-      'OTEL_RESOURCE_ATTRIBUTES: entry 1 is not "key=value" with a percent-encoded value',
+      'OTEL_RESOURCE_ATTRIBUTES: entry 2 is not "key=value" with a percent-encoded value',
     ]);
+    const shared = { timeoutMs: 10_000, compression: 'gzip', encoding: 'protobuf', tls: {} };
+    expect(destination?.endpoints).toEqual({
+      traces: { url: 'http://collector:4318/v1/traces', headers: { tenant: 'a' }, ...shared },
+      logs: { url: 'http://collector:4318/v1/logs', headers: {}, ...shared },
+    });
+    expect(resourceOverrides).toEqual({ 'service.name': 'nightly' });
+  });
+
+  it.each([
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }, 'OTEL_EXPORTER_OTLP_ENDPOINT is not a URL'],
+    [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: '/v1/traces' }, 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not a URL'],
+    [{ ...GENERAL, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'OTEL_EXPORTER_OTLP_PROTOCOL is grpc'],
+    [{ ...GENERAL, OTEL_SDK_DISABLED: 'TRUE' }, 'OTEL_SDK_DISABLED is true'],
+  ])('says why there is no destination with %j', (env, reason) => {
+    const { destination, offReason } = readOtlpEnvironment(env);
+    expect(destination).toBeUndefined();
+    expect(offReason).toContain(reason);
   });
 
   it('overrides resource attributes, the service name above all', () => {
@@ -141,7 +159,11 @@ describe('the OTLP environment', () => {
     expect(readOtlpEnvironment(env).resourceOverrides['service.name']).toBe('nightly');
   });
 
-  it('is not switched off by OTEL_SDK_DISABLED, which speaks of telemetry about the program itself', () => {
-    expect(Object.keys(endpoints({ ...GENERAL, OTEL_SDK_DISABLED: 'true' }))).toEqual(['traces', 'logs']);
+  it('is switched off by OTEL_SDK_DISABLED where that is true, and by no other word', () => {
+    expect(readOtlpEnvironment({ ...GENERAL, OTEL_SDK_DISABLED: 'true' }).problems).toEqual([]);
+    expect(Object.keys(endpoints({ ...GENERAL, OTEL_SDK_DISABLED: 'False' }))).toEqual(['traces', 'logs']);
+    const { destination, problems } = readOtlpEnvironment({ ...GENERAL, OTEL_SDK_DISABLED: '1' });
+    expect(Object.keys(destination?.endpoints ?? {})).toEqual(['traces', 'logs']);
+    expect(problems).toEqual(['OTEL_SDK_DISABLED is not one of true, false']);
   });
 });
