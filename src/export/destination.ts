@@ -67,8 +67,17 @@ export interface Destination {
    * side does, and settles soon after `abort`.
    */
   send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome>;
-  /** Sends one OTLP JSON message of another service unchanged; left out where a destination cannot. */
-  forward?(signal: Signal, body: string, abort: AbortSignal): Promise<SendResult>;
+  /**
+   * Sends one OTLP JSON message of another service unchanged; in parts, where the receiver does not take it whole for its size
+   * or a record in it. Left out where a destination cannot.
+   * @param isHalved also in parts where it failed so often that a record in it may be at fault
+   */
+  forward?(signal: Signal, body: string, abort: AbortSignal, isHalved?: boolean): Promise<SendResult>;
+  /**
+   * Whether the receiver takes spans now, seen from a request that has none: what it says of log records is to be believed then.
+   * Left out where that cannot be asked.
+   */
+  isAlive?(abort: AbortSignal): Promise<boolean>;
   /** Lets go of connections; called once, after the last send. */
   close(): Promise<void>;
 }

@@ -4,8 +4,10 @@ import type { Logger } from '../core/logger.js';
 import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { Signal } from '../record/record-batch.js';
 import type { CursorStore, ForeignCursor } from '../storage/cursor-store.js';
+import { ATTEMPTS_BEFORE_HALVING, ATTEMPTS_OF_ONE, meaningOf } from './answer-rules.js';
 import type { Destination } from './destination.js';
-import type { SignalBreaker } from './signal-queue.js';
+import { isAlive, type SignalBreaker } from './signal-queue.js';
+import type { SendResult } from './transport.js';
 
 /** Forwards the telemetry of other services to one destination, one message after the other, from its cursor on. */
 export class ForeignForwarder {
@@ -92,23 +94,38 @@ export class ForeignForwarder {
   /** Whether it read to the end. */
   private async forwardAll(): Promise<boolean> {
     const { destination, breakers, reader, cursors } = this.deps;
+    /** A message that fails again and again. Whether it is at fault, or the receiver, says the one behind it. */
+    let suspect: { readonly breaker: SignalBreaker; readonly result: SendResult } | undefined;
     for await (const entry of reader.read(this.cursor)) {
       if (this.abort.aborted) return false;
       const breaker = breakers[entry.signal];
       if (breaker.state === 'waiting') return false;
       if (breaker.state === 'ready' && destination.forward !== undefined) {
-        const result = await destination.forward(entry.signal, entry.body, this.abort);
+        const isHalved = this.failedInRow >= ATTEMPTS_BEFORE_HALVING - 1;
+        const result = await destination.forward(entry.signal, entry.body, this.abort, isHalved);
         if (this.abort.aborted && result.kind === 'retryable') return false;
-        const next = breaker.settle(result, 1, 'forwarded');
+        if (suspect === undefined && meaningOf(result) === 'failed' && this.failedInRow >= ATTEMPTS_OF_ONE - 1) {
+          suspect = { breaker, result };
+          continue;
+        }
+        if (suspect !== undefined && result.kind !== 'accepted') break;
+        const isSure = !breaker.isDenial(result) || (await isAlive(destination, this.abort));
+        const next = breaker.settle(result, 1, 'forwarded', isSure);
         // When a pause is over, the breaker wakes this.
         if (next === 'retry') this.retryLater(this.deps.requestRetryPolicy);
+        if (next === 'paused') this.failedInRow += 1;
         if (next !== 'done') return false;
+        suspect?.breaker.giveUp(suspect.result, 1);
+        suspect = undefined;
         this.failedInRow = 0;
       }
       this.cursor = entry.next;
       await cursors.saveForeign(destination.name, entry.next);
     }
-    return true;
+    if (suspect === undefined) return true;
+    if (suspect.breaker.settle(suspect.result, 1, 'forwarded') === 'retry')
+      this.retryLater(this.deps.requestRetryPolicy);
+    return false;
   }
 
   private fault(error: unknown): void {

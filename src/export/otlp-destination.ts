@@ -9,6 +9,7 @@ import { type Clock, isPassingStatus, parseRetryAfterMs } from '../core/clock.js
 import { exchange, exchangeErrorText, type HttpAnswer } from '../core/http-client.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
+import { MAX_REFUSED_ALONE, meaningOf } from './answer-rules.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
 import { type SendResult, secretMask, secretsOf, type Transport } from './transport.js';
 import { RequestAssembler } from './wire/encoded-items.js';
@@ -91,12 +92,21 @@ export class HttpTransport implements Transport {
 
   private toResult({ status, headers, body }: HttpAnswer): SendResult {
     if (status >= 200 && status < 300) return { kind: 'accepted', status, ...this.readAccepted(body) };
-    const message = this.readError(body, headers['content-type'] ?? '');
+    const said = this.readError(body, headers['content-type'] ?? '');
+    // What servers add to a redirect is a page for people.
+    const isPage = said === '' || said.startsWith('<');
+    const message = isPage && status >= 300 && status < 400 ? this.redirectText(headers.location) : said;
     if (isPassingStatus(status)) {
       const retryAfterMs = parseRetryAfterMs(headers['retry-after'], this.clock.nowUnixMs());
       return { kind: 'retryable', status, retryAfterMs, message };
     }
     return { kind: 'refused', status, message };
+  }
+
+  /** An address that is followed would get headers that are not meant for it. */
+  private redirectText(location: string | undefined): string {
+    const to = location === undefined ? 'another address' : this.masked(location);
+    return `it redirects to ${to}; set the endpoint to where it is`.slice(0, MAX_MESSAGE_LENGTH);
   }
 
   private readAccepted(body: Uint8Array): { rejectedCount: number; message: string } {
@@ -133,6 +143,8 @@ interface SignalSender {
 }
 
 const CONTENT_TYPES = { json: 'application/json', protobuf: 'application/x-protobuf' } as const;
+/** Requests without a record. */
+const EMPTY_REQUESTS = { json: Buffer.from('{}'), protobuf: Buffer.alloc(0) } as const;
 const NOT_ASKED: SendResult = { kind: 'refused', status: 0, message: 'the destination does not get this signal' };
 
 /** A destination that speaks OTLP over HTTP. */
@@ -166,18 +178,76 @@ export class OtlpDestination implements Destination {
     return { result: await sender.transport.send(body, abort), itemCount };
   }
 
-  async forward(signal: Signal, body: string, abort: AbortSignal): Promise<SendResult> {
+  async forward(signal: Signal, body: string, abort: AbortSignal, isHalved = false): Promise<SendResult> {
     const sender = this.senders[signal];
     if (sender === undefined) return NOT_ASKED;
+    const { encoder, transport } = sender;
     const json = Buffer.from(body);
-    if (sender.encoder.encoding === 'json') return sender.transport.send(json, abort);
+    if (encoder.encoding === 'json') {
+      const result = await transport.send(json, abort);
+      if (!isInParts(result, isHalved)) return result;
+    }
     const codecs = await this.deps.codecs();
-    return sender.transport.send(codecs.protobuf.encode(codecs.json.decode(signal, json)), abort);
+    const whole = codecs.protobuf.encode(codecs.json.decode(signal, json));
+    if (encoder.encoding === 'json') {
+      const toJson = (bytes: Uint8Array) => codecs.json.encode(codecs.protobuf.decode(signal, bytes));
+      return forwardParts(whole, isHalved, (bytes) => transport.send(toJson(bytes), abort));
+    }
+    return forwardParts(whole, isHalved, (bytes) => transport.send(bytes, abort));
+  }
+
+  async isAlive(abort: AbortSignal): Promise<boolean> {
+    const sender = this.senders.traces;
+    if (sender === undefined) return false;
+    const meaning = meaningOf(await sender.transport.send(EMPTY_REQUESTS[sender.encoder.encoding], abort));
+    return meaning === 'taken' || meaning === 'refused';
   }
 
   async close(): Promise<void> {
     for (const sender of Object.values(this.senders)) sender.transport.close();
   }
+}
+
+/** Whether what was not taken whole may be taken in parts. */
+function isInParts(result: SendResult, isHalved: boolean): boolean {
+  const meaning = meaningOf(result);
+  return meaning === 'tooLarge' || meaning === 'refused' || (meaning === 'failed' && isHalved);
+}
+
+/**
+ * Sends a request in protobuf, and by halves what is not taken, until records are alone.
+ * @returns the answer that leaves it to be sent again; else how many records were given up, as a partial success
+ */
+async function forwardParts(
+  whole: Uint8Array,
+  isHalved: boolean,
+  send: (bytes: Uint8Array) => Promise<SendResult>,
+): Promise<SendResult> {
+  const { splitRequest } = await import('../otlp/wire/wire-decoder.js');
+  const waiting = [Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength)];
+  let taken: Extract<SendResult, { readonly kind: 'accepted' }> | undefined;
+  let [givenUpCount, refusedAlone] = [0, 0];
+  let refusal: SendResult = NOT_ASKED;
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const result = await send(next);
+    if (result.kind === 'accepted') {
+      taken = { ...result, rejectedCount: result.rejectedCount + (taken?.rejectedCount ?? 0) };
+      refusedAlone = 0;
+      continue;
+    }
+    if (!isInParts(result, isHalved)) return result;
+    refusal = result;
+    const halves = [...splitRequest(next, Math.ceil(next.length / 2))].filter((one) => one.length > 0);
+    if (halves.length > 1 && refusedAlone < MAX_REFUSED_ALONE) waiting.push(...halves.reverse());
+    else {
+      givenUpCount += 1;
+      refusedAlone += 1;
+    }
+  }
+  if (taken === undefined) return refusal;
+  return givenUpCount === 0
+    ? taken
+    : { ...taken, rejectedCount: taken.rejectedCount + givenUpCount, message: refusal.message };
 }
 
 async function openSender(

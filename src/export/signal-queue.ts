@@ -3,6 +3,7 @@ import { reasonOf } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
 import type { Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
+import { type AnswerMeaning, ATTEMPTS_BEFORE_HALVING, meaningOf, nextStep } from './answer-rules.js';
 import type { BatchOutcome, Destination, ItemBatch, SignalStatus } from './destination.js';
 import type { MappedItem } from './run-mapper.js';
 import type { SendResult } from './transport.js';
@@ -12,6 +13,8 @@ import type { EncodedLog, EncodedSpan } from './wire/encoded-items.js';
 const NO_LOGS: ReadonlySet<number> = new Set([404, 415, 501]);
 /** The circuit breaker opens after this many failures in a row, over all requests: nothing is sent to the destination for a while. */
 const MAX_CHANCE_FAILURES = 4;
+/** A pause for failures that may be about one record is not doubled more often: it is up to four seconds. */
+const MAX_DOUBLINGS_OF_ONE = 3;
 /** Different statuses of refusal that are logged, each once. */
 const MAX_LOGGED_STATUSES = 20;
 
@@ -33,6 +36,9 @@ export class SignalBreaker {
   private hasLoggedPartial = false;
   private hasLoggedFailure = false;
   private hasLoggedPause = false;
+  private hasLoggedHalving = false;
+  /** Requests that were taken since the start. */
+  private takenCount = 0;
   /** The last failure in words; `null` after a success. */
   lastError: string | null = null;
 
@@ -69,24 +75,78 @@ export class SignalBreaker {
     };
   }
 
-  /** Takes down what became of an attempt. */
-  settle(result: SendResult, itemCount: number, kind: 'sent' | 'forwarded' = 'sent'): AfterAttempt {
+  /** How many requests were taken since the start: whether it grows says whether the receiver is well. */
+  get takenRequestCount(): number {
+    return this.takenCount;
+  }
+
+  /** Whether an answer may say that the receiver takes no logs at all: it may as well be ill, so it is asked for something else before it counts. */
+  isDenial(result: SendResult): boolean {
+    return result.kind !== 'accepted' && this.signal === 'logs' && NO_LOGS.has(result.status ?? 0);
+  }
+
+  /** A request is tried again by halves. */
+  halve(result: SendResult, itemCount: number): void {
+    this.counts.failedAttempts += 1;
+    this.lastError = wordsOf(result);
+    if (this.hasLoggedHalving) return;
+    this.hasLoggedHalving = true;
+    this.log(
+      'warn',
+      { status: result.status, answer: result.message, itemCount },
+      'the destination did not take a request; trying its halves, further ones are only counted',
+    );
+  }
+
+  /** A request is given up, whatever its answer was. */
+  giveUp(result: SendResult, itemCount: number): 'done' {
+    if (!this.isOff) this.refuse(result.status ?? 0, result.message, itemCount);
+    return 'done';
+  }
+
+  /** Takes down that the destination takes nothing now, and for what reason. */
+  close(result: SendResult): 'done' | 'paused' {
     if (this.isOff) return 'done';
-    if (result.kind !== 'accepted' && this.signal === 'logs' && NO_LOGS.has(result.status ?? 0)) {
+    this.countFailure(result);
+    if (this.pause !== undefined) return 'paused';
+    this.failedInRow = Math.max(this.failedInRow + 1, MAX_CHANCE_FAILURES + 1);
+    this.openFor(result, null, CLOSED_TEXT);
+    return 'paused';
+  }
+
+  /** Takes down what became of an attempt. @param isLogDenialSure whether a receiver that denies logs is known to be well; left out: it counts as well */
+  settle(
+    result: SendResult,
+    itemCount: number,
+    kind: 'sent' | 'forwarded' = 'sent',
+    isLogDenialSure = true,
+  ): AfterAttempt {
+    if (this.isOff) return 'done';
+    if (this.isDenial(result)) {
+      if (!isLogDenialSure) return this.close(result);
       this.isOff = true;
       const fields = { status: result.status, answer: result.message };
       this.log('warn', fields, 'the destination takes no logs; they go as span events alone until the next start');
       this.onReady();
       return 'done';
     }
-    switch (result.kind) {
-      case 'accepted':
-        this.accept(result.rejectedCount, result.message, itemCount, kind);
-        return 'done';
+    if (result.kind === 'accepted') {
+      this.accept(result.rejectedCount, result.message, itemCount, kind);
+      return 'done';
+    }
+    return this.afterFailure(meaningOf(result), result, itemCount);
+  }
+
+  private afterFailure(meaning: AnswerMeaning, result: SendResult, itemCount: number): AfterAttempt {
+    switch (meaning) {
+      case 'taken':
+      case 'tooLarge':
       case 'refused':
-        this.refuse(result.status, result.message, itemCount);
-        return 'done';
-      case 'retryable':
+        return this.giveUp(result, itemCount);
+      case 'closed':
+        return this.close(result);
+      case 'later':
+      case 'failed':
         return this.fail(result);
     }
   }
@@ -95,6 +155,7 @@ export class SignalBreaker {
     if (this.hasLoggedPause) this.log('info', {}, 'the destination accepts exports again');
     this.hasLoggedPause = false;
     this.failedInRow = 0;
+    this.takenCount += 1;
     this.lastError = null;
     this.counts[kind] += Math.max(0, itemCount - rejectedCount);
     this.counts.rejected += rejectedCount;
@@ -120,10 +181,10 @@ export class SignalBreaker {
     );
   }
 
-  private fail({ status, retryAfterMs, message }: Extract<SendResult, { readonly kind: 'retryable' }>): AfterAttempt {
-    this.counts.failedAttempts += 1;
-    this.lastError = status === null ? message : `status ${status}: ${message}`;
-    const isAskedToWait = status === 429 || (retryAfterMs !== null && retryAfterMs > 0);
+  private fail(result: SendResult): AfterAttempt {
+    const retryAfterMs = result.kind === 'retryable' ? result.retryAfterMs : null;
+    this.countFailure(result);
+    const isAskedToWait = result.status === 429 || (retryAfterMs !== null && retryAfterMs > 0);
     // Requests that were under way when the pause began say nothing new by failing, too.
     if (this.pause !== undefined && !isAskedToWait) return 'paused';
     this.failedInRow += 1;
@@ -132,17 +193,37 @@ export class SignalBreaker {
       if (this.hasLoggedFailure) return 'retry';
       this.hasLoggedFailure = true;
       const text = 'a request to the destination failed; retrying, further failures are only counted';
-      this.log('warn', { status, answer: message }, text);
+      this.log('warn', { status: result.status, answer: result.message }, text);
       return 'retry';
     }
-    const delayMs = this.deps.policy.delayMs(this.failedInRow - MAX_CHANCE_FAILURES, retryAfterMs);
+    const text = 'the destination does not accept exports; they wait on disk, retrying';
+    // It may be about one record: others are not to wait long for it.
+    const maxDoublings = meaningOf(result) === 'failed' ? MAX_DOUBLINGS_OF_ONE : undefined;
+    this.openFor(result, retryAfterMs, text, maxDoublings);
+    return 'paused';
+  }
+
+  private countFailure(result: SendResult): void {
+    this.counts.failedAttempts += 1;
+    this.lastError = wordsOf(result);
+  }
+
+  /** Nothing is sent for a while. */
+  private openFor(
+    { status, message }: SendResult,
+    retryAfterMs: number | null,
+    text: string,
+    maxDoublings = Number.POSITIVE_INFINITY,
+  ): void {
+    const delayMs = this.deps.policy.delayMs(
+      Math.min(this.failedInRow - MAX_CHANCE_FAILURES, maxDoublings),
+      retryAfterMs,
+    );
     if (!this.hasLoggedPause) {
       this.hasLoggedPause = true;
-      const text = 'the destination does not accept exports; they wait on disk, retrying';
       this.log('warn', { status, answer: message, delayMs }, text);
     }
     this.pauseFor(delayMs);
-    return 'paused';
   }
 
   /** Of several pauses the one that ends last counts. */
@@ -160,6 +241,14 @@ export class SignalBreaker {
   private log(level: 'info' | 'warn' | 'error', fields: Record<string, string | number | null>, message: string): void {
     this.deps.logger[level]({ destination: this.destination, signal: this.signal, ...fields }, message);
   }
+}
+
+const CLOSED_TEXT =
+  'the destination lets nothing in; check its endpoint, headers and the rights that they give; exports wait on disk, retrying';
+
+/** A failure in words. */
+function wordsOf({ status, message }: SendResult): string {
+  return status === null ? message : `status ${status}: ${message}`;
 }
 
 /** What a sender works with. */
@@ -187,17 +276,28 @@ interface Shipment {
   failedAttempts: number;
   /** The wait before it is tried again. */
   timer: Timer | undefined;
+  /** Requests that the destination had taken when this one failed first; `undefined` before. */
+  takenBefore: number | undefined;
+  /** Whether it is to be sent as it is, for it may hold what the destination never takes: it is not mixed with others again. */
+  isApart: boolean;
 }
 
 /**
  * Sends what waits in one signal's queue, several requests at a time. One that fails while others succeed is tried again by
- * itself; when the breaker pauses, everything that failed waits in the queue again. The requests between the oldest one that
- * is not answered and the newest are bounded, and with them what is sent twice after a kill.
+ * itself; when the breaker pauses, everything that failed waits in the queue again. What the destination may never take is set
+ * apart and halved, as `answer-rules.ts` says, while others go on. The requests between the oldest one that is not answered and
+ * the newest are bounded, and with them what is sent twice after a kill.
  */
 export class SignalSender {
   readonly breaker: SignalBreaker;
   /** Requests that are not settled, oldest first. */
   private readonly shipments = new Set<Shipment>();
+  /** Those of them that were set apart and may be sent now. */
+  private readonly apart = new Set<Shipment>();
+  /** Whether the last one that was sent was one of these: in turn, so that neither waits for the other. */
+  private wasApart = false;
+  /** What was done in a row without anything that was taken. */
+  private fruitless = { refusedAlone: 0, halvings: 0 };
   private nextNumber = 0;
   private sendingCount = 0;
 
@@ -230,23 +330,69 @@ export class SignalSender {
 
   /** Sends what may be sent now. @param isAll also less than fills a request. */
   send(isAll: boolean): void {
-    while (this.canSend(isAll)) {
-      const batches = this.queue.take(this.deps.maxBatchItems);
-      const shipment = { number: this.nextNumber, batches, failedAttempts: 0, timer: undefined };
-      this.nextNumber += 1;
-      this.shipments.add(shipment);
-      void this.ship(shipment);
+    if (this.breaker.state === 'off' && this.apart.size > 0) void this.forgetApart();
+    while (this.mayBegin) {
+      const piece = this.nextApart(this.canSendNew(isAll));
+      if (piece === undefined && !this.canSendNew(isAll)) return;
+      this.wasApart = piece !== undefined;
+      void this.ship(piece ?? this.newShipment());
     }
   }
 
+  private newShipment(): Shipment {
+    const shipment: Shipment = {
+      number: this.nextNumber,
+      batches: this.queue.take(this.deps.maxBatchItems),
+      failedAttempts: 0,
+      timer: undefined,
+      takenBefore: undefined,
+      isApart: false,
+    };
+    this.nextNumber += 1;
+    this.shipments.add(shipment);
+    return shipment;
+  }
+
+  /** The smallest of those that were set apart, which says soonest what is wrong; `undefined` where it is the turn of others. */
+  private nextApart(areOthersReady: boolean): Shipment | undefined {
+    if (areOthersReady && this.wasApart) return undefined;
+    let smallest: Shipment | undefined;
+    for (const one of this.apart) if (smallest === undefined || countOf(one) < countOf(smallest)) smallest = one;
+    if (smallest !== undefined) this.apart.delete(smallest);
+    return smallest;
+  }
+
   private canSend(isAll: boolean): boolean {
-    const { maxBatchItems, maxInFlight, stop } = this.deps;
+    return this.mayBegin && (this.apart.size > 0 || this.canSendNew(isAll));
+  }
+
+  /** Whether another request may be under way. */
+  private get mayBegin(): boolean {
+    const { maxInFlight, stop } = this.deps;
     if (stop.aborted || this.breaker.state !== 'ready') return false;
-    if (this.queue.count < (isAll ? 1 : maxBatchItems)) return false;
-    const [oldest] = this.shipments;
-    // With one request at a time, a second one is not even begun while the first waits to be tried again.
-    if (oldest !== undefined && this.nextNumber - oldest.number >= 2 * maxInFlight - 1) return false;
     return this.sendingCount < (this.breaker.isProbing ? 1 : maxInFlight);
+  }
+
+  private canSendNew(isAll: boolean): boolean {
+    const { maxBatchItems, maxInFlight } = this.deps;
+    if (this.queue.count < (isAll ? 1 : maxBatchItems)) return false;
+    // With one request at a time, a second one is begun while the first waits to be tried again only if that is set apart.
+    const isOneAtATime = maxInFlight === 1;
+    const window = isOneAtATime ? APART_WINDOW : 2 * maxInFlight - 1;
+    for (const { number, isApart } of this.shipments) {
+      if (this.nextNumber - number >= (isOneAtATime && !isApart ? 1 : window)) return false;
+    }
+    return true;
+  }
+
+  /** The destination does not get the signal any more. */
+  private async forgetApart(): Promise<void> {
+    const pieces = [...this.apart];
+    this.apart.clear();
+    for (const piece of pieces) {
+      this.shipments.delete(piece);
+      await this.deps.onAnswered(piece.batches);
+    }
   }
 
   /** What is thrown here comes from nothing outside; it ends the thread of exports, which a new one takes up from the cursors. */
@@ -276,17 +422,58 @@ export class SignalSender {
       }
       const { result, itemCount } = outcome;
       if (this.deps.stop.aborted && result.kind === 'retryable') return;
-      const next = this.breaker.settle(result, itemCount);
+      if (result.kind === 'accepted') this.fruitless = { refusedAlone: 0, halvings: 0 };
+      else {
+        shipment.failedAttempts += 1;
+        shipment.takenBefore ??= this.breaker.takenRequestCount;
+      }
+      const next = await this.settle(shipment, result, itemCount);
+      if (next === 'halved') return;
       if (next === 'done') {
         await this.deps.onAnswered(takeFront(shipment, this.breaker.state === 'off' ? Infinity : itemCount));
+        shipment.failedAttempts = 0;
+        shipment.takenBefore = undefined;
         continue;
       }
-      shipment.failedAttempts += 1;
+      shipment.isApart ||= meaningOf(result) === 'failed';
       if (next === 'paused') this.requeueFailed(shipment);
       else this.retryLater(shipment);
       return;
     }
     this.shipments.delete(shipment);
+  }
+
+  /** Takes down the answer to a request, and halves what is to be tried by halves. */
+  private async settle(shipment: Shipment, result: SendResult, itemCount: number): Promise<AfterAttempt | 'halved'> {
+    const { breaker, fruitless } = this;
+    if (breaker.state !== 'off' && breaker.isDenial(result)) {
+      return breaker.settle(result, itemCount, 'sent', await isAlive(this.deps.destination, this.deps.stop));
+    }
+    const { failedAttempts, takenBefore = 0 } = shipment;
+    const isReceiverWell = breaker.takenRequestCount > takenBefore;
+    switch (nextStep(result, { itemCount, failedAttempts, isReceiverWell }, fruitless)) {
+      case 'settle':
+        return breaker.settle(result, itemCount);
+      case 'giveUp':
+        if (itemCount === 1) this.fruitless = { ...fruitless, refusedAlone: fruitless.refusedAlone + 1 };
+        return breaker.giveUp(result, itemCount);
+      case 'halve':
+        if (meaningOf(result) === 'failed') this.fruitless = { ...fruitless, halvings: fruitless.halvings + 1 };
+        breaker.halve(result, itemCount);
+        this.halve(shipment, itemCount);
+        return 'halved';
+    }
+  }
+
+  /** Makes two requests of one whose first items were not taken. */
+  private halve(shipment: Shipment, itemCount: number): void {
+    const first = { ...shipment, batches: takeFront(shipment, Math.ceil(itemCount / 2)) };
+    this.shipments.add(first);
+    for (const piece of [first, shipment]) {
+      piece.isApart = true;
+      piece.failedAttempts = ATTEMPTS_BEFORE_HALVING - 1;
+      this.apart.add(piece);
+    }
   }
 
   /** One attempt. Items that the destination cannot even encode are tried by halves, until the one that is at fault is alone. */
@@ -303,19 +490,45 @@ export class SignalSender {
   private retryLater(shipment: Shipment): void {
     const delayMs = this.deps.retryPolicy.delayMs(shipment.failedAttempts, null);
     shipment.timer = this.deps.clock.after(delayMs, () => {
-      if (!this.deps.stop.aborted) void this.ship(shipment);
+      if (this.deps.stop.aborted) return;
+      if (!shipment.isApart) void this.ship(shipment);
+      else {
+        shipment.timer = undefined;
+        this.apart.add(shipment);
+        this.deps.onSettled();
+      }
     });
   }
 
   /** The newest first, so that they stand in the queue in their order. */
   private requeueFailed(failed: Shipment): void {
-    const waiting = [...this.shipments].filter((one) => one === failed || one.timer !== undefined).reverse();
+    for (const shipment of this.shipments) {
+      if (!shipment.isApart || (shipment !== failed && shipment.timer === undefined)) continue;
+      shipment.timer?.cancel();
+      shipment.timer = undefined;
+      this.apart.add(shipment);
+    }
+    const waiting = [...this.shipments]
+      .filter((one) => !one.isApart && (one === failed || one.timer !== undefined))
+      .reverse();
     for (const shipment of waiting) {
       shipment.timer?.cancel();
       this.shipments.delete(shipment);
       for (const batch of [...shipment.batches].reverse()) batch.progress.requeue(batch);
     }
   }
+}
+
+/** Requests that may follow one that is set apart, where one is sent at a time. */
+const APART_WINDOW = 7;
+
+function countOf({ batches }: Shipment): number {
+  return batches.reduce((count, { items }) => count + items.length, 0);
+}
+
+/** Whether a destination that takes no logs takes anything; one that cannot be asked counts as well. */
+export async function isAlive(destination: Destination, abort: AbortSignal): Promise<boolean> {
+  return (await destination.isAlive?.(abort)) ?? true;
 }
 
 /** Takes as many items from the front of a shipment as were answered. */

@@ -36,6 +36,8 @@ const JSON_CODEC = new JsonCodec();
 export class OtlpReceiver {
   readonly requests: ReceivedRequest[] = [];
   answer: (signal: Signal) => Answer = () => ({});
+  /** In place of `answer`, where an answer depends on what was sent; `undefined` for the one that `answer` gives. */
+  answerTo: ((request: ExportRequest, body: Buffer) => Answer | undefined) | undefined;
 
   /** @param port any free one where it is left out */
   static async listen(port = 0): Promise<OtlpReceiver> {
@@ -118,15 +120,12 @@ export class OtlpReceiver {
           !request.answer.isSilent &&
           !request.answer.isCutOff,
       )
-      .map(({ headers, body }) => {
-        const plain = headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body;
-        return (headers['content-type'] === 'application/json' ? JSON_CODEC : PROTOBUF).decode(signal, plain);
-      });
+      .map(({ headers, body }) => decode(signal, headers, body));
   }
 
   private take(request: http.IncomingMessage, response: http.ServerResponse): void {
     const signal = request.url?.endsWith('/logs') ? 'logs' : 'traces';
-    const answer = this.answer(signal);
+    let answer = this.answer(signal);
     const chunks: Buffer[] = [];
     request.on('data', (chunk) => {
       chunks.push(chunk);
@@ -137,10 +136,17 @@ export class OtlpReceiver {
     });
     request.on('end', () => {
       if (answer.isCutOff === true) return;
-      this.requests.push({ signal, headers: request.headers, body: Buffer.concat(chunks), answer });
+      const body = Buffer.concat(chunks);
+      answer = this.answerTo?.(decode(signal, request.headers, body), body) ?? answer;
+      this.requests.push({ signal, headers: request.headers, body, answer });
       const respond = () => response.writeHead(answer.status ?? 200, answer.headers).end(answer.body);
       if (answer.delayMs !== undefined) setTimeout(respond, answer.delayMs);
       else if (answer.isSilent !== true) respond();
     });
   }
+}
+
+function decode(signal: Signal, headers: http.IncomingHttpHeaders, body: Buffer): ExportRequest {
+  const plain = headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body;
+  return (headers['content-type'] === 'application/json' ? JSON_CODEC : PROTOBUF).decode(signal, plain);
 }
