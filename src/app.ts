@@ -78,6 +78,7 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
       webhooks: webhooks.components,
       sources: [
         host.memory,
+        host.watch,
         ...hosted.components,
         ports.receivers,
         ports.web,
@@ -116,7 +117,7 @@ export function openBuilder(config: Configuration, deps: AppDeps): Promise<Build
     const program = new Program(host, spool, host.recordLog, {
       retention: building.retention,
       webhooks: webhooks.components,
-      sources: [host.memory, web, ...building.sources, spool],
+      sources: [host.memory, host.watch, web, ...building.sources, spool],
     });
     return { program, web };
   });

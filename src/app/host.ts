@@ -47,6 +47,8 @@ export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'fol
   /** Asked before anything is accepted. */
   readonly guards: readonly Guard[];
   readonly disk: DiskGuard;
+  /** Says in `/readyz` whether the data folder can be written. */
+  readonly watch: Component;
   readonly memory: MemoryGuard;
   /** Runs and record logs, of whichever of several processes has them. */
   readonly tracker: RunParts['anyRuns'];
@@ -207,6 +209,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     intake,
     guards,
     disk: limits.disk,
+    watch: limits.watch,
     memory: limits.memory,
     tracker: parts.anyRuns,
     reader: parts.anyReader,

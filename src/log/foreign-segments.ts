@@ -1,10 +1,10 @@
 import { readdir, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { closeOnFailure, errorCode } from '../core/errors.js';
 import { readLines, textOf } from '../core/lines.js';
 import { Turns } from '../core/turns.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
-import { AppendFile, makeFolder } from './trace-log.js';
+import { AppendFile, makeFolder, syncFolder } from './trace-log.js';
 
 /** A segment that has grown beyond this many bytes is followed by a new one. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;
@@ -75,7 +75,6 @@ export class ForeignSegments implements ForeignLogReader {
     try {
       await this.file?.append([bytes], this.options.isSynced);
     } catch (error) {
-      await this.file?.rewind().catch(() => undefined);
       // Opened again by the next append: the file, or its folder, may have been removed.
       await this.close().catch(() => undefined);
       throw error;
@@ -124,8 +123,13 @@ export class ForeignSegments implements ForeignLogReader {
 
   private async openSegment(name: string): Promise<void> {
     await makeFolder(this.folder, false);
-    const file = await AppendFile.open(join(this.folder, name));
-    await closeOnFailure(file, () => file.cutTornLine());
+    const file = await AppendFile.open(join(this.folder, name), async (folder) => {
+      if (!this.options.isSynced) return;
+      await syncFolder(dirname(folder));
+      await syncFolder(folder);
+    });
+    // Nothing here counts as known, and the next append syncs all of the file.
+    await closeOnFailure(file, () => file.settle(false));
     this.file = file;
     this.segment = name;
   }

@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
@@ -17,6 +16,7 @@ import {
   type Addition,
   type AppendListener,
   PENDING_FILE,
+  sizeOf,
   syncFolder,
   TraceLog,
   type TraceLogOptions,
@@ -336,14 +336,6 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   }
 }
 
-async function sizeOf(path: string): Promise<number> {
-  try {
-    return (await stat(path)).size;
-  } catch {
-    return 0;
-  }
-}
-
 function countRecords(delivery: Delivery): number {
   let count = 0;
   for (const batch of delivery.batches) count += recordCountOf(batch);
@@ -452,44 +444,50 @@ export interface WriteWatchDeps {
 
 /**
  * Makes the process unready while its data folder cannot be written. Load balancers send nothing to a process that is not ready,
- * so no write would show the recovery: the folder is tested regularly until it can be written.
+ * so no write would show the recovery: the folder is tested regularly until it can be written. Only that ends it, not
+ * an answer to a sender, who may have sent what is known, or nothing at all.
  */
-export class WriteWatch {
+export class WriteWatch implements Component {
+  readonly name = 'data folder watch';
   private failure: string | undefined;
+  private isStopped = false;
   private timer: Timer | undefined;
 
   constructor(private readonly deps: WriteWatchDeps) {
     deps.health.register('data folder', () => this.check());
   }
 
+  /** Tries the folder once, so that a process that starts with a failing disk says so before anybody has sent anything. */
+  async start(): Promise<void> {
+    void this.tryFolder().then((failure) => {
+      if (failure !== undefined) this.onFailed(`the data folder cannot be written: ${failure}`);
+    });
+  }
+
   /** Records could not be written. @param reason one sentence on why. */
   onFailed(reason: string): void {
     this.failure = reason;
-    this.timer ??= this.deps.clock.after(PROBE_MS, () => void this.probe());
+    if (!this.isStopped) this.timer ??= this.deps.clock.after(PROBE_MS, () => void this.probe());
   }
 
-  /** Records were written. */
-  onWritten(): void {
-    this.failure = undefined;
-    this.stop();
-  }
-
-  /** Ends the trying. */
-  stop(): void {
+  async shutdown(): Promise<void> {
+    this.isStopped = true;
     this.timer?.cancel();
     this.timer = undefined;
   }
 
   private async probe(): Promise<void> {
-    const isWritable = await this.deps.probe().then(
-      () => true,
-      () => false,
-    );
-    // Records were written meanwhile.
+    const failure = await this.tryFolder();
+    // It was stopped meanwhile.
     if (this.timer === undefined) return;
     this.timer = undefined;
-    if (isWritable) this.onWritten();
+    if (failure === undefined) this.failure = undefined;
     else if (this.failure !== undefined) this.onFailed(this.failure);
+  }
+
+  /** @returns why the folder cannot be written; `undefined` where it can */
+  private tryFolder(): Promise<string | undefined> {
+    return this.deps.probe().then(() => undefined, reasonOf);
   }
 
   private check(): HealthState {
@@ -498,7 +496,7 @@ export class WriteWatch {
   }
 }
 
-/** Passes deliveries on, and reports to a watch whether they could be written. */
+/** Passes deliveries on, and reports to a watch those that could not be written. */
 export class WatchedConsumer implements RecordConsumer {
   constructor(
     private readonly consumer: RecordConsumer,
@@ -516,6 +514,5 @@ export class WatchedConsumer implements RecordConsumer {
       }
       throw error;
     }
-    this.watch.onWritten();
   }
 }

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, readFile, truncate } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { closeOnFailure, errorCode } from '../core/errors.js';
 import { readLines, textOf, wholeLinesLength } from '../core/lines.js';
@@ -68,12 +68,11 @@ const BYTES_PER_LOG = 512;
 /**
  * The open record log of one trace: `telemetry.jsonl`, with `resources.jsonl` (the resource of each part) and
  * `pending.jsonl` (log records that wait for their span's name) beside it. After a failed append, discard it and
- * open it again: opening truncates incomplete lines and reads the contents.
+ * open it again: opening truncates incomplete lines, makes the rest durable, and reads the contents.
  */
 export class TraceLog {
   static async open(folder: string, traceId: TraceId, options: TraceLogOptions, nowMs: number): Promise<TraceLog> {
     const isCreated = await makeFolder(folder, true);
-    if (isCreated) await options.syncFolder(dirname(folder));
     const files: AppendFile[] = [];
     try {
       let isNew = false;
@@ -85,10 +84,14 @@ export class TraceLog {
       files.push(log);
       const resourceFile = await AppendFile.open(join(folder, RESOURCES_FILE), later);
       files.push(resourceFile);
-      if (isNew) await options.syncFolder(folder);
+      if (isNew) {
+        // The folder's own entry, too: whoever created it may have failed to make it durable.
+        await options.syncFolder(dirname(folder));
+        await options.syncFolder(folder);
+      }
       if (isCreated) return new TraceLog(folder, traceId, options, log, resourceFile, new ResourceIndex());
-      await log.cutTornLine();
-      await resourceFile.cutTornLine();
+      await log.settle(options.isSynced);
+      await resourceFile.settle(options.isSynced);
       const index = ResourceIndex.parse(await readFile(resourceFile.path, 'utf8'));
       const opened = new TraceLog(folder, traceId, options, log, resourceFile, index);
       await opened.learn();
@@ -361,6 +364,19 @@ export class TraceLog {
 
   private async restorePending(nowMs: number): Promise<void> {
     const path = join(this.folder, PENDING_FILE);
+    // A file without bytes may have an entry that is not durable yet.
+    this.hasPendingFile = (await sizeOf(path)) > 0;
+    if (!this.hasPendingFile) return;
+    const file = await AppendFile.open(path);
+    await closeOnFailure(file, async () => {
+      await file.settle(this.options.isSynced);
+      await this.readPending(path, nowMs);
+    });
+    this.pendingFile = file;
+    if (this.pending.length === 0) await this.closePending();
+  }
+
+  private async readPending(path: string, nowMs: number): Promise<void> {
     const occurrences: Occurrences = new Map();
     const page = new RecordPage(BYTES_PER_LOG, 8);
     // Where the disk damaged the line that names it.
@@ -377,10 +393,16 @@ export class TraceLog {
         this.pending.push({ page, row: page.rowCount - 1, resource, sinceMs: nowMs });
       }
     }
-    const file = this.pending.length === 0 ? undefined : await AppendFile.open(path);
-    this.pendingFile = file;
-    if (file !== undefined) await closeOnFailure(file, () => file.cutTornLine());
-    else await truncate(path).catch(() => undefined);
+  }
+}
+
+/** Length of a file in bytes; 0 if there is none. */
+export async function sizeOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return 0;
+    throw error;
   }
 }
 
@@ -467,8 +489,9 @@ function rowsPiece(rows: PageBatch, offset: number): AppendedPiece {
 const MAX_PIECES = 1024;
 
 /**
- * An append-only file: bytes are appended, then synced. A failed append leaves garbage behind the known length, which
- * `rewind` cuts off.
+ * An append-only file: bytes are appended, then synced. What a failed append has written is cut off at once, as it must not
+ * be taken for durable later: a sync that failed need not fail again for the same bytes. Where even that fails, `settle` of the
+ * next one who opens the file decides.
  */
 export class AppendFile {
   /**
@@ -495,8 +518,18 @@ export class AppendFile {
     return this.length;
   }
 
-  /** Appends and syncs. When it throws, nothing counts as appended; call `rewind` before the next try. */
+  /** Appends and syncs. When it throws, nothing counts as appended, and the file is to be opened again. */
   async append(pieces: readonly Uint8Array[], isSynced: boolean): Promise<void> {
+    try {
+      await this.write(pieces, isSynced);
+    } catch (error) {
+      await this.handle.truncate(this.length).catch(() => undefined);
+      throw error;
+    }
+    this.length += total(pieces);
+  }
+
+  private async write(pieces: readonly Uint8Array[], isSynced: boolean): Promise<void> {
     let written = 0;
     for (let rest = pieces; rest.length > 0; rest = behind(rest, written)) {
       const part = rest.slice(0, MAX_PIECES);
@@ -504,7 +537,6 @@ export class AppendFile {
     }
     if (isSynced) await this.handle.datasync();
     await this.checkName();
-    this.length += total(pieces);
   }
 
   /**
@@ -515,17 +547,20 @@ export class AppendFile {
     if ((await this.handle.stat()).nlink === 0) throw new Error(`${this.path} was removed while it was open`);
   }
 
-  /** Truncates the file to `length` (default: its known length). */
-  async rewind(length: number = this.length): Promise<void> {
+  /** Truncates the file to its first `length` bytes. */
+  async rewind(length: number): Promise<void> {
     await this.handle.truncate(length);
-    await this.handle.datasync();
     this.length = length;
   }
 
-  /** Cuts off a last line that has no line break: the append that wrote it was never answered. */
-  async cutTornLine(): Promise<void> {
+  /**
+   * Makes what others have written durable, so that it may count as known. Cuts off a last line that has no line break: the
+   * append that wrote it was never answered.
+   */
+  async settle(isSynced: boolean): Promise<void> {
     const whole = await wholeLinesLength(this.handle, this.length);
     if (whole < this.length) await this.rewind(whole);
+    if (isSynced) await this.handle.datasync();
   }
 
   close(): Promise<void> {

@@ -1,3 +1,4 @@
+import { closeSync, openSync, readSync } from 'node:fs';
 import type { SqliteDatabase, SqliteStatement } from 'kysely';
 import Database from 'libsql';
 import { errorCode, reasonOf } from '../core/errors.js';
@@ -6,6 +7,7 @@ import { StoreError, type StoreErrorCode } from './store-error.js';
 /** One connection to an SQLite file for Kysely's SQLite dialect; every failure is a `StoreError`. */
 export class LibsqlDatabase implements SqliteDatabase {
   private readonly database: Database.Database;
+  private isDamaged = false;
 
   /**
    * @param busyTimeoutMs how long a statement waits for another program's lock; the event loop waits with it.
@@ -63,8 +65,57 @@ export class LibsqlDatabase implements SqliteDatabase {
     try {
       return action();
     } catch (error) {
-      throw toStoreError(error, this.path);
+      throw this.toStoreError(error);
     }
+  }
+
+  private toStoreError(error: unknown): StoreError {
+    const code = storeErrorCode(error);
+    const passed = code === 'corrupt' && !this.isDamaged ? unlessDamaged(this.path) : undefined;
+    if (passed !== undefined) {
+      return new StoreError('unavailable', `${this.path}: ${passed}: check the disk, then try again`, { cause: error });
+    }
+    // What is damaged stays so; looking takes long.
+    if (code === 'corrupt') this.isDamaged = true;
+    const reason = code === 'unavailable' ? ` (${reasonOf(error)})` : '';
+    return new StoreError(code, `${this.path}: ${ADVICE[code]}${reason}`, { cause: error });
+  }
+}
+
+/** What is read of a file at a time, in bytes. */
+const READ_BYTES = 1024 * 1024;
+
+/**
+ * SQLite takes what it could not read for zeros now and then, and the file for damaged: before somebody makes a new one, all of it is read and checked.
+ * @returns what was the matter instead; `undefined` where the file is damaged.
+ */
+function unlessDamaged(path: string): string | undefined {
+  try {
+    readWhole(path);
+  } catch (error) {
+    return `the file cannot be read (${reasonOf(error)})`;
+  }
+  try {
+    const database = new Database(path, { readonly: true });
+    try {
+      const [first] = database.prepare('PRAGMA integrity_check(1)').raw().all();
+      const isSound = Array.isArray(first) && first[0] === 'ok';
+      return isSound ? 'the file could not be read for a moment; it is not damaged' : undefined;
+    } finally {
+      database.close();
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+function readWhole(path: string): void {
+  const file = openSync(path, 'r');
+  try {
+    const buffer = Buffer.allocUnsafe(READ_BYTES);
+    while (readSync(file, buffer) > 0);
+  } finally {
+    closeSync(file);
   }
 }
 
@@ -77,13 +128,6 @@ const NOTHING: SqliteStatement = {
   run: () => ({ changes: 0, lastInsertRowid: 0 }),
   iterate: () => [][Symbol.iterator](),
 };
-
-function toStoreError(error: unknown, path: string): StoreError {
-  const code = storeErrorCode(error);
-  return new StoreError(code, `${path}: ${ADVICE[code]}${code === 'unavailable' ? ` (${reasonOf(error)})` : ''}`, {
-    cause: error,
-  });
-}
 
 const ADVICE: Readonly<Record<SqliteErrorCode, string>> = {
   locked: 'the database is locked by another program; stop whatever else has it open',

@@ -8,8 +8,8 @@ export class MemoryConsumer implements RecordConsumer {
   private held: (() => void)[] | undefined;
   private waiting: (() => void)[] = [];
 
-  /** Every further delivery fails with this. */
-  failWith(error: Error): void {
+  /** Every further delivery fails with this; none any more without one. */
+  failWith(error: Error | undefined): void {
     this.failure = error;
   }
 

@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { FaultyDisk } from '../tool/faulty-disk.js';
 import { MountedFolder } from '../tool/mounted-folder.js';
 import { type SentAnswer, SentRun } from '../tool/sent-run.js';
 import { until } from '../tool/until.js';
@@ -212,7 +213,7 @@ describe('a data folder', () => {
     symlinkSync('/proc/self/mem', log);
     const [refused] = await run.send(bridge.otlpUrl);
     expect(refused?.status).toBe(503);
-    expect(refused?.message).toMatch(/^the data folder cannot be written: EIO/);
+    expect(refused?.message).toMatch(/^the data folder cannot be written: E(IO|INVAL)/);
     await accept();
     rmSync(log);
     await accept(run);
@@ -256,6 +257,83 @@ describe('a data folder', () => {
     for (const name of readdirSync(runs())) rmSync(join(runs(), name), { recursive: true });
     await untilAccepted();
     expect(said()).toEqual([DISK_BEGAN, DISK_ENDED]);
+  });
+});
+
+const faulty = FaultyDisk.create();
+afterAll(() => faulty?.remove());
+
+describe.skipIf(faulty === undefined)('a disk that reports errors', () => {
+  const start = async (dataFolder?: string) => {
+    bridge = await BridgeProcess.start({ env: faulty?.env ?? {}, ...(dataFolder !== undefined && { dataFolder }) });
+  };
+  const restart = async () => {
+    await bridge.stop('SIGKILL');
+    await start(bridge.dataFolder);
+  };
+  afterEach(() => faulty?.heal());
+
+  test.each([
+    ['of the run', 'runs'],
+    ['of its record log', 'runs/TRACE/telemetry.jsonl'],
+    ['of its resources', 'runs/TRACE/resources.jsonl'],
+    ['of what waits for a name', 'runs/TRACE/pending.jsonl'],
+  ])('on syncs %s: what is not durable is not known either, nor after a restart', async (_, path) => {
+    await start();
+    const run = new SentRun();
+    const below = join(bridge.dataFolder, path.replace('TRACE', run.traceId));
+    faulty?.fail('failsSyncs', below);
+    // Log records wait as long as their spans have not come.
+    const bodies = run.bodies.filter(({ signal }) => !path.includes('pending') || signal === 'logs');
+    const refused = [];
+    for (const body of bodies) if ((await run.sendOne(bridge.otlpUrl, body)).status !== 200) refused.push(body);
+    expect(refused).not.toEqual([]);
+    for (let time = 0; time < 2; time++) {
+      for (const body of refused) expect(await run.sendOne(bridge.otlpUrl, body)).toMatchObject({ status: 503 });
+    }
+    await restart();
+    for (const body of refused) expect(await run.sendOne(bridge.otlpUrl, body)).toMatchObject({ status: 503 });
+    faulty?.heal();
+    await accept(run);
+  });
+
+  test('on syncs of a new run’s entry in its folder: that entry is synced before it counts', async () => {
+    await start();
+    await accept();
+    const run = new SentRun();
+    const [body] = run.bodies;
+    if (body === undefined) throw new Error('a run has bodies');
+    faulty?.fail('failsSyncs', join(bridge.dataFolder, 'runs'));
+    expect(await run.sendOne(bridge.otlpUrl, body)).toMatchObject({ status: 503 });
+    expect((await readiness()).status).toBe(503);
+    faulty?.heal();
+    await untilReady();
+    await accept(run);
+  });
+
+  test('on syncs: the process stays unready, whatever is answered meanwhile, also when it starts so', async () => {
+    await start();
+    await accept();
+    const [known] = accepted;
+    faulty?.fail('failsSyncs', join(bridge.dataFolder, 'runs'));
+    expect(await untilRefused()).toMatchObject({ status: 503 });
+    // It is on the disk already.
+    for (const { status } of (await known?.send(bridge.otlpUrl)) ?? []) expect(status).toBe(200);
+    expect((await readiness()).status).toBe(503);
+    await restart();
+    await until('unreadiness', async () => (await readiness()).status === 503);
+    faulty?.heal();
+    await untilReady();
+  });
+
+  test('on reads of its state, once: it says so and does not advise to make the state anew', async () => {
+    await start();
+    await accept();
+    await bridge.stop();
+    faulty?.fail('failsReads', join(bridge.dataFolder, 'state.db'));
+    await expect(start(bridge.dataFolder)).rejects.toThrow(/^(?!.*rebuild).*state\.db/s);
+    faulty?.heal();
+    await start(bridge.dataFolder);
   });
 });
 

@@ -24,12 +24,17 @@ import {
 /** Where artifacts are while they are written, below the folder of all; runs are numbers. */
 const INCOMING = 'incoming';
 
+/** Folders of steps that are remembered. */
+const MAX_SYNCED = 1_000;
+
 /**
  * Artifacts in a folder: `<folder>/<run id>/<step index>/<path>`. Symbolic links are not followed: one in place of a
  * file or folder counts as missing.
  */
 export class FolderArtifactStore implements ArtifactStore {
   private readonly folderSync = new FolderSync(syncFolder);
+  /** Folders whose own entries, and those of the folders above, are durable: whoever made them may have failed to see to it, also before a restart. */
+  private readonly synced = new Set<string>();
 
   /**
    * @param folder created with the first artifact; usually `<data>/artifacts`
@@ -151,21 +156,23 @@ export class FolderArtifactStore implements ArtifactStore {
 
   private async moveIn(incoming: string, path: string): Promise<void> {
     const folder = dirname(path);
-    let firstMade: string | undefined;
     const isWithin = await this.isWithin(folder).catch(async (error: unknown) => {
       // Of the files of a step, all but the first find their folder.
       if (errorCode(error) !== 'ENOENT') throw error;
-      firstMade = await mkdir(folder, { recursive: true, mode: 0o700 });
+      this.synced.delete(folder);
+      await mkdir(folder, { recursive: true, mode: 0o700 });
       return await this.isWithin(folder);
     });
     if (!isWithin) throw new ArtifactError('refused', `${folder} is a symbolic link to elsewhere`);
     await rename(incoming, path);
     if (!this.isSynced) return;
-    const last = firstMade === undefined ? folder : dirname(firstMade);
-    for (let made = folder; ; made = dirname(made)) {
-      await this.folderSync.sync(made);
-      if (made === last || made === this.folder || dirname(made) === made) return;
+    const isKnown = this.synced.has(folder);
+    for (let at = folder; ; at = dirname(at)) {
+      await this.folderSync.sync(at);
+      if (isKnown || at === dirname(this.folder) || dirname(at) === at) break;
     }
+    if (this.synced.size >= MAX_SYNCED) this.synced.clear();
+    this.synced.add(folder);
   }
 
   private async removeEmpty(folder: string): Promise<void> {

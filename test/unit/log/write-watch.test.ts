@@ -38,13 +38,6 @@ test('a folder that could not be written makes the process unready and says why'
   });
 });
 
-test('records that are written make it ready again', () => {
-  watch.onFailed('full');
-  watch.onWritten();
-  expect(health.report().ready).toBe(true);
-  expect(clock.nextTimerMs).toBeUndefined();
-});
-
 test('it becomes ready again when nobody sends anything', async () => {
   watch.onFailed('full');
   watch.onFailed('full');
@@ -56,7 +49,24 @@ test('it becomes ready again when nobody sends anything', async () => {
   expect(clock.nextTimerMs).toBeUndefined();
 });
 
-test('a process that is well tries nothing', () => {
-  watch.onWritten();
+test('a process is unready from its start on a folder that cannot be written, until it can be', async () => {
+  await watch.start();
+  await pass(0);
+  expect([probes, health.report().ready]).toEqual([1, false]);
+  isWritable = true;
+  await pass(2_000);
+  expect(health.report().ready).toBe(true);
+});
+
+test('a process that starts well tries nothing more', async () => {
+  isWritable = true;
+  await watch.start();
+  await pass(0);
+  expect([probes, clock.nextTimerMs]).toEqual([1, undefined]);
+});
+
+test('a process that ends tries nothing more', async () => {
+  watch.onFailed('full');
+  await watch.shutdown();
   expect(clock.nextTimerMs).toBeUndefined();
 });
