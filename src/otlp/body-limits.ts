@@ -25,6 +25,12 @@ export const BODY_LIMITS = {
   fields: 200_000,
 } as const;
 
+/**
+ * The longest span or log record, in bytes; what is longer is rejected. Making a record of one keeps others waiting for as long as it takes, which
+ * is some 20 ms a megabyte. The engine's longest are 6 MB.
+ */
+export const MAX_ITEM_BYTES = 16 * 1024 * 1024;
+
 const NAMES: Readonly<Record<keyof typeof BODY_LIMITS, string>> = {
   groups: 'resources',
   scopes: 'scopes',

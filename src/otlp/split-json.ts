@@ -1,5 +1,5 @@
 import type { Signal } from '../record/record-batch.js';
-import { BODY_LIMITS, tooMany } from './body-limits.js';
+import { BODY_LIMITS, MAX_ITEM_BYTES, tooMany } from './body-limits.js';
 
 /** The largest resource or scope that is repeated in each piece, in bytes. */
 const MAX_HEAD_BYTES = 1024 * 1024;
@@ -51,10 +51,16 @@ interface Part {
 /**
  * Cuts an OTLP request in JSON into requests of about `pieceBytes`, as `splitRequest` does it with protobuf, and counts its content before. Nothing but braces, strings and
  * the names of lists is looked at; that it is JSON, those find out who parse the pieces.
+ * @param onTooLong is called for each item of more than `MAX_ITEM_BYTES`, which is in no piece
  * @returns pieces, and `undefined` where others may get their turn.
  * @throws UncutJson, OtlpDecodeError beyond one of `BODY_LIMITS`
  */
-export function* splitJson(signal: Signal, body: Buffer, pieceBytes: number): Generator<Buffer | undefined> {
+export function* splitJson(
+  signal: Signal,
+  body: Buffer,
+  pieceBytes: number,
+  onTooLong: () => void,
+): Generator<Buffer | undefined> {
   const scan = new Scan(body, signal);
   const request = yield* scan.request();
   const [groupList, scopeList, itemList] = LISTS[signal].map(([name]) => Buffer.from(`"${name}":[`)) as [
@@ -87,6 +93,10 @@ export function* splitJson(signal: Signal, body: Buffer, pieceBytes: number): Ge
           byteCount = headBytes;
         }
         const item = body.subarray(scope.items[at], scope.items[at + 1]);
+        if (item.length > MAX_ITEM_BYTES) {
+          onTooLong();
+          continue;
+        }
         items.push(item);
         byteCount += item.length;
       }
@@ -147,7 +157,9 @@ class Scan {
   /** An object with a list of the next ones in it. @param level 0: the request, 1: a group, 2: a scope */
   private *part(level: 0 | 1 | 2): Generator<undefined, Part> {
     this.expect(OPEN_OBJECT);
-    const heads: Buffer[] = [];
+    /** Where members that are not the list begin and end: those before it, and those behind it. */
+    const heads: [number, number][] = [];
+    let isBehindHead = false;
     const parts: Part[] = [];
     const items: number[] = [];
     let headBytes = 0;
@@ -163,11 +175,15 @@ class Scan {
         const before = this.messages;
         this.skipValue();
         headMessages += this.messages - before;
-        heads.push(this.bytes.subarray(start, this.position));
+        const last = heads.at(-1);
+        if (last !== undefined && isBehindHead) last[1] = this.position;
+        else heads.push([start, this.position]);
+        isBehindHead = true;
         headBytes += this.position - start;
-        if (level > 0 && headBytes > MAX_HEAD_BYTES) throw UNCUT;
+        if (headBytes > MAX_HEAD_BYTES) throw UNCUT;
         continue;
       }
+      isBehindHead = false;
       if (hasList) throw UNCUT;
       hasList = true;
       this.expect(OPEN_LIST);
@@ -191,7 +207,7 @@ class Scan {
     }
     this.position += 1;
     if (level === 1) this.count(headMessages * parts.length);
-    const [first = EMPTY, ...rest] = heads;
+    const [first = EMPTY, ...rest] = heads.map(([start, end]) => this.bytes.subarray(start, end));
     return { head: Buffer.concat([first, ...rest.flatMap((head) => [COMMA_TEXT, head])]), parts, items };
   }
 

@@ -16,7 +16,7 @@ const TRIALS = {
   processes: ['--project=peers', 'test/peers/several-processes.test.ts'],
   dispatchers: ['--project=peers', 'test/peers/several-dispatchers.test.ts'],
   fuzz: ['--project=fuzz'],
-  properties: ['--project=long', '--project=engine', 'property', 'random-lines'],
+  properties: ['--project=long', '--project=engine', 'property'],
   limits: ['--project=limits'],
   newest: ['--project=newest', '--project=whole', '--project=in process', '--project=commands'],
 };

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createDecoding } from '../../src/otlp/create-decoding.js';
+import { PublicSchema } from '../../src/otlp/public-schema.js';
 import { RawConnection } from '../fake/http-client.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { SentRun } from '../tool/sent-run.js';
@@ -194,3 +196,33 @@ test('after all this the bridge is ready, and ends cleanly', async () => {
   expect(bridge.stderr).not.toContain('internal error');
   expect(await bridge.stop()).toBe(0);
 });
+
+async function post(type: string, body: Uint8Array<ArrayBuffer>): Promise<{ status: number; text: string }> {
+  const headers = { 'content-type': type, 'content-encoding': 'gzip' };
+  const answer = await fetch(`${bridge.otlpUrl}/v1/traces`, { method: 'POST', headers, body: gzipSync(body) });
+  return { status: answer.status, text: await answer.text() };
+}
+
+test.each([
+  ['unknown members of a request', () => `{${'"a":0,'.repeat(2 * MIB)}"b":0}`],
+  ['an unknown text of 20 MiB in a request', () => `{"a":"${'a'.repeat(20 * MIB)}"}`],
+  ['unknown members of a resource', () => `{"resourceSpans":[{${'"a":0,'.repeat(2 * MIB)}"b":0}]}`],
+])('%s may take a mebibyte in all', async (_, body) => {
+  const answer = await post('application/json', Buffer.from(body()));
+  expect(answer).toMatchObject({ status: 400, text: expect.stringContaining('may have 1048576 bytes') });
+  await expectServed();
+});
+
+test.each(['application/json', 'application/x-protobuf'])(
+  'a span of more than 16 MiB in %s is rejected alone',
+  async (type) => {
+    const timed = { ...SPAN, startTimeUnixNano: '1', endTimeUnixNano: '2' };
+    const long = { ...timed, spanId: 'b7ad6b7169203332', name: 'a'.repeat(17 * MIB) };
+    const json = Buffer.from(JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: [timed, long] }] }] }));
+    const { codecs } = createDecoding(PublicSchema.load(), { engineNames: [] });
+    const body = type === 'application/json' ? json : codecs.protobuf.encode(codecs.json.decode('traces', json));
+    const answer = await post(type, Buffer.from(body));
+    expect(answer.status).toBe(200);
+    expect(answer.text).toContain('a span or log record of more than 16777216 bytes was not kept; the rest was');
+  },
+);

@@ -31,7 +31,7 @@ export interface TraceRequests {
   readonly requests: readonly TraceRequest[];
   /** Spans or log records in them. */
   readonly itemCount: number;
-  /** Spans without a trace id, which are in none of them. */
+  /** Spans without a trace id, and what is too long, which are in none of them. */
   readonly rejectedCount: number;
 }
 
@@ -69,7 +69,10 @@ export class TraceSplitter {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     try {
       const found = new FoundTraces(this.signal, bytes.length);
-      for (const piece of this.pieces(encoding, bytes, maxBytes)) {
+      const onTooLong = () => {
+        found.rejectedCount += 1;
+      };
+      for (const piece of this.pieces(encoding, bytes, maxBytes, onTooLong)) {
         if (piece === undefined) await setImmediate();
         else found.add(piece);
       }
@@ -81,7 +84,12 @@ export class TraceSplitter {
   }
 
   /** In protobuf; `undefined` where others may get their turn. */
-  private *pieces(encoding: OtlpEncoding, body: Buffer, maxBytes: number): Generator<Buffer | undefined> {
+  private *pieces(
+    encoding: OtlpEncoding,
+    body: Buffer,
+    maxBytes: number,
+    onTooLong: () => void,
+  ): Generator<Buffer | undefined> {
     const { signal } = this;
     if (encoding === 'protobuf') {
       const isShort = body.length <= Math.min(COUNTED_BYTES, maxBytes);
@@ -91,7 +99,7 @@ export class TraceSplitter {
       return;
     }
     const framed: Buffer[] = [];
-    for (const piece of splitJson(signal, body, PIECE_BYTES)) {
+    for (const piece of splitJson(signal, body, PIECE_BYTES, onTooLong)) {
       if (piece !== undefined) framed.push(this.framedAnew(encoding, piece));
       yield undefined;
     }

@@ -6,7 +6,7 @@ import { PageBatch, PagePool, type RecordPage, recordCountOf } from '../../recor
 import type { TelemetryRecord, TraceId } from '../../record/telemetry-record.js';
 import { lengthDelimited, UNUSUAL, UnusualShape, valueJson, WireCursor } from '../any-value.js';
 import type { AttributeSchema } from '../attribute-schema.js';
-import { COUNTED_BYTES, WireCounter } from '../body-limits.js';
+import { COUNTED_BYTES, MAX_ITEM_BYTES, WireCounter } from '../body-limits.js';
 import {
   EngineRecognition,
   isMapped,
@@ -481,9 +481,10 @@ export const RECORD = 2;
 /**
  * Cuts an OTLP request into requests of about `pieceBytes`: whole records, each piece with the resource and scope of its
  * own. A longer record makes its piece longer. Nothing but the framing is looked at.
+ * @param onTooLong is called for each record of more than `MAX_ITEM_BYTES`, which is in no piece then; left out: all are
  * @throws UnusualShape for what is not framed as the engine and OpenTelemetry's own libraries do, and for a resource or scope of more than 1 MiB.
  */
-export function* splitRequest(body: Buffer, pieceBytes: number): Generator<Buffer> {
+export function* splitRequest(body: Buffer, pieceBytes: number, onTooLong?: () => void): Generator<Buffer> {
   const piece = new RequestPiece(body);
   const cursor = new WireCursor(body);
   while (cursor.position < body.length) {
@@ -500,6 +501,10 @@ export function* splitRequest(body: Buffer, pieceBytes: number): Generator<Buffe
       const scopeCursor = new WireCursor(body);
       scopeCursor.position = scopeStart;
       for (const [recordStart, , recordEnd] of fields(scopeCursor, scopeEnd, RECORD)) {
+        if (onTooLong !== undefined && recordEnd - recordStart > MAX_ITEM_BYTES) {
+          onTooLong();
+          continue;
+        }
         const mostBytes = Math.max(pieceBytes, BYTES_A_HEAD_BYTE * piece.headByteCount);
         if (piece.hasRecords && piece.byteCount + recordEnd - recordStart > mostBytes) yield piece.take();
         piece.add(recordStart, recordEnd);
@@ -637,14 +642,25 @@ export const MAX_UNCUT_BYTES = 1024 * 1024;
 
 /**
  * Cuts a request into shorter ones, having counted what it holds; yields `undefined` where others may get their turn meanwhile.
+ * Calls `onTooLong` for each span or log record that is too long, and in none of them.
  * @throws UnusualShape or UncutJson for what cannot be cut, OtlpDecodeError beyond one of `BODY_LIMITS`
  */
-export type Splitter = (signal: Signal, body: Buffer, pieceBytes: number) => Generator<Buffer | undefined>;
+export type Splitter = (
+  signal: Signal,
+  body: Buffer,
+  pieceBytes: number,
+  onTooLong: () => void,
+) => Generator<Buffer | undefined>;
 
 /** Cuts protobuf. */
-export function* splitProtobuf(signal: Signal, body: Buffer, pieceBytes: number): Generator<Buffer | undefined> {
+export function* splitProtobuf(
+  signal: Signal,
+  body: Buffer,
+  pieceBytes: number,
+  onTooLong: () => void,
+): Generator<Buffer | undefined> {
   yield* countProtobuf(signal, body);
-  yield* splitRequest(body, pieceBytes);
+  yield* splitRequest(body, pieceBytes, onTooLong);
 }
 
 /** Counts what a request holds; yields where others may get their turn. @throws OtlpDecodeError beyond one of `BODY_LIMITS` */
@@ -679,7 +695,7 @@ export class LargeBodyDecoder implements BodyDecoder {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     const pieces = new DecodedPieces();
     try {
-      for (const piece of this.split(this.signal, bytes, this.pieceBytes)) {
+      for (const piece of this.split(this.signal, bytes, this.pieceBytes, () => pieces.reject(LONG_ITEM))) {
         if (piece !== undefined) pieces.add(this.decodePiece(piece, pieces.count + 1));
         yield;
       }
@@ -713,6 +729,8 @@ export class LargeBodyDecoder implements BodyDecoder {
   }
 }
 
+const LONG_ITEM = `a span or log record of more than ${MAX_ITEM_BYTES} bytes was not kept; the rest was`;
+
 /** What the pieces of a request became, put together in their order. */
 class DecodedPieces {
   private readonly batches: RecordBatch[] = [];
@@ -739,6 +757,12 @@ class DecodedPieces {
     this.rejectedCount += rejectedCount;
     this.rejectionMessage ||= rejectionMessage;
     checkRecordCount(this.recordCount + this.rejectedCount);
+  }
+
+  /** @param reason for one item that is in no piece */
+  reject(reason: string): void {
+    this.rejectedCount += 1;
+    this.rejectionMessage ||= reason;
   }
 
   whole(): DecodedRequest {

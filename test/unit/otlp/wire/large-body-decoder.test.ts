@@ -76,7 +76,7 @@ describe('decoding a request piece by piece', () => {
     const resource = lengthDelimited(1, lengthDelimited(1, lengthDelimited(1, Buffer.alloc(1_000_000, 'a'))));
     const scopes = Buffer.concat(Array.from({ length: 1000 }, () => lengthDelimited(2, lengthDelimited(2, RECORD))));
     const body = lengthDelimited(1, Buffer.concat([resource, scopes]));
-    const pieces = [...splitProtobuf('traces', body, 10)].flatMap((piece) => piece ?? []);
+    const pieces = [...splitProtobuf('traces', body, 10, () => {})].flatMap((piece) => piece ?? []);
     expect(pieces.reduce((sum, { length }) => sum + length, 0)).toBeLessThan(2 * body.length);
   });
 });
