@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { spanStartOf } from '../../src/otlp/attribute-schema.js';
+import { EngineRecognition, type NamedItem, namesOf } from '../../src/otlp/engine-recognition.js';
 import type { AnyValue, ExportRequest, KeyValue, OtlpLogRecord, OtlpSpan } from '../../src/otlp/export-request.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../src/otlp/otlp-codec.js';
@@ -12,7 +13,7 @@ import type { SpanStart, TelemetryRecord } from '../../src/record/telemetry-reco
 import { decodedBy } from '../fuzz/decoded.js';
 
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
-const ENGINE = new Set<unknown>(['dbt-core', 'dbt-fusion', 'dbt-tracing']);
+const recognition = new EngineRecognition();
 const MAX_TIME = 2n ** 63n - 1n;
 /** Documentation spells what they say otherwise, and the decoder puts it into other places. */
 const RESPELLED = new Set(['phase', 'last_phase', 'test_outcome', 'node_test_detail']);
@@ -90,13 +91,18 @@ function misreadItems(request: ExportRequest, delivery: Delivery, rejectedCount:
 
 function* itemsOf(request: ExportRequest): Generator<{ isEngine: boolean; item: Item }> {
   for (const { resource, scopes } of request.resources) {
-    const said = (name: string) => resource.attributes.find(({ key }) => key === name)?.value;
-    const isMapped = said('telemetry.distro.name') === 'run-bridge';
     for (const { scope, records } of scopes) {
-      const isEngine = !isMapped && (ENGINE.has(said('service.name')) || ENGINE.has(scope.name));
+      const origin = recognition.originOf(resource.attributes, namesOf(resource.attributes, scope.name));
+      const isEngine = recognition.areOfEngine(origin, request.signal, records.map(namedItem));
       for (const item of records) yield { isEngine, item };
     }
   }
+}
+
+function namedItem(item: Item): NamedItem {
+  const attributes = () =>
+    item.attributes.map(({ key, value }) => ({ key, text: typeof value === 'string' ? value : undefined }));
+  return { name: 'body' in item ? item.eventName : item.name, attributes };
 }
 
 function misreadSpan(
