@@ -1,3 +1,4 @@
+import { eventTypeByName } from '../otlp/attribute-schema.js';
 import { EngineRecognition, isMapped, isSignOfEngine, namesOf } from '../otlp/engine-recognition.js';
 import type {
   AnyValue,
@@ -34,8 +35,8 @@ const COMMAND_ARGS = 'process.command_args';
 const ANY_EVENT = '';
 
 /**
- * Redacts what is passed on as another service's and yet has a service, scope or attribute of the engine's. Anything else,
- * and what another bridge has mapped, and so redacted as it was told to, stays as it is.
+ * Redacts what is passed on as another service's and yet has a service, scope or attribute of the engine's. Anything else
+ * stays as it is, and so do exports of another bridge: that one has redacted them as it was told to.
  */
 export class ForeignRedaction {
   private readonly recognition: EngineRecognition;
@@ -101,7 +102,10 @@ export class ForeignRedaction {
   }
 }
 
-/** Whether it says that another program sent it, as dbt 1.x under an agent does: its own words are then names more often than values. */
+/**
+ * Whether it says that another program than the engine made it, such as dbt 1.x under an agent: single words of its own
+ * are then names, and not values.
+ */
 function isOfOthers(resource: readonly KeyValue[]): boolean {
   return resource.some(({ key, value }) => key === 'telemetry.sdk.language' && value !== 'rust');
 }
@@ -135,7 +139,8 @@ class RecordRedaction {
     const adapter = adapterOf(span.attributes);
     return {
       ...span,
-      name: this.redactor.byPolicy('name', span.name),
+      // Those that the engine makes have names of the project's things and counts.
+      name: eventTypeByName(span.name) === undefined ? this.redactor.byPolicy('name', span.name) : span.name,
       attributes: this.attributes(span.attributes, adapter),
       events: span.events.map((event) => ({
         ...event,
@@ -195,7 +200,10 @@ function isKeyValueList(value: readonly AnyValue[] | KeyValueList): value is Key
 
 const NAMES: ReadonlySet<string> = new Set(NAME_ATTRIBUTES);
 
+/** The database of a statement, as the engine and as OTel name it. */
+const ADAPTER: ReadonlySet<string> = new Set(['adapter_type', 'db.system.name', 'db.system']);
+
 function adapterOf(attributes: readonly KeyValue[]): string | undefined {
-  const adapter = attributes.find(({ key }) => key === 'adapter_type')?.value;
+  const adapter = attributes.find(({ key }) => ADAPTER.has(key))?.value;
   return typeof adapter === 'string' ? adapter : undefined;
 }
