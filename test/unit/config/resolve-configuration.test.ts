@@ -50,6 +50,7 @@ describe('without anything said', () => {
       web: { host: '127.0.0.1', port: 4380 },
       'otlp-auth': 'auto',
       'allowed-hosts': [],
+      'engine-names': [],
       'data-dir': '/home/me/.local/share/run-bridge',
       'database-url': 'off',
       processes: 'one',
