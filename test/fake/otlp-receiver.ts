@@ -111,7 +111,7 @@ export class OtlpReceiver {
     );
   }
 
-  private accepted(signal: Signal): ExportRequest[] {
+  accepted(signal: Signal): ExportRequest[] {
     return this.requests
       .filter(
         (request) =>

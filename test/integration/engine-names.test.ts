@@ -57,7 +57,7 @@ describe.each(NAMES)('telemetry of the engine under %s', (_, to) => {
   // Large ones are cut into pieces, each of which has to say it.
   const samples = to.scope === 'melange' && to.keeps !== undefined ? [...SAMPLES, ...LARGE_SAMPLES] : SAMPLES;
   it.each(samples)('is that of the engine, each request of %s by itself', async (sample) => {
-    const asSent = requestsOf(sample);
+    const asSent = requestsOf(sample, { service: 'dbt-core', scope: to.scope, keeps: ['telemetry.sdk.language'] });
     for (const [at, request] of requestsOf(sample, to).entries()) {
       const sent = asSent[at];
       if (sent === undefined) throw new Error('there are fewer requests than were renamed');

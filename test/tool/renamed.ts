@@ -1,6 +1,15 @@
-import type { ExportRequest, KeyValue, OtlpResource, ResourceGroup } from '../../src/otlp/export-request.js';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type {
+  ExportRequest,
+  KeyValue,
+  OtlpLogRecord,
+  OtlpResource,
+  ResourceGroup,
+} from '../../src/otlp/export-request.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import type { Signal } from '../../src/record/record-batch.js';
+import { bodiesIn } from '../fake/sample-run.js';
 
 /** What a body's telemetry is called. */
 export interface Renaming {
@@ -27,7 +36,18 @@ export function renamedRequest(request: ExportRequest, to: Renaming): ExportRequ
   });
   return request.signal === 'traces'
     ? { ...request, resources: request.resources.map(rename) }
-    : { ...request, resources: request.resources.map(rename) };
+    : { ...request, resources: request.resources.map((group) => namingItself(rename(group), to.scope)) };
+}
+
+/** Log records in which the engine says what it is called, with another name. */
+function namingItself(group: ResourceGroup<OtlpLogRecord>, name: string): ResourceGroup<OtlpLogRecord> {
+  const isOwnName = ({ key, value }: KeyValue) => key === 'action' && (value === 'dbt-core' || value === 'dbt-fusion');
+  const records = (all: readonly OtlpLogRecord[]) =>
+    all.map((log) => ({
+      ...log,
+      attributes: log.attributes.map((one) => (isOwnName(one) ? { ...one, value: name } : one)),
+    }));
+  return { ...group, scopes: group.scopes.map((scope) => ({ ...scope, records: records(scope.records) })) };
 }
 
 function renamedResource(resource: OtlpResource, { service, keeps }: Renaming): OtlpResource {
@@ -36,4 +56,21 @@ function renamedResource(resource: OtlpResource, { service, keeps }: Renaming): 
   );
   const named: readonly KeyValue[] = service === null ? [] : [{ key: 'service.name', value: service }];
   return { ...resource, attributes: [...named, ...others] };
+}
+
+/**
+ * Copies a sample with other names in its OTLP bodies, and in the message in which the engine names itself.
+ * @param from the sample's folder
+ * @param into a folder that is made
+ */
+export function copyRenamed(from: string, into: string, to: Renaming): void {
+  mkdirSync(join(into, 'otlp'), { recursive: true });
+  const lines = readFileSync(join(from, 'otel.jsonl'), 'utf8');
+  writeFileSync(
+    join(into, 'otel.jsonl'),
+    lines.replaceAll(/"action":"dbt-(?:core|fusion)"/g, `"action":"${to.scope}"`),
+  );
+  for (const { file, signal, body } of bodiesIn(join(from, 'otlp'))) {
+    writeFileSync(join(into, 'otlp', file), renamed(signal, body, to));
+  }
 }
