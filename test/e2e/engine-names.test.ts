@@ -98,6 +98,14 @@ async function outcomeOfServe(
   return { bridge, outcome: outcomeOf(bridge.dataFolder) };
 }
 
+/** The Settings page, as whoever has the data folder sees it. */
+async function settingsPage(bridge: BridgeProcess): Promise<string> {
+  const { stdout } = await runBridge(['open', '--print', '--data-dir', bridge.dataFolder], { cwd: dir });
+  const signedIn = await fetch(stdout.trim(), { redirect: 'manual' });
+  const cookie = signedIn.headers.get('set-cookie')?.split(';')[0] ?? '';
+  return await (await fetch(`${bridge.webUrl}/settings`, { headers: { cookie } })).text();
+}
+
 describe.each(Object.keys(WAYS) as (keyof typeof WAYS)[])('over %s to serve', (way) => {
   test.each(NAMES)(
     'the run under %s is the run under its old names, exported once',
@@ -114,7 +122,7 @@ describe.each(Object.keys(WAYS) as (keyof typeof WAYS)[])('over %s to serve', (w
       expect(bridge.stderr.match(/under a name that is not known/g)?.length ?? 0).toBe(isNew ? 1 : 0);
       const counted = /new_name_items_total\{signal="traces"\} (\d+)/.exec(metrics)?.[1];
       expect(Number(counted)).toBe(isNew ? spanCount : 0);
-      const settings = await (await fetch(`${bridge.webUrl}/settings`)).text();
+      const settings = await settingsPage(bridge);
       expect(settings.includes('melange')).toBe(isNew);
     },
     TIMEOUT_MS,
@@ -163,7 +171,7 @@ test(
     expect(bridge.stderr.match(/is passed on as another service/g)?.length).toBe(1);
     const metrics = await (await fetch(`${bridge.webUrl}/metrics`)).text();
     expect(metrics).toContain('run_bridge_receiver_passed_engine_items_total{signal="traces"} 10');
-    expect(await (await fetch(`${bridge.webUrl}/settings`)).text()).toContain('dbt.runner');
+    expect(await settingsPage(bridge)).toContain('dbt.runner');
   },
   TIMEOUT_MS,
 );
