@@ -67,7 +67,7 @@ export function exportsContract(kind: string, open: OpenExports): void {
       bench.receiver.answer = () => ({});
       bench.failingLookUps = 1;
       await bench.start(open);
-      await until('the end of the run', isDone, 10_000);
+      await until('the end of the run', isDone);
       expect(bench.failingLookUps).toBe(0);
       expect(hasEnded()).toBe(true);
     });
@@ -130,7 +130,7 @@ export function exportsContract(kind: string, open: OpenExports): void {
       expect(bench.receiver.spanIds.filter(isTest)).toHaveLength(1);
       expect(bench.receiver.spanNames).toContain('run-bridge test');
       // Whatever waited is sent as if there had been none.
-      await until('all that waited', hasEnded, 60_000);
+      await until('all that waited', hasEnded);
       expect(await exports.test('none', AbortSignal.timeout(20_000))).toBeUndefined();
     });
 

@@ -22,7 +22,6 @@ import type { Ended } from './run-bridge.js';
 // run-bridge, beside a bridge that has the data folder; test/tool/documented-program.mjs stands for other programs.
 const root = resolve(import.meta.dirname, '../..');
 const PROGRAMS = ['run-bridge', 'dbt', 'make', 'npm', 'docker', 'duckdb', 'createdb', 'open'];
-const BLOCK_TIMEOUT_MS = 90_000;
 /** Figures of benchmarks take minutes, and a part of the tests cannot run itself. */
 const PAGES = [
   'README.md',
@@ -60,7 +59,7 @@ beforeAll(async () => {
   await shell('run-bridge exec --run-id "night $(date -I)" -- true');
   bridge = await BridgeProcess.start({ dataFolder, env: { HOME: dir } });
   env = { ...env, TOKEN: readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim() };
-}, BLOCK_TIMEOUT_MS);
+});
 afterAll(async () => {
   platform.close();
   await bridge.remove();
@@ -156,16 +155,12 @@ function shell(commands: string): Promise<Ended> {
 const commands = PAGES.map((page) => [page, blocksOf(readFileSync(join(root, page), 'utf8'))] as const);
 
 describe.each(commands.filter(([, blocks]) => blocks.length > 0))('%s', (_, blocks) => {
-  test.each(blocks)(
-    'line %i: its commands do what they say',
-    async (_line, text) => {
-      const lines = text.split('\n').filter((line) => NOT_THERE.some((pattern) => pattern.test(line)));
-      const rest = text.split('\n').filter((line) => !lines.includes(line));
-      const { exitCode, stderr } = await shell(inSandbox(rest.join('\n')));
-      expect(exitCode, stderr).toBe(0);
-      // What these name is another's: they are understood, and say so.
-      for (const line of lines) expect((await shell(inSandbox(line))).exitCode).toBe(1);
-    },
-    BLOCK_TIMEOUT_MS,
-  );
+  test.each(blocks)('line %i: its commands do what they say', async (_line, text) => {
+    const lines = text.split('\n').filter((line) => NOT_THERE.some((pattern) => pattern.test(line)));
+    const rest = text.split('\n').filter((line) => !lines.includes(line));
+    const { exitCode, stderr } = await shell(inSandbox(rest.join('\n')));
+    expect(exitCode, stderr).toBe(0);
+    // What these name is another's: they are understood, and say so.
+    for (const line of lines) expect((await shell(inSandbox(line))).exitCode).toBe(1);
+  });
 });

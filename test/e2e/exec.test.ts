@@ -256,7 +256,6 @@ describe('a signal to the program', () => {
       expect(await ended).toEqual([5, null]);
       expect(output()).toBe(`ready\ngot ${name}\n`);
     },
-    20_000,
   );
 });
 
@@ -473,7 +472,7 @@ describe('reports of exec', () => {
   const sample = new URL('../fixture/samples/build-mixed-fusion', import.meta.url).pathname;
   const engine = ['--', 'sh', '-c', `cat '${sample}/otel.jsonl' > "$DBT_OTEL_FILE_NAME"; exit 3`];
   const exec = (args: readonly string[], more: Record<string, string> = {}) =>
-    runBridge(['exec', ...args, ...engine], { cwd: dir, env: { ...env(), ...more }, timeoutMs: 60_000 });
+    runBridge(['exec', ...args, ...engine], { cwd: dir, env: { ...env(), ...more } });
   const read = (name: string) => readFileSync(join(dir, name), 'utf8');
 
   test('are written when the command has ended, and leave its exit code and output as they are', async () => {
@@ -553,7 +552,7 @@ describe('what exec leaves behind', () => {
   const [, traceId = ''] = /"trace_id":"([0-9a-f]{32})"/.exec(lines) ?? [];
   const data = () => join(dir, 'data');
   const runFile = () => JSON.parse(readFileSync(join(data(), 'runs', traceId, 'run.json'), 'utf8'));
-  const report = () => runBridge(['report'], { cwd: dir, env: env(), timeoutMs: 60_000 });
+  const report = () => runBridge(['report'], { cwd: dir, env: env() });
 
   test.skipIf(process.platform !== 'linux')(
     'is finished by the next command, once an engine that outlived a killed exec has ended',
@@ -587,7 +586,6 @@ describe('what exec leaves behind', () => {
       expect(existsSync(join(data(), 'runs', traceId, 'telemetry.parquet'))).toBe(true);
       expect(readdirSync(join(data(), 'spool'))).toEqual([]);
     },
-    120_000,
   );
 
   const engine = new URL('../tool/stand-in-engine.mjs', import.meta.url).pathname;
@@ -650,7 +648,7 @@ describe('what exec leaves behind', () => {
     writeFileSync(join(dir, 'file'), '');
     const { stderr } = await sh(three(), { RUN_BRIDGE_DATA_DIR: join(dir, 'file', 'data') });
     const [, folder = ''] = /left in (\S+): run-bridge import imports it/.exec(stderr) ?? [];
-    expect(await runBridge(['import', folder], { cwd: dir, env: env(), timeoutMs: 60_000 })).toMatchObject({
+    expect(await runBridge(['import', folder], { cwd: dir, env: env() })).toMatchObject({
       exitCode: 0,
     });
     await expectThreeSteps();
@@ -663,7 +661,7 @@ describe('what exec leaves behind', () => {
     const { exitCode, stderr } = await exec(['sh', '-c', script], unusable, ['--job', 'nightly']);
     const [, folder = ''] = /left in (\S+): run-bridge import imports it/.exec(stderr) ?? [];
     expect([exitCode, folder]).toEqual([4, expect.stringMatching(/run-bridge-[0-9a-f-]+$/)]);
-    const imported = await runBridge(['import', folder], { cwd: dir, env: env(), timeoutMs: 60_000 });
+    const imported = await runBridge(['import', folder], { cwd: dir, env: env() });
     const count = lines.trimEnd().split('\n').length;
     expect(imported).toMatchObject({ exitCode: 0, stderr: expect.stringContaining(`: ${count} records from 1 file`) });
     expect(readFileSync(join(data(), 'runs', traceId, 'telemetry.jsonl'), 'utf8') === lines).toBe(true);

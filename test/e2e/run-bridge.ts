@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { WAIT_MS } from '../tool/until.js';
 
 /** How a command of the built program ended. */
 export interface Ended {
@@ -17,7 +18,7 @@ export function runBridge(
     cwd: options.cwd,
     env: { PATH: process.env.PATH ?? '', HOME: options.cwd, TMPDIR: options.cwd, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: options.timeoutMs ?? 25_000,
+    timeout: options.timeoutMs ?? WAIT_MS,
   });
   let stdout = '';
   let stderr = '';

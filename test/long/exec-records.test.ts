@@ -159,15 +159,8 @@ describe('exec inside exec', () => {
   ];
 
   test('leaves the telemetry to the outer one: nobody waits, every record is there once, in one step', async () => {
-    const elsewhere = { RUN_BRIDGE_DATA_DIR: join(dir, 'alone') };
-    const timed = async (command: readonly string[], more = {}) => {
-      const startedMs = performance.now();
-      expect(await exec(command, more)).toEqual(DONE);
-      return performance.now() - startedMs;
-    };
-    const aloneMs = await timed(engine(), elsewhere);
-    // The least that anybody would wait for in vain is the flush of 10 s.
-    expect(await timed(['sh', '-c', inner(engine()).join(' ')])).toBeLessThan(2 * aloneMs + 8_000);
+    // Whoever waited in vain would wait for a flush that outlasts the test.
+    expect(await exec(['sh', '-c', inner(engine(), '--flush-timeout', '10m').join(' ')])).toEqual(DONE);
     expect(logIn(data)).toBe(jsonl);
     expect(readdirSync(join(data, 'runs'))).toEqual([traceId]);
     expect(readdirSync(join(data, 'spool'))).toEqual([]);

@@ -143,31 +143,27 @@ describe('an export thread that dies', () => {
     ['by itself', 'process.exit(3)', 'it ended by itself with code 3'],
     ['of a fault', "setTimeout(() => { throw new Error('no luck today'); })", 'no luck today'],
     ['of its memory', 'const all = []; for (;;) all.push(new Array(1000).fill(spans.length))', 'memory'],
-  ])(
-    '%s is started anew, and nothing is lost',
-    async (_, how, reason) => {
-      writeFileSync(join(bench.folder, 'murderous.mjs'), MURDEROUS(2, how));
-      const exports = await bench.start(
-        inThread(),
-        `{ jaeger: { endpoint: ${bench.receiver.url} }, mine: { exporter: ./murderous.mjs } }`,
+  ])('%s is started anew, and nothing is lost', async (_, how, reason) => {
+    writeFileSync(join(bench.folder, 'murderous.mjs'), MURDEROUS(2, how));
+    const exports = await bench.start(
+      inThread(),
+      `{ jaeger: { endpoint: ${bench.receiver.url} }, mine: { exporter: ./murderous.mjs } }`,
+    );
+    for (let from = 0; from < RECORDS.length; from += 50) {
+      await bench.append(RUN, RECORDS.slice(from, from + 50));
+    }
+    await until('two deaths', () => deathLines().length === 2);
+    await bench.finish(RUN);
+    for (const name of ['jaeger', 'mine']) {
+      await until(
+        `the end of the run at ${name}`,
+        async () => (await bench.state.cursors.listPending(name)).length === 0,
       );
-      for (let from = 0; from < RECORDS.length; from += 50) {
-        await bench.append(RUN, RECORDS.slice(from, from + 50));
-      }
-      await until('two deaths', () => deathLines().length === 2);
-      await bench.finish(RUN);
-      for (const name of ['jaeger', 'mine']) {
-        await until(
-          `the end of the run at ${name}`,
-          async () => (await bench.state.cursors.listPending(name)).length === 0,
-        );
-      }
-      const ended = RECORDS.flatMap((record) => (record.recordType === 'SpanEnd' ? [`${RUN} ${record.spanId}`] : []));
-      expect(ended.filter((id) => !bench.receiver.spanIds.includes(id))).toEqual([]);
-      expect(String(deathLines()[0]?.fields.error)).toContain(reason);
-      expect(await exports.flush(AbortSignal.timeout(10_000))).toBe(true);
-      expect(bench.logger.lines.filter((line) => line.message.includes('is running again'))).toHaveLength(2);
-    },
-    90_000,
-  );
+    }
+    const ended = RECORDS.flatMap((record) => (record.recordType === 'SpanEnd' ? [`${RUN} ${record.spanId}`] : []));
+    expect(ended.filter((id) => !bench.receiver.spanIds.includes(id))).toEqual([]);
+    expect(String(deathLines()[0]?.fields.error)).toContain(reason);
+    expect(await exports.flush(AbortSignal.timeout(10_000))).toBe(true);
+    expect(bench.logger.lines.filter((line) => line.message.includes('is running again'))).toHaveLength(2);
+  });
 });

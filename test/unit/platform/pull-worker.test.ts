@@ -8,7 +8,7 @@ import type { HostedRunRow } from '../../../src/storage/pull-store.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { openFreshState } from '../../fake/fresh-state.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
-import { untilTurned } from '../../tool/until.js';
+import { until, untilTurned } from '../../tool/until.js';
 import { Asking } from './asking.js';
 
 const asking = Asking.forEachTest();
@@ -52,12 +52,11 @@ async function working(clock = new FakeClock(NOW)) {
     worker.wake();
   };
   const untilRow = async (runId: string, matches: (row: HostedRunRow) => boolean) => {
-    let row = await store.find(key(runId));
-    for (const startMs = performance.now(); row === undefined || !matches(row); row = await store.find(key(runId))) {
-      if (performance.now() - startMs > 10_000) throw new Error(`waited in vain: ${JSON.stringify(row)}`);
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    return row;
+    const matching = async () => {
+      const row = await store.find(key(runId));
+      return row !== undefined && matches(row) ? row : undefined;
+    };
+    return until(`the row of run ${runId}`, matching);
   };
   const watch = async (given: Partial<RunWatchConfig> = {}) => {
     const scope = { platform: PLATFORM, accountId: '7', jobId: null };

@@ -68,8 +68,8 @@ describe('the place of a command', () => {
 
   it('is found at once on a long command line, however many stars the pattern has', () => {
     const jobs = [{ ...NONE, name: 'mine', match: [{ command: `${'*a'.repeat(2_000)}b` }] }];
-    const startedMs = performance.now();
-    new ScopeFinder({ ...NOTHING, jobs }).scopeOf(command('a'.repeat(100_000)));
-    expect(performance.now() - startedMs).toBeLessThan(500);
+    // Tried one by one, the ways in which the stars could fit would outlast any test.
+    const { job } = new ScopeFinder({ ...NOTHING, jobs }).scopeOf(command('a'.repeat(100_000)));
+    expect(job).not.toBe('mine');
   });
 });

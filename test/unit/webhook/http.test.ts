@@ -8,7 +8,7 @@ import { type Clock, systemClock } from '../../../src/core/clock.js';
 import { AddressRules, parseAllowed, WebhookHttp } from '../../../src/webhook/http.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { ConnectProxy } from '../../tool/connect-proxy.js';
-import { until } from '../../tool/until.js';
+import { until, WAIT_MS } from '../../tool/until.js';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 const BODY = '{"event":1}';
@@ -61,11 +61,11 @@ async function serve(
   return { post: (signal = never) => http.post(url, {}, Buffer.from(BODY), signal), posts: () => requestCount };
 }
 
-/** The outcome, within 2 s of real time: what does not settle fails the test with these words. */
+/** The outcome; what does not settle fails the test with these words. */
 async function settled<T>(outcome: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('the attempt did not settle')), 2_000);
+    timer = setTimeout(() => reject(new Error('the attempt did not settle')), WAIT_MS);
   });
   return await Promise.race([outcome, late]).finally(() => clearTimeout(timer));
 }

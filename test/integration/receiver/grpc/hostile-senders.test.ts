@@ -78,15 +78,15 @@ test('1,000 connections that are reset in the middle of a message leave nothing 
     await until('calls under way', () => bench.intake.inFlightBytes > 0);
     for (const client of clients) client.destroy();
   }
-  await until('the last one to be gone', () => connectionCount() === 0, 20_000);
+  await until('the last one to be gone', () => connectionCount() === 0);
 });
 
 test('1,000 silent connections are held, and serve', async () => {
   const sockets = Array.from({ length: 1_000 }, () => connect(bench.port, '127.0.0.1').on('error', () => {}));
-  await until('all of them', () => connectionCount() === 1_000, 20_000);
+  await until('all of them', () => connectionCount() === 1_000);
   expect(await bench.client().call(frame(paddedBody(100)))).toMatchObject({ code: 0 });
   for (const socket of sockets) socket.resetAndDestroy();
-  await until('the last one to be gone', () => connectionCount() <= 1, 20_000);
+  await until('the last one to be gone', () => connectionCount() <= 1);
 });
 
 test('1,000 calls of one connection, each reset at once, are taken one after the other', async () => {

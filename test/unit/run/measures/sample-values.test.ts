@@ -197,7 +197,6 @@ it.each(LARGE_SAMPLES)(
     expect(totals.durationMs).toBeGreaterThan(10 * Number(totals.lengthNano / 1_000_000n));
     expect(slowestNodes(nodes, 10).map(({ skipReason }) => skipReason)).toEqual(Array(10).fill(null));
   },
-  60_000,
 );
 
 describe.each([
