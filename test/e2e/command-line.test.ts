@@ -3,6 +3,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { runInProcess } from '../fake/run-in-process.js';
 import { runBridge } from './run-bridge.js';
 
 let dir: string;
@@ -12,12 +13,15 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}) => runBridge(args, { cwd: dir, env });
+/** The same without a process of its own, which takes most of the time, where one such command stands for the others. */
+const runHere = (args: readonly string[], environment: Readonly<Record<string, string>> = {}) =>
+  runInProcess(args, dir, { environment });
 
 describe('help', () => {
   test.each([[[]], [['serve']], [['import']], [['convert']], [['config']], [['demo']], [['version']]])(
     'of %j shows examples and exit codes on standard output',
     async (command) => {
-      const { exitCode, stdout, stderr } = await run([...command, '--help']);
+      const { exitCode, stdout, stderr } = await (command.length === 0 ? run : runHere)([...command, '--help']);
       expect(exitCode).toBe(0);
       expect(stderr).toBe('');
       expect(stdout).toMatch(/^Usage: run-bridge/);
@@ -42,8 +46,8 @@ test('version says the version of the package', async () => {
 });
 
 describe('one clear line and exit code 2', () => {
-  const oneLine = async (args: readonly string[], env: Readonly<Record<string, string>> = {}) => {
-    const { exitCode, stdout, stderr } = await run(args, env);
+  const oneLine = async (args: readonly string[], env = {}, how: typeof run | typeof runHere = runHere) => {
+    const { exitCode, stdout, stderr } = await how(args, env);
     expect({ exitCode, stdout, lines: stderr.trim().split('\n').length }).toEqual({
       exitCode: 2,
       stdout: '',
@@ -70,7 +74,7 @@ describe('one clear line and exit code 2', () => {
     await new Promise((resolve) => server.once('listening', resolve));
     const address = server.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    const line = await oneLine(['serve', '--http', String(port), '--web', '0']);
+    const line = await oneLine(['serve', '--http', String(port), '--web', '0'], {}, run);
     server.close();
     expect(line).toBe(
       `run-bridge: 127.0.0.1:${port} is in use by another program; stop it or choose another port with --http HOST:PORT`,
@@ -114,7 +118,7 @@ describe('one clear line and exit code 2', () => {
 describe('configuration', () => {
   test('tells all problems at once, of flags, variables and file', async () => {
     writeFileSync(join(dir, 'run-bridge.yaml'), 'htpp: 1\nparquet: maybe\n');
-    const { exitCode, stderr } = await run(['serve', '--web', 'x'], {
+    const { exitCode, stderr } = await runHere(['serve', '--web', 'x'], {
       RUN_BRIDGE_EVENT_HOLD: 'y',
       OTEL_EXPORTER_OTLP_ENDPOINT: 'z',
     });
@@ -138,7 +142,7 @@ describe('configuration', () => {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://b:2',
       OTEL_EXPORTER_OTLP_HEADERS: 'authorization=geheim',
     };
-    const { exitCode, stdout } = await run(['config', '--http', '0', '--json'], env);
+    const { exitCode, stdout } = await runHere(['config', '--http', '0', '--json'], env);
     expect(exitCode).toBe(0);
     expect(stdout).not.toContain('geheim');
     const { settings } = JSON.parse(stdout);
@@ -175,7 +179,7 @@ describe('convert and import', () => {
   });
 
   test('a file that is not there is one line and exit code 1', async () => {
-    expect(await run(['convert', 'no.jsonl', 'a.parquet'])).toMatchObject({
+    expect(await runHere(['convert', 'no.jsonl', 'a.parquet'])).toMatchObject({
       exitCode: 1,
       stderr: 'run-bridge: no.jsonl does not exist. Check the path\n',
     });
