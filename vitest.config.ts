@@ -14,7 +14,7 @@ const LIMITS = ['test/crash/{start-up,exec-busy}.test.ts'];
 const WORKERS = 3;
 const MINUTE_MS = 60_000;
 /** How long a test or a hook may take: longer than it waits for anything (test/tool/until.ts), so that it can say what it waited for. */
-const PATIENCE_MS = 3 * MINUTE_MS;
+const PATIENCE_MS = 5 * MINUTE_MS;
 
 /** The projects run by themselves (`vitest run --project=NAME`, scripts of package.json), so the order among them says nothing. */
 export default defineConfig({
@@ -113,7 +113,6 @@ export default defineConfig({
 function project(name: string, options: TestOptions & { readonly maxWorkers: number }): TestProjectInlineConfiguration {
   const sequence = { groupOrder: options.maxWorkers };
   const setupFiles = ['test/tool/property-seed.ts'];
-  // Above the limit of `until`, which says what did not come.
-  const timeouts = { testTimeout: 5 * MINUTE_MS, hookTimeout: 5 * MINUTE_MS };
+  const timeouts = { testTimeout: PATIENCE_MS, hookTimeout: PATIENCE_MS };
   return { test: { name, pool: 'forks', setupFiles, ...timeouts, sequence, ...options } };
 }

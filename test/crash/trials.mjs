@@ -41,7 +41,13 @@ for (const name of names) {
   const again = `npm run trials -- --only ${name} --minutes ${minutes / names.length} --seed ${values.seed}`;
   console.log(`\n── ${name}: ${again}`);
   const startedMs = performance.now();
-  const env = { ...process.env, TRIAL_SEED: values.seed, TRIAL_SECONDS: String(seconds), PROPERTY_SEED: values.seed };
+  const env = {
+    ...process.env,
+    TRIAL_SEED: values.seed,
+    TRIAL_SECONDS: String(seconds),
+    PROPERTY_SEED: values.seed,
+    PROPERTY_RUNS: 'all',
+  };
   const node = name === 'newest' ? [join('test', 'tool', 'newest-node.mjs'), 'node'] : [];
   const vitest = [...node, join('node_modules', 'vitest', 'vitest.mjs'), 'run', ...TRIALS[name]];
   const { status } = spawnSync(process.execPath, vitest, { stdio: 'inherit', env });
