@@ -14,7 +14,7 @@ import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import { type DataFolderLock, STATE_FILE, takeDataFolder } from '../storage/data-folder-lock.js';
 import { askBridge } from './bridge/ask-bridge.js';
 import { bridgeHeaders } from './bridge/bridge-headers.js';
-import { checkBaseUrl, reachableUrl } from './bridge/post-otlp.js';
+import { bridgeUrl, reachableUrl } from './bridge/post-otlp.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';
@@ -60,7 +60,7 @@ export async function deleteRun(invocation: Invocation): Promise<ExitCode> {
 async function removed(invocation: Invocation, configuration: Configuration, wish: Wish): Promise<readonly number[]> {
   const { context, flags } = invocation;
   if (flags.to !== undefined) {
-    const url = checkBaseUrl(flags.to);
+    const url = bridgeUrl(flags.to);
     return await removedAt(url, wish, bridgeHeaders(context.environment, url));
   }
   refuseElsewhere(configuration);

@@ -12,7 +12,7 @@ import { type DataFolderLock, STATE_FILE, takeDataFolder } from '../storage/data
 import type { ExecutionRow, FinishResult } from '../storage/execution-store.js';
 import { bridgeHeaders } from './bridge/bridge-headers.js';
 import { HttpStepRegistry } from './bridge/http-step-registry.js';
-import { checkBaseUrl, reachableUrl } from './bridge/post-otlp.js';
+import { bridgeUrl, reachableUrl } from './bridge/post-otlp.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';
@@ -31,7 +31,7 @@ export async function finishRun(invocation: Invocation): Promise<ExitCode> {
   if (runKey === '') {
     throw new CliError(EXIT.usage, 'no run given: pass the --run-id of its exec commands, or set RUN_BRIDGE_RUN_ID');
   }
-  if (flags.to !== undefined) return await finishAt(checkBaseUrl(flags.to), runKey, context);
+  if (flags.to !== undefined) return await finishAt(bridgeUrl(flags.to), runKey, context);
   const { configuration, warnings } = await resolveForCommand(invocation);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
   const folder = configuration['data-dir'];

@@ -4,6 +4,7 @@ import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import { createSpool } from '../exec/feature.js';
+import { splitScope } from '../otlp/scope-path.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import { appDeps } from './app-deps.js';
@@ -78,10 +79,11 @@ export async function openIntake<Opened extends { readonly program: Program }>(
     const patient = maxWaitMs === null ? undefined : patience(logger, maxWaitMs);
     const headers = bridgeHeaders(context.environment, url);
     const consumer = new HttpConsumer(url, clock, stop, patient, headers);
+    const { baseUrl } = splitScope(url);
     const takeInCommand = async (folder: string) => {
-      const registry = new HttpStepRegistry(url, { clock, signal: stop, headers });
+      const registry = new HttpStepRegistry(baseUrl, { clock, signal: stop, headers });
       try {
-        const artifacts = new HttpArtifactSink(url, clock, headers);
+        const artifacts = new HttpArtifactSink(baseUrl, clock, headers);
         const deps = {
           consumer,
           registry,

@@ -10,6 +10,7 @@ import { parseDurationMs } from '../config/duration.js';
 import { type Environment, nonEmpty } from '../config/environment.js';
 import { environmentName } from '../config/settings.js';
 import type { Logger } from '../core/logger.js';
+import { splitScope } from '../otlp/scope-path.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { sanitizeCommand } from '../redaction/redactor.js';
 import { hasStepSummary, type ReportOutput } from '../report/feature.js';
@@ -132,6 +133,9 @@ export function readExecOptions({ context, flags, switches }: Invocation): ExecO
   const isOn = (name: string) =>
     switches.has(name) || /^(1|on|true|yes)$/i.test(environment[environmentName(name)]?.trim() ?? '');
   const to = text('to');
+  const endpoint = to === undefined ? (nonEmpty(environment.OTEL_EXPORTER_OTLP_ENDPOINT) ?? '') : checkBaseUrl(to);
+  // Where the command's records go may say whose they are.
+  const { baseUrl, scope } = splitScope(endpoint);
   const flushTimeout = text('flush-timeout') ?? DEFAULT_FLUSH_TIMEOUT;
   const flushTimeoutMs = parseDurationMs(flushTimeout);
   if (flushTimeoutMs === undefined) {
@@ -144,10 +148,10 @@ export function readExecOptions({ context, flags, switches }: Invocation): ExecO
   if (stepId !== undefined && !STEP_ID.test(stepId)) {
     throw new CliError(EXIT.usage, `--step-id: ${JSON.stringify(stepId)} is not 1 to 100 letters, digits or _ . : -`);
   }
-  const job = text('job') ?? null;
+  const job = text('job') ?? scope.job ?? null;
   return {
     stepId,
-    to: to === undefined ? undefined : checkBaseUrl(to),
+    to: to === undefined ? undefined : baseUrl,
     flushTimeoutMs,
     isSpanWanted: isOn('span'),
     isQuiet: isOn('quiet'),
@@ -158,8 +162,8 @@ export function readExecOptions({ context, flags, switches }: Invocation): ExecO
     run: {
       runKey: text('run-id') ?? null,
       job,
-      environment: text('environment') ?? null,
-      project: text('project') ?? null,
+      environment: text('environment') ?? scope.environment ?? null,
+      project: text('project') ?? scope.project ?? null,
       reason: text('reason') ?? null,
       isLast: isOn('last'),
     },

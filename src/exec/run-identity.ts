@@ -2,6 +2,7 @@ import { askBridge } from '../cli/bridge/ask-bridge.js';
 import { bridgeHeaders } from '../cli/bridge/bridge-headers.js';
 import { reachableUrl } from '../cli/bridge/post-otlp.js';
 import { pause } from '../core/clock.js';
+import { splitScope } from '../otlp/scope-path.js';
 import { readHolder } from '../storage/data-folder-in-use-error.js';
 import type { StepPosition, StepStart } from '../storage/step-start.js';
 import type { CommandFacts } from './command-facts.js';
@@ -9,7 +10,7 @@ import type { BridgeChoice } from './exec-target.js';
 
 /** Reads the choice from what is known of a command. */
 export function bridgeChoiceOf({ context, host, options, configuration, isFolderChosen }: CommandFacts): BridgeChoice {
-  const userEndpoint = context.environment.OTEL_EXPORTER_OTLP_ENDPOINT || undefined;
+  const userEndpoint = splitScope(context.environment.OTEL_EXPORTER_OTLP_ENDPOINT ?? '').baseUrl || undefined;
   return { context, host, configuration, isFolderChosen, to: options.to, userEndpoint };
 }
 

@@ -6,11 +6,37 @@ import type { KafkaConnection, KafkaSaslSettings, KafkaTlsSettings } from '../co
 import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { exchange } from '../core/http-client.js';
+import { RequestError } from '../otlp/refusal.js';
+import { formatScopePath, parseScopePath } from '../otlp/scope-path.js';
+import type { Sender } from '../record/attributes.js';
 
 /** What the client calls itself in the broker's logs and quotas. */
 const CLIENT_ID = 'run-bridge';
 /** The header of a message with the number of the account whose the telemetry is. */
-export const ACCOUNT_HEADER = 'run-bridge-account';
+const ACCOUNT_HEADER = 'run-bridge-account';
+/** The header of a message with the path of its sender's endpoint, which names job, environment and project. */
+const SCOPE_HEADER = 'run-bridge-scope';
+
+/** The headers of a message that say who sent it. */
+export function headersOf({ accountId, scope }: Sender): Readonly<Record<string, string>> {
+  const path = formatScopePath(scope);
+  return {
+    ...(accountId !== null && { [ACCOUNT_HEADER]: String(accountId) }),
+    ...(path !== '' && { [SCOPE_HEADER]: path }),
+  };
+}
+
+/** Who sent a message, by its headers; what others wrote there that cannot be read is left out. @param header gives the text of one */
+export function senderOf(header: (name: string) => string | undefined): Sender {
+  const account = header(ACCOUNT_HEADER);
+  const accountId = account !== undefined && /^\d{1,15}$/.test(account) ? Number(account) : null;
+  try {
+    return { accountId, scope: parseScopePath(header(SCOPE_HEADER) ?? '') };
+  } catch (error) {
+    if (error instanceof RequestError) return { accountId, scope: {} };
+    throw error;
+  }
+}
 
 /**
  * Reads the files for TLS, and says to the client how to reach the brokers.

@@ -9,9 +9,10 @@ import type { WholeBody } from '../otlp/read-body.js';
 import { RequestError } from '../otlp/refusal.js';
 import { cutRequest, type TraceRequests, TraceSplitter } from '../otlp/wire/trace-requests.js';
 import type { AcceptedBody } from '../receiver/feature.js';
+import { type Sender, UNKNOWN_SENDER } from '../record/attributes.js';
 import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
 import type { SharedLogWriter } from '../run/shared-record-log.js';
-import { ACCOUNT_HEADER } from './connection.js';
+import { headersOf } from './connection.js';
 import { KafkaError, type KafkaMessage, KafkaProducer } from './producer.js';
 import { encodeRecords, RECORDS_HEADER, splitLines } from './record-lines.js';
 
@@ -102,12 +103,7 @@ export class KafkaJournal implements SharedLogWriter {
   onBody(): void {}
 
   /** @throws OtlpDecodeError; ConsumeError when Kafka is away; RequestError for a span that is larger than the topic takes */
-  async consumeBody(
-    signal: Signal,
-    encoding: OtlpEncoding,
-    body: WholeBody,
-    accountId: number | null,
-  ): Promise<AcceptedBody> {
+  async consumeBody(signal: Signal, encoding: OtlpEncoding, body: WholeBody, sender: Sender): Promise<AcceptedBody> {
     const topic = this.settings.topics[signal];
     let found: TraceRequests;
     try {
@@ -116,8 +112,8 @@ export class KafkaJournal implements SharedLogWriter {
       body.release();
     }
     const { requests, itemCount, rejectedCount } = found;
-    const sender = accountId === null ? {} : { headers: { [ACCOUNT_HEADER]: String(accountId) } };
-    await this.accept(requests.map(({ traceId, bytes }) => ({ topic, key: traceId, value: bytes, ...sender })));
+    const headers = headersOf(sender);
+    await this.accept(requests.map(({ traceId, bytes }) => ({ topic, key: traceId, value: bytes, headers })));
     return { itemCount, rejectedCount, rejectionMessage: rejectedCount === 0 ? '' : rejectionMessage(rejectedCount) };
   }
 
@@ -133,9 +129,10 @@ export class KafkaJournal implements SharedLogWriter {
       })),
     );
     await this.accept(messages);
-    for (const { signal, body } of foreign) {
-      const bytes = Buffer.from(body);
-      await this.consumeBody(signal, 'json', { byteLength: bytes.length, bytes: () => bytes, release: () => {} }, null);
+    for (const { signal, body: text } of foreign) {
+      const bytes = Buffer.from(text);
+      const body = { byteLength: bytes.length, bytes: () => bytes, release: () => {} };
+      await this.consumeBody(signal, 'json', body, UNKNOWN_SENDER);
     }
   }
 
@@ -226,7 +223,7 @@ function* batchesOf(
   let batch: KafkaMessage[] = [];
   let byteCount = 0;
   for (const message of messages) {
-    const messageBytes = message.value.length + MESSAGE_OVERHEAD_BYTES;
+    const messageBytes = message.value.length + headerBytes(message) + MESSAGE_OVERHEAD_BYTES;
     if (batch.length > 0 && byteCount + messageBytes > maxBytes(message.topic)) {
       yield batch;
       batch = [];
@@ -238,8 +235,12 @@ function* batchesOf(
   if (batch.length > 0) yield batch;
 }
 
-/** What Kafka adds to a message, at most about: its key, its headers, lengths. */
+/** What Kafka adds to a message, at most about: its key, the names of its headers, lengths. */
 const MESSAGE_OVERHEAD_BYTES = 128;
+
+function headerBytes({ headers = {} }: KafkaMessage): number {
+  return Object.values(headers).reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+}
 
 function bufferOf(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

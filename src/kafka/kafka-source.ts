@@ -21,9 +21,10 @@ import type { Logger } from '../core/logger.js';
 import type { Reject, RejectFile } from '../files/feature.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import { type Refusal, RequestError } from '../otlp/refusal.js';
+import type { Sender } from '../record/attributes.js';
 import type { RecordConsumer, Signal } from '../record/record-batch.js';
 import type { OtlpIntake, SharedLogWriter } from '../run/shared-record-log.js';
-import { ACCOUNT_HEADER, connectionOptions, partitionCountsOf, problemOf } from './connection.js';
+import { connectionOptions, partitionCountsOf, problemOf, senderOf } from './connection.js';
 import { rangeAssignor } from './range-assignor.js';
 import { decodeRecords, RECORDS_HEADER } from './record-lines.js';
 
@@ -484,7 +485,11 @@ export class KafkaSource implements Component {
     const deliver = () =>
       kind === 'jsonl'
         ? this.deliverLines(bytes, recordsHeader)
-        : this.deliverRequest(kind, bytes, headerOf(message, ACCOUNT_HEADER));
+        : this.deliverRequest(
+            kind,
+            bytes,
+            senderOf((name) => headerOf(message, name)),
+          );
     let refusal: Refusal | undefined;
     let found: readonly Reject[];
     try {
@@ -517,17 +522,16 @@ export class KafkaSource implements Component {
     }
   }
 
-  /** Makes the records of a request durable. @param account whose they are, in digits */
+  /** Makes the records of a request durable. @param sender whose they are */
   private async deliverRequest(
     { signal, encoding }: Exclude<MessageKind, 'jsonl'>,
     bytes: Buffer,
-    account: string | undefined,
+    sender: Sender,
   ): Promise<readonly Reject[]> {
     const body = { byteLength: bytes.length, bytes: () => bytes, release: () => {} };
-    const accountId = account !== undefined && /^\d{1,15}$/.test(account) ? Number(account) : null;
     await this.unlessMisplaced(
-      () => this.deps.intake.take(signal, encoding, body, accountId),
-      (writer) => writer.consumeBody(signal, encoding, body, accountId),
+      () => this.deps.intake.take(signal, encoding, body, sender),
+      (writer) => writer.consumeBody(signal, encoding, body, sender),
     );
     return [];
   }

@@ -16,7 +16,7 @@ import { logDigest } from '../record/log-digest.js';
 import type { RecordBatch } from '../record/record-batch.js';
 import { formatRecordLine, tryParseRecordLine } from '../record/record-line.js';
 import { batchOfAccount, CELL, NULL, PageBatch, type PagePool, RecordPage } from '../record/record-page.js';
-import type { LogRecord, TelemetryRecord, TraceId } from '../record/telemetry-record.js';
+import type { LogRecord, SpanEnd, TelemetryRecord, TraceId, UnixNano } from '../record/telemetry-record.js';
 import { ENDED, type Occurrences, RecordKeys, ResourceIndex, STARTED } from './record-keys.js';
 import type { LoggedRecord } from './record-log.js';
 
@@ -106,8 +106,8 @@ export class TraceLog {
   private readonly keys = new RecordKeys();
   /** In order of arrival. */
   private pending: PendingLog[] = [];
-  /** Resources whose process has ended: no further span of theirs will come. */
-  private readonly endedResources = new Set<string>();
+  /** When the last process of a resource ended, by its key: no further span of what went on before will come. Commands one after the other may have one resource. */
+  private readonly endedResources = new Map<string, UnixNano>();
   private pendingFile: AppendFile | undefined;
   /** Whether it was there before, open or not. */
   private hasPendingFile = false;
@@ -211,7 +211,7 @@ export class TraceLog {
       }
       const isNew = this.keys.spans.addBoth(page, row);
       if (isNew === 0) continue;
-      if (page.cell(row, CELL.eventType) === processType) this.endedResources.add(resourceKey(resource));
+      if (page.cell(row, CELL.eventType) === processType) this.noteProcessEnd(resource, page.endTimeUnixNano(row));
       const [start, end] = isNew === (STARTED | ENDED) ? [] : page.recordsOf(row);
       const missing = isNew === STARTED ? start : end;
       if (missing === undefined) fresh.addRow(batch, row);
@@ -277,8 +277,9 @@ export class TraceLog {
   ): Uint8Array | undefined {
     const known = this.keys.spans.nameJson(page.cell(row, CELL.idHigh), page.cell(row, CELL.idLow));
     if (known !== undefined) return known;
-    const isOver =
-      isTooMany || nowMs - sinceMs >= this.options.nameHoldMs || this.endedResources.has(resourceKey(resource));
+    const endedUnixNano = this.endedResources.get(resourceKey(resource));
+    const hasEnded = endedUnixNano !== undefined && page.startTimeUnixNano(row) <= endedUnixNano;
+    const isOver = isTooMany || nowMs - sinceMs >= this.options.nameHoldMs || hasEnded;
     if (!isOver) return undefined;
     const [record] = page.recordsOf(row);
     const name = record?.recordType === 'LogRecord' ? inferLogSpanName(record) : null;
@@ -345,8 +346,14 @@ export class TraceLog {
     await file.close();
   }
 
-  private noteEnd({ eventType }: TelemetryRecord, resource: Resource): void {
-    if (eventType.endsWith(PROCESS)) this.endedResources.add(resourceKey(resource));
+  private noteEnd({ eventType, endTimeUnixNano }: SpanEnd, resource: Resource): void {
+    if (eventType.endsWith(PROCESS)) this.noteProcessEnd(resource, endTimeUnixNano);
+  }
+
+  private noteProcessEnd(resource: Resource, endTimeUnixNano: UnixNano): void {
+    const key = resourceKey(resource);
+    const known = this.endedResources.get(key);
+    if (known === undefined || known < endTimeUnixNano) this.endedResources.set(key, endTimeUnixNano);
   }
 
   /** Reads the log once to learn its contents. */

@@ -53,7 +53,13 @@ export function refusalOf(error: unknown): Refusal {
   if (error instanceof OtlpDecodeError) return refuse(400, INVALID_ARGUMENT, 'malformed', error.message);
   if (error instanceof ConsumeError) return fromConsumeError(error);
   // Express's own: a path that is not percent-encoded correctly.
-  if (error instanceof URIError) return refuse(400, INVALID_ARGUMENT, 'malformed', 'The path cannot be read.');
+  if (error instanceof URIError)
+    return refuse(
+      400,
+      INVALID_ARGUMENT,
+      'malformed',
+      'The path is not percent-encoded UTF-8; write ü as %C3%BC, a blank as %20, a percent sign as %25.',
+    );
   return refuse(500, INTERNAL, 'internal', 'run-bridge failed on this request; see its log.');
 }
 

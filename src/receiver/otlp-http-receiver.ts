@@ -35,9 +35,11 @@ import {
   refusalOf,
   ShortageError,
 } from '../otlp/refusal.js';
+import { parseScopePath } from '../otlp/scope-path.js';
 import type { BodyDecoder, DecodedRequest } from '../otlp/wire/wire-decoder.js';
+import { type Sender, UNKNOWN_SENDER } from '../record/attributes.js';
 import type { Delivery, RecordConsumer, Signal } from '../record/record-batch.js';
-import { batchOfAccount, recordCountOf } from '../record/record-page.js';
+import { batchOfSender, recordCountOf } from '../record/record-page.js';
 
 /** A request in flight counts for at least this many bytes: it takes about that much without any body. */
 const MIN_RESERVED_BYTES = 16 * 1024;
@@ -77,10 +79,10 @@ export interface BodyConsumer {
   /**
    * Resolves when all that is not rejected is durable.
    * @param body is released.
-   * @param accountId whose the telemetry is; `null`: the first account's.
+   * @param sender whose the telemetry is.
    * @throws OtlpDecodeError, ConsumeError
    */
-  consumeBody(signal: Signal, encoding: OtlpEncoding, body: WholeBody, accountId: number | null): Promise<AcceptedBody>;
+  consumeBody(signal: Signal, encoding: OtlpEncoding, body: WholeBody, sender: Sender): Promise<AcceptedBody>;
 }
 
 /** What was accepted of a request. */
@@ -99,16 +101,11 @@ export class DecodedBodies implements BodyConsumer {
     private readonly consumer: RecordConsumer,
   ) {}
 
-  async consumeBody(
-    signal: Signal,
-    encoding: OtlpEncoding,
-    body: WholeBody,
-    accountId: number | null,
-  ): Promise<AcceptedBody> {
+  async consumeBody(signal: Signal, encoding: OtlpEncoding, body: WholeBody, sender: Sender): Promise<AcceptedBody> {
     const { delivery, rejectedCount, rejectionMessage } = await this.decode(signal, encoding, body);
     const itemCount = itemCountOf(signal, delivery);
     try {
-      if (!isEmpty(delivery)) await this.consumer.consume(ofSender(delivery, accountId));
+      if (!isEmpty(delivery)) await this.consumer.consume(deliveryOf(delivery, sender));
     } finally {
       delivery.release?.();
     }
@@ -181,7 +178,7 @@ export class ExportIntake {
   /**
    * Takes a body and waits until it is durable.
    * @param body is released.
-   * @param accountId whose the telemetry is; default: the first account's.
+   * @param sender whose the telemetry is; default: the first account's, of which nothing else is said.
    * @returns the response message, in the same encoding.
    * @throws OtlpDecodeError, ConsumeError
    */
@@ -189,12 +186,12 @@ export class ExportIntake {
     signal: Signal,
     encoding: OtlpEncoding,
     body: WholeBody,
-    accountId: number | null = null,
+    sender: Sender = UNKNOWN_SENDER,
   ): Promise<Uint8Array> {
     const { codecs, bodies, guards = [] } = this.deps;
     const { byteLength } = body;
     for (const guard of guards) guard.onBody(byteLength);
-    const { itemCount, rejectedCount, rejectionMessage } = await bodies.consumeBody(signal, encoding, body, accountId);
+    const { itemCount, rejectedCount, rejectionMessage } = await bodies.consumeBody(signal, encoding, body, sender);
     if (rejectedCount > 0) this.refusals.addPartial(rejectedCount, rejectionMessage);
     this.counts.accept(signal, itemCount, byteLength, rejectedCount);
     const isFullSuccess = rejectedCount === 0 && rejectionMessage === '';
@@ -211,10 +208,10 @@ export class ExportIntake {
   }
 }
 
-/** The delivery with its records as an account's (`null`: the first, whose a delivery is as it was decoded). */
-function ofSender(delivery: Delivery, accountId: number | null): Delivery {
-  if (accountId === null) return delivery;
-  return { ...delivery, batches: delivery.batches.map((batch) => batchOfAccount(batch, accountId)) };
+/** The delivery with its records as a sender's. One of whom nothing is said has them as they were decoded. */
+function deliveryOf(delivery: Delivery, sender: Sender): Delivery {
+  if (sender.accountId === null && Object.keys(sender.scope).length === 0) return delivery;
+  return { ...delivery, batches: delivery.batches.map((batch) => batchOfSender(batch, sender)) };
 }
 
 function isEmpty(delivery: Delivery): boolean {
@@ -292,7 +289,8 @@ export interface OtlpHttpReceiverDeps {
 }
 
 /**
- * OTLP over HTTP: POST /v1/traces and /v1/logs in protobuf and JSON, plain, gzip or deflate. 200 is sent when the consumer
+ * OTLP over HTTP: POST /v1/traces and /v1/logs in protobuf and JSON, plain, gzip or deflate, also below a path that names
+ * job, environment and project (`/job/nightly/v1/traces`). 200 is sent when the consumer
  * has made the records durable, not before. Limits: those of its intake, 1,024 connections, 15 s for a header, 60 s for a
  * request, 120 s of silence between requests; all of them in `OtlpHttpReceiverConfig`.
  */
@@ -338,7 +336,10 @@ export class OtlpHttpReceiver implements Component {
     // The two hot routes come first: Express tries its routes in order.
     app.post('/v1/traces', (request, response) => this.handler.handle('traces', request, response));
     app.post('/v1/logs', (request, response) => this.handler.handle('logs', request, response));
-    app.all(['/v1/traces', '/v1/logs'], (request) => {
+    // Endpoints whose path says job, environment and project.
+    app.post('/*scope/v1/traces', (request, response) => this.handler.handle('traces', request, response));
+    app.post('/*scope/v1/logs', (request, response) => this.handler.handle('logs', request, response));
+    app.all(['/v1/traces', '/v1/logs', '/*scope/v1/traces', '/*scope/v1/logs'], (request) => {
       throw new RequestError('method', `${request.path} accepts only POST, not ${request.method}.`);
     });
     app.use(healthRouter(this.deps.health));
@@ -378,13 +379,16 @@ export class OtlpHttpReceiver implements Component {
 }
 
 function unknownPath(path: string): string {
-  return path === '/v1/metrics'
+  return path.endsWith('/v1/metrics')
     ? NO_METRICS
-    : 'Nothing is here; send OTLP to POST /v1/traces or POST /v1/logs, ask for health at GET /healthz or GET /readyz.';
+    : 'Nothing is here; send OTLP to POST /v1/traces or POST /v1/logs, also below /job/NAME, /environment/NAME and /project/NAME; ask for health at GET /healthz or GET /readyz.';
 }
 
 /** The receiver's address; time-outs and connections as in `HttpListenerConfig`. */
 export type OtlpHttpReceiverConfig = Omit<HttpListenerConfig, 'option' | 'handlerContinues'>;
+
+/** What senders append to an endpoint. */
+const OTLP_PATH = /\/v1\/(?:traces|logs)\/?$/i;
 
 /** Answers POST /v1/traces and /v1/logs: header, body, records, and 200 once they are durable. */
 export class ExportHandler {
@@ -396,7 +400,8 @@ export class ExportHandler {
 
   /** @throws RequestError, ShortageError, OtlpDecodeError, ConsumeError, which `refusalOf` turns into answers. */
   async handle(signal: Signal, request: Request, response: Response): Promise<void> {
-    const accountId = await this.gate?.admit(request.headers.authorization, request.socket.remoteAddress ?? '');
+    const admitted = await this.gate?.admit(request.headers.authorization, request.socket.remoteAddress ?? '');
+    const sender = { accountId: admitted ?? null, scope: parseScopePath(request.path.replace(OTLP_PATH, '')) };
     const encoding = parseEncoding(request.headers);
     const coding = parseContentCoding(request.headers['content-encoding']);
     const announcedBytes = parseContentLength(request.headers) ?? 0;
@@ -405,7 +410,7 @@ export class ExportHandler {
     if (request.headers.expect !== undefined) response.writeContinue();
 
     const body = await readBody(request, { coding, announcedBytes }, room);
-    const answer = await this.intake.take(signal, encoding, body, accountId);
+    const answer = await this.intake.take(signal, encoding, body, sender);
     const headers = { 'Content-Type': MEDIA_TYPES[encoding], 'Content-Length': answer.byteLength };
     response.writeHead(200, headers).end(answer);
   }

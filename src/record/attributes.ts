@@ -213,6 +213,44 @@ export function ofAccount(resource: Resource, accountId: number | null): Resourc
   };
 }
 
+/** What a run belongs to, besides its account. */
+export const SCOPE_KINDS = ['job', 'environment', 'project'] as const;
+
+/** The names of the job, environment and project that records belong to, as far as something says them; none of them is empty. */
+export type NamedScope = Readonly<Partial<Record<(typeof SCOPE_KINDS)[number], string>>>;
+
+/** The resource attribute that names the job, the environment or the project of records. */
+export const SCOPE_ATTRIBUTES = {
+  job: 'run_bridge.job',
+  environment: 'run_bridge.environment',
+  project: 'run_bridge.project',
+} as const;
+
+/** Longer names of jobs, environments and projects are cut off in attributes, and refused elsewhere: a sender that makes them up fills no disk. In characters. */
+export const MAX_SCOPE_NAME_LENGTH = 200;
+
+/** Who sends records. */
+export interface Sender {
+  /** The account whose the records are; `null` for the first. */
+  readonly accountId: number | null;
+  /** What the records belong to, whatever their resource says. */
+  readonly scope: NamedScope;
+}
+
+/** A sender of whom nothing is known: its records are the first account's. */
+export const UNKNOWN_SENDER: Sender = { accountId: null, scope: {} };
+
+/** The resource as one of a sender: of its account, and with the names that it gives in place of the resource's own; itself where it is. */
+export function ofSender(resource: Resource, { accountId, scope }: Sender): Resource {
+  const owned = ofAccount(resource, accountId);
+  const names = SCOPE_KINDS.flatMap((kind) => {
+    const name = scope[kind];
+    return name === undefined ? [] : [[SCOPE_ATTRIBUTES[kind], name] as const];
+  });
+  if (names.every(([attribute, name]) => owned.attributes[attribute] === name)) return owned;
+  return { ...owned, attributes: { ...owned.attributes, ...Object.fromEntries(names) } };
+}
+
 /**
  * Resource attribute with the time at which an import began that handed the records over, in milliseconds since 1970, as a text
  * of digits. Nobody is notified of a run that had ended by then.

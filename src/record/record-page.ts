@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { endianness } from 'node:os';
 import { grown } from '../core/bytes.js';
-import { ofAccount, type Resource } from './attributes.js';
+import { ofAccount, ofSender, type Resource, type Sender } from './attributes.js';
 import type { RecordBatch } from './record-batch.js';
 import { formatRecordLine, LineBuffer, parseRecordLine } from './record-line.js';
 import type { LogRecord, SpanId, TelemetryRecord, TraceId, UnixNano } from './telemetry-record.js';
@@ -440,7 +440,15 @@ export function recordCountOf(batch: RecordBatch): number {
 
 /** The batch with its resource as one of an account (`null`: the first); itself where it is. */
 export function batchOfAccount(batch: RecordBatch, accountId: number | null): RecordBatch {
-  const resource = ofAccount(batch.resource, accountId);
+  return withResource(batch, ofAccount(batch.resource, accountId));
+}
+
+/** The batch with its resource as one of a sender; itself where it is. */
+export function batchOfSender(batch: RecordBatch, sender: Sender): RecordBatch {
+  return withResource(batch, ofSender(batch.resource, sender));
+}
+
+function withResource(batch: RecordBatch, resource: Resource): RecordBatch {
   if (resource === batch.resource) return batch;
   if (!(batch instanceof PageBatch)) return { ...batch, resource };
   return new PageBatch(batch.traceId, resource, batch.page, batch.from, batch.to);

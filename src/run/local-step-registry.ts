@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { UNKNOWN_RESOURCE } from '../record/attributes.js';
+import { SCOPE_ATTRIBUTES, UNKNOWN_RESOURCE } from '../record/attributes.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import type { CommandEnding } from '../storage/command-ending.js';
@@ -138,9 +138,9 @@ export class LocalStepRegistry implements StepRegistry, Component {
     const { places } = this.deps;
     if (places === undefined) return start;
     const ownAttributes = {
-      ...(start.job !== DEFAULT_JOB && { 'run_bridge.job': start.job }),
-      ...(start.environment !== null && { 'run_bridge.environment': start.environment }),
-      ...(start.project !== null && { 'run_bridge.project': start.project }),
+      ...(start.job !== DEFAULT_JOB && { [SCOPE_ATTRIBUTES.job]: start.job }),
+      ...(start.environment !== null && { [SCOPE_ATTRIBUTES.environment]: start.environment }),
+      ...(start.project !== null && { [SCOPE_ATTRIBUTES.project]: start.project }),
     };
     const resource = { ...UNKNOWN_RESOURCE, attributes: ownAttributes };
     return { ...start, ...places.scopeOf({ rawCommand: start.command.join(' '), resource }) };

@@ -1,4 +1,4 @@
-import type { Resource } from '../record/attributes.js';
+import { MAX_SCOPE_NAME_LENGTH, type Resource, SCOPE_ATTRIBUTES } from '../record/attributes.js';
 import type { RunScope } from '../storage/invocation-store.js';
 import { DEFAULT_JOB } from '../storage/step-start.js';
 
@@ -8,9 +8,6 @@ export interface ScopedCommand {
   readonly rawCommand: string | null;
   readonly resource: Resource;
 }
-
-/** Longer names are cut off: a sender that makes them up fills no disk. */
-const MAX_NAME_LENGTH = 200;
 
 /**
  * Finds the job, environment and project of an invocation without a name: from its resource
@@ -23,20 +20,24 @@ export class ScopeFinder {
   scopeOf(command: ScopedCommand): RunScope {
     const { jobs, environments, projects } = this.declared;
     const attribute = (name: string) => nameIn(command.resource, name);
-    const job = attribute('run_bridge.job') ?? first(jobs, command)?.name ?? DEFAULT_JOB;
+    const job = attribute(SCOPE_ATTRIBUTES.job) ?? first(jobs, command)?.name ?? DEFAULT_JOB;
     const declared = jobs.find(({ name }) => name === job);
     const environment =
-      attribute('run_bridge.environment') ?? declared?.environment ?? first(environments, command)?.name ?? null;
+      attribute(SCOPE_ATTRIBUTES.environment) ?? declared?.environment ?? first(environments, command)?.name ?? null;
     const ofEnvironment = environments.find(({ name }) => name === environment)?.project;
     const project =
-      attribute('run_bridge.project') ?? declared?.project ?? ofEnvironment ?? first(projects, command)?.name ?? null;
+      attribute(SCOPE_ATTRIBUTES.project) ??
+      declared?.project ??
+      ofEnvironment ??
+      first(projects, command)?.name ??
+      null;
     return { job, environment, project };
   }
 }
 
 function nameIn({ attributes }: Resource, name: string): string | undefined {
   const value = attributes[name];
-  const text = typeof value === 'string' ? value.trim().slice(0, MAX_NAME_LENGTH) : '';
+  const text = typeof value === 'string' ? value.trim().slice(0, MAX_SCOPE_NAME_LENGTH) : '';
   return text === '' ? undefined : text;
 }
 

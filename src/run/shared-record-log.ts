@@ -11,6 +11,7 @@ import type { Appended } from '../log/trace-log.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { WholeBody } from '../otlp/read-body.js';
 import type { Refusal } from '../otlp/refusal.js';
+import type { Sender } from '../record/attributes.js';
 import type { RecordConsumer, Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { Fence } from '../storage/fence.js';
@@ -61,7 +62,7 @@ export interface SharedLogWriter extends Component, RecordConsumer, Guard {
     signal: Signal,
     encoding: OtlpEncoding,
     body: WholeBody,
-    accountId: number | null,
+    sender: Sender,
   ): Promise<{ readonly itemCount: number; readonly rejectedCount: number; readonly rejectionMessage: string }>;
   health(): HealthState;
 }
@@ -106,7 +107,7 @@ export interface SharedLogHost {
 /** Takes requests in OTLP; see `ExportIntake`. */
 export interface OtlpIntake {
   makeRoom(announcedBytes: number): { readonly reservation: { release(): void } };
-  take(signal: Signal, encoding: OtlpEncoding, body: WholeBody, accountId: number | null): Promise<Uint8Array>;
+  take(signal: Signal, encoding: OtlpEncoding, body: WholeBody, sender: Sender): Promise<Uint8Array>;
   refuse(error: unknown): Refusal;
 }
 

@@ -7,6 +7,7 @@ import {
   ownText,
   type Resource,
   resourceKey,
+  SCOPE_ATTRIBUTES,
   stepIdOf,
   UNKNOWN_RESOURCE,
   withoutImport,
@@ -268,11 +269,14 @@ function endOf(record: Exclude<TelemetryRecord, { recordType: 'LogRecord' }>): U
 function preference(resource: Resource): string {
   let known = PREFERENCES.get(resource);
   if (known === undefined) {
-    const isKnown =
-      Object.keys(resource.attributes).some((name) => name !== ACCOUNT_ATTRIBUTE && name !== IMPORT_ATTRIBUTE) ||
-      resource.scope.name !== '';
+    const names = Object.keys(resource.attributes).filter(
+      (name) => name !== ACCOUNT_ATTRIBUTE && name !== IMPORT_ATTRIBUTE,
+    );
+    const isKnown = names.length > 0 || resource.scope.name !== '';
+    // An endpoint may say what its records belong to for one signal alone.
+    const scopeCount = Object.values(SCOPE_ATTRIBUTES).filter((name) => names.includes(name)).length;
     // Equal ones may still list their attributes in another order.
-    known = `${isKnown ? '1' : '0'}${resourceKey(resource)}${JSON.stringify(resource)}`;
+    known = `${isKnown ? '1' : '0'}${scopeCount}${resourceKey(resource)}${JSON.stringify(resource)}`;
     PREFERENCES.set(resource, known);
   }
   return known;

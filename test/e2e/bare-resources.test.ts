@@ -107,3 +107,58 @@ describe('an engine whose resource is nothing but brand and version', () => {
     }
   }, 120_000);
 });
+
+describe('an endpoint whose path says job, environment and project', () => {
+  let bridge: BridgeProcess;
+  beforeEach(async () => {
+    bridge = await BridgeProcess.start();
+  });
+  afterEach(() => bridge.remove());
+
+  const env = () => ({ PATH: process.env.PATH ?? '', HOME: dir, RUN_BRIDGE_DATA_DIR: join(dir, 'data') });
+  const scopeOf = async (traceId: string) => {
+    const authorization = `Token ${readFileSync(join(bridge.dataFolder, 'admin-token'), 'utf8').trim()}`;
+    const { job, environment, project } = await until(`the end of ${traceId}`, async () => {
+      const answer = await fetch(`${bridge.webUrl}/api/run-bridge/v1/runs/${traceId}`, { headers: { authorization } });
+      const { data } = JSON.parse(await answer.text());
+      return data?.is_complete === true && data;
+    });
+    return [job.name, environment.name, project.name];
+  };
+
+  test.each([
+    ['in --to', (url: string) => ({ options: ['--to', url], more: {} })],
+    ['in OTEL_EXPORTER_OTLP_ENDPOINT', (url: string) => ({ options: [], more: { OTEL_EXPORTER_OTLP_ENDPOINT: url } })],
+  ])(
+    '%s is that of a bridge for exec, and says whose its run is, below what options say',
+    async (_where, how) => {
+      writeBareBodies('build-clean', join(dir, 'clean'));
+      const { options, more } = how(`${bridge.otlpUrl}/environment/prod/job/of%20the%20path/`);
+      const command = [process.execPath, ENGINE, join(dir, 'clean'), '--no-file'];
+      const { exitCode, stderr } = await runBridge(['exec', ...options, '--environment', 'said', '--', ...command], {
+        cwd: dir,
+        env: { ...env(), ...more },
+        timeoutMs: 60_000,
+      });
+      expect([exitCode, stderr]).toEqual([0, '']);
+      const traceId = sampleTraceId('build-clean');
+      expect(await scopeOf(traceId)).toEqual(['of the path', 'said', 'default']);
+      expect(steps(bridge.dataFolder, traceId)).toMatchObject([{ step: { index: 1, ending: { kind: 'exited' } } }]);
+    },
+    120_000,
+  );
+
+  test('in --to of import says it of a file, line by line', async () => {
+    const file = new URL('../fixture/samples/build-clean/otel.jsonl', import.meta.url).pathname;
+    const imported = await runBridge(['import', '--to', `${bridge.otlpUrl}/project/shop/job/nightly`, file], {
+      cwd: dir,
+      env: env(),
+      timeoutMs: 60_000,
+    });
+    expect(imported.exitCode, imported.stderr).toBe(0);
+    const traceId = sampleTraceId('build-clean');
+    expect(await scopeOf(traceId)).toEqual(['nightly', 'default', 'shop']);
+    const log = readFileSync(join(bridge.runFolder(traceId), 'telemetry.jsonl'), 'utf8');
+    expect(log === readFileSync(file, 'utf8') ? 'the same' : 'different').toBe('the same');
+  }, 120_000);
+});

@@ -112,24 +112,22 @@ function blocksOf(markdown: string): readonly (readonly [number, string])[] {
 /** The commands as they are run here: addresses, placeholders and folders that are elsewhere are those of the sandbox. */
 function inSandbox(commands: string): string {
   const isOwnPort = /--http \S+|--web \S+/g;
-  return (
-    commands
-      .replaceAll(isOwnPort, (flag) => flag.replaceAll(':', '\u0001'))
-      .replaceAll(/http:\/\/(127\.0\.0\.1|bridge):4318/g, bridge.otlpUrl)
-      .replaceAll(/http:\/\/(127\.0\.0\.1|bridge):4380/g, bridge.webUrl)
-      .replaceAll('\u0001', ':')
-      .replaceAll('https://cloud.example.com', platform.url)
-      .replaceAll(/(?<=PLATFORM_TOKEN=)…/g, platform.token)
-      .replaceAll(/(?<=WEBHOOK_KEY=)…/g, 'A'.repeat(43))
-      .replaceAll('/backups/', `${join(dir, 'backups')}/`)
-      .replaceAll('2026-11-20', '$(date -I)')
-      .replaceAll(/report (1042|"night 4711")/g, 'report 1001')
-      .replaceAll('diff 1041 1042', 'diff 1001 1001')
-      .replaceAll('runs/1001/artifacts', 'runs/1002/artifacts')
-      .replaceAll(/report 01a1fb8e(?!-)/g, 'report 01a1fb8e-d')
-      .replaceAll('services/…', 'services/T0/B0/key')
-      .replaceAll('/var/lib/run-bridge', join(dir, 'var'))
-  );
+  return commands
+    .replaceAll(isOwnPort, (flag) => flag.replaceAll(':', '\u0001'))
+    .replaceAll(/http:\/\/(127\.0\.0\.1|bridge):4318/g, bridge.otlpUrl)
+    .replaceAll(/http:\/\/(127\.0\.0\.1|bridge):4380/g, bridge.webUrl)
+    .replaceAll('\u0001', ':')
+    .replaceAll('https://cloud.example.com', platform.url)
+    .replaceAll(/(?<=PLATFORM_TOKEN=)…/g, platform.token)
+    .replaceAll(/(?<=WEBHOOK_KEY=)…/g, 'A'.repeat(43))
+    .replaceAll('/backups/', `${join(dir, 'backups')}/`)
+    .replaceAll('2026-11-20', '$(date -I)')
+    .replaceAll(/report (1042|"night 4711")/g, 'report 1001')
+    .replaceAll('diff 1041 1042', 'diff 1001 1001')
+    .replaceAll('runs/1001/artifacts', 'runs/1002/artifacts')
+    .replaceAll(/report 01a1fb8e(?!-)/g, 'report 01a1fb8e-d')
+    .replaceAll('services/…', 'services/T0/B0/key')
+    .replaceAll('/var/lib/run-bridge', join(dir, 'var'));
 }
 
 function shell(commands: string): Promise<Ended> {

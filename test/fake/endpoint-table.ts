@@ -174,8 +174,13 @@ export const PUBLIC_ENDPOINTS: readonly string[] = [
   'ALL /hooks/platform',
 ];
 
-/** Telemetry itself; other methods are answered so. */
-export const TELEMETRY_ENDPOINTS: readonly string[] = ['POST /v1/traces', 'POST /v1/logs'];
+/** Telemetry itself, also below a path that names job, environment and project; other methods are answered so. */
+export const TELEMETRY_ENDPOINTS: readonly string[] = [
+  'POST /v1/traces',
+  'POST /v1/logs',
+  'POST /*scope/v1/traces',
+  'POST /*scope/v1/logs',
+];
 
 /** An endpoint as tests ask it. */
 export interface Endpoint {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { AboutDocument } from '../../api/about-router.js';
 import { exchange } from '../../core/http-client.js';
 import { isLoopback } from '../../core/http-listener.js';
+import { splitScope } from '../../otlp/scope-path.js';
 import { API_PATH } from '../../run/api-path.js';
 
 /** A bridge that answered. */
@@ -44,10 +45,11 @@ const aboutSchema = z.object({
 /**
  * Asks whether a run-bridge answers at a URL, either of its ports, and where the other one is. The port that was asked is
  * given as it was asked for: a proxy or a container may show it under another number than the bridge knows.
+ * @param baseUrl of the bridge; what its path says of a sender's records is left out
  * @returns `undefined` where nothing, or something else, answers.
  */
 export async function askBridge(baseUrl: string, timeoutMs = ANSWER_MS): Promise<FoundBridge | undefined> {
-  const url = baseUrl.replace(/\/+$/, '');
+  const url = splitScope(baseUrl).baseUrl.replace(/\/+$/, '');
   let document: unknown;
   try {
     const { body } = await exchange(

@@ -1,6 +1,7 @@
 import { quoted } from '../../config/mask.js';
 import { type Clock, isPassingStatus, parseRetryAfterMs } from '../../core/clock.js';
 import { exchange, type HttpAnswer } from '../../core/http-client.js';
+import { splitScope } from '../../otlp/scope-path.js';
 import type { Signal } from '../../record/record-batch.js';
 import { CliError } from '../cli-error.js';
 import { EXIT } from '../exit-code.js';
@@ -60,6 +61,11 @@ const HINTS: Readonly<Record<number, string>> = {
 export function checkBaseUrl(text: string): string {
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
   throw new CliError(EXIT.usage, `--to: ${quoted(text)} is not a URL such as http://127.0.0.1:4318`);
+}
+
+/** The address of a bridge itself, of one whose path may name what records belong to. @throws CliError for an invalid URL. */
+export function bridgeUrl(text: string): string {
+  return splitScope(checkBaseUrl(text)).baseUrl;
 }
 
 function retryAfterMs({ headers }: HttpAnswer, clock: Clock): number {

@@ -184,7 +184,7 @@ export class GrpcServices {
     try {
       if (incoming === undefined) throw new Error('this version of @grpc/grpc-js does not give its streams');
       const authorization = call.metadata.get('authorization')[0]?.toString();
-      const accountId = await this.deps.gate?.admit(authorization, addressOf(call.getPeer()));
+      const accountId = (await this.deps.gate?.admit(authorization, addressOf(call.getPeer()))) ?? null;
       const coding = parseContentCoding(incoming.encoding);
       // Most refusals need not wait for the length, which comes with the message.
       room = intake.makeRoom(0);
@@ -194,7 +194,7 @@ export class GrpcServices {
         room = intake.makeRoom(announcedBytes);
         return room;
       });
-      respond(null, await intake.take(signal, 'protobuf', body, accountId));
+      respond(null, await intake.take(signal, 'protobuf', body, { accountId, scope: {} }));
     } catch (error) {
       clock.after(AFTER_REFUSAL_MS, () => incoming?.stream.destroy());
       try {
