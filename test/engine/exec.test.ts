@@ -20,6 +20,7 @@ interface RunFile {
     readonly verdict: string;
     readonly status_message: string | null;
     readonly step: { readonly index: number } | null;
+    readonly resource: { readonly attributes: Readonly<Record<string, unknown>> };
   }[];
 }
 
@@ -40,6 +41,10 @@ describe('exec', () => {
   afterEach(() => rmSync(dataFolder, { recursive: true, force: true }));
 
   const wrap = (...command: readonly string[]) => [process.execPath, main, 'exec', '--', ...command];
+  const wrapAs = (job: string, ...command: readonly string[]) => [
+    ...[process.execPath, main, 'exec', '--job', job, '--'],
+    ...command,
+  ];
   const exec = (
     command: readonly string[],
     env: Readonly<Record<string, string>> = {},
@@ -186,6 +191,69 @@ describe('exec', () => {
       });
     expect(commandsOf(dataFolder)).toEqual(Array.from({ length: 5 }, () => [['success', 1]]));
     expect(commandsOf(otherData)).toEqual([[['success', 1]]]);
+  });
+
+  describe('with an engine that heeds no OTEL_RESOURCE_ATTRIBUTES, whose resource is its brand and version', () => {
+    const traceId = PARENT.TRACEPARENT.split('-')[1] ?? '';
+    let bridge: BridgeProcess;
+    beforeEach(async () => {
+      bridge = await BridgeProcess.start({ dataFolder });
+    });
+    afterEach(() => bridge.stop());
+    /** An engine command in folders of its own, without the variables. */
+    const bare = (name: string, command: string) =>
+      `env -u OTEL_RESOURCE_ATTRIBUTES -u OTEL_SERVICE_NAME dbt ${command} --target-path 'target/${name}' --log-path 'logs/${name}'`;
+    const own = (name: string) => ({ SHOP_DB: join(engine.project, `${name}.duckdb`) });
+    /** Starts two commands at the same time, of which the first fails. */
+    const both = (run: (name: string, command: string) => Promise<EngineResult>) =>
+      Promise.all([
+        run('bad', bare('bad', 'build --exclude tag:slow')),
+        run('good', bare('good', 'build --exclude tag:slow tag:bad')),
+      ]);
+
+    it('keeps commands of several exec in one trace apart, that run at the same time', async () => {
+      const ends = await both((name, line) =>
+        engine.runCommand(wrapAs(name, 'sh', '-c', line), {
+          RUN_BRIDGE_DATA_DIR: dataFolder,
+          ...PARENT,
+          ...own(name),
+        }),
+      );
+      expect(ends.map(({ exitCode }) => exitCode)).toEqual([1, 0]);
+      await bridge.finished(traceId);
+      const steps = runOf(traceId).steps.toSorted((a, b) => a.verdict.localeCompare(b.verdict));
+      expect(steps).toMatchObject([
+        { verdict: 'error', is_ambiguous: false, step: { job: 'bad', ending: { kind: 'exited', exit_code: 1 } } },
+        { verdict: 'success', is_ambiguous: false, step: { job: 'good', ending: { kind: 'exited', exit_code: 0 } } },
+      ]);
+    });
+
+    it('files commands in one trace by the paths of their endpoints, each of its job, that run at the same time', async () => {
+      const [, trace = '', parent = ''] = PARENT.TRACEPARENT.split('-');
+      const ends = await both((name, line) =>
+        engine.runCommand(['sh', '-c', line], {
+          ...own(name),
+          DBT_EXPORT_TO_OTLP: 'true',
+          DBT_INVOCATION_ID: trace,
+          DBT_PARENT_SPAN_ID: parent,
+          OTEL_EXPORTER_OTLP_ENDPOINT: `${bridge.otlpUrl}/environment/prod/job/${name}%20one`,
+          NO_PROXY: '127.0.0.1',
+        }),
+      );
+      expect(ends.map(({ exitCode }) => exitCode)).toEqual([1, 0]);
+      // The first one to end may have finished the run for a while.
+      const steps = await until('the end of both', async () => {
+        await bridge.finished(traceId);
+        const found = runOf(traceId).steps;
+        return found.length === 2 && found;
+      });
+      const jobs = steps.map(({ verdict, resource }) => [verdict, resource.attributes['run_bridge.job']]);
+      expect(jobs.toSorted()).toEqual([
+        ['error', 'bad one'],
+        ['success', 'good one'],
+      ]);
+      expect(logOf(traceId).includes('"span_name":null')).toBe(false);
+    });
   });
 
   it("joins the caller's trace", async () => {

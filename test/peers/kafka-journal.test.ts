@@ -245,6 +245,26 @@ describe('a run-bridge that only receives, with Kafka behind it', () => {
     },
   );
 
+  it("passes on what the path of a sender's endpoint says, and cuts its requests as all others", async () => {
+    const topics = await createTopics('paths', 2, { 'max.message.bytes': '60000' });
+    const receiver = await startReceiver(topics);
+    const reader = await startReader(topics);
+    const path = '/job/n%C3%A4chtlich/project/a%2Fb';
+    for (const { signal, body } of sampleBodies(RUN)) {
+      const init = { method: 'POST', headers: { 'content-type': PROTOBUF }, body: new Uint8Array(body) };
+      expect((await fetch(`${receiver.otlpUrl}${path}/v1/${signal}`, init)).status).toBe(200);
+      expect((await fetch(`${receiver.otlpUrl}/job/a/job/b/v1/${signal}`, init)).status).toBe(400);
+    }
+    await reader.finished(sampleTraceId(RUN));
+    const expected = await direct(RUN);
+    await until('all records', () => logLines(reader, RUN).length === expected.length);
+    expect(sortedLines(reader, RUN)).toEqual(expected);
+    const resources = readFileSync(join(reader.runFolder(sampleTraceId(RUN)), 'resources.jsonl'), 'utf8');
+    expect(new Set(resources.match(/"run_bridge.(job|environment|project)":"[^"]*"/g))).toEqual(
+      new Set(['"run_bridge.job":"nächtlich"', '"run_bridge.project":"a/b"']),
+    );
+  });
+
   it('cuts a request with several traces, so that each run comes to one partition', async () => {
     const topics = await createTopics('traces', 4);
     const receiver = await startReceiver(topics);

@@ -393,6 +393,22 @@ describe('a log record without the name of its span', () => {
     await log.consume(delivery(process));
     expect(lines()).toHaveLength(3);
   });
+
+  it('waits on where another command of the same resource goes on when that process has ended', async () => {
+    const process = records.filter(({ eventType }) => eventType.endsWith('.Process'));
+    const end = process.find((one) => one.recordType === 'SpanEnd');
+    const ended = end?.recordType === 'SpanEnd' ? end.endTimeUnixNano : 0n;
+    const [first] = logsOf(records).filter(({ spanId }) => spanId !== end?.spanId);
+    if (first === undefined) throw new Error('the sample has no log records');
+    await log.consume(delivery(process));
+    // What is in the log says so to one that is opened again, too.
+    await close();
+    await open();
+    await log.consume(delivery([overOtlp({ ...first, timeUnixNano: ended + 1n })]));
+    expect(lines()).toHaveLength(2);
+    await log.consume(delivery([overOtlp({ ...first, timeUnixNano: ended })]));
+    expect(lines()).toHaveLength(3);
+  });
 });
 
 describe('what may go wrong on the disk', () => {
