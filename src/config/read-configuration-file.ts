@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import { isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
+import { isAlias, isCollection, isMap, isNode, isPair, isScalar, LineCounter, type Node, parseDocument } from 'yaml';
 import { z } from 'zod';
 import type { DeclaredEnvironment, DeclaredScope, MatchRule } from '../run/scope-finder.js';
 import { ConfigurationError } from './configuration-error.js';
@@ -42,10 +42,14 @@ export function parseConfigurationFile(
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const lineOf = (offset: number) => `${path}:${lines.linePos(offset).line}`;
   if (document.errors.length > 0) {
-    throw new ConfigurationError(document.errors.map((error) => `${lineOf(error.pos[0])}: ${error.message}`));
+    throw new ConfigurationError(
+      document.errors.map((error) => `${lineOf(error.pos[0])}: ${problemOf(error.message)}`),
+    );
   }
+  const problem = aliasProblem(document.contents);
+  if (problem !== undefined) throw new ConfigurationError([`${lineOf(problem.offset)}: ${problem.message}`]);
   const unset: string[] = [];
-  const whole: unknown = document.toJS({ maxAliasCount: 100 }) ?? {};
+  const whole: unknown = document.toJS({ maxAliasCount: -1 }) ?? {};
   const content = fillIn(without(whole, unread), environment, unset);
   if (unset.length > 0) {
     throw new ConfigurationError(
@@ -74,6 +78,61 @@ export function parseConfigurationFile(
 function without(content: unknown, keys: readonly string[]): unknown {
   if (keys.length === 0 || typeof content !== 'object' || content === null || Array.isArray(content)) return content;
   return Object.fromEntries(Object.entries(content).filter(([key]) => !keys.includes(key)));
+}
+
+/** The parser takes itself for what has failed where brackets stand in brackets thousands of times. */
+function problemOf(message: string): string {
+  return message === 'Maximum call stack size exceeded' ? 'is nested too deeply' : message;
+}
+
+/** Most values that a file may have by aliases, those that it has once for each time. */
+const MAX_ALIASED_VALUES = 20_000;
+
+/** What is wrong with a file's aliases, and where: one that refers to nothing, or to what it stands in, or too many of them. */
+function aliasProblem(contents: Node | null): { readonly offset: number; readonly message: string } | undefined {
+  /** The number of values of what an anchor names; `open` while its end has not come. */
+  const anchors = new Map<string, number | 'open'>();
+  let aliasedCount = 0;
+  const problem = (node: Node, message: string) => ({ offset: node.range?.[0] ?? 0, message });
+  return read(contents).problem;
+
+  function read(node: unknown): { count: number; problem?: ReturnType<typeof problem> } {
+    if (isPair(node)) return readAll([node.key, node.value]);
+    if (!isNode(node)) return { count: 0 };
+    if (isAlias(node)) {
+      const count = anchors.get(node.source);
+      if (count === undefined)
+        return {
+          count: 0,
+          problem: problem(node, `*${node.source} stands for nothing: no &${node.source} comes before it`),
+        };
+      if (count === 'open')
+        return {
+          count: 0,
+          problem: problem(node, `*${node.source} stands inside of what it stands for; write it out`),
+        };
+      aliasedCount += count;
+      if (aliasedCount <= MAX_ALIASED_VALUES) return { count };
+      const message = `with *${node.source} the file has more than ${MAX_ALIASED_VALUES} values by aliases; use fewer of them`;
+      return { count, problem: problem(node, message) };
+    }
+    const { anchor } = node;
+    if (anchor !== undefined) anchors.set(anchor, 'open');
+    const found = isCollection(node) ? readAll(node.items) : { count: 0 };
+    const count = found.count + 1;
+    if (anchor !== undefined) anchors.set(anchor, count);
+    return { ...found, count };
+  }
+
+  function readAll(nodes: readonly unknown[]): ReturnType<typeof read> {
+    let count = 0;
+    for (const node of nodes) {
+      const found = read(node);
+      count += found.count;
+      if (found.problem !== undefined) return found;
+    }
+    return { count };
+  }
 }
 
 /** Replaces `${env:NAME}` and `${env:NAME:-default}` in every text, so that secrets can stay out of the file. */

@@ -303,6 +303,55 @@ destinations:
     ]);
   });
 
+  test.each([
+    ['jobs: &all\n  nightly: *all\n', 'run-bridge.yaml:2: *all stands inside of what it stands for; write it out'],
+    [
+      'jobs: &all\n  a: { env: [&one [*one]] }\n',
+      'run-bridge.yaml:2: *one stands inside of what it stands for; write it out',
+    ],
+    [
+      'jobs: &all\n  a:\n    env: { ? *all : 1 }\n',
+      'run-bridge.yaml:3: *all stands inside of what it stands for; write it out',
+    ],
+    ['log-level: info\nhttp: *port\n', 'run-bridge.yaml:2: *port stands for nothing: no &port comes before it'],
+  ])('whose aliases cannot be read says so with the line: %j', (text, problem) => {
+    write(text);
+    expect(problemsOf()).toEqual([problem]);
+  });
+
+  test.each([
+    ['by tens', (level: number) => `[${Array.from({ length: 10 }, () => `*l${level - 1}`).join(', ')}]`],
+    ['by twos, as values of keys', (level: number) => `{ a: *l${level - 1}, b: *l${level - 1} }`],
+  ])('in which aliases stand for aliases, %s, says where they become too many', (_, line) => {
+    const levels = Array.from(
+      { length: 40 },
+      (_, level) => `l${level}: &l${level} ${level === 0 ? '[x]' : line(level)}`,
+    );
+    write(`${levels.join('\n')}\n`);
+    const [problem = '', ...more] = problemsOf();
+    expect(more).toEqual([]);
+    expect(problem).toMatch(
+      /^run-bridge\.yaml:\d+: with \*l\d+ the file has more than 20000 values by aliases; use fewer of them$/,
+    );
+  });
+
+  test('that is nested too deeply says so with the line', () => {
+    write(`log-level: info\njobs: ${'['.repeat(20_000)}`);
+    expect(problemsOf()[0]).toBe('run-bridge.yaml:2: is nested too deeply');
+  });
+
+  test('may say a thing once and name it again', () => {
+    write(
+      'jobs:\n  a: &job { command: dbt build, env: &env { A: "1" } }\n  b: *job\n  c: { command: dbt test, env: *env }\n',
+    );
+    const { jobs } = resolve().configuration;
+    expect(jobs.map(({ name, variables }) => [name, variables])).toEqual([
+      ['a', { A: '1' }],
+      ['b', { A: '1' }],
+      ['c', { A: '1' }],
+    ]);
+  });
+
   test('that is not YAML says so with the line', () => {
     write('http: 1\nweb: [\n');
     expect(problemsOf()[0]).toMatch(/^run-bridge\.yaml:\d: /);
