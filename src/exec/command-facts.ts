@@ -49,8 +49,8 @@ export interface CommandFacts {
 
 /** How a wrapped command ended, as its parent process sees it. */
 export type ChildEnding =
-  /** It exited by itself. */
-  | { readonly kind: 'exited'; readonly exitCode: number }
+  /** It exited by itself; `stoppedBy` is the signal by which it was asked to. */
+  | { readonly kind: 'exited'; readonly exitCode: number; readonly stoppedBy?: NodeJS.Signals }
   /** A signal killed it. */
   | { readonly kind: 'killed'; readonly signal: NodeJS.Signals }
   /** It could not be started; `exitCode` as shells have it: 127 not found, 126 not executable. */
@@ -86,9 +86,8 @@ export function spoolEntryOf(
 export function toCommandEnding(ending: ChildEnding): CommandEnding {
   switch (ending.kind) {
     case 'exited':
-      return { kind: 'exited', exitCode: ending.exitCode };
     case 'killed':
-      return { kind: 'killed', signal: ending.signal };
+      return ending;
     case 'notStarted':
       return { kind: 'notStarted', reason: ending.reason };
   }

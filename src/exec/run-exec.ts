@@ -21,6 +21,7 @@ import { hasRunIdentity, withRunIdentity } from '../platform/feature.js';
 import { STEP_ATTRIBUTE } from '../record/attributes.js';
 import { invocationIdOf } from '../record/telemetry-record.js';
 import { reportOutputs } from '../report/feature.js';
+import { STOP_SIGNALS } from '../run/verdict.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
 import {
   type ChildEnding,
@@ -58,11 +59,14 @@ export async function runExec(invocation: Invocation, host: ExecHost): Promise<C
   let child: ChildProcess | undefined;
   let hasEnded = false;
   const early: NodeJS.Signals[] = [];
+  let stoppedBy: NodeJS.Signals | undefined;
   const endAs = context.takeOver({
     signals: FORWARDED_SIGNALS,
     onSignal(signal) {
       if (hasEnded) stop.abort();
-      else if (child === undefined) early.push(signal);
+      else if (STOP_SIGNALS.has(signal)) stoppedBy ??= signal;
+      if (hasEnded) return;
+      if (child === undefined) early.push(signal);
       else if (isForwarded(signal, () => isInTerminalForeground(context.isStderrTerminal))) child.signal(signal);
     },
     onFault: (error) => notices.say(`internal error, which the command does not notice: ${String(error)}`),
@@ -72,7 +76,7 @@ export async function runExec(invocation: Invocation, host: ExecHost): Promise<C
   child = startChild(command, bridge?.environment ?? context.environment);
   for (const signal of early) child.signal(signal);
   bridge?.begin(child.pid, output);
-  const ending = await child.ended;
+  const ending = withSignal(await child.ended, stoppedBy);
   output.end();
   hasEnded = true;
   const exit = exitOf(ending);
@@ -86,6 +90,11 @@ export async function runExec(invocation: Invocation, host: ExecHost): Promise<C
     });
   if (!(await patience.wait(end))) notices.say(`the bridge did not end in time; ${INCOMPLETE}`);
   return exit;
+}
+
+/** @param signal by which people or systems asked the command to stop */
+function withSignal(ending: ChildEnding, signal: NodeJS.Signals | undefined): ChildEnding {
+  return ending.kind === 'exited' && signal !== undefined ? { ...ending, stoppedBy: signal } : ending;
 }
 
 const INCOMPLETE = 'the telemetry of the command may be incomplete';
@@ -355,7 +364,8 @@ export class CommandBridge {
     (await this.priority)?.();
     this.usage?.stop();
     this.interruption?.stop();
-    await (await this.live)?.end(ending, stop, { span, onStage });
+    const seen = this.interruption === undefined ? ending : withSignal(ending, 'SIGINT');
+    await (await this.live)?.end(seen, stop, { span, onStage });
   }
 
   /**

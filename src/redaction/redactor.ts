@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { ownText } from '../record/attributes.js';
 import type { AttributePolicy } from '../record/event-table.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
+import { redactOwnSentence } from '../run/own-sentences.js';
 import {
   attributePolicyOf,
   type ExportedSql,
@@ -209,17 +210,10 @@ export function learnNamesAlone(record: NamingRecord, redactor: Redactor): void 
   if (adapterType !== undefined) redactor.useAdapter(adapterType);
 }
 
-/** How a command ended, in the words of `endingWords`: the bridge's own, with no value of anybody's project in them. */
-const OWN_ENDING =
-  /(?:^The|; the) command (?:ended with exit code \d{1,3}(?: \(as a shell says of a command killed by SIG[A-Z]+\))?|was killed by SIG[A-Z]+|ended in an unknown way)$/;
-/** Counts, as verdicts have them. */
-const OWN_COUNT = /^\d{1,9} (?:nodes?|errors?)(?: failed)?$/;
-
 /** Why a run or a step did not end well, redacted but for what the bridge itself says. */
 export function statusText(message: string, redactor: Pick<Redactor, 'text'>): string {
-  if (OWN_COUNT.test(message)) return message;
-  const own = OWN_ENDING.exec(message);
-  return own === null ? redactor.text(message) : `${redactor.text(message.slice(0, own.index))}${own[0]}`;
+  const redact = (part: string, isProgram: boolean) => (isProgram ? sanitizeCommand(part) : redactor.text(part));
+  return redactOwnSentence(message, redact) ?? redactor.text(message);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { redactOwnSentence } from '../run/own-sentences.js';
 import { IDENTIFIER_INTRODUCERS, isCommonWord, type WordList, wordEnd, wordStart } from './known-names.js';
 import { SqlTokenizer, sqlDialectOf } from './sanitize-sql.js';
 
@@ -115,17 +116,17 @@ const STACK_FRAME = /^\s+(?:\d+: |at \S+:\d+)/;
 const TRAILING_PUNCTUATION = /[\s:;,([{<-]+$/;
 /** The program's own whole numbers in messages that hold nothing else. */
 const COUNTED_NODES = /^\d+ nodes? errored$/;
-/** How the run model words a verdict: the count at the end is no value of the project. */
-const COUNTED_VERDICT =
-  /^((?:Stopped by fail-fast(?: after \S+ failed)?|Interrupted|The process ended without the end of its invocation span): )(\d{1,7} (?:nodes? canceled(?:, \d{1,7} not finished)?|nodes? not finished|error messages?))$/;
 const SEVERAL_UNKNOWN = /\?(?:['"`()[\]{},.:;|*+<>=_@ \\-]{0,3}\?)+/g;
 const LOCATION_NUMBER = /^\d{1,5}$/;
 const FILE_EXTENSIONS: ReadonlySet<string> = new Set(['sql', 'yml', 'yaml', 'csv', 'py', 'md']);
 
 function sanitizeLine(line: string, names: WordList): string {
   if (COUNTED_NODES.test(line)) return line;
-  const [, reason, count] = COUNTED_VERDICT.exec(line) ?? [];
-  if (reason !== undefined && count !== undefined) return sanitizeLine(reason, names) + count;
+  const own = redactOwnSentence(line, (part) => sanitizeForeign(part, names));
+  return own ?? sanitizeForeign(line, names);
+}
+
+function sanitizeForeign(line: string, names: WordList): string {
   const around = aroundValues(line);
   if (around !== undefined) return `${sanitizeWords(around[0], names)}?${sanitizeWords(around[1], names)}`;
   return sanitizeWords(line, names);

@@ -5,7 +5,11 @@ import type { EndingDocument } from './ending-schema.js';
 export function endingDocument(ending: CommandEnding): EndingDocument {
   switch (ending.kind) {
     case 'exited':
-      return { kind: 'exited', exit_code: ending.exitCode };
+      return {
+        kind: 'exited',
+        exit_code: ending.exitCode,
+        ...(ending.stoppedBy === undefined ? {} : { stopped_by: ending.stoppedBy }),
+      };
     case 'notStarted':
       return { kind: 'not_started', reason: ending.reason };
     case 'killed':

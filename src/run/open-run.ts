@@ -21,6 +21,7 @@ import {
   type VerdictEvidence,
   type VerdictWithReason,
   verdictOf,
+  wasStopped,
   withEnding,
 } from './verdict.js';
 
@@ -203,7 +204,9 @@ export function summarizeInvocation(
   const nodes = nodesOf(parts);
   const nodeCounts = countVerdicts(selectedNodes(nodes.values()));
   const { invocation } = parts;
-  const verdict = isOver ? judge(evidenceOf(parts, nodes, nodeCounts), registered) : null;
+  const ending = registered?.step.ending ?? null;
+  const isStopped = ending !== null && wasStopped(ending);
+  const verdict = isOver ? judge({ ...evidenceOf(parts, nodes, nodeCounts), isStopped }, registered) : null;
   return {
     index,
     spanId: parts.spanId,
@@ -260,7 +263,7 @@ function evidenceOf(
   parts: InvocationParts,
   nodes: ReadonlyMap<string, NodeFacts>,
   nodeCounts: NodeCounts,
-): VerdictEvidence {
+): Omit<VerdictEvidence, 'isStopped'> {
   return {
     hasInvocationEnd: parts.hasInvocationEnd,
     hasProcessEnd: parts.hasProcessEnd,

@@ -122,6 +122,8 @@ export interface VerdictEvidence {
   readonly errorLogCount: number;
   /** Whether nothing but the process span arrived. */
   readonly isBareProcess: boolean;
+  /** Whether a signal is known to have asked the command to stop. */
+  readonly isStopped: boolean;
 }
 
 /** A verdict and the reason for it in words. */
@@ -145,9 +147,11 @@ export function verdictOf(evidence: VerdictEvidence): VerdictWithReason {
   const failedCount = evidence.nodeCounts.failed + evidence.nodeCounts.error;
   if (wasInterrupted(evidence)) {
     const cut = cutShort(evidence.nodeCounts);
-    if (wasFailFast(evidence)) {
+    const failFast = wasFailFast(evidence);
+    if (failFast !== 'no') {
       const cause = evidence.firstFailure === null ? '' : ` after ${evidence.firstFailure.uniqueId} failed`;
-      return { verdict: 'error', statusMessage: `Stopped by fail-fast${cause}: ${cut}` };
+      const by = failFast === 'yes' ? 'Stopped by fail-fast' : 'Stopped by fail-fast or by somebody';
+      return { verdict: 'error', statusMessage: `${by}${cause}: ${cut}` };
     }
     return { verdict: 'canceled', statusMessage: `Interrupted: ${cut}` };
   }
@@ -183,12 +187,21 @@ function wasInterrupted(evidence: VerdictEvidence): boolean {
 }
 
 /** Whether the failure of a node, and not the user, cut the work short. */
-function wasFailFast({ firstFailure, interruptedAtUnixNano, rawCommand }: VerdictEvidence): boolean {
-  if (firstFailure === null) return false;
-  if (rawCommand !== null && FAIL_FAST.test(rawCommand)) return true;
-  if (interruptedAtUnixNano === null) return false;
+function wasFailFast(evidence: VerdictEvidence): 'yes' | 'maybe' | 'no' {
+  const { firstFailure, interruptedAtUnixNano, rawCommand, isStopped } = evidence;
+  if (firstFailure === null) return 'no';
+  if (rawCommand !== null && FAIL_FAST.test(rawCommand)) return 'yes';
+  if (interruptedAtUnixNano === null || isStopped) return 'no';
   const gap = interruptedAtUnixNano - firstFailure.timeUnixNano;
-  return gap <= FAIL_FAST_WINDOW_NANO && gap >= -FAIL_FAST_WINDOW_NANO;
+  // A variable (DBT_FAIL_FAST) may ask for it as well, and somebody may have stopped it just then.
+  return gap <= FAIL_FAST_WINDOW_NANO && gap >= -FAIL_FAST_WINDOW_NANO ? 'maybe' : 'no';
+}
+
+/** Whether a command that ended in a way was asked to stop by a signal. */
+export function wasStopped(ending: CommandEnding): boolean {
+  if (ending.kind === 'exited' && ending.stoppedBy !== undefined) return true;
+  const signal = killingSignal(ending);
+  return signal !== null && STOP_SIGNALS.has(signal);
 }
 
 /** Nodes in progress when the command was stopped; the engine reports some of them as cancelled and others not at all. */
@@ -207,7 +220,7 @@ export interface EndedCommand {
 
 const REPORTER_GONE = 'No end was seen: the program that ran the command has gone without reporting how it ended';
 /** Signals by which people and systems stop a command; any other is a fault. */
-const STOP_SIGNALS: ReadonlySet<string> = new Set(['SIGINT', 'SIGTERM', 'SIGHUP']);
+export const STOP_SIGNALS: ReadonlySet<string> = new Set(['SIGINT', 'SIGTERM', 'SIGHUP']);
 
 /**
  * A verdict by the telemetry alone, revised by the outcome of the command. Certain facts stay: a failed

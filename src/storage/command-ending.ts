@@ -1,7 +1,7 @@
 /** How a command ended. */
 export type CommandEnding =
-  /** It exited by itself. */
-  | { readonly kind: 'exited'; readonly exitCode: number }
+  /** It exited by itself; `stoppedBy` names the signal, for example `SIGINT`, by which it was asked to. */
+  | { readonly kind: 'exited'; readonly exitCode: number; readonly stoppedBy?: string }
   /** A signal killed it, for example `SIGKILL`. */
   | { readonly kind: 'killed'; readonly signal: string }
   /** It could not be started (not found, not executable); why, in words. */

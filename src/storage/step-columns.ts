@@ -65,7 +65,7 @@ type EndingColumns = Pick<StateTables['execution_steps'], 'ending' | 'exit_code'
 export function fromEnding(ending: CommandEnding): EndingColumns {
   switch (ending.kind) {
     case 'exited':
-      return { ending: ending.kind, exit_code: ending.exitCode | 0, ending_detail: null };
+      return { ending: ending.kind, exit_code: ending.exitCode | 0, ending_detail: ending.stoppedBy ?? null };
     case 'killed':
       return { ending: ending.kind, exit_code: null, ending_detail: ending.signal };
     case 'notStarted':
@@ -82,7 +82,11 @@ export function toEnding({ ending, exit_code, ending_detail }: EndingColumns): C
     case null:
       return null;
     case 'exited':
-      return { kind: ending, exitCode: exit_code ?? 0 };
+      return {
+        kind: ending,
+        exitCode: exit_code ?? 0,
+        ...(ending_detail === null ? {} : { stoppedBy: ending_detail }),
+      };
     case 'killed':
       return { kind: ending, signal: ending_detail ?? 'a signal' };
     case 'notStarted':

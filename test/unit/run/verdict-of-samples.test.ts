@@ -35,7 +35,7 @@ const expected = [
     run: 'fail-fast',
     verdict: 'error',
     nodes: {},
-    message: /^Stopped by fail-fast after unit_test.shop.ut_target.ut_wrong failed/,
+    message: /^Stopped by fail-fast(?: or by somebody)? after unit_test.shop.ut_target.ut_wrong failed/,
   },
   {
     run: 'interrupted',

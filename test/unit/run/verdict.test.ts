@@ -14,6 +14,7 @@ const ended: VerdictEvidence = {
   hasCancelMessage: false,
   errorLogCount: 0,
   isBareProcess: false,
+  isStopped: false,
 };
 const second = 1_000_000_000n;
 
@@ -63,9 +64,18 @@ describe('the verdict of an invocation', () => {
       interruptedAtUnixNano: 10n * second + 4_000_000n,
       hasCancelMessage: true,
     };
+    // A variable may ask for it, too, and somebody may have stopped it just then.
     expect(verdictOf(cut)).toEqual({
       verdict: 'error',
+      statusMessage: 'Stopped by fail-fast or by somebody after test.shop.t failed: 1 node canceled',
+    });
+    expect(verdictOf({ ...cut, rawCommand: 'dbt build --fail-fast' })).toEqual({
+      verdict: 'error',
       statusMessage: 'Stopped by fail-fast after test.shop.t failed: 1 node canceled',
+    });
+    expect(verdictOf({ ...cut, isStopped: true, rawCommand: 'dbt build' })).toEqual({
+      verdict: 'canceled',
+      statusMessage: 'Interrupted: 1 node canceled',
     });
     const reported = (nodeCounts: Partial<typeof none>) =>
       verdictOf({ ...cut, nodeCounts: { ...none, failed: 1, ...nodeCounts } }).statusMessage;
