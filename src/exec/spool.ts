@@ -18,8 +18,8 @@ import {
   readRecords,
 } from '../files/feature.js';
 import { stepInEnvironment } from '../record/attributes.js';
-import type { RecordConsumer } from '../record/record-batch.js';
-import type { TraceId } from '../record/telemetry-record.js';
+import type { Delivery, RecordConsumer } from '../record/record-batch.js';
+import type { TelemetryRecord, TraceId, UnixNano } from '../record/telemetry-record.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import { ArtifactError, type ArtifactErrorCode } from '../storage/artifact/artifact-error.js';
 import type { ArtifactSink } from '../storage/artifact/artifact-sink.js';
@@ -169,8 +169,9 @@ export class Spool implements Component {
     const { registry, settle, clock } = this.deps;
     const { spooledArtifacts, spooledSteps } = await import('./spooled-artifacts.js');
     const patient = new PatientConsumer(this.deps.consumer, clock, this.stop.signal);
+    const lastSign = new LastSign(entry?.start.startedUnixMs ?? 0, patient);
     const steps =
-      entry && new CommandSteps(async () => ({ consumer: patient, registry }), entry.start, entry.resourceAttributes);
+      entry && new CommandSteps(async () => ({ consumer: lastSign, registry }), entry.start, entry.resourceAttributes);
     const consumer = steps ?? patient;
     const file = fileOf(folder, entry);
     const inJsonl = new Map<TraceId, JsonlKeys>();
@@ -190,11 +191,11 @@ export class Spool implements Component {
       }
       await steps.attach(registry);
       await announceUploads(registry, uploads);
-      const { ending, endedUnixMs } = entry.end ?? { ending: { kind: 'unknown' }, endedUnixMs: clock.nowUnixMs() };
+      const { ending, endedUnixMs } = entry.end ?? { ending: { kind: 'unknown' }, endedUnixMs: lastSign.unixMs };
       await steps.end(registry, ending, endedUnixMs);
       // Steps without records here were registered; of those that were not, nothing else is known.
       for (const { start } of uploads.slice(1)) await registry.end(start.stepId, { kind: 'within' }, endedUnixMs);
-      for (const one of uploads) await this.upload(one, one.place, endedUnixMs);
+      for (const one of uploads) await this.upload(one, one.place, entry.end?.endedUnixMs ?? clock.nowUnixMs());
     }
     return recordCount;
   }
@@ -276,6 +277,32 @@ export class Spool implements Component {
     const { path: kept } = this.rejectFile;
     this.deps.logger.warn({ path, count: rejects.length, kept }, 'skipped lines that could not be read');
     await this.rejectFile.add(path, rejects);
+  }
+}
+
+/** When a command was last heard of whose end nobody saw: its last record, else its start. */
+class LastSign implements RecordConsumer {
+  constructor(
+    public unixMs: number,
+    private readonly target: RecordConsumer,
+  ) {}
+
+  consume(delivery: Delivery): Promise<void> {
+    for (const { records } of delivery.batches) {
+      for (const record of records) this.unixMs = Math.max(this.unixMs, Math.ceil(Number(timeOf(record)) / 1e6));
+    }
+    return this.target.consume(delivery);
+  }
+}
+
+function timeOf(record: TelemetryRecord): UnixNano {
+  switch (record.recordType) {
+    case 'LogRecord':
+      return record.timeUnixNano;
+    case 'SpanStart':
+      return record.startTimeUnixNano;
+    case 'SpanEnd':
+      return record.endTimeUnixNano;
   }
 }
 

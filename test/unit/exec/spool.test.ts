@@ -53,6 +53,8 @@ async function leave(to: string | null = null): Promise<DataFolderLock> {
   return DataFolderLock.acquire(folder, holder);
 }
 
+/** When the command is said to have ended. */
+let endedAtMs: number;
 /** What keeping `broken.json` fails with. */
 let trouble: Error;
 
@@ -81,8 +83,9 @@ async function look(to: string | null = null): Promise<void> {
       async attach(stepId) {
         calls.push([stepId, 'attached']);
       },
-      async end(stepId, { kind }) {
+      async end(stepId, { kind }, endedUnixMs) {
         calls.push([stepId, kind]);
+        endedAtMs = endedUnixMs;
       },
       async expectArtifacts(stepId, paths) {
         calls.push([stepId, `expects ${paths.join(', ')}`]);
@@ -103,6 +106,20 @@ async function look(to: string | null = null): Promise<void> {
   await Reflect.get(spool, 'working');
   await spool.shutdown();
 }
+
+it('ends a command whose end nobody saw with its last record, or its start, and not when it is taken in', async () => {
+  (await leave()).release();
+  await look();
+  const times = [...readFileSync(sample, 'utf8').matchAll(/time_unix_nano":"(\d{19})"/g)].map(([, nano]) =>
+    Number(nano),
+  );
+  expect(Math.abs(endedAtMs - Math.max(...times) / 1e6)).toBeLessThanOrEqual(1);
+  const lock = await leave();
+  writeFileSync(join(folder, 'otel.jsonl'), '');
+  lock.release();
+  await look();
+  expect(endedAtMs).toBe(1);
+});
 
 it('keeps lines that are no records', async () => {
   const lock = await leave();
