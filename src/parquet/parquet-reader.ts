@@ -1,6 +1,8 @@
 import { type FileHandle, open } from 'node:fs/promises';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import {
   type AsyncBuffer,
+  type Compressors,
   type FileMetaData,
   parquetMetadataAsync,
   parquetReadObjects,
@@ -8,6 +10,7 @@ import {
 } from 'hyparquet';
 import { reasonOf } from '../core/errors.js';
 import { readableBytes } from '../core/text.js';
+import { unpackHadoopLz4, unpackLz4, unpackZstd } from './compressors.js';
 import type { Row } from './record-from-row.js';
 
 /** A file cannot be read as Parquet; the message says what is wrong with it. */
@@ -24,14 +27,19 @@ interface RowChunk {
   readonly totalRows: number;
 }
 
-/** Rows read at a time where the file says in which page they are: half a page of the engine's and our own files. */
+/** Rows read at a time: half a page of the engine's and our own files. */
 const CHUNK_ROWS = 10_000;
-/** Without such an index a row group has to be read whole; the largest that is, in bytes before compression. */
-const MAX_UNINDEXED_GROUP_BYTES = 512n * 1024n * 1024n;
+/** Rows read at a time where pages are so long that each is unpacked many times: as many as fit into memory with everything that is made of them. */
+const MAX_CHUNK_ROWS = 50_000;
+/** How often a page is unpacked at most, as long as chunks can be longer. */
+const UNPACKINGS = 20;
+/** What the pages may have that are unpacked for a chunk, of all columns: values, of which each takes some 130 bytes meanwhile, and bytes. */
+const MAX_HELD_VALUES = 8 * 1024 * 1024;
+const MAX_HELD_BYTES = 512 * 1024 * 1024;
 
 /**
- * Reads a Parquet file of telemetry in chunks of at most 10,000 rows, which is what is held in memory, whatever the size of
- * its row groups (a group of one page a column counts as one chunk).
+ * Reads a Parquet file of telemetry in chunks of 10,000 rows, or up to 50,000 of a file with longer pages. Only these, and the pages that
+ * they stand in, are held in memory, whatever the size of its row groups, and whether the file says where its pages are or not.
  * @throws ParquetReadError when the file is no Parquet file or is damaged; an empty file, which a killed engine leaves, says so.
  */
 export async function* readParquetRows(path: string): AsyncGenerator<RowChunk> {
@@ -40,10 +48,9 @@ export async function* readParquetRows(path: string): AsyncGenerator<RowChunk> {
     const file = await bufferOf(handle);
     const metadata = await readMetadata(path, file);
     const totalRows = Number(metadata.num_rows);
-    for await (const { start, end } of rangesOf(path, file, metadata)) {
-      const rows = await parsed(path, () =>
-        parquetReadObjects({ file, metadata, rowStart: start, rowEnd: end, useOffsetIndex: true, parsers: PARSERS }),
-      );
+    for await (const { start, end, pageLocationsByGroup } of rangesOf(path, file, metadata)) {
+      const options = { file, metadata, rowStart: start, rowEnd: end, parsers: PARSERS, compressors: COMPRESSORS };
+      const rows = await parsed(path, () => parquetReadObjects({ ...options, ...{ pageLocationsByGroup } }));
       yield { rows, firstRow: start, totalRows };
     }
   } finally {
@@ -60,6 +67,15 @@ export async function readParquetFooter(path: string): Promise<FileMetaData> {
     await handle.close();
   }
 }
+
+/** What unpacks pages, by the codecs of parquet.thrift; Snappy the reader has of its own. Each is given the size that the page claims, and makes no more of it. */
+const COMPRESSORS: Compressors = {
+  GZIP: (bytes, size) => gunzipSync(bytes, { maxOutputLength: Math.max(1, size) }),
+  BROTLI: (bytes, size) => brotliDecompressSync(bytes, { maxOutputLength: Math.max(1, size) }),
+  ZSTD: unpackZstd,
+  LZ4_RAW: unpackLz4,
+  LZ4: (bytes, size) => unpackHadoopLz4(bytes, size) ?? unpackLz4(bytes, size),
+};
 
 const PARSERS = {
   timestampFromNanoseconds: (nanos: bigint) => nanos,
@@ -103,32 +119,52 @@ async function readMetadata(path: string, file: AsyncBuffer): Promise<FileMetaDa
   return metadata;
 }
 
-/** Ranges of rows to read at a time; a row group is looked at before its first one. */
-async function* rangesOf(
-  path: string,
-  file: AsyncBuffer,
-  metadata: FileMetaData,
-): AsyncGenerator<{ start: number; end: number }> {
+/** Rows to read at a time, and where the pages of their group are, by the column's path. */
+interface RowRange {
+  readonly start: number;
+  readonly end: number;
+  readonly pageLocationsByGroup: readonly PageLocations[];
+}
+
+type PageLocations = Record<string, readonly PageLocation[]>;
+
+/** A row group is looked at before its first range. */
+async function* rangesOf(path: string, file: AsyncBuffer, metadata: FileMetaData): AsyncGenerator<RowRange> {
   let groupStart = 0;
-  for (const group of metadata.row_groups) {
-    await parsed(path, () => checkPages(file, group));
+  const pageLocationsByGroup: PageLocations[] = metadata.row_groups.map(() => ({}));
+  for (const [index, group] of metadata.row_groups.entries()) {
+    const columns = await parsed(path, () => checkPages(file, group));
     const groupRows = Number(group.num_rows);
-    const step = isIndexed(group) ? CHUNK_ROWS : groupRows;
-    if (step > CHUNK_ROWS && group.total_byte_size > MAX_UNINDEXED_GROUP_BYTES) {
-      throw new ParquetReadError(
-        `${path} has a row group of ${group.total_byte_size} bytes without an offset index, too large to hold. Write the file again with smaller row groups`,
-      );
-    }
+    const pageRows = Math.max(...columns.map(heldValues));
+    const step = Math.max(CHUNK_ROWS, Math.min(MAX_CHUNK_ROWS, Math.ceil(pageRows / UNPACKINGS)));
+    checkHeld(path, columns);
+    pageLocationsByGroup[index] = Object.fromEntries(
+      columns.flatMap((column) => (column.pages === undefined ? [] : [[column.path, column.pages]])),
+    );
     for (let start = 0; start < groupRows; start += step) {
-      yield { start: groupStart + start, end: groupStart + Math.min(start + step, groupRows) };
+      yield { start: groupStart + start, end: groupStart + Math.min(start + step, groupRows), pageLocationsByGroup };
     }
+    pageLocationsByGroup[index] = {};
     groupStart += groupRows;
   }
 }
 
-/** Whether some column says where its pages are; columns of a single page have no index with some writers. */
-function isIndexed(group: RowGroup): boolean {
-  return group.columns.some((column) => column.offset_index_offset !== undefined);
+/** Values of a column that are unpacked for a chunk, at least. */
+function heldValues({ pages, largestPageValues, valueCount }: ColumnPages): number {
+  return pages === undefined ? valueCount : largestPageValues;
+}
+
+/** @throws ParquetReadError for a group of which a chunk takes more than there is to be */
+function checkHeld(path: string, columns: readonly ColumnPages[]): void {
+  let [values, bytes] = [0, 0];
+  for (const column of columns) {
+    values += heldValues(column);
+    bytes += column.pages === undefined ? column.byteCount : column.largestPageBytes;
+  }
+  if (values <= MAX_HELD_VALUES && bytes <= MAX_HELD_BYTES) return;
+  throw new ParquetReadError(
+    `${path} has pages of ${values} values and ${readableBytes(bytes)} side by side in a row group, too many to hold. Write the file again with smaller row groups`,
+  );
 }
 
 async function parsed<T>(path: string, read: () => Promise<T>): Promise<T> {
@@ -150,13 +186,35 @@ const MAX_PAGE_BYTES = 256 * 2 ** 20;
 const HEADER_BYTES = 1_024;
 const MAX_HEADER_BYTES = 2 ** 20;
 
+/** The pages of a column in a row group. */
+export interface ColumnPages {
+  /** Names from the top level on, joined by dots. */
+  readonly path: string;
+  /** Its data pages; `undefined` where it is not known which rows they have. */
+  readonly pages: readonly PageLocation[] | undefined;
+  readonly valueCount: number;
+  readonly largestPageValues: number;
+  /** Of all pages unpacked, and of the largest one. */
+  readonly byteCount: number;
+  readonly largestPageBytes: number;
+}
+
+/** Where a page lies, and its first row in its group. */
+interface PageLocation {
+  readonly offset: bigint;
+  readonly compressed_page_size: number;
+  readonly first_row_index: bigint;
+}
+
 /**
  * Looks at the headers of all pages of a row group before anything is unpacked: a few bytes can claim gigabytes, for which
- * a reader would make room. What stands inside of the pages is not looked at.
+ * a reader would make room. What stands inside of the pages is not looked at. Which rows a page has follows from its values where each row
+ * has one: in columns without lists, and where all lists are empty or have one entry.
  * @throws Error when a page is larger than a real one, a column lies outside of the file, or the group has more rows than
  * its pages.
  */
-export async function checkPages(file: AsyncBuffer, group: RowGroup): Promise<void> {
+export async function checkPages(file: AsyncBuffer, group: RowGroup): Promise<readonly ColumnPages[]> {
+  const columns: ColumnPages[] = [];
   for (const { meta_data: column } of group.columns) {
     if (column === undefined) throw new Error('a column has no description');
     // 0 stands for none with some writers.
@@ -164,18 +222,32 @@ export async function checkPages(file: AsyncBuffer, group: RowGroup): Promise<vo
     const start = Math.min(dictionaryAt, Number(column.data_page_offset));
     const end = start + Number(column.total_compressed_size);
     if (!(start >= 0 && end >= start && end <= file.byteLength)) throw new Error('a column lies outside of the file');
-    let valueCount = 0;
+    let [valueCount, byteCount, largestPageValues, largestPageBytes] = [0, 0, 0, 0];
+    const pages: PageLocation[] = [];
     for (let at = start; at < end; ) {
       const page = await readHeader(file, at, end);
       if (page.valueCount > MAX_PAGE_VALUES) throw new Error(`a page claims ${page.valueCount} values`);
       if (page.uncompressedBytes > MAX_PAGE_BYTES) {
         throw new Error(`a page claims ${readableBytes(page.uncompressedBytes)}`);
       }
-      valueCount += page.valueCount;
-      at += page.headerBytes + page.compressedBytes;
+      const compressed_page_size = page.headerBytes + page.compressedBytes;
+      if (!page.isDictionary) {
+        pages.push({ offset: BigInt(at), compressed_page_size, first_row_index: BigInt(valueCount) });
+        valueCount += page.valueCount;
+        largestPageValues = Math.max(largestPageValues, page.valueCount);
+      }
+      byteCount += page.uncompressedBytes;
+      largestPageBytes = Math.max(largestPageBytes, page.uncompressedBytes);
+      at += compressed_page_size;
     }
     if (group.num_rows > valueCount) throw new Error(`a row group claims ${group.num_rows} rows, more than it has`);
+    columns.push({
+      path: column.path_in_schema.join('.'),
+      pages: group.num_rows === BigInt(valueCount) ? pages : undefined,
+      ...{ valueCount, byteCount, largestPageValues, largestPageBytes },
+    });
   }
+  return columns;
 }
 
 async function readHeader(file: AsyncBuffer, at: number, end: number): Promise<PageHeader> {
@@ -198,12 +270,14 @@ interface PageHeader {
   readonly uncompressedBytes: number;
   /** Values, nulls among them; of a dictionary its entries. */
   readonly valueCount: number;
+  readonly isDictionary: boolean;
 }
 
 /** Field numbers of parquet.thrift's PageHeader, and of the three kinds of headers within it. */
 const UNCOMPRESSED = 2;
 const COMPRESSED = 3;
 const KINDS: ReadonlySet<number> = new Set([5, 7, 8]);
+const DICTIONARY = 7;
 const VALUE_COUNT = 1;
 
 /** Types of Thrift's compact protocol (https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md). */
@@ -230,10 +304,12 @@ const TYPE = {
 export function parsePageHeader(bytes: Uint8Array): PageHeader {
   const reader = new CompactReader(bytes);
   let [uncompressedBytes, compressedBytes, valueCount] = [-1, -1, 0];
+  let isDictionary = false;
   reader.eachField((field, type) => {
     if (field === UNCOMPRESSED && type === TYPE.i32) uncompressedBytes = reader.zigZag();
     else if (field === COMPRESSED && type === TYPE.i32) compressedBytes = reader.zigZag();
     else if (KINDS.has(field) && type === TYPE.struct) {
+      isDictionary = field === DICTIONARY;
       reader.eachField((inner, innerType) => {
         if (inner === VALUE_COUNT && innerType === TYPE.i32) valueCount = reader.zigZag();
         else reader.skip(innerType);
@@ -241,7 +317,7 @@ export function parsePageHeader(bytes: Uint8Array): PageHeader {
     } else reader.skip(type);
   });
   if (uncompressedBytes < 0 || compressedBytes < 0 || valueCount < 0) throw new RangeError('not the header of a page');
-  return { headerBytes: reader.offset, compressedBytes, uncompressedBytes, valueCount };
+  return { headerBytes: reader.offset, compressedBytes, uncompressedBytes, valueCount, isDictionary };
 }
 
 /** Levels of nesting that are followed; a real header has three. */

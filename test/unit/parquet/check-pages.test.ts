@@ -37,7 +37,7 @@ function header(uncompressedBytes: number, compressedBytes: number, valueCount: 
 }
 
 function groupOf(column: Record<string, bigint | undefined>, num_rows = 1n): RowGroup {
-  const meta_data = { data_page_offset: 0n, total_compressed_size: 0n, ...column };
+  const meta_data = { path_in_schema: ['a'], data_page_offset: 0n, total_compressed_size: 0n, ...column };
   return { columns: [{ file_offset: 0n, meta_data }], num_rows, total_byte_size: 0n } as unknown as RowGroup;
 }
 
@@ -92,5 +92,6 @@ it('a header is read to its end, whatever else it says', () => {
     uncompressedBytes: 1_000,
     compressedBytes: 300,
     valueCount: 77,
+    isDictionary: false,
   });
 });

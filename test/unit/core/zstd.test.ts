@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ZstdFrames } from '../../../src/files/read-bytes.js';
+import { ZstdFrames } from '../../../src/core/zstd.js';
 
 const packed = (name: string) => readFileSync(new URL(`../../fixture/packed/${name}`, import.meta.url));
 const skippable = Buffer.from('502a4d1803000000aabbcc', 'hex');
@@ -14,7 +14,7 @@ describe('ZstdFrames', () => {
     (name) => {
       const file = packed(name);
       for (const size of [1, 7, 512, file.length]) {
-        const frames = new ZstdFrames();
+        const frames = new ZstdFrames(32 * 2 ** 20);
         for (let at = 0; at < file.length; at += size) frames.push(file.subarray(at, at + size));
         frames.push(skippable);
         expect(() => frames.push(wide)).toThrow('it needs a window of 64 MiB; at most 32 are supported');
@@ -23,10 +23,10 @@ describe('ZstdFrames', () => {
   );
 
   it('knows the window of a frame of a single segment', () => {
-    expect(() => new ZstdFrames().push(wideSegment)).toThrow('window of 64 MiB');
+    expect(() => new ZstdFrames(32 * 2 ** 20).push(wideSegment)).toThrow('window of 64 MiB');
   });
 
   it('leaves what is no zstd to others', () => {
-    new ZstdFrames().push(Buffer.concat([Buffer.from('no zstd'), wide]));
+    new ZstdFrames(32 * 2 ** 20).push(Buffer.concat([Buffer.from('no zstd'), wide]));
   });
 });
