@@ -1,40 +1,51 @@
 import { quantile } from '../core/lists.js';
 import type { CommandDigest } from '../run/measures/command-digest.js';
+import { executesNodes, isBad } from '../run/measures/execution.js';
+import type { CommandScope } from '../run/measures/run-scope.js';
 import type { NodeVerdict } from '../run/verdict.js';
 import type { CatalogRun, NamedThing } from '../storage/run-catalog.js';
+import { DEFAULT_JOB } from '../storage/step-start.js';
 
 /** How a node did in one run. */
 export interface NodeRun {
   readonly run: CatalogRun;
   readonly startedUnixMs: number;
   readonly verdict: NodeVerdict;
-  /** In milliseconds; `null` where the engine gives none. */
-  readonly durationMs: number | null;
+  /** Whether it was executed, to an outcome; an interruption says nothing of it. */
+  readonly isExecuted: boolean;
+  /** What of the command's length fell to it, in milliseconds. */
+  readonly shareMs: number;
   readonly warehouseMs: number;
   readonly rows: number | null;
 }
 
-/** A model or test over the runs that were looked at. */
+/** A model or test over the runs of one job that were looked at; of runs of no job, those of one command and target. */
 export interface NodeHistory {
   readonly uniqueId: string;
+  /** `nightly`, or `build, target prod` of runs of no job. */
+  readonly scope: string;
+  /** Whether it has a history in another job, command or target as well. */
+  readonly isOneOfSeveral: boolean;
   /** `model orders` */
   readonly label: string;
   readonly isTest: boolean;
-  /** Those in which it was worked on, the last first. */
+  /** Those that executed it, and those in which it was interrupted, the last first. */
   readonly runs: readonly NodeRun[];
   /** How often in a row it has failed until now. */
   readonly failuresInARow: number;
   readonly failureCount: number;
   /** Whether it has failed and gone well among the last runs more than once in turn. */
   readonly isFlaky: boolean;
-  /** Median of its last durations, in milliseconds; `null` where there is none. */
+  /** Median of what of the last commands' lengths fell to it, in milliseconds; `null` where there is none. */
   readonly usualMs: number | null;
   /** By how much its median has grown from the older half of the runs to the newer; `null` of too few. */
   readonly grownMs: number | null;
   /** Rows that it affected when it last went well; `null` where the engine says none. */
   readonly rows: number | null;
-  /** Time of its queries in the last 30 days, in milliseconds. */
+  /** Time of its queries in the last 30 days, in milliseconds, of whatever command. */
   readonly warehouseMs: number;
+  /** When it was last executed in its project, in whichever job; 0 if never. */
+  readonly lastUnixMs: number;
 }
 
 /** What the queries of a job's runs took in the last 30 days. */
@@ -66,23 +77,37 @@ export function historiesOf(
   runs: readonly { readonly run: CatalogRun; readonly digests: readonly CommandDigest[] }[],
   nowUnixMs: number,
 ): Histories {
-  const nodes = new Map<string, { label: string; isTest: boolean; runs: NodeRun[] }>();
+  const nodes = new Map<string, Series>();
+  const last = new Map<string, { lastUnixMs: number; scopes: Set<string> }>();
   const jobs = new Map<number, { job: NamedThing; runCount: number; warehouseMs: number }>();
   for (const { run, digests } of runs) {
     const startedUnixMs = run.startedUnixMs ?? run.createdUnixMs;
     let runMs = 0;
-    for (const { work } of digests) {
+    for (const { work, scope } of digests) {
+      const place = placeOf(run, scope);
       runMs += work.otherWarehouseMs;
       for (const [at, uniqueId] of work.uniqueIds.entries()) {
         const [verdict, label] = [work.verdicts[at], work.labels[at]];
         if (verdict === undefined || label === undefined) continue;
-        const known = nodes.get(uniqueId) ?? { label, isTest: /^(?:unit_)?test\./.test(uniqueId), runs: [] };
-        nodes.set(uniqueId, known);
         const warehouseMs = work.warehouseMs[at] ?? 0;
         runMs += warehouseMs;
+        const isExecuted = work.executed[at] ?? false;
+        const isGood = verdict === 'success' || verdict === 'warned';
+        // What was only compiled or shown has cost what its queries took, and says nothing else.
+        const isListed = isExecuted || (executesNodes(scope.command) && !isGood);
+        if (!isListed && warehouseMs === 0) continue;
+        const key = JSON.stringify([run.project.id, place, uniqueId]);
+        const known = nodes.get(key) ?? newSeries(uniqueId, label, place.at(-1) ?? '', run);
+        nodes.set(key, known);
+        if (startedUnixMs >= nowUnixMs - WINDOW_MS) known.warehouseMs += warehouseMs;
+        if (!isListed) continue;
+        const inProject = last.get(known.projectKey) ?? { lastUnixMs: 0, scopes: new Set() };
+        last.set(known.projectKey, inProject);
+        inProject.scopes.add(known.scope);
+        inProject.lastUnixMs = Math.max(inProject.lastUnixMs, startedUnixMs);
         known.runs.push({
-          ...{ run, startedUnixMs, verdict, warehouseMs },
-          ...{ durationMs: numberOf(work.durationsMs[at]), rows: numberOf(work.rows[at]) },
+          ...{ run, startedUnixMs, verdict, isExecuted, warehouseMs },
+          ...{ shareMs: work.sharesMs[at] ?? 0, rows: numberOf(work.rows[at]) },
         });
       }
     }
@@ -94,11 +119,33 @@ export function historiesOf(
   }
   const oldest = runs.at(-1)?.run;
   return {
-    nodes: [...nodes].map(([uniqueId, node]) => ({ uniqueId, ...node, ...summed(node.runs, nowUnixMs) })),
+    nodes: [...nodes.values()].map(({ projectKey, ...node }) => {
+      const { lastUnixMs = 0, scopes = new Set() } = last.get(projectKey) ?? {};
+      return { ...node, ...summed(node.runs), lastUnixMs, isOneOfSeveral: scopes.size > 1 };
+    }),
     jobs: [...jobs.values()].sort((a, b) => b.warehouseMs - a.warehouseMs),
     runCount: runs.length,
     sinceUnixMs: oldest === undefined ? null : (oldest.startedUnixMs ?? oldest.createdUnixMs),
   };
+}
+
+/** A model or test in one scope, while runs are added. */
+interface Series extends Pick<NodeHistory, 'uniqueId' | 'scope' | 'label' | 'isTest'> {
+  /** Names it in its project. */
+  readonly projectKey: string;
+  readonly runs: NodeRun[];
+  warehouseMs: number;
+}
+
+function newSeries(uniqueId: string, label: string, scope: string, { project }: CatalogRun): Series {
+  const isTest = /^(?:unit_)?test\./.test(uniqueId);
+  return { uniqueId, scope, label, isTest, projectKey: `${project.id} ${uniqueId}`, runs: [], warehouseMs: 0 };
+}
+
+/** What runs have in common whose nodes may be compared; its last text is for people. */
+function placeOf({ job }: CatalogRun, { command, target }: CommandScope): readonly string[] {
+  if (job.name !== DEFAULT_JOB) return [String(job.id), job.name];
+  return [String(job.id), `${command ?? 'unknown command'}${target === null ? '' : `, target ${target}`}`];
 }
 
 /** Lists of numbers have `NaN` for what is not known. */
@@ -106,34 +153,26 @@ function numberOf(value: number | undefined): number | null {
   return value === undefined || Number.isNaN(value) ? null : value;
 }
 
-function summed(runs: readonly NodeRun[], nowUnixMs: number) {
+function summed(runs: readonly NodeRun[]) {
   // An interruption says neither.
-  const judged = runs.filter(({ verdict }) => verdict !== 'canceled');
+  const judged = runs.filter(({ isExecuted }) => isExecuted);
   const firstGood = judged.findIndex(({ verdict }) => !isBad(verdict));
   const recent = judged.slice(0, RECENT).map(({ verdict }) => isBad(verdict));
   const turns = recent.filter((bad, at) => at > 0 && bad !== recent[at - 1]).length;
   const good = judged.filter(({ verdict }) => !isBad(verdict));
-  const timed = good.flatMap(({ durationMs }) => durationMs ?? []).slice(0, 2 * RECENT);
+  const timed = good.map(({ shareMs }) => shareMs).slice(0, 2 * RECENT);
   const half = Math.floor(timed.length / 2);
   const [newer, older] = [median(timed.slice(0, half)), median(timed.slice(half))];
   return {
     failuresInARow: firstGood === -1 ? judged.length : firstGood,
-    failureCount: runs.filter(({ verdict }) => isBad(verdict)).length,
+    failureCount: judged.filter(({ verdict }) => isBad(verdict)).length,
     isFlaky: turns >= 2,
     usualMs: median(timed.slice(0, RECENT)) ?? null,
     grownMs: timed.length < MIN_TIMED || newer === undefined || older === undefined ? null : newer - older,
     rows: good.find(({ rows }) => rows !== null)?.rows ?? null,
-    warehouseMs: runs
-      .filter(({ startedUnixMs }) => startedUnixMs >= nowUnixMs - WINDOW_MS)
-      .reduce((sum, { warehouseMs }) => sum + warehouseMs, 0),
   };
 }
 
 function median(values: readonly number[]): number | undefined {
   return quantile(values, 0.5);
-}
-
-/** Whether a verdict is a failure. */
-export function isBad(verdict: NodeVerdict): boolean {
-  return verdict === 'error' || verdict === 'failed';
 }

@@ -6,6 +6,7 @@ import type { RunMeasures } from '../api/run-measures.js';
 import type { Clock } from '../core/clock.js';
 import { groupBy } from '../core/lists.js';
 import { lengthText } from '../core/text.js';
+import { isBad } from '../run/measures/execution.js';
 import type { RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { Layout, sendPage } from '../web/page/layout.js';
@@ -20,7 +21,7 @@ import {
   pageNumber,
   ScrollTable,
 } from '../web/page/parts.js';
-import { type Histories, historiesOf, isBad, type NodeHistory, type NodeRun, WINDOW_MS } from './node-history.js';
+import { type Histories, historiesOf, type NodeHistory, type NodeRun, WINDOW_MS } from './node-history.js';
 
 /** Settings that the page goes by. */
 export interface HistoryConfig {
@@ -52,8 +53,9 @@ export function historyPages(config: HistoryConfig, { state, measures, clock, ve
     const shown = { caller, histories, unmeasuredCount, price: config['warehouse-price'], nowUnixMs, version };
     const { node } = request.query;
     if (typeof node === 'string') {
-      const found = histories.nodes.find(({ uniqueId }) => uniqueId === node);
-      await sendPage(response, <NodePage {...shown} node={found} />, found === undefined ? 404 : 200);
+      const all = histories.nodes.filter(({ uniqueId }) => uniqueId === node);
+      const found = all.find(({ scope }) => scope === request.query.in) ?? all[0];
+      await sendPage(response, <NodePage {...shown} node={found} all={all} />, found === undefined ? 404 : 200);
       return;
     }
     await sendPage(response, <ModelsPage {...shown} filter={filterIn(request)} />);
@@ -96,8 +98,12 @@ type ViewName = keyof typeof VIEWS;
 
 const VIEW_NAMES = Object.keys(VIEWS).filter((name): name is ViewName => Object.hasOwn(VIEWS, name));
 
-function lastUnixMs({ runs }: NodeHistory): number {
-  return runs[0]?.startedUnixMs ?? 0;
+function lastUnixMs(node: NodeHistory): number {
+  return node.lastUnixMs;
+}
+
+function hrefOfNode({ uniqueId, scope, isOneOfSeveral }: NodeHistory): string {
+  return `/models?${new URLSearchParams({ node: uniqueId, ...(isOneOfSeveral && { in: scope }) })}`;
 }
 
 interface Filter {
@@ -222,7 +228,7 @@ const COLUMNS: readonly Column[] = [
   'Last',
   'Runs',
   { number: 'Failed in a row' },
-  { number: 'Usual duration' },
+  { number: 'Usual share of the run' },
   { number: 'Grown by' },
   { number: 'Rows' },
   { number: 'Warehouse, 30 days' },
@@ -240,9 +246,10 @@ function NodeTable(props: {
       {nodes.map((node) => (
         <tr>
           <th scope="row" class="name">
-            <a href={`/models?${new URLSearchParams({ node: node.uniqueId })}`} title={node.uniqueId}>
+            <a href={hrefOfNode(node)} title={node.uniqueId}>
               {node.label}
             </a>
+            {node.isOneOfSeveral && <span class="sub">in {node.scope}</span>}
             {node.isFlaky && <span class="sub">flaky: failed in {countText(node.failureCount, 'run')}</span>}
           </th>
           <td class="nowrap">{node.runs[0] !== undefined && <LastRun last={node.runs[0]} />}</td>
@@ -292,13 +299,13 @@ const BAR = { step: 5, width: 4, height: 20 } as const;
 /** The last runs of a node as bars, oldest first: as high as it took long, coloured by how it ended. */
 function Durations({ runs }: { readonly runs: readonly NodeRun[] }) {
   const bars = runs.slice(0, MAX_BARS).reverse();
-  const longestMs = Math.max(1, ...bars.map(({ durationMs }) => durationMs ?? 0));
+  const longestMs = Math.max(1, ...bars.map(({ shareMs }) => shareMs));
   const failed = bars.filter(({ verdict }) => isBad(verdict)).length;
   const label = `${countText(bars.length, 'run')}, oldest first, up to ${lengthText(longestMs)}, ${failed} failed`;
   return (
     <svg class="history" width={bars.length * BAR.step} height={BAR.height} role="img" aria-label={label}>
-      {bars.map(({ verdict, durationMs }, at) => {
-        const high = Math.max(2, ((durationMs ?? 0) / longestMs) * BAR.height);
+      {bars.map(({ verdict, shareMs }, at) => {
+        const high = Math.max(2, (shareMs / longestMs) * BAR.height);
         const [, mood] = MOODS[verdict] ?? ['', 'neutral'];
         return <rect class={mood} x={at * BAR.step} y={BAR.height - high} width={BAR.width} height={high} />;
       })}
@@ -337,7 +344,12 @@ function JobCosts({ histories, price }: Pick<Shown, 'histories' | 'price'>) {
   );
 }
 
-function NodePage({ node, ...shown }: Shown & { readonly node: NodeHistory | undefined }) {
+/** @param all histories of the node in other jobs, commands or targets, its own among them */
+function NodePage({
+  node,
+  all,
+  ...shown
+}: Shown & { readonly node: NodeHistory | undefined; readonly all: readonly NodeHistory[] }) {
   const { caller, price, version } = shown;
   if (node === undefined) {
     return (
@@ -357,12 +369,23 @@ function NodePage({ node, ...shown }: Shown & { readonly node: NodeHistory | und
         <Fact isName name="Unique id">
           {node.uniqueId}
         </Fact>
+        <Fact name="In">
+          {node.scope}
+          {all
+            .filter((one) => one !== node)
+            .map((one) => (
+              <>
+                {', '}
+                <a href={hrefOfNode(one)}>{one.scope}</a>
+              </>
+            ))}
+        </Fact>
         <Fact name="Failed">
-          {node.failureCount} of {countText(node.runs.length, 'run')}
+          {node.failureCount} of {countText(node.runs.filter(({ isExecuted }) => isExecuted).length, 'run')}
           {node.failuresInARow > 0 && `, the last ${node.failuresInARow} in a row`}
           {node.isFlaky && ', flaky'}
         </Fact>
-        <Fact name="Usual duration">{msText(node.usualMs)}</Fact>
+        <Fact name="Usual share of the run">{msText(node.usualMs)}</Fact>
         <Fact name="Grown by">{grownText(node)}</Fact>
         <Fact name="Warehouse, 30 days">
           {msText(node.warehouseMs)}
@@ -376,12 +399,12 @@ function NodePage({ node, ...shown }: Shown & { readonly node: NodeHistory | und
           'Job',
           'Started',
           'Outcome',
-          { number: 'Duration' },
+          { number: 'Share of the run' },
           { number: 'Warehouse' },
           { number: 'Rows' },
         ]}
       >
-        {node.runs.slice(0, PAGE_SIZE).map(({ run, startedUnixMs, verdict, durationMs, warehouseMs, rows }) => (
+        {node.runs.slice(0, PAGE_SIZE).map(({ run, startedUnixMs, verdict, shareMs, warehouseMs, rows }) => (
           <tr>
             <th scope="row">
               <a href={`/runs/${run.id}/nodes?${new URLSearchParams({ node: node.uniqueId })}`}>#{run.id}</a>
@@ -393,7 +416,7 @@ function NodePage({ node, ...shown }: Shown & { readonly node: NodeHistory | und
             <td>
               <VerdictMark verdict={verdict} />
             </td>
-            <td class="number nowrap">{msText(durationMs)}</td>
+            <td class="number nowrap">{lengthText(shareMs)}</td>
             <td class="number nowrap">{msText(warehouseMs)}</td>
             <td class="number">{rows === null ? '–' : rows.toLocaleString('en')}</td>
           </tr>

@@ -1,3 +1,4 @@
+import { EXECUTING_PHASES, PREPARING_COMMANDS } from '../run/measures/execution.js';
 import { NODE_VERDICTS } from '../run/verdict.js';
 import type { UnnamedRun } from '../storage/trace-catalog.js';
 import type { QueryFiles } from './files.js';
@@ -101,15 +102,30 @@ const RUNS_VIEW = `CREATE VIEW runs AS
     sum(record_count)::BIGINT AS record_count, list(DISTINCT trace_id) AS trace_ids
   FROM steps GROUP BY coalesce(run_id::VARCHAR, trace_id)`;
 
+function sqlList(texts: readonly string[]): string {
+  return `(${texts.map(quoted).join(', ')})`;
+}
+
+/** The rule of `isExecuted` in SQL. */
+const IS_EXECUTED = `coalesce(steps.command NOT IN ${sqlList(PREPARING_COMMANDS)}, true) AND NOT n.is_interrupted
+      AND coalesce(n.outcome = 'error'
+        OR n.outcome = 'success' AND (n.test_outcome = 'failed' OR n.freshness LIKE '%FAILED'
+          OR coalesce(n.last_phase IN ${sqlList(EXECUTING_PHASES)}, true)), false)`;
+
 /** What comes out of one pass over the records: a row for each node of each command. */
 const NODES_VIEW = `CREATE VIEW nodes AS
   WITH known AS (
     SELECT trace_id, parquet_file, unique_id, record_type, body, time_unix_nano AS logged_at,
       severity_number, start_time_unix_nano AS started_at, end_time_unix_nano AS ended_at, attributes AS a,
       CASE WHEN event_type LIKE '%.NodeProcessed' THEN 'processed' WHEN event_type LIKE '%.NodeEvaluated' THEN 'evaluated'
-        WHEN event_type LIKE '%.QueryExecuted' THEN 'query' END AS kind
+        WHEN event_type LIKE '%.QueryExecuted' THEN 'query'
+        WHEN record_type = 'LogRecord' AND severity_number >= 17 THEN 'error' END AS kind,
+      CASE WHEN record_type = 'LogRecord' AND attributes.code IN (1404, 8995) THEN 'hard'
+        WHEN record_type = 'SpanEnd' AND event_type LIKE '%.QueryExecuted' AND attributes.query_outcome LIKE '%CANCEL%ED'
+          AND NOT regexp_matches(coalesce(attributes.json_payload->>'$.query_error_adapter_message', ''),
+            'canceling statement due to \\w+ timeout') THEN 'query' END AS interruption
     FROM records
-    WHERE unique_id <> '' AND (record_type = 'LogRecord' AND severity_number >= 17
+    WHERE unique_id <> '' AND (record_type = 'LogRecord' AND (severity_number >= 17 OR attributes.code IN (1404, 8995))
       OR event_type LIKE '%.NodeProcessed' OR event_type LIKE '%.NodeEvaluated' OR event_type LIKE '%.QueryExecuted')
   ), summed AS (
     SELECT trace_id, parquet_file, unique_id,
@@ -124,7 +140,8 @@ const NODES_VIEW = `CREATE VIEW nodes AS
       count(*) FILTER (WHERE kind = 'query' AND record_type = 'SpanEnd') AS query_count,
       coalesce(sum(epoch_ns(ended_at) - epoch_ns(started_at))
         FILTER (WHERE kind = 'query' AND record_type = 'SpanEnd'), 0) / 1e6 AS warehouse_time_ms,
-      regexp_replace(arg_min(body, logged_at) FILTER (WHERE record_type = 'LogRecord'),
+      bool_or(interruption = 'hard') AS is_cut, bool_or(interruption = 'query') AS has_cut_query,
+      regexp_replace(arg_min(body, logged_at) FILTER (WHERE kind = 'error'),
         '(^|\\n) *0: <unknown>[^\\n]*(\\n +(\\d+: |at )[^\\n]*)*', '', 'g') AS message
     FROM known GROUP BY ALL HAVING count(*) FILTER (WHERE kind IN ('processed', 'evaluated')) > 0
   ), phases AS (
@@ -159,6 +176,7 @@ const NODES_VIEW = `CREATE VIEW nodes AS
         ELSE left(regexp_replace(regexp_replace(lower(a.node_outcome), '^node_outcome_', ''), '[^a-z0-9]+', '_', 'g'), 40)
       END AS outcome,
       a.json_payload->'$.node_outcome_detail.NodeTestDetail' AS test,
+      a.json_payload->>'$.node_outcome_detail.NodeFreshnessOutcome.node_freshness_outcome' AS freshness,
       coalesce(selected, true) AS is_selected,
       coalesce(bool_or(selected) OVER (PARTITION BY trace_id, parquet_file), false) AS has_selection
     FROM summed
@@ -167,8 +185,11 @@ const NODES_VIEW = `CREATE VIEW nodes AS
       CASE WHEN outcome = 'skipped' THEN
         replace(lower(nullif(replace(a.node_skip_reason, 'NODE_SKIP_REASON_', ''), 'UNSPECIFIED')), 'no_op', 'noop')
       END AS skip_reason,
-      CASE WHEN outcome = 'success' AND a.node_type IN ('NODE_TYPE_TEST', 'NODE_TYPE_UNIT_TEST') THEN
-        coalesce(lower(replace(test->>'$.test_outcome', 'TEST_OUTCOME_', '')), 'passed') END AS test_outcome
+      CASE WHEN outcome = 'success' AND test IS NOT NULL THEN
+        coalesce(lower(replace(test->>'$.test_outcome', 'TEST_OUTCOME_', '')), 'passed') END AS test_outcome,
+      nullif(replace(a.phase, 'EXECUTION_PHASE_', ''), 'UNSPECIFIED') AS last_phase,
+      coalesce(is_cut, false) OR coalesce(has_cut_query, false)
+        AND NOT coalesce(a.phase = 'EXECUTION_PHASE_RUN' AND outcome = 'success', false) AS is_interrupted
     FROM read
   )
   SELECT steps.run_id, steps.job, steps.environment, steps.project, n.trace_id, steps.invocation_id,
@@ -188,7 +209,8 @@ const NODES_VIEW = `CREATE VIEW nodes AS
     CASE WHEN n.ended_at IS NOT NULL THEN n.a.duration_ms::BIGINT END AS duration_ms,
     greatest(CASE WHEN n.ended_at IS NOT NULL THEN (n.a.json_payload->>'$.idle_time_ms')::BIGINT END, waited_ms) AS idle_time_ms,
     (epoch_ns(n.ended_at) - epoch_ns(n.processed_at)) / 1e6 AS lifetime_ms, n.warehouse_time_ms, n.query_count,
-    CASE WHEN n.ended_at IS NOT NULL THEN n.a.rows_affected::BIGINT END AS rows_affected, n.message
+    CASE WHEN n.ended_at IS NOT NULL THEN n.a.rows_affected::BIGINT END AS rows_affected, n.message,
+    ${IS_EXECUTED} AS is_executed
   FROM worded n LEFT JOIN steps USING (trace_id, parquet_file)
     LEFT JOIN waited USING (trace_id, parquet_file, unique_id)
   WHERE n.is_selected OR n.outcome = 'error' OR NOT n.has_selection`;

@@ -5,8 +5,10 @@ import { cleanLine, lengthText, startOf } from '../core/text.js';
 import {
   type CommandComparison,
   compareRuns,
+  contentionText,
   type NodePair,
   type RunComparison,
+  shareMs,
 } from '../run/measures/compare-commands.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
@@ -49,7 +51,7 @@ function textDiff({ pairs, added, gone }: RunComparison, setting: ReportSetting)
   return lines.map((line) => `${shownLine(line, setting)}\n`).join('');
 }
 
-function pairLines({ before, after, longerMs, ...nodes }: CommandComparison): readonly string[] {
+function pairLines({ before, after, longerMs, leastMs, contention, ...nodes }: CommandComparison): readonly string[] {
   const sections = [
     ...section('ended otherwise', nodes.changed, changeLine),
     ...section('slower', nodes.slower, timeLine),
@@ -57,10 +59,14 @@ function pairLines({ before, after, longerMs, ...nodes }: CommandComparison): re
     ...section('new', nodes.added, nodeLine),
     ...section('gone', nodes.gone, nodeLine),
   ];
+  const atATime = contentionText(contention);
   return [
     `before: ${headLines(before)[0]}${placeOf(before)}`,
     `after:  ${headLines(after)[0]}${placeOf(after)}, ${signed(longerMs)}`,
-    ...(sections.length === 0 ? ['every node ended as before, and took as long'] : sections),
+    ...(atATime === null ? [] : [atATime]),
+    ...(sections.length === 0
+      ? [`every node ended as before, and none took ${lengthText(leastMs)} more or less of the run's time`]
+      : sections),
   ];
 }
 
@@ -86,12 +92,12 @@ function changeLine({ before, after }: NodePair): string {
   return `${after.uniqueId}: ${before.verdict} before, ${after.verdict} after${why}`;
 }
 
-function timeLine({ before, after, longerMs }: NodePair): string {
-  return `${after.uniqueId}: ${signed(longerMs ?? 0)} (${lengthText(before.durationMs ?? 0)}, then ${lengthText(after.durationMs ?? 0)})`;
+function timeLine({ after, beforeMs, afterMs, longerMs }: NodePair): string {
+  return `${after.uniqueId}: ${signed(longerMs)} (${lengthText(beforeMs)}, then ${lengthText(afterMs)})`;
 }
 
-function nodeLine({ uniqueId, verdict, durationMs }: NodeMeasure): string {
-  return `${uniqueId}: ${verdict}${durationMs === null ? '' : `, ${lengthText(durationMs)}`}`;
+function nodeLine(node: NodeMeasure): string {
+  return `${node.uniqueId}: ${node.verdict}, ${lengthText(shareMs(node))}`;
 }
 
 /** `4.1 s longer`, `312 ms shorter`. */
@@ -102,10 +108,12 @@ function signed(longerMs: number): string {
 /** Names in snake_case, lengths in milliseconds, as in the JSON of reports. */
 function jsonDiff({ pairs, added, gone }: RunComparison): string {
   const document = {
-    commands: pairs.map(({ before, after, longerMs, ...nodes }) => ({
+    commands: pairs.map(({ before, after, longerMs, leastMs, contention, ...nodes }) => ({
       before: commandDocument(before),
       after: commandDocument(after),
       longer_ms: longerMs,
+      least_ms: leastMs,
+      nodes_at_a_time: contention,
       changed: nodes.changed.map(pairDocument),
       slower: nodes.slower.map(pairDocument),
       faster: nodes.faster.map(pairDocument),
@@ -142,6 +150,7 @@ function nodeDocument(node: NodeMeasure) {
   return { unique_id: node.uniqueId, ...outcomeDocument(node) };
 }
 
-function outcomeDocument({ verdict, durationMs, message }: NodeMeasure) {
-  return { verdict, duration_ms: durationMs, message };
+function outcomeDocument(node: NodeMeasure) {
+  const { verdict, durationMs, message } = node;
+  return { verdict, share_ms: shareMs(node), duration_ms: durationMs, message };
 }

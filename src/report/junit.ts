@@ -1,6 +1,8 @@
 import { cleanText } from '../core/text.js';
+import { executesNodes } from '../run/measures/execution.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
-import { labelOf, nameOf, type Trouble, troublesOf } from '../run/measures/troubles.js';
+import { shareOf } from '../run/measures/time-split.js';
+import { nameOf, type Trouble, testedModelOf, troublesOf } from '../run/measures/troubles.js';
 import { hasOwnWord } from '../run/verdict.js';
 import type { CommandReport } from './content.js';
 
@@ -8,12 +10,14 @@ const TEST_TYPES: ReadonlySet<string | null> = new Set(['test', 'unit_test']);
 
 /** A test, or something that failed, in the words of JUnit. */
 interface TestCase {
+  /** What names the case within its class, and both together in the file and in the next run: CI servers show one case of a key. */
   readonly name: string;
   readonly classname: string;
   /** The file of the project, and the line in it. */
   readonly path: string | null;
   readonly line: number | null;
-  readonly durationMs: number;
+  /** What of the command's length fell to it, in nanoseconds. */
+  readonly shareNano: bigint;
   /** An element and its message; `null` for a test that passed. */
   readonly result: {
     readonly element: 'failure' | 'error' | 'skipped';
@@ -26,10 +30,12 @@ interface TestCase {
 
 /**
  * Reports as the XML of JUnit, as far as CI systems agree on it: a suite for each command, a case for each test and unit test that it
- * was asked for; and, where something else went wrong, a suite behind it with a case for each of that.
+ * executed, skipped or did not finish; and, where something else went wrong, a suite behind it with a case for each of that.
  */
 export function junitReport(reports: readonly CommandReport[]): string {
-  const suites = reports.flatMap(suitesOf);
+  const words = new UniqueTexts('-');
+  const keys = new UniqueTexts(' ');
+  const suites = reports.flatMap((report) => suitesOf(report, words, keys));
   const sum = (count: (cases: readonly TestCase[]) => number) =>
     suites.reduce((total, { cases }) => total + count(cases), 0);
   const attributes = {
@@ -40,32 +46,73 @@ export function junitReport(reports: readonly CommandReport[]): string {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${element('testsuites', attributes, suites.map(({ xml }) => xml).join(''), '\n')}\n`;
 }
 
+/** Tells equal texts apart by their order: the second `build` is `build-2`. */
+class UniqueTexts {
+  private readonly taken = new Set<string>();
+
+  constructor(private readonly separator: string) {}
+
+  /** @param context texts of different contexts may be equal */
+  next(text: string, context = ''): string {
+    for (let count = 1; ; count++) {
+      const one = count === 1 ? text : `${text}${this.separator}${count}`;
+      const key = `${context}\0${one}`;
+      if (this.taken.has(key)) continue;
+      this.taken.add(key);
+      return one;
+    }
+  }
+}
+
 interface Suite {
   readonly xml: string;
   readonly cases: readonly TestCase[];
 }
 
-function suitesOf(report: CommandReport): readonly Suite[] {
+/** @param words the commands of the report. @param keys the names of its cases, in their classes */
+function suitesOf(report: CommandReport, words: UniqueTexts, keys: UniqueTexts): readonly Suite[] {
   const { command, traceId } = report;
   const { invocation } = command;
-  const cases = command.nodes.filter(({ nodeType }) => TEST_TYPES.has(nodeType)).map(testCase);
+  const word = words.next(invocation.command ?? 'command');
+  const unique = (one: TestCase): TestCase => ({ ...one, name: keys.next(one.name, one.classname) });
+  const isTest = ({ nodeType }: NodeMeasure) => TEST_TYPES.has(nodeType);
+  const cases = command.nodes
+    .filter((node) => isTest(node) && (node.isExecuted || hasNoOutcome(invocation.command, node)))
+    .map((node) => unique(testCase(node, word)));
   const name = invocation.rawCommand ?? invocation.command ?? 'command';
   const common = {
     timestamp: new Date(Number(invocation.startTimeUnixNano / 1_000_000n)).toISOString().slice(0, 19),
   };
   const id = `${traceId}-${invocation.index}`;
+  const listed = new Set(cases.length === 0 ? [] : command.nodes.filter(isTest));
   const others = troublesOf(command)
-    .filter(({ severity }) => severity === 'error')
-    .flatMap(({ title, troubles }) =>
+    .filter(({ severity, isOfCutNodes }) => severity === 'error' || isOfCutNodes)
+    .flatMap(({ troubles }) =>
       troubles
-        .filter(({ node }) => node === null || !TEST_TYPES.has(node.nodeType))
-        .map((trouble) => troubleCase(trouble, title)),
+        .filter(({ node }) => node === null || !listed.has(node))
+        .map((trouble) => unique(troubleCase(trouble, word))),
     );
   const tests = suiteOf({ ...common, id, time: seconds(lengthMs(report)) }, name, cases);
   if (others.length === 0) return [tests];
   // A suite of its own: the counts of the other one stay those of the tests.
-  const otherMs = others.reduce((ms, { durationMs }) => ms + durationMs, 0);
+  const otherMs = others.reduce((ms, { shareNano }) => ms + Number(shareNano) / 1e6, 0);
   return [tests, suiteOf({ ...common, id: `${id}-errors`, time: seconds(otherMs) }, `${name}: errors`, others)];
+}
+
+/** Whether a command that executes nodes came to no outcome with one: it was skipped, interrupted, or never ended. */
+function hasNoOutcome(command: string | null, { verdict }: NodeMeasure): boolean {
+  return executesNodes(command) && verdict !== 'success' && verdict !== 'warned';
+}
+
+/**
+ * The class of a node's case: the command, the node's package, its file, and of a unit test the model, such as
+ * `build/shop/models/schema.yml`. Several nodes of a file differ by their names, with their versions.
+ */
+function classOf(node: NodeMeasure, word: string): string {
+  const { uniqueId, relativePath, name } = node;
+  const [type, project] = uniqueId.split('.');
+  const tested = name === null ? null : testedModelOf(uniqueId, name);
+  return [word, project, relativePath ?? type, tested].filter((part) => typeof part === 'string').join('/');
 }
 
 function suiteOf(attributes: Readonly<Record<string, string>>, name: string, cases: readonly TestCase[]): Suite {
@@ -73,18 +120,19 @@ function suiteOf(attributes: Readonly<Record<string, string>>, name: string, cas
   return { xml: element('testsuite', all, cases.map(caseXml).join(''), '\n'), cases };
 }
 
-/** A failed model, hook or source, or an error of the run. */
-function troubleCase({ label, node, path, line, reason }: Trouble, title: string): TestCase {
-  const [first = title] = reason;
-  return {
-    name: label ?? title,
-    classname: path ?? title,
-    path,
-    line,
-    durationMs: node?.durationMs ?? 0,
-    result: { element: 'error', message: first, text: reason.join('\n') },
-    output: null,
-  };
+/** A failed model, hook or source, an interrupted node, or an error of the run. */
+function troubleCase({ label, node, path, line, reason }: Trouble, word: string): TestCase {
+  if (node !== null) {
+    return { ...nodeCase(node, word, label ?? node.uniqueId), ...resultOf(node, reason), path, line };
+  }
+  const [first = 'error'] = reason;
+  const result = { element: 'error' as const, message: first, text: reason.join('\n') };
+  const key = { name: label ?? 'error of the run', classname: path === null ? word : `${word}/${path}` };
+  return { ...key, path, line, shareNano: 0n, result, output: null };
+}
+
+function nodeCase(node: NodeMeasure, word: string, name: string) {
+  return { name, classname: classOf(node, word), shareNano: shareOf(node.share) };
 }
 
 function countsOf(count: (of: (cases: readonly TestCase[]) => number) => number) {
@@ -97,48 +145,53 @@ function countsOf(count: (of: (cases: readonly TestCase[]) => number) => number)
   };
 }
 
-function testCase(node: NodeMeasure): TestCase {
+function testCase(node: NodeMeasure, word: string): TestCase {
   const text = [node.diffTable?.trimEnd() ?? null, node.message].filter((part) => part !== null).join('\n');
-  const rows =
-    node.failingRows === null ? null : `${node.failingRows} failing ${node.failingRows === 1 ? 'row' : 'rows'}`;
   const own = {
-    name: nameOf(node) ?? node.uniqueId,
-    classname: node.relativePath ?? labelOf(node),
+    ...nodeCase(node, word, nameOf(node) ?? node.uniqueId),
     path: node.relativePath,
     line: node.definedAtLine,
-    durationMs: node.durationMs ?? 0,
   };
+  return { ...own, ...resultOf(node, text === '' ? [] : text.split('\n')) };
+}
+
+/** How a node ended. @param reason why, in lines */
+function resultOf(node: NodeMeasure, reason: readonly string[]): Pick<TestCase, 'result' | 'output'> {
+  const rows =
+    node.failingRows === null ? null : `${node.failingRows} failing ${node.failingRows === 1 ? 'row' : 'rows'}`;
+  const [first] = reason;
   const result = (element: 'failure' | 'error' | 'skipped', message: string) => ({
-    ...own,
     output: null,
-    result: { element, message, text },
+    result: { element, message, text: reason.join('\n') },
   });
   if (hasOwnWord(node)) return result('skipped', node.verdict);
   switch (node.verdict) {
     case 'success':
-      return { ...own, result: null, output: null };
+      return { result: null, output: null };
     case 'warned':
-      return { ...own, result: null, output: `warning: ${rows ?? 'the test did not pass'}` };
+      return { result: null, output: `warning: ${rows ?? 'the test did not pass'}` };
     case 'failed':
+      if (node.freshness !== null)
+        return result('failure', `source is stale${first === undefined ? '' : `: ${first}`}`);
       return result('failure', node.diffTable === null ? (rows ?? 'failed') : 'expected and actual rows differ');
     case 'error':
-      return result('error', node.message?.split('\n', 1)[0] ?? 'error');
+      return result('error', first ?? 'error');
     case 'skipped':
       return result('skipped', node.skipUpstream ?? node.skipReason ?? 'skipped');
     case 'canceled':
-      return result('skipped', 'canceled');
+      return result('skipped', 'interrupted');
     default:
       return result('error', 'it did not finish');
   }
 }
 
-function caseXml({ name, classname, path, line, durationMs, result, output }: TestCase): string {
+function caseXml({ name, classname, path, line, shareNano, result, output }: TestCase): string {
   const attributes = {
     name,
     classname,
     ...(path === null ? {} : { file: path }),
     ...(line === null ? {} : { line: String(line) }),
-    time: seconds(durationMs),
+    time: seconds(Number(shareNano) / 1e6),
   };
   const inside = [
     ...(result === null

@@ -81,6 +81,13 @@ export interface CatalogStep {
   readonly invocations: readonly CatalogInvocation[];
 }
 
+/** The command lines of a run's steps: those of its engine commands, else of what was started. */
+export function commandLinesOf(steps: readonly Pick<CatalogStep, 'command' | 'invocations'>[]): readonly string[] {
+  return steps.flatMap(({ command, invocations }) =>
+    invocations.length === 0 ? [command.join(' ')] : invocations.map((one) => one.command ?? command.join(' ')),
+  );
+}
+
 /** One engine command of a step. */
 export interface CatalogInvocation {
   readonly traceId: TraceId;
@@ -496,10 +503,12 @@ const ENVIRONMENT_ENGINE_VERSION = sql<string | null>`(
 
 const LATEST_RUN = sql<number | null>`(
   select run.id from executions as run
-  where run.account_id = jobs.account_id and run.job_id = jobs.id order by run.id desc limit 1)`;
+  where run.account_id = jobs.account_id and run.job_id = jobs.id
+  order by run.created_unix_ms desc, run.id desc limit 1)`;
 const LATEST_COMPLETED_RUN = sql<number | null>`(
   select run.id from executions as run
-  where run.account_id = jobs.account_id and run.job_id = jobs.id and run.status >= 10 order by run.id desc limit 1)`;
+  where run.account_id = jobs.account_id and run.job_id = jobs.id and run.status >= 10
+  order by run.created_unix_ms desc, run.id desc limit 1)`;
 
 /** Names and errors are looked for in the tables that have few rows, so that runs are found by their numbers. */
 function hasText(

@@ -369,11 +369,17 @@ const COMMAND_ERRORS: readonly string[] = [
 /** Events of a run: its page lists their deliveries, and they go with it. */
 const EVENTS_BY_RUN: readonly string[] = [`create index webhook_events_by_run on webhook_events (run_id, seq)`];
 
+/** Runs of a job by their start: which was the last one before another. */
+const RUNS_BY_START: readonly string[] = [
+  `create index executions_by_job_start on executions (account_id, job_id, created_unix_ms, id)`,
+];
+
 /** Every step of the state's schema, oldest first. A step that was released is never changed; a new one is added after it. */
 export const SCHEMA_STEPS: SchemaSteps = {
   '0001-first-schema': { up: (db) => runAll(db, FIRST_SCHEMA) },
   '0002-command-errors': { up: (db) => runAll(db, COMMAND_ERRORS) },
   '0003-webhook-events-by-run': { up: (db) => runAll(db, EVENTS_BY_RUN) },
+  '0004-runs-by-start': { up: (db) => runAll(db, RUNS_BY_START) },
 };
 
 async function runAll(db: Kysely<unknown>, statements: readonly string[]): Promise<void> {

@@ -1,3 +1,4 @@
+import type { Recovery } from '../run/measures/recovery.js';
 import type { RunStatus } from '../storage/state-tables.js';
 import type { NoticeType, WebhookEventType, WebhookSubscription, WebhookTransition } from './subscription.js';
 
@@ -109,7 +110,10 @@ export interface RunFacts {
   readonly finishedUnixMs: number | null;
   /** Expected artifacts that never arrived; left out if all of them can be downloaded. */
   readonly missingArtifacts?: MissingArtifactFacts;
-  /** How it differs from the job's run before it in its environment; left out where it does not, and in `job.run.started`. */
+  /**
+   * How it differs from the job's run before it in its environment; left out where it does not, and in `job.run.started`. Whether
+   * a `recovery` is one, `isRecovery` says once its nodes are known.
+   */
   readonly transition?: WebhookTransition;
   /** Which part of the run the event is about; left out until that is decided, which is before its first attempt, if at all. */
   readonly selection?: EventSelection;
@@ -129,7 +133,17 @@ export interface EventSelection {
   readonly otherCount?: number;
   /** The same for the same failure; left out where nothing failed. */
   readonly failureKey?: string;
+  /** How much of what had failed before has recovered with the run; `null` where nothing had, left out where it is not known. */
+  readonly recovered?: Recovery | null;
 }
+
+/** Whether a run is a recovery: it succeeded after one that failed, and with it all that had failed. */
+export function isRecovery({ transition, selection }: Pick<RunFacts, 'transition' | 'selection'>): boolean {
+  if (transition !== 'recovery') return false;
+  const recovered = selection?.recovered;
+  return recovered === undefined || (recovered !== null && recovered.count === recovered.ofCount);
+}
+
 /** What a notice is about, as payloads have it. Times are RFC 3339. */
 export type Notice =
   | {

@@ -1,8 +1,9 @@
 import { counted, cut, lengthText, startOf } from '../core/text.js';
+import { partialText } from '../run/measures/recovery.js';
 import { locationText, readableLines, sourceLocation } from '../run/measures/troubles.js';
 import { DEFAULT_NAME } from '../storage/named-ids.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
-import type { OutgoingEvent, RunFacts } from './event.js';
+import { isRecovery, type OutgoingEvent, type RunFacts } from './event.js';
 import { noticeFacts, noticeTitle } from './notices.js';
 import type { DetailList, NodeTrouble, RunDetails, RunDetailsReader, SkippedNodes } from './run-details.js';
 import type { ChatKind, WebhookSubscription } from './subscription.js';
@@ -101,6 +102,7 @@ export function runMessage(
       ['Environment', facts.environmentName],
       ...(facts.reason === null ? [] : [['Reason', facts.reason] as const]),
       ...(hasEnded ? selectionFacts(facts) : []),
+      ...(outcome === 'succeeded' || outcome === 'warned' ? recoveredFact(facts) : []),
       ...(lengthMs === null ? [] : [['Duration', lengthText(lengthMs)] as const]),
       ...(hasEnded ? countsFact(details) : []),
       ...(facts.missingArtifacts === undefined ? [] : [['Artifacts', missingText(facts.missingArtifacts)] as const]),
@@ -109,6 +111,13 @@ export function runMessage(
     sections,
     url: details.url,
   };
+}
+
+/** How much has recovered of what had failed before, where that is not all of it. */
+function recoveredFact({ selection }: RunFacts): RunMessage['facts'] {
+  const { recovered } = selection ?? {};
+  if (recovered == null || recovered.count === recovered.ofCount) return [];
+  return [['Recovered', partialText(recovered)]];
 }
 
 /** Whose failures a message is about, and how many it leaves to others. */
@@ -137,7 +146,7 @@ function outcomeOf({ eventType, facts }: Pick<OutgoingEvent, 'eventType' | 'fact
   if (facts.status === RUN_STATUS.cancelled) return 'canceled';
   if (facts.status !== RUN_STATUS.success) return 'failed';
   if (details.counts.warned > 0) return 'warned';
-  return facts.transition === 'recovery' ? 'recovered' : 'succeeded';
+  return isRecovery(facts) ? 'recovered' : 'succeeded';
 }
 
 /** Maximum length of a cause in a title, in characters. */
@@ -149,14 +158,17 @@ function titleOf(facts: RunFacts, outcome: Outcome, details: RunDetails): string
   switch (outcome) {
     case 'started':
       return `${run} started`;
-    case 'succeeded':
-      return `${run} succeeded`;
+    case 'succeeded': {
+      const { recovered } = facts.selection ?? {};
+      if (recovered == null || recovered.count === 0) return `${run} succeeded`;
+      return `${run} succeeded: ${partialText(recovered)}`;
+    }
     case 'recovered':
       return `${run} succeeded again`;
     case 'canceled':
       return `${run} was canceled`;
     case 'warned': {
-      const again = facts.transition === 'recovery' ? ' again' : '';
+      const again = isRecovery(facts) ? ' again' : '';
       return `${run} succeeded${again} with ${withCause('warnings', warningCauses(details), details.counts.warned)}`;
     }
     case 'failed':

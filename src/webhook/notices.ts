@@ -307,14 +307,16 @@ async function latestRuns(
   const latest = await transaction
     .selectFrom('executions')
     .select(['job_id', 'environment_id'])
-    .select(({ fn }) => fn.max('id').as('id'))
+    .distinct()
     .where('account_id', '=', accountId)
     .$if(jobIds.length > 0, (query) => query.where('job_id', 'in', [...jobIds]))
-    .groupBy(['job_id', 'environment_id'])
     .execute();
   const runs: LatestRun[] = [];
-  for (const { id } of latest) {
-    const run = await new SqlRunCatalog(transaction).findRun(accountId, Number(id));
+  for (const { job_id: jobId, environment_id: environmentId } of latest) {
+    // By its start: an imported run of last week is not the last one.
+    const last = { jobId, environmentId, orderBy: 'created', isDescending: true, limit: 1, offset: 0 } as const;
+    const { items } = await new SqlRunCatalog(transaction).listRuns(accountId, last);
+    const [run] = items;
     if (run === undefined) continue;
     const { job, environment, project, status, reason } = run;
     runs.push({
@@ -379,7 +381,7 @@ async function usualLengthMs(
     .where('environment_id', '=', environmentId)
     .where('status', '=', RUN_STATUS.success)
     .where('ended_unix_ms', 'is not', null)
-    .orderBy('id', 'desc')
+    .orderBy('created_unix_ms', 'desc')
     .limit(USUAL_OF)
     .execute();
   if (rows.length < USUAL_FROM) return undefined;

@@ -13,6 +13,7 @@ import type { WebhookEventStore } from './event-store.js';
 import { AddressRules, parseAllowed, WebhookHttp } from './http.js';
 import { ManifestReader } from './manifest.js';
 import { ExpectationWatch } from './notices.js';
+import { type RecoveryDeps, RecoveryReader } from './recovery.js';
 import { type RunDetailsDeps, RunDetailsReader } from './run-details.js';
 import { boxOpener, readWebhookKeyFile } from './secrets.js';
 import { EventSelector } from './selection.js';
@@ -38,7 +39,8 @@ export type PartsConfig = Pick<
 >;
 
 /** What deliveries need of the program. */
-export interface PartsHost extends Pick<RunDetailsDeps, 'measures' | 'reader' | 'webUrl'> {
+export interface PartsHost extends Pick<RunDetailsDeps, 'reader' | 'webUrl'> {
+  readonly measures: RecoveryDeps['measures'];
   /** Where manifests of runs are. */
   readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'stat' | 'open'>>;
   readonly state: Pick<State, 'catalog' | 'db'>;
@@ -89,10 +91,12 @@ export class WebhookParts {
     const schedule = { ...DEFAULT_ATTEMPT_SCHEDULE, delaysMs: config['webhook-retries'] };
     const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
     const manifests = new ManifestReader({ catalog, openArtifacts: host.openArtifacts });
+    const recoveries = new RecoveryReader({ catalog, measures });
     const selector = new EventSelector({
       runDetails,
       manifests,
       notifiedBefore: (event) => events.notifiedBefore(event),
+      recoveryOf: (accountId, runId) => recoveries.read(accountId, runId),
     });
     this.dispatcher = new WebhookDispatcher(
       { ...DISPATCHER_DEFAULTS, schedule, limits: DEFAULT_BREAKER_LIMITS },

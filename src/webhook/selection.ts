@@ -1,12 +1,19 @@
 import { createHash } from 'node:crypto';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
+import { partialText, type Recovery } from '../run/measures/recovery.js';
 import { nameOf } from '../run/measures/troubles.js';
 import type { Manifest, ManifestNode } from '../storage/artifact/manifest.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
-import type { EventSelection, RunFacts, WebhookEvent } from './event.js';
+import { type EventSelection, isRecovery, type RunFacts, type WebhookEvent } from './event.js';
 import type { ManifestReader, ManifestRun } from './manifest.js';
 import type { RunDetailsReader, RunNodes } from './run-details.js';
-import { asksForNodes, type WebhookFilter, type WebhookSubscription, type WebhookVerdict } from './subscription.js';
+import {
+  asksForNodes,
+  closesIncident,
+  type WebhookFilter,
+  type WebhookSubscription,
+  type WebhookVerdict,
+} from './subscription.js';
 
 /** What a subscription gets of a run: one event for each of these parts, or nothing, and why. */
 export type Selected =
@@ -22,6 +29,8 @@ export interface EventSelectorDeps {
   readonly manifests: Pick<ManifestReader, 'read'>;
   /** A subscription's earlier events of the same job, the latest first. */
   readonly notifiedBefore: (event: WebhookEvent) => Promise<readonly NotifiedEvent[]>;
+  /** How much of what had failed before a run has recovered with it; `null` where nothing had. */
+  readonly recoveryOf: (accountId: number, runId: number) => Promise<Recovery | null>;
 }
 
 /** A repeat of a failure is held back for so long, in milliseconds. */
@@ -38,6 +47,26 @@ export class EventSelector {
 
   /** @throws what reading the run or its manifest throws: the attempt has failed then, and is repeated */
   async select(subscription: WebhookSubscription, event: WebhookEvent): Promise<Selected> {
+    if (event.facts.transition !== 'recovery') return await this.selectOf(subscription, event);
+    const { accountId, filter, kind } = subscription;
+    const recovered = await this.deps.recoveryOf(accountId, event.facts.runId);
+    const selection = { recovered };
+    const judged = { ...event, facts: { ...event.facts, selection } };
+    const isIncident = closesIncident(kind, event.eventType, event.facts.status);
+    const isPartial = recovered !== null && recovered.count < recovered.ofCount;
+    if (isPartial && (isIncident || filter.transitions.length > 0)) {
+      return { kind: 'filtered', reason: partialText(recovered) };
+    }
+    if (isIncident) return notifiedOf([selection]);
+    if (recovered === null && filter.transitions.length > 0) {
+      return { kind: 'filtered', reason: 'all that had failed had succeeded before' };
+    }
+    const selected = await this.selectOf(subscription, judged);
+    if (selected.kind === 'filtered') return selected;
+    return notifiedOf(selected.selections.map((one) => ({ ...one, ...selection })));
+  }
+
+  private async selectOf(subscription: WebhookSubscription, event: WebhookEvent): Promise<Selected> {
     const { runDetails } = this.deps;
     const { filter } = subscription;
     const { facts } = event;
@@ -106,7 +135,7 @@ export class EventSelector {
   private async recovered(event: WebhookEvent, reason: string | null): Promise<Selected> {
     const { facts } = event;
     if (reason === null) return notifiedOf([{}]);
-    if (facts.transition === 'recovery') {
+    if (isRecovery(facts)) {
       const before = (await this.deps.notifiedBefore(event)).filter(isOfEnvironment(facts));
       const [last] = before;
       if (last?.facts.selection?.failureKey !== undefined || last?.facts.status === RUN_STATUS.error)
@@ -147,10 +176,11 @@ function selectionOf(run: RunNodes, own: readonly KnownNode[], allCount: number)
 }
 
 /** The verdicts of a run, of which filters name one or several. */
-export function verdictsOf({ status, transition }: RunFacts, { warned }: RunNodes): readonly WebhookVerdict[] {
+export function verdictsOf(facts: RunFacts, { warned }: RunNodes): readonly WebhookVerdict[] {
+  const { status } = facts;
   if (status === RUN_STATUS.cancelled) return ['canceled'];
   if (status !== RUN_STATUS.success) return ['failed'];
-  return [warned.length > 0 ? 'warned' : 'success', ...(transition === 'recovery' ? (['recovered'] as const) : [])];
+  return [warned.length > 0 ? 'warned' : 'success', ...(isRecovery(facts) ? (['recovered'] as const) : [])];
 }
 
 /** Names a failure by what failed and how, without numbers, which differ from run to run. */

@@ -2,7 +2,7 @@ import { type Clock, parseRetryAfterMs, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { startOf } from '../core/text.js';
 import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
-import type { OutgoingEvent } from './event.js';
+import { isRecovery, type OutgoingEvent } from './event.js';
 import type { HttpOutcome, WebhookHttp } from './http.js';
 import {
   CHAT_MESSAGES,
@@ -267,7 +267,9 @@ async function runDetailsOf(
   const failed = [...errors, ...failedTests, ...staleSources];
   return {
     verdict: payloadVerdict(event, details),
-    recovered: event.facts.transition === 'recovery',
+    recovered: isRecovery(event.facts),
+    recovered_count: event.facts.selection?.recovered?.count ?? null,
+    failed_before_count: event.facts.selection?.recovered?.ofCount ?? null,
     counts: details.counts,
     failed_nodes: failed.slice(0, MAX_FAILED_NODES).map(({ uniqueId, verdict, path, line, group, reason }) => ({
       ...{ unique_id: uniqueId, verdict, path, line, group },

@@ -182,18 +182,27 @@ export function needsSelection(
     filter,
     isPerOwner,
     holdsRepeats,
-  }: Pick<WebhookSubscription, 'kind' | 'filter' | 'isPerOwner' | 'holdsRepeats'>,
+    hasRunDetails,
+  }: Pick<WebhookSubscription, 'kind' | 'filter' | 'isPerOwner' | 'holdsRepeats' | 'hasRunDetails'>,
   {
     eventType,
     facts,
   }: {
     readonly eventType: WebhookEventType | NoticeType;
-    readonly facts: { readonly status: RunStatus; readonly notice?: object; readonly selection?: object };
+    readonly facts: {
+      readonly status: RunStatus;
+      readonly notice?: object;
+      readonly selection?: object;
+      readonly transition?: WebhookTransition;
+    };
   },
 ): boolean {
   if (eventType === 'job.run.started' || facts.notice !== undefined || facts.selection !== undefined) return false;
+  const { verdicts, transitions } = filter;
+  const isPlain = (kind === 'http' || kind === 'cloudevents') && !hasRunDetails;
+  const isRecoverySaid = !isPlain || transitions.length > 0 || verdicts.includes('recovered');
+  if (facts.transition === 'recovery' && isRecoverySaid) return true;
   if (closesIncident(kind, eventType, facts.status)) return false;
-  const { verdicts } = filter;
   const isWarningAsked = verdicts.includes('success') !== verdicts.includes('warned');
   return asksForNodes(filter) || isPerOwner || holdsRepeats || (facts.status === RUN_STATUS.success && isWarningAsked);
 }

@@ -486,7 +486,7 @@ describe('reports of exec', () => {
     expect(read('junit.xml')).toContain('<testsuites name="run-bridge" tests="11" failures="2" errors="1"');
     expect(read('junit.xml')).toMatch(/<testsuite name="dbt build [^"]*[^s]" tests="10" failures="2" errors="0"/);
     expect(read('junit.xml')).toMatch(
-      /<testsuite name="dbt build .*: errors" tests="1" failures="0" errors="1".*\n<testcase name="model broken" classname="models\/marts\/broken.sql"/,
+      /<testsuite name="dbt build .*: errors" tests="1" failures="0" errors="1".*\n<testcase name="model broken" classname="build\/shop\/models\/marts\/broken.sql"/,
     );
     expect(read('report.html')).toContain('model broken');
     expect(read('report.md')).toContain('**`model broken`**');

@@ -66,6 +66,8 @@ export class WebhookBench {
   statusMessage: (typeof NO_DETAILS)['statusMessage'] = NO_DETAILS.statusMessage;
   /** What is known of nodes of runs. */
   readNodes: EventSelectorDeps['runDetails']['readNodes'] = async () => ({ failed: [], warned: [], otherErrors: [] });
+  /** How much of what had failed recovers with a run. */
+  recovery: Awaited<ReturnType<EventSelectorDeps['recoveryOf']>> = { count: 1, ofCount: 1 };
   /** What the manifests of runs say. */
   manifest: Manifest | undefined;
   readonly box = TEST_BOX;
@@ -121,6 +123,7 @@ export class WebhookBench {
       runDetails: { readNodes: (...asked) => this.readNodes(...asked) },
       manifests: { read: async () => this.manifest },
       notifiedBefore: (event) => state.webhookEvents.notifiedBefore(event),
+      recoveryOf: async () => this.recovery,
     });
     const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
     const dispatcher = new WebhookDispatcher(

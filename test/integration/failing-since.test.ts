@@ -20,6 +20,17 @@ const FAILING = sampleLines('build-mixed');
 const WITHOUT = sampleLines('build-clean');
 const GOOD = WITHOUT.map((line) => line.replaceAll('model.shop.revenue', 'model.shop.broken'));
 
+/** Where a model of that name was compiled alone, and shown. */
+const named = (line: string) => line.replaceAll('model.shop.stg_orders', 'model.shop.broken');
+const COMPILED = sampleLines('compile').map(named);
+const SHOWN = sampleLines('show').map(named);
+/** Where it did well in another target, in another project that has it of a package, and for another command. */
+const GOOD_IN_PROD = GOOD.map((line) => line.replaceAll('"target":"duck"', '"target":"prod"'));
+const inLibrary = (lines: readonly string[]) =>
+  lines.map((line) => line.replaceAll('model.shop.broken', 'model.library.broken'));
+const OTHER_PROJECT = inLibrary(GOOD).map((line) => line.replaceAll('.shop.', '.other.'));
+const TESTED = GOOD.map((line) => line.replaceAll('"command":"build"', '"command":"run"'));
+
 /** 33 runs: more than a page looks at. */
 const MANY = Array.from({ length: 33 }, () => FAILING);
 
@@ -36,15 +47,20 @@ beforeAll(async () => {
   // 1001 to 1004, and 1005 to 1037.
   for (const [index, lines] of [GOOD, FAILING, WITHOUT, FAILING].entries()) await addRun('nightly', index + 1, lines);
   for (const [index, lines] of MANY.entries()) await addRun('hourly', index + 5, lines);
-});
+  // 1038 to 1041: what was compiled and shown of the model in between.
+  for (const [index, lines] of [GOOD, COMPILED, SHOWN, FAILING].entries()) await addRun('checked', index + 38, lines);
+  // 1042 to 1047, of no job, and one of last week that was imported after them.
+  const others = [FAILING, GOOD, GOOD_IN_PROD, OTHER_PROJECT, TESTED, FAILING];
+  for (const [index, lines] of others.entries()) await addRun('adhoc', index + 42, inLibrary(lines));
+  await addRun('adhoc', 48, inLibrary(GOOD), 500_000);
+}, 120_000);
 afterAll(async () => {
   await state.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
 /** Has a job a finished and measured run, as long after the one before as its number says. */
-async function addRun(job: string, number: number, lines: readonly string[]): Promise<void> {
-  const at = 1_000_000 * number;
+async function addRun(job: string, number: number, lines: readonly string[], at = 1_000_000 * number): Promise<void> {
   const place = { job, environment: null, project: null };
   const note = commandNote(number, { place, verdict: 'error', startedUnixMs: at, endedUnixMs: at });
   const { traceId } = note;
@@ -96,4 +112,21 @@ it('is said to be at least as long as the earlier runs that are looked at', asyn
 it('is not said of a warning', async () => {
   const warnings = [...(await sinceOn(1004))].filter(([uniqueId]) => uniqueId?.includes('orders_customer_warn'));
   expect(warnings).toEqual([[expect.any(String), null]]);
+});
+
+it('is not ended by a run that only compiled the model, or showed it', async () => {
+  const since = await sinceOn(1041);
+  expect(since.get('model.shop.broken')).toEqual({ firstRunId: 1041, count: 1, lastGoodRunId: 1038, isAtLeast: false });
+});
+
+it('is that of runs of the same command, target and project where they are of no job, by their start', async () => {
+  const since = await sinceOn(1047);
+  expect(since.get('model.library.broken')).toEqual({
+    firstRunId: 1047,
+    count: 1,
+    lastGoodRunId: 1043,
+    isAtLeast: false,
+  });
+  const first = (await sinceOn(1042)).get('model.library.broken');
+  expect(first).toEqual({ firstRunId: 1042, count: 1, lastGoodRunId: 1048, isAtLeast: false });
 });

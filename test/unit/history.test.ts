@@ -1,29 +1,47 @@
 import { describe, expect, it } from 'vitest';
 import { historiesOf, WINDOW_MS } from '../../src/history/node-history.js';
 import type { CommandDigest } from '../../src/run/measures/command-digest.js';
-import type { NodeVerdict } from '../../src/run/verdict.js';
+import { countVerdicts, type NodeVerdict } from '../../src/run/verdict.js';
 import type { CatalogRun } from '../../src/storage/run-catalog.js';
 
 const NOW_MS = 100 * 86_400_000;
 const HOUR_MS = 3_600_000;
-type Worked = readonly [uniqueId: string, verdict: NodeVerdict, durationMs: number, warehouseMs: number, rows?: number];
+type Worked = readonly [uniqueId: string, verdict: NodeVerdict, shareMs: number, warehouseMs: number, rows?: number];
+
+const SCOPE = { command: 'build', target: 'duck', packages: ['shop'] };
+const NOTHING = { index: 1, counts: countVerdicts([]), noOpCount: 0, failed: [], good: [], cause: null };
 
 /** Runs, the last first: each began an hour before the one before it, or as long ago as given. */
-function histories(runs: readonly (readonly Worked[])[], agoMs?: number) {
+function histories(
+  runs: readonly (readonly Worked[])[],
+  agoMs?: number,
+  scopeOf: (index: number) => Partial<CommandDigest['scope']> = () => ({}),
+  job = 'nightly',
+) {
   return historiesOf(
     runs.map((nodes, index) => {
       const startedUnixMs = NOW_MS - (agoMs ?? 0) - index * HOUR_MS;
-      const run = { id: 2_000 - index, startedUnixMs, createdUnixMs: 0, job: { id: 4_001, name: 'nightly' } };
+      const run = {
+        id: 2_000 - index,
+        startedUnixMs,
+        createdUnixMs: 0,
+        project: { id: 2_001 },
+        job: { id: 4_001, name: job },
+      };
       const work: CommandDigest['work'] = {
         uniqueIds: nodes.map(([id]) => id),
         labels: nodes.map(([id]) => id.replace('.', ' ')),
         verdicts: nodes.map(([, verdict]) => verdict),
-        durationsMs: Float64Array.from(nodes, ([, , durationMs]) => durationMs),
+        executed: nodes.map(([, verdict]) => verdict !== 'canceled' && scopeOf(index).command !== 'compile'),
+        sharesMs: Float64Array.from(nodes, ([, , shareMs]) => shareMs),
         warehouseMs: Float64Array.from(nodes, ([, , , warehouseMs]) => warehouseMs),
         rows: Float64Array.from(nodes, ([, , , , rows]) => rows ?? Number.NaN),
         otherWarehouseMs: 5,
       };
-      return { run: run as CatalogRun, digests: [{ work } as CommandDigest] };
+      return {
+        run: run as CatalogRun,
+        digests: [{ ...NOTHING, work, scope: { ...SCOPE, ...scopeOf(index) } }],
+      };
     }),
     NOW_MS,
   );
@@ -57,6 +75,28 @@ describe('the history of a model or test', () => {
     expect(of('success', 'failed', 'failed')).toMatchObject({ isFlaky: false, failuresInARow: 0 });
     expect(of('failed', 'canceled', 'failed', 'success')).toMatchObject({ isFlaky: false, failuresInARow: 2 });
     expect(of('failed', 'failed')).toMatchObject({ isFlaky: false, failuresInARow: 2 });
+  });
+
+  it('is not made by runs that only compiled it, but for what their queries cost', () => {
+    const failed: readonly Worked[] = [['test.a', 'failed', 1, 10]];
+    const compiled: readonly Worked[] = [['test.a', 'success', 900, 3]];
+    const [node] = histories([compiled, failed, compiled, failed], 0, (index) =>
+      index % 2 === 0 ? { command: 'compile' } : {},
+    ).nodes;
+    expect(node).toMatchObject({ isFlaky: false, failuresInARow: 2, failureCount: 2, usualMs: null, warehouseMs: 26 });
+    expect(node?.runs.map(({ run }) => run.id)).toEqual([1_999, 1_997]);
+  });
+
+  it('is one for each command and target where runs are of no job', () => {
+    const failed: readonly Worked[] = [['test.a', 'failed', 1, 0]];
+    const good: readonly Worked[] = [['test.a', 'success', 1, 0]];
+    const scopeOf = (index: number) => ({ target: index % 2 === 0 ? 'dev' : 'prod' });
+    const { nodes } = histories([failed, good, failed, good], 0, scopeOf, 'adhoc');
+    expect(nodes.map(({ scope, isFlaky, failuresInARow }) => [scope, isFlaky, failuresInARow])).toEqual([
+      ['build, target dev', false, 2],
+      ['build, target prod', false, 0],
+    ]);
+    expect(nodes.every(({ isOneOfSeveral }) => isOneOfSeveral)).toBe(true);
   });
 
   it('costs what its queries of the last 30 days took, and a job what those of all its nodes and its own took', () => {

@@ -1,7 +1,10 @@
 import { cut } from '../../core/text.js';
 import type { CommandErrors } from '../../storage/run-store.js';
 import type { NodeCounts, NodeVerdict } from '../verdict.js';
+import { shareMs } from './compare-commands.js';
+import { isBad } from './execution.js';
 import type { NodeMeasure } from './node-measure.js';
+import { type CommandScope, scopeOf } from './run-scope.js';
 import type { CommandMeasures } from './run-totals.js';
 import { labelOf, type Trouble, troublesOf } from './troubles.js';
 
@@ -12,7 +15,9 @@ export interface CommandDigest {
   readonly counts: NodeCounts;
   /** Skipped nodes for which there was nothing to do. */
   readonly noOpCount: number;
-  /** Unique ids of the nodes that failed, and of those that did what they should, with a warning or without. */
+  /** What it worked on. */
+  readonly scope: CommandScope;
+  /** Unique ids of the nodes that it executed and that failed, and of those that did what they should, with a warning or without. */
   readonly failed: readonly string[];
   readonly good: readonly string[];
   /** Why it did not end well; `null` if nothing went wrong. */
@@ -26,8 +31,11 @@ export interface CommandWork {
   /** `model orders` */
   readonly labels: readonly string[];
   readonly verdicts: readonly NodeVerdict[];
-  /** The engine's `duration_ms`, and `rows_affected`; `NaN` where it gives none. */
-  readonly durationsMs: Float64Array;
+  /** Whether it was executed: what was only compiled or shown, or interrupted, has cost time and makes no history. */
+  readonly executed: readonly boolean[];
+  /** What of the command's length fell to it, in milliseconds: waiting for others takes none. */
+  readonly sharesMs: Float64Array;
+  /** `rows_affected`; `NaN` where the engine gives none. */
   readonly rows: Float64Array;
   /** Time of its queries, in milliseconds. */
   readonly warehouseMs: Float64Array;
@@ -53,16 +61,17 @@ const MAX_REASON_CHARS = 300;
 /** @param redact removes literals from a text of the command */
 export function commandDigest(command: CommandMeasures, redact: (text: string) => string): CommandDigest {
   const { invocation, nodes, totals } = command;
-  const idsOf = (...verdicts: readonly string[]) =>
-    nodes.filter(({ verdict }) => verdicts.includes(verdict)).map(({ uniqueId }) => uniqueId);
+  const executed = nodes.filter((node) => node.isExecuted);
+  const idsOf = (some: readonly NodeMeasure[]) => some.map(({ uniqueId }) => uniqueId);
   const [worst] = troublesOf(command).filter(({ severity }) => severity === 'error');
   const [first] = worst?.troubles ?? [];
   return {
     index: invocation.index,
     counts: totals.nodeCounts,
     noOpCount: totals.noOpCount,
-    failed: idsOf('error', 'failed'),
-    good: idsOf('success', 'warned'),
+    scope: scopeOf(command),
+    failed: idsOf(executed.filter(({ verdict }) => isBad(verdict))),
+    good: idsOf(executed.filter(({ verdict }) => !isBad(verdict))),
     cause: worst === undefined || first === undefined ? null : causeOf(worst.title, first, redact),
     work: workOf(command),
   };
@@ -75,7 +84,8 @@ function workOf({ nodes, totals }: CommandMeasures): CommandWork {
     uniqueIds: worked.map(({ uniqueId }) => uniqueId),
     labels: worked.map(labelOf),
     verdicts: worked.map(({ verdict }) => verdict),
-    durationsMs: numbers(({ durationMs }) => durationMs),
+    executed: worked.map(({ isExecuted }) => isExecuted),
+    sharesMs: numbers(shareMs),
     rows: numbers(({ rows }) => rows),
     warehouseMs: numbers(({ warehouseTimeNano }) => Number(warehouseTimeNano) / 1e6),
     otherWarehouseMs: Number(totals.otherWarehouseTimeNano) / 1e6,

@@ -1,13 +1,23 @@
 import type { NodeVerdict } from '../verdict.js';
 import type { NodeMeasure } from './node-measure.js';
 import type { CommandMeasures } from './run-totals.js';
+import { shareOf } from './time-split.js';
 
 /** A node that both commands had. */
 export interface NodePair {
   readonly before: NodeMeasure;
   readonly after: NodeMeasure;
-  /** How much longer the engine worked on it, in milliseconds; negative where it was faster, `null` where one has no time. */
-  readonly longerMs: number | null;
+  /** What of the commands' lengths fell to it, in milliseconds: without the time in which it waited for others. */
+  readonly beforeMs: number;
+  readonly afterMs: number;
+  /** How much more fell to it; negative where it was less. */
+  readonly longerMs: number;
+}
+
+/** How many nodes were in progress at a time, on average: the more, the longer each waited for a processor or a connection. */
+export interface Contention {
+  readonly before: number | null;
+  readonly after: number | null;
 }
 
 /** What is different between two engine commands of one kind. */
@@ -16,11 +26,14 @@ export interface CommandComparison {
   readonly after: CommandMeasures;
   /** How much longer the command took, in milliseconds. */
   readonly longerMs: number;
+  /** Differences below this are not listed, in milliseconds. */
+  readonly leastMs: number;
+  readonly contention: Contention;
   /** Nodes that ended otherwise: those that got worse first. */
   readonly changed: readonly NodePair[];
-  /** By the time that they took more, most first: at least 100 ms. */
+  /** Executed nodes to which more of the command's length fell, most first. */
   readonly slower: readonly NodePair[];
-  /** The same of those that took less. */
+  /** The same of those to which less fell. */
   readonly faster: readonly NodePair[];
   /** Nodes of the later command alone, and of the earlier one alone, by their ids. */
   readonly added: readonly NodeMeasure[];
@@ -34,8 +47,13 @@ export interface RunComparison {
   readonly gone: readonly CommandMeasures[];
 }
 
-/** Smaller changes are not listed, in milliseconds: the engine's times vary by that from run to run. */
+/**
+ * Smaller changes are not listed, in milliseconds and as shares of the longer command and of the node's own time: from run to
+ * run times vary by that.
+ */
 const MIN_CHANGE_MS = 100;
+const MIN_SHARE_OF_COMMAND = 0.01;
+const MIN_SHARE_OF_NODE = 0.2;
 
 /**
  * Compares two runs: the first `build` of one with the first `build` of the other, and so on.
@@ -73,30 +91,59 @@ export function compareCommands(before: CommandMeasures, after: CommandMeasures)
     const other = earlier.get(node.uniqueId);
     return other === undefined ? [] : [pairOf(other, node)];
   });
-  const moved = both.flatMap((pair) => (pair.longerMs === null ? [] : [{ pair, ms: pair.longerMs }]));
+  const longest = Math.max(lengthMs(before), lengthMs(after));
+  const leastMs = Math.max(MIN_CHANGE_MS, longest * MIN_SHARE_OF_COMMAND);
+  const moved = both
+    .filter((pair) => pair.before.isExecuted === pair.after.isExecuted)
+    .filter(({ longerMs, beforeMs, afterMs }) => {
+      const least = Math.max(leastMs, MIN_SHARE_OF_NODE * Math.max(beforeMs, afterMs));
+      return Math.abs(longerMs) >= least;
+    });
   return {
     before,
     after,
     longerMs: Number(after.totals.lengthNano - before.totals.lengthNano) / 1e6,
+    leastMs,
+    contention: { before: nodesAtATime(before), after: nodesAtATime(after) },
     changed: both
       .filter((pair) => pair.before.verdict !== pair.after.verdict)
       .sort((a, b) => worsening(b) - worsening(a) || byId(a.after, b.after)),
     slower: moved
-      .filter(({ ms }) => ms >= MIN_CHANGE_MS)
-      .sort((a, b) => b.ms - a.ms || byId(a.pair.after, b.pair.after))
-      .map(({ pair }) => pair),
+      .filter(({ longerMs }) => longerMs > 0)
+      .sort((a, b) => b.longerMs - a.longerMs || byId(a.after, b.after)),
     faster: moved
-      .filter(({ ms }) => ms <= -MIN_CHANGE_MS)
-      .sort((a, b) => a.ms - b.ms || byId(a.pair.after, b.pair.after))
-      .map(({ pair }) => pair),
+      .filter(({ longerMs }) => longerMs < 0)
+      .sort((a, b) => a.longerMs - b.longerMs || byId(a.after, b.after)),
     added: after.nodes.filter(({ uniqueId }) => !earlier.has(uniqueId)).sort(byId),
     gone: before.nodes.filter(({ uniqueId }) => !later.has(uniqueId)).sort(byId),
   };
 }
 
 function pairOf(before: NodeMeasure, after: NodeMeasure): NodePair {
-  const isTimed = before.durationMs !== null && after.durationMs !== null;
-  return { before, after, longerMs: isTimed ? after.durationMs - before.durationMs : null };
+  const [beforeMs, afterMs] = [shareMs(before), shareMs(after)];
+  return { before, after, beforeMs, afterMs, longerMs: afterMs - beforeMs };
+}
+
+/** What of its command's length fell to a node, in milliseconds. */
+export function shareMs({ share }: Pick<NodeMeasure, 'share'>): number {
+  return Number(shareOf(share)) / 1e6;
+}
+
+function lengthMs({ totals }: CommandMeasures): number {
+  return Number(totals.lengthNano) / 1e6;
+}
+
+/** The engine's time of working on nodes, which has that of waiting for a processor, by the time in which there was any. */
+function nodesAtATime({ totals, split }: CommandMeasures): number | null {
+  const wallMs = Number(split.nodesNano) / 1e6;
+  return wallMs === 0 || totals.durationMs === 0 ? null : totals.durationMs / wallMs;
+}
+
+/** What contention was, for people; `null` where nothing is known of it. */
+export function contentionText({ before, after }: Contention): string | null {
+  if (before === null || after === null) return null;
+  const of = (count: number) => count.toFixed(count < 10 ? 1 : 0);
+  return `${of(after)} nodes were worked on at a time, ${of(before)} before: in the engine's own times each has its waiting for a processor and for connections, which is left out here.`;
 }
 
 /** The better, the less; an outcome that this version does not know stands in the middle. */

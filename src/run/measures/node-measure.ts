@@ -168,6 +168,10 @@ export interface NodeMeasure extends EngineOutcome {
   readonly group: string | null;
   /** Its verdict, which also considers interruptions that `outcome` does not show. */
   readonly verdict: NodeVerdict;
+  /** The phase in which it ended, without its prefix: NodeProcessed `last_phase`, else that of its last NodeEvaluated. */
+  readonly lastPhase: string | null;
+  /** Whether the command executed it, to an outcome: only then does it make history. */
+  readonly isExecuted: boolean;
   /** By the mapping table; `null` for what it does not have, and for nodes that were interrupted. */
   readonly previousStatus: PreviousStatus | null;
   /** Whether the command was asked for it: NodeProcessed `in_selection`; `null` where no NodeProcessed span was seen. */

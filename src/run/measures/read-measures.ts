@@ -23,6 +23,7 @@ import {
 } from '../node-outcome.js';
 import { type InvocationSummary, type NodeVerdict, type RunSummary, selectedNodes } from '../verdict.js';
 import { type CommandLog, LogCollector, LogRoom } from './command-log.js';
+import { isBad, isExecuted } from './execution.js';
 import { failedSql } from './failed-sql.js';
 import {
   type EngineOutcome,
@@ -54,7 +55,7 @@ const MAX_PHASES = 32;
 /** Maximum length of an error message, in characters. */
 
 /** The NodeProcessed span's share of a node's measures. */
-type Processed = Pick<NodeMeasure, 'durationMs' | 'idleTimeMs' | 'lifetimeNano' | 'rows'> &
+type Processed = Pick<NodeMeasure, 'durationMs' | 'idleTimeMs' | 'lifetimeNano' | 'rows' | 'lastPhase'> &
   EngineOutcome & { readonly startTimeUnixNano: UnixNano; readonly endTimeUnixNano: UnixNano };
 
 /** Where a node is defined. */
@@ -98,6 +99,7 @@ export class NodeCollector {
       idleTimeMs: attributes.integer('idle_time_ms') ?? null,
       lifetimeNano: endTimeUnixNano - startTimeUnixNano,
       rows: attributes.integer('rows_affected') ?? null,
+      lastPhase: lastPhaseOf(attributes),
     };
     if (this.isFine) {
       this.compiled = null;
@@ -140,7 +142,7 @@ export class NodeCollector {
   }
 
   private get isFine(): boolean {
-    return this.processed !== null && !isTroubled(this.facts.verdict);
+    return this.processed !== null && !isBad(this.facts.verdict);
   }
 
   addInterruption(kind: Interruption['kind']): void {
@@ -157,8 +159,12 @@ export class NodeCollector {
     return this.processedStart !== null || this.phases.size > 0 || this.wasInterrupted;
   }
 
-  /** All but what of the command's length fell to it. @param waits those of the command */
-  measure(waits: NodeWaits): Omit<NodeMeasure, 'share'> {
+  /**
+   * All but what of the command's length fell to it.
+   * @param waits those of the command
+   * @param command the first word of the command
+   */
+  measure(waits: NodeWaits, command: string | null): Omit<NodeMeasure, 'share'> {
     const found: Interval[] = [];
     const phases = [...this.phases.values()]
       .sort((a, b) => (a.startTimeUnixNano < b.startTimeUnixNano ? -1 : 1))
@@ -171,6 +177,7 @@ export class NodeCollector {
     const { verdict } = this.facts;
     const decisive = this.processed ?? phases.findLast(({ outcome }) => outcome !== null);
     const outcome = decisive ?? UNKNOWN_OUTCOME;
+    const lastPhase = this.processed?.lastPhase ?? phases.findLast(({ outcome: own }) => own !== null)?.phase ?? null;
     const startTimeUnixNano = earlier(this.processed?.startTimeUnixNano ?? this.processedStart, phases[0]);
     return {
       ...outcomeOf(outcome),
@@ -179,6 +186,8 @@ export class NodeCollector {
       ...this.source,
       verdict,
       isSelected: this.facts.isSelected,
+      lastPhase,
+      isExecuted: isExecuted(command, { verdict, lastPhase }),
       previousStatus: verdict === 'canceled' || verdict === 'unfinished' ? null : previousStatusOf(outcome),
       startTimeUnixNano,
       endTimeUnixNano: this.processed?.endTimeUnixNano ?? null,
@@ -189,7 +198,7 @@ export class NodeCollector {
       queryCount: this.queryCount,
       rows: this.processed?.rows ?? null,
       message: this.message,
-      failedSql: isTroubled(verdict) ? failedSql(this.compiled, this.failedStatement, this.message) : null,
+      failedSql: isBad(verdict) ? failedSql(this.compiled, this.failedStatement, this.message) : null,
       phases,
     };
   }
@@ -218,6 +227,16 @@ function textOf(attributes: Attributes, name: string): string | null {
   return text === undefined || text === '' ? null : ownText(text);
 }
 
+function targetOf(attributes: Attributes): string | null {
+  const target = attributes.object('eval_args')?.target;
+  return typeof target === 'string' && target !== '' ? ownText(target) : null;
+}
+
+function lastPhaseOf(attributes: Attributes): string | null {
+  const phase = enumValue(attributes.get('last_phase') ?? attributes.get('phase'), 'EXECUTION_PHASE_');
+  return phase === undefined || phase === '' || phase === 'UNSPECIFIED' ? null : ownText(phase);
+}
+
 /** The phase of a record, without its prefix; empty for a query that names none. */
 function phaseName({ attributes }: SpanStart | SpanEnd): string {
   return enumValue(attributes.get('phase'), 'EXECUTION_PHASE_') ?? '';
@@ -239,10 +258,6 @@ function earlier(processed: UnixNano | null, first: NodePhase | undefined): Unix
   const evaluated = first?.startTimeUnixNano ?? null;
   if (processed === null || evaluated === null) return processed ?? evaluated;
   return processed < evaluated ? processed : evaluated;
-}
-
-function isTroubled(verdict: NodeVerdict): boolean {
-  return verdict === 'error' || verdict === 'failed';
 }
 
 /** Reads a NodeEvaluated span's start or end; without the queries, which are counted elsewhere. */
@@ -391,6 +406,7 @@ export class MeasureCollector {
   /** Nodes without a place; a node is counted by the one end of its NodeProcessed span. */
   private omittedNodeCount = 0;
   private sqlChars = 0;
+  private target: string | null = null;
   private readonly otherQueries = { count: 0, timeNano: 0n };
 
   /** @param log collects its log records, where they are kept */
@@ -408,6 +424,9 @@ export class MeasureCollector {
       return;
     }
     switch (eventName(record.eventType)) {
+      case 'Invocation':
+        this.target ??= targetOf(record.attributes);
+        return;
       case 'NodeProcessed':
         this.addProcessed(record);
         return;
@@ -437,12 +456,12 @@ export class MeasureCollector {
     const waits = new NodeWaits(this.waits, endTimeUnixNano);
     const measured = collected
       .filter(({ isNode }) => isNode)
-      .map((node) => node.measure(waits))
+      .map((node) => node.measure(waits, invocation.command))
       .sort((a, b) => ((a.startTimeUnixNano ?? 0n) < (b.startTimeUnixNano ?? 0n) ? -1 : 1));
     const other = { ...this.otherQueries };
     for (const node of collected) {
       if (node.isNode) continue;
-      const { queryCount, warehouseTimeNano } = node.measure(waits);
+      const { queryCount, warehouseTimeNano } = node.measure(waits, invocation.command);
       other.count += queryCount;
       other.timeNano += warehouseTimeNano;
     }
@@ -478,6 +497,7 @@ export class MeasureCollector {
     const otherQueriesNano = [...shares.values()].reduce((sum, share) => sum + shareOf(share), time.otherQueryNano);
     return {
       invocation,
+      target: this.target,
       totals: runTotals(nodes, hooks, other, endTimeUnixNano - startTimeUnixNano),
       split: lengthSplit(parts, { otherQueriesNano, restNano: time.restNano }),
       criticalPath: criticalPath(steps, startTimeUnixNano, endTimeUnixNano),

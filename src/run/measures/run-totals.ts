@@ -107,6 +107,8 @@ export interface QueryTimes {
 /** All measures of one command of a run. */
 export interface CommandMeasures {
   readonly invocation: InvocationSummary;
+  /** The target of its profile, as its invocation span has it (`eval_args.target`); `null` where it has none. */
+  readonly target: string | null;
   readonly totals: RunTotals;
   readonly split: LengthSplit;
   /** In the order in which they began. */

@@ -23,6 +23,8 @@ export interface TroubleSection {
   /** For example `2 nodes failed with an error`. */
   readonly title: string;
   readonly severity: 'error' | 'warning' | 'note';
+  /** Whether these are nodes that were interrupted, or never ended. */
+  readonly isOfCutNodes: boolean;
   readonly troubles: readonly Trouble[];
 }
 
@@ -49,8 +51,8 @@ export function troublesOf(command: CommandMeasures): readonly TroubleSection[] 
     section('error', errors, 'error of the run', 'errors of the run'),
     section('warning', of('warned').map(trouble), 'test has a warning', 'tests have a warning'),
     section('warning', stale('warned'), 'source is getting stale', 'sources are getting stale'),
-    section('note', of('canceled').map(trouble), 'node was canceled', 'nodes were canceled'),
-    section('note', of('unfinished').map(trouble), 'node did not finish', 'nodes did not finish'),
+    cut(of('canceled').map(trouble), 'node was canceled', 'nodes were canceled'),
+    cut(of('unfinished').map(trouble), 'node did not finish', 'nodes did not finish'),
     section(
       'note',
       nodes.filter(hasOwnWord).map((node) => ({ ...trouble(node), reason: [node.verdict] })),
@@ -95,7 +97,11 @@ function section(
   noun: string,
   plural: string,
 ): TroubleSection {
-  return { severity, troubles, title: counted(troubles.length, noun, plural) };
+  return { severity, isOfCutNodes: false, troubles, title: counted(troubles.length, noun, plural) };
+}
+
+function cut(troubles: readonly Trouble[], noun: string, plural: string): TroubleSection {
+  return { ...section('note', troubles, noun, plural), isOfCutNodes: true };
 }
 
 /** Labels of skipped nodes by the unique id of the node that is the cause. */

@@ -1,20 +1,26 @@
 import { type Request, Router } from 'express';
 import type { Child } from 'hono/jsx';
 import { authorize, callerOf } from '../../api/authenticator.js';
+import { type EarlierQuery, earlierRuns, isComparable } from '../../api/earlier-runs.js';
 import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
+import { groupBy } from '../../core/lists.js';
 import { cleanLine, cut, lengthText } from '../../core/text.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import {
   type CommandComparison,
   compareRuns,
+  contentionText,
   type NodePair,
   type RunComparison,
+  shareMs,
 } from '../../run/measures/compare-commands.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
+import { type CommandScope, isSameProject, scopeOf } from '../../run/measures/run-scope.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
 import { labelOf, readableLines } from '../../run/measures/troubles.js';
 import type { CatalogRun, RunQuery } from '../../storage/run-catalog.js';
 import { isFinal, parseRunNumber, RUN_STATUS } from '../../storage/state-tables.js';
+import { DEFAULT_JOB } from '../../storage/step-start.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { type Column, countText, Moment, RunMark, ScrollTable } from './parts.js';
@@ -49,21 +55,20 @@ export function runCompareRouter(deps: PageDeps): Router {
     const shown = await shownRun(request, response, deps);
     const { run, steps } = shown;
     const redactor = textRedactor(caller, redaction);
-    const choices = await findChoices(run, request, deps);
+    const { choices, found } = await withPermit(
+      permits,
+      response,
+      async () => {
+        const after = await measures.ofSteps(steps, redactor);
+        const scopes = after.map(({ command }) => scopeOf(command));
+        const chosen = await findChoices({ run, scopes }, request, deps);
+        if (chosen.base === null) return { choices: chosen, found: null };
+        const before = await measures.ofSteps(await catalog.stepsOf(run.accountId, [chosen.base.id]));
+        return { choices: chosen, found: { before, after } };
+      },
+      tooMany,
+    );
     const { base } = choices;
-    const read = async (of: CatalogRun) => {
-      const own = of === run ? steps : await catalog.stepsOf(of.accountId, [of.id]);
-      return await measures.ofSteps(own, of === run ? redactor : undefined);
-    };
-    const found =
-      base === null
-        ? null
-        : await withPermit(
-            permits,
-            response,
-            async () => ({ before: await read(base), after: await read(run) }),
-            tooMany,
-          );
     const comparison =
       found === null
         ? null
@@ -96,29 +101,60 @@ function isOfChosenStep(measured: Measured, { step }: ShownRun): (command: Comma
   return (command) => commands.has(command);
 }
 
-/** @throws StoreError */
+/** The run, and what its commands worked on. */
+interface ScopedRun {
+  readonly run: CatalogRun;
+  readonly scopes: readonly CommandScope[];
+}
+
+/** @throws StoreError, and errors of the reader where an earlier run is measured */
 async function findChoices(
-  run: CatalogRun,
+  scoped: ScopedRun,
   request: Pick<Request, 'query'>,
-  { catalog }: Pick<PageDeps, 'catalog'>,
+  { catalog, measures }: Pick<PageDeps, 'catalog' | 'measures'>,
 ): Promise<Choices> {
+  const { run } = scoped;
   const named = request.query.with;
   const list = async (filter: Partial<RunQuery>) => {
     const latest = { orderBy: 'created', isDescending: true, limit: MAX_CHOICES + 1, offset: 0 } as const;
     const { items } = await catalog.listRuns(run.accountId, { ...latest, ...filter });
     return items.filter(({ id }) => id !== run.id);
   };
-  const ofJob = await list({ jobId: run.job.id });
-  const ofProject = (await list({ projectIds: [run.project.id] })).filter(({ job }) => job.id !== run.job.id);
+  const listed = await list({ projectIds: [run.project.id], jobId: run.job.id });
+  const others = (await list({ projectIds: [run.project.id] })).filter(({ job }) => job.id !== run.job.id);
+  const ofJob: CatalogRun[] = [];
+  const ofProject: CatalogRun[] = [];
+  const steps = groupBy(
+    await catalog.stepsOf(
+      run.accountId,
+      [...listed, ...others].map(({ id }) => id),
+    ),
+    ({ runId }) => runId,
+  );
+  for (const one of [...listed, ...others]) {
+    const digests = await measures.digestsOf(steps.get(one.id) ?? []);
+    // What is not known of a run that is under way, or that nobody has looked at, does not leave it out.
+    const other = { run: one, scopes: digests?.map(({ scope }) => scope) ?? scoped.scopes };
+    if (isComparable(scoped, other)) ofJob.push(one);
+    else if (isSameProject(scoped.scopes, other.scopes)) ofProject.push(one);
+  }
   if (typeof named === 'string' && named !== '') {
     const id = parseRunNumber(named);
     const base = id === undefined ? undefined : await catalog.findRun(run.accountId, id);
     return { ofJob, ofProject, base: base ?? null };
   }
-  const before: Partial<RunQuery> = { jobId: run.job.id, createdRange: [0, run.createdUnixMs] };
-  const [good] = await list({ ...before, statuses: [RUN_STATUS.success] });
-  const [any] = good === undefined ? await list(before) : [];
-  return { ofJob, ofProject, base: good ?? any ?? null };
+  const before = async (query: Partial<EarlierQuery>) => {
+    const found = await earlierRuns(
+      run,
+      scoped.scopes,
+      { limit: MAX_CHOICES, measuresNow: true, ...query },
+      { catalog, measures },
+    );
+    for await (const { run: one, digests } of found.runs) if (digests !== undefined) return one;
+    return null;
+  };
+  const good = await before({ statuses: [RUN_STATUS.success] });
+  return { ofJob, ofProject, base: good ?? (await before({})) };
 }
 
 function ChoiceForm(props: { readonly shown: ShownRun; readonly choices: Choices; readonly named: unknown }) {
@@ -140,7 +176,11 @@ function ChoiceForm(props: { readonly shown: ShownRun; readonly choices: Choices
           <select name="with">
             {base === null && <option value="">the last run that did well</option>}
             {base !== null && !isListed && option(base)}
-            {ofJob.length > 0 && <optgroup label="Runs of this job">{ofJob.map(option)}</optgroup>}
+            {ofJob.length > 0 && (
+              <optgroup label={run.job.name === DEFAULT_JOB ? 'Runs of this command and target' : 'Runs of this job'}>
+                {ofJob.map(option)}
+              </optgroup>
+            )}
             {ofProject.length > 0 && <optgroup label="Other runs of this project">{ofProject.map(option)}</optgroup>}
           </select>
         </label>
@@ -150,7 +190,7 @@ function ChoiceForm(props: { readonly shown: ShownRun; readonly choices: Choices
         <p class="empty">
           {typeof named === 'string' && named !== ''
             ? `There is no run ${cut(named, 40)}.`
-            : 'There is no earlier run of this job. Choose another one, or name it in the address: ?with=1042.'}
+            : 'There is no earlier run of this job, or of this command and target. Choose another one, or name it in the address: ?with=1042.'}
         </p>
       )}
     </>
@@ -211,7 +251,7 @@ function Pair(props: {
   readonly at: number;
 }) {
   const { pair, run, base, redactor, at } = props;
-  const { before, after, longerMs, changed, slower, faster, added, gone } = pair;
+  const { before, after, longerMs, leastMs, changed, slower, faster, added, gone } = pair;
   const heads = [`#${base.id}`, `#${run.id}`] as const;
   const hasCode = codeOf(base) + codeOf(run) !== '';
   const isSame = changed.length + slower.length + faster.length + added.length + gone.length === 0;
@@ -220,12 +260,12 @@ function Pair(props: {
       <NodeLink runId={runId} uniqueId={node.uniqueId} text={cut(labelOf(node), MAX_NAME)} />
     </th>
   );
-  const timeRow = ({ before: was, after: is, longerMs: ms }: NodePair) => (
+  const timeRow = ({ after: is, beforeMs, afterMs, longerMs: ms }: NodePair) => (
     <tr>
       {link(is)}
-      <td class="number nowrap strong">{signed(ms ?? 0)}</td>
-      <td class="number nowrap">{lengthText(was.durationMs ?? 0)}</td>
-      <td class="number nowrap">{lengthText(is.durationMs ?? 0)}</td>
+      <td class="number nowrap strong">{signed(ms)}</td>
+      <td class="number nowrap">{lengthText(beforeMs)}</td>
+      <td class="number nowrap">{lengthText(afterMs)}</td>
     </tr>
   );
   const times: readonly Column[] = ['Node', { number: 'Difference' }, ...heads.map((number) => ({ number }))];
@@ -235,15 +275,24 @@ function Pair(props: {
       <td>
         <VerdictMark node={node} />
       </td>
-      <td class="number nowrap">{node.durationMs === null ? '–' : lengthText(node.durationMs)}</td>
+      <td class="number nowrap">{lengthText(shareMs(node))}</td>
     </tr>
   );
-  const nodeColumns: readonly Column[] = ['Node', 'Status', { number: 'Work' }];
+  const nodeColumns: readonly Column[] = ['Node', 'Status', { number: 'Share of the run' }];
+  const contention = contentionText(pair.contention);
   return (
     <section aria-label={`Command ${at + 1}`}>
       <p>
-        {lengthSentence(longerMs, heads[0])} {isSame && 'Every node ended as before; none took 100 ms more or less.'}
+        {lengthSentence(longerMs, heads[0])}{' '}
+        {isSame &&
+          `Every node ended as before; of none did ${lengthText(leastMs)} more or less of the run's time fall to it.`}
       </p>
+      {contention !== null && (
+        <p class="hint">
+          Differences are of what of the run's time fell to a node; smaller ones than {lengthText(leastMs)} are none.{' '}
+          {contention}
+        </p>
+      )}
       <ScrollTable
         label="Both runs"
         columns={['Run', 'Status', { number: 'Duration' }, 'Nodes', ...(hasCode ? ['Engine and code'] : [])]}

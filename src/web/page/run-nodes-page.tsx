@@ -122,7 +122,7 @@ export function runNodesRouter(deps: PageDeps): Router {
   router.get('/runs/:runId/nodes', authorize('runs:read'), async (request, response) => {
     const caller = callerOf(response);
     const shown = await shownRun(request, response, deps);
-    const { run, step } = shown;
+    const { run, steps, step } = shown;
     const redactor = textRedactor(caller, deps.redaction);
     const measured =
       step === null ? [] : await withPermit(permits, response, () => measures.ofSteps([step], redactor), tooMany);
@@ -136,7 +136,7 @@ export function runNodesRouter(deps: PageDeps): Router {
     const panel =
       node === undefined || command === undefined
         ? null
-        : { node, command, trouble: await readNodeTrouble(node, { run, command, redactor }, deps) };
+        : { node, command, trouble: await readNodeTrouble(node, { run, steps, command, redactor }, deps) };
     await sendPage(
       response,
       <RunShell {...{ shown, caller, redactor, version }} tab="/nodes" nowUnixMs={clock.nowUnixMs()}>

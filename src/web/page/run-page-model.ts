@@ -1,10 +1,11 @@
 import type { Caller } from '../../api/caller.js';
+import { earlierRuns } from '../../api/earlier-runs.js';
 import { textRedactor } from '../../api/permissions.js';
-import { groupBy } from '../../core/lists.js';
 import { counted, cut } from '../../core/text.js';
 import { type Redactor, statusText } from '../../redaction/redactor.js';
 import type { FailedSql } from '../../run/measures/failed-sql.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
+import { scopeOf } from '../../run/measures/run-scope.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
 import { slowestNodes } from '../../run/measures/time-split.js';
 import {
@@ -129,7 +130,7 @@ export async function readRunPageModel(
     counts: countVerdicts(nodes),
     noOpCount: commands.reduce((sum, { totals }) => sum + totals.noOpCount, 0),
     sections: await withSince(
-      run,
+      { run, commands },
       measured.flatMap(({ command }) => sectionsOf(command, redactor)),
       deps,
     ),
@@ -150,9 +151,16 @@ export async function readNodeTrouble(
   node: NodeMeasure,
   {
     run,
+    steps,
     command,
     redactor,
-  }: { readonly run: CatalogRun; readonly command: CommandMeasures; readonly redactor: Redactor },
+  }: {
+    readonly run: CatalogRun;
+    /** All of the run. */
+    readonly steps: readonly CatalogStep[];
+    readonly command: CommandMeasures;
+    readonly redactor: Redactor;
+  },
   deps: RunPageModelDeps,
 ): Promise<PageTrouble | null> {
   const of = { ...command, hooks: [], messages: [] };
@@ -162,19 +170,33 @@ export async function readNodeTrouble(
     ...section,
     troubles: section.troubles.filter(({ uniqueId }) => uniqueId === node.uniqueId),
   }));
-  const [trouble = null] = (await withSince(run, sections, deps)).flatMap(({ troubles }) => troubles);
+  const commands = sections.every(({ troubles }) => troubles.length === 0)
+    ? []
+    : (await deps.measures.ofSteps(steps)).map((one) => one.command);
+  const [trouble = null] = (await withSince({ run, commands }, sections, deps)).flatMap(({ troubles }) => troubles);
   return trouble;
 }
 
-/** Adds to the nodes that failed since when they fail, the first 50 of them. */
+/** A run, and what was measured of its commands. */
+interface MeasuredRun {
+  readonly run: CatalogRun;
+  readonly commands: readonly CommandMeasures[];
+}
+
+/** Adds to the nodes that failed since when they fail, the first 50 of those that were executed. */
 async function withSince(
-  run: CatalogRun,
+  measured: MeasuredRun,
   sections: readonly PageSection[],
   deps: RunPageModelDeps,
 ): Promise<readonly PageSection[]> {
   const failed = sections.filter(({ severity }) => severity === 'error');
-  const uniqueIds = failed.flatMap(({ troubles }) => troubles.flatMap(({ uniqueId }) => uniqueId ?? []));
-  const found = await failingSince(run, uniqueIds.slice(0, MAX_SINCE), deps);
+  const executed = new Set(
+    measured.commands.flatMap(({ nodes }) => nodes.flatMap((node) => (node.isExecuted ? [node.uniqueId] : []))),
+  );
+  const uniqueIds = failed
+    .flatMap(({ troubles }) => troubles.flatMap(({ uniqueId }) => uniqueId ?? []))
+    .filter((uniqueId) => executed.has(uniqueId));
+  const found = await failingSince(measured, uniqueIds.slice(0, MAX_SINCE), deps);
   if (found.size === 0) return sections;
   return sections.map((section) => ({
     ...section,
@@ -266,39 +288,31 @@ function redactedSql(sql: FailedSql, redactor: Redactor): FailedSql | null {
 const MAX_EARLIER = 30;
 
 /**
- * Since when nodes fail, by the earlier runs of the same job. Runs in which a node was not worked on say nothing about it.
- * @param uniqueIds of nodes that failed in the run
+ * Since when nodes fail, by the earlier runs that the run may be compared with. Runs that did not execute a node say nothing
+ * about it, such as those that only compiled it.
+ * @param uniqueIds of nodes that the run executed and that failed
  * @throws StoreError
  */
 async function failingSince(
-  run: CatalogRun,
+  { run, commands }: MeasuredRun,
   uniqueIds: readonly string[],
-  { catalog, measures }: Pick<PageDeps, 'catalog' | 'measures'>,
+  deps: Pick<PageDeps, 'catalog' | 'measures'>,
 ): Promise<ReadonlyMap<string, FailingSince>> {
   const found = new Map<string, FailingSince>(
     uniqueIds.map((id) => [id, { firstRunId: run.id, count: 1, lastGoodRunId: null, isAtLeast: false }]),
   );
   const open = new Set(found.keys());
   if (open.size === 0) return found;
-  const { items, totalCount } = await catalog.listRuns(run.accountId, {
-    ...{ jobId: run.job.id, createdRange: [0, run.createdUnixMs], statuses: [RUN_STATUS.error, RUN_STATUS.success] },
-    ...{ orderBy: 'created', isDescending: true, limit: MAX_EARLIER + 1, offset: 0 },
-  });
-  const earlier = items.filter(({ id }) => id !== run.id);
-  const steps = groupBy(
-    await catalog.stepsOf(
-      run.accountId,
-      earlier.map(({ id }) => id),
-    ),
-    ({ runId }) => runId,
-  );
+  const query = { statuses: [RUN_STATUS.error, RUN_STATUS.success], limit: MAX_EARLIER };
+  const { runs, hasMore } = await earlierRuns(run, commands.map(scopeOf), query, deps);
   const change = (id: string, part: Partial<FailingSince>) => {
     const known = found.get(id);
     if (known !== undefined) found.set(id, { ...known, ...part });
   };
-  for (const one of earlier) {
+  let isCut = hasMore;
+  for await (const { run: one, digests } of runs) {
     if (open.size === 0) return found;
-    const digests = await measures.digestsOf(steps.get(one.id) ?? []);
+    isCut ||= digests === undefined;
     if (digests === undefined) break;
     const failed = new Set(digests.flatMap((digest) => digest.failed));
     const good = new Set(digests.flatMap((digest) => digest.good));
@@ -309,8 +323,7 @@ async function failingSince(
         open.delete(id);
       }
     }
-    if (one === earlier.at(-1) && totalCount <= items.length) return found;
   }
-  if (earlier.length > 0) for (const id of open) change(id, { isAtLeast: true });
+  if (isCut) for (const id of open) change(id, { isAtLeast: true });
   return found;
 }

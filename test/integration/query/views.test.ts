@@ -10,10 +10,12 @@ import { sampleMeasures } from '../../unit/run/measures/sample-measures.js';
 const SAMPLES = [
   'build-mixed',
   'build-mixed-fusion',
+  'compile',
   'fail-fast',
   'interrupted',
   'joined',
   'parse',
+  'show',
   'stale-source',
   'test-command',
   ...LARGE_SAMPLES,
@@ -47,7 +49,7 @@ describe.each(SAMPLES.map((sample, index) => [sample, traceIds[index]] as const)
       const { nodes, invocation } = measuresOf(sample);
       const found = await rows(`SELECT unique_id, node_type, outcome, skip_reason, skip_upstream, test_outcome,
       previous_status, duration_ms::VARCHAR AS duration_ms, idle_time_ms::VARCHAR AS idle_time_ms, lifetime_ms,
-      warehouse_time_ms, query_count::INTEGER AS query_count, rows_affected::VARCHAR AS rows, message IS NOT NULL AS has_message, command
+      warehouse_time_ms, query_count::INTEGER AS query_count, rows_affected::VARCHAR AS rows, message IS NOT NULL AS has_message, command, is_executed
       FROM nodes WHERE trace_id = '${traceId}' ORDER BY unique_id`);
       const ms = (nano: bigint | null) => (nano === null ? null : Number(nano) / 1e6);
       const text = (value: number | null) => (value === null ? null : String(value));
@@ -67,6 +69,7 @@ describe.each(SAMPLES.map((sample, index) => [sample, traceIds[index]] as const)
         rows: text(node.rows),
         has_message: node.message !== null,
         command: invocation.command,
+        is_executed: node.isExecuted,
       }));
       expect(found).toEqual(expected.sort((a, b) => (a.unique_id < b.unique_id ? -1 : 1)));
     });

@@ -21,9 +21,9 @@ const ids = (nodes: readonly NodeMeasure[]) => nodes.map(({ uniqueId }) => uniqu
 describe('a comparison of two commands', () => {
   test('of one with itself finds nothing', async () => {
     const command = await sampleMeasures('build-mixed');
-    const { longerMs, before, after, ...lists } = compareCommands(command, command);
+    const { longerMs, changed, slower, faster, added, gone } = compareCommands(command, command);
     expect(longerMs).toBe(0);
-    expect(Object.values(lists)).toEqual([[], [], [], [], []]);
+    expect([changed, slower, faster, added, gone]).toEqual([[], [], [], [], []]);
   });
 
   test('names what ended otherwise, the worst change first, and better ones last', async () => {
@@ -46,16 +46,17 @@ describe('a comparison of two commands', () => {
     ]);
   });
 
-  test('ranks by seconds and not by shares, leaves out small changes and nodes without a time', async () => {
+  test('ranks by what of the time fell to nodes, leaves out small changes and waiting', async () => {
     const before = await sampleMeasures('build-clean');
     const [a, b, c, d, e] = ids(before.nodes);
+    const share = (ms: number) => ({ share: { queryNano: BigInt(ms) * 500_000n, workNano: BigInt(ms) * 500_000n } });
     const from = altered(before, {
-      ...{ [`${a}`]: { durationMs: 10 }, [`${b}`]: { durationMs: 60_000 }, [`${c}`]: { durationMs: 500 } },
-      ...{ [`${d}`]: { durationMs: 400 }, [`${e}`]: { durationMs: null } },
+      ...{ [`${a}`]: share(10), [`${b}`]: share(20_000), [`${c}`]: share(500) },
+      ...{ [`${d}`]: share(400), [`${e}`]: { durationMs: 10 } },
     });
     const to = altered(before, {
-      ...{ [`${a}`]: { durationMs: 1_010 }, [`${b}`]: { durationMs: 65_000 }, [`${c}`]: { durationMs: 599 } },
-      ...{ [`${d}`]: { durationMs: 300 }, [`${e}`]: { durationMs: 9_000 } },
+      ...{ [`${a}`]: share(1_010), [`${b}`]: share(25_000), [`${c}`]: share(599) },
+      ...{ [`${d}`]: share(300), [`${e}`]: { durationMs: 9_000 } },
     });
     const { slower, faster } = compareCommands(from, to);
     expect(slower.map(({ after, longerMs }) => [after.uniqueId, longerMs])).toEqual([
@@ -63,6 +64,18 @@ describe('a comparison of two commands', () => {
       [a, 1_000],
     ]);
     expect(faster.map(({ after, longerMs }) => [after.uniqueId, longerMs])).toEqual([[d, -100]]);
+  });
+
+  test('of a large run that waited longer for processors lists no node, and says how many were worked on at a time', async () => {
+    const before = await sampleMeasures('big-build');
+    const busy = {
+      ...before,
+      totals: { ...before.totals, durationMs: before.totals.durationMs * 3 },
+      nodes: before.nodes.map((node) => ({ ...node, durationMs: (node.durationMs ?? 0) * 3 })),
+    };
+    const { slower, faster, contention } = compareCommands(before, busy);
+    expect([slower, faster]).toEqual([[], []]);
+    expect((contention.after ?? 0) / (contention.before ?? 0)).toBeCloseTo(3);
   });
 
   test('names new nodes and those that are gone', async () => {

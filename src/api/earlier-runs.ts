@@ -1,0 +1,75 @@
+import { groupBy } from '../core/lists.js';
+import type { CommandDigest } from '../run/measures/command-digest.js';
+import { type CommandScope, isSameProject, scopeKey } from '../run/measures/run-scope.js';
+import type { CatalogRun, RunCatalog, RunQuery } from '../storage/run-catalog.js';
+import { DEFAULT_JOB } from '../storage/step-start.js';
+import type { RunMeasures } from './run-measures.js';
+
+/** What earlier runs are found with. */
+export interface EarlierRunsDeps {
+  readonly catalog: Pick<RunCatalog, 'listRuns' | 'stepsOf'>;
+  readonly measures: Pick<RunMeasures, 'digestsOf' | 'ofSteps'>;
+}
+
+/** An earlier run; `digests` is `undefined` where it is not measured yet, and what it worked on is not known. */
+export interface EarlierRun {
+  readonly run: CatalogRun;
+  readonly digests: readonly CommandDigest[] | undefined;
+}
+
+/** Which earlier runs. */
+export interface EarlierQuery extends Pick<RunQuery, 'statuses'> {
+  /** Runs of the job that are looked at. */
+  readonly limit: number;
+  /** Whether runs that nobody has looked at are measured now; else they are in the background. */
+  readonly measuresNow?: boolean;
+}
+
+/**
+ * Whether two runs may be compared: they are of one project and one job; those of no job are of the same commands and targets.
+ * @param scopes what their commands worked on
+ */
+export function isComparable(
+  one: { readonly run: CatalogRun; readonly scopes: readonly CommandScope[] },
+  other: { readonly run: CatalogRun; readonly scopes: readonly CommandScope[] },
+): boolean {
+  if (one.run.job.id !== other.run.job.id || one.run.project.id !== other.run.project.id) return false;
+  if (!isSameProject(one.scopes, other.scopes)) return false;
+  return one.run.job.name !== DEFAULT_JOB || scopeKey(one.scopes) === scopeKey(other.scopes);
+}
+
+/**
+ * The runs that began before a run and that it may be compared with, the last to start first, whichever were registered or
+ * imported first.
+ * @param scopes what the commands of the run worked on
+ * @returns them, and whether there are older ones that were not looked at
+ * @throws StoreError, and errors of the reader where runs are measured now
+ */
+export async function earlierRuns(
+  run: CatalogRun,
+  scopes: readonly CommandScope[],
+  { limit, statuses, measuresNow = false }: EarlierQuery,
+  { catalog, measures }: EarlierRunsDeps,
+): Promise<{ readonly runs: AsyncIterable<EarlierRun>; readonly hasMore: boolean }> {
+  const { items, totalCount } = await catalog.listRuns(run.accountId, {
+    ...{ jobId: run.job.id, projectIds: [run.project.id], createdRange: [0, run.createdUnixMs] },
+    ...(statuses !== undefined && { statuses }),
+    ...{ orderBy: 'created', isDescending: true, limit: limit + 1, offset: 0 },
+  });
+  const earlier = items.filter(({ id }) => id !== run.id);
+  const ids = earlier.map(({ id }) => id);
+  const steps = groupBy(await catalog.stepsOf(run.accountId, ids), ({ runId }) => runId);
+  async function* comparable(): AsyncGenerator<EarlierRun> {
+    for (const one of earlier) {
+      const own = steps.get(one.id) ?? [];
+      let digests = await measures.digestsOf(own);
+      if (digests === undefined && measuresNow) {
+        await measures.ofSteps(own);
+        digests = await measures.digestsOf(own);
+      }
+      const theirs = { run: one, scopes: digests?.map(({ scope }) => scope) ?? [] };
+      if (digests === undefined || isComparable({ run, scopes }, theirs)) yield { run: one, digests };
+    }
+  }
+  return { runs: comparable(), hasMore: totalCount > items.length };
+}

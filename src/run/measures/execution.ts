@@ -1,0 +1,78 @@
+import type { NodeVerdict } from '../verdict.js';
+
+/**
+ * Commands that read, compile, show or copy nodes and execute none, to whatever phase their nodes get: that of `show` is `RUN`
+ * as well. They are named as `eval_args.command` names them.
+ */
+export const PREPARING_COMMANDS: readonly string[] = [
+  'clean',
+  'clone',
+  'compile',
+  'debug',
+  'deps',
+  'docs',
+  'init',
+  'list',
+  'ls',
+  'parse',
+  'show',
+];
+const PREPARING: ReadonlySet<string> = new Set(PREPARING_COMMANDS);
+
+/** Other commands of the engine. */
+const EXECUTING_COMMANDS = [
+  'build',
+  'freshness',
+  'retry',
+  'run',
+  'run-operation',
+  'seed',
+  'snapshot',
+  'source',
+  'test',
+];
+const COMMANDS: ReadonlySet<string> = new Set([...PREPARING_COMMANDS, ...EXECUTING_COMMANDS]);
+
+/** The command of a command line, such as `build` of `dbt --quiet build --select x`; `null` where it has none that is known. */
+export function commandWord(line: string): string | null {
+  const [, ...words] = line.split(' ');
+  return words.find((word) => COMMANDS.has(word)) ?? null;
+}
+
+/** Phases in which nodes are executed: models, tests, seeds and snapshots in the first, sources in the second. */
+export const EXECUTING_PHASES: readonly string[] = ['RUN', 'FRESHNESS_ANALYSIS'];
+const EXECUTING: ReadonlySet<string> = new Set(EXECUTING_PHASES);
+
+/** Whether a command executes nodes; one whose name is not known may. @param command its first word, such as `build` */
+export function executesNodes(command: string | null): boolean {
+  return command === null || !PREPARING.has(command);
+}
+
+/**
+ * Whether a command executed a node, to an outcome: it did well in a phase that executes, or it failed, in whichever phase. What
+ * was skipped, interrupted or never ended has no outcome; what was only compiled or shown is neither good nor bad. This alone
+ * says what makes history: passes and failures, since when something fails, recoveries, usual durations, JUnit's cases and
+ * `is_executed` of queries, which says the same in SQL.
+ * @param lastPhase without its prefix; `null` where the telemetry has none, and the command alone decides
+ */
+export function isExecuted(
+  command: string | null,
+  { verdict, lastPhase }: { readonly verdict: NodeVerdict; readonly lastPhase: string | null },
+): boolean {
+  if (!executesNodes(command)) return false;
+  switch (verdict) {
+    case 'success':
+    case 'warned':
+      return lastPhase === null || EXECUTING.has(lastPhase);
+    case 'failed':
+    case 'error':
+      return true;
+    default:
+      return false;
+  }
+}
+
+/** Whether a verdict is a failure. */
+export function isBad(verdict: NodeVerdict): boolean {
+  return verdict === 'error' || verdict === 'failed';
+}
