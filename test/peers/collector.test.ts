@@ -2,9 +2,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import { sampleRecords, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { olderDbtTrace } from '../tool/older-dbt.js';
 import { buildPeer, PeerProcess } from '../tool/peer-process.js';
 import { sendSample } from '../tool/send-sample.js';
 import { spanEnds } from '../tool/span-ends.js';
@@ -44,6 +46,35 @@ describe('the OpenTelemetry Collector', () => {
       .trimEnd()
       .split('\n');
     expect(spanEnds(ours)).toEqual(spanEnds(sampleRecords(RUN).map(formatRecordLine)));
+  });
+
+  it.each([
+    ['dbt', { service: 'dbt', scope: 'dbt' }],
+    ['dbt-oss', { service: 'dbt-oss', scope: 'dbt-oss' }],
+    ['a name that nobody knows', { service: 'melange', scope: 'melange' }],
+  ])('in front of the bridge, with names of its own for %s, brings it too', async (_, to) => {
+    const bridge = await startBridge();
+    await startCollector('collector-renaming.yaml', { BRIDGE_URL: bridge.otlpUrl });
+    await sendSample(`http://127.0.0.1:${PORT}`, RUN, to);
+    const older = olderDbtTrace();
+    await fetch(`http://127.0.0.1:${PORT}/v1/traces`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: Buffer.from(new JsonCodec().encode(older)),
+    });
+    const traceId = sampleTraceId(RUN);
+    await bridge.finished(traceId);
+    const lines = readFileSync(join(bridge.runFolder(traceId), 'telemetry.jsonl'), 'utf8')
+      .trimEnd()
+      .split('\n');
+    expect(spanEnds(lines)).toEqual(spanEnds(sampleRecords(RUN).map(formatRecordLine)));
+    expect(lines.length).toBe(sampleRecords(RUN).length);
+    const foreign = join(bridge.dataFolder, 'foreign', '00000001.otlp.jsonl');
+    await until('the trace of dbt 1.x', () => existsSync(foreign));
+    expect(bridge.traceIds()).toEqual([traceId]);
+    const passed = readFileSync(foreign, 'utf8');
+    expect(passed).toContain('metadata.setup');
+    expect(passed).not.toContain('Node evaluated');
   });
 
   it('behind the bridge gets every span and every log record', async () => {

@@ -7,6 +7,7 @@ import { sampleBodies, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeCluster } from '../tool/bridge-cluster.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { buildPeer, PeerProcess } from '../tool/peer-process.js';
+import type { Renaming } from '../tool/renamed.js';
 import { sendSample } from '../tool/send-sample.js';
 import { SentRun } from '../tool/sent-run.js';
 import { until } from '../tool/until.js';
@@ -68,10 +69,10 @@ const heldCount = () => countOf('run_bridge_builder_open_traces');
 const everythingIsCommitted = async () => (await cluster.kafka.lag('run-bridge', TOPICS)) === 0;
 
 /** What a bridge that is alone has of runs that the engine sends to it. */
-async function direct(runs: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>> {
+async function direct(runs: readonly string[], to?: Renaming): Promise<ReadonlyMap<string, readonly string[]>> {
   const bridge = await BridgeProcess.start();
   ended.push(() => bridge.remove());
-  for (const run of runs) await sendSample(bridge.otlpUrl, run);
+  for (const run of runs) await sendSample(bridge.otlpUrl, run, to);
   const lines = new Map<string, readonly string[]>();
   for (const run of runs) {
     await bridge.finished(sampleTraceId(run));
@@ -106,6 +107,16 @@ describe('several processes whose topics a Collector writes to', () => {
     const keyedAnewCount = (await messageCount()) - before - sentCount;
     if (how === 'keyed by trace') expect(keyedAnewCount).toBe(0);
     if (how === 'keyed by nothing') expect(keyedAnewCount).toBeGreaterThan(0);
+  });
+
+  it.each<[string, Renaming]>([
+    ['build-mixed-fusion', { service: 'dbt', scope: 'dbt', keeps: ['service.version'] }],
+    ['joined', { service: 'analytics', scope: 'dbt-oss', keeps: [] }],
+    ['interrupted', { service: 'melange', scope: 'melange', keeps: [] }],
+  ])('have the run of %s under new names, through receivers and builders', async (run, to) => {
+    const expected = await direct([run], to);
+    await sendSample(cluster.bridge(0).otlpUrl, run, to);
+    await expectAll(run, expected.get(run));
   });
 });
 
