@@ -369,8 +369,8 @@ export function parentEvidence(record: TelemetryRecord): number {
   if (record.recordType === 'LogRecord') {
     if (record.spanName !== null && isInvocationName(record.spanName)) return CERTAIN;
     if (name === 'Groups') return POSSIBLE;
-    // The first message of a command names the engine (`dbt`, `dbt-oss`, `dbt-core`) and its version, on the invocation span.
-    return name === 'ProgressMessage' && ENGINE_NAME.test(record.attributes.text('action') ?? '') ? LIKELY : 0;
+    // The first message of a command names the engine, whatever it is called, and its version, on the invocation span.
+    return name === 'ProgressMessage' && namesEngine(record) ? LIKELY : 0;
   }
   switch (name) {
     case 'NodeProcessed':
@@ -392,4 +392,11 @@ export function isInvocationName(spanName: string): boolean {
 }
 
 const INVOCATION_NAME = /^\S+ invocation \(/;
-const ENGINE_NAME = /^dbt(?:-|$)/;
+
+function namesEngine({ attributes }: TelemetryRecord): boolean {
+  return ENGINE_NAME.test(attributes.text('action') ?? '') && VERSION.test(attributes.text('target') ?? '');
+}
+
+/** Other messages begin with a capital letter. */
+const ENGINE_NAME = /^[a-z][a-z0-9_-]*$/;
+const VERSION = /^\d+\.\d+\.\d+[\w.+-]*$/;

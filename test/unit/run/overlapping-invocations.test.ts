@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
-import { asImported, UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
+import { Attributes, asImported, UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { InvocationAssigner } from '../../../src/run/invocation-assigner.js';
 import { summarizeInvocation } from '../../../src/run/open-run.js';
@@ -135,3 +135,15 @@ it('are two commands still when a record of one comes by a later import', () => 
   const records = own.map((logged, at) => by(logged, at === late ? 2_000 : 1_000));
   expect([...commandsByInvocation(records).values()]).toEqual([new Set(['a']), new Set(['b'])]);
 });
+
+it.each(['dbt-core', 'dbt', 'dbt-oss', 'melange'])(
+  'knows an invocation by the message in which the engine calls itself %s',
+  (name) => {
+    const [first] = fromOtlp('overlapping').filter(({ record }) => record.attributes.text('action') === 'dbt-core');
+    if (first?.record.recordType !== 'LogRecord') throw new Error('the engine does not name itself');
+    const { line: _line, ...record } = first.record;
+    const attributes = Attributes.of({ action: name, target: '2.0.11' });
+    const { invocations } = assigned([{ ...first, record: { ...record, spanName: null, attributes } }]);
+    expect(invocations.map(({ spanId }) => spanId)).toEqual([record.spanId]);
+  },
+);
