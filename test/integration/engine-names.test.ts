@@ -15,7 +15,7 @@ import { LARGE_SAMPLES } from '../tool/large-samples.js';
 import { olderDbtTrace } from '../tool/older-dbt.js';
 import { type Renaming, renamedRequest } from '../tool/renamed.js';
 
-const SAMPLES = ['build-mixed', 'build-mixed-fusion', 'interrupted', 'parse'];
+const SAMPLES = ['build-mixed', 'build-mixed-fusion', 'interrupted', 'parse', 'overlapping'];
 const schema = PublicSchema.load();
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
 
