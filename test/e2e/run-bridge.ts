@@ -18,7 +18,7 @@ export function runBridge(
     cwd: options.cwd,
     env: { PATH: process.env.PATH ?? '', HOME: options.cwd, TMPDIR: options.cwd, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: options.timeoutMs ?? WAIT_MS,
+    timeout: options.timeoutMs ?? 2 * WAIT_MS,
   });
   let stdout = '';
   let stderr = '';

@@ -61,15 +61,16 @@ describe('a JSONL of 100 MB', () => {
   });
 });
 
-/** Converts the file in a process of its own. */
+/** Converts the file in a process of its own with little memory for objects. */
 function convert(output: string, threads: number): Promise<void> {
-  return run(`
+  const script = `
     const { convertFile } = await import('${compiled}/files/convert-file.js');
-    await convertFile('${jsonl}', '${output}', { otlp, signal, threads: ${threads} });`);
+    await convertFile('${jsonl}', '${output}', { otlp, signal, threads: ${threads} });`;
+  return run(script, [`--max-old-space-size=${HEAP_MIB}`]);
 }
 
-/** Runs a script in a process of its own with little memory for objects. */
-async function run(script: string): Promise<void> {
+/** Runs a script in a process of its own. */
+async function run(script: string, options: readonly string[] = []): Promise<void> {
   const whole = `
     const decoder = { decode() { throw new Error('there is no OTLP here'); } };
     const bodies = { traces: decoder, logs: decoder };
@@ -77,6 +78,5 @@ async function run(script: string): Promise<void> {
     const otlp = { codec: new JsonCodec(), bodies };
     const { signal } = new AbortController();
     ${script}`;
-  const args = [`--max-old-space-size=${HEAP_MIB}`, '--input-type=module', '-e', whole];
-  await promisify(execFile)(process.execPath, args);
+  await promisify(execFile)(process.execPath, [...options, '--input-type=module', '-e', whole]);
 }

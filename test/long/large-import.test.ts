@@ -16,7 +16,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 /** Imports a file into a new data folder with little memory for objects. */
 async function importWithLittleMemory(file: string, dataFolder: string): Promise<string> {
-  const env = { NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}` };
+  const env = { NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}`, RUN_BRIDGE_MAX_MEMORY: '256MiB' };
   const args = ['import', file, '--data-dir', dataFolder, '--log-level', 'error'];
   const { exitCode, stderr } = await runBridge(args, { cwd: dir, env });
   expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 });
