@@ -554,7 +554,9 @@ export function jobDocument(
     job_type: 'other',
     ...{ generate_docs: false, run_generate_sources: false, generate_sources: false, triggers_on_draft_pr: false },
     ...{ is_deferrable: false, lifecycle_webhooks: false, run_failure_count: 0, cost_optimization_features: [] },
-    ...{ run_compare_changes: false, run_lint: false, errors_on_lint_failure: false },
+    // The hosted platform's default; dbt-jobs-as-code reads no job without it.
+    ...{ run_compare_changes: false, compare_changes_flags: '--select state:modified' },
+    ...{ run_lint: false, errors_on_lint_failure: false },
     environment: related.environment,
     most_recent_run: related.latestRun,
     most_recent_completed_run: related.latestCompletedRun,
@@ -562,7 +564,7 @@ export function jobDocument(
 }
 
 const NULLS_OF_JOB = nulls(`deferring_job_definition_id deferring_environment_id lifecycle_webhooks_url
-  compare_changes_flags job_completion_trigger_condition account project fusion_readiness`);
+  job_completion_trigger_condition account project fusion_readiness`);
 
 const WORDS: Readonly<Record<RunStatus, readonly [word: string, color: string]>> = {
   [RUN_STATUS.queued]: ['Queued', '#9e9e9e'],

@@ -294,6 +294,10 @@ function statusesOf(parameters: Parameters, name: string): readonly RunStatus[] 
 const JOBS_PATH = `${V2_PATH}/accounts/:accountId/jobs`;
 const JOB_ORDERS = { id: 'id', name: 'name', created_at: 'created', updated_at: 'updated' } as const;
 
+/** Programs such as Dagster make a job for themselves, and use the one that is there by their name. */
+const ADD_JOB_HINT =
+  ' A program that wants a job of its own finds one that is declared with the name, project and environment that it asks for.';
+
 /** Jobs, read-only: they are declared in the configuration. */
 function jobRouter(deps: V2Deps): Router {
   const { catalog } = deps;
@@ -312,15 +316,18 @@ function jobRouter(deps: V2Deps): Router {
     const [document] = await jobDocuments(deps, [job], request, response);
     response.json(success(document));
   });
-  refuseChanges(router, 'Jobs', JOBS_PATH, 'jobId');
+  refuseChanges(router, 'Jobs', JOBS_PATH, 'jobId', ADD_JOB_HINT);
   return router;
 }
 
-/** Refuses to add, change or remove what the configuration declares. @param path of their list @param id name of the parameter of one of them */
-function refuseChanges(router: Router, noun: string, path: string, id: string): void {
-  const refuse = () => {
-    const message = `${noun} are declared in run-bridge.yaml: add, change or remove them there, and restart run-bridge.`;
-    throw new ApiError(405, message, { Allow: 'GET' });
+/**
+ * Refuses to add, change or remove what the configuration declares.
+ * @param path of their list @param id name of the parameter of one of them @param hint what else is said to whoever would add one
+ */
+function refuseChanges(router: Router, noun: string, path: string, id: string, hint = ''): void {
+  const message = `${noun} are declared in run-bridge.yaml: add, change or remove them there, and restart run-bridge.`;
+  const refuse = ({ params }: Request) => {
+    throw new ApiError(405, params[id] === undefined ? message + hint : message, { Allow: 'GET' });
   };
   router.post(path, authorize('jobs:read'), refuse);
   router.post(`${path}/:${id}`, authorize('jobs:read'), refuse);
@@ -361,6 +368,20 @@ const PLACE_PATHS = [V2_PATH, V3_PATH].map((version) => `${version}/accounts/:ac
 function placeRouter({ catalog }: Pick<V2Deps, 'catalog'>): Router {
   const router = Router();
   const mayRead = authorize('jobs:read');
+  router.get(`${V2_PATH}/accounts/:accountId/notifications`, mayRead, (request, response) => {
+    const { limit, offset, order } = listPart(request.query, PLACE_ORDERS);
+    const pagination = { count: 0, total_count: 0 };
+    response.json(successList([], { filters: { limit, offset }, order_by: order, pagination }));
+  });
+  // By the names of variables: clients read an object.
+  router.get(
+    `${V3_PATH}/accounts/:accountId/projects/:projectId/environment-variables/job`,
+    mayRead,
+    async (request, response) => {
+      await projectIn(request, response);
+      response.json(success({}));
+    },
+  );
   for (const base of PLACE_PATHS) {
     router.get(`${base}/projects`, mayRead, answerProjects);
     router.get(`${base}/projects/:projectId`, mayRead, async (request, response) => {
@@ -588,7 +609,20 @@ function scopePaths(version: 'v2' | 'v3'): ZodOpenApiPathsObject {
   const related = z.object({ include_related: text.optional() });
   const ofAccount = z.object(account);
   const environments = list(environmentSchema);
+  const variables = z.record(z.string(), z.never()).meta({ description: 'always empty' });
+  const ofVersion: ZodOpenApiPathsObject =
+    base === ACCOUNT
+      ? { [`${base}/notifications`]: get('Notifications: none', ofAccount, list(z.never())) }
+      : {
+          [`${base}/projects/{projectId}/environment-variables/job`]: get(
+            'Environment variables of a job: none',
+            ofProject,
+            envelopeSchema(variables),
+            z.object({ job_definition_id: text.optional() }),
+          ),
+        };
   return {
+    ...ofVersion,
     [`${base}/projects`]: {
       ...get('Projects', ofAccount, list(projectSchema), z.object(scopeParameters)),
       ...refusedAdding(tag, 'projects', ofAccount),

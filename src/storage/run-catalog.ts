@@ -495,11 +495,13 @@ const JOB_ENGINE_VERSION = sql<string | null>`(
   where run.account_id = jobs.account_id and run.job_id = jobs.id and run.status >= 10
   order by run.id desc limit 1)`;
 
-/** The same for environments. */
+/** The last that is known of an environment's last 1,000 that ended: runs that were imported as JSONL do not say it. */
 const ENVIRONMENT_ENGINE_VERSION = sql<string | null>`(
-  select run.engine_version from executions as run
-  where run.account_id = environments.account_id and run.environment_id = environments.id and run.status >= 10
-  order by run.id desc limit 1)`;
+  select engine_version from (
+    select run.id, run.engine_version from executions as run
+    where run.account_id = environments.account_id and run.environment_id = environments.id and run.status >= 10
+    order by run.id desc limit 1000) as ended
+  where engine_version is not null order by id desc limit 1)`;
 
 const LATEST_RUN = sql<number | null>`(
   select run.id from executions as run

@@ -1,4 +1,5 @@
 import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express';
+import { failure } from '../api/envelope.js';
 import type { Health } from '../core/health.js';
 import { healthRouter } from '../core/health-router.js';
 import {
@@ -40,6 +41,11 @@ This port is for people and tools. In a browser, / is a page with the runs (sign
 Telemetry goes to the other port: POST /v1/traces and POST /v1/logs (OTLP over HTTP, 127.0.0.1:4318 by default; over gRPC 127.0.0.1:4317).
 `;
 
+/** Where clients of the hosted platform ask its Discovery API. */
+const GRAPHQL_PATHS = ['/graphql', '/beta/graphql'];
+const NO_GRAPHQL =
+  'run-bridge has no Discovery API (GraphQL). What it knows of runs is in GET /api/openapi.json, and SQL over all of it at POST /api/run-bridge/v1/query.';
+
 /** The port for people and tools: health, and all mounted routers. */
 export class WebServer implements Component {
   readonly name = 'web-server';
@@ -79,6 +85,9 @@ export class WebServer implements Component {
     const app = express();
     app.disable('x-powered-by').disable('etag');
     app.use(healthRouter(this.deps.health));
+    app.use(GRAPHQL_PATHS, (_request, response) => {
+      response.status(404).json({ ...failure(404, NO_GRAPHQL), errors: [{ message: NO_GRAPHQL }] });
+    });
     for (const router of this.deps.routers) app.use(router);
     app.get('/', (_request, response) => {
       response.type('text/plain').send(this.deps.about ?? ABOUT);

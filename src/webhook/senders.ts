@@ -218,7 +218,8 @@ export async function payloadOf(
   return {
     accountId: subscription.accountId,
     eventId: event.id,
-    timestamp: exactTime(event.createdUnixMs),
+    // Always with three digits of a second: readers of other languages are strict about their number.
+    timestamp: new Date(event.createdUnixMs).toISOString(),
     eventType: event.eventType,
     webhookId: subscription.id,
     webhookName: subscription.name,
@@ -284,11 +285,6 @@ function payloadVerdict({ facts }: OutgoingEvent, { counts }: RunDetails): Webho
   if (facts.status === RUN_STATUS.cancelled) return 'canceled';
   if (facts.status !== RUN_STATUS.success) return 'failed';
   return counts.warned > 0 ? 'warned' : 'success';
-}
-
-/** `2023-05-04T09:39:44.49Z`: zeros at the end are cut, but for one digit. */
-function exactTime(unixMs: number): string {
-  return new Date(unixMs).toISOString().replace(/(\.\d)(\d*?)0*Z$/, '$1$2Z');
 }
 
 /** `2023-05-04T09:39:44Z` */

@@ -419,6 +419,8 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
         expect(await environments({ idAbove: first?.id })).toEqual(['staging']);
         const place = { job: 'nightly', environment: null, project: null };
         await state.invocations.note([note(5, { place, engineVersion: '2.2.0' })], 9_600);
+        // What was imported as JSONL does not say it.
+        await state.invocations.note([note(6, { place, engineVersion: null })], 9_700);
         expect(await environments({ engineVersions: ['2.2.0'] })).toEqual(['production']);
         expect((await state.catalog.listProjects(ACCOUNT + 1, ALL)).totalCount).toBe(0);
       }));

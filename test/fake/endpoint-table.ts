@@ -24,6 +24,8 @@ export const ENDPOINT_TABLE: Readonly<Record<string, readonly PermissionSet[]>> 
   'GET /api/v2/accounts/:accountId/jobs': READERS,
   'GET /api/v2/accounts/:accountId/jobs/:jobId': READERS,
   'GET /api/v2/accounts/:accountId/jobs/:jobId/artifacts/*path': READERS,
+  'GET /api/v2/accounts/:accountId/notifications': READERS,
+  'GET /api/v3/accounts/:accountId/projects/:projectId/environment-variables/job': READERS,
   'GET /api/v2/accounts/:accountId/projects': READERS,
   'GET /api/v2/accounts/:accountId/projects/:projectId': READERS,
   'GET /api/v2/accounts/:accountId/projects/:projectId/environments': READERS,

@@ -53,6 +53,24 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+describe('what clients read before anything else', () => {
+  it('is a job with the flags that dbt-jobs-as-code reads no job without', async () => {
+    const { body } = await server.getAt('/api/v2/accounts/10001/jobs/');
+    expect(body.data.map((job: { compare_changes_flags: unknown }) => job.compare_changes_flags)).toEqual(
+      body.data.map(() => '--select state:modified'),
+    );
+  });
+
+  it('are no notifications, and no environment variables of a job, by their names', async () => {
+    const notifications = await server.getAt('/api/v2/accounts/10001/notifications/');
+    expect(notifications).toMatchObject({ status: 200, body: { data: [], extra: { pagination: { total_count: 0 } } } });
+    const path = '/api/v3/accounts/10001/projects/2002/environment-variables/job/?job_definition_id=4002';
+    expect(await server.getAt(path)).toMatchObject({ status: 200, body: { status: { code: 200 }, data: {} } });
+    const ofNothing = await server.getAt(path.replace('2002', '2999'));
+    expect(ofNothing).toMatchObject({ status: 404, body: { status: { code: 404 }, data: null } });
+  });
+});
+
 describe('the accounts of the platform API', () => {
   it('are the caller’s own', async () => {
     const account = { id: 10_001, name: 'run-bridge', identifier: '10001', state: 1, locked: false, plan: null };

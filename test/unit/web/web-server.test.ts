@@ -19,6 +19,20 @@ async function start(
   return (path) => send(started.address.port, { method: 'GET', path });
 }
 
+test.each(['/graphql', '/graphql/', '/beta/graphql'])(
+  'a question to the Discovery API is answered in words: %s',
+  async (path) => {
+    await start();
+    const answer = await fetch(`${server?.address.url}${path}`, { method: 'POST', body: '{"query":"{ job { id } }"}' });
+    expect(answer.status).toBe(404);
+    const message = expect.stringContaining('no Discovery API');
+    expect(await answer.json()).toMatchObject({
+      status: { code: 404, is_success: false, user_message: message },
+      errors: [{ message }],
+    });
+  },
+);
+
 test('GET / says what this is and where to look', async () => {
   const get = await start();
   const answer = await get('/');

@@ -20,7 +20,7 @@ it('has the keys of the hosted platform, in their order, and both names of the v
     NO_DETAILS,
   );
   expect(JSON.stringify(payload)).toBe(
-    '{"accountId":10001,"eventId":"wev_1","timestamp":"2023-05-04T09:39:44.49Z","eventType":"job.run.errored","webhookId":"wsu_1","webhookName":"n","data":{"jobId":"4001","jobName":"nightly","runId":"1001","environmentId":"3001","environmentName":"production","dbtVersion":"2.0.0","toolVersion":"2.0.0","projectName":"shop","projectId":"2001","runStatus":"Errored","runStatusCode":20,"runStatusMessage":"None","runReason":"Started outside of the platform","runStartedAt":"2023-05-04T09:39:44Z","runErroredAt":"2023-05-04T09:39:50Z"}}',
+    '{"accountId":10001,"eventId":"wev_1","timestamp":"2023-05-04T09:39:44.490Z","eventType":"job.run.errored","webhookId":"wsu_1","webhookName":"n","data":{"jobId":"4001","jobName":"nightly","runId":"1001","environmentId":"3001","environmentName":"production","dbtVersion":"2.0.0","toolVersion":"2.0.0","projectName":"shop","projectId":"2001","runStatus":"Errored","runStatusCode":20,"runStatusMessage":"None","runReason":"Started outside of the platform","runStartedAt":"2023-05-04T09:39:44Z","runErroredAt":"2023-05-04T09:39:50Z"}}',
   );
 });
 
@@ -47,8 +47,8 @@ it('says which artifacts of a run never came, beside its end, and nothing of the
 });
 
 it.each([
-  [1_683_193_184_000, '2023-05-04T09:39:44.0Z'],
-  [1_683_193_184_400, '2023-05-04T09:39:44.4Z'],
+  [1_683_193_184_000, '2023-05-04T09:39:44.000Z'],
+  [1_683_193_184_400, '2023-05-04T09:39:44.400Z'],
   [1_683_193_184_007, '2023-05-04T09:39:44.007Z'],
 ])('writes the time %d as %s', async (createdUnixMs, timestamp) => {
   const payload = await payloadOf(SUBSCRIPTION, { ...EVENT, createdUnixMs }, NO_DETAILS);
