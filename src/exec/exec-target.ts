@@ -31,6 +31,11 @@ export interface ExecTarget extends StepTarget {
   readonly consumer: RecordConsumer;
   /** Where artifacts of steps go. */
   readonly artifacts: ArtifactSink;
+  /**
+   * How long bringing artifacts there may keep the caller waiting, in milliseconds: the next start takes in the rest.
+   * `Infinity` where this machine may have none: as long as it goes on.
+   */
+  readonly maxArtifactsMs: number;
 }
 
 /** What `exec` needs of the program. */

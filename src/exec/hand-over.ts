@@ -51,6 +51,7 @@ export async function handOverTo(
     },
     registry,
     artifacts,
+    maxArtifactsMs: Number.POSITIVE_INFINITY,
     // The bridge of the user's own endpoint has another data folder than the one in which things are left.
     spoolTo: to ?? userEndpoint ?? null,
     where: baseUrl,

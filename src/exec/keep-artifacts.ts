@@ -32,6 +32,8 @@ export interface KeepingOptions {
   readonly patienceMs: number;
   /** Failures that are of one artifact alone, which will never be taken. Default: `tooLarge` and `conflict`. */
   readonly ownFaults?: ReadonlySet<ArtifactErrorCode>;
+  /** Called when one is kept. */
+  readonly onKept?: (artifact: FoundArtifact) => Promise<void>;
   /** Told how many are done, whenever one is. */
   readonly onProgress?: (doneCount: number) => void;
 }
@@ -110,7 +112,7 @@ export async function keepArtifacts(
 async function keepOnce(
   { runId, stepIndex }: StepPosition,
   artifacts: readonly FoundArtifact[],
-  { sink, signal, ownFaults = OWN_FAULTS }: KeepingOptions,
+  { sink, signal, ownFaults = OWN_FAULTS, onKept }: KeepingOptions,
   onDone: () => void,
 ): Promise<KeptArtifacts> {
   const waiting = [...artifacts];
@@ -127,6 +129,7 @@ async function keepOnce(
       }
       try {
         await sink.put({ runId, stepIndex, path: next.path }, next.file, signal);
+        await onKept?.(next);
         onDone();
       } catch (error) {
         if (isGone(error)) continue;

@@ -243,7 +243,7 @@ export class LiveRecords {
         notices.say(`there is no report of the command: ${reasonOf(error)}`);
       }
     }
-    if (isSummaryWanted) notices.say(`${traceIds.join(', ')} in ${target.where}`);
+    if (isSummaryWanted && traceIds.length > 0) notices.say(`${traceIds.join(', ')} in ${target.where}`);
   }
 
   /** What people look at comes last: the cause, and the page where there is one. @param place where the records are */

@@ -8,6 +8,9 @@ import { createDataFolder, takeDataFolder } from '../storage/data-folder-lock.js
 import type { StepPosition, StepStart } from '../storage/step-start.js';
 import type { BridgeChoice, ExecTarget, StepTarget, TargetChoice } from './exec-target.js';
 
+/** How long artifacts are stored in the data folder before the command's caller goes on, in milliseconds. */
+const MAX_ARTIFACTS_MS = 1_000;
+
 /**
  * Opens the data folder for this process alone.
  * @throws DataFolderInUseError, StoreError, ConfigurationError
@@ -37,6 +40,7 @@ export async function openOwnStore({
     consumer: new PatientConsumer(watched, context.clock, giveUp),
     registry: program.registry,
     artifacts: program.artifacts,
+    maxArtifactsMs: configuration.artifacts === 'folder' ? MAX_ARTIFACTS_MS : Number.POSITIVE_INFINITY,
     spoolTo: null,
     where: `${configuration['data-dir']}/runs`,
     settle: async () => {},

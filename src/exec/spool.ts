@@ -104,7 +104,7 @@ export class Spool implements Component {
     const { readSpoolEntry } = await import('./spool-entry.js');
     const lock = this.lock(folder);
     try {
-      return await this.take(folder, await readSpoolEntry(folder));
+      return await this.take(folder, await readSpoolEntry(folder), false);
     } finally {
       lock.release();
     }
@@ -151,7 +151,7 @@ export class Spool implements Component {
       // What its command left in the background may still run one.
       const hasEnded = entry !== undefined && entry.end !== null;
       if (hasEnded && (await isInheritedByOthers(stepInEnvironment(entry.start.stepId), pid))) return;
-      const recordCount = await this.take(folder, entry);
+      const recordCount = await this.take(folder, entry, true);
       logger.info({ folder, recordCount }, "a command's telemetry was taken in that was left behind");
       await rm(folder, { recursive: true, force: true });
     } finally {
@@ -164,8 +164,12 @@ export class Spool implements Component {
     return DataFolderLock.acquire(folder, { pid, since: new Date(clock.nowUnixMs()).toISOString(), address: null });
   }
 
-  /** @param entry `undefined` where it was not written, or is damaged: then the records are taken, of no known step. */
-  private async take(folder: string, entry: SpoolEntry | undefined): Promise<number> {
+  /**
+   * @param entry `undefined` where it was not written, or is damaged: then the records are taken, of no known step.
+   * @param isRemoved whether the folder goes when all is taken: then each artifact goes when it is kept, so that the next start
+   * continues
+   */
+  private async take(folder: string, entry: SpoolEntry | undefined, isRemoved: boolean): Promise<number> {
     const { registry, settle, clock } = this.deps;
     const { spooledArtifacts, spooledSteps } = await import('./spooled-artifacts.js');
     const patient = new PatientConsumer(this.deps.consumer, clock, this.stop.signal);
@@ -195,7 +199,7 @@ export class Spool implements Component {
       await steps.end(registry, ending, endedUnixMs);
       // Steps without records here were registered; of those that were not, nothing else is known.
       for (const { start } of uploads.slice(1)) await registry.end(start.stepId, { kind: 'within' }, endedUnixMs);
-      for (const one of uploads) await this.upload(one, one.place, entry.end?.endedUnixMs ?? clock.nowUnixMs());
+      for (const one of uploads) await this.upload(one, entry.end?.endedUnixMs ?? clock.nowUnixMs(), isRemoved);
     }
     return recordCount;
   }
@@ -257,10 +261,14 @@ export class Spool implements Component {
   }
 
   /** @throws ArtifactError when it is to be tried again; what will never be taken is left out, and noted on the run. */
-  private async upload(one: Upload, place: StepPosition, endedUnixMs: number): Promise<void> {
+  private async upload(one: PlacedUpload, endedUnixMs: number, isRemoved: boolean): Promise<void> {
     const { logger, registry, clock, artifacts: sink } = this.deps;
     const { signal } = this.stop;
-    const keeping = { sink, clock, signal, patienceMs: 0, ownFaults: LEFT_OUT };
+    const { place } = one;
+    const onKept = async ({ file }: { readonly file: string }) => {
+      if (isRemoved) await rm(file, { force: true });
+    };
+    const keeping = { sink, clock, signal, patienceMs: 0, ownFaults: LEFT_OUT, onKept };
     const { left, refused, reason } = await upload(registry, one, place, keeping);
     for (const { path } of refused) {
       logger.warn({ run: place.runId, step: place.stepIndex, path, reason }, 'skipped an artifact');
@@ -279,6 +287,8 @@ export class Spool implements Component {
     await this.rejectFile.add(path, rejects);
   }
 }
+
+type PlacedUpload = Upload & { readonly place: StepPosition };
 
 /** When a command was last heard of whose end nobody saw: its last record, else its start. */
 class LastSign implements RecordConsumer {

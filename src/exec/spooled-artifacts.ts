@@ -3,12 +3,14 @@ import { chmod, copyFile, lstat, mkdir, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errorCode } from '../core/errors.js';
 import { namesIn } from '../core/folders.js';
+import { slices } from '../core/lists.js';
 import { type ArtifactPath, artifactPathIn } from '../storage/artifact/artifact-store.js';
 
 /** Artifacts that could not be brought to where they belong, in a command's folder. */
 const ARTIFACTS_FOLDER = 'artifacts';
 /** The same of further engine commands in it, each in a folder of its step's id. */
 const STEPS_FOLDER = 'steps';
+const COPIED_AT_A_TIME = 32;
 
 /**
  * Copies artifacts into a command's folder: the next command writes its own in their place.
@@ -21,12 +23,17 @@ export async function spoolArtifacts(
   artifacts: readonly FoundArtifact[],
 ): Promise<void> {
   const base = baseOf(commandFolder, stepId);
-  for (const { path, file } of artifacts) {
-    const copy = join(base, path);
-    await mkdir(dirname(copy), { recursive: true, mode: 0o700 });
-    // Where the file system can, both share their blocks until one is written.
-    await copyFile(file, copy, constants.COPYFILE_FICLONE);
-    await chmod(copy, 0o600);
+  const folders = new Set(artifacts.map(({ path }) => dirname(join(base, path))));
+  for (const folder of folders) await mkdir(folder, { recursive: true, mode: 0o700 });
+  for (const some of slices(artifacts, COPIED_AT_A_TIME)) {
+    await Promise.all(
+      some.map(async ({ path, file }) => {
+        const copy = join(base, path);
+        // Where the file system can, both share their blocks until one is written.
+        await copyFile(file, copy, constants.COPYFILE_FICLONE);
+        await chmod(copy, 0o600);
+      }),
+    );
   }
 }
 

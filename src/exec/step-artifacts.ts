@@ -25,7 +25,8 @@ export class StepArtifacts {
   private hasFailed = false;
   /** Those that are not kept yet, of each step. */
   private waiting: readonly Upload[] = [];
-  private reason = 'the bridge was not reached';
+  /** Why some are not kept; `null` where the caller was not to wait for them. */
+  private reason: string | null = 'the bridge was not reached';
 
   constructor(
     private readonly facts: CommandFacts,
@@ -79,10 +80,13 @@ export class StepArtifacts {
   }
 
   /** Brings them to where the records went, as long as that goes on, and says when all are there. */
-  async keep({ registry, artifacts: sink }: ExecTarget, signal: AbortSignal): Promise<void> {
+  async keep({ registry, artifacts: sink, maxArtifactsMs }: ExecTarget, stop: AbortSignal): Promise<void> {
     if (this.count === 0) return;
     const { context, options, notices } = this.facts;
     const { clock } = context;
+    const over = new AbortController();
+    const timer = Number.isFinite(maxArtifactsMs) ? clock.after(maxArtifactsMs, () => over.abort()) : undefined;
+    const signal = AbortSignal.any([stop, over.signal]);
     const progress = new UploadProgress(this.count, this.facts);
     const left: Upload[] = [];
     let doneCount = 0;
@@ -110,8 +114,10 @@ export class StepArtifacts {
         left.push(one);
       }
     }
+    timer?.cancel();
     progress.end();
     this.waiting = left;
+    if (over.signal.aborted && !stop.aborted) this.reason = null;
   }
 
   /** Copies what is not kept yet into the command's folder. @throws what the file system throws. */
@@ -135,7 +141,11 @@ export class StepArtifacts {
   ): Promise<boolean> {
     const { notices } = this.facts;
     if (this.count === 0) return false;
-    const what = `artifacts of the command that are not kept: ${this.count} (${this.reason})`;
+    const count = this.count.toLocaleString('en');
+    const what =
+      this.reason === null
+        ? `artifacts of the command that are not kept yet: ${count}`
+        : `artifacts of the command that are not kept: ${count} (${this.reason})`;
     try {
       if (folder === undefined) throw new Error('there is no folder to store them in');
       await this.spool(folder);

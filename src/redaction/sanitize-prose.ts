@@ -283,13 +283,20 @@ export function mentionedNames(line: string, into: Set<string>): void {
 
 /** Whether a text may mention names: most do not, and are not read for them. */
 export const MAY_MENTION =
-  /exist|unknown|not found|denied|owner of|constraint failed|cannot be|No function|Cycle|duplicate|Key \(|source column|must appear|is not unique|Compilation Error|identifier '|Unrecognized|mismatch|missing in/;
+  /exist|unknown|not found|denied|owner of|constraint failed|cannot be|No function|Cycle|duplicate|Key \(|source column|must appear|is not unique|Compilation Error|identifier '|Unrecognized|mismatch|missing in|profile/;
 
 /** What may stand before a message in its line: the driver's class, the database's, what the engine was about. */
 const MESSAGE_START =
   /^\s*(?:\[[A-Za-z_.]+\] )?(?:Failed to (?:render SQL|eval the compiled Jinja expression) )?(?:[a-z]+ [a-z]+: )?(?:[A-Z][A-Za-z]+: )?(?:(?:ERROR|FATAL|DETAIL|HINT):\s+|[A-Z][A-Za-z]*(?: [A-Za-z]+){0,3} (?:Error|Exception): )?/;
 const DOTTED = String.raw`[A-Za-z_][\w$]*(?:\.[A-Za-z_][\w$]*)*`;
+/** Names of the run's own configuration. */
+const CONFIGURED = String.raw`'([A-Za-z_][\w.$-]*)'`;
+const CODE = String.raw`(?:\[\w+ \(dbt\d+\)\]:? )?`;
 const NAMING: readonly RegExp[] = [
+  `${CODE}[Tt]arget ${CONFIGURED} not found in profile ${CONFIGURED}`,
+  `${CODE}[Pp]rofile ${CONFIGURED} not found`,
+  `${CODE}Could not find profile named ${CONFIGURED}`,
+  `${CODE}The profile ${CONFIGURED} does not have a target named ${CONFIGURED}`,
   `(?:Table|View|Type|Schema|Sequence|Catalog|Index|Macro|(?:Scalar |Aggregate |Table |Table Macro |Window )?Function) with name "?(${DOTTED})"? does not exist`,
   `column (${DOTTED}) (?:does not exist|must appear in the GROUP BY)`,
   `(?:function|aggregate|procedure) (${DOTTED})\\(([^()'"]*)\\) (?:does not exist|is not unique)`,

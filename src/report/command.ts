@@ -26,7 +26,7 @@ import { type CommandMeasures, compareWithEarlier } from '../run/measures/run-to
 import { troubleLocation, troublesOf } from '../run/measures/troubles.js';
 import { RunState } from '../run/open-run.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
-import type { InvocationSummary } from '../run/verdict.js';
+import { type InvocationSummary, killingSignal } from '../run/verdict.js';
 import type { State } from '../storage/state.js';
 import type { UnnamedRun } from '../storage/trace-catalog.js';
 import { type CommandReport, type ReportSetting, redactedReport } from './content.js';
@@ -195,9 +195,20 @@ export async function writeCommandReports(of: EndedCommandReports): Promise<read
   });
 }
 
-/** The worst that went wrong, where it is, and how much of its kind there is besides; empty where nothing did. */
+/**
+ * The worst that went wrong, where it is, and how much of its kind there is besides; empty where nothing did. Of a command that
+ * was stopped or killed no node is the cause, and no warning ever is that of a failure.
+ */
 function causeOf(command: CommandMeasures): readonly string[] {
-  const sections = troublesOf(command);
+  const { verdict, statusMessage, step, hasInvocationEnd } = command.invocation;
+  const said = statusMessage === null ? [] : [statusMessage];
+  const ending = step?.ending ?? null;
+  const isKilled = ending !== null && killingSignal(ending) !== null && !hasInvocationEnd;
+  const isCut = verdict === 'canceled' || verdict === 'lost' || isKilled;
+  if (isCut) return said;
+  const isGood = verdict === 'success' || verdict === null;
+  const sections = troublesOf(command).filter(({ severity }) => isGood || severity === 'error');
+  if (sections.length === 0 && !isGood) return said;
   const alike = sections.filter(({ severity }) => severity === sections[0]?.severity);
   const [first, ...others] = alike.flatMap(({ troubles }) => troubles);
   if (first === undefined) return [];

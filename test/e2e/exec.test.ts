@@ -546,6 +546,55 @@ describe('reports of exec', () => {
   });
 });
 
+describe('why a command ended', () => {
+  const sampleOf = (name: string) => new URL(`../fixture/samples/${name}/otel.jsonl`, import.meta.url).pathname;
+  const runFile = () => {
+    const [traceId = ''] = readdirSync(join(dir, 'data', 'runs'));
+    return JSON.parse(readFileSync(join(dir, 'data', 'runs', traceId, 'run.json'), 'utf8'));
+  };
+  /** Telemetry of a run that was cut short within a second of its first failure, and was not asked to be. */
+  const cutShort = () => {
+    const path = join(dir, 'lines');
+    writeFileSync(path, readFileSync(sampleOf('fail-fast'), 'utf8').replaceAll(' --fail-fast', ''));
+    return path;
+  };
+
+  test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+    'is %s where exec saw it, however soon after a failure',
+    async (signal) => {
+      const { child, ended } = await started(
+        `trap 'cat "${cutShort()}" > "$DBT_OTEL_FILE_NAME"; exit 1' ${signal.slice(3)}; echo ready; while :; do sleep 0.05; done`,
+      );
+      child.kill(signal);
+      expect(await ended).toEqual([1, null]);
+      expect(runFile().steps).toMatchObject([
+        { verdict: 'canceled', status_message: expect.stringMatching(/^Interrupted: /) },
+      ]);
+    },
+    30_000,
+  );
+
+  test('may be fail-fast, by a variable, where exec saw no signal', async () => {
+    expect((await sh(`cat "${cutShort()}" > "$DBT_OTEL_FILE_NAME"; exit 1`)).exitCode).toBe(1);
+    expect(runFile().steps).toMatchObject([
+      { verdict: 'error', status_message: expect.stringMatching(/^Stopped by fail-fast or by somebody after /) },
+    ]);
+  }, 30_000);
+
+  test('is no test with a warning where it was interrupted', async () => {
+    const script = `cat '${sampleOf('interrupted')}' > "$DBT_OTEL_FILE_NAME"; exit 1`;
+    const { stderr } = await exec(['sh', '-c', script], {}, ['--summary']);
+    expect(stderr).toMatch(/^run-bridge: build: canceled after [\d.]+ s: Interrupted: 2 nodes canceled$/m);
+  }, 30_000);
+
+  test('is said once where it could not be started, with nothing about telemetry', async () => {
+    const { stderr } = await exec(['no-such-command'], {}, ['--summary']);
+    expect(stderr).toBe('run-bridge: no-such-command: command not found\n');
+    const { stdout } = await runBridge(['runs'], { cwd: dir, env: env() });
+    expect(stdout).toContain('The command could not be started (no-such-command: command not found)');
+  }, 30_000);
+});
+
 describe('what exec leaves behind', () => {
   const sample = new URL('../fixture/samples/build-clean', import.meta.url).pathname;
   const lines = readFileSync(join(sample, 'otel.jsonl'), 'utf8');
@@ -653,6 +702,45 @@ describe('what exec leaves behind', () => {
     });
     await expectThreeSteps();
   });
+
+  test.each(['exec', 'serve'])(
+    'is what could not be stored at once of thousands of artifacts: %s, started next, stores the rest',
+    async (next) => {
+      writeFileSync(join(dir, 'dbt_project.yml'), 'name: shop\n');
+      const write = `const fs = require('node:fs'); fs.mkdirSync('target/compiled', { recursive: true });
+        for (let i = 0; i < 8286; i += 1) fs.writeFileSync('target/compiled/m' + i + '.sql', 'select ' + i);`;
+      const script = `'${process.execPath}' '${engine}' '${sample}'; '${process.execPath}' -e "${write}"`;
+      const { exitCode, stderr } = await runBridge(['exec', '--', 'sh', '-c', script], {
+        cwd: dir,
+        env: env(),
+        timeoutMs: 120_000,
+      });
+      const [, count = '0', folder = ''] =
+        /^run-bridge: artifacts of the command that are not kept yet: ([\d,]+); they are left in (\S+): the next start of run-bridge takes them in\n$/.exec(
+          stderr,
+        ) ?? [];
+      expect([exitCode, folder === '' ? stderr : '']).toEqual([0, '']);
+      const step = () => join(data(), 'artifacts', '1001', '1', 'compiled');
+      const stored = () => (existsSync(step()) ? readdirSync(step()).length : 0);
+      expect(stored() + Number(count.replace(',', ''))).toBe(8286);
+      // The engine writes the very files again; what is left does not change with them.
+      for (const name of readdirSync(join(dir, 'target', 'compiled'))) {
+        writeFileSync(join(dir, 'target', 'compiled', name), 'of another run');
+      }
+      const later = next === 'serve' ? await BridgeProcess.start({ dataFolder: data() }) : undefined;
+      try {
+        await until('all to be stored', async () => {
+          if (later === undefined) await exec(['true']);
+          return readdirSync(join(data(), 'spool')).length === 0;
+        });
+      } finally {
+        await later?.stop();
+      }
+      expect(stored()).toBe(8286);
+      expect(readFileSync(join(step(), 'm8285.sql'), 'utf8')).toBe('select 8285');
+    },
+    240_000,
+  );
 
   test('in the temporary folder keeps its job, its exit code and each record once when it is imported', async () => {
     writeFileSync(join(dir, 'file'), '');

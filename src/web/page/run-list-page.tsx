@@ -7,6 +7,8 @@ import { whenAborted } from '../../core/clock.js';
 import { groupBy } from '../../core/lists.js';
 import { lengthText } from '../../core/text.js';
 import { parseTraceId } from '../../record/telemetry-record.js';
+import type { RedactionLevel } from '../../redaction/known-names.js';
+import { Redactor, statusText } from '../../redaction/redactor.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
 import type { CommandDigest } from '../../run/measures/command-digest.js';
 import type { NodeCounts } from '../../run/verdict.js';
@@ -404,7 +406,18 @@ export async function runCauses(
 ): Promise<{ readonly causes: ReadonlyMap<number, string | null>; readonly isWhole: boolean }> {
   const { digests, isWhole } = await digestsOf(runs, deps);
   const level = levelFor(caller, deps.redaction);
-  return { causes: new Map(runs.map(({ id }) => [id, causeText(digests.get(id) ?? [], level)])), isWhole };
+  return { causes: new Map(runs.map((run) => [run.id, causeOf(run, digests.get(run.id) ?? [], level)])), isWhole };
+}
+
+/** What went wrong in a run, else what is said of its end: a command that could not be started has no telemetry. */
+function causeOf(
+  { status, statusMessage }: CatalogRun,
+  digests: readonly CommandDigest[],
+  level: RedactionLevel,
+): string | null {
+  const cause = causeText(digests, level);
+  if (cause !== null || statusMessage === null || !isFinal(status) || status === RUN_STATUS.success) return cause;
+  return level === 'off' ? statusMessage : statusText(statusMessage, new Redactor(level));
 }
 
 /** Counts the nodes of failed runs from their summaries, and says why they failed. */
@@ -421,7 +434,7 @@ export async function runRows(
     const digests = found.get(run.id) ?? [];
     rows.push({
       ...{ run, failedCount },
-      cause: causeText(digests, levelFor(caller, deps.redaction)),
+      cause: causeOf(run, digests, levelFor(caller, deps.redaction)),
       counts: digests.length === 0 ? null : summed(digests.map(({ counts }) => counts)),
       lastRuns: lastRuns.get(run.job.id)?.filter(({ createdUnixMs }) => createdUnixMs <= run.createdUnixMs) ?? [],
     });

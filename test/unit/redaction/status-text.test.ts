@@ -37,6 +37,15 @@ test('its parts that come from elsewhere are redacted', () => {
   expect(statusText("The command could not be started (it is 'a secret')", redactor)).not.toContain('a secret');
 });
 
+test.each([
+  "[InvalidConfig (dbt1005)]: target 'nosuch' not found in profile 'shop'",
+  "target 'my-target' not found in profile 'shop_2'",
+  "[IoError (dbt1001)]: Profile 'gone_profile' not found in profiles.yml",
+  "Profile 'gone_profile' not found in profiles.yml",
+])('names of the configuration are shown: %s', (message) => {
+  expect(redactor.text(message)).toBe(message);
+});
+
 test('takes no longer for a text that is much like it', () => {
   const text = `${'Stopped by fail-fast after x failed: '.repeat(54)}!`;
   expect(statusText(text, redactor)).not.toBe('');
