@@ -708,7 +708,7 @@ describe('what exec leaves behind', () => {
     async (next) => {
       writeFileSync(join(dir, 'dbt_project.yml'), 'name: shop\n');
       const write = `const fs = require('node:fs'); fs.mkdirSync('target/compiled', { recursive: true });
-        for (let i = 0; i < 1500; i += 1) fs.writeFileSync('target/compiled/m' + i + '.sql', 'select ' + i);`;
+        for (let i = 0; i < 800; i += 1) fs.writeFileSync('target/compiled/m' + i + '.sql', 'select ' + i);`;
       const script = `'${process.execPath}' '${engine}' '${sample}'; '${process.execPath}' -e "${write}"`;
       const { exitCode, stderr } = await runBridge(['exec', '--', 'sh', '-c', script], {
         cwd: dir,
@@ -722,7 +722,7 @@ describe('what exec leaves behind', () => {
       expect([exitCode, folder === '' ? stderr : '']).toEqual([0, '']);
       const step = () => join(data(), 'artifacts', '1001', '1', 'compiled');
       const stored = () => (existsSync(step()) ? readdirSync(step()).length : 0);
-      expect(stored() + Number(count.replace(',', ''))).toBe(1500);
+      expect(stored() + Number(count.replace(',', ''))).toBe(800);
       // The engine writes the very files again; what is left does not change with them.
       for (const name of readdirSync(join(dir, 'target', 'compiled'))) {
         writeFileSync(join(dir, 'target', 'compiled', name), 'of another run');
@@ -737,8 +737,8 @@ describe('what exec leaves behind', () => {
       } finally {
         await later?.stop();
       }
-      expect(stored()).toBe(1500);
-      expect(readFileSync(join(step(), 'm1499.sql'), 'utf8')).toBe('select 1499');
+      expect(stored()).toBe(800);
+      expect(readFileSync(join(step(), 'm799.sql'), 'utf8')).toBe('select 799');
     },
     240_000,
   );
