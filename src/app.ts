@@ -9,6 +9,7 @@ import { Announcement, type BuildServer, Import, openSpool, Program, Server, Sto
 import { createArtifacts } from './artifact/feature.js';
 import type { Configuration } from './config/configuration.js';
 import type { Component } from './core/lifecycle.js';
+import { createResend } from './export/feature.js';
 import type { Feature } from './feature.js';
 import { createHistories } from './history/feature.js';
 import { createJobs } from './job/feature.js';
@@ -49,6 +50,7 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
       artifacts,
       queries,
       retention,
+      createResend(config, host),
       settings,
       histories,
       ...host.journal,
@@ -153,7 +155,7 @@ export function openStore(config: Configuration, deps: AppDeps): Promise<Store> 
       webhooks: webhooks.components,
       sources: [spool],
     });
-    return new Store(program, webhooks);
+    return new Store(program, webhooks, createResend(config, host).resender);
   });
 }
 

@@ -65,6 +65,7 @@ class ThreadExports {
     start: () => this.reporting(this.start()),
     flush: (_, deadline) => this.reporting(this.flush(deadline)),
     test: (destination, deadline) => this.test(destination, deadline),
+    resend: (of) => this.reporting(this.resend(of)),
     shutdown: (_, deadline) => this.reporting(this.shutdown(deadline)),
     appended: (log) => {
       this.acknowledge();
@@ -165,6 +166,13 @@ class ThreadExports {
     const one = this.opened.find(({ destination }) => destination.name === name);
     const { testDestination } = await loadExports();
     return one && testDestination(one.destination, { clock: systemClock, version: this.setup.version }, deadline);
+  }
+
+  private async resend({ traceIds, destination }: Parameters<ExportThreadCalls['resend']>[0]): Promise<void> {
+    for (const [index, worker] of this.workers.entries()) {
+      if (destination !== null && this.opened[index]?.destination.name !== destination) continue;
+      for (const traceId of traceIds) await worker.resend(traceId);
+    }
   }
 
   private async shutdown(deadline: AbortSignal): Promise<void> {

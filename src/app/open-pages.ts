@@ -1,5 +1,6 @@
 import type { Router } from 'express';
 import type { Configuration } from '../config/configuration.js';
+import { destinationNames } from '../config/otlp-destinations.js';
 import { isLoopback } from '../core/http-listener.js';
 import type { Feature } from '../feature.js';
 import type { State } from '../storage/state.js';
@@ -30,7 +31,10 @@ export interface OpenPagesDeps
 
 /** The pages of a configuration. */
 export async function openPages(
-  configuration: Pick<Configuration, 'redaction' | 'public-url' | 'http' | 'web' | 'destinations' | 'trace-url'>,
+  configuration: Pick<
+    Configuration,
+    'redaction' | 'public-url' | 'http' | 'web' | 'destinations' | 'environmentDestination' | 'processes' | 'trace-url'
+  >,
   deps: OpenPagesDeps,
 ): Promise<Router> {
   const { state, access, features, otlpUrl, version, clock, logger, stopping } = deps;
@@ -46,6 +50,8 @@ export async function openPages(
     routers: routers.flat(),
     publicUrl: publicUrl === 'off' ? null : publicUrl,
     traceViewers: traceViewers(configuration),
+    // Of several processes, each can send only runs of its own.
+    destinations: configuration.processes === 'several' ? [] : destinationNames(configuration),
     isTokenNeeded: !access.isOpen(configuration.http.host),
   });
 }

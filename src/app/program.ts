@@ -2,6 +2,7 @@ import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';
 import { type Component, Lifecycle } from '../core/lifecycle.js';
 import { createSpool, type Spool } from '../exec/feature.js';
+import type { ResendFeature } from '../export/feature.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -169,6 +170,8 @@ export class Store {
   constructor(
     readonly program: Program,
     private readonly webhooks: { flush(deadline: AbortSignal): Promise<void> },
+    /** Sends runs of the data folder again. */
+    readonly resender: ResendFeature['resender'],
   ) {}
 
   /**

@@ -26,6 +26,8 @@ export interface Exports extends Component, AppendListener, ForeignListener, Run
    * @throws Error if exports are not running
    */
   test(destination: string, deadline: AbortSignal): Promise<DestinationTest | undefined>;
+  /** Sends runs again from their first record. @param destination `null` for all of them */
+  resend(traceIds: readonly TraceId[], destination: string | null, deadline: AbortSignal): Promise<void>;
   /** A record log is looked after elsewhere: nothing of it is sent any more, but what is under way. */
   drop(traceId: TraceId): void;
   /** Frees what nothing refers to any more, soon; does nothing in the main thread. */
@@ -172,6 +174,14 @@ export class ExportThread implements Exports {
     } finally {
       over.abort();
     }
+  }
+
+  async resend(traceIds: readonly TraceId[], destination: string | null, deadline: AbortSignal): Promise<void> {
+    while (!this.isWorking || this.thread === undefined) {
+      if (deadline.aborted) throw new Error('exports are just starting; try again in a moment');
+      await pause(this.deps.clock, 50, deadline);
+    }
+    await this.thread.channel.ask('resend', { traceIds, destination });
   }
 
   async flush(deadline: AbortSignal): Promise<boolean> {

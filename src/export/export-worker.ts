@@ -111,6 +111,19 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     this.resume();
   }
 
+  /** Sends a run again from its first record, whatever the destination has got of it. What is under way of it is not waited for. */
+  async resend(traceId: TraceId): Promise<void> {
+    const before = this.runs.get(traceId);
+    this.drop(traceId);
+    const run = this.runFor(traceId);
+    run.knownBytes = before?.knownBytes ?? 0;
+    run.finished = before?.finished;
+    const { name: destination } = this.deps.destination;
+    run.cursor = { destination, traceId, tracesOffset: 0, logsOffset: 0, finishedAtBytes: null };
+    await this.saver.save([run.cursor]);
+    this.wake(run);
+  }
+
   onForeign(_batches: readonly ForeignBatch[]): void {
     if (this.reading !== undefined && !this.stop.signal.aborted) this.foreign?.wake();
   }

@@ -1,3 +1,9 @@
+import type { Router } from 'express';
+import type { ZodOpenApiPathsObject } from 'zod-openapi';
+import { RunFinder } from '../api/own/run-finder.js';
+import type { State } from '../storage/state.js';
+import { RunResender, type RunResenderDeps } from './run-resender.js';
+
 // The door of exports: no other folder imports anything else of this one. What maps and sends runs is loaded in the thread that exports alone.
 
 export type { DestinationStatus, SignalStatus } from './destination.js';
@@ -5,7 +11,38 @@ export type { DestinationTest, TestAnswer } from './destination-test.js';
 export type { ExportThread } from './export-thread.js';
 export type { ExportWorker } from './export-worker.js';
 export type { OpenedExport } from './exports.js';
+export { RunResendError } from './run-resender.js';
 export type { ExportStarterCalls, ExportThreadCalls, ThreadCluster, ThreadSetup } from './thread-messages.js';
+
+/** What sends runs again works with. */
+export interface ResendHost extends Pick<RunResenderDeps, 'exports'> {
+  readonly state: Pick<State, 'catalog' | 'traces'>;
+  /** The program's version. */
+  readonly version: string;
+}
+
+/** Sends runs to destinations again: a `Feature`, which is not named here since its metrics know destinations. */
+export interface ResendFeature {
+  readonly resender: RunResender;
+  readonly components: readonly [];
+  readonly api: () => Promise<readonly Router[]>;
+  readonly apiPaths: () => Promise<ZodOpenApiPathsObject>;
+  readonly pages: () => Promise<Router>;
+}
+
+/** What sends runs again, with its route and its page. */
+export function createResend(config: { readonly processes: 'one' | 'several' }, host: ResendHost): ResendFeature {
+  const { state, exports, version } = host;
+  const finder = new RunFinder({ catalog: state.catalog, traces: state.traces });
+  const resender = new RunResender({ finder, exports, isShared: config.processes === 'several' });
+  return {
+    resender,
+    components: [],
+    api: async () => [(await import('./resend-routes.js')).resendRouter(resender)],
+    apiPaths: async () => (await import('./resend-routes.js')).RESEND_PATHS,
+    pages: async () => (await import('./resend-pages.js')).resendPages(resender, version),
+  };
+}
 
 /** What starts the thread that exports, and keeps it going. */
 export function loadExportThread() {

@@ -45,6 +45,8 @@ export interface ExportThreadCalls {
   flush(nothing: undefined, deadline: AbortSignal): Promise<boolean>;
   /** Sends a test past all queues. @returns `undefined` where there is no destination of that name */
   test(destination: string, deadline: AbortSignal): Promise<DestinationTest | undefined>;
+  /** Sends a run again from its first record. @param of the destination; `null` for all of them */
+  resend(of: { readonly traceIds: readonly TraceId[]; readonly destination: string | null }): Promise<void>;
   shutdown(nothing: undefined, deadline: AbortSignal): Promise<void>;
   /** The record log of a trace is durable up to a length; the thread reads it itself. */
   appended(log: { readonly traceId: TraceId; readonly lengthBytes: number }): void;

@@ -64,7 +64,7 @@ describe.each(Object.entries(SHELLS).filter(([shell]) => isThere(shell)))('in %s
     expect(complete('report', '--format', 'j')).toEqual(['json', 'junit']);
     expect(complete('token', 'create', '--permission', 'an')).toEqual(['analyst']);
     expect(complete('token', 're')).toEqual(['revoke']);
-    expect(complete('help', 'ex')).toEqual(['exec']);
+    expect(complete('help', 'ex')).toEqual(['exec', 'export']);
   });
 
   test('what stands behind exec -- is not taken for an option of the bridge', () => {

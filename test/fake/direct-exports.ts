@@ -51,6 +51,13 @@ export class DirectExports implements Exports {
 
   collectGarbage(): void {}
 
+  async resend(traceIds: readonly TraceId[], destination: string | null): Promise<void> {
+    for (const [index, worker] of this.workers.entries()) {
+      if (destination !== null && this.opened[index]?.destination.name !== destination) continue;
+      for (const traceId of traceIds) await worker.resend(traceId);
+    }
+  }
+
   drop(traceId: TraceId): void {
     for (const worker of this.workers) worker.drop(traceId);
   }

@@ -34,6 +34,8 @@ export interface PageDeps {
   readonly publicUrl: string | null;
   /** Where traces can be looked at elsewhere. */
   readonly traceViewers: readonly TraceViewer[];
+  /** Names of the destinations that a run can be sent to again; left out: none. */
+  readonly destinations?: readonly string[];
   /** Where telemetry is received. */
   readonly otlpUrl: () => string;
   /** Whether telemetry needs a token there. */

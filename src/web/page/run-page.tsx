@@ -26,6 +26,8 @@ interface SeenRun {
   readonly model: RunPageModel;
   readonly downloads: readonly Download[] | 'unreadable' | null;
   readonly viewers: readonly TraceViewer[];
+  /** Names of the destinations that it can be sent to again. */
+  readonly destinations: readonly string[];
 }
 
 /** One run: what failed and why, then what it was, its steps, and links. */
@@ -57,7 +59,7 @@ function RunPage(props: {
       <SlowestNodes nodes={model.slowest} lengthNano={model.lengthNano} runId={run.id} />
       <RunSteps steps={steps} model={model} nowUnixMs={nowUnixMs} />
       <MissingArtifacts downloads={downloads} steps={steps} />
-      <Documents run={run} caller={caller} />
+      <Documents run={run} caller={caller} destinations={seen.destinations} />
     </RunShell>
   );
 }
@@ -124,7 +126,12 @@ function RunDownload(props: {
   );
 }
 
-function Documents({ run, caller }: { readonly run: CatalogRun; readonly caller: Caller }) {
+function Documents(props: {
+  readonly run: CatalogRun;
+  readonly caller: Caller;
+  readonly destinations: readonly string[];
+}) {
+  const { run, caller, destinations } = props;
   const base = `/api/run-bridge/v1/runs/${run.id}`;
   return (
     <section aria-labelledby="documents">
@@ -138,6 +145,21 @@ function Documents({ run, caller }: { readonly run: CatalogRun; readonly caller:
           <a href="/api/openapi.json">What the API has</a> (OpenAPI)
         </li>
       </ul>
+      {may(caller, 'jobs:run') && destinations.length > 0 && (
+        <form class="actions" method="post" action={`/runs/${run.id}/export`}>
+          {destinations.length > 1 && (
+            <select name="destination" aria-label="Destination">
+              <option value="">all destinations</option>
+              {destinations.map((name) => (
+                <option value={name}>{name}</option>
+              ))}
+            </select>
+          )}{' '}
+          <button type="submit" title="Sends the run from its first record on">
+            Send again{destinations.length === 1 ? ` to ${destinations[0]}` : ''}
+          </button>
+        </form>
+      )}
       {may(caller, 'runs:delete') && isFinal(run.status) && (
         <p>
           <a href={`/runs/${run.id}/delete`}>Delete this run</a>
@@ -168,7 +190,7 @@ export function runRouter(deps: PageDeps): Router {
     // Whole record logs may have to be read, so not for all at once.
     const model = await withPermit(permits, response, () => readRunPageModel(run, steps, caller, deps), tooMany);
     const downloads = await runDownloads(caller, steps, deps);
-    const seen = { shown, model, downloads, viewers: deps.traceViewers };
+    const seen = { shown, model, downloads, viewers: deps.traceViewers, destinations: deps.destinations ?? [] };
     await sendPage(response, <RunPage caller={caller} seen={seen} nowUnixMs={clock.nowUnixMs()} version={version} />);
   });
   return router;

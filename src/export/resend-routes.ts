@@ -1,0 +1,58 @@
+import { Router } from 'express';
+import { z } from 'zod';
+import type { ZodOpenApiPathsObject } from 'zod-openapi';
+import { ApiError } from '../api/api-error.js';
+import { authorize, callerOf } from '../api/authenticator.js';
+import { success } from '../api/envelope.js';
+import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
+import { parsedParameters } from '../api/own/record-filter.js';
+import { API_PATH } from '../run/api-path.js';
+import { RunResendError, type RunResender } from './run-resender.js';
+
+const querySchema = z.object({
+  to: z.string().optional().meta({ description: 'name of a destination; left out: all' }),
+});
+
+const resentSchema = z.object({
+  run_id: z.number().int(),
+  destinations: z.array(z.string()).meta({ description: 'names of those that get it' }),
+});
+
+/** `POST /runs/{id}/export` */
+export function resendRouter(resender: Pick<RunResender, 'resend'>): Router {
+  const router = Router();
+  router.post(`${API_PATH}/runs/:id/export`, authorize('jobs:run'), async (request, response) => {
+    const { to = null } = parsedParameters(querySchema, request.query);
+    const { accountId } = callerOf(response);
+    const { runId, destinations } = await orConflict(resender.resend(accountId, String(request.params.id), to));
+    response.json(success({ run_id: runId, destinations }));
+  });
+  return router;
+}
+
+/** What the router answers. */
+export const RESEND_PATHS: ZodOpenApiPathsObject = {
+  [`${API_PATH}/runs/{id}/export`]: {
+    post: {
+      tags: ['run-bridge: runs'],
+      summary: 'Sends a run to destinations again, from its first record; 409 where there is none',
+      requestParams: {
+        path: z.object({
+          id: z.string().meta({ description: "the run's number, or a trace or invocation id of one of its commands" }),
+        }),
+        query: querySchema,
+      },
+      responses: { 200: jsonAnswer(envelopeSchema(resentSchema), 'It is on its way.'), ...errorAnswers(404, 409) },
+    },
+  },
+};
+
+/** @throws ApiError 409 in place of a RunResendError */
+export async function orConflict<T>(resending: Promise<T>): Promise<T> {
+  try {
+    return await resending;
+  } catch (error) {
+    if (error instanceof RunResendError) throw new ApiError(409, error.message, {}, { cause: error });
+    throw error;
+  }
+}
