@@ -77,13 +77,16 @@ describe('the OpenTelemetry Collector', () => {
     expect(passed).not.toContain('Node evaluated');
   });
 
-  it('behind the bridge gets every span and every log record', async () => {
+  it.each([
+    ['of any size', 'collector-to-file.yaml'],
+    ['of at most 20 kB', 'collector-small-bodies.yaml'],
+  ])('behind the bridge, taking bodies %s, gets every span and every log record', async (_, config) => {
     const out = mkdtempSync(join(tmpdir(), 'run-bridge-collector-'));
     ended.push(async () => rmSync(out, { recursive: true, force: true }));
-    await startCollector('collector-to-file.yaml', { OUT: out });
+    await startCollector(config, { OUT: out });
     const bridge = await startBridge({
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${PORT}`,
-      OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
+      ...(config === 'collector-to-file.yaml' && { OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip' }),
     });
     await sendSample(bridge.otlpUrl, RUN);
     const records = sampleRecords(RUN);
