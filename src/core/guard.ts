@@ -3,7 +3,7 @@ import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Clock, Timer } from './clock.js';
 import type { DataFolder } from './data-folder.js';
-import { reasonOf } from './errors.js';
+import { errorCode, reasonOf } from './errors.js';
 import type { DiskSpace } from './folders.js';
 import type { Health, HealthState } from './health.js';
 import type { Component } from './lifecycle.js';
@@ -259,13 +259,25 @@ export const systemMachine: Machine = {
   // Without a limit Node reports 2^64.
   memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY),
   maxHeapBytes: getHeapStatistics().heap_size_limit,
-  residentBytes: () => process.memoryUsage.rss(),
+  residentBytes,
   objectBytes: () => {
     const { heapUsed, external } = process.memoryUsage();
     return heapUsed + external;
   },
   collectGarbage: () => findCollector()(),
 };
+
+let lastResidentBytes = 0;
+
+/** Node reads a file for it, which it cannot open while the process has no descriptor left: then it is what it was. */
+function residentBytes(): number {
+  try {
+    lastResidentBytes = process.memoryUsage.rss();
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error;
+  }
+  return lastResidentBytes;
+}
 
 /** Node offers its collector under a flag alone, which may be set while it runs. */
 function findCollector(): () => void {

@@ -6,7 +6,7 @@ const MAX_WINDOW_BYTES = 32 * 1024 * 1024;
  * How much is unpacked at once, in bytes. Four bytes may stand for a block of 128 KiB, so this bounds what is
  * held to 16 MiB beside the window.
  */
-const SLICE_BYTES = 512;
+export const ZSTD_SLICE_BYTES = 512;
 
 /** Unpacks zstd frames as they come, in bounded memory. Whoever takes the blocks may stop between any two of them. */
 export class ZstdUnpacker {
@@ -23,8 +23,8 @@ export class ZstdUnpacker {
 
   /** What more bytes unpack to. @throws Error for what is no zstd, and for too large a window */
   *push(bytes: Uint8Array): Generator<Uint8Array> {
-    for (let start = 0; start < bytes.length; start += SLICE_BYTES) {
-      const slice = bytes.subarray(start, start + SLICE_BYTES);
+    for (let start = 0; start < bytes.length; start += ZSTD_SLICE_BYTES) {
+      const slice = bytes.subarray(start, start + ZSTD_SLICE_BYTES);
       this.frames.push(slice);
       this.zstd.push(slice, false);
       yield* this.blocks.splice(0);

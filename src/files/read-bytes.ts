@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { createGunzip } from 'node:zlib';
 import { reasonOf } from '../core/errors.js';
-import { ZstdUnpacker } from '../core/zstd.js';
+import { ZSTD_SLICE_BYTES, ZstdUnpacker } from '../core/zstd.js';
 import { SourceError } from './record-source.js';
 
 /** A piece of a file, unpacked. */
@@ -60,8 +60,11 @@ async function* unpacked(path: string, signal: AbortSignal): AsyncGenerator<File
   const zstd = new ZstdUnpacker();
   let bytesRead = 0;
   for await (const piece of piecesOf(path, signal, PACKED_BYTES)) {
-    bytesRead += piece.length;
-    for (const bytes of wholeZstd(path, zstd.push(piece))) yield { bytes, bytesRead };
+    for (let start = 0; start < piece.length; start += ZSTD_SLICE_BYTES) {
+      const slice = piece.subarray(start, start + ZSTD_SLICE_BYTES);
+      bytesRead += slice.length;
+      for (const bytes of wholeZstd(path, zstd.push(slice))) yield { bytes, bytesRead };
+    }
   }
   for (const bytes of wholeZstd(path, zstd.end())) yield { bytes, bytesRead };
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Clock, Timer } from '../core/clock.js';
-import { reasonOf } from '../core/errors.js';
+import { errorCode, reasonOf } from '../core/errors.js';
 import type { Health, HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import { groupBy } from '../core/lists.js';
@@ -54,6 +54,8 @@ interface RunningAppend {
 const NO_HOLD = Number.POSITIVE_INFINITY;
 /** How often pending log records are checked, in milliseconds. */
 const PENDING_CHECK_MS = 1000;
+/** The process, or the machine, has no file descriptor left. */
+const OUT_OF_FILES: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE']);
 const RETRY_AFTER_MS = 1000;
 const MAX_OPEN_LOGS = 256;
 const MAX_OPEN_BYTES = 32 * 1024 * 1024;
@@ -282,7 +284,13 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   private async logOf(traceId: TraceId, nowMs: number): Promise<TraceLog> {
     let log = this.open.get(traceId);
     if (log === undefined) {
-      log = await TraceLog.open(join(this.config.dataFolder, 'runs', traceId), traceId, this.traceOptions, nowMs);
+      const folder = join(this.config.dataFolder, 'runs', traceId);
+      const open = () => TraceLog.open(folder, traceId, this.traceOptions, nowMs);
+      log = await open().catch(async (error: unknown) => {
+        if (!OUT_OF_FILES.has(errorCode(error) ?? '')) throw error;
+        await this.closeIdle();
+        return await open();
+      });
     } else {
       this.open.delete(traceId);
     }
@@ -303,6 +311,13 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       // Everything in it is synced already.
       await log.close().catch(() => undefined);
     }
+  }
+
+  /** Gives descriptors back: closes the logs that nothing is being written to, and that nothing waits in. */
+  private async closeIdle(): Promise<void> {
+    const idle = [...this.open].filter(([traceId, log]) => !this.appending.has(traceId) && log.pendingCount === 0);
+    for (const [traceId] of idle) this.open.delete(traceId);
+    await Promise.allSettled(idle.map(([, log]) => log.close()));
   }
 
   /** Restores log records that waited for a name when the process ended; nothing else may open their trace again. */

@@ -1,11 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Readable, Transform } from 'node:stream';
+import { type Readable, Transform } from 'node:stream';
 import { createGunzip, createInflate, createInflateRaw } from 'node:zlib';
+import { reasonOf } from '../core/errors.js';
+import { ZstdUnpacker } from '../core/zstd.js';
 import type { OtlpEncoding } from './otlp-codec.js';
 import { NO_ROOM, RequestError } from './refusal.js';
 
 /** How a body is packed on its way. `deflate` is zlib's format or the raw one: senders differ. */
-export type ContentCoding = 'identity' | 'gzip' | 'deflate';
+export type ContentCoding = 'identity' | PackedCoding;
+
+type PackedCoding = 'gzip' | 'deflate' | 'zstd';
 
 /** The media types of OTLP over HTTP (OTLP specification, "OTLP/HTTP"). */
 export const MEDIA_TYPES: Readonly<Record<OtlpEncoding, string>> = {
@@ -42,10 +46,12 @@ export function parseContentCoding(given = ''): ContentCoding {
       return 'gzip';
     case 'deflate':
       return 'deflate';
+    case 'zstd':
+      return 'zstd';
     default:
       throw new RequestError(
         'unsupported_encoding',
-        `The encoding ${quote(given)} is not supported; send gzip, deflate or no compression.`,
+        `The encoding ${quote(given)} is not supported; send gzip, deflate, zstd or no compression.`,
       );
   }
 }
@@ -121,7 +127,7 @@ export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): P
       else inflate(coding, chunk);
     }
 
-    function inflate(packed: 'gzip' | 'deflate', chunk: Buffer): void {
+    function inflate(packed: PackedCoding, chunk: Buffer): void {
       inflater ??= openInflater(packed, chunk[0] ?? 0);
       if (inflater.write(chunk)) return;
       request.pause();
@@ -136,7 +142,7 @@ export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): P
       else inflater.end();
     }
 
-    function openInflater(packed: 'gzip' | 'deflate', firstByte: number): Transform {
+    function openInflater(packed: PackedCoding, firstByte: number): Transform {
       const opened = createInflater(packed, firstByte);
       opened.on('data', keep);
       opened.on('end', finish);
@@ -181,11 +187,39 @@ export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): P
   });
 }
 
-function createInflater(coding: 'gzip' | 'deflate', firstByte: number): Transform {
+function createInflater(coding: PackedCoding, firstByte: number): Transform {
   const options = { chunkSize: INFLATED_CHUNK_BYTES };
+  if (coding === 'zstd') return createZstd();
   if (coding === 'gzip') return createGunzip(options);
   // RFC 1950: a zlib header's first byte ends in the method, 8; no encoder begins a raw deflate stream so.
   return (firstByte & 0x0f) === 8 ? createInflate(options) : createInflateRaw(options);
+}
+
+/** The largest window of a body in zstd, in bytes: what HTTP allows (RFC 9659). */
+const MAX_ZSTD_WINDOW_BYTES = 8 * 1024 * 1024;
+
+function createZstd(): Transform {
+  const zstd = new ZstdUnpacker(MAX_ZSTD_WINDOW_BYTES);
+  const pass = (stream: Transform, blocks: Iterable<Uint8Array>, done: (error?: Error) => void) => {
+    try {
+      for (const block of blocks) {
+        stream.push(block);
+        // Whoever reads it has had enough: nothing more is unpacked.
+        if (stream.destroyed) return;
+      }
+      done();
+    } catch (error) {
+      done(error instanceof Error ? error : new Error(reasonOf(error)));
+    }
+  };
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      pass(this, zstd.push(chunk), done);
+    },
+    flush(done) {
+      pass(this, zstd.end(), done);
+    },
+  });
 }
 
 function tooLarge(room: BodyRoom): RequestError {

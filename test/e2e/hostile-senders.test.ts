@@ -165,6 +165,27 @@ async function post(type: string, body: Uint8Array<ArrayBuffer>): Promise<{ stat
 }
 
 test.each([
+  ['traces', { ...SPAN, parentSpanId: 'b7ad' }],
+  ['traces', { ...SPAN, links: [{ traceId: '0af7', spanId: SPAN.spanId }] }],
+  ['traces', { ...SPAN, links: [{ traceId: SPAN.traceId, spanId: `${SPAN.spanId}00` }] }],
+  ['logs', { traceId: '0af7' }],
+  ['logs', { traceId: SPAN.traceId, spanId: `${SPAN.spanId}00` }],
+])('an item of %s with an id of a wrong length is rejected alone: %o', async (signal, item) => {
+  const [groups, scopes, items, good] =
+    signal === 'traces'
+      ? ['resourceSpans', 'scopeSpans', 'spans', SPAN]
+      : ['resourceLogs', 'scopeLogs', 'logRecords', { body: { stringValue: 'kept' } }];
+  const body = JSON.stringify({ [groups]: [{ [scopes]: [{ [items]: [good, item] }] }] });
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(`${bridge.otlpUrl}/v1/${signal}`, { method: 'POST', headers, body });
+  expect(await answer.json()).toMatchObject({
+    partialSuccess: {
+      errorMessage: expect.stringMatching(/^1 .* with an id of a wrong length were not kept; the rest was/),
+    },
+  });
+});
+
+test.each([
   ['unknown members of a request', () => `{${'"a":0,'.repeat(2 * MIB)}"b":0}`],
   ['an unknown text of 20 MiB in a request', () => `{"a":"${'a'.repeat(20 * MIB)}"}`],
   ['unknown members of a resource', () => `{"resourceSpans":[{${'"a":0,'.repeat(2 * MIB)}"b":0}]}`],

@@ -31,7 +31,10 @@ const DOCUMENTED_NAME = Buffer.from('Node(');
 const BEGINNINGS = NAME_BEGINNINGS.map(({ beginning, eventType }) => ({ bytes: Buffer.from(beginning), eventType }));
 
 /** Why a span or log record cannot become a record. */
-export type Rejection = 'without a valid trace id and span id' | 'with a time beyond int64';
+export type Rejection =
+  | 'without a valid trace id and span id'
+  | 'with an id of a wrong length'
+  | 'with a time beyond int64';
 
 /** What a span or log record became: the page's last row; records, where a row cannot hold what it says; or nothing. */
 export type Added = 'row' | readonly TelemetryRecord[] | Rejection;
@@ -56,6 +59,7 @@ export class ItemLines {
   /** Adds a span with its SpanStart and SpanEnd. OTLP does not carry the event type, the severity and the start; they are inferred from what it does carry. */
   addSpan(span: SpanSlice, from: Buffer, page: RecordPage): Added {
     if (span.traceId < 0 || span.spanId < 0) return 'without a valid trace id and span id';
+    if (span.hasOddId) return 'with an id of a wrong length';
     if (isBeyondInt64(from, span.startTime) || isBeyondInt64(from, span.endTime)) return 'with a time beyond int64';
     const bridge = span.attributes.takeBridge(from);
     const named = bridge?.get(BRIDGE_ATTRIBUTE.eventType);

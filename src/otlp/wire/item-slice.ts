@@ -162,6 +162,7 @@ export class SpanSlice {
   traceId = -1;
   spanId = -1;
   parentSpanId = -1;
+  private hasOddLink = false;
   nameStart = 0;
   nameEnd = 0;
   /** -1 for zero. */
@@ -182,6 +183,7 @@ export class SpanSlice {
     this.nameStart = this.nameEnd = this.messageStart = this.messageEnd = 0;
     this.statusCode = 0;
     this.links = NO_LINKS;
+    this.hasOddLink = false;
     this.events = NO_EVENTS;
     this.attributes.clear();
     while (cursor.position < end) {
@@ -237,6 +239,11 @@ export class SpanSlice {
     if (cursor.position !== end) throw UNUSUAL;
   }
 
+  /** Whether an id in it has another length than such ids have: there are receivers that refuse all of a request for one. */
+  get hasOddId(): boolean {
+    return this.hasOddLink || this.traceId === ODD_ID || this.spanId === ODD_ID || this.parentSpanId === ODD_ID;
+  }
+
   private readLink(cursor: WireCursor, end: number): void {
     let traceId = -1;
     let spanId = -1;
@@ -263,6 +270,7 @@ export class SpanSlice {
           throw UNUSUAL;
       }
     }
+    if (traceId === ODD_ID || spanId === ODD_ID) this.hasOddLink = true;
     if (traceId < 0 || spanId < 0) return;
     if (this.links === NO_LINKS) this.links = [];
     this.links.push({ traceId, spanId, attributes: entries === undefined ? '{}' : valueJson({ entries }) });
@@ -341,6 +349,11 @@ export class LogSlice {
   eventNameEnd = 0;
   readonly attributes = new AttributeSlice();
 
+  /** Whether an id in it has another length than such ids have. */
+  get hasOddId(): boolean {
+    return this.traceId === ODD_ID || this.spanId === ODD_ID;
+  }
+
   /** Reads the log record that ends at `end`. @throws UNUSUAL, OtlpDecodeError */
   read(cursor: WireCursor, end: number): void {
     let observed = -1;
@@ -414,12 +427,16 @@ export class LogSlice {
   }
 }
 
-/** Where an id stands; -1 for one of another length, and for zeros, which is none. */
+/** Stands for an id of another length than such ids have. */
+const ODD_ID = -2;
+
+/** Where an id stands; -1 for none, and for zeros, which is none; `ODD_ID` for one of another length. */
 function idOf(cursor: WireCursor, end: number, length: number): number {
   const idEnd = cursor.lengthEnd(end);
   const start = cursor.position;
   cursor.position = idEnd;
-  return idEnd - start !== length || isZero(cursor.bytes, start, length) ? -1 : start;
+  if (idEnd - start !== length) return idEnd === start ? -1 : ODD_ID;
+  return isZero(cursor.bytes, start, length) ? -1 : start;
 }
 
 function isZero(bytes: Uint8Array, start: number, length: number): boolean {

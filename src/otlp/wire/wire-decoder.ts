@@ -218,17 +218,22 @@ export class WireDecoder implements PieceDecoder {
     if (this.signal === 'traces') {
       span.read(cursor, end);
       if (!isEngine) {
-        if (span.traceId >= 0 && span.spanId >= 0) {
+        const isValid = span.traceId >= 0 && span.spanId >= 0;
+        if (isValid && !span.hasOddId) {
           items.noteSign(known, span.attributes, bytes);
           return false;
         }
-        items.reject('without a valid trace id and span id');
+        items.reject(isValid ? 'with an id of a wrong length' : 'without a valid trace id and span id');
         return true;
       }
       items.add(lines.addSpan(span, bytes, items.page), bytes, span.traceId, resource);
       return true;
     }
     log.read(cursor, end);
+    if (log.hasOddId) {
+      items.reject('with an id of a wrong length');
+      return true;
+    }
     // A log record outside any trace has no run to join; it is kept and passed on like another service's.
     if (!isEngine || log.traceId < 0) {
       items.noteSign(known, log.attributes, bytes);

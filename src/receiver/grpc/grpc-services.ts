@@ -229,7 +229,7 @@ export class GrpcServices {
 function toServiceError(refusal: Refusal, codec: OtlpCodec): Partial<ServerErrorResponse> & { code: number } {
   const { grpcCode, retryAfterMs, message } = refusal;
   const metadata = new Metadata();
-  if (refusal.reason === 'unsupported_encoding') metadata.set('grpc-accept-encoding', 'identity,deflate,gzip');
+  if (refusal.reason === 'unsupported_encoding') metadata.set('grpc-accept-encoding', 'identity,deflate,gzip,zstd');
   if (retryAfterMs !== null) {
     const status = Buffer.concat([codec.encodeStatus(grpcCode, message), encodeRetryInfo(retryAfterMs)]);
     metadata.set('grpc-status-details-bin', status);

@@ -31,6 +31,28 @@ test.each([
   expect(bench.consumer.deliveries.at(-1)?.foreign[0]?.body).toBe(plain);
 });
 
+test('a body in zstd arrives as it was, in whatever pieces', async () => {
+  const tar = readFileSync('test/fixture/packed/build-mixed.traces.zst');
+  for (const pieces of [[tar], Array.from(tar, (_, i) => tar.subarray(i, i + 1))]) {
+    expect(await bench.postTraces(pieces, { 'Content-Encoding': 'zstd' })).toMatchObject({ status: 200 });
+    expect(bench.consumer.deliveries.at(-1)?.foreign[0]?.body).toBe(plain);
+  }
+});
+
+test('zstd is unpacked within the limits of other codings', async () => {
+  const headers = { 'Content-Encoding': 'zstd' };
+  // 200 MB of zeros; a window of 64 MiB; a frame that is cut off; and what is none at all.
+  const bomb = readFileSync('test/fixture/packed/zeros.jsonl.zst');
+  expect(await bench.postTraces(bomb, headers)).toMatchObject({ status: 413 });
+  expect(await bench.postTraces(Buffer.from('28b52ffd0080', 'hex'), headers)).toMatchObject({ status: 400 });
+  const packed = readFileSync('test/fixture/packed/build-mixed.traces.zst');
+  expect(await bench.postTraces(packed.subarray(0, -20), headers)).toMatchObject({ status: 400 });
+  expect(await bench.postTraces(TRACES, headers)).toMatchObject({ status: 400 });
+  for (const coding of ['br', 'snappy', 'lz4']) {
+    expect(await bench.postTraces(TRACES, { 'Content-Encoding': coding })).toMatchObject({ status: 415 });
+  }
+});
+
 test('a body in pieces of one byte arrives as it was', async () => {
   const pieces = Array.from({ length: 300 }, (_, i) => GZIPPED.subarray(i, i + 1));
   expect(await bench.postTraces([...pieces, GZIPPED.subarray(300)], { 'Content-Encoding': 'gzip' })).toMatchObject({
@@ -40,7 +62,7 @@ test('a body in pieces of one byte arrives as it was', async () => {
 });
 
 test('an empty body is empty in every coding', async () => {
-  for (const coding of ['identity', 'gzip', 'deflate']) {
+  for (const coding of ['identity', 'gzip', 'deflate', 'zstd']) {
     expect(await bench.postTraces(Buffer.alloc(0), { 'Content-Encoding': coding })).toMatchObject({ status: 200 });
   }
 });
