@@ -1,3 +1,4 @@
+import { withoutStatement } from '../record/error-statement.js';
 import { redactOwnSentence } from '../run/own-sentences.js';
 import { IDENTIFIER_INTRODUCERS, isCommonWord, type WordList, wordEnd, wordStart } from './known-names.js';
 import { SqlTokenizer, sqlDialectOf } from './sanitize-sql.js';
@@ -236,40 +237,6 @@ const UNUSUAL = /[^\s!"#%&'()*+,\-./:;<=>?@[\\\]^_`{|}~┌┐└┘├┤┬┴�
  * failed, an excerpt of it, names, paths, values of a row. A pattern counts only where a message begins, so that a value
  * which reads like one shows nothing.
  */
-
-/**
- * A message without the statement that a driver repeats in it: in front of the error (`Failed to execute query '…': `) or
- * behind it (`Query was: …`). Where the error cannot be distinguished from the statement, what follows is `?`.
- */
-export function withoutStatement(text: string): string {
-  const wasAt = text.indexOf(QUERY_WAS);
-  const before = wasAt === -1 ? text : `${text.slice(0, wasAt).trimEnd()}${behindStatement(text, wasAt)}`;
-  const executeAt = before.indexOf(EXECUTE_QUERY);
-  if (executeAt === -1) return before.includes('Failed to prepare') ? before.replace(PREPARE_QUERY, '') : before;
-  // The statement may hold what looks like its end: the last one is the error's.
-  let errorAt = -1;
-  for (const found of before.matchAll(ERROR_BEHIND_QUERY)) errorAt = found.index + QUOTE_AND_COLON.length;
-  const front = before.slice(0, executeAt).replace(/\[libpq\] $/, '');
-  return errorAt < executeAt ? `${front}${EXECUTE_QUERY}?'` : front + before.slice(errorAt);
-}
-
-const EXECUTE_QUERY = "Failed to execute query '";
-const PREPARE_QUERY = /\bFailed to prepare query: (?=(?:ERROR|FATAL): )/;
-const QUOTE_AND_COLON = "': ";
-const ERROR_BEHIND_QUERY = /': (?=(?:ERROR|FATAL|PANIC): )/g;
-const QUERY_WAS = 'Query was: ';
-
-/** What stands behind a repeated statement: the error's code, and places in files, each on a line of its own. */
-function behindStatement(text: string, statementAt: number): string {
-  const lines = text.slice(statementAt + QUERY_WAS.length).split('\n');
-  let first = lines.length;
-  while (first > 1 && PLACE_LINE.test(lines[first - 1] as string)) first--;
-  const code = SQL_STATE.exec(lines[first - 1] as string)?.[0] ?? '';
-  return [...(code === '' ? [''] : ['', code]), ...lines.slice(first)].join('\n');
-}
-
-const PLACE_LINE = /^\s*(?:\(in |--> |$)/;
-const SQL_STATE = / \(SQLSTATE: [0-9A-Z]{5}\)$/;
 
 /** Names that a message mentions outside of quotes, or in the engine's: `Table with name orders_x does not exist`. */
 export function mentionedNames(line: string, into: Set<string>): void {

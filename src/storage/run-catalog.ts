@@ -505,12 +505,10 @@ const ENVIRONMENT_ENGINE_VERSION = sql<string | null>`(
 
 const LATEST_RUN = sql<number | null>`(
   select run.id from executions as run
-  where run.account_id = jobs.account_id and run.job_id = jobs.id
-  order by run.created_unix_ms desc, run.id desc limit 1)`;
+  where run.account_id = jobs.account_id and run.job_id = jobs.id order by run.id desc limit 1)`;
 const LATEST_COMPLETED_RUN = sql<number | null>`(
   select run.id from executions as run
-  where run.account_id = jobs.account_id and run.job_id = jobs.id and run.status >= 10
-  order by run.created_unix_ms desc, run.id desc limit 1)`;
+  where run.account_id = jobs.account_id and run.job_id = jobs.id and run.status >= 10 order by run.id desc limit 1)`;
 
 /** Names and errors are looked for in the tables that have few rows, so that runs are found by their numbers. */
 function hasText(

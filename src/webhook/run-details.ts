@@ -3,10 +3,11 @@ import { counted, cut } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { type RedactionLevel, redactionFor, TextCache } from '../redaction/known-names.js';
 import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
+import { isBad } from '../run/measures/execution.js';
 import { ageText } from '../run/measures/measures-document.js';
-import type { NodeMeasure } from '../run/measures/node-measure.js';
+import type { HookMeasure, NodeMeasure } from '../run/measures/node-measure.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
-import { labelOf, skippedByCause } from '../run/measures/troubles.js';
+import { causeFirst, labelOf, skippedByCause, withLoneMessage } from '../run/measures/troubles.js';
 import { countVerdicts, hasOwnWord, type NodeCounts, type NodeVerdict } from '../run/verdict.js';
 import type { CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
@@ -115,6 +116,8 @@ const MAX_NAMED = 10;
 /** A reason is cut here, in characters, and earlier where those of its kind would have more than the second together. */
 const MAX_REASON_LENGTH = 2_000;
 const MAX_REASONS_LENGTH = 5_000;
+/** Where more are asked for than messages name, each has so much room. */
+const ROOM_OF_EACH = MAX_REASONS_LENGTH / MAX_NAMED;
 /** Status messages that are remembered, in UTF-16 units of their keys, and the longest of those. */
 const MESSAGES_LENGTH = 256 * 1024;
 const MAX_MESSAGE_LENGTH = 4_096;
@@ -137,8 +140,9 @@ export class RunDetailsReader {
     const steps = await catalog.stepsOf(accountId, [runId]);
     const redactor = this.newRedactor();
     const measured = await this.deps.measures.ofSteps(steps, redactor);
-    const commands = measured.map(({ command }) => command);
+    const commands = measured.map(({ command }) => ({ ...command, ...withLoneMessage(command) }));
     const nodes = commands.flatMap((command) => command.nodes);
+    const room = Math.max(MAX_REASONS_LENGTH, limit * ROOM_OF_EACH);
     const only = nodeIds === undefined ? undefined : new Set(nodeIds);
     const own = only === undefined ? nodes : nodes.filter(({ uniqueId }) => only.has(uniqueId));
     const bad = own.filter(({ verdict }) => verdict === 'failed');
@@ -158,12 +162,15 @@ export class RunDetailsReader {
     return {
       counts: sumOfCounts(commands.map(({ totals }) => totals.nodeCounts)),
       noOpCount: commands.reduce((sum, { totals }) => sum + totals.noOpCount, 0),
-      errors: shortened(first(lists.errors).map(troubleOf)),
-      otherErrors: shortenedTexts(first(lists.otherErrors).map((text) => redactor.text(text))),
-      failedTests: shortened(first(lists.failedTests).map(troubleOf)),
+      errors: shortened(first(lists.errors).map(troubleOf), room),
+      otherErrors: shortenedTexts(
+        first(lists.otherErrors).map((text) => causeFirst(redactor.text(text))),
+        room,
+      ),
+      failedTests: shortened(first(lists.failedTests).map(troubleOf), room),
       staleSources: first(lists.staleSources).map(troubleOf),
       otherOutcomes: first(lists.otherOutcomes).map((node) => ({ ...placeOf(node), reason: node.verdict })),
-      warnings: shortened(first(lists.warnings).map(troubleOf)),
+      warnings: shortened(first(lists.warnings).map(troubleOf), room),
       skipped: first(lists.skipped),
       skippedCount: lists.skipped.reduce((sum, { count }) => sum + count, 0),
       omitted: omittedOf(lists, limit),
@@ -176,7 +183,10 @@ export class RunDetailsReader {
   /** The nodes that failed or warn, of all commands of a run. @throws errors of the reader if a log cannot be read */
   async readNodes(accountId: number, runId: number): Promise<RunNodes> {
     const steps = await this.deps.catalog.stepsOf(accountId, [runId]);
-    const commands = (await this.deps.measures.ofSteps(steps)).map(({ command }) => command);
+    const commands = (await this.deps.measures.ofSteps(steps)).map(({ command }) => ({
+      ...command,
+      ...withLoneMessage(command),
+    }));
     const nodes = commands.flatMap((command) => command.nodes);
     return {
       failed: onceEach(nodes.filter(({ verdict }) => verdict === 'error' || verdict === 'failed')),
@@ -224,16 +234,19 @@ export class RunDetailsReader {
   }
 }
 
-function shortened(troubles: readonly NodeTrouble[]): readonly NodeTrouble[] {
-  const reasons = shortenedTexts(troubles.map(({ reason }) => reason));
+function shortened(troubles: readonly NodeTrouble[], allRoom: number): readonly NodeTrouble[] {
+  const reasons = shortenedTexts(
+    troubles.map(({ reason }) => reason),
+    allRoom,
+  );
   return troubles.map((trouble, index) => ({ ...trouble, reason: reasons[index] ?? '' }));
 }
 
 /** Cuts the longest: what short ones leave of the room is theirs. */
-function shortenedTexts(texts: readonly string[]): readonly string[] {
+function shortenedTexts(texts: readonly string[], allRoom: number): readonly string[] {
   const lengths = texts.map(({ length }) => Math.min(length, MAX_REASON_LENGTH)).sort((a, b) => a - b);
   let limit = MAX_REASON_LENGTH;
-  let room = MAX_REASONS_LENGTH;
+  let room = allRoom;
   for (const [index, length] of lengths.entries()) {
     const share = Math.floor(room / (lengths.length - index));
     if (length > share) {
@@ -246,7 +259,12 @@ function shortenedTexts(texts: readonly string[]): readonly string[] {
 }
 
 function errorsOfNoNode(commands: readonly CommandMeasures[]): readonly string[] {
-  return [...new Set(commands.flatMap((command) => command.messages))];
+  return [...new Set(commands.flatMap(({ messages, hooks }) => [...messages, ...hooks.flatMap(hookError)]))];
+}
+
+/** Why a hook did not succeed. */
+function hookError({ uniqueId, verdict, message }: HookMeasure): readonly string[] {
+  return isBad(verdict) ? [message ?? `${uniqueId}: ${verdict}`] : [];
 }
 
 /** A node that failed in several commands of a run is named once. */
@@ -300,7 +318,7 @@ function placeOf(node: NodeMeasure): Omit<NodeTrouble, 'reason'> {
 function reasonOf({ freshness, failingRows, message, nodeType }: NodeMeasure, redactor: Redactor): string {
   if (freshness !== null)
     return freshness.ageSeconds === null ? '' : `last updated ${ageText(freshness.ageSeconds)} ago`;
-  if (message !== null) return redactor.text(message);
+  if (message !== null) return causeFirst(redactor.text(message));
   if (failingRows === null) return '';
   return nodeType === 'unit_test'
     ? counted(failingRows, 'row differs', 'rows differ')

@@ -264,7 +264,7 @@ async function runDetailsOf(
   runDetails: Pick<RunDetailsReader, 'read'>,
 ) {
   const details = await detailsOf(accountId, event, runDetails, MAX_FAILED_NODES);
-  const { errors, failedTests, staleSources, omitted } = details;
+  const { errors, otherErrors, failedTests, staleSources, omitted } = details;
   const failed = [...errors, ...failedTests, ...staleSources];
   return {
     verdict: payloadVerdict(event, details),
@@ -276,6 +276,8 @@ async function runDetailsOf(
       ...{ unique_id: uniqueId, verdict, path, line, group },
       message: reason === '' ? null : reason,
     })),
+    errors: otherErrors.map((message) => ({ message })),
+    omitted_error_count: omitted.otherErrors,
     omitted_failed_node_count:
       Math.max(0, failed.length - MAX_FAILED_NODES) + omitted.errors + omitted.failedTests + omitted.staleSources,
   };

@@ -271,8 +271,8 @@ const NO_DETAILS = {
 };
 
 const NO_RUN_DETAILS = {
-  ...{ verdict: 'success', recovered: false, counts: countVerdicts([]) },
-  ...{ failed_nodes: [], omitted_failed_node_count: 0 },
+  ...{ verdict: 'success', recovered: false, recovered_count: null, failed_before_count: null },
+  ...{ counts: countVerdicts([]), failed_nodes: [], errors: [], omitted_error_count: 0, omitted_failed_node_count: 0 },
 };
 
 /** A subscription to nothing but notices. */

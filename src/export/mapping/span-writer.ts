@@ -23,8 +23,8 @@ import {
 import type { MappingSwitches } from '../../config/mapping-options.js';
 import { counted, cut } from '../../core/text.js';
 import { Attributes, type JsonValue } from '../../record/attributes.js';
+import { withoutStatement } from '../../record/error-statement.js';
 import type { Redactor } from '../../redaction/redactor.js';
-import { withoutStatement } from '../../redaction/sanitize-prose.js';
 import {
   freshnessOutcomeOf,
   type InterruptionSign,

@@ -1,6 +1,7 @@
 import { startOf } from '../../core/text.js';
 import type { RecordLogReader } from '../../log/record-log.js';
 import { type Attributes, ownText } from '../../record/attributes.js';
+import { withCauseFirst } from '../../record/error-statement.js';
 import type {
   LogRecord,
   SpanEnd,
@@ -151,7 +152,7 @@ export class NodeCollector {
   }
 
   addError({ body }: LogRecord): void {
-    this.message ??= ownText(startOf(withoutFrames(body), MAX_MESSAGE_CHARS));
+    this.message ??= messageOf(body);
   }
 
   /** Whether it is a node, and not something else (a hook) that queries or messages name by a `unique_id`. */
@@ -382,6 +383,8 @@ const MAX_OTHER_SPANS = 10_000;
 const MAX_QUERIES = 250_000;
 /** Maximum number of distinguished waits of a command, about 200 bytes each; the time of further ones counts as work of their nodes. */
 const MAX_WAITS = 100_000;
+/** A log record about a stale source, whose node has its freshness as well; it names it in its text alone. */
+const STALE_SOURCE = /^Stale source (\S+)/;
 /** Messages that name no node, and the longest of them in characters. */
 const MAX_MESSAGES = 20;
 const MAX_MESSAGE_CHARS = 4_000;
@@ -486,6 +489,7 @@ export class MeasureCollector {
         : [{ uniqueId, verdict, message, startTimeUnixNano: start, endTimeUnixNano: end, share: takeShare(uniqueId) }],
     );
     const nodes = selectedNodes(all);
+    const stale = new Set(nodes.flatMap(({ uniqueId, freshness }) => (freshness === null ? [] : [uniqueId])));
     const selected = new Set(nodes);
     const parts = {
       phases: phaseMeasures(measured, spans, time.phaseNano),
@@ -504,7 +508,7 @@ export class MeasureCollector {
       ...parts,
       queryTimes: queryTimes([...this.queries.values()], invocation),
       omittedNodeCount: this.omittedNodeCount,
-      messages: [...this.messages],
+      messages: this.messages.filter((message) => !stale.has(STALE_SOURCE.exec(message)?.[1] ?? '')),
     };
   }
 
@@ -677,9 +681,9 @@ function hookMessage(record: SpanStart | SpanEnd): string | null {
   return message === null || message === undefined || message === '' ? null : messageOf(message);
 }
 
-/** An error as it is kept. */
+/** An error as it is kept: without a statement in front of the cause, which may be longer than what is kept. */
 function messageOf(text: string): string {
-  return ownText(startOf(withoutFrames(text), MAX_MESSAGE_CHARS));
+  return ownText(startOf(withCauseFirst(withoutFrames(text)), MAX_MESSAGE_CHARS));
 }
 
 /** What steps are made of. */

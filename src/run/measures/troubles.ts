@@ -287,6 +287,18 @@ export function readableLines(reason: string): readonly string[] {
   return once === '' ? more : [once, ...more];
 }
 
+/** An error with its cause first and all else behind it, where it may be cut. */
+export function causeFirst(reason: string): string {
+  const [cause] = readableLines(reason);
+  const all = reason.split('\n');
+  const plain = (line: string) => line.trim().replaceAll(/\s+/g, ' ');
+  const [head, second] = all.filter((line) => !NOISE.test(plain(line)));
+  if (cause === undefined || head === undefined) return reason;
+  const hasHead = second !== undefined && HEADS.some((pattern) => pattern.test(plain(head)));
+  const dropped = new Set(hasHead ? [head, second] : [head]);
+  return [cause, ...all.filter((line) => !dropped.has(line))].join('\n').trimEnd();
+}
+
 /** Fewer characters are no error that is said twice. */
 const MIN_REPEATED = 10;
 

@@ -245,6 +245,38 @@ describe('JUnit', () => {
       'unique_dim_v2_id',
     ]);
   });
+
+  const fixture = (sample: string) => resolve('test', 'fixture', 'samples', sample, 'otel.jsonl');
+  const keysOf = (xml: string) =>
+    [...xml.matchAll(/<testcase name="([^"]*)" classname="([^"]*)"/g)].map(([, name, of]) => `${of} ${name}`);
+
+  test('has no case of what was only compiled', async () => {
+    expect(keysOf(await report(fixture('compile'), 'junit'))).toEqual([]);
+  });
+
+  test('has the key of a case once, and the same in each run', async () => {
+    const [mixed, fusion] = [
+      await report(fixture('build-mixed'), 'junit'),
+      await report(fixture('build-mixed-fusion'), 'junit'),
+    ];
+    const keys = keysOf(mixed);
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(keysOf(fusion).toSorted()).toEqual(keys.toSorted());
+  });
+
+  test('has nodes that were interrupted, models too', async () => {
+    const xml = await report(fixture('interrupted'), 'junit');
+    expect(xml).toMatch(/<testcase name="model slow_[ab]" [^>]*><skipped message="interrupted"/);
+  });
+
+  test('has a stale source once, as a source; so have annotations and summaries', async () => {
+    const xml = await report(fixture('stale-error'), 'junit');
+    expect(keysOf(xml)).toEqual(['freshness/shop/models/src.yml source erp.orders']);
+    expect(xml).toContain('message="source is stale: last updated');
+    const annotations = await report(fixture('stale-error'), 'github');
+    expect(annotations.match(/^::error /gm)).toHaveLength(1);
+    expect(await report(fixture('stale-error'), 'text')).not.toContain('other errors');
+  });
 });
 
 describe('every format', () => {

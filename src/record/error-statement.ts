@@ -1,0 +1,46 @@
+/**
+ * A message without the statement that a driver repeats in it: in front of the error (`Failed to execute query '…': `) or
+ * behind it (`Query was: …`). Where the error cannot be told from the statement, what follows is `?`.
+ */
+export function withoutStatement(text: string): string {
+  return split(text, () => "?'");
+}
+
+/** The same for those who may read the statement: where the error cannot be told from it, what its last part may be follows. */
+export function withCauseFirst(text: string): string {
+  return split(text, (statement) => {
+    const at = statement.lastIndexOf(QUOTE_AND_COLON);
+    return at === -1 ? statement : `…${statement.slice(at)}`;
+  });
+}
+
+function split(text: string, unknown: (behind: string) => string): string {
+  const wasAt = text.indexOf(QUERY_WAS);
+  const before = wasAt === -1 ? text : `${text.slice(0, wasAt).trimEnd()}${behindStatement(text, wasAt)}`;
+  const executeAt = before.indexOf(EXECUTE_QUERY);
+  if (executeAt === -1) return before.includes('Failed to prepare') ? before.replace(PREPARE_QUERY, '') : before;
+  // The statement may hold what looks like its end: the last one is the error's.
+  let errorAt = -1;
+  for (const found of before.matchAll(ERROR_BEHIND_QUERY)) errorAt = found.index + QUOTE_AND_COLON.length;
+  const front = before.slice(0, executeAt).replace(/\[libpq\] $/, '');
+  if (errorAt >= executeAt) return front + before.slice(errorAt);
+  return `${front}${EXECUTE_QUERY}${unknown(before.slice(executeAt + EXECUTE_QUERY.length))}`;
+}
+
+const EXECUTE_QUERY = "Failed to execute query '";
+const PREPARE_QUERY = /\bFailed to prepare query: (?=(?:ERROR|FATAL): )/;
+const QUOTE_AND_COLON = "': ";
+const ERROR_BEHIND_QUERY = /': (?=(?:ERROR|FATAL|PANIC): )/g;
+const QUERY_WAS = 'Query was: ';
+
+/** What stands behind a repeated statement: the error's code, and places in files, each on a line of its own. */
+function behindStatement(text: string, statementAt: number): string {
+  const lines = text.slice(statementAt + QUERY_WAS.length).split('\n');
+  let first = lines.length;
+  while (first > 1 && PLACE_LINE.test(lines[first - 1] as string)) first--;
+  const code = SQL_STATE.exec(lines[first - 1] as string)?.[0] ?? '';
+  return [...(code === '' ? [''] : ['', code]), ...lines.slice(first)].join('\n');
+}
+
+const PLACE_LINE = /^\s*(?:\(in |--> |$)/;
+const SQL_STATE = / \(SQLSTATE: [0-9A-Z]{5}\)$/;
