@@ -16,6 +16,9 @@ import { announceUploads, type Upload, upload } from './keep-artifacts.js';
 import { ENGINE_FILE, SPOOLED_OTLP_FILE } from './spool-folder.js';
 import { type FoundArtifact, spoolArtifacts } from './spooled-artifacts.js';
 
+/** So many artifacts are stored however slow the disk is: handing them over would take as long. */
+const FEW_ARTIFACTS = 200;
+
 /** What a command left in the engine's target folder, and what it wrote to its output, on its way to where artifacts are kept. Nothing here fails a command. */
 export class StepArtifacts {
   /** What each engine command left when it ended. */
@@ -85,7 +88,8 @@ export class StepArtifacts {
     const { context, options, notices } = this.facts;
     const { clock } = context;
     const over = new AbortController();
-    const timer = Number.isFinite(maxArtifactsMs) ? clock.after(maxArtifactsMs, () => over.abort()) : undefined;
+    const isHandedOver = Number.isFinite(maxArtifactsMs) && this.count > FEW_ARTIFACTS;
+    const timer = isHandedOver ? clock.after(maxArtifactsMs, () => over.abort()) : undefined;
     const signal = AbortSignal.any([stop, over.signal]);
     const progress = new UploadProgress(this.count, this.facts);
     const left: Upload[] = [];
