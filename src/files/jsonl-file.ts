@@ -1,8 +1,7 @@
 import { MAX_LINE_BYTES } from '../core/lines.js';
-import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { readLineChunks } from './line-stream.js';
-import { readRecord, rejectLongLine } from './read-record.js';
-import { batchesOf, type RecordSource, type Reject, type SourceChunk, SourceError } from './record-source.js';
+import { readRecords, rejectLongLine } from './read-record.js';
+import { batchesOf, type RecordSource, type SourceChunk, SourceError } from './record-source.js';
 
 /** The engine's JSONL as a source. A line that is no record becomes a reject and is skipped, so does an incomplete last line. */
 export class JsonlFile implements RecordSource {
@@ -15,14 +14,9 @@ export class JsonlFile implements RecordSource {
   async *read(signal: AbortSignal): AsyncGenerator<SourceChunk> {
     try {
       for await (const { lines, tooLong, bytesRead } of readLineChunks(this.path, signal, this.maxLineBytes)) {
-        const records: TelemetryRecord[] = [];
-        const rejects: Reject[] = tooLong.map((line) => rejectLongLine(line, this.maxLineBytes));
-        for (const line of lines) {
-          const read = readRecord(line);
-          if ('reason' in read) rejects.push(read);
-          else records.push(read);
-        }
-        yield { delivery: { batches: batchesOf(records), foreign: [] }, rejects, bytesRead };
+        const long = tooLong.map((line) => rejectLongLine(line, this.maxLineBytes));
+        const { records, rejects } = readRecords(lines);
+        yield { delivery: { batches: batchesOf(records), foreign: [] }, rejects: [...long, ...rejects], bytesRead };
       }
     } catch (cause) {
       throw unreadable(this.path, cause);

@@ -1,12 +1,43 @@
 import { type Line, type LongLine, textOf } from '../core/lines.js';
 import { modernRecord } from '../otlp/create-decoding.js';
 import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/attributes.js';
-import { parseRecordLine, RecordParseError } from '../record/record-line.js';
+import { parseRecordLine, RecordParseError, recordParts } from '../record/record-line.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { Reject } from './record-source.js';
 
-/** The record on a line of JSONL, in the engine's own spelling, or what is wrong with the line. */
-export function readRecord(line: Line): TelemetryRecord | Reject {
+/** What a line of JSONL holds. */
+interface ReadLine {
+  readonly records: readonly TelemetryRecord[];
+  readonly rejects: readonly Reject[];
+}
+
+/** The records on a line of JSONL, in the engine's own spelling: mostly one, and else all whole ones that are in it; and what else is there. */
+export function readLine(line: Line): ReadLine {
+  const whole = readPart(line);
+  if (!('reason' in whole)) return { records: [whole], rejects: [] };
+  const { bytes } = line;
+  if (isUtf16(bytes)) return { records: [], rejects: [rejectLine(line, 'in UTF-16; write the file again in UTF-8')] };
+  const parts = recordParts(bytes, 0, bytes.length);
+  const [first] = parts;
+  if (first === undefined) return { records: [], rejects: [] };
+  if (parts.length === 1 && first[1] - first[0] === bytes.length) return { records: [], rejects: [whole] };
+  const records: TelemetryRecord[] = [];
+  const rejects: Reject[] = [];
+  for (const [start, end] of parts) {
+    const read = readPart({ ...line, offset: line.offset + start, bytes: bytes.subarray(start, end) });
+    if ('reason' in read) rejects.push(read);
+    else records.push(read);
+  }
+  return { records, rejects };
+}
+
+/** Whether a line looks like one of a file in UTF-16: as PowerShell's `>` writes it. */
+function isUtf16(bytes: Uint8Array): boolean {
+  const head = Buffer.from(bytes.subarray(0, HEAD_BYTES)).toString('latin1');
+  return /^(\xff\xfe|\xfe\xff)/.test(head) || /\{\0"\0|\0\{\0"/.test(head);
+}
+
+function readPart(line: Line): TelemetryRecord | Reject {
   const text = textOf(line);
   if (isNestedTooDeep(text)) return rejectLine(line, `nested deeper than ${MAX_JSON_LEVELS} levels`);
   try {
@@ -22,13 +53,15 @@ export function readRecords(lines: readonly Line[]): { records: TelemetryRecord[
   const records: TelemetryRecord[] = [];
   const rejects: Reject[] = [];
   for (const line of lines) {
-    const read = readRecord(line);
-    if ('reason' in read) rejects.push(read);
-    else records.push(read);
+    const read = readLine(line);
+    for (const record of read.records) records.push(record);
+    for (const reject of read.rejects) rejects.push(reject);
   }
   return { records, rejects };
 }
 
+/** How much of a line is looked at for its encoding, in bytes. */
+const HEAD_BYTES = 64;
 /** What is kept of a line that is no record, in bytes. */
 const TEXT_BYTES = 4096;
 

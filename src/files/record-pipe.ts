@@ -3,7 +3,7 @@ import { joined, type Line, linePieces, MAX_LINE_BYTES, textOf, withoutLineBreak
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
 import { offerDelivery } from './patient-consumer.js';
-import { readRecord, rejectLine } from './read-record.js';
+import { readLine, rejectLine } from './read-record.js';
 import { batchesOf, joinBatches, type Reject } from './record-source.js';
 
 /** What a pipe works with. */
@@ -75,15 +75,18 @@ export class RecordPipe {
   }
 
   private async takeObject(line: Line, raw: Uint8Array): Promise<void> {
-    const read = readRecord(line);
-    if ('reason' in read) {
-      await this.reject(line, read.reason);
-      this.passOn(raw);
-    } else if (this.store.hasFailed) {
+    const { records, rejects } = readLine(line);
+    for (const { reason } of rejects) await this.reject(line, reason);
+    if (records.length === 0) this.passOn(raw);
+    else if (this.store.hasFailed) {
       // Behind those that waited.
       await this.store.drain();
       this.passOn(raw);
-    } else await this.store.add({ record: read, raw });
+    }
+    // Should they not be taken, the line is passed on once.
+    else
+      for (const [index, record] of records.entries())
+        await this.store.add({ record, raw: index === 0 ? raw : NOTHING });
   }
 
   /** Another program's JSON is no reject. */
@@ -118,7 +121,10 @@ export type PipePart =
 
 const CARRIAGE_RETURN = 0x0d;
 const BRACE = 0x7b;
-const isSpace = (byte: number): boolean => byte === 0x20 || byte === 0x09 || byte === CARRIAGE_RETURN;
+const NOTHING = new Uint8Array(0);
+/** Blanks, and what may stand before a line by accident: NULs and a byte order mark. */
+const PASSED_OVER: ReadonlySet<number> = new Set([0x20, 0x09, CARRIAGE_RETURN, 0x00, 0xef, 0xbb, 0xbf]);
+const isSpace = (byte: number): boolean => PASSED_OVER.has(byte);
 
 /**
  * Tells lines that may be records from all others, in whatever pieces they come. Others are given as soon as their first

@@ -45,6 +45,7 @@ export class TailedFile {
   private splitter: LineSplitter;
   private head: Uint8Array = EMPTY;
   private readOffset = 0;
+  private modifiedMs = -1;
 
   private constructor(
     private readonly handle: FileHandle,
@@ -73,8 +74,11 @@ export class TailedFile {
   /** The next lines, of at most 1 MiB read at once; `undefined` when there is nothing more just now. */
   async read(): Promise<TailedLines | undefined> {
     if (this.kind.isPipe) return this.take(await this.readPipe(), []);
-    const { size } = await this.handle.stat();
-    if (size === this.readOffset) return undefined;
+    const { size, mtimeMs } = await this.handle.stat();
+    const isTouched = mtimeMs !== this.modifiedMs;
+    this.modifiedMs = mtimeMs;
+    // Written anew to the same length, it begins with other bytes.
+    if (size === this.readOffset && (size === 0 || !isTouched || (await this.hasSameHead()))) return undefined;
     const bytes = size > this.readOffset ? await this.readFrom(this.readOffset, size) : EMPTY;
     // Looked at after reading: what was read is of the same file as the beginning, then.
     if (bytes.length > 0 && (await this.hasSameHead())) return this.take(bytes, []);

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { readSync } from 'node:fs';
 import { LineWindow } from '../core/lines.js';
+import { recordParts } from '../record/record-line.js';
 import { LineRows, type LineRowsOptions } from './line-rows.js';
 import { type EncodedRowGroup, isGroupFull, type ParquetWriterLimits, RowGroupColumns } from './row-group.js';
 
@@ -97,7 +98,16 @@ export class RangeEncoder {
     const { columns, limits } = this;
     const before = columns.rowCount;
     const reason = isTooLong ? undefined : this.rows.append(source, lineStart, lineEnd, isValidUtf8);
-    if (isTooLong || reason !== undefined) step.rejects.push({ line, reason });
+    if (isTooLong) step.rejects.push({ line, reason });
+    else if (reason !== undefined) {
+      const parts = recordParts(source.bytes, lineStart, lineEnd);
+      const isWhole = parts.length === 1 && parts[0]?.[0] === lineStart && parts[0][1] === lineEnd;
+      for (const [start, end] of isWhole ? [] : parts) {
+        const wrong = this.rows.append(source, start, end, isValidUtf8);
+        if (wrong !== undefined) step.rejects.push({ line, reason: wrong });
+      }
+      if (isWhole) step.rejects.push({ line, reason });
+    }
     step.recordCount += columns.rowCount - before;
     if (columns.rowCount > before && isGroupFull(columns, limits)) step.groups.push(columns.finish());
   }
