@@ -73,7 +73,8 @@ function misreadItems(request: ExportRequest, delivery: Delivery, rejectedCount:
   let at = 0;
   for (const { isEngine, item } of items) {
     const isLog = 'body' in item;
-    if (isLog ? !isEngine || !isId(item.traceId, 16) : !isEngine && hasIds(item)) passed.push(item);
+    if (hasOddId(item)) expectedRejections++;
+    else if (isLog ? !isEngine || !isId(item.traceId, 16) : !isEngine && hasIds(item)) passed.push(item);
     else if (!(isLog || hasIds(item)) || timesOf(item).some((time) => time > MAX_TIME)) expectedRejections++;
     else {
       const problem = isLog ? misreadLog(item, records[at]) : misreadSpan(item, records[at], records[at + 1]);
@@ -200,6 +201,15 @@ function timesOf(item: Item): readonly bigint[] {
 
 function hasIds({ traceId, spanId }: { readonly traceId: string; readonly spanId: string }): boolean {
   return isId(traceId, 16) && isId(spanId, 8);
+}
+
+/** Whether an id in it is as long as no such id is. */
+function hasOddId(item: Item): boolean {
+  const links = 'body' in item ? [] : item.links;
+  const traceIds = [item.traceId, ...links.map(({ traceId }) => traceId)];
+  const spanIds = [item.spanId, ...links.map(({ spanId }) => spanId), ...('body' in item ? [] : [item.parentSpanId])];
+  const isOdd = (byteCount: number) => (hex: string) => hex !== '' && hex.length !== 2 * byteCount;
+  return traceIds.some(isOdd(16)) || spanIds.some(isOdd(8));
 }
 
 function isId(hex: string, byteCount: number): boolean {
