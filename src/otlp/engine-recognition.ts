@@ -127,12 +127,20 @@ function isNamedSpan({ name }: NamedItem): boolean {
   return eventTypeByName(name) !== undefined;
 }
 
+/** Waits, which may have no attribute. */
+const WAITS: ReadonlySet<string> = new Set(
+  ['query.ConnectionLimitWait', 'process.ThreadPoolWait'].map((name) => EVENT_TYPE_PREFIX + name),
+);
+/** Has whatever its place in the code has noted. */
+const CALL_TRACE = `${EVENT_TYPE_PREFIX}dev.CallTrace`;
+
 /** A span with a name that the engine makes, and with attributes of that event. */
 function isEngineSpan({ name, attributes }: NamedItem): boolean {
   const eventType = eventTypeByName(name);
   if (eventType === undefined) return false;
   const fields = EVENTS.get(eventType)?.fields ?? {};
   const list = attributes();
+  if (list.length === 0 && WAITS.has(eventType)) return true;
   if (list.some(({ key }) => BRIDGE_KEYS.has(key))) return true;
   const known = list.flatMap(({ key, text }): (readonly [FieldRow, string | undefined])[] => {
     const row = fields[key];
@@ -141,6 +149,7 @@ function isEngineSpan({ name, attributes }: NamedItem): boolean {
   const enums = known.filter(([{ kind }]) => kind === 'enum');
   if (enums.length > 0) return enums.every(([, text]) => text !== undefined && ENUM_VALUE.test(text));
   // Beside one of its own, others may have been added on the way.
+  if (eventType === CALL_TRACE) return known.length > 0;
   return known.length === list.length ? known.length > 0 : known.length >= 2 && known.length * 2 >= list.length;
 }
 

@@ -12,7 +12,6 @@ import {
   isMapped,
   isSignOfEngine,
   type NamedAttribute,
-  type NamedItem,
   namesOf,
   type Origin,
   type TelemetryNames,
@@ -39,11 +38,6 @@ interface KnownResource {
   readonly origin: Origin;
   /** Whether items that are passed on look like the engine's by these names, not at all, or by their attributes. */
   readonly sign: 'all' | 'none' | 'attributes';
-}
-
-/** What the items of a scope are. */
-interface ItemsOrigin extends KnownResource {
-  readonly isEngine: boolean;
 }
 
 /** A part of a request: where its content begins and ends. */
@@ -149,8 +143,7 @@ export class WireDecoder implements PieceDecoder {
     const scopeRange = { start: cursor.position, end };
     let scope: Buffer = EMPTY;
     let hasScope = false;
-    let known: ItemsOrigin | undefined;
-    let itemCount = 0;
+    let known: KnownResource | undefined;
     while (cursor.position < end) {
       const start = cursor.position;
       const tag = cursor.varint32(end);
@@ -161,45 +154,29 @@ export class WireDecoder implements PieceDecoder {
         scope = cursor.bytes.subarray(cursor.position, fieldEnd);
         cursor.position = fieldEnd;
       } else if (tag === ((2 << 3) | LENGTH)) {
-        known ??= this.itemsOrigin(this.resourceOf(resource, scope), cursor.bytes, start, end);
-        itemCount += 1;
+        known ??= this.resourceOf(resource, scope);
         if (!this.readItem(cursor, fieldEnd, known, items)) items.pass(group, scopeRange, { start, end: fieldEnd });
       } else if (tag === ((3 << 3) | LENGTH)) cursor.position = fieldEnd;
       else throw UNUSUAL;
     }
     if (known === undefined) this.resourceOf(resource, scope);
-    else items.endScope(known, itemCount);
+    else items.endScope(known);
   }
 
-  /** @param from where the scope's first item begins, with its tag */
-  private itemsOrigin(known: KnownResource, bytes: Buffer, from: number, end: number): ItemsOrigin {
-    const { origin } = known;
-    const isEngine = this.recognition.areOfEngine(origin, this.signal, this.namedItems(bytes, from, end));
-    return { ...known, isEngine };
-  }
-
-  /** The items of a scope, as far as they say whose they are. @throws UnusualShape for one that cannot be read just so */
-  private *namedItems(bytes: Buffer, from: number, end: number): Generator<NamedItem> {
-    const { span, log } = this;
-    const cursor = new WireCursor(bytes);
-    cursor.position = from;
-    for (const [, itemStart, itemEnd] of fields(cursor, end, RECORD)) {
-      const item = new WireCursor(bytes);
-      item.position = itemStart;
-      if (this.signal === 'traces') {
-        span.read(item, itemEnd);
-        const name = bytes.toString('utf8', span.nameStart, span.nameEnd);
-        yield { name, attributes: () => namedAttributes(span.attributes, bytes) };
-      } else {
-        log.read(item, itemEnd);
-        const name = bytes.toString('utf8', log.eventNameStart, log.eventNameEnd);
-        yield { name, attributes: () => namedAttributes(log.attributes, bytes) };
-      }
-    }
+  /** Whether an item that was read into its slice is the engine's: by itself, so that it does not matter how a body is cut. */
+  private isEngine({ origin }: KnownResource, bytes: Buffer): boolean {
+    if (origin === 'engine' || origin === 'other') return origin === 'engine';
+    const { span, log, signal } = this;
+    const [slice, start, end] =
+      signal === 'traces'
+        ? [span.attributes, span.nameStart, span.nameEnd]
+        : [log.attributes, log.eventNameStart, log.eventNameEnd];
+    const item = { name: bytes.toString('utf8', start, end), attributes: () => namedAttributes(slice, bytes) };
+    return this.recognition.areOfEngine(origin, signal, [item]);
   }
 
   /** @returns whether it was dealt with; else it is to be passed on as it is */
-  private readItem(cursor: WireCursor, end: number, known: ItemsOrigin, items: DecodedItems): boolean {
+  private readItem(cursor: WireCursor, end: number, known: KnownResource, items: DecodedItems): boolean {
     const start = cursor.position;
     try {
       return this.addItem(cursor, end, known, items);
@@ -211,21 +188,22 @@ export class WireDecoder implements PieceDecoder {
     }
   }
 
-  private addItem(cursor: WireCursor, end: number, known: ItemsOrigin, items: DecodedItems): boolean {
+  private addItem(cursor: WireCursor, end: number, known: KnownResource, items: DecodedItems): boolean {
     const { span, log, lines } = this;
-    const { resource, isEngine } = known;
+    const { resource } = known;
     const { bytes } = cursor;
     if (this.signal === 'traces') {
       span.read(cursor, end);
-      if (!isEngine) {
+      if (!this.isEngine(known, bytes)) {
         const isValid = span.traceId >= 0 && span.spanId >= 0;
         if (isValid && !span.hasOddId) {
-          items.noteSign(known, span.attributes, bytes);
+          items.noteSign(known, false, span.attributes, bytes);
           return false;
         }
         items.reject(isValid ? 'with an id of a wrong length' : 'without a valid trace id and span id');
         return true;
       }
+      items.noteEngine(known);
       items.add(lines.addSpan(span, bytes, items.page), bytes, span.traceId, resource);
       return true;
     }
@@ -235,10 +213,12 @@ export class WireDecoder implements PieceDecoder {
       return true;
     }
     // A log record outside any trace has no run to join; it is kept and passed on like another service's.
+    const isEngine = this.isEngine(known, bytes);
     if (!isEngine || log.traceId < 0) {
-      items.noteSign(known, log.attributes, bytes);
+      items.noteSign(known, isEngine, log.attributes, bytes);
       return false;
     }
+    items.noteEngine(known);
     items.add(lines.addLog(log, bytes, items.page), bytes, log.traceId, resource);
     return true;
   }
@@ -364,6 +344,8 @@ class DecodedItems {
   readonly sightings: (readonly [kind: SightingKind, names: TelemetryNames, itemCount: number])[] = [];
   /** Items of the scope that are passed on and look like the engine's. */
   private signCount = 0;
+  /** Items of the scope that are the engine's, as they look. */
+  private newCount = 0;
   rejectedCount = 0;
   private readonly reasons = new Set<Rejection>();
   private recordCount = 0;
@@ -401,16 +383,22 @@ class DecodedItems {
     this.reasons.add(reason);
   }
 
+  /** An item is the engine's: by its shape alone? */
+  noteEngine({ origin }: KnownResource): void {
+    if (origin === 'ifShaped') this.newCount += 1;
+  }
+
   /** An item is passed on: does it look like the engine's? */
-  noteSign({ sign, isEngine }: ItemsOrigin, attributes: AttributeSlice, from: Buffer): void {
+  noteSign({ sign }: KnownResource, isEngine: boolean, attributes: AttributeSlice, from: Buffer): void {
     if (isEngine || sign === 'all' || (sign === 'attributes' && hasSign(attributes, from))) this.signCount += 1;
   }
 
   /** All items of a scope were read. */
-  endScope({ origin, isEngine, names }: ItemsOrigin, itemCount: number): void {
-    if (isEngine && origin === 'ifShaped') this.sightings.push(['new', names, itemCount]);
+  endScope({ names }: KnownResource): void {
+    if (this.newCount > 0) this.sightings.push(['new', names, this.newCount]);
     if (this.signCount > 0) this.sightings.push(['passed', names, this.signCount]);
     this.signCount = 0;
+    this.newCount = 0;
   }
 
   /** Keeps an item as it came, with its group's resource and its scope. */
