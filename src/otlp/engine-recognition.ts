@@ -14,9 +14,9 @@ export interface TelemetryNames {
 }
 
 /**
- * What a resource and a scope say of whose their records are. `engine` and `other` are final. Else the records decide: they
- * are the engine's `unlessOlder` (all are spans of dbt 1.x), `ifNamed` (one is named as the engine names its own), or
- * `ifShaped` (one has the name and the attributes of an event of the engine).
+ * What a resource and a scope say of whose their records are. `engine` and `other` are final. Else each record decides: it is
+ * the engine's `unlessOlder` (it is no span of dbt 1.x), `ifNamed` (it is named as the engine names its own), or
+ * `ifShaped` (it has the name and the attributes of an event of the engine).
  */
 export type Origin = 'engine' | 'other' | 'unlessOlder' | 'ifNamed' | 'ifShaped';
 
@@ -59,11 +59,8 @@ export class EngineRecognition {
     return isScopeKnown || names.scope === '' ? 'unlessOlder' : 'ifNamed';
   }
 
-  /**
-   * Whether items of one scope that its names say too little of are the engine's.
-   * @param items of the scope; read until it is known
-   */
-  areOfEngine(origin: Origin, signal: 'traces' | 'logs', items: Iterable<NamedItem>): boolean {
+  /** Whether an item is the engine's, by itself: it must not matter with which others it travels. */
+  isOfEngine(origin: Origin, signal: 'traces' | 'logs', item: NamedItem): boolean {
     switch (origin) {
       case 'engine':
         return true;
@@ -71,11 +68,11 @@ export class EngineRecognition {
         return false;
       case 'unlessOlder':
         // dbt 1.x sends no log records.
-        return signal === 'logs' || some(items, ({ name }) => !OLDER_SPAN.test(name));
+        return signal === 'logs' || !OLDER_SPAN.test(item.name);
       case 'ifNamed':
-        return some(items, signal === 'traces' ? isNamedSpan : isEngineLog);
+        return signal === 'traces' ? isNamedSpan(item) : isEngineLog(item);
       case 'ifShaped':
-        return some(items, signal === 'traces' ? isEngineSpan : isEngineLog);
+        return signal === 'traces' ? isEngineSpan(item) : isEngineLog(item);
     }
   }
 
@@ -156,9 +153,4 @@ function isEngineSpan({ name, attributes }: NamedItem): boolean {
 function isEngineLog({ name, attributes }: NamedItem): boolean {
   if (name !== '') return name.startsWith(EVENT_TYPE_PREFIX) || ENGINE_EVENT.test(name);
   return attributes().some(({ key }) => LOG_KEYS.has(key) || BRIDGE_KEYS.has(key));
-}
-
-function some<T>(items: Iterable<T>, is: (item: T) => boolean): boolean {
-  for (const item of items) if (is(item)) return true;
-  return false;
 }

@@ -1,8 +1,6 @@
 import { expect, it } from 'vitest';
 import { PublicAttributeSchema } from '../../src/otlp/attribute-schema.js';
-import { EngineRecognition, namesOf } from '../../src/otlp/engine-recognition.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
-import type { OtlpEncoding } from '../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { PublicSchema } from '../../src/otlp/public-schema.js';
 import { splitJson } from '../../src/otlp/split-json.js';
@@ -36,7 +34,6 @@ const inJson = {
   traces: new JsonDecoder('traces', fast.traces, codecs),
   logs: new JsonDecoder('logs', fast.logs, codecs),
 };
-const recognition = new EngineRecognition();
 const straight = { protobuf: fast, json: inJson };
 /** Cuts every body that has more than one record. */
 const pieces = {
@@ -115,21 +112,11 @@ function piecewise({ signal, encoding, bytes }: FuzzBody, decoded: Decoded): Pro
   const cut = attempt('the decoder by pieces', () => decodeAtOnce(pieces[encoding][signal], bytes));
   if ('kind' in cut) return cut;
   const linesOf = ({ isRefused, lines }: Decoded) => [isRefused, ...lines.map(({ line }) => line).sort()].join('\n');
-  if (linesOf(cut) === linesOf(decoded) || isDecidedTogether(signal, encoding, bytes)) return undefined;
+  if (linesOf(cut) === linesOf(decoded)) return undefined;
   return {
     kind: 'the decoder by pieces has other records',
     detail: difference('whole it has', linesOf(cut), linesOf(decoded)),
   };
-}
-
-/** Whether the items of some scope decide together whose they are, since no name says it: a piece of them may decide otherwise. */
-function isDecidedTogether(signal: Signal, encoding: OtlpEncoding, bytes: Buffer): boolean {
-  return codecs[encoding].decode(signal, bytes).resources.some(({ resource: { attributes }, scopes }) =>
-    scopes.some(({ scope }) => {
-      const origin = recognition.originOf(attributes, namesOf(attributes, scope.name));
-      return origin !== 'engine' && origin !== 'other';
-    }),
-  );
 }
 
 function attempt(name: string, decode: () => DecodedRequest): Decoded | Problem {

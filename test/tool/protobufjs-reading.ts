@@ -94,8 +94,9 @@ function* itemsOf(request: ExportRequest): Generator<{ isEngine: boolean; item: 
   for (const { resource, scopes } of request.resources) {
     for (const { scope, records } of scopes) {
       const origin = recognition.originOf(resource.attributes, namesOf(resource.attributes, scope.name));
-      const isEngine = recognition.areOfEngine(origin, request.signal, records.map(namedItem));
-      for (const item of records) yield { isEngine, item };
+      for (const item of records) {
+        yield { isEngine: recognition.isOfEngine(origin, request.signal, namedItem(item)), item };
+      }
     }
   }
 }

@@ -172,7 +172,7 @@ export class WireDecoder implements PieceDecoder {
         ? [span.attributes, span.nameStart, span.nameEnd]
         : [log.attributes, log.eventNameStart, log.eventNameEnd];
     const item = { name: bytes.toString('utf8', start, end), attributes: () => namedAttributes(slice, bytes) };
-    return this.recognition.areOfEngine(origin, signal, [item]);
+    return this.recognition.isOfEngine(origin, signal, item);
   }
 
   /** @returns whether it was dealt with; else it is to be passed on as it is */
