@@ -22,6 +22,7 @@ import {
 
 export { reportSchema } from '../src/report/schema.js';
 
+import { RESEND_PATHS } from '../src/export/resend-routes.js';
 import { attributePolicyOf, KNOWN_EVENTS } from '../src/redaction/known-names.js';
 import { REMOVAL_PATHS } from '../src/retention/routes.js';
 import { eventName } from '../src/run/node-outcome.js';
@@ -202,7 +203,7 @@ const METHODS = ['get', 'put', 'post', 'patch', 'delete', 'head'] as const;
 /** Every route, as `GET /api/openapi.json` describes it. */
 function routes(): string {
   const paths = mergedPaths([
-    ...[BRIDGE_PATHS, V2_PATHS, jobRunPaths(runSchema), OWN_PATHS, REMOVAL_PATHS],
+    ...[BRIDGE_PATHS, V2_PATHS, jobRunPaths(runSchema), OWN_PATHS, REMOVAL_PATHS, RESEND_PATHS],
     ...[QUERY_PATHS, WEBHOOK_PATHS, ARTIFACT_PATHS],
   ]);
   const rows = Object.entries(paths).flatMap(([path, item]) =>

@@ -85,7 +85,7 @@ function fromRequestError(error: RequestError): Refusal {
     case 'unsupported_type':
       return refuse(415, UNIMPLEMENTED, error.code, error.message);
     case 'unsupported_encoding':
-      return refuse(415, UNIMPLEMENTED, error.code, error.message, { 'Accept-Encoding': 'gzip, deflate' });
+      return refuse(415, UNIMPLEMENTED, error.code, error.message, { 'Accept-Encoding': 'gzip, deflate, zstd' });
     case 'busy':
       return refuseForNow(503, UNAVAILABLE, error.code, error.message, BUSY_RETRY_AFTER_MS);
     case 'slow':

@@ -91,9 +91,9 @@ test('other content types are 415, answered in JSON', async () => {
 });
 
 test('other content encodings are 415 and say which are taken', async () => {
-  for (const coding of ['br', 'zstd', 'gzip, deflate']) {
+  for (const coding of ['br', 'snappy', 'gzip, deflate']) {
     const answer = await bench.postTraces(TRACES, { 'Content-Encoding': coding });
-    expect(answer).toMatchObject({ status: 415, headers: { 'accept-encoding': 'gzip, deflate' } });
+    expect(answer).toMatchObject({ status: 415, headers: { 'accept-encoding': 'gzip, deflate, zstd' } });
   }
 });
 

@@ -1,5 +1,5 @@
 import type { Signal } from '../../../src/record/record-batch.js';
-import { sampleBodies as bodiesOf, SMALL_SAMPLES, WITHOUT_BODIES } from '../../fake/sample-run.js';
+import { sampleBodies as bodiesOf, SENT_SAMPLES } from '../../fake/sample-run.js';
 
 /** A body that the engine sent. */
 export interface SampleBody {
@@ -10,7 +10,7 @@ export interface SampleBody {
 
 /** Every OTLP body of the small samples, and those of a large one that are unlike them: its first of 512 spans and of logs. */
 export const sampleBodies: readonly SampleBody[] = [
-  ...SMALL_SAMPLES.filter((run) => run !== WITHOUT_BODIES).flatMap(bodiesWithPath),
+  ...SENT_SAMPLES.flatMap(bodiesWithPath),
   ...['traces', 'logs'].flatMap((signal) =>
     bodiesWithPath('big-build')
       .filter((one) => one.signal === signal)
