@@ -192,7 +192,8 @@ describe('a request that a receiver never takes', () => {
       const singles = () =>
         receiver.requests.filter((request) => request.signal === 'traces' && request.body.length < 20_000).length;
       await until('halves', () => singles() > 4, MINUTE_MS);
-      expect(await details()).toMatchObject({ refusedCount: 0, state: 'waiting' });
+      await until('the next wait', async () => (await details()).state === 'waiting');
+      expect(await details()).toMatchObject({ refusedCount: 0 });
       await serving.stop('SIGKILL');
       const again = await serve([], serving.dataFolder);
       await until('further attempts', async () => Number((await details()).failedAttemptCount) > 6, MINUTE_MS);

@@ -152,12 +152,6 @@ test.each([
   expect(answer.status).toBe(status);
 });
 
-test('after all this the bridge is ready, and ends cleanly', async () => {
-  expect((await fetch(`${bridge.webUrl}/readyz`)).status).toBe(200);
-  expect(bridge.stderr).not.toContain('internal error');
-  expect(await bridge.stop()).toBe(0);
-});
-
 async function post(type: string, body: Uint8Array<ArrayBuffer>): Promise<{ status: number; text: string }> {
   const headers = { 'content-type': type, 'content-encoding': 'gzip' };
   const answer = await fetch(`${bridge.otlpUrl}/v1/traces`, { method: 'POST', headers, body: gzipSync(body) });
@@ -208,3 +202,9 @@ test.each(['application/json', 'application/x-protobuf'])(
     expect(answer.text).toContain('a span or log record of more than 16777216 bytes was not kept; the rest was');
   },
 );
+
+test('after all this the bridge is ready, and ends cleanly', async () => {
+  expect((await fetch(`${bridge.webUrl}/readyz`)).status).toBe(200);
+  expect(bridge.stderr).not.toContain('internal error');
+  expect(await bridge.stop()).toBe(0);
+});

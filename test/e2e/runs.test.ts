@@ -85,9 +85,12 @@ describe('run-bridge diff', () => {
       const record = JSON.parse(line);
       const id: unknown = record.attributes?.unique_id;
       if (id === 'model.shop.daily') return [];
-      if (record.record_type === 'SpanEnd' && String(record.event_type).endsWith('.NodeProcessed')) {
-        if (id === 'seed.shop.raw_orders') record.attributes.duration_ms = '3500';
-        if (id === 'seed.shop.raw_customers') record.attributes.node_outcome = 'NODE_OUTCOME_ERROR';
+      if (record.record_type === 'SpanEnd') {
+        const isProcessed = String(record.event_type).endsWith('.NodeProcessed');
+        if (isProcessed && id === 'seed.shop.raw_customers') record.attributes.node_outcome = 'NODE_OUTCOME_ERROR';
+        const isWhole = String(record.event_type).endsWith('.Invocation');
+        const isOrders = id === 'seed.shop.raw_orders' && /NodeProcessed|NodeEvaluated/.test(record.event_type);
+        if (isWhole || isOrders) record.end_time_unix_nano = String(BigInt(record.end_time_unix_nano) + 3_000_000_000n);
       }
       return [JSON.stringify(record).replaceAll('01a1fb8ed69e7ef184c99d1f72b8766e', 'a'.repeat(32))];
     });
@@ -100,10 +103,10 @@ describe('run-bridge diff', () => {
     const { exitCode, stdout, stderr } = await run('diff', '1002', laterRun());
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     expect(stdout).toMatch(
-      /^before: build: error after 1\.8 s, .*\nafter: {2}build: error after 1\.8 s, .* UTC, 0 ms longer\n/,
+      /^before: build: error after 1\.8 s, .*\nafter: {2}build: error after 4\.8 s, .* UTC, 3\.0 s longer\n/,
     );
     expect(stdout).toContain('\nended otherwise (1):\n  seed.shop.raw_customers: success before, error after\n');
-    expect(stdout).toMatch(/\nslower \(1\):\n {2}seed\.shop\.raw_orders: 3\.\d s longer \(\d+ ms, then 3\.5 s\)\n/);
+    expect(stdout).toMatch(/\nslower \(1\):\n {2}seed\.shop\.raw_orders: 2\.5 s longer \(19 ms, then 2\.5 s\)\n/);
     const json = await run('diff', '1002', laterRun(), '--format', 'json');
     const { commands, new_commands, gone_commands } = JSON.parse(json.stdout);
     expect(commands).toHaveLength(1);
@@ -116,7 +119,9 @@ describe('run-bridge diff', () => {
   test('of two runs names new nodes, and nothing of a run and itself', async () => {
     const { stdout } = await run('diff', '1001', '1002');
     expect(stdout).toContain('\nnew (7):\n');
-    expect((await run('diff', '1001', '1001')).stdout).toContain('every node ended as before, and took as long\n');
+    expect((await run('diff', '1001', '1001')).stdout).toContain(
+      "every node ended as before, and none took 100 ms more or less of the run's time\n",
+    );
   });
 
   test('lets no text of a run reach the terminal as more than a text', async () => {
