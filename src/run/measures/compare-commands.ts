@@ -143,7 +143,7 @@ function nodesAtATime({ totals, split }: CommandMeasures): number | null {
 export function contentionText({ before, after }: Contention): string | null {
   if (before === null || after === null) return null;
   const of = (count: number) => count.toFixed(count < 10 ? 1 : 0);
-  return `${of(after)} nodes were worked on at a time, ${of(before)} before: in the engine's own times each has its waiting for a processor and for connections, which is left out here.`;
+  return `${of(after)} nodes ran at a time, ${of(before)} before. The engine's own times include waiting for a processor or a connection; these do not.`;
 }
 
 /** The better, the less; an outcome that this version does not know stands in the middle. */
