@@ -534,10 +534,8 @@ describe('exec', () => {
     it('exec loses no span, neither on disk nor on the way to the destination', async () => {
       const { exitCode, output } = await inProject(wrap(...command), {});
       // Two thousand artifacts take a while on a slow machine, and then it is said how far they are.
-      expect([exitCode, output.match(/run-bridge:(?! uploading artifacts: \d+ of \d+).*/)?.[0]]).toEqual([
-        0,
-        undefined,
-      ]);
+      const asExpected = 'uploading artifacts: \\d+ of \\d+|artifacts of the command that are not kept yet: ';
+      expect([exitCode, new RegExp(`run-bridge:(?! (?:${asExpected})).*`).exec(output)?.[0]]).toEqual([0, undefined]);
       const [traceId = ''] = readdirSync(join(dataFolder, 'runs'));
       expect(logOf(traceId) === written() ? 'the same' : 'different').toBe('the same');
       expect(new Set(receiver.spanIds).size).toBe(endedCount());
