@@ -127,10 +127,13 @@ export class CommandRecords {
   private async deliverLines(records: readonly TelemetryRecord[]): Promise<void> {
     const batches: RecordBatch[] = [];
     for (const [traceId, list] of groupBy(records, ({ traceId }) => traceId)) {
-      if (this.isOwn(traceId)) batches.push(...(await this.batchesOf(traceId, list)));
-      else if (this.unnamedAre === 'waiting') this.wait(traceId, list);
+      // Behind those of its trace that still wait, though that has come over OTLP meanwhile.
+      const hasWaiting = this.unnamed.has(traceId);
+      if (this.isOwn(traceId) && !hasWaiting) batches.push(...(await this.batchesOf(traceId, list)));
+      else if (this.unnamedAre === 'waiting' || hasWaiting) this.wait(traceId, list);
     }
     await this.deliver({ batches, foreign: [] });
+    await this.deliverUnnamed();
     if (this.unnamedCharacters > MAX_UNNAMED_CHARACTERS) await this.settleUnnamed();
   }
 

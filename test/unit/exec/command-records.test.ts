@@ -44,6 +44,8 @@ function keyOf(record: TelemetryRecord): string {
   return `log ${record.spanId} ${record.timeUnixNano} ${record.eventType} ${record.body}`;
 }
 
+/** A file that others may write as well: what does not come over OTLP is theirs. */
+const SHARED = { isOtlpExpected: true, isShared: true };
 /** A file that the command alone writes, whose engine sends nothing by itself. */
 const ALONE = { isOtlpExpected: false, isShared: false, isWritten: async () => false, onTrace() {} };
 
@@ -90,6 +92,7 @@ async function bringIn(
   bodies: readonly Body[],
   turns: readonly number[],
   maxMemoryBytes = 1_000_000,
+  file: Partial<typeof SHARED> = {},
 ): Promise<TelemetryRecord[]> {
   const target = new MemoryConsumer();
   const live = new LiveLines();
@@ -106,6 +109,7 @@ async function bringIn(
     async onRejects() {},
     hasUnreadLines: async () => false,
     ...ALONE,
+    ...file,
     clock: new FakeClock(),
   });
   const running = records.run(new AbortController().signal);
@@ -134,10 +138,13 @@ describe.each(['build-clean', 'build-mixed-fusion', 'fail-fast', 'interrupted', 
   const bodies = bodiesOf(run);
   const all = lines.map((line) => keyOf(parseRecordLine(line)));
 
-  it('is its JSONL, record by record, whatever came first, and nothing of its OTLP', async () => {
+  it.each([
+    ['its own', {}],
+    ['shared with others', SHARED],
+  ])('is its JSONL (%s), record by record, whatever came first, and nothing of its OTLP', async (_whose, file) => {
     await fc.assert(
       fc.asyncProperty(turns, async (order) => {
-        const records = await bringIn(lines, bodies, order);
+        const records = await bringIn(lines, bodies, order, undefined, file);
         expect(records.slice(0, lines.length).map(({ line }) => line)).toEqual(lines);
         expect(lackingIn(lines, records)).toEqual([]);
       }),
