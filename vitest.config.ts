@@ -44,11 +44,7 @@ export default defineConfig({
       }),
       // What depends on V8 and on Node's own servers, for the newest Node; all else runs with it as a trial.
       project('newest', {
-        include: [
-          'test/e2e/{query,hostile-senders}.test.ts',
-          'test/unit/core/bounded-thread.test.ts',
-          'test/long/export-thread.test.ts',
-        ],
+        include: ['test/e2e/query.test.ts', 'test/unit/core/bounded-thread.test.ts'],
         globalSetup: POSTGRES,
         maxWorkers: WORKERS,
       }),

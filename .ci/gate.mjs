@@ -25,7 +25,7 @@ if (failedCount() === 0) {
   };
   const waiting = async () => {
     await installed;
-    for (const name of ['peers', 'engine', 'crash']) await tests(`test:${name}`);
+    for (const name of ['peers', 'engine', 'crash', 'newest']) await tests(`test:${name}`);
   };
   await Promise.all([working(), waiting()]);
 }

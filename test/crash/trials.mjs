@@ -18,7 +18,7 @@ const TRIALS = {
   fuzz: ['--project=fuzz'],
   properties: ['--project=long', '--project=engine', 'property'],
   limits: ['--project=limits'],
-  newest: ['--project=newest', '--project=whole', '--project=in process', '--project=commands'],
+  newest: ['--project=whole', '--project=in process', '--project=commands', '--project=long'],
 };
 
 const { values } = parseArgs({
