@@ -21,11 +21,11 @@ if (failedCount() === 0) {
   await tests('test');
   const working = async () => {
     for (const name of ['lint', 'types', 'layers', 'dead']) await check(name, 'npm', 'run', '--silent', name);
-    for (const name of ['commands', 'long', 'fuzz', 'browser']) await tests(`test:${name}`);
+    for (const name of ['commands', 'long', 'fuzz', 'browser', 'crash', 'newest']) await tests(`test:${name}`);
   };
   const waiting = async () => {
     await installed;
-    for (const name of ['peers', 'engine', 'crash', 'newest']) await tests(`test:${name}`);
+    for (const name of ['peers', 'engine']) await tests(`test:${name}`);
   };
   await Promise.all([working(), waiting()]);
 }

@@ -17,7 +17,7 @@ const TRIALS = {
   dispatchers: ['--project=peers', 'test/peers/several-dispatchers.test.ts'],
   fuzz: ['--project=fuzz'],
   properties: ['--project=long', '--project=engine', 'property'],
-  limits: ['--project=limits'],
+  limits: ['--project=limits', '--project=commands', 'start-up', 'exec-busy', 'hostile-senders', 'grpc'],
   newest: ['--project=whole', '--project=in process', '--project=commands', '--project=long'],
 };
 

@@ -9,6 +9,7 @@ import { paddedBody } from '../fake/padded-body.js';
 import { SAMPLES, sampleTraceId } from '../fake/sample-run.js';
 import { resetCall } from '../fuzz/http2-bytes.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { expectPeakMemory } from '../tool/peak-memory.js';
 import { sendSample } from '../tool/send-sample.js';
 
 const GZIP = { 'grpc-encoding': 'gzip' };
@@ -74,6 +75,7 @@ describe('OTLP over gRPC', () => {
     const answers = await Promise.all(Array.from({ length: 100 }, () => sender.call(bomb, TRACES_PATH, GZIP)));
     expect(answers.filter(({ code }) => code !== 0).every(({ code }) => code === 14 || code === 8)).toBe(true);
     expect(await sender.call(frame(paddedBody(10)))).toMatchObject({ code: 0 });
+    expectPeakMemory(bridge.child.pid, 384);
   });
 
   test.each([

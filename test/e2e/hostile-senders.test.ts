@@ -4,18 +4,21 @@ import { createDecoding } from '../../src/otlp/create-decoding.js';
 import { PublicSchema } from '../../src/otlp/public-schema.js';
 import { RawConnection } from '../fake/http-client.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { expectPeakMemory } from '../tool/peak-memory.js';
 import { SentRun } from '../tool/sent-run.js';
 import { until } from '../tool/until.js';
 
 const MIB = 2 ** 20;
 const HEADER = 'POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n';
 const MAX_CONNECTIONS = 1_024;
+/** What the program may have, and at most has in the end: many times less than what senders announce. */
+const MAX_MEMORY_MIB = 512;
 
 let bridge: BridgeProcess;
 let port: number;
 
 beforeAll(async () => {
-  bridge = await BridgeProcess.start({ args: ['--max-memory', '512MiB'] });
+  bridge = await BridgeProcess.start({ args: ['--max-memory', `${MAX_MEMORY_MIB}MiB`] });
   port = Number(new URL(bridge.otlpUrl).port);
   await expectServed();
 });
@@ -205,6 +208,7 @@ test.each(['application/json', 'application/x-protobuf'])(
 
 test('after all this the bridge is ready, and ends cleanly', async () => {
   expect((await fetch(`${bridge.webUrl}/readyz`)).status).toBe(200);
+  expectPeakMemory(bridge.child.pid, MAX_MEMORY_MIB);
   expect(bridge.stderr).not.toContain('internal error');
   expect(await bridge.stop()).toBe(0);
 });
