@@ -284,12 +284,11 @@ function Pair(props: {
     <section aria-label={`Command ${at + 1}`}>
       <p>
         {lengthSentence(longerMs, heads[0])}{' '}
-        {isSame &&
-          `Every node ended as before; of none did ${lengthText(leastMs)} more or less of the run's time fall to it.`}
+        {isSame && `Every node ended as before, and none took ${lengthText(leastMs)} more or less of the run's time.`}
       </p>
       {contention !== null && (
         <p class="hint">
-          Differences are of what of the run's time fell to a node; smaller ones than {lengthText(leastMs)} are none.{' '}
+          Compared is the share of the run's time that each node took; less than {lengthText(leastMs)} counts as none.{' '}
           {contention}
         </p>
       )}
