@@ -221,11 +221,12 @@ async function attach(step: Step, registry: Pick<StepRegistry, 'attach'>): Promi
   step.isAttached = true;
 }
 
-/** What OTEL_RESOURCE_ATTRIBUTES says: engines that read it take its values as they are, without decoding. */
+/** What OTEL_RESOURCE_ATTRIBUTES says: engines that read it take its values as they are, without decoding. An SDK says itself what it is. */
 function attributesIn(variable: string): Resource['attributes'] {
   const pairs = variable.split(',').flatMap((pair) => {
     const equals = pair.indexOf('=');
-    return equals < 1 ? [] : [[pair.slice(0, equals).trim(), pair.slice(equals + 1).trim()] as const];
+    const key = pair.slice(0, Math.max(0, equals)).trim();
+    return key === '' || key.startsWith('telemetry.') ? [] : [[key, pair.slice(equals + 1).trim()] as const];
   });
   return Object.fromEntries(pairs);
 }

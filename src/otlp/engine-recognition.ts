@@ -1,4 +1,4 @@
-import { EVENT_TYPE_PREFIX, EVENTS, type FieldRow } from '../record/event-table.js';
+import { ALL_FIELDS, EVENT_TYPE_PREFIX, EVENTS } from '../record/event-table.js';
 import { eventTypeByName } from './attribute-schema.js';
 import { BRIDGE_ATTRIBUTE } from './bridge-attributes.js';
 import type { AnyValue, KeyValue } from './export-request.js';
@@ -16,15 +16,15 @@ export interface TelemetryNames {
 /**
  * What a resource and a scope say of whose their records are. `engine` and `other` are final. Else each record decides: it is
  * the engine's `unlessOlder` (it is no span of dbt 1.x), `ifNamed` (it is named as the engine names its own), or
- * `ifShaped` (it has the name and the attributes of an event of the engine).
+ * `ifShaped` (it has the name and the attributes of an event of the engine; `OrWait`: waits may have no attribute).
  */
-export type Origin = 'engine' | 'other' | 'unlessOlder' | 'ifNamed' | 'ifShaped';
+export type Origin = 'engine' | 'other' | 'unlessOlder' | 'ifNamed' | 'ifShaped' | 'ifShapedOrWait';
 
 /** One span or log record, as far as it says whose it is. */
 export interface NamedItem {
   /** A span's name, or a log record's event name. */
   readonly name: string;
-  /** Read for what has a telling name only. */
+  /** Read only where names of service and scope do not decide. */
   attributes(): readonly NamedAttribute[];
 }
 
@@ -54,26 +54,31 @@ export class EngineRecognition {
     const language = attributeOf(resource, 'telemetry.sdk.language');
     if (language !== undefined && language !== ENGINE_LANGUAGE) return 'other';
     const isScopeKnown = this.names.has(names.scope);
-    if (!isScopeKnown && !this.names.has(names.service)) return 'ifShaped';
-    if (language === ENGINE_LANGUAGE) return 'engine';
-    return isScopeKnown || names.scope === '' ? 'unlessOlder' : 'ifNamed';
+    const isEngineLanguage = language === ENGINE_LANGUAGE;
+    if (!isScopeKnown && !this.names.has(names.service)) return isEngineLanguage ? 'ifShapedOrWait' : 'ifShaped';
+    if (isEngineLanguage) return 'engine';
+    return isScopeKnown ? 'unlessOlder' : 'ifNamed';
   }
 
   /** Whether an item is the engine's, by itself: it must not matter with which others it travels. */
   isOfEngine(origin: Origin, signal: 'traces' | 'logs', item: NamedItem): boolean {
-    switch (origin) {
-      case 'engine':
-        return true;
-      case 'other':
-        return false;
-      case 'unlessOlder':
-        // dbt 1.x sends no log records.
-        return signal === 'logs' || !OLDER_SPAN.test(item.name);
-      case 'ifNamed':
-        return signal === 'traces' ? isNamedSpan(item) : isEngineLog(item);
-      case 'ifShaped':
-        return signal === 'traces' ? isEngineSpan(item) : isEngineLog(item);
+    if (origin === 'engine' || origin === 'other') return origin === 'engine';
+    const { name } = item;
+    const attributes = item.attributes();
+    if (attributes.some(({ key }) => BRIDGE_KEYS.has(key))) return true;
+    if (signal === 'logs') {
+      if (ENGINE_EVENT.test(name)) return true;
+      if (attributes.some(({ key }) => LIBRARY_KEY.test(key))) return false;
+      return origin === 'unlessOlder' || attributes.some((one) => LOG_KEYS.has(one.key) || isEngineEnum(one));
     }
+    const eventType = eventTypeByName(name);
+    if (eventType === undefined) {
+      if (attributes.some(isEngineEnum)) return true;
+      // dbt 1.x sends no log records, and in its process libraries record spans.
+      return origin === 'unlessOlder' && !OLDER_SPAN.test(name) && !attributes.some(({ key }) => LIBRARY_KEY.test(key));
+    }
+    if (origin === 'unlessOlder' || origin === 'ifNamed') return true;
+    return isShaped(eventType, name, attributes) || (origin === 'ifShapedOrWait' && WAIT.test(name));
   }
 
   /** Whether a service or a scope is called as the engine is, or begins so. */
@@ -101,12 +106,12 @@ export function namesOf(resource: readonly KeyValue[], scope: string): Telemetry
 const ENGINE_LIKE = /^dbt/i;
 /** What `telemetry.sdk.language` of the engine says. */
 const ENGINE_LANGUAGE = 'rust';
-/** Spans of dbt 1.x: `dbt.invocation`, `metadata.setup`, a bare `model.shop.orders`, hooks. The engine's own names have blanks or brackets. */
-const OLDER_SPAN = /^(?:[^\s(:]+\.[^\s(]+|on-run-(?:start|end)|hook_span|dbt invocation)$/;
-/** The engine's event names, of public events and others. */
-const ENGINE_EVENT = /^v\d+\.(?:public\.)?events\.fusion\./;
-/** An enum's value as the engine spells it: `NODE_TYPE_MODEL`. */
-const ENUM_VALUE = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/;
+/** Spans of dbt 1.x: `dbt.invocation`, `metadata.setup`, a bare `model.shop.orders`, hooks. The engine's own names have brackets or a first word without dots. */
+const OLDER_SPAN = /^(?:[^\s(:]+\.\S.*|on-run-(?:start|end)|hook_span|dbt invocation)$/;
+/** Attributes of OpenTelemetry's conventions, as libraries set them in the process of dbt 1.x. */
+const LIBRARY_KEY = /^(?:db|http|url|net|server|rpc|messaging|code)\./;
+/** The engine's event names, of public events and others, whatever it is called next. */
+const ENGINE_EVENT = /^v\d+\.(?:public\.events\.\w+|(?:\w+\.)?events\.(?:fusion|dbt\w*))\./;
 /** Attributes of log records that nobody else has; a Collector that does not know of event names drops those. */
 const LOG_KEYS: ReadonlySet<string> = new Set([
   'dbt_core_event_code',
@@ -120,37 +125,58 @@ function attributeOf(attributes: readonly KeyValue[], name: string): AnyValue | 
   return attributes.find(({ key }) => key === name)?.value;
 }
 
-function isNamedSpan({ name }: NamedItem): boolean {
-  return eventTypeByName(name) !== undefined;
+/** How values of enums begin, by attribute: as the schema's zero of it does, else as it is called. */
+const ENUM_BEGINNINGS: ReadonlyMap<string, readonly RegExp[]> = enumBeginnings();
+
+function enumBeginnings(): ReadonlyMap<string, readonly RegExp[]> {
+  const zeros = new Map<string, RegExp[]>();
+  for (const [name, { kind, zero }] of ALL_FIELDS) {
+    if (kind !== 'enum') continue;
+    const known = zeros.get(name) ?? [];
+    zeros.set(name, known);
+    if (typeof zero === 'string') known.push(new RegExp(`^${zero.replace(/UNSPECIFIED$/, '')}[A-Z0-9]`));
+  }
+  return new Map(
+    [...zeros].map(([name, known]) => {
+      const byName = [new RegExp(`^(?:[A-Z]+_)?${name.toUpperCase()}_[A-Z0-9]`)];
+      return [name, known.length > 0 ? known : byName];
+    }),
+  );
 }
 
-/** Waits, which may have no attribute. */
-const WAITS: ReadonlySet<string> = new Set(
-  ['query.ConnectionLimitWait', 'process.ThreadPoolWait'].map((name) => EVENT_TYPE_PREFIX + name),
+/** Whether it is an enum of the engine's schema, spelt as that spells it: `node_type` is `NODE_TYPE_MODEL`, where dbt 1.x says `model`. */
+function isEngineEnum({ key, text }: NamedAttribute): boolean {
+  return text !== undefined && (ENUM_BEGINNINGS.get(key)?.some((beginning) => beginning.test(text)) ?? false);
+}
+
+/** Waits, which may have no attribute. Other programs wait for threads, too. */
+const WAIT = /^(?:Thread pool wait|Connection limit wait(?: \(\d+ active \w+\))*)$/;
+const OWN_WAIT = 'Connection limit wait';
+
+/** What spans of events without enums have at least; those that are not here may have nothing. */
+const DEMANDED: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    'dev.CallTrace': ['name'],
+    'dev.Unknown': ['name', 'file', 'line'],
+    'generic.GenericOpExecuted': ['operation_id', 'display_action'],
+    'generic.GenericOpItemProcessed': ['operation_id', 'target'],
+    'deps.DepsAllPackagesInstalled': ['package_count'],
+    'update.PackageUpdate': ['version', 'package'],
+    'invocation.Invocation': ['invocation_id', 'raw_command'],
+    'process.Process': ['package', 'version', 'host_os', 'host_arch'],
+  }).map(([name, keys]) => [EVENT_TYPE_PREFIX + name, keys]),
 );
-/** Has whatever its place in the code has noted. */
-const CALL_TRACE = `${EVENT_TYPE_PREFIX}dev.CallTrace`;
 
-/** A span with a name that the engine makes, and with attributes of that event. */
-function isEngineSpan({ name, attributes }: NamedItem): boolean {
-  const eventType = eventTypeByName(name);
-  if (eventType === undefined) return false;
+/** Whether a span with a name of this event has what the engine gives it: its enums, or else what makes it. */
+function isShaped(eventType: string, name: string, attributes: readonly NamedAttribute[]): boolean {
   const fields = EVENTS.get(eventType)?.fields ?? {};
-  const list = attributes();
-  if (list.length === 0 && WAITS.has(eventType)) return true;
-  if (list.some(({ key }) => BRIDGE_KEYS.has(key))) return true;
-  const known = list.flatMap(({ key, text }): (readonly [FieldRow, string | undefined])[] => {
-    const row = fields[key];
-    return row === undefined ? [] : [[row, text]];
-  });
-  const enums = known.filter(([{ kind }]) => kind === 'enum');
-  if (enums.length > 0) return enums.every(([, text]) => text !== undefined && ENUM_VALUE.test(text));
-  // Beside one of its own, others may have been added on the way.
-  if (eventType === CALL_TRACE) return known.length > 0;
-  return known.length === list.length ? known.length > 0 : known.length >= 2 && known.length * 2 >= list.length;
-}
-
-function isEngineLog({ name, attributes }: NamedItem): boolean {
-  if (name !== '') return name.startsWith(EVENT_TYPE_PREFIX) || ENGINE_EVENT.test(name);
-  return attributes().some(({ key }) => LOG_KEYS.has(key) || BRIDGE_KEYS.has(key));
+  const enums = Object.keys(fields).filter((key) => fields[key]?.kind === 'enum');
+  const demanded = enums.filter((key) => fields[key]?.zero !== undefined);
+  if (enums.length > 0) {
+    const found = attributes.filter(isEngineEnum);
+    return found.length > 0 && demanded.every((key) => found.some((one) => one.key === key));
+  }
+  const keys = DEMANDED.get(eventType);
+  if (keys !== undefined) return keys.every((key) => attributes.some((one) => one.key === key));
+  return name === OWN_WAIT || (WAIT.test(name) && attributes.some(({ key }) => fields[key] !== undefined));
 }

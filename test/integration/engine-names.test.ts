@@ -28,6 +28,7 @@ const NAMES: readonly (readonly [string, Renaming])[] = [
   ["a team's name, and nothing else left", { service: 'analytics', scope: 'dbt', keeps: [] }],
   ['no service', { service: null, scope: 'dbt', keeps: [] }],
   ['dbt, its scope lost', { service: 'dbt', scope: '', keeps: [] }],
+  ['dbt, its scope lost, with nothing but brand and version', { service: 'dbt', scope: '', keeps: ['service.version'] }],
   ['dbt, its scope renamed', { service: 'dbt', scope: 'tracing', keeps: [] }],
   ['names that nobody knows', { service: 'melange', scope: 'melange' }],
   ['names that nobody knows, and nothing else', { service: 'melange', scope: 'melange', keeps: [] }],
@@ -124,6 +125,98 @@ describe('what is not the engine', () => {
     expect(delivery.foreign.map(({ recordCount }) => recordCount)).toEqual([5]);
     const own = await decode(spans, 'protobuf');
     expect(delivery.batches.flatMap(({ records }) => records).length).toBe(linesOf(own).length);
+  });
+});
+
+type Case = readonly [name: string, attributes: Readonly<Record<string, string>>];
+
+/** One span, or one log record of this event name, of a service without a language. */
+function one(signal: Signal, { service, scope }: Renaming, [name, texts]: Case): ExportRequest {
+  const attributes = Object.entries(texts).map(([key, value]) => ({ key, value }));
+  const spans = olderDbtTrace({ service: service ?? '', scope, hasLanguage: false });
+  const [group] = spans.resources;
+  const [records] = group?.scopes ?? [];
+  const [span] = spans.signal === 'traces' ? (spans.resources[0]?.scopes[0]?.records ?? []) : [];
+  if (spans.signal !== 'traces' || group === undefined || records === undefined || span === undefined) {
+    throw new Error('this is no trace');
+  }
+  if (signal === 'traces') {
+    const own = { ...span, name, attributes };
+    return { signal, resources: [{ ...group, scopes: [{ ...records, records: [own] }] }] };
+  }
+  const [logs] = requestsOf('build-mixed').filter((request) => request.signal === 'logs');
+  const [log] = logs?.signal === 'logs' ? (logs.resources[0]?.scopes[0]?.records ?? []) : [];
+  if (log === undefined) throw new Error('the sample has no log records');
+  const own = { ...log, eventName: name, attributes };
+  return { signal, resources: [{ ...group, scopes: [{ ...records, records: [own] }] }] };
+}
+
+async function isTaken(signal: Signal, names: Renaming, item: Case): Promise<boolean> {
+  const { delivery } = await decode(one(signal, names, item), 'protobuf');
+  return delivery.foreign.length === 0 && delivery.batches.length > 0;
+}
+
+describe('an item by itself', () => {
+  const unknown = { service: 'ci', scope: 'ci' };
+  const noScope = { service: 'dbt', scope: '' };
+  const knownScope = { service: 'dbt', scope: 'dbt' };
+  const otherScope = { service: 'dbt', scope: 'acme' };
+  const bridged = { 'run_bridge.event_type': 'v1.public.events.fusion.new.Wobble' };
+  const event = 'v1.public.events.fusion.log.LogMessage';
+
+  it.each<readonly [Signal, Renaming, Case]>([
+    ['traces', unknown, ['Query executed', { sql: 'select 1' }]],
+    ['traces', unknown, ['Query executed (model.a.b)', { sql: 'select 1', query_outcome: 'OUTCOME_OK' }]],
+    ['traces', unknown, ['Artifact: a.jar', { relative_path: 'a.jar' }]],
+    ['traces', unknown, ['Artifact: app.tgz', { artifact_type: 'DOCKER_IMAGE' }]],
+    ['traces', unknown, ['Node processed (17)', { name: '17' }]],
+    ['traces', unknown, ['Asset parsed (logo.png)', { name: 'logo.png' }]],
+    ['traces', unknown, ['Hook processed (pre-commit)', { name: 'pre-commit' }]],
+    ['traces', unknown, ['Phase: build', { phase: 'BUILD_PHASE' }]],
+    ['traces', unknown, ['Package "left-pad" installed', { package_name: 'left-pad', package_version: '1' }]],
+    ['traces', unknown, ['gunicorn process (3)', { version: '1' }]],
+    ['traces', unknown, ['gunicorn process (3)', { version: '1', package: 'gunicorn' }]],
+    ['traces', unknown, ['GenericOp: x', { operation_id: 'x' }]],
+    ['traces', unknown, ['Update: a -> b', { version: 'x' }]],
+    ['traces', unknown, ['Thread pool wait', {}]],
+    ['traces', unknown, ['Thread pool waiting for x', { unique_id: 'x' }]],
+    ['traces', unknown, ['load', { phase: 'load', node_type: 'model', node_outcome: 'success' }]],
+    ['traces', noScope, ['SELECT', { 'db.statement': 'select 1', 'db.system': 'postgresql' }]],
+    ['traces', noScope, ['connect', {}]],
+    ['traces', noScope, ['model.shop.my orders', { unique_id: 'model.shop.my orders', node_type: 'model' }]],
+    ['traces', knownScope, ['SELECT', { 'db.statement': 'select 1', 'db.system': 'postgresql' }]],
+    ['traces', knownScope, ['GET', { 'http.url': 'x' }]],
+    ['traces', knownScope, ['model.shop.my orders', { unique_id: 'model.shop.my orders' }]],
+    ['logs', noScope, ['', { 'code.file.path': 'x.py' }]],
+    ['logs', noScope, ['', {}]],
+    ['logs', knownScope, ['', { 'code.file.path': 'x.py' }]],
+    ['logs', unknown, ['v1.events.user.created', {}]],
+    ['logs', unknown, ['app.log', { 'code.file.path': 'x.py' }]],
+  ])('of %s under %o is another service’s: %o', async (signal, names, item) => {
+    expect(await isTaken(signal, names, item)).toBe(false);
+  });
+
+  const node = { unique_id: 'model.a.b', node_type: 'NODE_TYPE_MODEL', node_outcome: 'NODE_OUTCOME_SUCCESS' };
+  it.each<readonly [Signal, Renaming, Case]>([
+    ['traces', unknown, ['Microbatch (model.a.b) 2024', { unique_id: 'model.a.b', batch_size: 'BATCH_SIZE_DAY' }]],
+    ['traces', otherScope, ['Microbatch (model.a.b) 2024', { unique_id: 'model.a.b', batch_size: 'BATCH_SIZE_DAY' }]],
+    ['traces', unknown, ['Node compiled (model.a.b)', node]],
+    ['traces', otherScope, ['Node compiled (model.a.b)', node]],
+    ['traces', noScope, ['Node compiled (model.a.b)', node]],
+    ['traces', unknown, ['Node(model.a.b)', { ...node, phase: 'EXECUTION_PHASE_RUN' }]],
+    ['traces', unknown, ['Thread pool wait', { unique_id: 'model.a.b' }]],
+    ['traces', noScope, ['Thread pool wait', {}]],
+    ['traces', unknown, ['model.shop.orders', bridged]],
+    ['traces', knownScope, ['model.shop.orders', { ...bridged, 'db.system.name': 'duckdb' }]],
+    ['traces', otherScope, ['Wobble: x', bridged]],
+    ['logs', unknown, ['x.y.Z', bridged]],
+    ['logs', unknown, [event, {}]],
+    ['logs', unknown, [event.replace('fusion', 'dbt'), {}]],
+    ['logs', unknown, [event.replace('v1.public', 'v2'), {}]],
+    ['logs', unknown, ['message', { original_severity_text: 'INFO' }]],
+    ['logs', unknown, ['', { output_format: 'SHOW_RESULT_OUTPUT_FORMAT_JSON', content: '[]' }]],
+  ])('of %s under %o is the engine’s: %o', async (signal, names, item) => {
+    expect(await isTaken(signal, names, item)).toBe(true);
   });
 });
 

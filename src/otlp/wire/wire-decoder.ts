@@ -385,7 +385,7 @@ class DecodedItems {
 
   /** An item is the engine's: by its shape alone? */
   noteEngine({ origin }: KnownResource): void {
-    if (origin === 'ifShaped') this.newCount += 1;
+    if (origin === 'ifShaped' || origin === 'ifShapedOrWait') this.newCount += 1;
   }
 
   /** An item is passed on: does it look like the engine's? */

@@ -91,7 +91,8 @@ it("adds what OTEL_RESOURCE_ATTRIBUTES says and the engine's resource does not",
       for (const one of batches) taken.push(one.resource.attributes);
     },
   };
-  const variable = 'team=shop, service.version = 1 ,,=none,run_bridge.step.id=outer,note=a=b%20c';
+  const variable =
+    'team=shop, service.version = 1 ,,=none,run_bridge.step.id=outer,note=a=b%20c,telemetry.sdk.language=python';
   const { registry } = tracked();
   const steps = new CommandSteps(async () => ({ consumer, registry }), stepStart('s', {}), variable);
   const resource = { ...UNKNOWN_RESOURCE, attributes: { 'service.name': 'dbt', 'service.version': '2.0.0' } };
