@@ -1,15 +1,23 @@
 import { eventTypeByName } from '../otlp/attribute-schema.js';
-import { EngineRecognition, isMapped, isSignOfEngine, namesOf } from '../otlp/engine-recognition.js';
+import {
+  EngineRecognition,
+  hasSignAmong,
+  isKeyValueList,
+  isMapped,
+  isSign,
+  isSignedItem,
+  namesOf,
+  signPattern,
+} from '../otlp/engine-recognition.js';
 import type {
   AnyValue,
   ExportRequest,
   KeyValue,
-  KeyValueList,
   OtlpLogRecord,
   OtlpResource,
+  OtlpScope,
   OtlpSpan,
   ResourceGroup,
-  ScopeGroup,
 } from '../otlp/export-request.js';
 import { JsonCodec } from '../otlp/json-codec.js';
 import type { AttributePolicy } from '../record/event-table.js';
@@ -52,7 +60,7 @@ export class ForeignRedaction {
   ) {
     this.recognition = new EngineRecognition(engineNames);
     const own = engineNames.map((name) => `|${JSON.stringify(name).replaceAll(/[^\w"-]/g, '\\$&')}`);
-    this.trace = new RegExp(`"dbt|"(?:sql|unique_id)"|events\\.fusion\\.${own.join('')}`, 'i');
+    this.trace = new RegExp(signPattern() + own.join(''), 'i');
   }
 
   /** @param body OTLP JSON, as it is kept */
@@ -77,27 +85,29 @@ export class ForeignRedaction {
     redacted: (record: T, by: RecordRedaction) => T,
   ): ResourceGroup<T> {
     const { attributes } = group.resource;
-    if (isMapped(attributes)) return group;
-    const suspects = group.scopes.filter((scope) => this.isSuspect(attributes, scope));
-    if (suspects.length === 0) return group;
+    if (isMapped(attributes) || !this.isSuspect(group)) return group;
     const by = new RecordRedaction(new Redactor(this.level, new KnownNames(), this.shared), isOfOthers(attributes));
-    for (const { records } of suspects) for (const record of records) by.learn(record);
+    for (const { records } of group.scopes) for (const record of records) by.learn(record);
     return {
       ...group,
       resource: by.resource(group.resource),
-      scopes: group.scopes.map((scope) =>
-        suspects.includes(scope) ? { ...scope, records: scope.records.map((record) => redacted(record, by)) } : scope,
-      ),
+      scopes: group.scopes.map((one) => ({
+        ...one,
+        scope: by.scope(one.scope),
+        records: one.records.map((record) => redacted(record, by)),
+      })),
     };
   }
 
-  private isSuspect<T extends OtlpSpan | OtlpLogRecord>(resource: readonly KeyValue[], scope: ScopeGroup<T>): boolean {
-    const names = namesOf(resource, scope.scope.name);
-    if (this.recognition.hasSign(names)) return true;
-    return scope.records.some(
-      (record) =>
-        record.attributes.some(({ key }) => isSignOfEngine(key)) ||
-        ('eventName' in record && record.eventName.includes('events.fusion.')),
+  /** One scope that is suspect makes all of its resource so: they are one program's. */
+  private isSuspect({ resource, scopes }: ResourceGroup<OtlpSpan | OtlpLogRecord>): boolean {
+    const { attributes } = resource;
+    if (hasSignAmong(attributes)) return true;
+    return scopes.some(
+      ({ scope, records }) =>
+        this.recognition.hasSign(namesOf(attributes, scope.name)) ||
+        hasSignAmong(scope.attributes) ||
+        records.some(isSignedItem),
     );
   }
 }
@@ -122,25 +132,36 @@ class RecordRedaction {
   learn({ attributes }: OtlpSpan | OtlpLogRecord): void {
     for (const { key, value } of attributes) {
       if (typeof value !== 'string') continue;
-      if (NAMES.has(key)) this.redactor.learn(value);
-      else if (this.policyOf(key) === 'sql') this.redactor.learnStatement(value, adapterOf(attributes));
+      if (NAMES.has(key)) {
+        if (key === 'unique_id' || ONE_WORD.test(value)) this.redactor.learn(value);
+      } else if (this.policyOf(key) === 'sql') this.redactor.learnStatement(value, adapterOf(attributes));
     }
   }
 
   resource(resource: OtlpResource): OtlpResource {
-    const attributes = resource.attributes.map(({ key, value }) => {
-      const isCommand = key === COMMAND_ARGS || POLICIES.get(key) === 'command';
-      return { key, value: isCommand ? this.value(key, value, undefined) : value };
-    });
-    return { ...resource, attributes };
+    return { ...resource, attributes: resource.attributes.map((one) => this.ofSource(one)) };
+  }
+
+  scope(scope: OtlpScope): OtlpScope {
+    return { ...scope, attributes: scope.attributes.map((one) => this.ofSource(one)) };
+  }
+
+  /** What describes a program stays, but for its command and what is the engine's. */
+  private ofSource(attribute: KeyValue): KeyValue {
+    const { key, value } = attribute;
+    const isShown = key !== COMMAND_ARGS && !POLICIES.has(key) && !PARAMETER.test(key) && !isSign(attribute);
+    return isShown ? attribute : { key, value: this.value(key, value, undefined) };
   }
 
   span(span: OtlpSpan): OtlpSpan {
     const adapter = adapterOf(span.attributes);
     return {
       ...span,
-      // Those that the engine makes have names of the project's things and counts.
-      name: eventTypeByName(span.name) === undefined ? this.redactor.byPolicy('name', span.name) : span.name,
+      // Those that the engine makes have names of the project's things and counts, and seldom quotes.
+      name:
+        eventTypeByName(span.name) === undefined || QUOTE.test(span.name)
+          ? this.redactor.byPolicy('name', span.name)
+          : span.name,
       attributes: this.attributes(span.attributes, adapter),
       events: span.events.map((event) => ({
         ...event,
@@ -184,6 +205,8 @@ class RecordRedaction {
     const { redactor } = this;
     const policy = this.policyOf(key);
     if (policy === 'sql') return redactor.sql(text, adapter).text ?? '?';
+    // Who sends it need not be the engine, so it must look like a name, or like an id.
+    if (policy === 'keep') return ID.test(text) ? text : redactor.byPolicy('name', text);
     return redactor.byPolicy(policy, text);
   }
 
@@ -194,11 +217,11 @@ class RecordRedaction {
   }
 }
 
-function isKeyValueList(value: readonly AnyValue[] | KeyValueList): value is KeyValueList {
-  return !Array.isArray(value);
-}
-
-const NAMES: ReadonlySet<string> = new Set(NAME_ATTRIBUTES);
+/** What names the project's things; target and profile may be called as anything. */
+const NAMES: ReadonlySet<string> = new Set(NAME_ATTRIBUTES.filter((name) => name !== 'target' && name !== 'profile'));
+const ONE_WORD = /^[\p{L}_][\w.\-/]*$/u;
+const ID = /^(?=[\d-]*[a-f])[\da-f-]{1,64}$/i;
+const QUOTE = /['"`]/;
 
 /** The database of a statement, as the engine and as OTel name it. */
 const ADAPTER: ReadonlySet<string> = new Set(['adapter_type', 'db.system.name', 'db.system']);

@@ -1,7 +1,7 @@
 import { ALL_FIELDS, EVENT_TYPE_PREFIX, EVENTS } from '../record/event-table.js';
 import { eventTypeByName } from './attribute-schema.js';
 import { BRIDGE_ATTRIBUTE } from './bridge-attributes.js';
-import type { AnyValue, KeyValue } from './export-request.js';
+import type { AnyValue, KeyValue, KeyValueList, OtlpLogRecord, OtlpSpan } from './export-request.js';
 
 /** Names of the engine's builds, as service or as scope: `dbt` and `dbt-oss`, and those before 2.0.0. */
 export const ENGINE_NAMES = ['dbt', 'dbt-oss', 'dbt-core', 'dbt-fusion', 'dbt-tracing'] as const;
@@ -87,14 +87,51 @@ export class EngineRecognition {
   }
 }
 
-/** Whether an attribute is called as none but the engine's, or as those with its statements. */
-export function isSignOfEngine(key: string): boolean {
-  return key === 'sql' || key === 'unique_id' || ENGINE_LIKE.test(key);
+/** Whether a span or log record has an attribute as none but the engine has, anywhere in it, or an event name like the engine's. */
+export function isSignedItem(item: OtlpSpan | OtlpLogRecord): boolean {
+  if (hasSignAmong(item.attributes)) return true;
+  if ('body' in item) return LIKE_EVENT.test(item.eventName) || hasSignIn(item.body);
+  return [...item.events, ...item.links].some(({ attributes }) => hasSignAmong(attributes));
+}
+
+/** Whether one of these attributes, or one within them, is called as none but the engine's, or as those with its statements, or has a value of the engine's enums. */
+export function hasSignAmong(attributes: readonly KeyValue[]): boolean {
+  if (attributes.some(isSign)) return true;
+  return SIGN_PAIR.every((name) => attributes.some(({ key }) => key === name));
+}
+
+/** The same of one attribute. */
+export function isSign({ key, value }: KeyValue): boolean {
+  if (SIGN_KEYS.has(key) || ENGINE_LIKE.test(key)) return true;
+  return typeof value === 'string' ? isEngineEnum({ key, text: value }) : hasSignIn(value);
+}
+
+function hasSignIn(value: AnyValue): boolean {
+  if (value === null || typeof value !== 'object' || value instanceof Uint8Array) return false;
+  return isKeyValueList(value) ? hasSignAmong(value.entries) : value.some(hasSignIn);
+}
+
+/** Whether a value of several is a map. */
+export function isKeyValueList(value: readonly AnyValue[] | KeyValueList): value is KeyValueList {
+  return !Array.isArray(value);
+}
+
+/** Says of JSON whether there may be a sign in it, as a pattern. */
+export function signPattern(): string {
+  const keys = [...SIGN_KEYS, ...SIGN_PAIR, ...ENUM_BEGINNINGS.keys()].join('|');
+  return `"dbt|"(?:${keys})"|"v\\d+\\.(?:\\w+\\.)?events\\.`;
 }
 
 /** Whether a bridge has mapped these records already: another one's exports are passed on as they are. */
 export function isMapped(resource: readonly KeyValue[]): boolean {
   return attributeOf(resource, 'telemetry.distro.name') === 'run-bridge';
+}
+
+/** A span or log record as `isOfEngine` asks of it. */
+export function namedItem(item: OtlpSpan | OtlpLogRecord): NamedItem {
+  const attributes = () =>
+    item.attributes.map(({ key, value }) => ({ key, text: typeof value === 'string' ? value : undefined }));
+  return { name: 'body' in item ? item.eventName : item.name, attributes };
 }
 
 /** The names of a resource and a scope. */
@@ -112,6 +149,15 @@ const OLDER_SPAN = /^(?:[^\s(:]+\.\S.*|on-run-(?:start|end)|hook_span|dbt invoca
 const LIBRARY_KEY = /^(?:db|http|url|net|server|rpc|messaging|code)\./;
 /** The engine's event names, of public events and others, whatever it is called next. */
 const ENGINE_EVENT = /^v\d+\.(?:public\.events\.\w+|(?:\w+\.)?events\.(?:fusion|dbt\w*))\./;
+/** What may be one of these, whatever they will be called. */
+const LIKE_EVENT = /^v\d+\.(?:\w+\.)?events\.\w+\./;
+/** Attributes with statements, or with what else the project says, that are called as the engine's. */
+const SIGN_KEYS: ReadonlySet<string> = new Set([
+  ...['sql', 'unique_id', 'raw_command', 'eval_args', 'self_value', 'other_value', 'node_type_or_category'],
+  'query_error_adapter_message',
+]);
+/** Together they are the engine's. */
+const SIGN_PAIR = ['content', 'output_format'] as const;
 /** Attributes of log records that nobody else has; a Collector that does not know of event names drops those. */
 const LOG_KEYS: ReadonlySet<string> = new Set([
   'dbt_core_event_code',

@@ -28,7 +28,10 @@ const NAMES: readonly (readonly [string, Renaming])[] = [
   ["a team's name, and nothing else left", { service: 'analytics', scope: 'dbt', keeps: [] }],
   ['no service', { service: null, scope: 'dbt', keeps: [] }],
   ['dbt, its scope lost', { service: 'dbt', scope: '', keeps: [] }],
-  ['dbt, its scope lost, with nothing but brand and version', { service: 'dbt', scope: '', keeps: ['service.version'] }],
+  [
+    'dbt, its scope lost, with nothing but brand and version',
+    { service: 'dbt', scope: '', keeps: ['service.version'] },
+  ],
   ['dbt, its scope renamed', { service: 'dbt', scope: 'tracing', keeps: [] }],
   ['names that nobody knows', { service: 'melange', scope: 'melange' }],
   ['names that nobody knows, and nothing else', { service: 'melange', scope: 'melange', keeps: [] }],
@@ -258,6 +261,36 @@ describe('a name that is not known', () => {
     expect(logger.lines.length).toBe(50);
     expect(seen.list().length).toBe(50);
     expect(seen.countOf('passed', 'traces')).toBe(1_000);
+  });
+
+  it('is counted where a sign is deep in a span, and not for log records of a known engine outside of any trace', async () => {
+    const seen = new EngineSightings();
+    const by = createDecoding(schema, { engineNames: [], sightings: seen });
+    const span = one('traces', { service: 'airflow', scope: 'airflow' }, ['load', {}]);
+    if (span.signal !== 'traces') throw new Error('this is no span');
+    const payload = { key: 'payload', value: { entries: [{ key: 'sql', value: 'select 1' }] } };
+    const resources = span.resources.map((group) => ({
+      ...group,
+      scopes: group.scopes.map((scope) => ({
+        ...scope,
+        records: scope.records.map((own) => ({ ...own, attributes: [payload] })),
+      })),
+    }));
+    await decode({ ...span, resources }, 'protobuf', by);
+    expect(seen.countOf('passed', 'traces')).toBe(1);
+    for (const request of requestsOf('build-mixed', { service: 'dbt', scope: 'dbt' })) {
+      if (request.signal !== 'logs') continue;
+      const outside = request.resources.map((group) => ({
+        ...group,
+        scopes: group.scopes.map((scope) => ({
+          ...scope,
+          records: scope.records.map((log) => ({ ...log, traceId: '', spanId: '' })),
+        })),
+      }));
+      const { delivery } = await decode({ ...request, resources: outside }, 'protobuf', by);
+      expect(delivery.batches).toEqual([]);
+    }
+    expect(seen.countOf('passed', 'logs')).toBe(0);
   });
 
   it('of a service that is none of these is neither counted nor warned of', async () => {

@@ -111,6 +111,76 @@ describe.each(LEVELS)('at level %s', (level) => {
   });
 });
 
+describe('where a sign of the engine stands', () => {
+  const secret = "select 'zqsecret009'";
+  const sql: readonly KeyValue[] = [{ key: 'sql', value: secret }];
+  const inMap: readonly KeyValue[] = [{ key: 'payload', value: { entries: sql } }];
+  const note: readonly KeyValue[] = [{ key: 'note', value: secret }];
+  const more = (...keys: readonly string[]): readonly KeyValue[] => [
+    ...keys.map((key) => ({ key, value: key === 'output_format' ? 'text' : 'x y' })),
+    ...note,
+  ];
+  const link = { traceId: '0af7651916cd43dd8448eb211c80319d', spanId: '00000000000000bb', traceState: '', flags: 0 };
+  const base = olderDbtTrace({ service: 'melange', scope: 'x' });
+  const spans = (change: object) => mapRecords(base, (span) => ({ ...span, attributes: [], ...change }));
+  const logs = (change: object) => {
+    const [request] = bodiesIn(FOLDER).flatMap(({ signal, body }) =>
+      signal === 'logs' ? [codecs.protobuf.decode(signal, body)] : [],
+    );
+    if (request === undefined) throw new Error('there are no log records');
+    const foreign = withResource(renamedRequest(request, { service: 'melange', scope: 'x', keeps: [] }), [
+      { key: 'telemetry.sdk.language', value: 'python' },
+    ]);
+    const plainLog = { attributes: [], body: '', eventName: '' };
+    return mapRecords(foreign, (log) => ({ ...log, ...plainLog, ...change }));
+  };
+  const inScope = (attributes: readonly KeyValue[]): ExportRequest => {
+    const resources = spans({}).resources.map((group) => ({
+      ...group,
+      scopes: group.scopes.map((scope) => ({ ...scope, scope: { ...scope.scope, attributes } })),
+    }));
+    return { ...base, resources } as ExportRequest;
+  };
+  const twoScopes = (): ExportRequest => {
+    const [first, second] = [spans({ attributes: more('unique_id') }), spans({ attributes: note })];
+    const resources = first.resources.map((group, at) => ({
+      ...group,
+      scopes: [...group.scopes, ...(second.resources[at]?.scopes ?? [])],
+    }));
+    return { ...base, resources } as ExportRequest;
+  };
+
+  it.each<readonly [string, () => ExportRequest]>([
+    ['in an event', () => spans({ events: [{ ...event('e', {}), attributes: sql }] })],
+    ['in a link', () => spans({ links: [{ ...link, attributes: sql, droppedAttributesCount: 0 }] })],
+    ['in the resource', () => withResource(spans({}), sql)],
+    ['in the scope', () => inScope(sql)],
+    ['in a map', () => spans({ attributes: inMap })],
+    ['in a map of the resource', () => withResource(spans({}), inMap)],
+    ['in a body', () => logs({ body: { entries: sql } })],
+    ['in another scope', twoScopes],
+    ['in an enum', () => spans({ attributes: [...note, { key: 'phase', value: 'EXECUTION_PHASE_RUN' }] })],
+    ['in an event name', () => logs({ attributes: note, eventName: 'v3.events.engine.log.LogMessage' })],
+    ['in a command', () => spans({ attributes: more('raw_command') })],
+    ['in a difference', () => logs({ attributes: more('self_value') })],
+    ['in an error', () => spans({ attributes: more('query_error_adapter_message') })],
+    ['in content and its format', () => logs({ attributes: more('content', 'output_format') })],
+    ['beside a name like the engine’s', () => spans({ name: `Query executed (${secret})`, attributes: more('sql') })],
+    [
+      'beside names that are sentences',
+      () => spans({ attributes: [...more('sql'), { key: 'target', value: 'hello zqsecret009' }] }),
+    ],
+    [
+      'beside a name that is a statement',
+      () => spans({ attributes: [...more('sql'), { key: 'name', value: secret }] }),
+    ],
+  ])('%s, nothing is shown', (_, request) => {
+    const made = withResource(request(), [{ key: 'telemetry.sdk.language', value: 'python' }]);
+    expect(markersIn(passedOn([made], 'off'))).toEqual(['zqsecret009']);
+    expect(markersIn(passedOn([made], 'literals'))).toEqual([]);
+  });
+});
+
 describe('what is passed on and is not redacted', () => {
   it('is whole where it is dbt 1.x, which sends no SQL', () => {
     const request = olderDbtTrace();

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { spanStartOf } from '../../src/otlp/attribute-schema.js';
-import { EngineRecognition, type NamedItem, namesOf } from '../../src/otlp/engine-recognition.js';
+import { EngineRecognition, namedItem, namesOf } from '../../src/otlp/engine-recognition.js';
 import type { AnyValue, ExportRequest, KeyValue, OtlpLogRecord, OtlpSpan } from '../../src/otlp/export-request.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../src/otlp/otlp-codec.js';
@@ -99,12 +99,6 @@ function* itemsOf(request: ExportRequest): Generator<{ isEngine: boolean; item: 
       }
     }
   }
-}
-
-function namedItem(item: Item): NamedItem {
-  const attributes = () =>
-    item.attributes.map(({ key, value }) => ({ key, text: typeof value === 'string' ? value : undefined }));
-  return { name: 'body' in item ? item.eventName : item.name, attributes };
 }
 
 function misreadSpan(

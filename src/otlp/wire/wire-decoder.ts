@@ -9,9 +9,11 @@ import type { AttributeSchema } from '../attribute-schema.js';
 import { COUNTED_BYTES, MAX_ITEM_BYTES, WireCounter } from '../body-limits.js';
 import {
   EngineRecognition,
+  hasSignAmong,
   isMapped,
-  isSignOfEngine,
+  isSignedItem,
   type NamedAttribute,
+  namedItem,
   namesOf,
   type Origin,
   type TelemetryNames,
@@ -36,8 +38,6 @@ interface KnownResource {
   readonly resource: Resource;
   readonly names: TelemetryNames;
   readonly origin: Origin;
-  /** Whether items that are passed on look like the engine's by these names, not at all, or by their attributes. */
-  readonly sign: 'all' | 'none' | 'attributes';
 }
 
 /** A part of a request: where its content begins and ends. */
@@ -196,10 +196,7 @@ export class WireDecoder implements PieceDecoder {
       span.read(cursor, end);
       if (!this.isEngine(known, bytes)) {
         const isValid = span.traceId >= 0 && span.spanId >= 0;
-        if (isValid && !span.hasOddId) {
-          items.noteSign(known, false, span.attributes, bytes);
-          return false;
-        }
+        if (isValid && !span.hasOddId) return false;
         items.reject(isValid ? 'with an id of a wrong length' : 'without a valid trace id and span id');
         return true;
       }
@@ -213,11 +210,7 @@ export class WireDecoder implements PieceDecoder {
       return true;
     }
     // A log record outside any trace has no run to join; it is kept and passed on like another service's.
-    const isEngine = this.isEngine(known, bytes);
-    if (!isEngine || log.traceId < 0) {
-      items.noteSign(known, isEngine, log.attributes, bytes);
-      return false;
-    }
+    if (log.traceId < 0 || !this.isEngine(known, bytes)) return false;
     items.noteEngine(known);
     items.add(lines.addLog(log, bytes, items.page), bytes, log.traceId, resource);
     return true;
@@ -232,7 +225,24 @@ export class WireDecoder implements PieceDecoder {
     const { signal, codecs } = this;
     if (recordCount === 0) return [];
     const request = codecs.protobuf.decode(signal, passed.take());
+    for (const group of request.resources) this.noteSigns(group);
     return [{ signal, body: Buffer.from(codecs.json.encode(request)).toString('utf8'), recordCount }];
+  }
+
+  /** Notes what is passed on and looks like the engine's, but for its log records outside of any trace where its name is known. */
+  private noteSigns({ resource: { attributes }, scopes }: ResourceGroup<OtlpSpan | OtlpLogRecord>): void {
+    const { recognition, signal } = this;
+    if (isMapped(attributes)) return;
+    for (const { scope, records } of scopes) {
+      const names = namesOf(attributes, scope.name);
+      const origin = recognition.originOf(attributes, names);
+      const isKnown = origin !== 'ifShaped' && origin !== 'ifShapedOrWait';
+      const isOfAll = recognition.hasSign(names) || hasSignAmong(attributes) || hasSignAmong(scope.attributes);
+      const { length } = records.filter(
+        (one) => (isOfAll || isSignedItem(one)) && !(isKnown && recognition.isOfEngine(origin, signal, namedItem(one))),
+      );
+      if (length > 0) this.sightings.note('passed', names, signal, length);
+    }
   }
 
   private resourceOf(resource: Buffer, scope: Buffer): KnownResource {
@@ -255,8 +265,7 @@ export class WireDecoder implements PieceDecoder {
     if (group === undefined || first === undefined) return NOBODYS;
     const { attributes } = group.resource;
     const names = namesOf(attributes, first.scope.name);
-    const sign = isMapped(attributes) ? 'none' : this.recognition.hasSign(names) ? 'all' : 'attributes';
-    return { resource: resourceOf(group, first), names, origin: this.recognition.originOf(attributes, names), sign };
+    return { resource: resourceOf(group, first), names, origin: this.recognition.originOf(attributes, names) };
   }
 }
 
@@ -300,7 +309,6 @@ const NOBODYS: KnownResource = {
   resource: { attributes: {}, scope: { name: '', version: '' } },
   names: { service: '', scope: '' },
   origin: 'other',
-  sign: 'attributes',
 };
 
 function namedAttributes(slice: AttributeSlice, from: Buffer): readonly NamedAttribute[] {
@@ -342,8 +350,6 @@ class DecodedItems {
   readonly passed: RequestPiece;
   passedCount = 0;
   readonly sightings: (readonly [kind: SightingKind, names: TelemetryNames, itemCount: number])[] = [];
-  /** Items of the scope that are passed on and look like the engine's. */
-  private signCount = 0;
   /** Items of the scope that are the engine's, as they look. */
   private newCount = 0;
   rejectedCount = 0;
@@ -388,16 +394,9 @@ class DecodedItems {
     if (origin === 'ifShaped' || origin === 'ifShapedOrWait') this.newCount += 1;
   }
 
-  /** An item is passed on: does it look like the engine's? */
-  noteSign({ sign }: KnownResource, isEngine: boolean, attributes: AttributeSlice, from: Buffer): void {
-    if (isEngine || sign === 'all' || (sign === 'attributes' && hasSign(attributes, from))) this.signCount += 1;
-  }
-
   /** All items of a scope were read. */
   endScope({ names }: KnownResource): void {
     if (this.newCount > 0) this.sightings.push(['new', names, this.newCount]);
-    if (this.signCount > 0) this.sightings.push(['passed', names, this.signCount]);
-    this.signCount = 0;
     this.newCount = 0;
   }
 
@@ -448,19 +447,6 @@ class DecodedItems {
     checkRecordCount(this.recordCount);
   }
 }
-
-/** Whether an attribute is called as the engine's are. */
-function hasSign(attributes: AttributeSlice, from: Buffer): boolean {
-  for (let index = 0; index < attributes.count; index++) {
-    // Most keys tell by their first letter, which takes no string.
-    const isPossible = FIRST_LETTERS.has(from[attributes.keyStart[index] as number] as number);
-    if (isPossible && isSignOfEngine(attributes.key(from, index))) return true;
-  }
-  return false;
-}
-
-/** Of `sql`, `unique_id`, and what begins with `dbt` in any case. */
-const FIRST_LETTERS: ReadonlySet<number> = new Set(Buffer.from('sudD'));
 
 /** The largest resource or scope that is repeated in each piece, in bytes. */
 const MAX_HEAD_BYTES = 1024 * 1024;
