@@ -33,10 +33,31 @@ const EXECUTING_COMMANDS = [
 ];
 const COMMANDS: ReadonlySet<string> = new Set([...PREPARING_COMMANDS, ...EXECUTING_COMMANDS]);
 
-/** The command of a command line, such as `build` of `dbt --quiet build --select x`; `null` where it has none that is known. */
+/** Flags whose next word is their value, where it stands before the command or may be named as one is. */
+const FLAGS_WITH_VALUE: ReadonlySet<string> = new Set([
+  ...['--target', '-t', '--profile', '--profiles-dir', '--project-dir', '--target-path', '--packages-install-path'],
+  ...['--log-level', '--log-level-file', '--log-format', '--log-format-file', '--log-path', '--log-file-max-bytes'],
+  ...['--otel-file-name', '--otel-parquet-file-name', '--invocation-id', '--parent-span-id', '--printer-width'],
+  ...['--threads', '--vars', '--event-time-start', '--event-time-end', '--indirect-selection', '--record-timing-info'],
+  ...['--state', '--defer-state', '--warn-error-options', '--resource-type', '--exclude-resource-type', '--output'],
+  ...['--select', '-s', '--models', '--model', '-m', '--exclude', '--selector'],
+]);
+const ENGINE = /(?:^|[\\/])dbtf?(?:\.exe)?$/;
+
+/**
+ * The command of a command line, such as `build` of `uv run dbt --log-level debug build --select x`; `null` where it has none that
+ * is known.
+ */
 export function commandWord(line: string): string | null {
-  const [, ...words] = line.split(' ');
-  return words.find((word) => COMMANDS.has(word)) ?? null;
+  const all = line.split(' ').filter((word) => word !== '');
+  const words = all.slice(
+    Math.max(
+      0,
+      all.findIndex((word) => ENGINE.test(word)),
+    ) + 1,
+  );
+  const isValue = (at: number) => FLAGS_WITH_VALUE.has(words[at - 1] ?? '');
+  return words.find((word, at) => COMMANDS.has(word) && !isValue(at)) ?? null;
 }
 
 /** Phases in which nodes are executed: models, tests, seeds and snapshots in the first, sources in the second. */

@@ -1,5 +1,6 @@
 import type { CommandDigest } from './command-digest.js';
 import { commandWord, executesNodes } from './execution.js';
+import type { CommandScope } from './run-scope.js';
 
 /** What failed before a run, and how much of it the run has executed with success. */
 export interface Recovery {
@@ -18,21 +19,29 @@ export interface JudgedRun {
   /** Its command lines, as they were typed. */
   readonly commandLines: readonly string[];
   /** `undefined` where they are not known: its record log is gone, or not read yet. */
-  readonly digests: readonly Pick<CommandDigest, 'failed' | 'good'>[] | undefined;
+  readonly digests:
+    | readonly (Pick<CommandDigest, 'failed' | 'good'> & { readonly scope: Pick<CommandScope, 'command'> })[]
+    | undefined;
 }
 
 /** Whether two runs were asked for the same: then one says of all that the other says. */
-export function asksForSame(one: Pick<JudgedRun, 'commandLines'>, other: Pick<JudgedRun, 'commandLines'>): boolean {
+function asksForSame(one: JudgedRun, other: JudgedRun): boolean {
   return one.commandLines.join('\n') === other.commandLines.join('\n');
 }
 
+/** The commands of a run, such as `build`: as its telemetry names them, else as they were typed. */
+function commandsOf({ commandLines, digests }: JudgedRun): readonly (string | null)[] {
+  const named = digests?.map(({ scope }) => scope.command) ?? [];
+  return named.length === 0 || named.includes(null) ? commandLines.map(commandWord) : named;
+}
+
 /** Whether any of a run's commands executes nodes. */
-export function isExecuting({ commandLines }: Pick<JudgedRun, 'commandLines'>): boolean {
-  return commandLines.some((line) => executesNodes(commandWord(line)));
+function isExecuting(run: JudgedRun): boolean {
+  return commandsOf(run).some(executesNodes);
 }
 
 /** Whether an earlier success leaves open what failed before it: it executed nothing, or not what the later run was asked for. */
-export function leavesOpen(earlier: Pick<JudgedRun, 'commandLines'>, run: Pick<JudgedRun, 'commandLines'>): boolean {
+function leavesOpen(earlier: JudgedRun, run: JudgedRun): boolean {
   return !isExecuting(earlier) || !asksForSame(earlier, run);
 }
 
@@ -70,7 +79,7 @@ function isGone(sign: string, { digests }: JudgedRun, nodes: ReadonlySet<string>
 
 /** Names of what failed and of what did well: nodes, and commands where no node failed. */
 function signsOf(run: JudgedRun): { readonly failed: readonly string[]; readonly good: readonly string[] } {
-  const words = [...new Set(run.commandLines.map(commandWord))].map((word) => `${OF_NO_NODE}${word}`);
+  const words = [...new Set(commandsOf(run))].map((word) => `${OF_NO_NODE}${word}`);
   const failed = run.digests?.flatMap((digest) => digest.failed) ?? [];
   const good = run.digests?.flatMap((digest) => digest.good) ?? [];
   if (!run.isSuccess) return { failed: failed.length > 0 ? failed : words, good };

@@ -28,6 +28,11 @@ describe('what a command executed', () => {
     expect(commandWord('dbt --quiet --target prod build --select x')).toBe('build');
     expect(commandWord('/usr/bin/dbt docs generate')).toBe('docs');
     expect(commandWord('make all')).toBeNull();
+    expect(commandWord('dbt --log-level debug build')).toBe('build');
+    expect(commandWord('dbt --target test compile')).toBe('compile');
+    expect(commandWord('dbt -t run --profile docs parse')).toBe('parse');
+    expect(commandWord('dbt --target=test --select build show')).toBe('show');
+    expect(commandWord('uv run dbt compile')).toBe('compile');
   });
 });
 
@@ -35,7 +40,7 @@ describe('a recovery', () => {
   const run = (line: string, failed: readonly string[] | null, good: readonly string[] = []): JudgedRun => ({
     isSuccess: failed === null,
     commandLines: [line],
-    digests: [{ failed: failed ?? [], good }],
+    digests: [{ failed: failed ?? [], good, scope: { command: commandWord(line) } }],
   });
   const nodes = (...ids: readonly string[]) => new Set(ids);
   const failed = run('dbt build', ['a', 'b', 'c']);
@@ -69,5 +74,17 @@ describe('a recovery', () => {
     expect(recoveryOf(run('dbt build', null, ['a']), nodes('a'), [parse])).toEqual({ count: 1, ofCount: 1 });
     const build = run('dbt build', []);
     expect(recoveryOf(run('dbt compile', null), nodes(), [build])).toEqual({ count: 0, ofCount: 1 });
+  });
+
+  it('goes by the commands that the telemetry names, before those that were typed', () => {
+    const of = (command: string, one: JudgedRun): JudgedRun => ({
+      ...one,
+      commandLines: ['./nightly.sh run'],
+      digests: one.digests?.map((digest) => ({ ...digest, scope: { command } })),
+    });
+    const parse = of('parse', run('', []));
+    expect(recoveryOf(of('parse', run('', null)), nodes(), [parse])).toEqual({ count: 1, ofCount: 1 });
+    expect(recoveryOf(of('build', run('', null)), nodes(), [parse])).toEqual({ count: 1, ofCount: 1 });
+    expect(recoveryOf(of('parse', run('', null)), nodes(), [of('build', run('', []))])?.count).toBe(0);
   });
 });
