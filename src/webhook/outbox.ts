@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { sql, type Transaction } from 'kysely';
 import { type Clock, systemClock } from '../core/clock.js';
-import { slices } from '../core/lists.js';
+import { groupBy, slices } from '../core/lists.js';
+import { endsFailures } from '../run/measures/recovery.js';
 import { nextIds } from '../storage/change-state.js';
-import { type CatalogRun, SqlRunCatalog } from '../storage/run-catalog.js';
+import { type CatalogRun, commandLinesOf, SqlRunCatalog } from '../storage/run-catalog.js';
 import type { RunObserver } from '../storage/settle-runs.js';
 import { isFinal, RUN_STATUS, type RunStatus, type StateTables } from '../storage/state-tables.js';
 import type { MissingArtifactFacts, RunFacts } from './event.js';
+import { MAX_RUNS_BEFORE } from './recovery.js';
 import {
   asksForNodes,
   closesIncident,
@@ -293,7 +295,10 @@ async function markNotified(transaction: Transaction<StateTables>, due: readonly
   }
 }
 
-/** How a run that has ended, or errored, differs from the one before it; `null` where it does not. */
+/**
+ * How a run that has ended, or errored, differs from those before it; `null` where it does not. A success behind a failure may be a
+ * recovery, and `RecoveryReader` says whether it is; a success that executed nothing ends no failure.
+ */
 async function transitionOf(
   transaction: Transaction<StateTables>,
   run: CatalogRun,
@@ -301,25 +306,43 @@ async function transitionOf(
 ): Promise<WebhookTransition | null> {
   const status = types.includes('job.run.errored') ? RUN_STATUS.error : run.status;
   if (status !== RUN_STATUS.error && status !== RUN_STATUS.success) return null;
-  const hasFailedBefore = (await statusBefore(transaction, run)) === RUN_STATUS.error;
-  if (status === RUN_STATUS.error) return hasFailedBefore ? null : 'first_failure';
-  return hasFailedBefore ? 'recovery' : null;
+  const before = await runsBefore(transaction, run);
+  if (status === RUN_STATUS.success) return before.some((one) => one.status === RUN_STATUS.error) ? 'recovery' : null;
+  const commandLines = await commandLinesIn(transaction, run.accountId, [run.id, ...before.map(({ id }) => id)]);
+  const own = { commandLines: commandLines(run.id) };
+  const last = before.find(
+    (one) => one.status === RUN_STATUS.error || endsFailures({ commandLines: commandLines(one.id) }, own),
+  );
+  return last?.status === RUN_STATUS.error ? null : 'first_failure';
 }
 
-/** Status of the job's last run before that one, in its environment, that ended well or in error; `null` for none. */
-async function statusBefore(transaction: Transaction<StateTables>, run: CatalogRun): Promise<RunStatus | null> {
-  const before = await transaction
+/** The job's last runs that began before that one, in its environment, and ended well or in error; the last to begin first. */
+async function runsBefore(
+  transaction: Transaction<StateTables>,
+  run: CatalogRun,
+): Promise<readonly { readonly id: number; readonly status: RunStatus }[]> {
+  return await transaction
     .selectFrom('executions')
-    .select('status')
+    .select(['id', 'status'])
     .where('account_id', '=', run.accountId)
     .where('job_id', '=', run.job.id)
     .where('environment_id', '=', run.environment.id)
-    .where('id', '<', run.id)
     .where('status', 'in', [RUN_STATUS.success, RUN_STATUS.error])
+    .where('created_unix_ms', '<=', run.createdUnixMs)
+    .where(({ eb, or }) => or([eb('created_unix_ms', '<', run.createdUnixMs), eb('id', '<', run.id)]))
+    .orderBy('created_unix_ms', 'desc')
     .orderBy('id', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return before?.status ?? null;
+    .limit(MAX_RUNS_BEFORE)
+    .execute();
+}
+
+async function commandLinesIn(
+  transaction: Transaction<StateTables>,
+  accountId: number,
+  runIds: readonly number[],
+): Promise<(runId: number) => readonly string[]> {
+  const steps = groupBy(await new SqlRunCatalog(transaction).stepsOf(accountId, runIds), ({ runId }) => runId);
+  return (runId) => commandLinesOf(steps.get(runId) ?? []);
 }
 
 /**

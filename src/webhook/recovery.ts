@@ -32,7 +32,7 @@ export class RecoveryReader {
       statuses: [RUN_STATUS.success, RUN_STATUS.error],
       ...{ orderBy: 'created', isDescending: true, limit: MAX_RUNS_BEFORE + 1, offset: 0 },
     });
-    const earlier = items.filter(({ id }) => id !== runId);
+    const earlier = items.filter((one) => one.createdUnixMs < run.createdUnixMs || one.id < runId);
     const ids = [runId, ...earlier.map(({ id }) => id)];
     const steps = groupBy(await catalog.stepsOf(accountId, ids), (step) => step.runId);
     const measured = await measures.ofSteps(steps.get(runId) ?? []);

@@ -47,12 +47,12 @@ export class EventSelector {
 
   /** @throws what reading the run or its manifest throws: the attempt has failed then, and is repeated */
   async select(subscription: WebhookSubscription, event: WebhookEvent): Promise<Selected> {
-    if (event.facts.transition !== 'recovery') return await this.selectOf(subscription, event);
     const { accountId, filter, kind } = subscription;
+    const isIncident = closesIncident(kind, event.eventType, event.facts.status);
+    if (event.facts.transition !== 'recovery' && !isIncident) return await this.selectOf(subscription, event);
     const recovered = await this.deps.recoveryOf(accountId, event.facts.runId);
     const selection = { recovered };
     const judged = { ...event, facts: { ...event.facts, selection } };
-    const isIncident = closesIncident(kind, event.eventType, event.facts.status);
     const isPartial = recovered !== null && recovered.count < recovered.ofCount;
     if (isPartial && (isIncident || filter.transitions.length > 0)) {
       return { kind: 'filtered', reason: partialText(recovered) };

@@ -183,7 +183,8 @@ export function needsSelection(
     isPerOwner,
     holdsRepeats,
     hasRunDetails,
-  }: Pick<WebhookSubscription, 'kind' | 'filter' | 'isPerOwner' | 'holdsRepeats' | 'hasRunDetails'>,
+    sealedTemplate,
+  }: Pick<WebhookSubscription, 'kind' | 'filter' | 'isPerOwner' | 'holdsRepeats' | 'hasRunDetails' | 'sealedTemplate'>,
   {
     eventType,
     facts,
@@ -199,10 +200,10 @@ export function needsSelection(
 ): boolean {
   if (eventType === 'job.run.started' || facts.notice !== undefined || facts.selection !== undefined) return false;
   const { verdicts, transitions } = filter;
-  const isPlain = (kind === 'http' || kind === 'cloudevents') && !hasRunDetails;
+  const isPlain = (kind === 'http' || kind === 'cloudevents') && !hasRunDetails && sealedTemplate === null;
   const isRecoverySaid = !isPlain || transitions.length > 0 || verdicts.includes('recovered');
   if (facts.transition === 'recovery' && isRecoverySaid) return true;
-  if (closesIncident(kind, eventType, facts.status)) return false;
+  if (closesIncident(kind, eventType, facts.status)) return true;
   const isWarningAsked = verdicts.includes('success') !== verdicts.includes('warned');
   return asksForNodes(filter) || isPerOwner || holdsRepeats || (facts.status === RUN_STATUS.success && isWarningAsked);
 }

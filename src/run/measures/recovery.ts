@@ -24,25 +24,33 @@ export interface JudgedRun {
     | undefined;
 }
 
+/** What a run was asked for. */
+type Asked = Pick<JudgedRun, 'commandLines'> & Partial<Pick<JudgedRun, 'digests'>>;
+
 /** Whether two runs were asked for the same: then one says of all that the other says. */
-function asksForSame(one: JudgedRun, other: JudgedRun): boolean {
+function asksForSame(one: Asked, other: Asked): boolean {
   return one.commandLines.join('\n') === other.commandLines.join('\n');
 }
 
 /** The commands of a run, such as `build`: as its telemetry names them, else as they were typed. */
-function commandsOf({ commandLines, digests }: JudgedRun): readonly (string | null)[] {
+function commandsOf({ commandLines, digests }: Asked): readonly (string | null)[] {
   const named = digests?.map(({ scope }) => scope.command) ?? [];
   return named.length === 0 || named.includes(null) ? commandLines.map(commandWord) : named;
 }
 
 /** Whether any of a run's commands executes nodes. */
-function isExecuting(run: JudgedRun): boolean {
+function isExecuting(run: Asked): boolean {
   return commandsOf(run).some(executesNodes);
 }
 
 /** Whether an earlier success leaves open what failed before it: it executed nothing, or not what the later run was asked for. */
 function leavesOpen(earlier: JudgedRun, run: JudgedRun): boolean {
   return !isExecuting(earlier) || !asksForSame(earlier, run);
+}
+
+/** Whether a failure behind an earlier success is a new one: that executed nodes, or was asked for the same. */
+export function endsFailures(earlier: Asked, run: Asked): boolean {
+  return isExecuting(earlier) || asksForSame(earlier, run);
 }
 
 /**

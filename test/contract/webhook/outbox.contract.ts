@@ -303,6 +303,36 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         expect(all.map(({ facts }) => facts.transition)).toEqual([undefined, 'first_failure', undefined, 'recovery']);
       }));
 
+    it('is, of each success behind a failure, that it may be a recovery, over what executed nothing', () =>
+      withA(async (state) => {
+        const runs = [
+          ['dbt build', 'error'],
+          ['dbt compile', 'success'],
+          ['dbt build', 'error'],
+          ['dbt compile', 'success'],
+          ['dbt build', 'success'],
+          ['dbt build', 'error'],
+        ] as const;
+        for (const [at, [command, verdict]] of runs.entries())
+          await state.invocations.note([commandNote(at + 1, { command, verdict })], 4_000);
+        const all = (await eventsOf(state, 'wsu_a')).filter(({ eventType }) => eventType === 'job.run.completed');
+        expect(all.map(({ facts }) => facts.transition)).toEqual([
+          ...['first_failure', 'recovery', undefined],
+          ...['recovery', 'recovery', 'first_failure'],
+        ]);
+      }));
+
+    it('goes by when runs began: a failure of last week that is imported later hides no first one', () =>
+      withA(async (state) => {
+        const times = (startedUnixMs: number) => ({ startedUnixMs, endedUnixMs: startedUnixMs + 1_000 });
+        await state.invocations.note([commandNote(1, times(700_000))], 800_000);
+        const imported = { ...times(100_000), importBeganUnixMs: 800_000, verdict: 'error' } as const;
+        await state.invocations.note([commandNote(2, imported)], 800_000);
+        await state.invocations.note([commandNote(3, { ...times(900_000), verdict: 'error' })], 1_000_000);
+        const { facts } = (await eventsOf(state, 'wsu_a')).at(-1) ?? {};
+        expect(facts).toMatchObject({ status: 20, transition: 'first_failure' });
+      }));
+
     it('is, where only changes are asked for, the first failure and the recovery', () =>
       withState(async (state) => {
         const transitions = ['first_failure', 'recovery'] as const;
@@ -321,11 +351,9 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         const elsewhere = { job: 'nightly', environment: 'ci', project: 'shop' };
         await state.invocations.note([commandNote(50, { verdict: 'success', place: elsewhere })], 4_000);
         expect(await notified(state)).toEqual([
-          'errored 20',
-          'completed 20',
-          'completed 10',
-          'errored 20',
-          'completed 20',
+          ...['errored 20', 'completed 20', 'completed 10'],
+          // Whether it is one is decided by what the runs executed, when it is due.
+          ...['completed 10', 'errored 20', 'completed 20'],
         ]);
       }));
 

@@ -327,6 +327,23 @@ describe('who is notified of a run', () => {
     expect(await end({})).toBe(0);
   });
 
+  it('closes an incident of PagerDuty with the success that mends what failed, and not with others before it', async () => {
+    await bench.subscribe('a', {
+      ...{ kind: 'pagerduty', sealedRoutingKey: TEST_BOX.seal('key', 'wsu_a') },
+      eventTypes: ['job.run.errored', 'job.run.completed'],
+    });
+    bench.readDetails = async () => DETAILS_OF_ONE_ERROR;
+    const actions = async (recovery: typeof bench.recovery, given: Parameters<typeof bench.endRun>[1] = {}) => {
+      bench.recovery = recovery;
+      await bench.endRun('nightly', given);
+      await bench.pass(0);
+      return bench.received.splice(0).map(({ body }) => JSON.parse(body).event_action);
+    };
+    expect(await actions(null, FAILED)).toContain('trigger');
+    for (let times = 0; times < 25; times += 1) expect(await actions({ count: 0, ofCount: 1 })).toEqual([]);
+    expect(await actions({ count: 1, ofCount: 1 })).toEqual(['resolve']);
+  });
+
   it('is notified later, where what is known of a run cannot be read', async () => {
     bench.readNodes = () => Promise.reject(new Error('the log cannot be read'));
     await bench.subscribe('a', filter({ groups: ['finance'] }));
