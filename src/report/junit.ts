@@ -74,29 +74,41 @@ function suitesOf(report: CommandReport, words: UniqueTexts, keys: UniqueTexts):
   const { command, traceId } = report;
   const { invocation } = command;
   const word = words.next(invocation.command ?? 'command');
-  const unique = (one: TestCase): TestCase => ({ ...one, name: keys.next(one.name, one.classname) });
   const isTest = ({ nodeType }: NodeMeasure) => TEST_TYPES.has(nodeType);
-  const cases = command.nodes
+  const named = command.nodes
     .filter((node) => isTest(node) && (node.isExecuted || hasNoOutcome(invocation.command, node)))
-    .map((node) => unique(testCase(node, word)));
+    .map((node) => ({ ...testCase(node, word), uniqueId: node.uniqueId }));
   const name = invocation.rawCommand ?? invocation.command ?? 'command';
   const common = {
     timestamp: new Date(Number(invocation.startTimeUnixNano / 1_000_000n)).toISOString().slice(0, 19),
   };
   const id = `${traceId}-${invocation.index}`;
+  const cases = withUniqueKeys(named, keys);
   const listed = new Set(cases.length === 0 ? [] : command.nodes.filter(isTest));
-  const others = troublesOf(command)
+  const found = troublesOf(command)
     .filter(({ severity, isOfCutNodes }) => severity === 'error' || isOfCutNodes)
     .flatMap(({ troubles }) =>
       troubles
         .filter(({ node }) => node === null || !listed.has(node))
-        .map((trouble) => unique(troubleCase(trouble, word))),
+        .map((trouble) => ({ ...troubleCase(trouble, word), uniqueId: trouble.node?.uniqueId ?? null })),
     );
+  const others = withUniqueKeys(found, keys);
   const tests = suiteOf({ ...common, id, time: seconds(lengthMs(report)) }, name, cases);
   if (others.length === 0) return [tests];
   // A suite of its own: the counts of the other one stay those of the tests.
   const otherMs = others.reduce((ms, { shareNano }) => ms + Number(shareNano) / 1e6, 0);
   return [tests, suiteOf({ ...common, id: `${id}-errors`, time: seconds(otherMs) }, `${name}: errors`, others)];
+}
+
+/** Tells cases of equal keys apart by their nodes, so that each has the same key in every run, whichever began first. */
+function withUniqueKeys(
+  cases: readonly (TestCase & { readonly uniqueId: string | null })[],
+  keys: UniqueTexts,
+): readonly TestCase[] {
+  const compare = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0);
+  const inOrder = cases.toSorted((one, other) => compare(one.uniqueId ?? '', other.uniqueId ?? ''));
+  const names = new Map(inOrder.map((one) => [one, keys.next(one.name, one.classname)]));
+  return cases.map((one) => ({ ...one, name: names.get(one) ?? one.name }));
 }
 
 /** Whether a command that executes nodes came to no outcome with one: it was skipped, interrupted, or never ended. */

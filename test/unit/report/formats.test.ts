@@ -264,6 +264,20 @@ describe('JUnit', () => {
     expect(keysOf(fusion).toSorted()).toEqual(keys.toSorted());
   });
 
+  test('gives equal names out by their nodes, whichever began first', async () => {
+    const [failing, warning] = ['test.shop.status_strict.0c25ec6282', 'test.shop.orders_customer_warn.d69b09940d'];
+    const text = readFileSync(mixed, 'utf8').replaceAll(warning, 'WARNING').replaceAll(failing, 'FAILING');
+    const path = join(dir, 'equal-names.jsonl');
+    const failingName = async (ofFailing: string, ofWarning: string) => {
+      const named = text.replaceAll('"orders_customer_warn"', '"status_strict"');
+      writeFileSync(path, named.replaceAll('WARNING', ofWarning).replaceAll('FAILING', ofFailing));
+      return /<testcase name="(status_strict[^"]*)" [^>]*><failure/.exec(await report(path, 'junit'))?.[1];
+    };
+    const [first, second] = ['test.shop.status_strict.1', 'test.shop.status_strict.2'];
+    expect(await failingName(first, second)).toBe('status_strict');
+    expect(await failingName(second, first)).toBe('status_strict 2');
+  });
+
   test('has nodes that were interrupted, models too', async () => {
     const xml = await report(fixture('interrupted'), 'junit');
     expect(xml).toMatch(/<testcase name="model slow_[ab]" [^>]*><skipped message="interrupted"/);
