@@ -9,9 +9,19 @@ import type { Destination } from './destination.js';
 import { isAlive, type SignalBreaker } from './signal-queue.js';
 import type { SendResult } from './transport.js';
 
+/** A message that fails again and again. Whether it is at fault, or the receiver, says the next one of its signal. */
+interface Suspect {
+  readonly breaker: SignalBreaker;
+  readonly result: SendResult;
+  /** The place behind it. */
+  readonly next: ForeignCursor;
+}
+
 /** Forwards the telemetry of other services to one destination, one message after the other, from its cursor on. */
 export class ForeignForwarder {
   private cursor: ForeignCursor | undefined;
+  /** The place behind a message that was taken before those in front of it. */
+  private takenAhead: ForeignCursor | undefined;
   private running: Promise<void> | undefined;
   private isWokenAgain = false;
   private hasMore = false;
@@ -93,39 +103,66 @@ export class ForeignForwarder {
 
   /** Whether it read to the end. */
   private async forwardAll(): Promise<boolean> {
-    const { destination, breakers, reader, cursors } = this.deps;
-    /** A message that fails again and again. Whether it is at fault, or the receiver, says the one behind it. */
-    let suspect: { readonly breaker: SignalBreaker; readonly result: SendResult } | undefined;
+    const { destination, breakers, reader } = this.deps;
+    let suspect: Suspect | undefined;
     for await (const entry of reader.read(this.cursor)) {
       if (this.abort.aborted) return false;
       const breaker = breakers[entry.signal];
+      // Other signals may go elsewhere: they say nothing of it, and go when it is decided.
+      if (suspect !== undefined && breaker !== suspect.breaker) continue;
       if (breaker.state === 'waiting') return false;
-      if (breaker.state === 'ready' && destination.forward !== undefined) {
+      const isTakenAhead =
+        entry.next.segment === this.takenAhead?.segment && entry.next.offset === this.takenAhead.offset;
+      if (breaker.state === 'ready' && destination.forward !== undefined && !isTakenAhead) {
         const isHalved = this.failedInRow >= ATTEMPTS_BEFORE_HALVING - 1;
         const result = await destination.forward(entry.signal, entry.body, this.abort, isHalved);
         if (this.abort.aborted && result.kind === 'retryable') return false;
-        if (suspect === undefined && meaningOf(result) === 'failed' && this.failedInRow >= ATTEMPTS_OF_ONE - 1) {
-          suspect = { breaker, result };
+        if (suspect !== undefined) {
+          if (result.kind !== 'accepted') break;
+          breaker.settle(result, 1, 'forwarded');
+          await this.giveUp(suspect, entry.next);
+          return false;
+        }
+        if (this.isSuspicious(breaker, result)) {
+          suspect = { breaker, result, next: entry.next };
           continue;
         }
-        if (suspect !== undefined && result.kind !== 'accepted') break;
         const isSure = !breaker.isDenial(result) || (await isAlive(destination, this.abort));
         const next = breaker.settle(result, 1, 'forwarded', isSure);
         // When a pause is over, the breaker wakes this.
         if (next === 'retry') this.retryLater(this.deps.requestRetryPolicy);
         if (next === 'paused') this.failedInRow += 1;
         if (next !== 'done') return false;
-        suspect?.breaker.giveUp(suspect.result, 1);
-        suspect = undefined;
         this.failedInRow = 0;
       }
-      this.cursor = entry.next;
-      await cursors.saveForeign(destination.name, entry.next);
+      // Nothing is passed over that may still be sent.
+      if (suspect === undefined) await this.moveTo(entry.next);
     }
     if (suspect === undefined) return true;
-    if (suspect.breaker.settle(suspect.result, 1, 'forwarded') === 'retry')
-      this.retryLater(this.deps.requestRetryPolicy);
+    const next = suspect.breaker.settle(suspect.result, 1, 'forwarded');
+    if (next === 'retry') this.retryLater(this.deps.requestRetryPolicy);
+    // The signal has been turned off meanwhile: what was suspected is passed over like all of it.
+    if (next === 'done') this.isWokenAgain = true;
     return false;
+  }
+
+  private isSuspicious(breaker: SignalBreaker, result: SendResult): boolean {
+    if (breaker.isDenial(result) || meaningOf(result) !== 'failed') return false;
+    return this.failedInRow >= ATTEMPTS_OF_ONE - 1;
+  }
+
+  /** The message behind it was taken. What stands between the two is read next. */
+  private async giveUp({ breaker, result, next }: Suspect, takenAhead: ForeignCursor): Promise<void> {
+    breaker.giveUp(result, 1);
+    this.failedInRow = 0;
+    this.takenAhead = takenAhead;
+    this.isWokenAgain = true;
+    await this.moveTo(next);
+  }
+
+  private async moveTo(cursor: ForeignCursor): Promise<void> {
+    this.cursor = cursor;
+    await this.deps.cursors.saveForeign(this.deps.destination.name, cursor);
   }
 
   private fault(error: unknown): void {

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ATTEMPTS_OF_ONE } from '../../../src/export/answer-rules.js';
+import type { Signal } from '../../../src/record/record-batch.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { MemoryForeignLog } from '../../fake/memory-foreign-log.js';
 import { untilTurned } from '../../tool/until.js';
@@ -140,5 +142,65 @@ describe('the telemetry of other services', () => {
     foreign.append('traces', spans('two'));
     expect(await worker.flush(never)).toBe(true);
     expect(bench.receiver.requests.map((request) => request.signal)).toEqual(['traces']);
+  });
+
+  /** Goes on until more attempts failed than one message is tried before others decide about it. */
+  async function failOften(signal: Signal): Promise<void> {
+    await untilTurned(() => {
+      bench.clock.advance(60_000);
+      return bench.receiver.requests.filter((request) => request.signal === signal).length > 2 * ATTEMPTS_OF_ONE;
+    });
+  }
+  const forwarded = async () => {
+    await untilTurned(() => {
+      bench.clock.advance(1_000);
+      return bench.receiver.spanNames.length > 0 || bench.receiver.logBodies.length > 0;
+    });
+    return [...bench.receiver.spanNames, ...bench.receiver.logBodies];
+  };
+
+  it('is not lost where a message fails for long before those of a signal that is off', async () => {
+    bench.receiver.answer = () => ({ status: 500 });
+    const worker = await bench.worker({ signals: ['traces'], deps: { foreign } });
+    foreign.append('traces', spans('one'));
+    foreign.append('logs', logs('two'));
+    worker.onForeign([]);
+    await failOften('traces');
+    bench.receiver.answer = () => ({});
+    expect(await forwarded()).toEqual(['one']);
+  });
+
+  it('is not given up because the other signal is taken', async () => {
+    bench.receiver.answer = (signal) => (signal === 'traces' ? { status: 500 } : {});
+    const worker = await bench.worker({ deps: { foreign } });
+    foreign.append('traces', spans('one'));
+    foreign.append('logs', logs('two'));
+    worker.onForeign([]);
+    await failOften('traces');
+    expect(worker.status().signals.traces.refusedCount).toBe(0);
+    bench.receiver.answer = () => ({});
+    await untilTurned(() => {
+      bench.clock.advance(1_000);
+      return bench.receiver.logBodies.length > 0;
+    });
+    expect(bench.receiver.spanNames).toEqual(['one']);
+  });
+
+  it('goes once each around a message that is never taken', async () => {
+    bench.receiver.answerTo = (_, body) => (body.includes('bad') ? { status: 500 } : undefined);
+    const worker = await bench.worker({ deps: { foreign } });
+    foreign.append('traces', spans('bad'));
+    foreign.append('logs', logs('two'));
+    foreign.append('traces', spans('three'));
+    foreign.append('logs', logs('four'));
+    worker.onForeign([]);
+    await untilTurned(() => {
+      bench.clock.advance(1_000);
+      return bench.receiver.logBodies.length === 2;
+    });
+    expect(await worker.flush(never)).toBe(true);
+    expect(bench.receiver.spanNames).toEqual(['three']);
+    expect(bench.receiver.logBodies).toEqual(['two', 'four']);
+    expect(worker.status().signals.traces.refusedCount).toBe(1);
   });
 });
