@@ -203,4 +203,19 @@ describe('the telemetry of other services', () => {
     expect(bench.receiver.logBodies).toEqual(['two', 'four']);
     expect(worker.status().signals.traces.refusedCount).toBe(1);
   });
+
+  it('of logs waits while the receiver answers 501 to everything', async () => {
+    bench.receiver.answer = () => ({ status: 501 });
+    const worker = await bench.worker({ deps: { foreign } });
+    foreign.append('logs', logs('one'));
+    worker.onForeign([]);
+    await failOften('logs');
+    // Not between the answer to the logs and the question whether the receiver is well.
+    await untilTurned(() => worker.status().signals.logs.state === 'waiting');
+    bench.receiver.answer = () => ({});
+    await untilTurned(() => {
+      bench.clock.advance(60_000);
+      return bench.receiver.logBodies.length === 1;
+    });
+  });
 });
