@@ -261,8 +261,9 @@ export const systemMachine: Machine = {
   maxHeapBytes: getHeapStatistics().heap_size_limit,
   residentBytes,
   objectBytes: () => {
-    const { heapUsed, external } = process.memoryUsage();
-    return heapUsed + external;
+    // Unlike `process.memoryUsage()` it opens no file for that.
+    const { used_heap_size: heapBytes, external_memory: externalBytes } = getHeapStatistics();
+    return heapBytes + externalBytes;
   },
   collectGarbage: () => findCollector()(),
 };
