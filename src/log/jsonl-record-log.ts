@@ -322,20 +322,28 @@ export class JsonlRecordLog implements Component, RecordConsumer {
 
   /** Restores log records that waited for a name when the process ended; nothing else may open their trace again. */
   private async restorePending(): Promise<void> {
-    try {
-      for (const traceId of await listTraces(this.config.dataFolder)) {
-        if (this.isStopped) return;
-        const size = await sizeOf(join(this.config.dataFolder, 'runs', traceId, PENDING_FILE));
+    const { dataFolder } = this.config;
+    const failed: string[] = [];
+    const traceIds = await listTraces(dataFolder).catch((error: unknown) => {
+      failed.push(String(error));
+      return [];
+    });
+    for (const traceId of traceIds) {
+      if (this.isStopped) return;
+      try {
+        const size = await sizeOf(join(dataFolder, 'runs', traceId, PENDING_FILE));
         if (size > 0)
           await this.consume({ batches: [{ traceId, resource: UNKNOWN_RESOURCE, records: [] }], foreign: [] });
+      } catch (error) {
+        failed.push(String(error));
       }
-    } catch (error) {
-      if (this.isStopped) return;
-      this.deps.logger.error(
-        { error: String(error) },
-        'failed to restore the log records that were pending at the last shutdown',
-      );
     }
+    const [error] = failed;
+    if (this.isStopped || error === undefined) return;
+    this.deps.logger.error(
+      { error, failedCount: failed.length },
+      'failed to restore the log records that were pending at the last shutdown',
+    );
   }
 
   private watchPending(): void {
