@@ -129,7 +129,9 @@ export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): P
 
     function inflate(packed: PackedCoding, chunk: Buffer): void {
       inflater ??= openInflater(packed, chunk[0] ?? 0);
-      if (inflater.write(chunk)) return;
+      const isRoomLeft = inflater.write(chunk);
+      // Where that was the end of it, nothing drains it, and the rest of the body is discarded.
+      if (isRoomLeft || inflater.destroyed) return;
       request.pause();
       inflater.once('drain', () => request.resume());
     }
