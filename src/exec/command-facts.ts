@@ -11,7 +11,6 @@ import { type Environment, nonEmpty } from '../config/environment.js';
 import { environmentName } from '../config/settings.js';
 import type { Logger } from '../core/logger.js';
 import { splitScope } from '../otlp/scope-path.js';
-import type { TraceId } from '../record/telemetry-record.js';
 import { sanitizeCommand } from '../redaction/redactor.js';
 import { hasStepSummary, type ReportOutput } from '../report/feature.js';
 import type { CommandEnding } from '../storage/command-ending.js';
@@ -19,7 +18,7 @@ import { DEFAULT_JOB, type StepStart } from '../storage/step-start.js';
 import type { EngineFile } from './engine-switches.js';
 import type { ExecHost } from './exec-target.js';
 import type { OtlpInlet } from './otlp-inlet.js';
-import type { SpoolEntry } from './spool-entry.js';
+import type { SpoolEntry, SpooledFile } from './spool-entry.js';
 import type { TracePosition } from './trace-context.js';
 
 /** What is known of a command before it starts. */
@@ -69,15 +68,16 @@ export function stepStartOf({ stepId, startedUnixMs, command, options }: Command
 /**
  * What is left in a command's folder for the process that takes it in.
  * @param end `null` while the command is at work
- * @param traceIds those that are known to be the command's
+ * @param traces those that are known to be the command's, and those that were seen in its file
  */
 export function spoolEntryOf(
   facts: CommandFacts,
   end: SpoolEntry['end'],
-  traceIds: readonly TraceId[] = [],
+  { traceIds, seenTraceIds }: Pick<SpooledFile, 'traceIds' | 'seenTraceIds'> = { traceIds: [], seenTraceIds: [] },
 ): SpoolEntry {
   const { options, file: engineFile, environment } = facts;
-  const file = engineFile === undefined ? null : { path: engineFile.path, from: engineFile.from, traceIds };
+  const file =
+    engineFile === undefined ? null : { path: engineFile.path, from: engineFile.from, traceIds, seenTraceIds };
   const resourceAttributes = environment.OTEL_RESOURCE_ATTRIBUTES ?? '';
   return { start: stepStartOf(facts), to: options.to ?? null, file, resourceAttributes, end };
 }

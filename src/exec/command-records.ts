@@ -20,6 +20,8 @@ export interface CommandRecordsDeps {
   readonly isWritten: () => Promise<boolean>;
   /** Called once for each trace that is known to be the command's. */
   readonly onTrace: (traceId: TraceId) => void;
+  /** Called once for each trace of which it is not known yet whether it is the command's. */
+  readonly onSeen: (traceId: TraceId) => void;
   /** Whether the JSONL has more than what was taken of it, up to `taken`: it may be read late where processors are short. */
   readonly hasUnreadLines: (taken: TailPosition | undefined) => Promise<boolean>;
   readonly held: PendingRequests;
@@ -145,6 +147,7 @@ export class CommandRecords {
 
   private wait(traceId: TraceId, records: readonly TelemetryRecord[]): void {
     const waiting = this.unnamed.get(traceId) ?? [];
+    if (!this.unnamed.has(traceId)) this.deps.onSeen(traceId);
     this.unnamed.set(traceId, waiting);
     for (const record of records) {
       waiting.push(record);

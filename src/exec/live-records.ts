@@ -78,7 +78,9 @@ export class LiveRecords {
     this.onFirstStored = resolve;
   });
   /** Traces that are known to be the command's. */
-  private readonly traceIds: TraceId[] = [];
+  readonly traceIds: TraceId[] = [];
+  /** Traces in a shared file that may be the command's. */
+  readonly seenTraceIds: TraceId[] = [];
   /** The end that is noted in the command's folder. */
   private noted: SpoolEntry['end'] = null;
   private trouble: string | undefined;
@@ -134,6 +136,11 @@ export class LiveRecords {
       isShared: file?.isShared === true,
       isWritten: () => isWrittenByOthers(file?.path ?? '', context.pid),
       onTrace: (traceId) => this.noteTrace(traceId),
+      onSeen: (traceId) => {
+        this.seenTraceIds.push(traceId);
+        // Of several none can be told to be the command's.
+        if (this.seenTraceIds.length <= 2) this.noteEnd(this.noted);
+      },
       held: this.held,
       hasUnreadLines: (taken) => this.hasUnreadLines(taken),
       decode: async (signal, bytes) => (await this.tap.get()).decode(signal, bytes),
@@ -378,7 +385,7 @@ export class LiveRecords {
       for (const traceId of this.records.traceIds) this.steps.note(traceId);
       // Without them the records are left all the same.
       await this.saveArtifacts(folder).catch(() => undefined);
-      writeSpoolEntry(folder, spoolEntryOf(this.facts, end, this.traceIds));
+      writeSpoolEntry(folder, spoolEntryOf(this.facts, end, this));
       return true;
     } catch {
       return false;
@@ -400,7 +407,7 @@ export class LiveRecords {
     const { folder } = this.facts;
     this.noted = end;
     try {
-      if (folder !== undefined) writeSpoolEntry(folder, spoolEntryOf(this.facts, end, this.traceIds));
+      if (folder !== undefined) writeSpoolEntry(folder, spoolEntryOf(this.facts, end, this));
     } catch {
       // The command's end is registered all the same, while this process lives.
     }

@@ -31,6 +31,8 @@ export interface SpooledFile {
   readonly from: TailPosition | undefined;
   /** The command's traces, as far as they were known: others may have written to the file, too. */
   readonly traceIds: readonly TraceId[];
+  /** Traces that came to the file while the command was at work, of which it was not known yet whose they are. */
+  readonly seenTraceIds: readonly TraceId[];
 }
 
 const fileSchema = z.object({
@@ -39,6 +41,7 @@ const fileSchema = z.object({
   // Earlier versions knew no more than the offset.
   from: z.object({ inode: z.string(), head_bytes: z.number().int().nonnegative(), head_hash: z.string() }).optional(),
   trace_ids: z.array(z.string()).default([]),
+  seen_trace_ids: z.array(z.string()).default([]),
 });
 
 const entrySchema = z.object({
@@ -72,21 +75,23 @@ async function spooledFileOf({
   from_offset: offset,
   from,
   trace_ids,
+  seen_trace_ids,
 }: z.output<typeof fileSchema>): Promise<SpooledFile> {
-  const traceIds = trace_ids.flatMap((text) => parseTraceId(text) ?? []);
+  const parsed = (texts: readonly string[]) => texts.flatMap((text) => parseTraceId(text) ?? []);
+  const traces = { traceIds: parsed(trace_ids), seenTraceIds: parsed(seen_trace_ids) };
   if (from === undefined) {
     const { startPosition } = await import('../files/feature.js');
-    return { path, from: await startPosition(path, offset), traceIds };
+    return { path, from: await startPosition(path, offset), ...traces };
   }
   const { inode, head_bytes: headBytes, head_hash: headHash } = from;
-  return { path, from: { inode, offset, line: 1, headBytes, headHash }, traceIds };
+  return { path, from: { inode, offset, line: 1, headBytes, headHash }, ...traces };
 }
 
-function fileDocument({ path, from, traceIds }: SpooledFile): z.input<typeof fileSchema> {
-  const trace_ids = [...traceIds];
-  if (from === undefined) return { path, from_offset: 0, trace_ids };
+function fileDocument({ path, from, traceIds, seenTraceIds }: SpooledFile): z.input<typeof fileSchema> {
+  const traces = { trace_ids: [...traceIds], seen_trace_ids: [...seenTraceIds] };
+  if (from === undefined) return { path, from_offset: 0, ...traces };
   const { inode, offset, headBytes, headHash } = from;
-  return { path, from_offset: offset, from: { inode, head_bytes: headBytes, head_hash: headHash }, trace_ids };
+  return { path, from_offset: offset, from: { inode, head_bytes: headBytes, head_hash: headHash }, ...traces };
 }
 
 /** Writes an entry into its command's folder, in place of an earlier one as a whole. @throws what the file system throws. */

@@ -211,12 +211,12 @@ export class Spool implements Component {
   ): Promise<number> {
     if (file === null) return 0;
     const tail = new JsonlTail(file.path, { from: file.from }, this.deps.clock);
-    const isOwn = ownTraces(file);
+    const own = file.traceIds === null ? undefined : new Set(file.traceIds);
     tail.finish();
     let recordCount = 0;
     for await (const { lines, rejects: others } of tail.chunks(this.stop.signal)) {
       const { records: all, rejects } = readRecords(lines);
-      const records = all.filter(({ traceId }) => isOwn(traceId));
+      const records = own === undefined ? all : all.filter(({ traceId }) => own.has(traceId));
       await this.keepRejects(file.path, [...others, ...rejects]);
       recordCount += records.length;
       const batches = batchesOf(records).map((batch) => {
@@ -317,17 +317,20 @@ function timeOf(record: TelemetryRecord): UnixNano {
 }
 
 /** @param traceIds `null` for a file of the command alone */
-type CommandFile = Omit<SpooledFile, 'traceIds'> & { readonly traceIds: readonly TraceId[] | null };
+type CommandFile = Pick<SpooledFile, 'path' | 'from'> & { readonly traceIds: readonly TraceId[] | null };
 
 /** The engine's JSONL of a command: in its folder, wherever that is now, or the user's own. */
 function fileOf(folder: string, entry: SpoolEntry | undefined): CommandFile | null {
   const own = { path: join(folder, ENGINE_FILE), from: undefined, traceIds: null };
-  return entry === undefined || existsSync(own.path) ? own : entry.file;
+  if (entry === undefined || existsSync(own.path)) return own;
+  return entry.file === null ? null : { ...entry.file, traceIds: ownTraces(entry.file) };
 }
 
-/** Tells a command's traces in its file; of a user's own in which none was known to be the command's, the first is. */
-function ownTraces({ traceIds }: CommandFile): (traceId: TraceId) => boolean {
-  if (traceIds === null) return () => true;
-  const own = new Set(traceIds);
-  return (traceId) => own.has(traceId) || (own.size === 0 && own.add(traceId).size > 0);
+/**
+ * The command's traces in a file of the user's own. Where none was known to be the command's, it is the only one that came while the
+ * command was at work; what came later is of others.
+ */
+function ownTraces({ traceIds, seenTraceIds }: SpooledFile): readonly TraceId[] {
+  if (traceIds.length > 0) return traceIds;
+  return seenTraceIds.length === 1 ? seenTraceIds : [];
 }

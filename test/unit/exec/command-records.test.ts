@@ -47,7 +47,7 @@ function keyOf(record: TelemetryRecord): string {
 /** A file that others may write as well: what does not come over OTLP is theirs. */
 const SHARED = { isOtlpExpected: true, isShared: true };
 /** A file that the command alone writes, whose engine sends nothing by itself. */
-const ALONE = { isOtlpExpected: false, isShared: false, isWritten: async () => false, onTrace() {} };
+const ALONE = { isOtlpExpected: false, isShared: false, isWritten: async () => false, onTrace() {}, onSeen() {} };
 
 let folder: string;
 beforeEach(() => {

@@ -5,6 +5,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -46,7 +47,7 @@ async function leave(to: string | null = null): Promise<DataFolderLock> {
   writeSpoolEntry(folder, {
     start,
     to,
-    file: { path: file, from: undefined, traceIds: [] },
+    file: { path: file, from: undefined, traceIds: [], seenTraceIds: [] },
     resourceAttributes: '',
     end: null,
   });
@@ -144,6 +145,26 @@ it('takes in what a dead command left, once, and tells its step', async () => {
     ],
   ]);
   expect(existsSync(folder)).toBe(false);
+});
+
+it("takes of a user's own file the trace that came while the command was at work, and none that came later", async () => {
+  const [, traceId] = /"trace_id":"([0-9a-f]{32})"/.exec(readFileSync(sample, 'utf8')) ?? [];
+  for (const [seen, count] of [
+    [[], 0],
+    [[traceId], recordCount],
+    [[traceId, 'b'.repeat(32)], 0],
+  ] as const) {
+    taken = 0;
+    const lock = await leave();
+    const shared = join(dir, 'own.jsonl');
+    renameSync(join(folder, 'otel.jsonl'), shared);
+    const entry = JSON.parse(readFileSync(join(folder, 'command.json'), 'utf8'));
+    entry.file = { ...entry.file, path: shared, seen_trace_ids: seen };
+    writeFileSync(join(folder, 'command.json'), JSON.stringify(entry));
+    lock.release();
+    await look();
+    expect([taken, calls.at(-2), existsSync(folder)]).toEqual([count, ['step-1', 'unknown'], false]);
+  }
 });
 
 it('leaves one alone whose command lives', async () => {
