@@ -29,7 +29,7 @@ export type JobConfig = Pick<
 /** What jobs need of the program. */
 export interface JobHost extends Pick<JobLauncherConfig, 'nodePath' | 'entryPath' | 'environment' | 'credentials'> {
   readonly state: Pick<State, 'db' | 'observer' | 'fence' | 'executions' | 'catalog'>;
-  readonly registry: Pick<LocalStepRegistry, 'end'>;
+  readonly registry: Pick<LocalStepRegistry, 'end' | 'endUnseen'>;
   readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'whenMeasured' | 'logsOf'>;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -127,9 +127,7 @@ export class JobRunner implements Component {
     }
     const steps = await executions.listSteps(run.runId);
     const doneCount = steps.filter(({ ending }) => ending?.kind === 'exited' && ending.exitCode === 0).length;
-    for (const { stepId, ending } of steps) {
-      if (ending === null) await this.deps.registry.end(stepId, { kind: 'unknown' }, clock.nowUnixMs());
-    }
+    for (const step of steps) if (step.ending === null) await this.deps.registry.endUnseen(step);
     const failure =
       'run-bridge stopped while this run was in progress; a retry continues with the command that did not finish';
     await queue.end(run.runId, { stoppedAt: run.firstCommand + doneCount, failure, nowUnixMs: clock.nowUnixMs() });
@@ -323,7 +321,7 @@ export interface JobRunnerDeps {
   readonly jobs: ReadonlyMap<string, JobDefinition>;
   readonly queue: JobRunStore;
   readonly executions: Pick<ExecutionStore, 'beginIn' | 'cancel' | 'findStep' | 'listSteps'>;
-  readonly registry: Pick<LocalStepRegistry, 'end'>;
+  readonly registry: Pick<LocalStepRegistry, 'end' | 'endUnseen'>;
   readonly launcher: Pick<JobLauncher, 'launch' | 'environmentOf'>;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -113,6 +113,11 @@ export class LocalStepRegistry implements StepRegistry, Component {
     if (ended.isNew && ended.step.run.state === 'finished') this.sayFinished(ended.step.run);
   }
 
+  /** Ends a step whose end nobody saw, when it was last heard of. @throws StepRegistryError */
+  async endUnseen(step: Pick<StepRow, 'stepId' | 'startedUnixMs'>): Promise<void> {
+    await this.end(step.stepId, { kind: 'unknown' }, await this.lastSignOf(step));
+  }
+
   async expectArtifacts(stepId: string, paths: readonly string[]): Promise<void> {
     if (!(await this.guard(() => this.deps.store.expectArtifacts(stepId, paths)))) throw unknownStep(stepId);
     this.uploading.add(stepId);
@@ -148,7 +153,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
 
   private async giveUp(step: StepRow): Promise<void> {
     this.heardOf.delete(step.stepId);
-    if (step.ending === null) await this.end(step.stepId, { kind: 'unknown' }, await this.lastSignOf(step));
+    if (step.ending === null) await this.endUnseen(step);
     await this.endArtifacts(step.stepId, SENDER_GONE);
   }
 
@@ -195,7 +200,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
   }
 
   /** The last sign of life of a step: its last record, else its start. */
-  private async lastSignOf({ stepId, startedUnixMs }: StepRow): Promise<number> {
+  private async lastSignOf({ stepId, startedUnixMs }: Pick<StepRow, 'stepId' | 'startedUnixMs'>): Promise<number> {
     let latest = startedUnixMs;
     for (const traceId of await this.deps.store.tracesOf(stepId)) {
       latest = Math.max(latest, (await this.deps.runs.find(traceId))?.lastSeenUnixMs ?? 0);

@@ -29,6 +29,6 @@ export function idleJobs(
   } as const;
   const launching = { nodePath: '', entryPath: '', environment: {}, credentials: () => ({}) };
   const rest = { clock, logger: silentLogger, version: '0.0.0' };
-  const host = { ...launching, state, registry: { end: notHere }, measures, ...rest };
+  const host = { ...launching, state, registry: { end: notHere, endUnseen: notHere }, measures, ...rest };
   return createJobs(config, host);
 }

@@ -25,8 +25,11 @@ let runner: JobRunner;
 let service: JobService;
 let registry: LocalStepRegistry;
 const logger = new RecordingLogger();
+/** Steps of which records wait in the data folder. */
+const spooled = new Set<string>();
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'run-bridge-jobs-'));
+  spooled.clear();
   state = await openFeatureState(join(folder, 'state.db'));
 });
 afterEach(async () => {
@@ -61,7 +64,8 @@ async function begin(jobs: readonly JobDefinition[], maxRunning = 1): Promise<vo
   const byName = new Map(jobs.map((one) => [one.name, one]));
   const { executions, jobRuns: queue, runs } = state;
   const clock = systemClock;
-  registry = new LocalStepRegistry({ store: executions, runs, listeners: [], clock, logger });
+  const areSpooled = (stepId: string) => spooled.has(stepId);
+  registry = new LocalStepRegistry({ store: executions, runs, listeners: [], clock, logger, areSpooled });
   await registry.start();
   const environmentOf = (one: JobDefinition) => ({ PATH: process.env.PATH, ...one.variables });
   const launcher = {
@@ -323,15 +327,18 @@ describe('after the program was killed', () => {
     // As far as the process got that is gone now.
     await state.jobRuns.claim();
     const place = { runKey: null, job: 'a', environment: null, project: null, reason: null, isLast: false };
+    const lastHeardMs = Date.now() - 3_600_000;
     for (const [index, ending] of [{ kind: 'exited', exitCode: 0 } as const, null].entries()) {
       const stepId = `gone-${index}`;
-      const startedUnixMs = Date.now();
+      const startedUnixMs = lastHeardMs;
       await state.executions.beginIn(runId, { ...place, stepId, command: ['x'], startedUnixMs }, 'local');
-      if (ending !== null) await state.executions.end(stepId, ending, Date.now());
+      if (ending !== null) await state.executions.end(stepId, ending, lastHeardMs);
     }
     await registry.shutdown();
+    spooled.add('gone-1');
     await begin(jobs);
     expect(await over(runId)).toMatchObject({
+      finishedUnixMs: lastHeardMs,
       status: RUN_STATUS.error,
       statusMessage:
         'run-bridge stopped while this run was in progress; a retry continues with the command that did not finish',
