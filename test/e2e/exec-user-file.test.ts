@@ -220,4 +220,40 @@ describe("a command whose JSONL is the user's own has only what it wrote itself"
     },
     60_000,
   );
+
+  test.skipIf(process.platform !== 'linux')(
+    'where exec was killed before its engine wrote anything, and another command writes then',
+    async () => {
+      const file = join(dir, flag.file);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, readFileSync(failed));
+      const child = spawn(
+        process.execPath,
+        [main, 'exec', '--', 'sh', '-c', 'echo ready; read line', 'dbt', '--otel-file-name', 'own.jsonl'],
+        { cwd: join(dir, 'project'), env: env(), stdio: ['pipe', 'pipe', 'ignore'] },
+      );
+      await new Promise((resolve) => child.stdout?.once('data', resolve));
+      const [step = ''] = readdirSync(join(data(), 'spool'));
+      const isThere = (name: string) => existsSync(join(data(), 'spool', step, name));
+      await until('its entry and its lock', () => isThere('command.json') && isThere('lock.db'));
+      child.kill('SIGKILL');
+      await new Promise((resolve) => child.once('exit', resolve));
+      appendFileSync(file, linesOf(2));
+      const bridge = await BridgeProcess.start({ dataFolder: data() });
+      try {
+        const ended = await until('the killed run to end', async () => {
+          const headers = { authorization: `Token ${readFileSync(join(data(), 'admin-token'), 'utf8').trim()}` };
+          const answer = await fetch(`${bridge.webUrl}/api/v2/accounts/10001/runs/`, { headers });
+          const text = await answer.text();
+          return /"finished_at":"/.test(text) && text;
+        });
+        expect(ended).toContain('"status":20,');
+        expect(ended.match(/"finished_at"/g)).toHaveLength(1);
+      } finally {
+        await bridge.stop();
+      }
+      expect(existsSync(join(data(), 'runs')) ? traces() : []).toEqual([]);
+    },
+    60_000,
+  );
 });
