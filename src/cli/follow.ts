@@ -6,14 +6,14 @@ import { EXIT, type ExitCode } from './exit-code.js';
 import { loggerOf } from './logger-of.js';
 import { openIntake } from './open-intake.js';
 import { reportReading } from './report-reading.js';
-import { resolveForIntake } from './resolve-for-command.js';
+import { resolveWithDestinations } from './resolve-for-command.js';
 import { whereLines } from './where-lines.js';
 
 /** What `run-bridge follow` does. @throws CliError, ConfigurationError, StoreError, OutputError, ConsumeError */
 export async function follow(invocation: Invocation): Promise<ExitCode> {
   const { context, operands } = invocation;
   const { clock, stop, stderr, workingDir } = context;
-  const { configuration, warnings } = await resolveForIntake(invocation);
+  const { configuration, warnings } = await resolveWithDestinations(invocation);
   for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
   const { 'data-dir': dataFolder } = configuration;
   const logger = loggerOf(configuration, context);

@@ -19,7 +19,7 @@ import { type Intake, openIntake } from './open-intake.js';
 import { otlpReading } from './otlp-reading.js';
 import { ProgressLine } from './progress-line.js';
 import { reportReading } from './report-reading.js';
-import { resolveForCommand, resolveForIntake } from './resolve-for-command.js';
+import { resolveForCommand, resolveWithDestinations } from './resolve-for-command.js';
 
 /** How long an import waits for destinations, in milliseconds; what they have not got then, the next `serve` sends. */
 const EXPORT_MS = 60_000;
@@ -62,7 +62,7 @@ export async function importFiles(invocation: Invocation): Promise<ExitCode> {
 /** Destinations are a part of an import only where it has some; what else was said of them is no matter of its own. */
 async function resolveForImport(invocation: Invocation): Promise<ResolvedConfiguration> {
   const isHandedOver = invocation.flags.to !== undefined;
-  const resolved = isHandedOver ? undefined : await resolveForIntake(invocation);
+  const resolved = isHandedOver ? undefined : await resolveWithDestinations(invocation);
   const isExporting = resolved !== undefined && destinationNames(resolved.configuration).length > 0;
   return isExporting ? resolved : resolveForCommand(invocation);
 }

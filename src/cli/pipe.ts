@@ -14,7 +14,7 @@ import { loggerOf } from './logger-of.js';
 import { type Intake, openIntake } from './open-intake.js';
 import type { ProcessContext } from './process-context.js';
 import { reportReading } from './report-reading.js';
-import { resolveForIntake } from './resolve-for-command.js';
+import { resolveWithDestinations } from './resolve-for-command.js';
 
 /** How long to wait for destinations at the end, in milliseconds; the next start sends the rest. */
 const EXPORT_MS = 10_000;
@@ -43,7 +43,7 @@ export async function pipe(invocation: Invocation): Promise<ExitCode | CommandEx
   };
   const working = async () => {
     try {
-      const { configuration, warnings } = await resolveForIntake(invocation);
+      const { configuration, warnings } = await resolveWithDestinations(invocation);
       for (const warning of warnings) complain(context, warning);
       return await keepRecords(invocation, configuration, input, output);
     } catch (error) {

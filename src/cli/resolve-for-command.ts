@@ -12,17 +12,12 @@ export function resolveForCommand(invocation: Invocation): Promise<ResolvedConfi
   return resolve(invocation, false);
 }
 
-/** The configuration of `serve` and its like, for which destinations are meant. @throws ConfigurationError */
-export function resolveWithDestinations(invocation: Invocation): Promise<ResolvedConfiguration> {
-  return resolve(invocation, true);
-}
-
 /**
- * The configuration of a command that also exports what it brings in. OpenTelemetry's variables may have been set for the
- * program that it runs: a destination of theirs that cannot be used is left out, with a warning.
+ * The configuration of `serve` and its like, for which destinations are meant. OpenTelemetry's variables may have been set for
+ * other programs: a destination of theirs that cannot be used is off, with a warning.
  * @throws ConfigurationError
  */
-export async function resolveForIntake(invocation: Invocation): Promise<ResolvedConfiguration> {
+export async function resolveWithDestinations(invocation: Invocation): Promise<ResolvedConfiguration> {
   const resolved = await resolve(invocation, true);
   const { environmentDestination, environmentTrouble } = resolved.configuration;
   const [problem] = environmentDestination === undefined ? [] : await unreadableFilesOf(environmentDestination);

@@ -7,7 +7,7 @@ import type { Invocation } from '../cli/command-line.js';
 import { ENGINE_QUEUES } from '../cli/engine-queues.js';
 import type { CommandExit } from '../cli/exit-code.js';
 import { loggerOf } from '../cli/logger-of.js';
-import { resolveForIntake } from '../cli/resolve-for-command.js';
+import { resolveWithDestinations } from '../cli/resolve-for-command.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { type Environment, nonEmpty } from '../config/environment.js';
@@ -239,7 +239,7 @@ export class CommandBridge {
     notices: Notices,
   ): Promise<CommandBridge> {
     const { context, operands: command } = invocation;
-    const { configuration: asked, rows, warnings } = await resolveForIntake(invocation);
+    const { configuration: asked, rows, warnings } = await resolveWithDestinations(invocation);
     for (const warning of warnings) notices.say(warning);
     const isSet = (name: string) => rows.some((row) => row.name === name && row.origin !== 'default');
     const logger = isSet('log-level') ? loggerOf(asked, context) : silentLogger;

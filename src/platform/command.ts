@@ -3,7 +3,7 @@ import type { Invocation } from '../cli/command-line.js';
 import { EXIT, type ExitCode } from '../cli/exit-code.js';
 import { loggerOf } from '../cli/logger-of.js';
 import { ProgressLine } from '../cli/progress-line.js';
-import { resolveForIntake } from '../cli/resolve-for-command.js';
+import { resolveWithDestinations } from '../cli/resolve-for-command.js';
 import { stopped } from '../cli/stopped.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
@@ -53,7 +53,7 @@ export interface OpenPull {
 /** What `run-bridge pull` does. @throws CliError, ConfigurationError, PlatformError, StoreError, OutputError, ConsumeError */
 export async function pull(invocation: Invocation, openPull: OpenPull): Promise<ExitCode> {
   const { stderr } = invocation.context;
-  const { configuration, warnings } = await resolveForIntake(invocation);
+  const { configuration, warnings } = await resolveWithDestinations(invocation);
   for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
   const plan = planPull(invocation, configuration);
   const logger = loggerOf(configuration, invocation.context);

@@ -93,6 +93,7 @@ describe('serve', () => {
     ['OTEL_EXPORTER_OTLP_ENDPOINT', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }],
     ['OTEL_EXPORTER_OTLP_PROTOCOL', { ...ENDPOINT, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }],
     ['OTEL_SDK_DISABLED', { ...ENDPOINT, OTEL_SDK_DISABLED: 'true' }],
+    ['/no/such/ca.pem', { ...ENDPOINT, OTEL_EXPORTER_OTLP_CERTIFICATE: '/no/such/ca.pem' }],
   ])('starts without the destination of %s, and says that it is off', async (variable, env) => {
     bridge = await BridgeProcess.start({ env });
     expect(bridge.stderr).toMatch(/exports {3}otlp is off/);
