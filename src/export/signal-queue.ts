@@ -3,7 +3,7 @@ import { reasonOf } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
 import type { Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import { type AnswerMeaning, ATTEMPTS_BEFORE_HALVING, meaningOf, nextStep } from './answer-rules.js';
+import { type AnswerMeaning, ATTEMPTS_BEFORE_HALVING, ATTEMPTS_OF_ONE, meaningOf, nextStep } from './answer-rules.js';
 import type { BatchOutcome, Destination, ItemBatch, SignalStatus } from './destination.js';
 import type { MappedItem } from './run-mapper.js';
 import type { SendResult } from './transport.js';
@@ -379,7 +379,9 @@ export class SignalSender {
     // With one request at a time, a second one is begun while the first waits to be tried again only if that is set apart.
     const isOneAtATime = maxInFlight === 1;
     const window = isOneAtATime ? APART_WINDOW : 2 * maxInFlight - 1;
-    for (const { number, isApart } of this.shipments) {
+    for (const shipment of this.shipments) {
+      if (isOneInDoubt(shipment)) continue;
+      const { number, isApart } = shipment;
       if (this.nextNumber - number >= (isOneAtATime && !isApart ? 1 : window)) return false;
     }
     return true;
@@ -524,6 +526,11 @@ const APART_WINDOW = 7;
 
 function countOf({ batches }: Shipment): number {
   return batches.reduce((count, { items }) => count + items.length, 0);
+}
+
+/** Whether a shipment is a record alone whose fate only requests behind it decide: it holds none of them up. */
+function isOneInDoubt(shipment: Shipment): boolean {
+  return shipment.isApart && shipment.failedAttempts >= ATTEMPTS_OF_ONE && countOf(shipment) === 1;
 }
 
 /** Whether a destination that takes no logs takes anything; one that cannot be asked counts as well. */

@@ -497,6 +497,24 @@ describe('an export worker whose destination fails now and then', () => {
     expect(bench.logger.lines.filter((line) => line.message.includes('does not accept exports'))).toEqual([]);
   });
 
+  it('holds nothing up behind a record that fails late, after all that went with it was taken', async () => {
+    const [bad = ''] = names(1);
+    bench.receiver.answerTo = (request) => {
+      if (request.signal !== 'traces') return undefined;
+      const sent = request.resources.flatMap(({ scopes }) => scopes.flatMap(({ records }) => records));
+      return sent.some(({ name }) => name === bad) ? { status: 500, delayMs: 100 } : undefined;
+    };
+    const worker = await bench.worker({ options: { maxBatchItems: 1, maxInFlight: 4 } });
+    bench.log.append(RUN, ...spans(40));
+    await bench.finish(RUN, worker);
+    await untilTurned(() => {
+      bench.clock.advance(100);
+      return worker.status().pendingRuns === 0;
+    });
+    expect(bench.receiver.spanNames.sort()).toEqual(names(40).slice(1).sort());
+    expect(worker.status().signals.traces).toMatchObject({ sentCount: 39, refusedCount: 1 });
+  });
+
   it('repeats after a kill only what was answered behind a request that was not', async () => {
     bench.receiver.answer = () => (bench.receiver.requests.length === 0 ? { status: 500 } : {});
     const killed = await bench.worker({ options: { maxBatchItems: 2, maxInFlight: 4 } });
