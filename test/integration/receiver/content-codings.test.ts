@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ReceiverBench } from '../../fake/receiver-bench.js';
@@ -51,6 +53,23 @@ test('zstd is unpacked within the limits of other codings', async () => {
   for (const coding of ['br', 'snappy', 'lz4']) {
     expect(await bench.postTraces(TRACES, { 'Content-Encoding': coding })).toMatchObject({ status: 415 });
   }
+});
+
+test('a sender that writes a refused body in zstd to its end before it reads gets the answer', async () => {
+  const bomb = readFileSync('test/fixture/packed/zeros.jsonl.zst');
+  // More than connections of this machine hold by themselves.
+  const body = Buffer.concat([bomb, Buffer.alloc(15 * 2 ** 20)]);
+  const socket = connect(bench.port, '127.0.0.1');
+  await once(socket, 'connect');
+  socket.pause();
+  const head = ['POST /v1/traces HTTP/1.1', 'Host: localhost', 'Content-Type: application/x-protobuf'];
+  socket.write([...head, 'Content-Encoding: zstd', `Content-Length: ${body.length}`, '', ''].join('\r\n'));
+  await new Promise<void>((resolve, reject) => socket.write(body, (error) => (error ? reject(error) : resolve())));
+  const answered = once(socket, 'data');
+  socket.resume();
+  const [answer] = await answered;
+  expect(String(answer)).toMatch(/^HTTP\/1.1 413/);
+  socket.destroy();
 });
 
 test('a body in pieces of one byte arrives as it was', async () => {
