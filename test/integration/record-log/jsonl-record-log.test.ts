@@ -478,20 +478,6 @@ describe('what may go wrong on the disk', () => {
     expect(lines()).toHaveLength(logsOf(records).length);
   });
 
-  it('takes up what waited for a name beside a trace that cannot be looked into', async () => {
-    await log.consume(delivery(logsOf(records).map(overOtlp)));
-    const waiting = readFileSync(path('pending.jsonl'));
-    await close();
-    writeFileSync(path(), '');
-    writeFileSync(path('pending.jsonl'), waiting);
-    for (const digit of ['0', 'f']) writeFileSync(join(folder, 'runs', digit.repeat(32)), 'no folder');
-    await open();
-    await untilTurned(() => log.durableLength(traceId) === 0);
-    clock.advance(7000);
-    await log.flushPending();
-    expect(lines()).toHaveLength(logsOf(records).length);
-  });
-
   it('writes what waits for a name when it ends, and before it closes the log of a trace', async () => {
     const [first] = logsOf(records).map(overOtlp);
     if (first === undefined) throw new Error('the sample has a log record');
