@@ -106,13 +106,6 @@ describe('one clear line and exit code 2', () => {
       /^run-bridge: the destination otlp \(localhost:21818\) is run-bridge itself/,
     );
   });
-
-  test('for a certificate that cannot be read', async () => {
-    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://127.0.0.1:9', OTEL_EXPORTER_OTLP_CERTIFICATE: 'no-such.pem' };
-    expect(await oneLine(['serve', '--http', '0', '--web', '0', '--data-dir', 'data'], env)).toMatch(
-      /^run-bridge: the certificate or key file .*no-such.pem cannot be read; check the path/,
-    );
-  });
 });
 
 describe('configuration', () => {

@@ -1,6 +1,7 @@
 import { FailedTries } from '../../src/api/failed-tries.js';
 import { SignInLinks } from '../../src/api/sign-in-links.js';
 import { RunArtifacts } from '../../src/artifact/run-artifacts.js';
+import { createResend } from '../../src/export/feature.js';
 import { createHistories } from '../../src/history/feature.js';
 import { FolderArtifactStore } from '../../src/storage/artifact/folder-artifact-store.js';
 import { pageRouter } from '../../src/web/page/page-router.js';
@@ -41,6 +42,7 @@ export class PageServer {
       api.retention,
       settingsPage(state, clock, api.retention.kinds),
       histories,
+      createResend({ processes: 'one' }, { state, exports: undefined, version: '0.0.0' }),
     ];
     const links = new SignInLinks({ tokens: state.tokens, tries: new FailedTries(clock), clock });
     const pages = pageRouter({

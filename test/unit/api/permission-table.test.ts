@@ -9,6 +9,7 @@ import { artifactRouter } from '../../../src/artifact/downloads.js';
 import { RunArtifacts } from '../../../src/artifact/run-artifacts.js';
 import { uploadRouter } from '../../../src/artifact/uploads.js';
 import type { SenderGate } from '../../../src/core/sender-gate.js';
+import { createResend } from '../../../src/export/feature.js';
 import { RecordLogFiles } from '../../../src/log/record-log-files.js';
 import { metricRouter } from '../../../src/metric/routes.js';
 import { createPlatformApi } from '../../../src/platform/feature.js';
@@ -72,7 +73,8 @@ beforeAll(async () => {
     { state, shared: undefined, clock, stopping, version: '0.0.0' },
   );
   const platform = createPlatformApi({ redaction: 'literals', 'public-url': 'off' }, { state, reader, jobs, clock });
-  const features = [platform, jobs, webhookParts(state, clock), queries, idleRetention(state, clock, folder)];
+  const resend = createResend({ processes: 'one' }, { state, exports: undefined, version: '0.0.0' });
+  const features = [platform, jobs, webhookParts(state, clock), queries, idleRetention(state, clock, folder), resend];
   const own = {
     notes: { listSetAside: async () => [] },
     measures: { ofSteps: async () => [] },
