@@ -77,8 +77,7 @@ function read(path) {
 
 /** Runs a command and prints what it said when it has ended, so that what runs side by side is told apart. */
 async function run(name, [program, ...args]) {
-  const path = join(folder, 'output');
-  const log = `${path}-${name.replace(':', '-')}`;
+  const log = join(folder, `output-${name.replace(':', '-')}`);
   const file = openSync(log, 'w');
   const startedMs = performance.now();
   console.log(`── ${name} begins`);
@@ -102,7 +101,7 @@ function report() {
     const numbers = [seconds.toFixed(0), passed, failed, skipped].map((value) => String(value).padStart(7));
     console.log(`${name.padEnd(16)}${numbers.join(' ')}`);
   }
-  console.log(`${'all'.padEnd(16)}${performance.now().toFixed(0).slice(0, -3).padStart(7)}`);
+  console.log(`${'all'.padEnd(16)}${(performance.now() / 1_000).toFixed(0).padStart(7)}`);
   for (const { name, files } of results.filter(({ files }) => files.length > 1)) {
     console.log(`\n${name}: the slowest files`);
     for (const { path, seconds } of files.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST)) {
