@@ -1,3 +1,6 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDecoding } from '../../src/otlp/create-decoding.js';
@@ -203,6 +206,35 @@ test.each(['application/json', 'application/x-protobuf'])(
     const answer = await post(type, Buffer.from(body));
     expect(answer.status).toBe(200);
     expect(answer.text).toContain('a span or log record of more than 16777216 bytes was not kept; the rest was');
+  },
+);
+
+// Linux alone changes the limit of a process that runs.
+test.skipIf(process.platform !== 'linux')(
+  'without a free file descriptor a request is told to come again, and then it is taken',
+  async () => {
+    const poor = await BridgeProcess.start();
+    try {
+      const { hostname, port } = new URL(poor.otlpUrl);
+      const known = await RawConnection.open(Number(port));
+      const run = new SentRun();
+      const [first] = run.bodies;
+      if (first === undefined) throw new Error('the sample has no bodies');
+      execFileSync('prlimit', ['--pid', String(poor.child.pid), '--nofile=128:128']);
+      const others = Array.from({ length: 220 }, () => connect(Number(port), hostname));
+      for (const other of others) other.on('error', () => {});
+      await until('no free descriptor', () => readdirSync(`/proc/${poor.child.pid}/fd`).length >= 128);
+      known.write(`${HEADER.replace('traces', first.signal)}Content-Length: ${first.bytes.length}\r\n\r\n`);
+      known.write(first.bytes);
+      expect(await known.received(/\r\n\r\n./)).toMatch(/^HTTP\/1.1 503 .*Retry-After: \d+/s);
+      for (const other of others) other.destroy();
+      await until('free descriptors', () => readdirSync(`/proc/${poor.child.pid}/fd`).length < 100);
+      expect((await run.send(poor.otlpUrl)).map(({ status }) => status)).toEqual([200, 200]);
+      expect(poor.stderr).not.toContain('internal error');
+      expect(await poor.stop()).toBe(0);
+    } finally {
+      await poor.remove();
+    }
   },
 );
 
