@@ -78,8 +78,9 @@ export class BacklogKeeper {
   noteSeen(run: ExportRun, seen: Omit<PendingRun, 'cursor'>, nowUnixMs: number): void {
     if (!run.times.isEmpty) return;
     const nowMs = this.deps.clock.monotonicMs();
-    const firstMs = nowMs - Math.max(0, nowUnixMs - seen.firstSeenUnixMs);
-    run.times.note(seen.logBytes, firstMs, nowMs - Math.max(0, nowUnixMs - seen.lastSeenUnixMs));
+    const resentUnixMs = run.cursor?.resentUnixMs ?? 0;
+    const agoMs = (unixMs: number) => nowMs - Math.max(0, nowUnixMs - Math.max(unixMs, resentUnixMs));
+    run.times.note(seen.logBytes, agoMs(seen.firstSeenUnixMs), agoMs(seen.lastSeenUnixMs));
   }
 
   /** Gives up what is too old, now and whenever some more may be, until the worker stops. */

@@ -119,7 +119,9 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     run.knownBytes = before?.knownBytes ?? 0;
     run.finished = before?.finished;
     const { name: destination } = this.deps.destination;
-    run.cursor = { destination, traceId, tracesOffset: 0, logsOffset: 0, finishedAtBytes: null };
+    const resentUnixMs = this.deps.clock.nowUnixMs();
+    run.cursor = { destination, traceId, tracesOffset: 0, logsOffset: 0, finishedAtBytes: null, resentUnixMs };
+    run.times.note(run.knownBytes, this.deps.clock.monotonicMs());
     await this.saver.save([run.cursor]);
     this.wake(run);
   }

@@ -15,6 +15,8 @@ export interface ExportCursor {
   readonly logsOffset: number;
   /** Length of the record log when the run's last items (unfinished spans, synthetic root) were sent; `null` before. */
   readonly finishedAtBytes: number | null;
+  /** When the run was last asked for again; its age counts from then. Absent when it never was. */
+  readonly resentUnixMs?: number;
 }
 
 /** A run that a destination has not got to the end of. */
@@ -60,6 +62,7 @@ interface CursorRow {
   readonly traces_offset: number;
   readonly logs_offset: number;
   readonly finished_at_bytes: number | null;
+  readonly resent_unix_ms: number | null;
 }
 
 interface PendingRow extends CursorRow {
@@ -109,14 +112,14 @@ export class SqlCursorStore implements CursorStore {
       select run.trace_id as trace_id, run.first_seen_unix_ms as first_seen_unix_ms,
         run.last_seen_unix_ms as last_seen_unix_ms, run.log_bytes as log_bytes,
         coalesce(sent.traces_offset, 0) as traces_offset, coalesce(sent.logs_offset, 0) as logs_offset,
-        sent.finished_at_bytes as finished_at_bytes
+        sent.finished_at_bytes as finished_at_bytes, sent.resent_unix_ms as resent_unix_ms
       from destinations as target
       join runs as run on run.first_seen_unix_ms >= target.since_unix_ms
       left join export_cursors as sent on sent.destination = target.name and sent.trace_id = run.trace_id
       where target.name = ${destination} and (sent.trace_id is null or ${IS_BEHIND}) and ${isMine}
       union all
       select run.trace_id, run.first_seen_unix_ms, run.last_seen_unix_ms, run.log_bytes,
-        sent.traces_offset, sent.logs_offset, sent.finished_at_bytes
+        sent.traces_offset, sent.logs_offset, sent.finished_at_bytes, sent.resent_unix_ms
       from destinations as target
       join export_cursors as sent on sent.destination = target.name
       join runs as run on run.trace_id = sent.trace_id
@@ -213,6 +216,7 @@ async function write(db: StateDb, cursors: readonly ExportCursor[]): Promise<voi
         traces_offset: cursor.tracesOffset,
         logs_offset: cursor.logsOffset,
         finished_at_bytes: cursor.finishedAtBytes,
+        resent_unix_ms: cursor.resentUnixMs ?? null,
       })),
     )
     .onConflict((conflict) =>
@@ -220,6 +224,7 @@ async function write(db: StateDb, cursors: readonly ExportCursor[]): Promise<voi
         traces_offset: row.ref('excluded.traces_offset'),
         logs_offset: row.ref('excluded.logs_offset'),
         finished_at_bytes: row.ref('excluded.finished_at_bytes'),
+        resent_unix_ms: row.ref('excluded.resent_unix_ms'),
       })),
     )
     .execute();
@@ -237,5 +242,6 @@ function toCursor(destination: string, traceId: TraceId, row: CursorRow): Export
     tracesOffset: row.traces_offset,
     logsOffset: row.logs_offset,
     finishedAtBytes: row.finished_at_bytes,
+    ...(row.resent_unix_ms === null ? {} : { resentUnixMs: row.resent_unix_ms }),
   };
 }

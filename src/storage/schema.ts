@@ -374,12 +374,16 @@ const RUNS_BY_START: readonly string[] = [
   `create index executions_by_job_start on executions (account_id, job_id, created_unix_ms, id)`,
 ];
 
+/** When a run was last asked for again at a destination. */
+const RESENT: readonly string[] = [`alter table export_cursors add column resent_unix_ms bigint`];
+
 /** Every step of the state's schema, oldest first. A step that was released is never changed; a new one is added after it. */
 export const SCHEMA_STEPS: SchemaSteps = {
   '0001-first-schema': { up: (db) => runAll(db, FIRST_SCHEMA) },
   '0002-command-errors': { up: (db) => runAll(db, COMMAND_ERRORS) },
   '0003-webhook-events-by-run': { up: (db) => runAll(db, EVENTS_BY_RUN) },
   '0004-runs-by-start': { up: (db) => runAll(db, RUNS_BY_START) },
+  '0005-resent': { up: (db) => runAll(db, RESENT) },
 };
 
 async function runAll(db: Kysely<unknown>, statements: readonly string[]): Promise<void> {

@@ -70,6 +70,7 @@ export interface StateTables extends JournalTables {
     readonly traces_offset: number;
     readonly logs_offset: number;
     readonly finished_at_bytes: number | null;
+    readonly resent_unix_ms: number | null;
   };
   /** The last id given of each kind of numbered thing. */
   readonly last_ids: {

@@ -112,6 +112,30 @@ describe('a backlog that is too old', () => {
     expect(bench.receiver.spanNames).toEqual([]);
   });
 
+  it('is as old as the wish to have it sent again, also after a restart', async () => {
+    const first = await bench.worker({ options });
+    bench.log.append(RUN, spanStart(RUN, 99), ...spans(4));
+    await bench.finish(RUN, first);
+    await untilTurned(() => first.status().pendingRuns === 0);
+    await pass(8 * 24);
+    bench.receiver.answer = () => ({ status: 503 });
+    bench.receiver.requests.splice(0);
+    await first.resend(RUN);
+    await pass(2);
+    await first.shutdown(never);
+    bench.drop(first);
+    const second = await bench.worker({ options });
+    await pass(6 * 24);
+    expect(second.status()).toMatchObject({ givenUpRunCount: 0, pendingRuns: 1 });
+    expect(second.status().oldestUnsentSeconds).toBeGreaterThanOrEqual(6 * 24 * 3_600);
+    await pass(24);
+    await untilTurned(() => {
+      bench.clock.advance(60_000);
+      return second.status().pendingRuns === 0;
+    });
+    expect(second.status()).toMatchObject({ givenUpRunCount: 1, givenUpSpanCount: 4 });
+  });
+
   it('is kept where nothing is to be given up', async () => {
     bench.receiver.answer = () => ({ status: 503 });
     const worker = await bench.worker({ options: { maxBacklogAgeMs: null } });
