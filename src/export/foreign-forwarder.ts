@@ -9,19 +9,24 @@ import type { Destination } from './destination.js';
 import { isAlive, type SignalBreaker } from './signal-queue.js';
 import type { SendResult } from './transport.js';
 
-/** A message that fails again and again. Whether it is at fault, or the receiver, says the next one of its signal. */
+/** A message that fails again and again. Whether it is at fault, or the receiver, say the next ones of its signal. */
 interface Suspect {
   readonly breaker: SignalBreaker;
   readonly result: SendResult;
   /** The place behind it. */
   readonly next: ForeignCursor;
+  /** How many messages behind it have been tried. */
+  triedCount: number;
 }
+
+/** So many messages behind one that fails are tried, at most: where none of them is taken, it is the receiver. */
+const MAX_TRIED_AHEAD = 8;
 
 /** Forwards the telemetry of other services to one destination, one message after the other, from its cursor on. */
 export class ForeignForwarder {
   private cursor: ForeignCursor | undefined;
-  /** The place behind a message that was taken before those in front of it. */
-  private takenAhead: ForeignCursor | undefined;
+  /** Places behind messages that were taken before those in front of them. */
+  private readonly takenAhead = new Set<string>();
   private running: Promise<void> | undefined;
   private isWokenAgain = false;
   private hasMore = false;
@@ -111,20 +116,23 @@ export class ForeignForwarder {
       // Other signals may go elsewhere: they say nothing of it, and go when it is decided.
       if (suspect !== undefined && breaker !== suspect.breaker) continue;
       if (breaker.state === 'waiting') return false;
-      const isTakenAhead =
-        entry.next.segment === this.takenAhead?.segment && entry.next.offset === this.takenAhead.offset;
+      const isTakenAhead = this.takenAhead.has(nameOf(entry.next));
       if (breaker.state === 'ready' && destination.forward !== undefined && !isTakenAhead) {
         const isHalved = this.failedInRow >= ATTEMPTS_BEFORE_HALVING - 1;
         const result = await destination.forward(entry.signal, entry.body, this.abort, isHalved);
         if (this.abort.aborted && result.kind === 'retryable') return false;
         if (suspect !== undefined) {
-          if (result.kind !== 'accepted') break;
+          if (result.kind !== 'accepted') {
+            suspect.triedCount += 1;
+            if (meaningOf(result) !== 'failed' || suspect.triedCount >= MAX_TRIED_AHEAD) break;
+            continue;
+          }
           breaker.settle(result, 1, 'forwarded');
           await this.giveUp(suspect, entry.next);
           return false;
         }
         if (this.isSuspicious(breaker, result)) {
-          suspect = { breaker, result, next: entry.next };
+          suspect = { breaker, result, next: entry.next, triedCount: 0 };
           continue;
         }
         const isSure = !breaker.isDenial(result) || (await isAlive(destination, this.abort));
@@ -151,17 +159,18 @@ export class ForeignForwarder {
     return this.failedInRow >= ATTEMPTS_OF_ONE - 1;
   }
 
-  /** The message behind it was taken. What stands between the two is read next. */
+  /** A message behind it was taken. What stands between the two is read next. */
   private async giveUp({ breaker, result, next }: Suspect, takenAhead: ForeignCursor): Promise<void> {
     breaker.giveUp(result, 1);
     this.failedInRow = 0;
-    this.takenAhead = takenAhead;
+    this.takenAhead.add(nameOf(takenAhead));
     this.isWokenAgain = true;
     await this.moveTo(next);
   }
 
   private async moveTo(cursor: ForeignCursor): Promise<void> {
     this.cursor = cursor;
+    this.takenAhead.delete(nameOf(cursor));
     await this.deps.cursors.saveForeign(this.deps.destination.name, cursor);
   }
 
@@ -183,4 +192,8 @@ export class ForeignForwarder {
       if (!this.abort.aborted) this.wake();
     });
   }
+}
+
+function nameOf({ segment, offset }: ForeignCursor): string {
+  return `${segment}:${offset}`;
 }

@@ -6,7 +6,7 @@ import { isJsonObject, type JsonValue } from '../record/attributes.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
 import { unreadable } from './jsonl-file.js';
 import { readLineChunks } from './line-stream.js';
-import { rejectLine, rejectLongLine } from './read-record.js';
+import { partsOf, rejectLine, rejectLongLine } from './read-record.js';
 import type { RecordSource, Reject, SourceChunk } from './record-source.js';
 
 /** What it takes to read OTLP. */
@@ -30,38 +30,62 @@ export class OtlpJsonFile implements RecordSource {
   async *read(signal: AbortSignal): AsyncGenerator<SourceChunk> {
     try {
       for await (const { lines, tooLong, bytesRead } of readLineChunks(this.path, signal)) {
-        const batches: RecordBatch[] = [];
-        const foreign: ForeignBatch[] = [];
         const rejects = tooLong.map((line) => rejectLongLine(line, MAX_LINE_BYTES));
-        for (const line of lines) await this.decode(line, batches, foreign, rejects);
-        yield { delivery: { batches, foreign }, rejects, bytesRead };
+        const taken: Taken = { batches: [], foreign: [], rejects };
+        for (const line of lines) await this.take(line, taken);
+        yield { delivery: taken, rejects, bytesRead };
       }
     } catch (cause) {
       throw unreadable(this.path, cause);
     }
   }
 
-  private async decode(line: Line, batches: RecordBatch[], foreign: ForeignBatch[], rejects: Reject[]): Promise<void> {
-    const signals = signalsOf(textOf(line));
-    if (typeof signals === 'string') {
-      rejects.push(rejectLine(line, signals));
-      return;
-    }
-    for (const signal of signals) {
-      try {
-        const decoded = await this.reading.bodies[signal].decode(line.bytes);
-        for (const batch of decoded.delivery.batches) batches.push(batch);
-        for (const batch of decoded.delivery.foreign) foreign.push(batch);
-        if (decoded.rejectedCount > 0) {
-          rejects.push(rejectLine(line, decoded.rejectionMessage, decoded.rejectedCount));
-        }
-      } catch (error) {
-        if (!(error instanceof OtlpDecodeError)) throw error;
-        rejects.push(rejectLine(line, error.message));
-      }
+  /** Takes a line, or the whole requests that are in it. */
+  private async take(line: Line, into: Taken): Promise<void> {
+    const reason = await this.decode(line, into);
+    if (reason === undefined) return;
+    const { lines, rejects } = partsOf(line, rejectLine(line, reason), BEGINNINGS);
+    for (const reject of rejects) into.rejects.push(reject);
+    for (const part of lines) {
+      const why = await this.decode(part, into);
+      if (why !== undefined) into.rejects.push(rejectLine(part, why));
     }
   }
+
+  /** Takes what can be read of a request. @returns why, where that is nothing */
+  private async decode(line: Line, into: Taken): Promise<string | undefined> {
+    const signals = signalsOf(textOf(line));
+    if (typeof signals === 'string') return signals;
+    const faults: string[] = [];
+    for (const signal of signals) {
+      try {
+        const { delivery, rejectedCount, rejectionMessage } = await this.reading.bodies[signal].decode(line.bytes);
+        for (const batch of delivery.batches) into.batches.push(batch);
+        for (const batch of delivery.foreign) into.foreign.push(batch);
+        if (rejectedCount > 0) into.rejects.push(rejectLine(line, rejectionMessage, rejectedCount));
+      } catch (error) {
+        if (!(error instanceof OtlpDecodeError)) throw error;
+        faults.push(error.message);
+      }
+    }
+    const [fault] = faults;
+    if (faults.length === signals.length) return fault;
+    if (fault !== undefined) into.rejects.push(rejectLine(line, fault));
+    return undefined;
+  }
 }
+
+/** What the lines of a chunk came to. */
+interface Taken {
+  readonly batches: RecordBatch[];
+  readonly foreign: ForeignBatch[];
+  readonly rejects: Reject[];
+}
+
+/** How a request begins in OTLP's JSON, as exporters write it. */
+const BEGINNINGS: readonly Buffer[] = ['resourceSpans', 'resourceLogs', 'resource_spans', 'resource_logs'].map((key) =>
+  Buffer.from(`{"${key}":`),
+);
 
 const SIGNAL_KEYS: readonly (readonly [Signal, RegExp])[] = [
   ['traces', /^resource_?spans$/i],

@@ -15,20 +15,39 @@ interface ReadLine {
 export function readLine(line: Line): ReadLine {
   const whole = readPart(line);
   if (!('reason' in whole)) return { records: [whole], rejects: [] };
-  const { bytes } = line;
-  if (isUtf16(bytes)) return { records: [], rejects: [rejectLine(line, 'in UTF-16; write the file again in UTF-8')] };
-  const parts = recordParts(bytes, 0, bytes.length);
-  const [first] = parts;
-  if (first === undefined) return { records: [], rejects: [] };
-  if (parts.length === 1 && first[1] - first[0] === bytes.length) return { records: [], rejects: [whole] };
+  const parts = partsOf(line, whole);
   const records: TelemetryRecord[] = [];
-  const rejects: Reject[] = [];
-  for (const [start, end] of parts) {
-    const read = readPart({ ...line, offset: line.offset + start, bytes: bytes.subarray(start, end) });
+  const rejects = [...parts.rejects];
+  for (const part of parts.lines) {
+    const read = readPart(part);
     if ('reason' in read) rejects.push(read);
     else records.push(read);
   }
   return { records, rejects };
+}
+
+/**
+ * What a line that cannot be read as it is may be read as: its parts, as `recordParts` says.
+ * @param whole what it is where it has no parts
+ * @param beginnings how a record may begin; default: as in JSONL
+ */
+export function partsOf(
+  line: Line,
+  whole: Reject,
+  beginnings?: readonly Buffer[],
+): { readonly lines: readonly Line[]; readonly rejects: readonly Reject[] } {
+  const { bytes } = line;
+  if (isUtf16(bytes)) return { lines: [], rejects: [rejectLine(line, 'in UTF-16; write the file again in UTF-8')] };
+  const parts = recordParts(bytes, 0, bytes.length, beginnings);
+  const [first] = parts;
+  if (first === undefined) return { lines: [], rejects: [] };
+  if (parts.length === 1 && first[1] - first[0] === bytes.length) return { lines: [], rejects: [whole] };
+  const lines = parts.map(([start, end]) => ({
+    ...line,
+    offset: line.offset + start,
+    bytes: bytes.subarray(start, end),
+  }));
+  return { lines, rejects: [] };
 }
 
 /** Whether a line looks like one of a file in UTF-16: as PowerShell's `>` writes it. */

@@ -743,21 +743,27 @@ function endOfValue(json: string, start: number): number {
 }
 
 /** Where a record begins: the engine and all that write like it name its type first. */
-const BEGINNING = Buffer.from('{"record_type":');
+const BEGINNING: readonly Buffer[] = [Buffer.from('{"record_type":')];
 /** NUL, and what a byte order mark is made of. */
 const FILLING: ReadonlySet<number> = new Set([0x00, 0xef, 0xbb, 0xbf]);
 
 /**
  * Cuts a line that is no record where records begin in it, and takes NULs and byte order marks off the parts: an engine that was killed leaves half a line, to
  * which the next run's first is glued, and truncated files get NULs. A text within a record never looks like a beginning: its quotes are escaped.
+ * @param beginnings how a record may begin
  * @returns where the parts begin and end
  */
-export function recordParts(bytes: Uint8Array, start: number, end: number): readonly (readonly [number, number])[] {
+export function recordParts(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  beginnings = BEGINNING,
+): readonly (readonly [number, number])[] {
   const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const parts: [number, number][] = [];
   for (let from = start; from < end; ) {
-    const next = all.indexOf(BEGINNING, from + 1);
-    const to = next === -1 || next >= end ? end : next;
+    const found = beginnings.map((beginning) => all.indexOf(beginning, from + 1)).filter((next) => next !== -1);
+    const to = Math.min(end, ...found);
     let [first, last] = [from, to];
     while (first < last && FILLING.has(all[first] ?? -1)) first += 1;
     while (last > first && all[last - 1] === 0) last -= 1;

@@ -34,6 +34,21 @@ test.each([
   expect(bridge(['pipe', '--data-dir', join(folder, name)], bytes)).toContain(`${LINES.length} records`);
 });
 
+test.each([
+  ['a byte order mark', (text: string) => `\ufeff${text}`],
+  ['NULs that a truncation left', (text: string) => `${'\0'.repeat(5_000)}${text}`],
+  ['half a request', (text: string) => `${text.slice(0, 100)}${text}`],
+  ['a request without its line break', (text: string) => text.replace('\n', '')],
+])('behind %s every whole request of OTLP JSON lines is read', (name, damaged) => {
+  const whole = join(folder, 'whole.otlp.jsonl');
+  expect(bridge(['convert', 'test/fixture/samples/build-mixed/otel.jsonl', whole])).toContain('records');
+  const text = readFileSync(whole, 'utf8');
+  expect(text.trim().split('\n').length).toBeGreaterThan(1);
+  const path = join(folder, `${name}.otlp.jsonl`);
+  writeFileSync(path, damaged(text));
+  expect(bridge(['convert', path, join(folder, 'again.jsonl')])).toContain(`${LINES.length} records`);
+});
+
 test('a file in UTF-16 is said to be one', () => {
   const path = join(folder, 'utf16.jsonl');
   writeFileSync(path, Buffer.from(`\ufeff${SAMPLE}`, 'utf16le'));

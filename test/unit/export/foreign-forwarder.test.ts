@@ -204,6 +204,22 @@ describe('the telemetry of other services', () => {
     expect(worker.status().signals.traces.refusedCount).toBe(1);
   });
 
+  it('goes once each around several in a row that are never taken', async () => {
+    bench.receiver.answerTo = (_, body) => (body.includes('bad') ? { status: 500 } : undefined);
+    const worker = await bench.worker({ deps: { foreign } });
+    for (const name of ['bad 1', 'bad 2', 'bad 3', 'good 1', 'bad 4', 'good 2', 'good 3', 'good 4']) {
+      foreign.append('traces', spans(name));
+    }
+    worker.onForeign([]);
+    await untilTurned(() => {
+      bench.clock.advance(1_000);
+      return worker.status().signals.traces.refusedCount === 4 && bench.receiver.spanNames.length === 4;
+    });
+    expect(await worker.flush(never)).toBe(true);
+    expect(bench.receiver.spanNames).toEqual(['good 1', 'good 2', 'good 3', 'good 4']);
+    expect(worker.status()).toMatchObject({ state: 'idle', signals: { traces: { refusedCount: 4 } } });
+  });
+
   it('of logs waits while the receiver answers 501 to everything', async () => {
     bench.receiver.answer = () => ({ status: 501 });
     const worker = await bench.worker({ deps: { foreign } });
