@@ -106,6 +106,22 @@ describe('follow', () => {
     expect(recorded().sort()).toEqual([...lines].sort());
   });
 
+  test('reads a file that is written anew to the same length, while it follows it and when it comes back', async () => {
+    const traceId: string = JSON.parse(lines[0] ?? '').trace_id;
+    const runOf = (digit: string) => `${lines.join('\n')}\n`.replaceAll(traceId, digit.repeat(32));
+    const first = follow('otel.jsonl');
+    for (const [index, digit] of ['a', 'b'].entries()) {
+      writeFileSync(file(), runOf(digit));
+      await untilRecorded((index + 1) * lines.length);
+    }
+    expect(await first.stop()).toBe(0);
+    writeFileSync(file(), runOf('c'));
+    follow('otel.jsonl');
+    await untilRecorded(3 * lines.length);
+    expect(readdirSync(join(data(), 'runs')).sort()).toEqual(['a', 'b', 'c'].map((digit) => digit.repeat(32)));
+    expect(recorded().sort()).toEqual(['a', 'b', 'c'].flatMap((digit) => runOf(digit).trimEnd().split('\n')).sort());
+  });
+
   test('keeps what is no record with its place, and says so at the end', async () => {
     const command = follow('otel.jsonl');
     appendFileSync(file(), `${lines[0]}\n{"record_type":"SpanEnd"}\n`);
