@@ -1,6 +1,5 @@
 import type { AnyValue, KeyValue, KeyValueList } from './export-request.js';
-import { checkValueLevel } from './otlp-codec.js';
-import { FIXED32, FIXED64, LENGTH, tagOf, VARINT } from './wire-type.js';
+import { FIXED32, FIXED64, LENGTH, VARINT } from './wire-type.js';
 
 /** The bytes are not framed as any encoder frames them; protobufjs reads them (and says what is wrong, if anything) and frames them anew. */
 export class UnusualShape extends Error {
@@ -120,91 +119,8 @@ export interface AttributePart {
   readonly json: string;
 }
 
-const STRING_VALUE = tagOf(1, LENGTH);
-const BOOL_VALUE = tagOf(2, VARINT);
-const INT_VALUE = tagOf(3, VARINT);
-const DOUBLE_VALUE = tagOf(4, FIXED64);
-const ARRAY_VALUE = tagOf(5, LENGTH);
-const MAP_VALUE = tagOf(6, LENGTH);
-const BYTES_VALUE = tagOf(7, LENGTH);
-const KEY = tagOf(1, LENGTH);
-const VALUE = tagOf(2, LENGTH);
-const ITEM = tagOf(1, LENGTH);
-
-/**
- * Reads the AnyValue that ends at `end`.
- * @param level how many values it lies in, itself included
- * @throws UNUSUAL; OtlpDecodeError where it is nested too deep
- */
-export function readAnyValue(cursor: WireCursor, end: number, level: number): AnyValue {
-  checkValueLevel(level);
-  if (cursor.position === end) return null;
-  const value = readMember(cursor, end, level);
-  if (cursor.position !== end) throw UNUSUAL;
-  return value;
-}
-
-function readMember(cursor: WireCursor, end: number, level: number): AnyValue {
-  const tag = cursor.varint32(end);
-  switch (tag) {
-    case STRING_VALUE:
-      return cursor.text(end);
-    case BOOL_VALUE:
-      return cursor.int64(end) !== 0n;
-    case INT_VALUE:
-      return cursor.int64(end);
-    case DOUBLE_VALUE: {
-      const start = cursor.position;
-      cursor.skip(FIXED64, end);
-      return cursor.bytes.readDoubleLE(start);
-    }
-    case BYTES_VALUE: {
-      const valueEnd = cursor.lengthEnd(end);
-      const value = Uint8Array.from(cursor.bytes.subarray(cursor.position, valueEnd));
-      cursor.position = valueEnd;
-      return value;
-    }
-    case ARRAY_VALUE: {
-      const values: AnyValue[] = [];
-      readItems(cursor, end, (itemEnd) => values.push(readAnyValue(cursor, itemEnd, level + 1)));
-      return values;
-    }
-    case MAP_VALUE: {
-      const entries: KeyValue[] = [];
-      readItems(cursor, end, (itemEnd) => entries.push(readKeyValue(cursor, itemEnd, level + 1)));
-      return { entries };
-    }
-    default:
-      throw UNUSUAL;
-  }
-}
-
-function readItems(cursor: WireCursor, end: number, read: (itemEnd: number) => void): void {
-  const listEnd = cursor.lengthEnd(end);
-  while (cursor.position < listEnd) {
-    if (cursor.varint32(listEnd) !== ITEM) throw UNUSUAL;
-    read(cursor.lengthEnd(listEnd));
-  }
-}
-
-/** Reads the KeyValue that ends at `end`, as `readAnyValue` reads values. */
-export function readKeyValue(cursor: WireCursor, end: number, level: number): KeyValue {
-  let key = '';
-  let value: AnyValue = null;
-  let tag = cursor.position < end ? cursor.varint32(end) : 0;
-  if (tag === KEY) {
-    key = cursor.text(end);
-    tag = cursor.position < end ? cursor.varint32(end) : 0;
-  }
-  if (tag === VALUE) value = readAnyValue(cursor, cursor.lengthEnd(end), level);
-  else if (tag !== 0) throw UNUSUAL;
-  checkValueLevel(level);
-  if (cursor.position !== end) throw UNUSUAL;
-  return { key, value };
-}
-
 /** Of a key that comes twice the last value counts. */
-function inKeyOrder(attributes: readonly KeyValue[]): readonly KeyValue[] {
+export function inKeyOrder(attributes: readonly KeyValue[]): readonly KeyValue[] {
   const byKey = new Map(attributes.map((attribute) => [attribute.key, attribute]));
   return [...byKey.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 }

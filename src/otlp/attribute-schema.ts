@@ -411,7 +411,8 @@ export function spanStartOf(end: SpanEnd): SpanStart {
   };
 }
 
-function attributesOf(parts: readonly AttributePart[]): Attributes {
+/** Attributes of a record from their parts, in this order. */
+export function attributesOf(parts: readonly AttributePart[]): Attributes {
   return Attributes.fromJson(`{${parts.map(({ name, json }) => `${JSON.stringify(name)}:${json}`).join(',')}}`);
 }
 

@@ -1,18 +1,17 @@
 import type { FieldKind } from '../../record/event-table.js';
-import { isSame, LineBuffer } from '../../record/record-line.js';
+import { isSame, type LineBuffer } from '../../record/record-line.js';
 import { CELL, type RecordPage } from '../../record/record-page.js';
 import type { Severity } from '../../record/severity.js';
-import { type AttributePart, nestedJson, valueJson } from '../any-value.js';
+import { nestedJson, UNUSUAL } from '../any-value.js';
 import {
   type AttributeField,
   type AttributeSchema,
   mayBeSpeltOtherwise,
   modernEnumName,
   shortEventType,
-  startParts,
   startRuleOf,
 } from '../attribute-schema.js';
-import { type AttributeSlice, BOOL, INT, integerAt, OTHER, STRING } from './item-slice.js';
+import { type AttributeSlice, BOOL, INT, integerAt, STRING } from './item-slice.js';
 
 const TRUE = Buffer.from('true');
 const FALSE = Buffer.from('false');
@@ -86,19 +85,15 @@ export class AttributesLine {
   /** Where in the line attribute i stands, without its comma; -1 where the start lacks it or has another value. */
   private readonly from: number[] = [];
   private readonly to: number[] = [];
-  /** Attributes of which the start has others. */
-  private readonly text = new LineBuffer(4096);
-  /** Whether one of the planned attributes, or of their nested values, may be spelt as documentation does. */
-  isSuspect = false;
 
   constructor(private readonly fieldPlans: FieldPlans) {}
 
-  /** Finds how each attribute is written, and their order. */
+  /** Finds how each attribute is written, and their order. @throws UNUSUAL */
   plan(from: Buffer, slice: AttributeSlice, type: TypePlan): void {
     const latest = this.latest.get(type);
     const known = latest?.find((layout) => isLaidOut(layout, from, slice));
     this.layout = known ?? this.newLayout(from, slice, type);
-    this.isSuspect = this.layout.isSuspect;
+    if (this.layout.isSuspect) throw UNUSUAL;
   }
 
   /** Whether the planned attribute is this ASCII text, or the value of an enum that has this name. */
@@ -115,31 +110,6 @@ export class AttributesLine {
       return json !== undefined && isAscii(text, json, 1, json.length - 1);
     }
     return false;
-  }
-
-  /**
-   * The attributes that a span of a special type has at its start, and those of its end; `undefined` where the start has what its end has.
-   */
-  specialStart(
-    from: Buffer,
-    slice: AttributeSlice,
-    shortType: string,
-  ): { readonly start: readonly AttributePart[]; readonly end: readonly AttributePart[] } | undefined {
-    const { text } = this;
-    const end = this.layout.order.map((index) => {
-      text.length = 0;
-      this.writeAttribute(text, from, slice, index);
-      const { key } = this.layout.plans[index] as FieldPlan;
-      return { name: key.name, json: text.bytes.toString('utf8', key.quoted.length, text.length) };
-    });
-    const start = startParts(end, shortType);
-    return start === end ? undefined : { start, end };
-  }
-
-  /** Writes `{…}` of texts for the start, none of which the end's are copied from. */
-  writeParts(out: LineBuffer, parts: readonly AttributePart[]): void {
-    out.utf8(`{${parts.map(({ name, json }) => `${JSON.stringify(name)}:${json}`).join(',')}}`);
-    for (let index = 0; index < this.layout.plans.length; index++) this.from[index] = -1;
   }
 
   /** Writes `{…}` for the start. */
@@ -274,9 +244,6 @@ export class AttributesLine {
       case INT:
         writeInteger(out, from, start, end, plan);
         break;
-      case OTHER:
-        this.writeOther(out, valueJson(slice.others.get(index) ?? null));
-        break;
     }
   }
 
@@ -293,11 +260,6 @@ export class AttributesLine {
     return layout;
   }
 
-  private writeOther(out: LineBuffer, json: string): void {
-    if (mayBeSpeltOtherwise(json)) this.isSuspect = true;
-    out.utf8(json);
-  }
-
   private writeText(out: LineBuffer, from: Buffer, start: number, end: number, plan: FieldPlan): void {
     const first = from[start];
     if (plan.kind === 'enum') {
@@ -308,7 +270,9 @@ export class AttributesLine {
     } else if (plan.kind === 'nested' || plan.kind === 'unknown') {
       if (end > start && (first === OPEN || first === OPEN_LIST)) {
         const text = from.toString('utf8', start, end);
-        this.writeOther(out, nestedJson(text) ?? JSON.stringify(text));
+        const json = nestedJson(text) ?? JSON.stringify(text);
+        if (mayBeSpeltOtherwise(json)) throw UNUSUAL;
+        out.utf8(json);
         return;
       }
     }

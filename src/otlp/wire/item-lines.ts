@@ -1,20 +1,10 @@
-import { Attributes } from '../../record/attributes.js';
-import { EVENT_TYPE_PREFIX } from '../../record/event-table.js';
 import { digestOf } from '../../record/log-digest.js';
-import { isSame, LineBuffer, parseRecordLine } from '../../record/record-line.js';
+import { isSame, LineBuffer } from '../../record/record-line.js';
 import { CELL, type RecordPage } from '../../record/record-page.js';
-import { DEBUG, ERROR, INFO, severityNumberOf, TRACE, WARN } from '../../record/severity.js';
-import type { SpanEnd, SpanId, SpanLink, TelemetryRecord, TraceId } from '../../record/telemetry-record.js';
-import {
-  type AttributeSchema,
-  modernSpelling,
-  NAME_BEGINNINGS,
-  spanEventType,
-  spanSeverity,
-  spanStartOf,
-  startName,
-} from '../attribute-schema.js';
-import { BRIDGE_ATTRIBUTE, carriedRecord, recordOfLog, recordsOfSpan } from '../bridge-attributes.js';
+import { severityNumberOf } from '../../record/severity.js';
+import { UNUSUAL } from '../any-value.js';
+import { type AttributeSchema, NAME_BEGINNINGS, spanEventType, spanSeverity } from '../attribute-schema.js';
+import { type Rejection, severityTextOf, UNNAMED } from '../item-records.js';
 import { AttributesLine, FieldPlans, type TypePlan } from './attributes-line.js';
 import type { LogSlice, SpanSlice } from './item-slice.js';
 
@@ -30,84 +20,44 @@ const DOCUMENTED_NAME = Buffer.from('Node(');
 
 const BEGINNINGS = NAME_BEGINNINGS.map(({ beginning, eventType }) => ({ bytes: Buffer.from(beginning), eventType }));
 
-/** Why a span or log record cannot become a record. */
-export type Rejection =
-  | 'without a valid trace id and span id'
-  | 'with an id of a wrong length'
-  | 'with a time beyond int64';
-
-/** What a span or log record became: the page's last row; records, where a row cannot hold what it says; or nothing. */
-export type Added = 'row' | readonly TelemetryRecord[] | Rejection;
-
-/** The type of a log record that names none. */
-const UNNAMED = `${EVENT_TYPE_PREFIX}log.LogMessage`;
-
-/** Makes lines of a span's or log record's slice of a request, and its row in the page. */
+/**
+ * Makes lines of a span's or log record's slice of a request, and its row in the page: what `ItemRecords` makes of the same, for those
+ * that look as nearly all of the engine's do. Any other is `UNUSUAL`.
+ */
 export class ItemLines {
   private readonly plans: FieldPlans;
   private readonly attributes: AttributesLine;
   /** What the digest of a log record is made of. */
   private readonly content = new LineBuffer(4096);
-  /** Where the attributes of the latest line end. */
-  private attributesEnd = 0;
 
   constructor(private readonly schema: AttributeSchema) {
     this.plans = new FieldPlans(schema);
     this.attributes = new AttributesLine(this.plans);
   }
 
-  /** Adds a span with its SpanStart and SpanEnd. OTLP does not carry the event type, the severity and the start; they are inferred from what it does carry. */
-  addSpan(span: SpanSlice, from: Buffer, page: RecordPage): Added {
+  /** Adds a span with its SpanStart and SpanEnd. @returns why not @throws UNUSUAL */
+  addSpan(span: SpanSlice, from: Buffer, page: RecordPage): Rejection | undefined {
     if (span.traceId < 0 || span.spanId < 0) return 'without a valid trace id and span id';
     if (span.hasOddId) return 'with an id of a wrong length';
     if (isBeyondInt64(from, span.startTime) || isBeyondInt64(from, span.endTime)) return 'with a time beyond int64';
-    const bridge = span.attributes.takeBridge(from);
-    const named = bridge?.get(BRIDGE_ATTRIBUTE.eventType);
-    const type =
-      named === undefined ? (this.typeByBeginning(from, span) ?? this.typeByName(from, span)) : this.plans.type(named);
+    const type = this.typeByBeginning(from, span) ?? this.typeByName(from, span);
+    if (type.hasSpecialStart || startsWith(from, span, DOCUMENTED_NAME)) throw UNUSUAL;
     this.attributes.plan(from, span.attributes, type);
     this.addRow(page, (at) => this.writeSpan(span, type, from, page, at));
-    const isNameSuspect = from[span.nameStart] === DOCUMENTED_NAME[0] && startsWith(from, span, DOCUMENTED_NAME);
-    if (bridge === undefined && !this.attributes.isSuspect && !isNameSuspect) return 'row';
-    const received = this.readBack(page);
-    if (received.recordType !== 'SpanEnd') return 'row';
-    const end = modernSpelling(received, this.schema);
-    if (bridge === undefined && end === received) return 'row';
-    page.dropLast();
-    const { line: _line, ...bare } = end;
-    const events = span.events.length === 0 ? {} : { unknownFields: { events: span.events } };
-    const whole: SpanEnd = { ...bare, links: linksOf(span, from), ...events };
-    return bridge === undefined ? [spanStartOf(whole), whole] : recordsOfSpan(whole, bridge);
+    return undefined;
   }
 
-  /** Adds a log record, without its span's name, which OTLP does not carry. */
-  addLog(log: LogSlice, from: Buffer, page: RecordPage): Added {
+  /** Adds a log record, without its span's name, which OTLP does not carry. @returns why not @throws UNUSUAL */
+  addLog(log: LogSlice, from: Buffer, page: RecordPage): Rejection | undefined {
     if (log.traceId < 0) return 'without a valid trace id and span id';
     if (isBeyondInt64(from, log.time)) return 'with a time beyond int64';
-    const bridge = log.attributes.takeBridge(from);
-    const carried = bridge && carriedRecord(bridge, from.toString('hex', log.traceId, log.traceId + 16));
-    if (carried !== undefined) return [carried];
     const type =
       log.eventNameEnd === log.eventNameStart
         ? this.plans.type(UNNAMED)
         : this.plans.type(this.plans.key(from, log.eventNameStart, log.eventNameEnd).name);
     this.attributes.plan(from, log.attributes, type);
     this.addRow(page, (at) => this.writeLog(log, type, from, page, at));
-    if (bridge === undefined && !this.attributes.isSuspect) return 'row';
-    const received = this.readBack(page);
-    if (received.recordType !== 'LogRecord') return 'row';
-    const record = modernSpelling(received, this.schema);
-    if (bridge === undefined && record === received) return 'row';
-    page.dropLast();
-    // With its line it would count as it stands, without its span's name.
-    const { line: _line, ...bare } = record;
-    return [bridge === undefined ? bare : recordOfLog(bare, bridge)];
-  }
-
-  /** The record of the page's last line, as far as its attributes. */
-  private readBack(page: RecordPage): TelemetryRecord {
-    const start = page.cell(page.rowCount - 1, CELL.endLine);
-    return parseRecordLine(`${page.lines.toString('utf8', start, this.attributesEnd)}}`);
+    return undefined;
   }
 
   /** Nothing of a row stays that cannot be written whole. */
@@ -129,19 +79,11 @@ export class ItemLines {
     cells[at + CELL.statusCode] = span.statusCode;
     if (span.statusCode < 0) cells[at + CELL.isSpecial] = 1;
     cells[at + CELL.eventType] = page.indexOfType(type.eventType);
-
-    const special = type.hasSpecialStart
-      ? this.attributes.specialStart(from, span.attributes, type.shortType)
-      : undefined;
     out.reserve(FIXED_BYTES + (span.nameEnd - span.nameStart) * 6);
     cells[at + CELL.startLine] = out.length;
     out.ascii('{"record_type":"SpanStart",');
     const head = out.length;
-    if (special === undefined) this.writeHead(out, from, span, cells, at);
-    else {
-      const name = from.toString('utf8', span.nameStart, span.nameEnd);
-      this.writeHead(out, from, span, cells, at, startName(type.shortType, name, special.end));
-    }
+    this.writeHead(out, from, span, cells, at);
     const headEnd = out.length;
     out.ascii('null,"start_time_unix_nano":"');
     const startTime = out.length;
@@ -155,8 +97,7 @@ export class ItemLines {
     out.copyLong(tail);
     const typeEnd = out.length;
     const severityEnd = typeEnd - type.eventTypeHead.length;
-    if (special === undefined) this.attributes.writeStart(out, from, span.attributes);
-    else this.attributes.writeParts(out, special.start);
+    this.attributes.writeStart(out, from, span.attributes);
     out.reserve(FIXED_BYTES + (headEnd - head));
     out.bytes[out.length++] = CLOSE;
     out.bytes[out.length++] = LINE_BREAK;
@@ -164,8 +105,7 @@ export class ItemLines {
     // The end begins as the start does; what both have is copied.
     cells[at + CELL.endLine] = out.length;
     out.ascii('{"record_type":"SpanEnd",');
-    if (special === undefined) out.repeat(head, headEnd);
-    else this.writeHead(out, from, span, cells, at);
+    out.repeat(head, headEnd);
     writeLinks(out, from, span, cells, at);
     out.ascii(',"start_time_unix_nano":"');
     out.repeat(startTime, startTimeEnd);
@@ -175,8 +115,6 @@ export class ItemLines {
     writeStatus(out, from, span);
     out.repeat(severityEnd, typeEnd);
     this.attributes.writeEnd(out, from, span.attributes, page, at);
-    this.attributesEnd = out.length;
-    if (span.events.length > 0) out.utf8(`,"events":${JSON.stringify(span.events)}`);
     out.reserve(2);
     out.bytes[out.length++] = CLOSE;
     out.bytes[out.length++] = LINE_BREAK;
@@ -228,13 +166,11 @@ export class ItemLines {
     else out.utf8(`"${severityTextOf(log.severityNumber)}"`);
     out.reserve(FIXED_BYTES);
     out.ascii(',"body":');
-    if (log.otherBody === '') out.jsonString(from, log.bodyStart, log.bodyEnd);
-    else out.utf8(JSON.stringify(log.otherBody));
+    out.jsonString(from, log.bodyStart, log.bodyEnd);
     out.reserve(type.eventTypeHead.length + 1);
     out.ascii(',');
     out.copyLong(type.eventTypeHead);
     this.attributes.writeAll(out, from, log.attributes, page, at);
-    this.attributesEnd = out.length;
     out.reserve(2);
     out.bytes[out.length++] = CLOSE;
     out.bytes[out.length++] = LINE_BREAK;
@@ -244,8 +180,7 @@ export class ItemLines {
     content.ascii('|');
     content.copyLong(type.eventTypeBytes);
     content.ascii('|');
-    if (log.otherBody !== '') content.utf8(log.otherBody);
-    else if (isAscii(from, log.bodyStart, log.bodyEnd)) content.copyFrom(from, log.bodyStart, log.bodyEnd);
+    if (isAscii(from, log.bodyStart, log.bodyEnd)) content.copyFrom(from, log.bodyStart, log.bodyEnd);
     else content.utf8(from.toString('utf8', log.bodyStart, log.bodyEnd));
     const [digestHigh, digestLow] = digestOf(content.bytes.subarray(0, content.length));
     cells[at + CELL.digestHigh] = digestHigh;
@@ -272,23 +207,14 @@ export class ItemLines {
     }));
   }
 
-  /** @param name what the span is called, where it is not its own name */
-  private writeHead(
-    out: LineBuffer,
-    from: Buffer,
-    span: SpanSlice,
-    cells: Uint32Array,
-    at: number,
-    name?: string,
-  ): void {
+  private writeHead(out: LineBuffer, from: Buffer, span: SpanSlice, cells: Uint32Array, at: number): void {
     out.ascii('"trace_id":"');
     out.hex(from, span.traceId, span.traceId + 16);
     out.ascii('","span_id":"');
     out.hex(from, span.spanId, span.spanId + 8);
     out.ascii('","span_name":');
     cells[at + CELL.nameStart] = out.length;
-    if (name === undefined) out.jsonString(from, span.nameStart, span.nameEnd);
-    else out.utf8(JSON.stringify(name));
+    out.jsonString(from, span.nameStart, span.nameEnd);
     cells[at + CELL.nameEnd] = out.length;
     out.reserve(FIXED_BYTES);
     if (span.parentSpanId < 0) out.ascii(',"parent_span_id":null,"links":');
@@ -322,11 +248,6 @@ function isBeyondInt64(from: Buffer, time: number): boolean {
   return time >= 0 && ((from[time + 7] as number) & INT64_SIGN) !== 0;
 }
 
-/** OTel's ranges: four numbers a severity. */
-function severityTextOf(number: number): string {
-  return [ERROR, WARN, INFO, DEBUG, TRACE].find((severity) => number >= severity.number)?.text ?? '';
-}
-
 function startsWith(from: Buffer, { nameStart, nameEnd }: SpanSlice, beginning: Buffer): boolean {
   if (nameEnd - nameStart < beginning.length) return false;
   return isSame(beginning, from, nameStart, nameStart + beginning.length);
@@ -351,23 +272,13 @@ function isAscii(from: Buffer, start: number, end: number): boolean {
   return true;
 }
 
-/** With their attributes as they came: parsed and written again, a number beyond 2^53 would be another. */
-function linksOf({ links }: SpanSlice, from: Buffer): readonly SpanLink[] | null {
-  if (links.length === 0) return null;
-  return links.map(({ traceId, spanId, attributes }) => ({
-    traceId: from.toString('hex', traceId, traceId + 16) as TraceId,
-    spanId: from.toString('hex', spanId, spanId + 8) as SpanId,
-    attributes: Attributes.fromJson(attributes),
-  }));
-}
-
 function writeLinks(out: LineBuffer, from: Buffer, span: SpanSlice, cells: Uint32Array, at: number): void {
   if (span.links.length === 0) {
     out.ascii('null');
     return;
   }
   let before = '[';
-  for (const { traceId, spanId, attributes } of span.links) {
+  for (const { traceId, spanId } of span.links) {
     out.reserve(LINK_BYTES);
     out.ascii(before);
     before = ',';
@@ -375,8 +286,7 @@ function writeLinks(out: LineBuffer, from: Buffer, span: SpanSlice, cells: Uint3
     out.hex(from, traceId, traceId + 16);
     out.ascii('","span_id":"');
     out.hex(from, spanId, spanId + 8);
-    out.ascii('","attributes":');
-    out.utf8(`${attributes}}`);
+    out.ascii('","attributes":{}}');
     if (!isSameBytes(from, traceId, span.traceId, 16)) continue;
     if (cells[at + CELL.linkHigh] !== 0 || cells[at + CELL.linkLow] !== 0) cells[at + CELL.isSpecial] = 1;
     cells[at + CELL.linkHigh] = uint32(from, spanId);

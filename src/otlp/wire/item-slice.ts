@@ -1,8 +1,7 @@
 import { grown } from '../../core/bytes.js';
-import type { JsonObject } from '../../record/attributes.js';
-import { readAnyValue, readKeyValue, UNUSUAL, valueJson, type WireCursor } from '../any-value.js';
+import { isSame } from '../../record/record-line.js';
+import { UNUSUAL, type WireCursor } from '../any-value.js';
 import { BRIDGE_PREFIX } from '../bridge-attributes.js';
-import type { AnyValue, KeyValue } from '../export-request.js';
 import { FIXED32, FIXED64, LENGTH, VARINT } from '../wire-type.js';
 
 /** Attributes for which there is room at first; the engine's spans have about twenty. */
@@ -12,33 +11,30 @@ const STRING_VALUE = 1;
 const BOOL_VALUE = 2;
 const INT_VALUE = 3;
 
-/** What kind of value an attribute has: its bytes are the text, the flag or the number; doubles, lists, maps and bytes are read at once, the engine has none. */
+/** What kind of value an attribute has: its bytes are the text, the flag or the number; what others are is not looked at. */
 export const STRING = 0;
 export const BOOL = 1;
 export const INT = 2;
-export const OTHER = 3;
+const OTHER = 3;
 
 /** Where the attributes of one span or log record stand in a request's bytes. */
 export class AttributeSlice {
   count = 0;
+  /** Whether each has a key that is no bridge's, and a text, a flag or an integer. */
+  isUsual = true;
   keyStart = new Int32Array(USUAL_ATTRIBUTES);
   keyEnd = new Int32Array(USUAL_ATTRIBUTES);
   valueKind = new Uint8Array(USUAL_ATTRIBUTES);
   /** Begin and end of a string value, or of a varint. */
   valueStart = new Int32Array(USUAL_ATTRIBUTES);
   valueEnd = new Int32Array(USUAL_ATTRIBUTES);
-  /** By index: values of the kind `OTHER`. */
-  readonly others = new Map<number, AnyValue>();
-  /** Whether one of the names begins as those that a bridge gives. */
-  private mayHaveBridge = false;
 
   clear(): void {
     this.count = 0;
-    this.mayHaveBridge = false;
-    if (this.others.size > 0) this.others.clear();
+    this.isUsual = true;
   }
 
-  /** Adds the attribute that ends at `end`. @throws UNUSUAL, OtlpDecodeError */
+  /** Adds the attribute that ends at `end`. @throws UNUSUAL */
   read(cursor: WireCursor, end: number): void {
     if (this.count === this.keyStart.length) this.grow();
     const index = this.count++;
@@ -46,7 +42,7 @@ export class AttributeSlice {
     if (tag === ((1 << 3) | LENGTH)) {
       const keyEnd = cursor.lengthEnd(end);
       const { bytes, position } = cursor;
-      if (bytes[position] === LETTER_R && bytes[position + 1] === LETTER_U) this.mayHaveBridge = true;
+      if (isOfBridge(bytes, position, keyEnd)) this.isUsual = false;
       this.keyStart[index] = position;
       this.keyEnd[index] = keyEnd;
       cursor.position = keyEnd;
@@ -55,22 +51,8 @@ export class AttributeSlice {
     if (tag === ((2 << 3) | LENGTH)) {
       if (cursor.lengthEnd(end) !== end) throw UNUSUAL;
       this.readValue(cursor, index, end);
-    } else if (tag === 0 && cursor.position === end) this.setOther(index, null);
+    } else if (tag === 0 && cursor.position === end) this.setOther(index);
     else throw UNUSUAL;
-  }
-
-  /** Takes out what a bridge put beside the attributes, by name, as texts; `undefined` where there is nothing. */
-  takeBridge(from: Buffer): ReadonlyMap<string, string> | undefined {
-    if (!this.mayHaveBridge) return undefined;
-    const bridge = new Map<string, string>();
-    let kept = 0;
-    for (let index = 0; index < this.count; index++) {
-      const key = this.key(from, index);
-      if (key.startsWith(BRIDGE_PREFIX)) bridge.set(key, this.text(from, index));
-      else this.move(index, kept++);
-    }
-    this.count = kept;
-    return bridge.size === 0 ? undefined : bridge;
   }
 
   key(from: Buffer, index: number): string {
@@ -79,31 +61,8 @@ export class AttributeSlice {
 
   /** `undefined` for what is no text. */
   textAt(from: Buffer, index: number): string | undefined {
-    return this.valueKind[index] === STRING ? this.text(from, index) : undefined;
-  }
-
-  /** A text as it is, any other value as JSON. */
-  private text(from: Buffer, index: number): string {
-    const start = this.valueStart[index] as number;
-    const end = this.valueEnd[index] as number;
-    switch (this.valueKind[index]) {
-      case STRING:
-        return from.toString('utf8', start, end);
-      case BOOL:
-        return valueJson(from[start] !== 0);
-      case INT:
-        return valueJson(integerAt(from, start, end));
-      default:
-        return valueJson(this.others.get(index) ?? null);
-    }
-  }
-
-  private move(from: number, to: number): void {
-    if (from === to) return;
-    for (const cells of [this.keyStart, this.keyEnd, this.valueKind, this.valueStart, this.valueEnd]) {
-      cells[to] = cells[from] as number;
-    }
-    if (this.valueKind[to] === OTHER) this.others.set(to, this.others.get(from) ?? null);
+    if (this.valueKind[index] !== STRING) return undefined;
+    return from.toString('utf8', this.valueStart[index], this.valueEnd[index]);
   }
 
   private readValue(cursor: WireCursor, index: number, end: number): void {
@@ -123,15 +82,15 @@ export class AttributeSlice {
       // Nobody spends more than a byte on a flag; zero could be written with more.
       if (this.valueKind[index] === BOOL && end - (this.valueStart[index] as number) > 1) throw UNUSUAL;
     } else {
-      cursor.position = start;
-      this.setOther(index, readAnyValue(cursor, end, 1));
+      this.setOther(index);
+      cursor.position = end;
     }
     if (cursor.position !== end) throw UNUSUAL;
   }
 
-  private setOther(index: number, value: AnyValue): void {
+  private setOther(index: number): void {
     this.valueKind[index] = OTHER;
-    this.others.set(index, value);
+    this.isUsual = false;
   }
 
   private grow(): void {
@@ -143,9 +102,13 @@ export class AttributeSlice {
   }
 }
 
-/** What `BRIDGE_PREFIX` begins with. */
-const LETTER_R = 0x72;
-const LETTER_U = 0x75;
+const BRIDGE = Buffer.from(BRIDGE_PREFIX);
+
+/** Whether a name begins as those that a bridge gives. */
+function isOfBridge(bytes: Buffer, start: number, end: number): boolean {
+  if (bytes[start + 1] !== BRIDGE[1] || end - start < BRIDGE.length) return false;
+  return isSame(BRIDGE, bytes, start, start + BRIDGE.length);
+}
 
 /** The integer whose varint stands there. */
 export function integerAt(from: Buffer, start: number, end: number): bigint {
@@ -174,17 +137,16 @@ export class SpanSlice {
   readonly attributes = new AttributeSlice();
   /** Those whose ids a record can have; mostly none. */
   links: LinkSlice[] = NO_LINKS;
-  /** Events as the record log keeps them; mostly none. */
-  events: JsonObject[] = NO_EVENTS;
+  private isPlain = true;
 
-  /** Reads the span that ends at `end`. @throws UNUSUAL, OtlpDecodeError */
+  /** Reads the span that ends at `end`. @throws UNUSUAL */
   read(cursor: WireCursor, end: number): void {
     this.traceId = this.spanId = this.startTime = this.endTime = this.parentSpanId = -1;
     this.nameStart = this.nameEnd = this.messageStart = this.messageEnd = 0;
     this.statusCode = 0;
     this.links = NO_LINKS;
     this.hasOddLink = false;
-    this.events = NO_EVENTS;
+    this.isPlain = true;
     this.attributes.clear();
     while (cursor.position < end) {
       const tag = cursor.varint32(end);
@@ -215,7 +177,8 @@ export class SpanSlice {
           this.attributes.read(cursor, cursor.lengthEnd(end));
           break;
         case (11 << 3) | LENGTH:
-          this.readEvent(cursor, cursor.lengthEnd(end));
+          this.isPlain = false;
+          cursor.skip(LENGTH, end);
           break;
         case (13 << 3) | LENGTH:
           this.readLink(cursor, cursor.lengthEnd(end));
@@ -239,6 +202,11 @@ export class SpanSlice {
     if (cursor.position !== end) throw UNUSUAL;
   }
 
+  /** Whether this is all of it that counts: it has no events, its links no attributes, and its attributes are as usual. */
+  get isUsual(): boolean {
+    return this.isPlain && this.attributes.isUsual;
+  }
+
   /** Whether an id in it has another length than such ids have: there are receivers that refuse all of a request for one. */
   get hasOddId(): boolean {
     return this.hasOddLink || this.traceId === ODD_ID || this.spanId === ODD_ID || this.parentSpanId === ODD_ID;
@@ -247,7 +215,6 @@ export class SpanSlice {
   private readLink(cursor: WireCursor, end: number): void {
     let traceId = -1;
     let spanId = -1;
-    let entries: KeyValue[] | undefined;
     while (cursor.position < end) {
       const tag = cursor.varint32(end);
       switch (tag) {
@@ -258,8 +225,8 @@ export class SpanSlice {
           spanId = idOf(cursor, end, 8);
           break;
         case (4 << 3) | LENGTH:
-          entries ??= [];
-          entries.push(readKeyValue(cursor, cursor.lengthEnd(end), 1));
+          this.isPlain = false;
+          cursor.skip(LENGTH, end);
           break;
         case (3 << 3) | LENGTH:
         case (5 << 3) | VARINT:
@@ -273,38 +240,7 @@ export class SpanSlice {
     if (traceId === ODD_ID || spanId === ODD_ID) this.hasOddLink = true;
     if (traceId < 0 || spanId < 0) return;
     if (this.links === NO_LINKS) this.links = [];
-    this.links.push({ traceId, spanId, attributes: entries === undefined ? '{}' : valueJson({ entries }) });
-  }
-
-  private readEvent(cursor: WireCursor, end: number): void {
-    let name = '';
-    let time = 0n;
-    const entries = [];
-    while (cursor.position < end) {
-      const tag = cursor.varint32(end);
-      switch (tag) {
-        case (1 << 3) | FIXED64: {
-          const start = cursor.position;
-          cursor.skip(FIXED64, end);
-          time = cursor.bytes.readBigUInt64LE(start);
-          break;
-        }
-        case (2 << 3) | LENGTH:
-          name = cursor.text(end);
-          break;
-        case (3 << 3) | LENGTH:
-          entries.push(readKeyValue(cursor, cursor.lengthEnd(end), 1));
-          break;
-        case (4 << 3) | VARINT:
-          cursor.skip(VARINT, end);
-          break;
-        default:
-          throw UNUSUAL;
-      }
-    }
-    if (this.events === NO_EVENTS) this.events = [];
-    const attributes = JSON.parse(valueJson({ entries })) as JsonObject;
-    this.events.push({ name, time_unix_nano: String(time), attributes });
+    this.links.push({ traceId, spanId });
   }
 
   private readStatus(cursor: WireCursor, end: number): void {
@@ -320,15 +256,13 @@ export class SpanSlice {
   }
 }
 
-/** A link of a span: where its ids stand, and its attributes as JSON. */
+/** A link of a span, without attributes: where its ids stand. */
 interface LinkSlice {
   readonly traceId: number;
   readonly spanId: number;
-  readonly attributes: string;
 }
 
 const NO_LINKS: LinkSlice[] = [];
-const NO_EVENTS: JsonObject[] = [];
 
 /** Where the parts of one OTLP log record stand in a request's bytes, as `SpanSlice` has them of a span. */
 export class LogSlice {
@@ -340,27 +274,31 @@ export class LogSlice {
   severityNumber = 0;
   severityStart = 0;
   severityEnd = 0;
-  /** A text; empty where `otherBody` has it. */
   bodyStart = 0;
   bodyEnd = 0;
-  /** A body that is no text, as JSON; empty for none. */
-  otherBody = '';
   eventNameStart = 0;
   eventNameEnd = 0;
   readonly attributes = new AttributeSlice();
+
+  private isPlain = true;
+
+  /** Whether this is all of it that counts: its body is a text, and its attributes are as usual. */
+  get isUsual(): boolean {
+    return this.isPlain && this.attributes.isUsual;
+  }
 
   /** Whether an id in it has another length than such ids have. */
   get hasOddId(): boolean {
     return this.traceId === ODD_ID || this.spanId === ODD_ID;
   }
 
-  /** Reads the log record that ends at `end`. @throws UNUSUAL, OtlpDecodeError */
+  /** Reads the log record that ends at `end`. @throws UNUSUAL */
   read(cursor: WireCursor, end: number): void {
     let observed = -1;
     this.traceId = this.spanId = this.time = -1;
     this.severityNumber = this.severityStart = this.severityEnd = this.bodyStart = this.bodyEnd = 0;
     this.eventNameStart = this.eventNameEnd = 0;
-    this.otherBody = '';
+    this.isPlain = true;
     this.attributes.clear();
     while (cursor.position < end) {
       const tag = cursor.varint32(end);
@@ -412,18 +350,12 @@ export class LogSlice {
   }
 
   private readBody(cursor: WireCursor, end: number): void {
-    const start = cursor.position;
     this.bodyStart = this.bodyEnd = end;
-    this.otherBody = '';
-    if (start === end) return;
-    if (cursor.varint32(end) === ((STRING_VALUE << 3) | LENGTH)) {
-      if (cursor.lengthEnd(end) !== end) throw UNUSUAL;
-      this.bodyStart = cursor.position;
-      cursor.position = end;
-      return;
-    }
-    cursor.position = start;
-    this.otherBody = valueJson(readAnyValue(cursor, end, 1));
+    if (cursor.position === end) return;
+    if (cursor.varint32(end) !== ((STRING_VALUE << 3) | LENGTH)) this.isPlain = false;
+    else if (cursor.lengthEnd(end) === end) this.bodyStart = cursor.position;
+    else throw UNUSUAL;
+    cursor.position = end;
   }
 }
 

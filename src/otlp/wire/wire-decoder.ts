@@ -20,10 +20,11 @@ import {
 } from '../engine-recognition.js';
 import { EngineSightings, type SightingKind } from '../engine-sightings.js';
 import type { AnyValue, KeyValue, OtlpLogRecord, OtlpSpan, ResourceGroup, ScopeGroup } from '../export-request.js';
+import { hasIds, hasOddId, ItemRecords, isId, type Rejection } from '../item-records.js';
 import { type OtlpCodec, OtlpDecodeError, type OtlpEncoding } from '../otlp-codec.js';
 import { UncutJson } from '../split-json.js';
 import { LENGTH } from '../wire-type.js';
-import { type Added, ItemLines, type Rejection } from './item-lines.js';
+import { ItemLines } from './item-lines.js';
 import { type AttributeSlice, LogSlice, SpanSlice } from './item-slice.js';
 
 /** Resources that are remembered by their bytes. */
@@ -48,11 +49,13 @@ interface ByteRange {
 
 /**
  * Decodes requests of one signal straight from OTLP's bytes to lines of JSONL, and keeps other services' telemetry as it came.
- * What is framed as no encoder does it is framed anew first, by protobufjs, which also says what is wrong with it. The
- * page that it writes to is lent: the caller of the decoder calls the delivery's `release`.
+ * A span or log record that looks otherwise than nearly all do becomes records by itself (`ItemRecords`); a request that is
+ * framed as no encoder does it is framed anew first, by protobufjs, which also says what is wrong with it. The page that it
+ * writes to is lent: the caller of the decoder calls the delivery's `release`.
  */
 export class WireDecoder implements PieceDecoder {
   private readonly lines: ItemLines;
+  private readonly records: ItemRecords;
   private readonly span = new SpanSlice();
   private readonly log = new LogSlice();
   private readonly resources = new Map<string, KnownResource>();
@@ -70,6 +73,7 @@ export class WireDecoder implements PieceDecoder {
     private readonly sightings = new EngineSightings(),
   ) {
     this.lines = new ItemLines(schema);
+    this.records = new ItemRecords(schema);
   }
 
   /** @throws OtlpDecodeError when the body is no such request, or has too many records */
@@ -179,16 +183,15 @@ export class WireDecoder implements PieceDecoder {
   private readItem(cursor: WireCursor, end: number, known: KnownResource, items: DecodedItems): boolean {
     const start = cursor.position;
     try {
-      return this.addItem(cursor, end, known, items);
+      return this.addUsual(cursor, end, known, items);
     } catch (error) {
       if (!(error instanceof UnusualShape)) throw error;
       cursor.position = end;
-      const item = itemOf(this.framedAnew(wrapped(EMPTY, EMPTY, cursor.bytes.subarray(start, end))));
-      return this.addItem(new WireCursor(item), item.length, known, items);
+      return this.addUnusual(cursor.bytes.subarray(start, end), known, items);
     }
   }
 
-  private addItem(cursor: WireCursor, end: number, known: KnownResource, items: DecodedItems): boolean {
+  private addUsual(cursor: WireCursor, end: number, known: KnownResource, items: DecodedItems): boolean {
     const { span, log, lines } = this;
     const { resource } = known;
     const { bytes } = cursor;
@@ -197,22 +200,50 @@ export class WireDecoder implements PieceDecoder {
       if (!this.isEngine(known, bytes)) {
         const isValid = span.traceId >= 0 && span.spanId >= 0;
         if (isValid && !span.hasOddId) return false;
+        if (!span.isUsual) throw UNUSUAL;
         items.reject(isValid ? 'with an id of a wrong length' : 'without a valid trace id and span id');
         return true;
       }
+      if (!span.isUsual) throw UNUSUAL;
+      const reason = lines.addSpan(span, bytes, items.page);
       items.noteEngine(known);
-      items.add(lines.addSpan(span, bytes, items.page), bytes, span.traceId, resource);
+      if (reason === undefined) items.addRow(bytes, span.traceId, resource);
+      else items.reject(reason);
       return true;
     }
     log.read(cursor, end);
     if (log.hasOddId) {
+      if (!log.isUsual) throw UNUSUAL;
       items.reject('with an id of a wrong length');
       return true;
     }
     // A log record outside any trace has no run to join; it is kept and passed on like another service's.
     if (log.traceId < 0 || !this.isEngine(known, bytes)) return false;
+    if (!log.isUsual) throw UNUSUAL;
+    const reason = lines.addLog(log, bytes, items.page);
     items.noteEngine(known);
-    items.add(lines.addLog(log, bytes, items.page), bytes, log.traceId, resource);
+    if (reason === undefined) items.addRow(bytes, log.traceId, resource);
+    else items.reject(reason);
+    return true;
+  }
+
+  private addUnusual(bytes: Buffer, known: KnownResource, items: DecodedItems): boolean {
+    const { records, recognition, signal } = this;
+    const { resources } = this.codecs.protobuf.decode(signal, wrapped(EMPTY, EMPTY, bytes));
+    const item = resources[0]?.scopes[0]?.records[0];
+    if (item === undefined) throw UNUSUAL;
+    const isEngine = recognition.isOfEngine(known.origin, signal, namedItem(item));
+    if ('body' in item) {
+      const isOdd = hasOddId(item);
+      if (!isOdd && (!isEngine || !isId(item.traceId, 16))) return false;
+      if (isOdd) items.reject('with an id of a wrong length');
+      else items.addRecords(records.ofLog(item), known);
+      return true;
+    }
+    if (isEngine) items.addRecords(records.ofSpan(item), known);
+    else if (!hasIds(item)) items.reject('without a valid trace id and span id');
+    else if (hasOddId(item)) items.reject('with an id of a wrong length');
+    else return false;
     return true;
   }
 
@@ -292,18 +323,6 @@ function wrapped(resource: Buffer, scope: Buffer, item: Buffer | undefined): Buf
   return lengthDelimited(1, Buffer.concat([lengthDelimited(1, resource), lengthDelimited(2, group)]));
 }
 
-/** The one span or log record of a request that `wrapped` made, framed anew. */
-function itemOf(request: Buffer): Buffer {
-  const cursor = new WireCursor(request);
-  let end = request.length;
-  // In the request the group is field 1; the scope in it, and the item in that, are field 2.
-  for (const field of [1, 2, 2]) {
-    while (cursor.varint32(end) !== ((field << 3) | LENGTH)) cursor.skip(LENGTH, end);
-    end = cursor.lengthEnd(end);
-  }
-  return request.subarray(cursor.position, end);
-}
-
 /** Of a group without a resource or a scope, which `wrapped` never makes. */
 const NOBODYS: KnownResource = {
   resource: { attributes: {}, scope: { name: '', version: '' } },
@@ -355,8 +374,9 @@ class DecodedItems {
   rejectedCount = 0;
   private readonly reasons = new Set<Rejection>();
   private recordCount = 0;
-  /** The latest batch, while it can grow. */
+  /** The latest batch, while it can grow: rows of the page, or records. */
   private rows: PageBatch | undefined;
+  private records: (RecordBatch & { readonly records: TelemetryRecord[] }) | undefined;
   private traceId = '' as TraceId;
   private readonly traceIdBytes = Buffer.alloc(16);
   /** Where the group and the scope begin of what was passed on last. */
@@ -375,13 +395,6 @@ class DecodedItems {
     if (this.rejectedCount === 0) return '';
     const what = this.signal === 'traces' ? 'spans' : 'log records';
     return `${this.rejectedCount} ${what} ${[...this.reasons].join(' or ')} were not kept; the rest was`;
-  }
-
-  /** @param traceId where the id of its trace stands */
-  add(added: Added, from: Buffer, traceId: number, resource: Resource): void {
-    if (added === 'row') this.addRow(from, traceId, resource);
-    else if (typeof added === 'string') this.reject(added);
-    else this.addRecords(added, resource);
   }
 
   reject(reason: Rejection): void {
@@ -417,7 +430,8 @@ class DecodedItems {
     passed.add(item.start, item.end);
   }
 
-  private addRow(from: Buffer, traceId: number, resource: Resource): void {
+  /** The page has one more row. @param traceId where the id of its trace stands */
+  addRow(from: Buffer, traceId: number, resource: Resource): void {
     const { page } = this;
     const { rowCount } = page;
     this.count(page.recordCount(rowCount - 1));
@@ -430,16 +444,28 @@ class DecodedItems {
       this.rows.to = rowCount;
       return;
     }
+    this.records = undefined;
     this.rows = new PageBatch(this.traceId, resource, page, rowCount - 1, rowCount);
     this.batches.push(this.rows);
   }
 
-  private addRecords(records: readonly TelemetryRecord[], resource: Resource): void {
+  /** The engine's records of one item. */
+  addRecords(records: readonly TelemetryRecord[] | Rejection, known: KnownResource): void {
+    this.noteEngine(known);
+    if (typeof records === 'string') {
+      this.reject(records);
+      return;
+    }
     this.count(records.length);
     const [first] = records;
     if (first === undefined) return;
     this.rows = undefined;
-    this.batches.push({ traceId: first.traceId, resource, records });
+    const { resource } = known;
+    if (this.records?.traceId !== first.traceId || this.records.resource !== resource) {
+      this.records = { traceId: first.traceId, resource, records: [] };
+      this.batches.push(this.records);
+    }
+    this.records.records.push(...records);
   }
 
   private count(more: number): void {

@@ -137,7 +137,8 @@ describe('a span of the engine', () => {
       { package_name: 'shop', dbt_core_event_code: 'M016' },
       { spanId: '00f067aa0ba902b8' },
     );
-    const records = decodeRequest(traces([resolved, installed])).delivery.batches[0]?.records ?? [];
+    const { batches } = decodeRequest(traces([resolved, installed])).delivery;
+    const records = batches.flatMap((batch) => batch.records);
     expect(
       records.map(({ recordType, spanName, attributes }) => ({ recordType, spanName, ...attributes.value })),
     ).toEqual([
