@@ -5,6 +5,7 @@ import { ARTIFACT_PATHS } from '../src/artifact/openapi.js';
 import type { CliCommand } from '../src/cli/command-line.js';
 import { COMMANDS } from '../src/cli/run-cli.js';
 import { MAPPING_SWITCHES } from '../src/config/mapping-options.js';
+import { STEP_WORDS } from '../src/config/run-commands.js';
 import { environmentName, SETTING_KEYS, SETTINGS } from '../src/config/settings.js';
 import { jobRunPaths } from '../src/job/routes.js';
 import { METRICS, type MetricDefinition } from '../src/metric/metrics.js';
@@ -55,6 +56,15 @@ export function referenceBlocks(): Readonly<Record<string, string>> {
     routes: routes(),
     commands: COMMANDS.map(command).join('\n\n'),
     permissions: permissions(),
+    'steps of a run': table(
+      ['of a step', 'words'],
+      [
+        ['commands', codes(STEP_WORDS.commands)],
+        ['flags with a value', codes(STEP_WORDS.valued)],
+        ['switches, most of them with `--no-`, too', codes(STEP_WORDS.switches)],
+        ["kept of the job's command, refused in a step", codes(STEP_WORDS.places)],
+      ],
+    ),
   };
 }
 
@@ -241,4 +251,8 @@ function table(heads: readonly string[], rows: readonly (readonly string[])[]): 
 
 function code(text: string): string {
   return `\`${text}\``;
+}
+
+function codes(texts: readonly string[]): string {
+  return texts.map(code).join(', ');
 }

@@ -4,6 +4,8 @@ import type { DeclaredJob } from '../run/scope-finder.js';
 export interface JobDefinition extends DeclaredJob {
   /** What a run does, one after the other: programs with their arguments. Empty where the job cannot be started from here. */
   readonly commands: readonly (readonly string[])[];
+  /** Whether a run may do other steps than these, which whoever starts it names. */
+  readonly takesOtherSteps: boolean;
   /** Absolute path of the folder that the commands are run in. */
   readonly workingDir: string;
   /** Environment variables of the commands, beside those of the program. Values may be secrets. */
@@ -17,6 +19,9 @@ export interface JobDefinition extends DeclaredJob {
   /** A run is expected in each such time, in milliseconds; `null` where none is. */
   readonly expectMs: number | null;
 }
+
+/** Most commands that one job, or one run, may have. */
+export const MAX_COMMANDS = 100;
 
 /** What a line is: the words of a command, or why it is none, to end a sentence that begins with the line. */
 export type SplitLine = { readonly words: readonly string[] } | { readonly problem: string };

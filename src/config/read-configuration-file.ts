@@ -7,7 +7,7 @@ import { type DestinationSettings, destinationSchema, switchSchema } from './des
 import { EXPECTED_PROBLEM, parseDurationMs, parseExpectedMs } from './duration.js';
 import type { Environment } from './environment.js';
 import type { FoundFile } from './find-configuration-file.js';
-import { type JobDefinition, problemOfWords, splitCommandLine } from './jobs.js';
+import { type JobDefinition, MAX_COMMANDS, problemOfWords, splitCommandLine } from './jobs.js';
 import {
   type KafkaJournalSettings,
   type KafkaSourceSettings,
@@ -16,6 +16,7 @@ import {
   kafkaSourceSchema,
 } from './kafka-settings.js';
 import { maskUrl, quoted } from './mask.js';
+import { engineCommandOf } from './run-commands.js';
 import { parsePath, type SettingContext } from './setting.js';
 import { SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
 import { nearestName } from './suggestion.js';
@@ -163,9 +164,6 @@ export interface FileValues {
   readonly environments: readonly DeclaredEnvironment[];
 }
 
-/** Most commands that one job may have. */
-const MAX_COMMANDS = 100;
-
 /** Reads one entry of `jobs:`, all but its name. */
 export function jobSchema({ baseDir, homeDir }: SettingContext) {
   return z
@@ -175,6 +173,7 @@ export function jobSchema({ baseDir, homeDir }: SettingContext) {
         project: nameSchema.nullish(),
         environment: nameSchema.nullish(),
         command: commandsSchema.nullish(),
+        'steps-override': z.boolean('is not true or false').nullish(),
         'working-dir': z.string('is not a path').nullish(),
         env: z
           .record(
@@ -206,6 +205,7 @@ export function jobSchema({ baseDir, homeDir }: SettingContext) {
         project: value.project ?? null,
         environment: value.environment ?? null,
         commands: value.command ?? [],
+        takesOtherSteps: value['steps-override'] ?? false,
         workingDir: parsePath(value['working-dir'] ?? '', { baseDir, homeDir }) ?? baseDir,
         variables: value.env ?? {},
         targetName: value.target ?? null,
@@ -213,7 +213,11 @@ export function jobSchema({ baseDir, homeDir }: SettingContext) {
         timeoutMs: value.timeout ?? null,
         expectMs: value.expect ?? null,
       }),
-    );
+    )
+    .refine((job) => !job.takesOtherSteps || engineCommandOf(job) !== undefined, {
+      path: ['steps-override'],
+      message: 'needs a command that begins with dbt: other steps are run by the program of that',
+    });
 }
 
 const variableSchema = z

@@ -361,6 +361,7 @@ export function jobRows(job: JobDefinition, origin: string): ConfigurationRow[] 
     ...scopeRows('jobs', job, origin),
     ...row('environment', job.environment),
     ...job.commands.flatMap((words, index) => row(`command.${index + 1}`, joinCommandLine(words))),
+    ...row('steps-override', job.takesOtherSteps ? 'true' : null),
     ...row('working-dir', isStartable ? job.workingDir : null),
     ...Object.keys(job.variables).flatMap((name) => row(`env.${name}`, MASK)),
     ...row('target', job.targetName),

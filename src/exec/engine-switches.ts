@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { type Environment, nonEmpty } from '../config/environment.js';
 import type { TailPosition } from '../files/feature.js';
+import { isEngineProgram } from '../run/measures/execution.js';
 
 /** What a command line and its environment tell the engine about its files and its telemetry; a flag comes before a variable. */
 export interface EngineSwitches {
@@ -15,12 +16,9 @@ export interface EngineSwitches {
   readonly hasOwnTrace: boolean;
 }
 
-/** Programs that are the engine itself. */
-const ENGINES: ReadonlySet<string> = new Set(['dbt', 'dbtf']);
-
 /** Whether a command may run the engine several times, as far as its first word tells. */
 export function mayRunSeveral([program = '']: readonly string[]): boolean {
-  return !ENGINES.has(basename(program));
+  return !isEngineProgram(program);
 }
 
 /** Reads the engine's switches off a command, as far as they stand in it: those inside a script cannot be seen. */

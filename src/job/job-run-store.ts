@@ -5,6 +5,7 @@ import { changeState } from '../storage/change-state.js';
 import type { Fence } from '../storage/fence.js';
 import { closeRun, finishIfOver } from '../storage/finish-run.js';
 import { PROCESS_LEASE } from '../storage/lease-store.js';
+import { parseLines } from '../storage/run-catalog.js';
 import { type RunObserver, settleRuns } from '../storage/settle-runs.js';
 import type { RunStatus, StateDb } from '../storage/state-tables.js';
 import { touched } from '../storage/touch-rows.js';
@@ -23,9 +24,11 @@ export interface JobRunRow {
   readonly project: string | null;
   readonly reason: string | null;
   readonly state: JobRunState;
-  /** The first of the job's commands that it is to run, from 0. */
+  /** Command lines that it runs in place of the job's; `null` where it runs the job's. */
+  readonly stepsOverride: readonly string[] | null;
+  /** The first of its commands that it is to run, from 0. */
   readonly firstCommand: number;
-  /** Hash of the commands that were configured when the run was requested; the runner uses the configuration at the time it starts. */
+  /** Hash of its commands as they were when the run was requested; the runner uses the configuration at the time it starts. */
   readonly commandsDigest: string;
   /** The command that did not end well, from 0; `null` where all did, or none was reached. */
   readonly stoppedAt: number | null;
@@ -43,6 +46,7 @@ export interface JobRunRequest {
   readonly environment: string | null;
   readonly project: string | null;
   readonly reason: string | null;
+  readonly stepsOverride: readonly string[] | null;
   readonly firstCommand: number;
   readonly commandsDigest: string;
   /** The failed run that it starts anew; `null` where it is no retry. */
@@ -110,6 +114,7 @@ export class JobRunStore {
           failure: null,
           pid: null,
           retried_run_id: request.retriedRunId,
+          steps_override: request.stepsOverride && JSON.stringify(request.stepsOverride),
         })
         .execute();
       return { kind: 'added', runId };
@@ -261,6 +266,7 @@ function toRow(row: JobRunColumns): JobRunRow {
     project: row.project,
     reason: row.reason,
     state: row.state,
+    stepsOverride: parseLines(row.steps_override),
     firstCommand: row.first_command,
     commandsDigest: row.commands_digest,
     stoppedAt: row.stopped_at,

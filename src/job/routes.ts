@@ -36,14 +36,15 @@ export const OUT_OF_REACH =
   'This run cannot be interrupted from here: its telemetry comes straight from the engine. Interrupt it where it runs; what "run-bridge exec" runs can be cancelled from here.';
 
 const ACCOUNT_PATH = `${V2_PATH}/accounts/:accountId`;
-/** Room for a cause and a few names. */
-const MAX_BODY_BYTES = 64 * 1024;
+/** Room for a cause and for steps: an argument of a program may have no more. */
+const MAX_BODY_BYTES = 128 * 1024;
 /** When to try again where the queue is full, in seconds. */
 const RETRY_AFTER_S = '30';
 
 /**
- * Starts runs of jobs, and cancels runs. The commands come from the configuration: `cause` is stored as the run's
- * reason, fields that would change the commands are refused, and all other fields of the body are ignored.
+ * Starts runs of jobs, and cancels runs. The commands come from the configuration, or are steps that it lets the job take:
+ * `cause` is stored as the run's reason, other fields that would change the commands are refused, and all others of the body are
+ * ignored.
  */
 export function jobRunRouter({
   catalog,
@@ -60,13 +61,14 @@ export function jobRunRouter({
   router.post(`${ACCOUNT_PATH}/jobs/:jobId/run`, authorize('jobs:run'), json, async (request, response) => {
     const job = await foundJob(request, response, catalog);
     const service = await openService();
-    const result = await service.start(job.accountId, job.name, reasonIn(request, job));
+    const { reason, steps } = startIn(request, job);
+    const result = await service.start(job.accountId, job.name, reason, steps);
     await answer(request, response, service, result, job.name);
   });
   router.post(`${ACCOUNT_PATH}/jobs/:jobId/rerun`, authorize('jobs:run'), json, async (request, response) => {
     const job = await foundJob(request, response, catalog);
     const service = await openService();
-    const result = await service.rerun(job.accountId, job.name, reasonIn(request, job));
+    const result = await service.rerun(job.accountId, job.name, reasonOf(startIn(request, job)));
     await answer(request, response, service, result, job.name);
   });
   router.get(`${ACCOUNT_PATH}/runs/:runId/retry`, authorize('runs:read'), async (request, response) => {
@@ -75,12 +77,12 @@ export function jobRunRouter({
     if (stop.kind !== 'stopped') throw notRetryable(stop.kind);
     const steps = await catalog.stepsOf(run.accountId, [run.id]);
     const failed = steps.find(({ status }) => status === RUN_STATUS.error || status === RUN_STATUS.cancelled);
+    const { skippedCommands: skipped } = stop;
     const { redactor } = shape.runContext(request, response, { clock, factsOf, redaction, publicUrl });
-    const commands = factsOf({ name: run.job.name, accountId: run.accountId })?.commandLines ?? [];
     response.json(
       success({
         failed_step: failed === undefined ? null : shape.commandOf(failed, redactor),
-        skipped_steps: stop.skippedCommands.flatMap((at) => commands[at] ?? []),
+        skipped_steps: run.stepsOverride === null ? skipped : skipped.map((line) => redactor.command(line)),
       }),
     );
   });
@@ -88,7 +90,7 @@ export function jobRunRouter({
     const run = await foundRun(request, response, catalog);
     const service = await openService();
     const { name } = run.job;
-    const reason = reasonIn(request, { name, accountId: run.accountId });
+    const reason = reasonOf(startIn(request, { name, accountId: run.accountId }));
     await answer(request, response, service, await service.retry(changeOf(run), reason), name);
   });
   router.post(`${ACCOUNT_PATH}/runs/:runId/cancel`, authorize('runs:cancel'), json, async (request, response) => {
@@ -110,23 +112,25 @@ export function jobRunRouter({
     response.json(success(documentOf(request, response, run)));
   }
 
-  /** @throws ApiError 400 for what would change the commands */
-  function reasonIn(request: Request, job: Pick<CatalogJob, 'name' | 'accountId'>): string | null {
+  /** What a body asks for. @throws ApiError 400 for what no run does */
+  function startIn(request: Request, job: Pick<CatalogJob, 'name' | 'accountId'>): RequestedStart {
     const body = bodySchema.safeParse(request.body ?? {});
     if (!body.success) throw new ApiError(400, `The body is wrong: ${z.prettifyError(body.error)}`);
     const { cause, steps_override: steps, ...rest } = body.data;
     const configured = factsOf(job)?.commandLines ?? [];
     const isSame =
       steps != null && steps.length === configured.length && steps.every((step, at) => step === configured[at]);
-    const refused = [
-      ...(steps == null || steps.length === 0 || isSame ? [] : ['steps_override']),
-      ...Object.entries(rest).flatMap(([name, value]) => (REFUSED.has(name) && isSet(value) ? [name] : [])),
-    ];
-    if (refused.length === 0) return cause == null || cause.trim() === '' ? null : cause;
-    throw new ApiError(
-      400,
-      `${refused.join(', ')} cannot be taken: a run does what run-bridge.yaml declares for the job, and nothing else. Leave it out.`,
-    );
+    const refused = Object.entries(rest).flatMap(([name, value]) => (REFUSED.has(name) && isSet(value) ? [name] : []));
+    if (refused.length > 0) {
+      throw new ApiError(
+        400,
+        `${refused.join(', ')} cannot be taken: a run does what run-bridge.yaml declares for the job. Leave it out.`,
+      );
+    }
+    return {
+      reason: cause == null || cause.trim() === '' ? null : cause,
+      steps: steps == null || steps.length === 0 || isSame ? null : steps,
+    };
   }
 
   function documentOf(request: Request, response: Response, run: CatalogRun) {
@@ -137,6 +141,22 @@ export function jobRunRouter({
       shape.runContext(request, response, { clock, factsOf, redaction, publicUrl }),
     );
   }
+}
+
+/** A run that a body asks for. */
+interface RequestedStart {
+  readonly reason: string | null;
+  /** Steps in place of the job's; `null` for the job's. */
+  readonly steps: readonly string[] | null;
+}
+
+/** The reason of a run that starts another one anew, with the steps of that. @throws ApiError 400 for other steps */
+function reasonOf({ reason, steps }: RequestedStart): string | null {
+  if (steps === null) return reason;
+  throw new ApiError(
+    400,
+    'steps_override cannot be taken: a run that starts another one anew has the steps of that. Leave it out, or POST to jobs/{id}/run/.',
+  );
 }
 
 /** The job that a path names, of the caller's account. @throws ApiError 404 */
@@ -202,6 +222,8 @@ export function runIdOf(result: RetryResult, job: string): number {
         409,
         `The job ${JSON.stringify(job)} has no commands that could be run: declare them in run-bridge.yaml under jobs, and restart run-bridge.`,
       );
+    case 'stepsRefused':
+      throw new ApiError(400, result.problem);
     case 'full':
       throw new ApiError(
         429,
@@ -230,10 +252,14 @@ const retrySchema = z
   })
   .meta({ id: 'RunFailureDetails' });
 
+const stepsSchema = z.array(z.string()).nullish().meta({
+  description: "command lines such as `dbt build --select orders` in place of the job's, if its steps-override is true",
+});
+
 /** What the router answers. @param runSchema of its `data` */
 export function jobRunPaths(runSchema: RunShape['runSchema']): ZodOpenApiPathsObject {
   return {
-    [`${ACCOUNT}/jobs/{jobId}/run`]: runPost('Start a run of a job', ofJob, runSchema),
+    [`${ACCOUNT}/jobs/{jobId}/run`]: runPost('Start a run of a job', ofJob, runSchema, { steps_override: stepsSchema }),
     [`${ACCOUNT}/jobs/{jobId}/rerun`]: runPost("Start a job's latest run anew", ofJob, runSchema),
     [`${ACCOUNT}/runs/{runId}/retry`]: {
       get: {
@@ -248,10 +274,16 @@ export function jobRunPaths(runSchema: RunShape['runSchema']): ZodOpenApiPathsOb
   };
 }
 
-/** A POST that starts, or ends, a run of what the configuration declares. */
-function runPost(summary: string, path: z.ZodObject, runSchema: RunShape['runSchema']): ZodOpenApiPathsObject[string] {
+/** A POST that starts, or ends, a run. @param more fields of its body beside `cause` */
+function runPost(
+  summary: string,
+  path: z.ZodObject,
+  runSchema: RunShape['runSchema'],
+  more: z.ZodRawShape = {},
+): ZodOpenApiPathsObject[string] {
   const schema = z.looseObject({
     cause: z.string().optional().meta({ description: "kept as the run's reason" }),
+    ...more,
   });
   return {
     post: {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { JobDefinition } from '../config/jobs.js';
+import { commandsOfRun, type RunCommands } from '../config/run-commands.js';
 import { type Clock, pause, type Timer, whenAborted } from '../core/clock.js';
 import { CANCEL_TIMES, Interruption, type InterruptionTimes } from '../core/interruption.js';
 import type { Component } from '../core/lifecycle.js';
@@ -79,12 +80,12 @@ export class JobRunner implements Component {
       const run = await this.deps.queue.claim();
       if (run === undefined) return;
       const job = this.deps.jobs.get(run.job);
-      const problem = problemOf(run, job);
-      if (job === undefined || problem !== undefined) {
-        await this.end(run, { stoppedAt: null, failure: problem ?? null });
+      const planned = planOf(run, job);
+      if (job === undefined || 'problem' in planned) {
+        await this.end(run, { stoppedAt: null, failure: 'problem' in planned ? planned.problem : null });
         continue;
       }
-      const course = new RunCourse(run, job, this.deps);
+      const course = new RunCourse(run, { ...job, commands: planned.commands }, this.deps);
       this.underWay.set(run.runId, course);
       this.track(this.follow(course));
     }
@@ -172,13 +173,15 @@ export class JobRunner implements Component {
 /** How often it is looked whether an interrupted command has ended, in milliseconds. */
 const ORPHAN_POLL_MS = 100;
 
-/** Why a run cannot be run as it was requested: the configuration may have changed while it waited. */
-function problemOf(run: JobRunRow, job: JobDefinition | undefined): string | undefined {
+/** What a run does, or why it cannot be run as it was requested: the configuration may have changed while it waited. */
+function planOf(run: JobRunRow, job: JobDefinition | undefined): RunCommands {
   if (job === undefined || job.commands.length === 0) {
-    return 'The configuration no longer has commands for this job';
+    return { problem: 'The configuration no longer has commands for this job' };
   }
-  if (run.firstCommand === 0 || run.commandsDigest === digestOf(job.commands)) return undefined;
-  return 'The commands of the job were changed while this retry waited; run the job anew';
+  const planned = commandsOfRun(job, run.stepsOverride);
+  if ('problem' in planned || run.firstCommand === 0 || run.commandsDigest === digestOf(planned.commands))
+    return planned;
+  return { problem: 'The commands of the job were changed while this retry waited; run the job anew' };
 }
 
 /** Whether a process id belongs to the `exec` of a run; known on Linux only. */
@@ -215,6 +218,7 @@ export class RunCourse {
 
   constructor(
     readonly run: JobRunRow,
+    /** With the commands of this run, where it has its own. */
     private readonly job: JobDefinition,
     private readonly deps: JobRunnerDeps,
   ) {}

@@ -1,4 +1,5 @@
 import type { JobDefinition } from '../config/jobs.js';
+import { commandsOfRun, linesOfRun, type RunCommands } from '../config/run-commands.js';
 import type { Clock } from '../core/clock.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { ExecutionStore } from '../storage/execution-store.js';
@@ -21,6 +22,8 @@ export type StartResult =
   | { readonly kind: 'queued'; readonly runId: number }
   /** The configuration has no commands for the job. */
   | { readonly kind: 'noCommands' }
+  /** It may not run the steps that were asked for. @property problem why, as a sentence */
+  | { readonly kind: 'stepsRefused'; readonly problem: string }
   | Extract<AddedJobRun, { kind: 'full' }>;
 
 /** Result of retrying a run. */
@@ -31,8 +34,8 @@ export type RetryResult =
 
 /** What a retry of a run would go on from. */
 export type StopResult =
-  /** @property skippedCommands the job's that were not begun: their positions, from 0; empty where nobody knows of them */
-  | { readonly kind: 'stopped'; readonly skippedCommands: readonly number[] }
+  /** @property skippedCommands lines of those that were not begun; empty where nobody knows of them */
+  | { readonly kind: 'stopped'; readonly skippedCommands: readonly string[] }
   | { readonly kind: 'notOver' | 'succeeded' };
 
 /** Result of cancelling a run. */
@@ -49,8 +52,8 @@ export interface RunToChange {
   readonly status: RunStatus;
 }
 
-/** A run to queue: anew from the command at which `retriedRunId` stopped, else from the first. */
-type NewRun = Pick<JobRunRequest, 'accountId' | 'job' | 'reason' | 'retriedRunId'>;
+/** A run to queue: `retriedRunId` anew from the command at which it stopped, with its steps, else a new one. */
+type NewRun = Pick<JobRunRequest, 'accountId' | 'job' | 'reason' | 'retriedRunId' | 'stepsOverride'>;
 
 /** What the service works with. */
 export interface JobServiceDeps {
@@ -63,7 +66,7 @@ export interface JobServiceDeps {
   readonly newId: () => string;
 }
 
-/** Starts, retries and cancels runs. It runs only commands of the configuration. */
+/** Starts, retries and cancels runs. It runs commands of the configuration, and steps that `commandsOfRun` lets a job take. */
 export class JobService {
   constructor(private readonly deps: JobServiceDeps) {}
 
@@ -73,33 +76,44 @@ export class JobService {
     return accountId === FIRST_ACCOUNT_ID ? this.deps.jobs.get(job) : undefined;
   }
 
-  /** Queues a run of a job. @param reason why, for people to read. @throws StoreError */
-  start(accountId: number, job: string, reason: string | null): Promise<StartResult> {
-    return this.add({ accountId, job, reason, retriedRunId: null });
+  /**
+   * Queues a run of a job.
+   * @param reason why, for people to read @param stepsOverride command lines in place of the job's; `null` for the job's
+   * @throws StoreError
+   */
+  start(
+    accountId: number,
+    job: string,
+    reason: string | null,
+    stepsOverride: readonly string[] | null = null,
+  ): Promise<StartResult> {
+    return this.add({ accountId, job, reason, retriedRunId: null, stepsOverride });
   }
 
   /** Queues a job's last run again, from the command at which it stopped; the whole job where it did not stop. @throws StoreError */
   async rerun(accountId: number, job: string, reason: string | null): Promise<StartResult> {
     const latest = await this.deps.queue.latestOf(accountId, job);
     const retriedRunId = latest !== undefined && isFailed(latest.status) ? latest.runId : null;
-    return this.add({ accountId, job, reason, retriedRunId });
+    return this.add({ accountId, job, reason, retriedRunId, stepsOverride: null });
   }
 
   /** Queues a run that failed or was cancelled again, from the command at which it stopped. @throws StoreError */
   async retry({ accountId, runId, job, status }: RunToChange, reason: string | null): Promise<RetryResult> {
     if (!isFinal(status)) return { kind: 'notOver' };
     if (!isFailed(status)) return { kind: 'succeeded' };
-    return this.add({ accountId, job, reason, retriedRunId: runId });
+    return this.add({ accountId, job, reason, retriedRunId: runId, stepsOverride: null });
   }
 
   /** Where a run that failed or was cancelled stopped. @throws StoreError */
   async stopOfRun({ accountId, runId, job, status }: RunToChange): Promise<StopResult> {
     if (!isFinal(status)) return { kind: 'notOver' };
     if (!isFailed(status)) return { kind: 'succeeded' };
-    const row = await this.ownRow(runId, accountId, job);
-    const count = this.definitionOf(accountId, job)?.commands.length ?? 0;
-    const from = row?.stoppedAt == null ? count : row.stoppedAt + 1;
-    return { kind: 'stopped', skippedCommands: Array.from({ length: count - from }, (_, at) => from + at) };
+    const definition = this.definitionOf(accountId, job);
+    const row = await this.deps.queue.find(runId);
+    if (definition === undefined || row === undefined) return { kind: 'stopped', skippedCommands: [] };
+    const stoppedAt = stopIn(row, commandsOfRun(definition, row.stepsOverride));
+    const lines = linesOfRun(definition, row.stepsOverride);
+    return { kind: 'stopped', skippedCommands: stoppedAt === null ? [] : lines.slice(stoppedAt + 1) };
   }
 
   /** Cancels a queued or running run. @throws StoreError */
@@ -124,31 +138,23 @@ export class JobService {
     this.deps.runner.wake();
   }
 
-  /** Where a run that failed stopped; 0 where it was not started here, or the job's commands are others now. */
-  private async stopOf(runId: number, accountId: number, job: string): Promise<number> {
-    return (await this.ownRow(runId, accountId, job))?.stoppedAt ?? 0;
-  }
-
-  /** A run as it was started here, of the commands that the job still has. */
-  private async ownRow(runId: number, accountId: number, job: string): Promise<JobRunRow | undefined> {
-    const row = await this.deps.queue.find(runId);
-    const commands = this.definitionOf(accountId, job)?.commands ?? [];
-    const isSame = row?.commandsDigest === digestOf(commands) && (row.stoppedAt ?? 0) < commands.length;
-    return isSame ? row : undefined;
-  }
-
-  private async add({ accountId, job, reason, retriedRunId }: NewRun): Promise<StartResult> {
+  private async add({ accountId, job, reason, retriedRunId, stepsOverride: given }: NewRun): Promise<StartResult> {
     const { queue, clock, newId } = this.deps;
     const definition = this.definitionOf(accountId, job);
     if (definition === undefined || definition.commands.length === 0) return { kind: 'noCommands' };
-    const { environment, project, commands } = definition;
+    const retried = retriedRunId === null ? undefined : await queue.find(retriedRunId);
+    const stepsOverride = retried?.stepsOverride ?? given;
+    const run = commandsOfRun(definition, stepsOverride);
+    if ('problem' in run) return { kind: 'stepsRefused', problem: run.problem };
+    const { environment, project } = definition;
     const place = { accountId, job, environment, project, reason };
     const added = await queue.add(
       {
         ...place,
         runKey: newId(),
-        firstCommand: retriedRunId === null ? 0 : await this.stopOf(retriedRunId, accountId, job),
-        commandsDigest: digestOf(commands),
+        stepsOverride,
+        firstCommand: retried === undefined ? 0 : (stopIn(retried, run) ?? 0),
+        commandsDigest: digestOf(run.commands),
         retriedRunId,
         requestedUnixMs: clock.nowUnixMs(),
       },
@@ -157,6 +163,12 @@ export class JobService {
     if (added.kind === 'full') return added;
     return { kind: 'queued', runId: added.runId };
   }
+}
+
+/** The command at which a run stopped, if these are still its commands; else, and where it was not started here, `null`. */
+function stopIn({ commandsDigest, stoppedAt }: JobRunRow, run: RunCommands): number | null {
+  if ('problem' in run || commandsDigest !== digestOf(run.commands)) return null;
+  return stoppedAt !== null && stoppedAt < run.commands.length ? stoppedAt : null;
 }
 
 function isFailed(status: RunStatus): boolean {

@@ -306,7 +306,12 @@ export const runSchema = z
     blocked_by: z.array(integer),
     retrying_run_id: integer.nullable(),
     trigger: z
-      .looseObject({ id: integer, cause: text, cause_category: z.enum(['api', 'rerun']).nullable() })
+      .looseObject({
+        id: integer,
+        cause: text,
+        cause_category: z.enum(['api', 'rerun']).nullable(),
+        steps_override: z.array(text).nullable().meta({ description: "null where it runs the job's own steps" }),
+      })
       .nullable(),
     job: jobSchema.extend({ schedule: z.object({ cron: text, date: text, time: text }) }).nullable(),
     environment: environmentSchema.nullable(),
@@ -394,7 +399,7 @@ export function runDocument(run: CatalogRun, related: RunRelations, context: Run
     used_repo_cache: false,
     blocked_by: [],
     retrying_run_id: run.retriedRunId,
-    trigger: related.hasTrigger ? triggerOf(run) : null,
+    trigger: related.hasTrigger ? triggerOf(run, redactor) : null,
     job: related.job === null ? null : { ...related.job, schedule: shortSchedule(related.job) },
     environment: related.environment,
     run_steps: related.steps,
@@ -405,19 +410,20 @@ const NULLS_OF_RUN = nulls(`owner_thread_id executed_by_thread_id deferring_run_
   last_heartbeat_at should_start_at deprecation audit`);
 const NULLS_OF_TRIGGER = nulls(`azure_pull_request_id github_pull_request_id gitlab_merge_request_id
   non_native_pull_request_id schema_override dbt_version_override threads_override target_name_override
-  generate_docs_override timeout_seconds_override steps_override`);
+  generate_docs_override timeout_seconds_override`);
 
 /** A schedule as jobs have it within runs: words in place of objects. */
 function shortSchedule({ schedule: { cron, date, time } }: JobDocument) {
   return { cron, date: date.type, time: time.type };
 }
 
-function triggerOf(run: CatalogRun): NonNullable<RunDocument['trigger']> {
+function triggerOf(run: CatalogRun, redactor: Redactor): NonNullable<RunDocument['trigger']> {
   return {
     ...NULLS_OF_TRIGGER,
     id: run.id,
     cause: run.reason ?? '',
     cause_category: run.retriedRunId !== null ? 'rerun' : run.isAskedFor ? 'api' : null,
+    steps_override: run.stepsOverride?.map((line) => redactor.command(line)) ?? null,
     job_definition_id: run.job.id,
     git_branch: run.gitBranch,
     git_sha: run.gitSha,

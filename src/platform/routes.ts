@@ -1,4 +1,4 @@
-import { type Request, type Response, Router } from 'express';
+import express, { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { ApiError } from '../api/api-error.js';
@@ -294,9 +294,16 @@ function statusesOf(parameters: Parameters, name: string): readonly RunStatus[] 
 const JOBS_PATH = `${V2_PATH}/accounts/:accountId/jobs`;
 const JOB_ORDERS = { id: 'id', name: 'name', created_at: 'created', updated_at: 'updated' } as const;
 
-/** Programs such as Dagster make a job for themselves, and use the one that is there by their name. */
-const ADD_JOB_HINT =
-  ' A program that wants a job of its own finds one that is declared with the name, project and environment that it asks for.';
+/** Programs such as Dagster make a job for themselves, and use the one that is there by their name. They show the beginning of an answer alone. */
+function hintOfNewJob(body: unknown): string {
+  const name = newJobSchema.safeParse(body).data?.name;
+  const called = name === undefined ? 'the name' : `the name ${JSON.stringify(name.slice(0, 100))}`;
+  return ` A program that wants a job of its own finds one there by ${called}, the project and the environment that it asks for; "steps-override: true" lets it run its own steps.`;
+}
+
+const newJobSchema = z.looseObject({ name: z.string() });
+/** Most of a body that would add something, of which nothing but a name is read. */
+const MAX_NEW_BYTES = 64 * 1024;
 
 /** Jobs, read-only: they are declared in the configuration. */
 function jobRouter(deps: V2Deps): Router {
@@ -316,20 +323,27 @@ function jobRouter(deps: V2Deps): Router {
     const [document] = await jobDocuments(deps, [job], request, response);
     response.json(success(document));
   });
-  refuseChanges(router, 'Jobs', JOBS_PATH, 'jobId', ADD_JOB_HINT);
+  refuseChanges(router, 'Jobs', JOBS_PATH, 'jobId', hintOfNewJob);
   return router;
 }
 
 /**
  * Refuses to add, change or remove what the configuration declares.
- * @param path of their list @param id name of the parameter of one of them @param hint what else is said to whoever would add one
+ * @param path of their list @param id name of the parameter of one of them @param hintOf what else is said to whoever would add one, by the body
  */
-function refuseChanges(router: Router, noun: string, path: string, id: string, hint = ''): void {
+function refuseChanges(
+  router: Router,
+  noun: string,
+  path: string,
+  id: string,
+  hintOf: (body: unknown) => string = () => '',
+): void {
   const message = `${noun} are declared in run-bridge.yaml: add, change or remove them there, and restart run-bridge.`;
-  const refuse = ({ params }: Request) => {
-    throw new ApiError(405, params[id] === undefined ? message + hint : message, { Allow: 'GET' });
+  const refuse = ({ params, body }: Request) => {
+    throw new ApiError(405, params[id] === undefined ? message + hintOf(body) : message, { Allow: 'GET' });
   };
-  router.post(path, authorize('jobs:read'), refuse);
+  const json = express.json({ type: () => true, limit: MAX_NEW_BYTES, strict: false });
+  router.post(path, authorize('jobs:read'), json, refuse);
   router.post(`${path}/:${id}`, authorize('jobs:read'), refuse);
   router.delete(`${path}/:${id}`, authorize('jobs:read'), refuse);
 }
@@ -554,13 +568,13 @@ const ACCOUNT = '/api/v2/accounts/{accountId}';
 const of = (...tags: readonly string[]) => tags.map((tag) => `v2: ${tag}`);
 
 /** A request that the hosted platform takes, and that is always refused here. */
-function refusedChange(tag: string, summary: string, path: z.ZodObject) {
-  return { tags: [tag], summary, requestParams: { path }, responses: errorAnswers(404, 405) };
+function refusedChange(tag: string, summary: string, path: z.ZodObject, ...others: (413 | 415)[]) {
+  return { tags: [tag], summary, requestParams: { path }, responses: errorAnswers(404, 405, ...others) };
 }
 
 /** Those of a list. */
 function refusedAdding(tag: string, noun: string, path: z.ZodObject) {
-  return { post: refusedChange(tag, `Refused: ${noun} are declared in run-bridge.yaml`, path) };
+  return { post: refusedChange(tag, `Refused: ${noun} are declared in run-bridge.yaml`, path, 413, 415) };
 }
 
 /** Those of one. */

@@ -24,6 +24,8 @@ export interface CatalogRun {
   readonly isAskedFor: boolean;
   /** The failed run that it starts anew; `null` where it is no retry. */
   readonly retriedRunId: number | null;
+  /** Command lines that it was asked to run in place of its job's; `null` where it runs the job's. */
+  readonly stepsOverride: readonly string[] | null;
   readonly status: RunStatus;
   /** Why it failed; `null` if there is nothing to report. */
   readonly statusMessage: string | null;
@@ -575,7 +577,7 @@ function runs(db: StateDb) {
     .innerJoin('jobs', 'jobs.id', 'run.job_id')
     .leftJoin('job_runs as asked', 'asked.run_id', 'run.id')
     .selectAll('run')
-    .select(['asked.run_id as asked_run_id', 'asked.retried_run_id'])
+    .select(['asked.run_id as asked_run_id', 'asked.retried_run_id', 'asked.steps_override'])
     .select(['projects.name as project_name', 'environments.name as environment_name', 'jobs.name as job_name'])
     .select(MISSING_ARTIFACT_COUNT);
 }
@@ -586,6 +588,7 @@ type RunColumns = Selectable<StateTables['executions']> & {
   readonly job_name: string;
   readonly asked_run_id: number | null;
   readonly retried_run_id: number | null;
+  readonly steps_override: string | null;
   readonly missing_artifact_count: number | string | null;
 };
 
@@ -600,6 +603,7 @@ function toRun(row: RunColumns): CatalogRun {
     reason: row.reason,
     isAskedFor: row.asked_run_id !== null,
     retriedRunId: row.retried_run_id,
+    stepsOverride: parseLines(row.steps_override),
     status: row.status,
     statusMessage: row.status_message,
     createdUnixMs: row.created_unix_ms,
@@ -613,6 +617,11 @@ function toRun(row: RunColumns): CatalogRun {
     stepCount: row.step_count,
     missingArtifactCount: Number(row.missing_artifact_count ?? 0),
   };
+}
+
+/** Reads the column of a run's own steps. Only the stores write it, from a list of texts. */
+export function parseLines(text: string | null): readonly string[] | null {
+  return text === null ? null : (JSON.parse(text) as readonly string[]);
 }
 
 function steps(db: StateDb, accountId: number) {

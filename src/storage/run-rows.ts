@@ -70,7 +70,7 @@ const rowsSchema = z.object({
     z.object({
       ...{ run_id: id, state: z.enum(['queued', 'running', 'ended']), first_command: id, commands_digest: z.string() },
       ...{ stopped_at: id.nullable(), failure: maybeText, pid: z.number().nullable(), process_id: maybeText },
-      retried_run_id: id.nullable().default(null),
+      ...{ retried_run_id: id.nullable().default(null), steps_override: maybeText.default(null) },
     }),
   ),
 });

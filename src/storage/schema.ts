@@ -374,6 +374,9 @@ const RUNS_BY_START: readonly string[] = [
   `create index executions_by_job_start on executions (account_id, job_id, created_unix_ms, id)`,
 ];
 
+/** Steps that were asked for in place of the job's commands, as lines. */
+const STEPS_OF_RUNS: readonly string[] = [`alter table job_runs add column steps_override text`];
+
 /** When a run was last asked for again at a destination. */
 const RESENT: readonly string[] = [`alter table export_cursors add column resent_unix_ms bigint`];
 
@@ -383,7 +386,8 @@ export const SCHEMA_STEPS: SchemaSteps = {
   '0002-command-errors': { up: (db) => runAll(db, COMMAND_ERRORS) },
   '0003-webhook-events-by-run': { up: (db) => runAll(db, EVENTS_BY_RUN) },
   '0004-runs-by-start': { up: (db) => runAll(db, RUNS_BY_START) },
-  '0005-resent': { up: (db) => runAll(db, RESENT) },
+  '0005-steps-of-runs': { up: (db) => runAll(db, STEPS_OF_RUNS) },
+  '0006-resent': { up: (db) => runAll(db, RESENT) },
 };
 
 async function runAll(db: Kysely<unknown>, statements: readonly string[]): Promise<void> {

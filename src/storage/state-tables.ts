@@ -173,6 +173,8 @@ export interface StateTables extends JournalTables {
     readonly process_id: Generated<string | null>;
     /** The run that failed and that it starts anew; `null` where it is no retry. */
     readonly retried_run_id: number | null;
+    /** Command lines that it runs in place of the job's, as a list in JSON; `null` where it runs the job's. */
+    readonly steps_override: string | null;
   };
   /** What the commands of steps wrote. */
   readonly step_outputs: {

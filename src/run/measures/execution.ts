@@ -44,18 +44,18 @@ const FLAGS_WITH_VALUE: ReadonlySet<string> = new Set([
 ]);
 const ENGINE = /(?:^|[\\/])dbtf?(?:\.exe)?$/;
 
+/** Whether a program, by its name or path, is the engine. */
+export function isEngineProgram(program: string): boolean {
+  return ENGINE.test(program);
+}
+
 /**
  * The command of a command line, such as `build` of `uv run dbt --log-level debug build --select x`; `null` where it has none that
  * is known.
  */
 export function commandWord(line: string): string | null {
   const all = line.split(' ').filter((word) => word !== '');
-  const words = all.slice(
-    Math.max(
-      0,
-      all.findIndex((word) => ENGINE.test(word)),
-    ) + 1,
-  );
+  const words = all.slice(Math.max(0, all.findIndex(isEngineProgram)) + 1);
   const isValue = (at: number) => FLAGS_WITH_VALUE.has(words[at - 1] ?? '');
   return words.find((word, at) => COMMANDS.has(word) && !isValue(at)) ?? null;
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { AddedJobRun, JobRunRequest, JobRunStore } from '../../../src/job/job-run-store.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import type { CatalogRun } from '../../../src/storage/run-catalog.js';
+import { parseRunRows } from '../../../src/storage/run-rows.js';
 import { RUN_STATUS } from '../../../src/storage/state-tables.js';
 import type { FeatureState } from '../../fake/webhook-facts.js';
 import { stepStart } from '../step-registry.contract.js';
@@ -17,6 +18,7 @@ const request = (job: string, given: Partial<JobRunRequest> = {}): JobRunRequest
     environment: null,
     project: null,
     reason: null,
+    stepsOverride: null,
     firstCommand: 0,
     commandsDigest: 'digest',
     retriedRunId: null,
@@ -55,10 +57,28 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
         });
         expect(await state.jobRuns.find(runId)).toEqual({
           ...{ ...place, runId, job: 'nightly', runKey: 'x', accountId: FIRST_ACCOUNT_ID },
-          ...{ state: 'queued', firstCommand: 2, commandsDigest: 'digest' },
+          ...{ state: 'queued', stepsOverride: null, firstCommand: 2, commandsDigest: 'digest' },
           ...{ stoppedAt: null, isCancelled: false, pid: null },
         });
         expect(await state.jobRuns.find(runId + 1)).toBeUndefined();
+      }));
+
+    it('keep the steps that they run in place of their job, for themselves and for lists', () =>
+      withState(async (state) => {
+        const stepsOverride = ['dbt deps', `dbt build --select 'a "b"'`];
+        const runId = await add(state.jobRuns, 'a', { stepsOverride });
+        expect(await find(state, runId)).toMatchObject({ stepsOverride });
+        expect(await state.jobRuns.claim()).toMatchObject({ runId, stepsOverride });
+        expect(await find(state, await add(state.jobRuns, 'a'))).toMatchObject({ stepsOverride: null });
+        await state.jobRuns.end(runId, { ...OVER, failure: 'The machine went down' });
+        const [kept] = await state.rows.listUnkept(1);
+        expect(parseRunRows(JSON.stringify(kept?.rows))).toEqual(kept?.rows);
+        expect(kept?.rows.job_runs).toMatchObject([{ steps_override: JSON.stringify(stepsOverride) }]);
+        // Rows that were kept before there were such steps.
+        const text = JSON.stringify(kept?.rows, (key, value: unknown) =>
+          key === 'steps_override' ? undefined : value,
+        );
+        expect(parseRunRows(text)?.job_runs).toMatchObject([{ run_id: runId, steps_override: null }]);
       }));
 
     it('say which run they start anew', () =>

@@ -202,7 +202,13 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
     it('is that a run is over alone, when it is cancelled before it begins', () =>
       withA(async (state) => {
         const request = { accountId: ACCOUNT, runKey: 'k', job: 'nightly', environment: null, project: null };
-        const queued = { firstCommand: 0, commandsDigest: '', retriedRunId: null, requestedUnixMs: 1_000 };
+        const queued = {
+          stepsOverride: null,
+          firstCommand: 0,
+          commandsDigest: '',
+          retriedRunId: null,
+          requestedUnixMs: 1_000,
+        };
         const asked = { ...request, reason: null, ...queued };
         const added = await state.jobRuns.add(asked, { perJob: 9, total: 9 });
         if (added.kind === 'full') throw new Error('the queue is full');

@@ -16,7 +16,15 @@ import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 const SAMPLES = ['build-clean', 'build-mixed', 'interrupted', 'preview-120-failed'];
 const NIGHTLY = {
   ...{ name: 'nightly', id: null, match: [], project: null, environment: null, commands: [['dbt', 'build']] },
-  ...{ workingDir: '/', variables: {}, targetName: 'prod', threads: 8, timeoutMs: null, expectMs: null },
+  ...{
+    takesOtherSteps: false,
+    workingDir: '/',
+    variables: {},
+    targetName: 'prod',
+    threads: 8,
+    timeoutMs: null,
+    expectMs: null,
+  },
 };
 
 const folder = mkdtempSync(join(tmpdir(), 'run-bridge-v2-'));

@@ -474,6 +474,7 @@ jobs:
     threads: 8
     timeout: 2h
     expect: every 24h
+    steps-override: true
   named-only:
   one-line: { command: dbt build }
 `);
@@ -487,6 +488,7 @@ jobs:
       threads: null,
       timeoutMs: null,
       expectMs: null,
+      takesOtherSteps: false,
     };
     expect(resolve().configuration.jobs).toEqual([
       {
@@ -505,6 +507,7 @@ jobs:
         threads: 8,
         timeoutMs: 7_200_000,
         expectMs: 86_400_000,
+        takesOtherSteps: true,
       },
       { ...nothing, name: 'named-only', commands: [], workingDir: dir },
       { ...nothing, name: 'one-line', commands: [['dbt', 'build']], workingDir: dir },
@@ -513,12 +516,13 @@ jobs:
 
   test('are shown with their values of variables masked', () => {
     write(
-      'jobs:\n  nightly:\n    command: [dbt seed, "sh -c \'a; b\'"]\n    env: { PASSWORD: secret }\n    expect: every 90m\n',
+      'jobs:\n  nightly:\n    command: [dbt seed, "sh -c \'a; b\'"]\n    env: { PASSWORD: secret }\n    steps-override: true\n    expect: every 90m\n',
     );
     const rows = resolve().rows.filter(({ name }) => name.startsWith('jobs.'));
     expect(rows.map(({ name, value }) => [name, value])).toEqual([
       ['jobs.nightly.command.1', 'dbt seed'],
       ['jobs.nightly.command.2', "sh -c 'a; b'"],
+      ['jobs.nightly.steps-override', 'true'],
       ['jobs.nightly.working-dir', dir],
       ['jobs.nightly.env.PASSWORD', '****'],
       ['jobs.nightly.expect', 'every 90m'],
@@ -534,6 +538,10 @@ jobs:
   c: { comand: dbt run, threads: 0, timeout: soon, env: [], expect: 24h }
   d: { command: [] }
   e: dbt run
+  f:
+    command: [[sh, -c, dbt build]]
+    steps-override: true
+  g: { steps-override: always }
 `);
     expect(problemsOf()).toEqual([
       expect.stringMatching(
@@ -549,6 +557,8 @@ jobs:
       'run-bridge.yaml:5: jobs.c.comand is not a setting; did you mean command?',
       'run-bridge.yaml:6: jobs.d.command is not a line such as "dbt build", or a list of them',
       'run-bridge.yaml:7: jobs.e is not a list of settings such as "command: dbt build"',
+      'run-bridge.yaml:10: jobs.f.steps-override needs a command that begins with dbt: other steps are run by the program of that',
+      'run-bridge.yaml:11: jobs.g.steps-override is not true or false',
     ]);
   });
 });

@@ -51,7 +51,7 @@ const job = (name: string, commands: readonly (readonly string[])[], given: Part
     timeoutMs: null,
     expectMs: null,
   },
-  ...{ workingDir: folder, variables: {}, id: null, match: [] },
+  ...{ workingDir: folder, takesOtherSteps: false, variables: {}, id: null, match: [] },
   ...given,
 });
 
@@ -130,7 +130,10 @@ describe('a run of a job', () => {
     await begin([job('a', [sh('echo 1 >> log'), sh('echo 2 >> log; test -e fixed'), sh('echo 3 >> log')])]);
     const failed = await over(await start('a'));
     expect(failed).toMatchObject({ status: RUN_STATUS.error, stepCount: 2 });
-    expect(await service.stopOfRun(await toChange(failed.id))).toEqual({ kind: 'stopped', skippedCommands: [2] });
+    expect(await service.stopOfRun(await toChange(failed.id))).toEqual({
+      kind: 'stopped',
+      skippedCommands: ["sh -c 'echo 3 >> log'"],
+    });
     writeFileSync(join(folder, 'fixed'), '');
     const retried = await service.retry(await toChange(failed.id), null);
     service.goOn();

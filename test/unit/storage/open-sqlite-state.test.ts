@@ -6,6 +6,7 @@ import type { Kysely } from 'kysely';
 import Database from 'libsql';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
+import { SCHEMA_STEPS } from '../../../src/storage/schema.js';
 import type { State } from '../../../src/storage/state.js';
 import { StoreError } from '../../../src/storage/store-error.js';
 import { WebhookOutbox } from '../../../src/webhook/outbox.js';
@@ -84,6 +85,24 @@ describe('the SQLite state', () => {
     expect(error.message).toContain('9999-from-the-future');
     expect(error.message).toContain('--data-dir');
     expect(await readFile(path)).toEqual(before);
+  });
+
+  it('brings forward a folder of before, with the runs that wait in it', async () => {
+    const { '0005-steps-of-runs': last, ...before } = SCHEMA_STEPS;
+    expect(last).toBeDefined();
+    await (await openSqliteState(path, undefined, undefined, before)).close();
+    const database = new Database(path);
+    database.exec(
+      `insert into job_runs (run_id, state, first_command, commands_digest) values (1001, 'queued', 1, 'digest')`,
+    );
+    database.close();
+    await withState(async () => {});
+    const after = new Database(path);
+    expect(after.prepare('select first_command, steps_override from job_runs').all()).toMatchObject([
+      { first_command: 1, steps_override: null },
+    ]);
+    after.close();
+    await expect(openSqliteState(path, undefined, undefined, before)).rejects.toMatchObject({ code: 'newer' });
   });
 
   it('takes schema steps whole or not at all', async () => {
