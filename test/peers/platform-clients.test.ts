@@ -25,6 +25,7 @@ interface Run {
   readonly environment_id: number;
   readonly status: number;
   readonly is_complete: boolean;
+  readonly trigger: { readonly steps_override: readonly string[] | null } | null;
   readonly run_steps: readonly { readonly index: number; readonly status: number; readonly logs: string }[];
 }
 
@@ -50,8 +51,8 @@ beforeAll(async () => {
   const { PATH = '' } = process.env;
   writeFileSync(
     config,
-    `projects: { shop: {} }
-environments: { production: { project: shop } }
+    `projects: { shop: { id: 7001 } }
+environments: { production: { id: 7002, project: shop } }
 jobs:
   nightly:
     project: shop
@@ -64,6 +65,13 @@ jobs:
     environment: production
     working-dir: ${project}
     command: [[${JSON.stringify(engine.dbt)}, seed], [${JSON.stringify(engine.dbt)}, build, --exclude, "tag:slow"]]
+    env: *env
+  DAGSTER_ADHOC_JOB__7001__7002:
+    project: shop
+    environment: production
+    working-dir: ${project}
+    command: [[${JSON.stringify(engine.dbt)}, build, --target, duck]]
+    steps-override: true
     env: *env
   waiting: { project: shop, environment: production, command: [[sleep, "60"]] }
 `,
@@ -189,7 +197,16 @@ describe('published clients of the hosted platform, against runs of the real eng
   it("Dagster's client finds the project, the environment and its jobs, and knows runs by the id in their artifacts", async () => {
     const { exitCode, output } = await runClient('compat_dagster.py', pythonWith('dagster-dbt-0.29.27'));
     expect(output.match(/^FAIL .*/gm)).toBeNull();
-    expect([exitCode, output]).toEqual([0, expect.stringMatching(/^ok {3}cancel_run[\s\S]*^PASS$/m)]);
+    expect([exitCode, output]).toEqual([0, expect.stringMatching(/^ok {3}materialize what fails$[\s\S]*^PASS$/m)]);
+    const job = jobIds.get('DAGSTER_ADHOC_JOB__7001__7002');
+    const started = await runs(`job_definition_id=${job}&order_by=id&include_related=trigger`);
+    const asked = started.map(({ status, trigger }) => [status, ...(trigger?.steps_override ?? [])] as const);
+    expect(asked[0]).toEqual([10, 'dbt parse']);
+    expect(asked.filter(([, step]) => step !== 'dbt parse')).toEqual([
+      [10, expect.stringMatching(/^dbt build --vars '\{"a": "it is"\}' --select '(shop\.[a-z_.]+ ?){2}'$/)],
+      [10, expect.stringMatching(/ '--indirect-selection empty'$/)],
+      [20, expect.stringMatching(/ --select shop\.marts\.broken$/)],
+    ]);
   }, 600_000);
 
   it("Prefect's blocks start a job and wait for it, read its artifacts, and say why a request is refused", async () => {
