@@ -56,7 +56,7 @@ export const STEP_WORDS = {
     ...['--select', '-s', '--models', '--model', '-m', '--exclude', '--selector', '--indirect-selection'],
     ...['--resource-type', '--resource-types', '--exclude-resource-type', '--exclude-resource-types'],
     ...['--vars', '--threads', '--static-analysis', '--warn-error-options', '--event-time-start', '--event-time-end'],
-    ...['--sample', '--output', '--output-keys', '--log-level', '--log-format'],
+    ...['--sample', '--log-level', '--log-format'],
   ],
   /** Flags that stand alone; `--no-` in front turns most of them round. */
   switches: [

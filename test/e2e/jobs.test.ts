@@ -187,6 +187,17 @@ test.each([
   expect((await ask('/runs/')).body.extra.pagination.total_count).toBe(before);
 });
 
+test("the job's own commands are no other steps, and a selection may be long", async () => {
+  const own = await startWith('quick', [`sh -c 'echo $COLOUR > out'`, 'touch done']);
+  expect([own.status, own.body.data.trigger.steps_override]).toEqual([200, null]);
+  const selection = Array.from({ length: 4_000 }, (_, at) => `fqn:shop.staging.model_${at}`).join(' ');
+  const { status, body } = await startWith('open', [`dbt ls --select '${selection}'`]);
+  expect(status).toBe(200);
+  expect(await over(body.data.id)).toMatchObject({ status: 10 });
+  expect(stepLines().at(-1)).toContain(`<ls><--select><${selection}>`);
+  await over(own.body.data.id);
+});
+
 test('who may not run a job may not run it with other steps, and a rerun takes none', async () => {
   const steps = '{"steps_override":["dbt build"]}';
   expect((await ask(`/jobs/${await jobId('open')}/run/`, steps, READER)).status).toBe(403);

@@ -21,7 +21,7 @@ test("a run without steps of its own does the job's commands, whatever they are"
 describe('a step', () => {
   test.each([
     ['dbt parse', 'parse'],
-    ['dbt ls --resource-type model --output json --output-keys name', null],
+    ['dbt ls --resource-type model --exclude-resource-type=test', null],
     ['dbt source freshness -s source:raw', null],
     ['dbt docs generate --no-write-json', null],
     ['dbt --warn-error --no-use-colors build -x --exclude=tag:slow --threads 4', null],
@@ -62,14 +62,22 @@ describe('a step', () => {
       ...['--project-dir ..', '--target-path /x', '--log-path=/x', '--packages-install-path x', '--state /x'],
       ...['--defer-state=/x', '--otel-file-name x', '--otel-parquet-file-name=x', '--metadata-dir /x', '--index-dir=x'],
       ...['--invocation-id 1', '--parent-span-id 1', '--compute sidecar', '--host 0.0.0.0', '--port=1', '-- x', '-'],
-      ...['--with-sample /etc/passwd', "--inline 'select 1'", '--add-package x', '--upgrade', '--no-target'],
+      ...[
+        '--with-sample /etc/passwd',
+        "--inline 'select 1'",
+        '--add-package x',
+        '--output /x',
+        '-o /x',
+        '--upgrade',
+        '--no-target',
+      ],
     ].map((flags) => [`dbt build --select a ${flags}`]),
   )('has no flag that names a file, a place or a text to run: %s', (line) => {
     expect(planned([line])).toMatch(/^Step 1 of steps_override has -\S*, which only commands of the configuration may/);
   });
 
   test.each([
-    ...['dbt', 'dbt --quiet', 'dbt run-operation grant', "dbt show --select a --output 'x'", 'dbt init', 'dbt clean'],
+    ...['dbt', 'dbt --quiet', 'dbt run-operation grant', 'dbt show --select a', 'dbt init', 'dbt clean'],
     ...['dbt system update', 'dbt docs serve', 'dbt docs', 'dbt source', 'dbt retry', 'dbt debug', 'dbt BUILD'],
     // What the engine would take for the command here stands behind the value of a flag.
     ...['dbt --select build run-operation x', 'dbt --threads run run-operation x', 'dbt --quiet=build init'],

@@ -352,6 +352,25 @@ describe('after the program was killed', () => {
     expect(written()).toEqual(['2', '3']);
   });
 
+  test('a run that waited for other steps which its job no longer takes fails with words, and runs nothing', async () => {
+    const engine = join(folder, 'dbt');
+    writeFileSync(engine, '#!/bin/sh\necho "$@" >> log\n', { mode: 0o755 });
+    await begin([job('a', [[engine, 'build']], { takesOtherSteps: true })]);
+    await runner.shutdown(AbortSignal.timeout(1_000));
+    const result = await service.start(FIRST_ACCOUNT_ID, 'a', null, ['dbt parse']);
+    const runId = result.kind === 'queued' ? result.runId : 0;
+    await registry.shutdown();
+    await begin([job('a', [[engine, 'build']])]);
+    expect(await over(runId)).toMatchObject({
+      status: RUN_STATUS.error,
+      stepCount: 0,
+      statusMessage: expect.stringMatching(/^The job "a" takes no steps_override: .*"steps-override: true"/),
+    });
+    expect(await service.retry(await toChange(runId), null)).toMatchObject({ kind: 'stepsRefused' });
+    expect(await over(await start('a'))).toMatchObject({ status: RUN_STATUS.success, stepCount: 1 });
+    expect(written()).toEqual(['build']);
+  });
+
   test('a run that waited for a job which has no commands any more fails with words', async () => {
     await begin([job('a', [sh('true')])]);
     await runner.shutdown(AbortSignal.timeout(1_000));
