@@ -24,7 +24,13 @@ export interface JobDefinition extends DeclaredJob {
 export const MAX_COMMANDS = 100;
 
 /** What a line is: the words of a command, or why it is none, to end a sentence that begins with the line. */
-export type SplitLine = { readonly words: readonly string[] } | { readonly problem: string };
+export type SplitLine = { readonly words: readonly string[] } | LineProblem;
+
+interface LineProblem {
+  readonly problem: string;
+  /** Whether a shell could run the line. */
+  readonly isForShell?: true;
+}
 
 /**
  * Splits a line into a program and its arguments by the quoting rules of POSIX shells ('…' as it is, "…" with `\"`, `\\`,
@@ -51,7 +57,7 @@ export function splitCommandLine(line: string): SplitLine {
       word = undefined;
     } else {
       const isWordStart = word === undefined;
-      if (SHELL_ONLY.has(char) || (isWordStart && SHELL_ONLY_IN_FRONT.has(char))) return { problem: needsShell(char) };
+      if (SHELL_ONLY.has(char) || (isWordStart && SHELL_ONLY_IN_FRONT.has(char))) return needsShell(char);
       word = (word ?? '') + char;
     }
   }
@@ -81,14 +87,14 @@ const ESCAPED_IN_QUOTES: ReadonlySet<string> = new Set('"\\$`');
 const PLAIN = /^[\w.,:/@%+=*-]+$/;
 const ASSIGNMENT = /^[A-Za-z_]\w*=/;
 
-function readQuoted(line: string, start: number): { text: string; end: number } | { problem: string } {
+function readQuoted(line: string, start: number): { text: string; end: number } | LineProblem {
   const quote = line.charAt(start);
   let text = '';
   for (let at = start + 1; at < line.length; at++) {
     const char = line.charAt(at);
     if (char === quote) return { text, end: at };
     if (quote === '"') {
-      if (char === '$' || char === '`') return { problem: needsShell(char) };
+      if (char === '$' || char === '`') return needsShell(char);
       if (char === '\\' && ESCAPED_IN_QUOTES.has(line.charAt(at + 1))) {
         at += 1;
         text += line.charAt(at);
@@ -100,8 +106,9 @@ function readQuoted(line: string, start: number): { text: string; end: number } 
   return { problem: `has a ${quote} that is not closed` };
 }
 
-function needsShell(char: string): string {
-  return `has a ${char} outside of single quotes, and no shell runs it; quote it, make it commands of their own, or write [sh, -c, '…']`;
+function needsShell(char: string): LineProblem {
+  const problem = `has a ${char} outside of single quotes, and no shell runs it; quote it, or make it commands of their own`;
+  return { problem, isForShell: true };
 }
 
 function checked(words: readonly string[]): SplitLine {

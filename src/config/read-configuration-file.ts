@@ -238,7 +238,9 @@ const commandsSchema = z.unknown().transform((value, context): readonly (readonl
 function readCommand(value: unknown, context: z.core.$RefinementCtx, path: number[]): readonly string[] {
   if (typeof value === 'string') {
     const split = splitCommandLine(value);
-    return 'words' in split ? split.words : reject(context, `${JSON.stringify(value)} ${split.problem}`, path);
+    if ('words' in split) return split.words;
+    const orShell = split.isForShell ? ", or write [sh, -c, '…']" : '';
+    return reject(context, `${JSON.stringify(value)} ${split.problem}${orShell}`, path);
   }
   const words = wordsSchema.safeParse(value).data;
   if (words === undefined) return reject(context, 'is not a line such as "dbt build" or a list of arguments', path);

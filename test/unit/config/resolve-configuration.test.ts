@@ -545,7 +545,7 @@ jobs:
 `);
     expect(problemsOf()).toEqual([
       expect.stringMatching(
-        /^run-bridge.yaml:3: jobs.a.command "dbt seed && dbt run" has a & outside of single quotes/,
+        /^run-bridge.yaml:3: jobs.a.command "dbt seed && dbt run" has a & outside of single quotes, .* or write \[sh, -c, '…'\]$/,
       ),
       'run-bridge.yaml:4: jobs.b.command.1 has no program',
       `run-bridge.yaml:4: jobs.b.command.2 "x 'y" has a ' that is not closed`,

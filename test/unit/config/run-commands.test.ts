@@ -99,7 +99,10 @@ describe('a step', () => {
   });
 
   test.each([
-    ['dbt build; touch x', 'has a ; outside'],
+    [
+      'dbt build; touch x',
+      'has a ; outside of single quotes, and no shell runs it; quote it, or make it commands of their own: dbt build;',
+    ],
     ['dbt build --vars "$(id)"', 'has a $ outside'],
     ["dbt build --select 'a", "has a ' that is not closed"],
     ['DBT_TARGET=prod dbt build', 'begins with DBT_TARGET='],
