@@ -88,8 +88,8 @@ describe('the SQLite state', () => {
   });
 
   it('brings forward a folder of before, with the runs that wait in it', async () => {
-    const { '0005-steps-of-runs': last, ...before } = SCHEMA_STEPS;
-    expect(last).toBeDefined();
+    const before = Object.fromEntries(Object.entries(SCHEMA_STEPS).filter(([name]) => name < '0005'));
+    expect(Object.keys(before)).toHaveLength(4);
     await (await openSqliteState(path, undefined, undefined, before)).close();
     const database = new Database(path);
     database.exec(
