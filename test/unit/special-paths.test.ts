@@ -14,7 +14,7 @@ afterEach(() => vi.restoreAllMocks());
 
 // A way around the usual one has to be rare on what the engine really sends; who adds an attribute or an event type that is not understood notices it here.
 describe.each(LARGE_SAMPLES)('of the spans and log records of %s', (run) => {
-  it('each becomes a row of a page, and none a record of its own', () => {
+  it('no more than one in 1,000 becomes records of its own, all others rows of a page', () => {
     const counts = { spans: 0, logs: 0, records: 0 };
     for (const { batches, release } of sampleDeliveries(run)) {
       for (const batch of batches) {
@@ -26,7 +26,7 @@ describe.each(LARGE_SAMPLES)('of the spans and log records of %s', (run) => {
     }
     expect(counts.spans).toBeGreaterThan(6_500);
     expect(counts.logs).toBeGreaterThan(2_000);
-    expect(counts.records).toBe(0);
+    expect(counts.records / (counts.spans + counts.logs)).toBeLessThan(0.001);
   });
 
   it('no more than one in 100 is read from its lines again for the run model', () => {
