@@ -291,7 +291,7 @@ export const openCommand: CliCommand = {
   flags: [['--print', 'only print the link, for a browser elsewhere']],
   examples: [
     ['run-bridge open', 'all runs'],
-    ['run-bridge open 1042', 'one run, by its number'],
+    ['run-bridge open 1042', 'one run, by its number, or a trace or invocation id'],
     ['run-bridge open --print', 'over SSH: forward the port, and open the link at home'],
   ],
   async run(invocation) {

@@ -1,31 +1,34 @@
+import { ApiError } from '../api/api-error.js';
+import { RunFinder } from '../api/own/run-finder.js';
 import { makeSignInLink } from '../api/sign-in-links.js';
 import { openState } from '../app/open-state.js';
 import type { Configuration } from '../config/configuration.js';
 import { nonEmpty } from '../config/environment.js';
 import { reasonOf } from '../core/errors.js';
+import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { readHolder } from '../storage/data-folder-in-use-error.js';
-import { askBridge } from './bridge/ask-bridge.js';
+import type { State } from '../storage/state.js';
+import { askBridge, type FoundBridge } from './bridge/ask-bridge.js';
 import { reachableUrl } from './bridge/post-otlp.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';
+import { readRunName, unknownRun } from './own-bridge.js';
 import { refuseElsewhere } from './refuse-elsewhere.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
 /**
  * What `run-bridge open` does. The address is printed in any case: whether a browser comes up is not known.
- * @throws CliError where no bridge serves the data folder; ConfigurationError, StoreError
+ * @throws CliError where no bridge serves the data folder, and for an unknown run; ConfigurationError, StoreError
  */
 export async function openInBrowser(invocation: Invocation): Promise<ExitCode> {
   const { context, operands, switches } = invocation;
+  const name = operands[0] === undefined ? null : readRunName(operands[0]);
   const { configuration, warnings } = await resolveForCommand(invocation);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
   refuseElsewhere(configuration);
-  const page = operands[0] === undefined ? '/' : `/runs/${runNumber(operands[0])}`;
   const bridge = await bridgeOf(configuration);
-  const url = bridge.hasSignInLinks
-    ? `${bridge.webUrl}${await linkTo(page, configuration, invocation)}`
-    : `${bridge.webUrl}${page}`;
+  const url = `${bridge.webUrl}${await pathTo(name, bridge, configuration, invocation)}`;
   context.stdout.write(`${url}\n`);
   const hint = bridge.hasSignInLinks
     ? 'it signs in once, within ten minutes'
@@ -43,12 +46,6 @@ export async function openInBrowser(invocation: Invocation): Promise<ExitCode> {
 }
 
 /** @throws CliError */
-function runNumber(text: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new CliError(EXIT.usage, `${JSON.stringify(text)} is not the number of a run; run-bridge open shows all runs`);
-}
-
-/** @throws CliError */
 async function bridgeOf({ 'data-dir': folder }: Configuration) {
   const address = readHolder(folder)?.address ?? null;
   const bridge = address === null ? undefined : await askBridge(reachableUrl(address));
@@ -59,11 +56,34 @@ async function bridgeOf({ 'data-dir': folder }: Configuration) {
   );
 }
 
-async function linkTo(page: string, configuration: Configuration, { context }: Invocation): Promise<string> {
+/** The path of the page, by a link that signs in where the bridge takes one. @throws CliError */
+async function pathTo(
+  name: string | null,
+  { hasSignInLinks }: FoundBridge,
+  configuration: Configuration,
+  { context }: Invocation,
+): Promise<string> {
   const state = await openState(configuration, context.clock);
   try {
-    return await makeSignInLink(state.tokens, context.clock, page);
+    // Who signs in by a link sees the first account.
+    const accountIds = hasSignInLinks ? [FIRST_ACCOUNT_ID] : (await state.accounts.list()).map(({ id }) => id);
+    const runId = name === null ? null : await runIdOf(name, accountIds, state);
+    if (runId === undefined) throw unknownRun(name ?? '', configuration['data-dir']);
+    const page = runId === null ? '/' : `/runs/${runId}`;
+    return hasSignInLinks ? await makeSignInLink(state.tokens, context.clock, page) : page;
   } finally {
     await state.close();
   }
+}
+
+async function runIdOf(name: string, accountIds: readonly number[], state: State): Promise<number | undefined> {
+  const finder = new RunFinder(state);
+  for (const accountId of accountIds) {
+    try {
+      return (await finder.find(accountId, name)).run.id;
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 404)) throw error;
+    }
+  }
+  return undefined;
 }

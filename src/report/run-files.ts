@@ -100,7 +100,7 @@ export async function findRuns(
   if (matches.length === 1) return matches;
   const traces = await tracesOfRun(named, files, recent);
   if (traces.length > 0) return await inOrder(traces, files);
-  const hint = 'check the spelling; without a run, the latest is reported, and --data-dir says where runs are';
+  const hint = 'check the spelling; run-bridge runs lists them, and --data-dir says where they are';
   throw new CliError(EXIT.failed, `no run ${JSON.stringify(named)} is in ${files.dataFolder}; ${hint}`);
 }
 

@@ -3,7 +3,9 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { sendSample } from '../tool/send-sample.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
@@ -65,10 +67,13 @@ describe('run-bridge open', () => {
   });
 
   test('leads to a run, prints the link where nothing can be opened, and opens nothing where it is to print alone', async () => {
-    await serve();
-    const none = await open(['1042'], { PATH: dirname(process.execPath) });
+    const bridge = await serve();
+    await sendSample(bridge.otlpUrl, 'build-clean');
+    const traceId = sampleTraceId('build-clean');
+    await bridge.finished(traceId);
+    const none = await open(['1001'], { PATH: dirname(process.execPath) });
     expect(none).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('no browser could be started') });
-    expect(await visit(none.stdout.trim())).toMatchObject({ status: 303, location: '/runs/1042' });
+    expect(await visit(none.stdout.trim())).toMatchObject({ status: 303, location: '/runs/1001' });
     for (const [args, env] of [
       [['--print'], withBrowser()],
       [[], { ...withBrowser(), SSH_CONNECTION: '192.0.2.1 50000 192.0.2.2 22' }],
@@ -76,8 +81,29 @@ describe('run-bridge open', () => {
       const { exitCode, stdout } = await open(args, env);
       expect([exitCode, (await visit(stdout.trim())).status]).toEqual([0, 303]);
     }
+    const invocationId = traceId.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+    for (const name of [traceId, invocationId, invocationId.toUpperCase()]) {
+      const { stdout } = await open([name, '--print']);
+      expect(await visit(stdout.trim())).toMatchObject({ status: 303, location: '/runs/1001' });
+    }
     expect(existsSync(opened)).toBe(false);
   });
+
+  test.each([['loopback'], ['everybody']])(
+    'opens nothing for a run that there is not: of pages for %s',
+    async (whom) => {
+      await serve('--web', whom === 'loopback' ? '127.0.0.1:0' : '0.0.0.0:0');
+      const unknown = ['99999', '0', '01001', 'f'.repeat(32), '01a1fb8e-d69e-7ef1-84c9-9d1f72b8766f', '-'.repeat(36)];
+      for (const name of unknown) {
+        const { exitCode, stdout, stderr } = await open(['--', name], withBrowser());
+        expect([exitCode, stdout]).toEqual([1, '']);
+        expect(stderr).toBe(
+          `run-bridge: no run ${name} is known in ${join(dir, 'data')}; run-bridge runs lists those of a data folder\n`,
+        );
+      }
+      expect(existsSync(opened)).toBe(false);
+    },
+  );
 
   test('opens the form for a token where the pages can be reached from elsewhere', async () => {
     const bridge = await serve('--web', '0.0.0.0:0');
@@ -96,7 +122,7 @@ describe('run-bridge open', () => {
     expect(existsSync(join(dir, 'data'))).toBe(false);
     expect(await open(['nightly'])).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining('not the number of a run'),
+      stderr: expect.stringContaining('neither the number of a run nor a trace id'),
     });
   });
 });
