@@ -73,6 +73,7 @@ function stepsView({ summaries, unnamed }: QueryFiles): string {
       make_timestamp_ns(s.end_time_unix_nano::BIGINT) AS ended_at,
       (s.end_time_unix_nano::BIGINT - s.start_time_unix_nano::BIGINT) / 1e6 AS length_ms,
       s.total_errors AS total_errors, s.total_warnings AS total_warnings,
+      list_sum(map_values(s.node_counts))::BIGINT AS node_count,
       ${NODE_VERDICTS.map((verdict) => `s.node_counts['${verdict}'] AS ${verdict}_count`).join(', ')},
       (list_sum(map_values(s.node_counts)) - ${NODE_VERDICTS.map((verdict) => `s.node_counts['${verdict}']`).join(' - ')})::INTEGER
         AS other_count,
@@ -95,9 +96,7 @@ const RUNS_VIEW = `CREATE VIEW runs AS
       WHEN bool_or(status = 'canceled') THEN 'canceled' ELSE 'success' END AS status,
     min(started_at) AS started_at, max(ended_at) AS ended_at,
     (epoch_ns(max(ended_at)) - epoch_ns(min(started_at))) / 1e6 AS length_ms, count(*) AS step_count,
-    sum(success_count + warned_count + failed_count + error_count + canceled_count + skipped_count
-      + unfinished_count + other_count)::BIGINT AS node_count,
-    sum(error_count)::BIGINT AS error_count, sum(failed_count)::BIGINT AS failed_count,
+    sum(node_count)::BIGINT AS node_count, sum(error_count)::BIGINT AS error_count, sum(failed_count)::BIGINT AS failed_count,
     sum(warned_count)::BIGINT AS warned_count, sum(skipped_count)::BIGINT AS skipped_count,
     sum(record_count)::BIGINT AS record_count, list(DISTINCT trace_id) AS trace_ids
   FROM steps GROUP BY coalesce(run_id::VARCHAR, trace_id)`;
@@ -216,10 +215,7 @@ const NODES_VIEW = `CREATE VIEW nodes AS
   WHERE n.is_selected OR n.outcome = 'error' OR NOT n.has_selection`;
 
 const TESTS_VIEW = `CREATE VIEW tests AS
-  SELECT run_id, job, environment, project, trace_id, invocation_id, command_index, command, unique_id, name, node_type,
-    relative_path, coalesce(test_outcome, outcome) AS result, failing_rows, skip_reason, skip_upstream, started_at,
-    ended_at, duration_ms, warehouse_time_ms, message
-  FROM nodes WHERE node_type IN ('test', 'unit_test')`;
+  SELECT *, coalesce(test_outcome, outcome) AS result FROM nodes WHERE node_type IN ('test', 'unit_test')`;
 
 const QUERIES_VIEW = `CREATE VIEW queries AS
   SELECT steps.run_id, steps.job, steps.environment, steps.project, q.trace_id, steps.invocation_id, steps.command_index,

@@ -1,8 +1,9 @@
+import { readFileSync } from 'node:fs';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listQueryFiles } from '../../../src/query/files.js';
 import { openSandbox } from '../../../src/query/sandbox.js';
-import { RECORD_COLUMNS } from '../../../src/query/views.js';
+import { RECORD_COLUMNS, VIEW_NAMES } from '../../../src/query/views.js';
 import { queryFolder } from '../../fake/query-folder.js';
 import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 import { sampleMeasures } from '../../unit/run/measures/sample-measures.js';
@@ -127,9 +128,44 @@ describe('the views', () => {
 
   it('have the same columns where there is no file yet', async () => {
     const empty = await openSandbox(await listQueryFiles(dataFolder, []), { memoryMegabytes: 64, threads: 1 });
-    for (const view of ['runs', 'steps', 'nodes', 'tests', 'queries', 'records']) {
+    for (const view of VIEW_NAMES) {
       const described = await empty.runAndReadAll(`DESCRIBE ${view}`);
       expect(described.getRowsJson()).toEqual((await sandbox.runAndReadAll(`DESCRIBE ${view}`)).getRowsJson());
     }
+  });
+});
+
+describe('what docs/see.md says of the views', () => {
+  const page = readFileSync(new URL('../../../docs/see.md', import.meta.url), 'utf8');
+  const chapter = /\n### Views\n(.*?)\n### /s.exec(page)?.[1] ?? '';
+  const cells = new Map(
+    Array.from(chapter.matchAll(/^\| `(\w+)` \| [^|]+ \| (.+) \|$/gm), ([, view = '', columns = '']) => [view, columns]),
+  );
+  const names = (text = '') => Array.from(text.matchAll(/`(\w+)`/g), ([, name = '']) => name);
+
+  /** `a`, `b` (`values` and remarks), those of `another` without `c`, `d`, and `e` */
+  function columnsOf(view: string): readonly string[] {
+    const text = (cells.get(view) ?? '').replaceAll(/\([^)]*\)/g, '');
+    const [whole = '', other, without] = /those of `(\w+)`(?: without (`\w+`(?:, `\w+`)*))?/.exec(text) ?? [];
+    const left = names(without);
+    const shared = other === undefined ? [] : columnsOf(other);
+    expect(shared).toEqual(expect.arrayContaining(left));
+    return [...shared.filter((name) => !left.includes(name)), ...names(text.replace(whole, ''))];
+  }
+
+  it('names each view', () => {
+    expect([...cells.keys()]).toEqual(VIEW_NAMES);
+  });
+
+  it.each(VIEW_NAMES)('names every column of %s once, and no other', async (view) => {
+    const found = await rows(`DESCRIBE ${view}`);
+    expect([...columnsOf(view)].sort()).toEqual(found.map(({ column_name }) => String(column_name)).sort());
+  });
+
+  it('is SQL that is answered', async () => {
+    const [, sql = ''] = /```sql\n(.*?)```/s.exec(chapter) ?? [];
+    const statements = sql.split(';').filter((one) => one.trim() !== '');
+    expect(statements).toHaveLength(3);
+    for (const statement of statements) await rows(statement);
   });
 });
