@@ -226,7 +226,7 @@ function AnswerPart({ answer }: { readonly answer: Answer }) {
           <tr>
             {row.map((cell, index) => (
               <td class={numeric[index] === true ? 'number' : 'text'}>
-                {isId(columns[index]?.name) ? cellText(cell) : shown(cell, numeric[index])}
+                {isNaming(columns[index]?.name) ? cellText(cell) : shown(cell, numeric[index])}
               </td>
             ))}
           </tr>
@@ -239,8 +239,38 @@ function AnswerPart({ answer }: { readonly answer: Answer }) {
 /** DuckDB's types of numbers; exact ones may come as text. */
 const NUMBER_TYPE = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/;
 
-/** Numbers that name something have no separators. */
-const isId = (column = '') => /(?:^|_)id$/.test(column);
+/** Last words of what is named by its number, or said when by it. */
+const NAMING = new Set(
+  'id ids key hash number no nr code index idx ordinal position rank version port pid line column run step account unix'.split(
+    ' ',
+  ),
+);
+/** What is a part of a date by itself. */
+const DATE_PART =
+  /^(?:(?:iso|calendar|fiscal|start(?:ed)?|end(?:ed)?)_?)?(?:year|quarter|month|week|day|dow|doy|hour|epoch)$/;
+const OF_A_DATE = /^(?:epoch_\w+|yearweek|weekday|day_?of_?(?:week|month|year)|isodow|julian)$/;
+
+/**
+ * Whether a column's numbers name something, as ids do, or say when: they have no separators, and nothing is as long as they
+ * say. An expression is judged by the names in it.
+ */
+function isNaming(column = ''): boolean {
+  if (!column.includes('(')) return isNamingName(column);
+  return !/^(?:approx_)?count\w*\(/i.test(column) && (column.match(/\w+/g) ?? []).some(isNamingName);
+}
+
+function isNamingName(name: string): boolean {
+  const words = name
+    .replaceAll(/(?<=[\p{Ll}\d])(?=\p{Lu})/gu, '_')
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u);
+  const whole = words.join('_');
+  // `failures_per_run` is an amount; `start_time_unix_nano` says when.
+  if (/_(?:per|a|an|each)_\w+$/.test(whole)) return false;
+  return (
+    NAMING.has(words.at(-1) ?? '') || /(?:^|_)unix_\w+$/.test(whole) || DATE_PART.test(whole) || OF_A_DATE.test(whole)
+  );
+}
 
 /** Of a number that a double holds. */
 const EXACT_DIGITS = 15;
@@ -257,7 +287,7 @@ function shown(cell: Cell, isNumber = false): string {
 const MAX_BARS = 40;
 const BAR = { labelWidth: 240, width: 640, height: 18, gap: 4, valueWidth: 90 } as const;
 
-/** Bars for the first column of numbers that are not negative, named by the first other column; nothing where there are none. */
+/** Bars for the first column of amounts, where none is negative, named by the first column that is not of numbers; nothing where there are none. */
 function Chart(props: {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly Cell[])[];
@@ -265,7 +295,7 @@ function Chart(props: {
 }) {
   const { columns, rows, numeric } = props;
   const label = numeric.indexOf(false);
-  const value = numeric.indexOf(true);
+  const value = columns.findIndex((column, index) => numeric[index] === true && !isNaming(column));
   const bars = rows.map((row) => ({ name: cellText(row[label] ?? null), value: Number(row[value] ?? 0) }));
   const largest = Math.max(...bars.map((bar) => bar.value));
   const isChart = label !== -1 && value !== -1 && rows.length > 1 && rows.length <= MAX_BARS;

@@ -916,6 +916,58 @@ describe('the page of queries', () => {
     expect(csv.headers['content-disposition']).toBe('attachment; filename=query.csv');
   });
 
+  const charted = async (columns: string) =>
+    /<figcaption class="hint">(.*?)<\/figcaption>/.exec(
+      (await asked(`SELECT unnest(['a', 'b']) AS name, ${columns} FROM (SELECT 1001 AS run_id, 12.5 AS ms)`)).html,
+    )?.[1];
+
+  it.each([
+    ['run_id'],
+    ['run_id AS id'],
+    ['run_id AS "accountId"'],
+    ['run_id AS "Run ID"'],
+    ['max(run_id)'],
+    ['max(run_id) AS last_run'],
+    ['run_id + 1'],
+    ['run_id AS run_number'],
+    ['run_id AS step_index'],
+    ['run_id AS vendor_code'],
+    ['run_id AS parent_span_id'],
+    ['row_number() OVER ()'],
+    ['2026 AS year'],
+    ["year(DATE '2026-11-26')"],
+    ["date_part('year', DATE '2026-11-26')"],
+    ['1795221792690281654 AS start_time_unix_nano'],
+  ])('draws no bars as long as what only names something: %s', async (column) => {
+    const columns = column.includes('max(') ? `${column.replace('max(run_id)', 'max(run_id) OVER ()')}` : column;
+    expect(await charted(columns)).toBeUndefined();
+    expect(await charted(`${columns}, ms`)).toBe('ms by name');
+  });
+
+  it.each([
+    ['ms AS avg_ms'],
+    ['count(run_id) OVER ()'],
+    ['count(DISTINCT run_id) OVER () AS runs'],
+    ['ms AS runs_per_day'],
+    ['ms AS seconds_a_run'],
+    ['ms AS "cost this month"'],
+    ['ms AS number_of_runs'],
+    ['round(ms / 10, 1)'],
+    ['ms AS idle'],
+  ])('draws bars as long as an amount: %s', async (column) => {
+    expect(await charted(column)).toMatch(/ by name$/);
+  });
+
+  it('writes numbers that name something without separators', async () => {
+    const { html } = await asked('SELECT 1001 AS run_id, 1002 AS last_run, 2026 AS year, 1003 AS rows');
+    expect(Array.from(html.matchAll(/<td class="number">([^<]*)</g), ([, cell]) => cell)).toEqual([
+      '1001',
+      '1002',
+      '2026',
+      '1,003',
+    ]);
+  });
+
   it('gives them as Parquet, and keeps nothing of it', async () => {
     const parquet = (sql: string) => pages.get(`/query.parquet?${new URLSearchParams({ sql })}`, admin);
     const { status, headers, body } = await parquet("SELECT unnest(['a', 'b']) AS name, 1.5::DOUBLE AS size");

@@ -139,7 +139,10 @@ describe('what docs/see.md says of the views', () => {
   const page = readFileSync(new URL('../../../docs/see.md', import.meta.url), 'utf8');
   const chapter = /\n### Views\n(.*?)\n### /s.exec(page)?.[1] ?? '';
   const cells = new Map(
-    Array.from(chapter.matchAll(/^\| `(\w+)` \| [^|]+ \| (.+) \|$/gm), ([, view = '', columns = '']) => [view, columns]),
+    Array.from(chapter.matchAll(/^\| `(\w+)` \| [^|]+ \| (.+) \|$/gm), ([, view = '', columns = '']) => [
+      view,
+      columns,
+    ]),
   );
   const names = (text = '') => Array.from(text.matchAll(/`(\w+)`/g), ([, name = '']) => name);
 
