@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { SETTINGS, type SettingKey } from '../config/settings.js';
 import { nearestName } from '../config/suggestion.js';
-import { alignedRows } from '../core/text.js';
+import { alignedRows, cleanLine, cleanText } from '../core/text.js';
 import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
 import type { ProcessContext } from './process-context.js';
 
@@ -86,7 +86,7 @@ export async function runCommandLine(
     if (!names.includes(helped)) {
       const near = nearestName(helped, names);
       const hint = near === undefined ? 'see run-bridge --help' : `did you mean ${near}?`;
-      context.stderr.write(`run-bridge: unknown command ${JSON.stringify(helped)}; ${hint}\n`);
+      context.stderr.write(`run-bridge: unknown command ${cleanLine(JSON.stringify(helped))}; ${hint}\n`);
       return EXIT.usage;
     }
   }
@@ -103,7 +103,7 @@ function configure(command: Command, { stdout, stderr }: ProcessContext): Comman
   return command.exitOverride().configureOutput({
     writeOut: (text) => void stdout.write(text),
     writeErr: (text) => void stderr.write(text),
-    outputError: (text, write) => write(oneLine(text)),
+    outputError: (text, write) => write(oneLine(cleanText(text))),
     getOutHelpWidth: () => 100,
     getErrHelpWidth: () => 100,
   });

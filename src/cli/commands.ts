@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { SETTING_KEYS } from '../config/settings.js';
 import { youngGeneration } from '../core/guard.js';
-import { alignedRows } from '../core/text.js';
+import { alignedRows, harmlessJson } from '../core/text.js';
 import { PERMISSION_SETS } from '../storage/permission-set.js';
 import type { CliCommand } from './command-line.js';
 import { EXIT } from './exit-code.js';
@@ -74,7 +74,7 @@ export const configCommand: CliCommand = {
     for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
     if (invocation.switches.has('json')) {
       const settings = Object.fromEntries(rows.map(({ name, value, origin }) => [name, { value, origin }]));
-      stdout.write(`${JSON.stringify({ file, settings }, null, 2)}\n`);
+      stdout.write(`${harmlessJson(JSON.stringify({ file, settings }, null, 2))}\n`);
       return EXIT.ok;
     }
     stdout.write(`# configuration file: ${file ?? 'none'}\n`);

@@ -2,6 +2,7 @@ import type { Writable } from 'node:stream';
 import { type DestinationStream, type Logger as PinoLogger, pino } from 'pino';
 import type { SettingValues } from '../config/settings.js';
 import type { Logger } from '../core/logger.js';
+import { cleanText, harmlessJson } from '../core/text.js';
 
 /** How the program's own log is written. */
 export interface LoggerOptions {
@@ -16,7 +17,7 @@ export interface LoggerOptions {
 /** The program's log: one JSON object a line for machines, or a short readable line for people. */
 export function createLogger(options: LoggerOptions): Logger {
   const isText = options.format === 'text' || (options.format === 'auto' && options.isTerminal);
-  const write = (line: string) => void options.stream.write(isText ? formatLine(line) : line);
+  const write = (line: string) => void options.stream.write(isText ? cleanText(formatLine(line)) : harmlessJson(line));
   const destination: DestinationStream = { write };
   const settings = { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime };
   const logger: PinoLogger = pino({ ...settings, formatters: { level: (label) => ({ level: label }) } }, destination);

@@ -4,7 +4,7 @@ import { openState } from '../app/open-state.js';
 import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';
 import { silentLogger } from '../core/logger.js';
-import { counted } from '../core/text.js';
+import { cleanLine, counted } from '../core/text.js';
 import { LocalStepRegistry } from '../run/local-step-registry.js';
 import { type StepRegistry, StepRegistryError } from '../run/step-registry.js';
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
@@ -124,7 +124,7 @@ function unknownRun(runKey: string, where: string): CliError {
 }
 
 function named({ runId, runKey, job }: ExecutionRow): string {
-  return `run ${runId} (${JSON.stringify(runKey)}, job ${job})`;
+  return cleanLine(`run ${runId} (${JSON.stringify(runKey)}, job ${job})`);
 }
 
 function steps({ stepCount, failedStepCount }: ExecutionRow): string {

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { openStore } from '../app.js';
+import { cleanLine } from '../core/text.js';
 import { createFollower, PatientConsumer, REJECTS_FILE, ReadingTally, RejectFile } from '../files/feature.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';
@@ -20,7 +21,7 @@ export async function follow(invocation: Invocation): Promise<ExitCode> {
   const intake = await openIntake(invocation, configuration, logger, openStore);
   const rejectFile = new RejectFile(join(dataFolder, REJECTS_FILE), clock, (reason) => logger.error({}, reason));
   const tally = new ReadingTally();
-  stderr.write(`follows   ${operands.join(' ')}\n`);
+  stderr.write(`follows   ${cleanLine(operands.join(' '))}\n`);
   for (const line of whereLines(configuration, intake)) stderr.write(`${line}\n`);
   try {
     const follower = await createFollower(

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { type Import, openImport } from '../app.js';
 import type { Configuration, ResolvedConfiguration } from '../config/configuration.js';
 import { destinationNames } from '../config/otlp-destinations.js';
-import { counted, readableBytes } from '../core/text.js';
+import { cleanLine, counted, readableBytes } from '../core/text.js';
 import { ENTRY_FILE } from '../exec/feature.js';
 import { importPaths, type OtlpReading, REJECTS_FILE, RejectFile } from '../files/feature.js';
 import { EngineSightings } from '../otlp/engine-sightings.js';
@@ -86,7 +86,7 @@ async function importTo(
   const { clock, stderr, stop, workingDir } = context;
   const progress = new ProgressLine(context);
   const rejectFile = new RejectFile(join(configuration['data-dir'], REJECTS_FILE), clock, (trouble) =>
-    stderr.write(`run-bridge: ${trouble}\n`),
+    stderr.write(`run-bridge: ${cleanLine(trouble)}\n`),
   );
   const startMs = clock.monotonicMs();
   const folders = operands.filter((operand) => existsSync(resolve(workingDir, operand, ENTRY_FILE)));

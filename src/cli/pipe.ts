@@ -6,6 +6,7 @@ import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { reasonOf } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
+import { cleanLine } from '../core/text.js';
 import { REJECTS_FILE, ReadingTally, RecordPipe, RejectFile } from '../files/feature.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
@@ -122,7 +123,7 @@ async function finish({ context }: Invocation, intake: Intake<Import>, { store }
 }
 
 function complain({ stderr }: Invocation['context'], message: string): void {
-  stderr.write(`run-bridge: ${message}\n`);
+  stderr.write(`run-bridge: ${cleanLine(message)}\n`);
 }
 
 /** Passes bytes on to the reader of a stream, and continues silently when the reader has gone: `… | head` is not a failure. */

@@ -3,6 +3,7 @@ import { readFile, rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { openState } from '../app/open-state.js';
 import { slices } from '../core/lists.js';
+import { cleanText } from '../core/text.js';
 import { listTraces } from '../log/record-log-files.js';
 import type { TraceId, UnixNano } from '../record/telemetry-record.js';
 import { parseRun } from '../run/parse-run.js';
@@ -30,7 +31,7 @@ const WITH_LOGS = ['', '-wal', '-shm'] as const;
 export async function rebuild(invocation: Invocation): Promise<ExitCode> {
   const { context } = invocation;
   const { configuration, warnings } = await resolveForCommand(invocation);
-  const say = (line: string) => void context.stderr.write(`${line}\n`);
+  const say = (line: string) => void context.stderr.write(`${cleanText(line)}\n`);
   for (const warning of warnings) say(`run-bridge: ${warning}`);
   const folder = configuration['data-dir'];
   refuseShared(configuration, 'restore the database from a pg_dump');

@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream';
+import { cleanLine } from '../core/text.js';
 import type { ReadingResult } from '../files/feature.js';
 
 /** What could not be read that is listed one by one. */
@@ -19,11 +20,11 @@ export function reportReading(result: ReadingResult, words: ReadingWords, stderr
   const { recordCount, foreignCount, rejectCount, rejects } = result;
   const { done, rate = '', rejectsPath } = words;
   const foreign = foreignCount > 0 ? ` and ${foreignCount} of other services` : '';
-  stderr.write(`${done}: ${recordCount} records${foreign}${rate && ` ${rate}`}\n`);
+  stderr.write(`${cleanLine(done)}: ${recordCount} records${foreign}${rate && ` ${rate}`}\n`);
   if (rejectCount === 0) return true;
   const kept = rejectsPath === undefined ? '' : `, and are kept in ${rejectsPath}`;
   stderr.write(`run-bridge: ${rejectCount} could not be read and were skipped${kept}:\n`);
-  for (const { place, reason } of rejects.slice(0, MAX_LISTED)) stderr.write(`  ${place}: ${reason}\n`);
+  for (const { place, reason } of rejects.slice(0, MAX_LISTED)) stderr.write(`  ${cleanLine(`${place}: ${reason}`)}\n`);
   if (rejects.length > MAX_LISTED) stderr.write('  …\n');
   return false;
 }

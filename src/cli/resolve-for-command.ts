@@ -5,6 +5,7 @@ import { DEFAULT_MAPPING_SWITCHES } from '../config/mapping-options.js';
 import { unreadableFilesOf } from '../config/otlp-destinations.js';
 import { resolveConfiguration } from '../config/resolve-configuration.js';
 import { systemMachine } from '../core/guard.js';
+import { cleanLine } from '../core/text.js';
 import type { Invocation } from './command-line.js';
 
 /** The configuration of a command that exports nothing: what is said of destinations is not read. @throws ConfigurationError */
@@ -26,7 +27,7 @@ export async function resolveWithDestinations(invocation: Invocation): Promise<R
   return {
     ...resolved,
     configuration: { ...resolved.configuration, environmentDestination: undefined, environmentTrouble: trouble },
-    warnings: [...resolved.warnings, `${problem}; nothing is exported to OTEL_EXPORTER_OTLP_ENDPOINT`],
+    warnings: [...resolved.warnings, `${cleanLine(problem)}; nothing is exported to OTEL_EXPORTER_OTLP_ENDPOINT`],
   };
 }
 
@@ -39,5 +40,6 @@ async function resolve({ context, flags }: Invocation, isExporting: boolean): Pr
   const mappingSwitches = Object.keys(mappingDefaults);
   const file = found && reader?.readConfigurationFile(found, { environment, homeDir, mappingSwitches, isExporting });
   const sources = { flags, environment, workingDir, homeDir, maxMemoryBytes, mappingDefaults, isExporting };
-  return resolveConfiguration(sources, file);
+  const resolved = resolveConfiguration(sources, file);
+  return { ...resolved, warnings: resolved.warnings.map(cleanLine) };
 }

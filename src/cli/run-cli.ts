@@ -1,6 +1,7 @@
 import { ConfigurationError } from '../config/configuration-error.js';
 import { errorCode, reasonOf } from '../core/errors.js';
 import { ListenError } from '../core/http-listener.js';
+import { cleanText } from '../core/text.js';
 import { execCommand } from '../exec/feature.js';
 import type { CommandHost } from '../feature.js';
 import { OutputError } from '../log/jsonl-output.js';
@@ -91,7 +92,7 @@ export async function runCli(args: readonly string[], context: ProcessContext): 
     return await runCommandLine(args, COMMANDS, context, packageVersion(context.packageDir));
   } catch (error) {
     const [exitCode, problems] = context.stop.aborted && isAbort(error) ? STOPPED : explain(error);
-    for (const problem of problems) context.stderr.write(`run-bridge: ${problem}\n`);
+    for (const problem of problems) context.stderr.write(`${cleanText(`run-bridge: ${problem}`)}\n`);
     return exitCode;
   }
 }

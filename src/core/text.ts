@@ -45,28 +45,63 @@ export interface AlignmentOptions {
   readonly isRight?: (column: number) => boolean;
 }
 
-/** Rows for a terminal, in columns that are as wide as their widest cell and two spaces apart. Nothing stands behind a row's last cell. */
+/** Rows for a terminal, in columns that are as wide as their widest cell and two spaces apart; cells are cleaned lines. Nothing stands behind a row's last cell. */
 export function alignedRows(
   rows: readonly (readonly string[])[],
   { hasRule = false, isRight = () => false }: AlignmentOptions = {},
 ): readonly string[] {
-  const [first = []] = rows;
-  const widths = first.map((_, column) => rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0));
+  const cells = rows.map((row) => row.map(cleanLine));
+  const [first = []] = cells;
+  const widths = first.map((_, column) => cells.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0));
   const pad = (cell: string, column: number) =>
     isRight(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0);
-  const lines = rows.map((row) => row.map(pad).join('  ').trimEnd());
+  const lines = cells.map((row) => row.map(pad).join('  ').trimEnd());
   return hasRule ? lines.toSpliced(1, 0, widths.map((width) => '-'.repeat(width)).join('  ')) : lines;
 }
 
-/** A text without what a terminal, a browser or a parser of XML does something about: control and direction characters become `\ufffd`. */
+/**
+ * Characters that do something and are not seen: control characters (but tabs and line breaks), those that turn text around or
+ * have no width, other ends of lines, and what XML refuses. A joiner between letters or signs that are not ASCII belongs to them.
+ */
+const ACTIVE =
+  /(?![\n\t]|(?<=[^\p{ASCII}\p{Cf}])[\u200c\u200d](?=[^\p{ASCII}\p{Cf}]))(?:[\p{Cc}\p{Zl}\p{Zp}\ufffe\uffff]|(?=\p{Default_Ignorable_Code_Point})\p{Cf})/gu;
+
+/** What CI systems take for a command in a log: GitHub and Azure (`::x`, `##[x]`, `##vso[x]`), TeamCity (`##teamcity[x]`), GitLab (`section_start:1`). */
+const CI_COMMAND = /^\s*:(?=:)|##(?=\w*\[)|section_(?:start|end)(?=:\d)/gim;
+
+/** A text without what a terminal, the log of a CI system or a parser of XML does something about: such characters become `\ufffd`, and a space ends what would be a command. */
 export function cleanText(text: string): string {
   // Halves of characters, too.
-  return Buffer.from(text.replaceAll('\r\n', '\n'))
-    .toString()
-    .replaceAll(/(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069\ufffe\uffff]/gu, '\ufffd');
+  const whole = Buffer.from(text.replaceAll('\r\n', '\n')).toString();
+  return withoutCommands(whole.replaceAll(ACTIVE, '\ufffd'));
 }
 
 /** The same in one line. */
 export function cleanLine(text: string): string {
   return cleanText(text).replaceAll(/\s+/g, ' ');
+}
+
+/** A text in which a space ends what a CI system would take for a command, as lines are now. */
+export function withoutCommands(text: string): string {
+  return text.replaceAll(CI_COMMAND, '$& ');
+}
+
+/** A text for a page, which shows characters that do something as `\u202e`, and does not let them. */
+export function visibleText(text: string): string {
+  return text.replaceAll('\r\n', '\n').replaceAll(ACTIVE, escapes);
+}
+
+/** JSON for a terminal or the log of a CI system, which do nothing about it: equal once it is parsed. @param json of one line, or indented */
+export function harmlessJson(json: string): string {
+  // Other than in texts, JSON has neither such characters nor a # or a letter that is escaped here.
+  return json
+    .replaceAll(ACTIVE, escapes)
+    .replaceAll(CI_COMMAND, (found) => found.slice(0, -1) + escapes(found.slice(-1)));
+}
+
+/** `\u202e`, each half of a character by itself. */
+function escapes(text: string): string {
+  return Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join(
+    '',
+  );
 }

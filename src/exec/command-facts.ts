@@ -10,6 +10,7 @@ import { parseDurationMs } from '../config/duration.js';
 import { type Environment, nonEmpty } from '../config/environment.js';
 import { environmentName } from '../config/settings.js';
 import type { Logger } from '../core/logger.js';
+import { cleanLine } from '../core/text.js';
 import { splitScope } from '../otlp/scope-path.js';
 import { sanitizeCommand } from '../redaction/redactor.js';
 import { hasStepSummary, type ReportOutput } from '../report/feature.js';
@@ -179,7 +180,7 @@ export class Notices {
   ) {}
 
   say(message: string): void {
-    const line = message.replaceAll(/\s*\n\s*/g, ' ');
+    const line = cleanLine(message);
     if (this.isQuiet || this.reported.has(line)) return;
     this.reported.add(line);
     this.stderr.write(`run-bridge: ${line}\n`);

@@ -17,6 +17,7 @@ import { fileMask } from '../core/file-mask.js';
 import { CANCEL_TIMES, Interruption } from '../core/interruption.js';
 import { silentLogger } from '../core/logger.js';
 import { processTree, signalProcesses } from '../core/process-tree.js';
+import { cleanLine } from '../core/text.js';
 import { hasRunIdentity, withRunIdentity } from '../platform/feature.js';
 import { STEP_ATTRIBUTE } from '../record/attributes.js';
 import { invocationIdOf } from '../record/telemetry-record.js';
@@ -81,7 +82,7 @@ export async function runExec(invocation: Invocation, host: ExecHost): Promise<C
   hasEnded = true;
   const exit = exitOf(ending);
   endAs(exit);
-  if (ending.kind === 'notStarted') context.stderr.write(`run-bridge: ${ending.reason}\n`);
+  if (ending.kind === 'notStarted') context.stderr.write(`run-bridge: ${cleanLine(ending.reason)}\n`);
   const patience = new Patience(context.clock, stop.signal);
   const end = bridge
     ?.end(ending, stop.signal, (timeMs) => patience.allow(timeMs))

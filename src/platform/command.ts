@@ -17,7 +17,7 @@ import { reasonOf } from '../core/errors.js';
 import { isLoopback } from '../core/http-listener.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { counted } from '../core/text.js';
+import { cleanText, counted } from '../core/text.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { HostedRunKey, PullStore, WatchScope } from '../storage/pull-store.js';
 import { type HostedRuns, MAX_WAITING_RUNS } from './hosted-runs.js';
@@ -135,7 +135,7 @@ async function pullRun(
   try {
     const onProgress = (at: Parameters<ProgressLine['show']>[0]) => progress.show(at);
     const pulled = await hosted.puller.pull(api, runId, { onProgress }, context.stop).finally(() => progress.end());
-    for (const line of report.add(pulled)) context.stderr.write(`${line}\n`);
+    for (const line of report.add(pulled)) context.stderr.write(`${cleanText(line)}\n`);
     if (pulled.isFinal) {
       const nowUnixMs = context.clock.nowUnixMs();
       const times = { notedUnixMs: nowUnixMs, dueUnixMs: nowUnixMs };

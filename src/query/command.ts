@@ -75,7 +75,7 @@ export async function runQuery(invocation: Invocation, host: QueryCommandHost): 
   const parquetPath = parquet && `${parquet}.${context.pid}.part`;
   try {
     for await (const answer of engine.run({ sql, files, limits, parquetPath }, stop)) {
-      if (answer.type === 'columns') await write(writer.columns(answer.columns.map(({ name }) => name)));
+      if (answer.type === 'columns') await write(writer.columns(answer.columns));
       else if (answer.type === 'rows') await write(writer.rows(answer.rows));
       else if (parquet === null || parquetPath === null) await write(writer.end());
       else await rename(parquetPath, parquet);

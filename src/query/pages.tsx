@@ -11,7 +11,7 @@ import { cut } from '../core/text.js';
 import { Layout, sendPage } from '../web/page/layout.js';
 import { countText, ScrollTable } from '../web/page/parts.js';
 import { answerQuery, MAX_API_ROWS, type QueryRouterDeps } from './routes.js';
-import { type Cell, cellText, csvRows } from './rows.js';
+import { type Cell, cellText, csvRows, isNumeric } from './rows.js';
 import { VIEW_NAMES } from './views.js';
 
 /** What the page works with. */
@@ -54,7 +54,7 @@ export function queryPages(deps: QueryPageDeps): Router {
     const { columns, rows } = await ask(sqlIn(request), MAX_API_ROWS, response);
     const writer = csvRows();
     response.attachment('query.csv').set({ 'Content-Type': 'text/csv; charset=utf-8', 'Cache-Control': 'no-store' });
-    response.send(writer.columns(columns.map(({ name }) => name)) + writer.rows(rows) + writer.end());
+    response.send(writer.columns(columns) + writer.rows(rows) + writer.end());
   });
   router.get('/query.parquet', authorize('query'), async (request, response) => {
     const folder = await mkdtemp(join(await deps.answersFolder(), 'query-'));
@@ -209,7 +209,7 @@ function linkTo(sql: string): string {
 function AnswerPart({ answer }: { readonly answer: Answer }) {
   const { columns, rows, is_truncated: isTruncated, left_out_run_count: leftOutCount } = answer;
   if (rows.length === 0) return <p class="empty">No rows.</p>;
-  const numeric = columns.map(({ type }) => NUMBER_TYPE.test(type));
+  const numeric = columns.map(isNumeric);
   return (
     <section aria-label="Answer">
       <h2>
@@ -235,9 +235,6 @@ function AnswerPart({ answer }: { readonly answer: Answer }) {
     </section>
   );
 }
-
-/** DuckDB's types of numbers; exact ones may come as text. */
-const NUMBER_TYPE = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/;
 
 /** Last words of what is named by its number, or said when by it. */
 const NAMING = new Set(

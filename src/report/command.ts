@@ -99,7 +99,6 @@ export function settingOf(context: ProcessContext): ReportSetting {
   return {
     columns,
     hasColor: hasColor(environment, columns !== null),
-    hasCommandsInOutput: environment.GITHUB_ACTIONS === 'true' || nonEmpty(environment.TF_BUILD) !== undefined,
     projectPath: pathInRepository(nonEmpty(environment.GITHUB_WORKSPACE), workingDir),
     version: packageVersion(packageDir),
   };
@@ -179,7 +178,7 @@ export async function writeCommandReports(of: EndedCommandReports): Promise<read
     const reports = format.isRedacted ? redacted : whole;
     if (path === null) context.stderr.write(write(reports, setting));
     else {
-      const file = { ...setting, columns: null, hasColor: false, hasCommandsInOutput: false };
+      const file = { ...setting, columns: null, hasColor: false };
       const target = resolve(context.workingDir, path);
       // One that cannot be written does not keep the others from being written.
       await writeFile(target, write(reports, file)).catch((error: unknown) => void troubles.push(reasonOf(error)));

@@ -19,8 +19,6 @@ export interface ReportSetting {
   /** Width of the terminal that shows it, in columns; `null` where none does. */
   readonly columns: number | null;
   readonly hasColor: boolean;
-  /** Whether it is read by a CI system that runs commands which stand in the output. */
-  readonly hasCommandsInOutput: boolean;
   /** The project's folder in the repository, with a slash at its end; empty where they are the same. */
   readonly projectPath: string;
   /** The program's version. */

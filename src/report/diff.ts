@@ -1,7 +1,7 @@
 import type { Invocation } from '../cli/command-line.js';
 import { EXIT, type ExitCode } from '../cli/exit-code.js';
 import { resolveForCommand } from '../cli/resolve-for-command.js';
-import { cleanLine, lengthText, startOf } from '../core/text.js';
+import { cleanLine, harmlessJson, lengthText, startOf } from '../core/text.js';
 import {
   type CommandComparison,
   compareRuns,
@@ -123,7 +123,7 @@ function jsonDiff({ pairs, added, gone }: RunComparison): string {
     new_commands: added.map(commandDocument),
     gone_commands: gone.map(commandDocument),
   };
-  return `${JSON.stringify(document, null, 2)}\n`;
+  return `${harmlessJson(JSON.stringify(document, null, 2))}\n`;
 }
 
 function commandDocument({ invocation, totals }: CommandMeasures) {

@@ -1,6 +1,7 @@
 import { CliError } from '../cli/cli-error.js';
 import { EXIT } from '../cli/exit-code.js';
 import { nearestName } from '../config/suggestion.js';
+import { harmlessJson } from '../core/text.js';
 import { comparisonDocument, measuresDocument } from '../run/measures/measures-document.js';
 import type { CommandReport, ReportSetting, ReportWriter } from './content.js';
 import { REPORT_FORMATS } from './format-names.js';
@@ -55,5 +56,5 @@ function jsonReport(reports: readonly CommandReport[], _setting: ReportSetting):
     ...measuresDocument(command, traceId),
     comparison: comparison && comparisonDocument(comparison),
   }));
-  return `${JSON.stringify({ commands }, null, 2)}\n`;
+  return `${harmlessJson(JSON.stringify({ commands }, null, 2))}\n`;
 }

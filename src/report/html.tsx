@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { raw } from 'hono/html';
 import type { Child } from 'hono/jsx';
-import { cleanText, counted, lengthText } from '../core/text.js';
+import { counted, lengthText, visibleText, withoutCommands } from '../core/text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { shareOf, slowestNodes, withoutWaits } from '../run/measures/time-split.js';
 import { type TimelineBar, timelineOf } from '../run/measures/timeline.js';
@@ -59,7 +59,7 @@ export function htmlReport(reports: readonly CommandReport[], { version }: Repor
         <meta http-equiv="Content-Security-Policy" content={POLICY} />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
-        <title>{cleanText(title)}</title>
+        <title>{title}</title>
         <style>{raw(STYLE)}</style>
       </head>
       <body>
@@ -72,7 +72,7 @@ export function htmlReport(reports: readonly CommandReport[], { version }: Repor
       </body>
     </html>
   );
-  return `<!doctype html>\n${String(page)}\n`;
+  return withoutCommands(visibleText(`<!doctype html>\n${String(page)}\n`));
 }
 
 function headingOf({ command: { invocation, totals } }: CommandReport): string {
@@ -95,13 +95,13 @@ function Command({ report }: { readonly report: CommandReport }) {
   const started = new Date(Number(invocation.startTimeUnixNano / 1_000_000n)).toISOString();
   return (
     <article>
-      <h1 class={isGood ? 'good' : 'bad'}>{cleanText(headingOf(report))}</h1>
+      <h1 class={isGood ? 'good' : 'bad'}>{headingOf(report)}</h1>
       <p>
-        <code>{cleanText(invocation.rawCommand ?? '')}</code>{' '}
+        <code>{invocation.rawCommand ?? ''}</code>{' '}
         <span class="quiet">started {started.slice(0, 19).replace('T', ' ')}</span>
       </p>
       <p>{counts.join(' · ')}</p>
-      {isReasonNeeded && <p>{cleanText(invocation.statusMessage ?? '')}</p>}
+      {isReasonNeeded && <p>{invocation.statusMessage ?? ''}</p>}
       {again !== null && (
         <p>
           Run again what failed: <code>{again}</code>
@@ -145,8 +145,7 @@ function Troubles({ troubles }: { readonly troubles: readonly Trouble[] }) {
         const place = troubleLocation(trouble);
         return (
           <li>
-            {trouble.label !== null && <strong>{cleanText(trouble.label)}</strong>}{' '}
-            {place !== null && <code>{cleanText(place)}</code>}
+            {trouble.label !== null && <strong>{trouble.label}</strong>} {place !== null && <code>{place}</code>}
             <Reason lines={trouble.reason} />
             <Skipped labels={trouble.skipped} />
           </li>
@@ -158,7 +157,7 @@ function Troubles({ troubles }: { readonly troubles: readonly Trouble[] }) {
 
 function Reason({ lines }: { readonly lines: readonly string[] }): Child {
   if (lines.length === 0) return null;
-  return lines.length === 1 ? <p>{cleanText(lines[0] ?? '')}</p> : <pre>{cleanText(lines.join('\n'))}</pre>;
+  return lines.length === 1 ? <p>{lines[0] ?? ''}</p> : <pre>{lines.join('\n')}</pre>;
 }
 
 const MAX_SKIPPED = 5;
@@ -166,7 +165,7 @@ const MAX_SKIPPED = 5;
 function Skipped({ labels }: { readonly labels: readonly string[] }): Child {
   if (labels.length === 0) return null;
   const rest = labels.length - MAX_SKIPPED;
-  const named = labels.slice(0, MAX_SKIPPED).map(cleanText).join(', ');
+  const named = labels.slice(0, MAX_SKIPPED).join(', ');
   return (
     <p class="quiet">
       skipped because of it: {named}
@@ -196,7 +195,7 @@ function Slowest({ report: { command } }: { readonly report: CommandReport }): C
           <tbody>
             {slowest.map((node) => (
               <tr>
-                <td>{cleanText(labelOf(node))}</td>
+                <td>{labelOf(node)}</td>
                 <td class="number">{lengthText(Number(shareOf(node.share)) / 1e6)}</td>
                 <td class="number">{lengthText(Number(node.warehouseTimeNano) / 1e6)}</td>
                 <td class="number">{node.rows ?? ''}</td>
@@ -252,7 +251,7 @@ function Timeline({ report: { command } }: { readonly report: CommandReport }): 
           {phaseRows.flatMap((row, lane) =>
             row.map(({ phase, start, end }) => (
               <rect class="phase" x={x(start)} y={phaseTop + lane * LANE} width={width(x(start), x(end))} height={BAR}>
-                <title>{cleanText(phase.phase)}</title>
+                <title>{phase.phase}</title>
               </rect>
             )),
           )}
@@ -279,7 +278,7 @@ function NodeBar({ bar: { node, start, end }, x, y, isCritical }: NodeBarProps) 
   const length = lengthText(Number(end - start) / 1e6);
   return (
     <g>
-      <title>{cleanText(`${labelOf(node)}: ${node.verdict}, ${length}`)}</title>
+      <title>{`${labelOf(node)}: ${node.verdict}, ${length}`}</title>
       <rect
         class={`${kind} wait${isCritical ? ' critical' : ''}`}
         x={x(start)}

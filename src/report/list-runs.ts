@@ -9,7 +9,7 @@ import { resolveForCommand } from '../cli/resolve-for-command.js';
 import { parseDurationMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
 import { silentLogger } from '../core/logger.js';
-import { alignedRows, cleanLine, counted, cut, lengthText } from '../core/text.js';
+import { alignedRows, cleanLine, counted, cut, harmlessJson, lengthText } from '../core/text.js';
 import { RecordLogFiles } from '../log/record-log-files.js';
 import { Redactor } from '../redaction/redactor.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
@@ -159,7 +159,7 @@ function readCount(flag: string, text: string | undefined, byDefault: number, ma
 function jsonList({ items, totalCount }: Page<CatalogRun>, steps: readonly CatalogStep[]): string {
   const whole = new Redactor('off');
   const runs = items.map((run) => runDocument({ run, steps: steps.filter(({ runId }) => runId === run.id) }, whole));
-  return `${JSON.stringify({ runs, total_count: totalCount }, null, 2)}\n`;
+  return `${harmlessJson(JSON.stringify({ runs, total_count: totalCount }, null, 2))}\n`;
 }
 
 const HEADINGS = ['RUN', 'STATUS', 'JOB', 'ENVIRONMENT', 'PROJECT', 'STARTED (UTC)', 'LENGTH', 'WHY'];

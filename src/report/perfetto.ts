@@ -1,3 +1,4 @@
+import { harmlessJson } from '../core/text.js';
 import type { NodeMeasure, NodePhase } from '../run/measures/node-measure.js';
 import { lanes, later, sooner } from '../run/measures/timeline.js';
 import { labelOf } from '../run/measures/troubles.js';
@@ -36,7 +37,7 @@ export function perfettoReport(reports: readonly CommandReport[]): string {
     return first === null || start < first ? start : first;
   }, null);
   const events = reports.flatMap((report, index) => commandEvents(report, index + 1, origin ?? 0n));
-  const lines = events.map((event) => JSON.stringify(event)).join(',\n');
+  const lines = events.map((event) => harmlessJson(JSON.stringify(event))).join(',\n');
   const otherData = JSON.stringify({ start_time_unix_nano: String(origin ?? 0n), made_by: 'run-bridge' });
   return `{"displayTimeUnit":"ms","otherData":${otherData},"traceEvents":[\n${lines}\n]}\n`;
 }

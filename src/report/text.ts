@@ -1,5 +1,5 @@
 import wrapAnsi from 'wrap-ansi';
-import { alignedRows, cleanText, counted } from '../core/text.js';
+import { alignedRows, cleanText, counted, withoutCommands } from '../core/text.js';
 import { invocationIdOf } from '../record/telemetry-record.js';
 import { ageText } from '../run/measures/measures-document.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
@@ -43,23 +43,13 @@ const MAX_WRAPPED = 20_000;
 const HANGING = 4;
 
 /** A line, which may hold line breaks, as a terminal or a CI system may be given it. */
-export function shownLine(line: string, { columns, hasColor, hasCommandsInOutput }: ReportSetting): string {
+export function shownLine(line: string, { columns, hasColor }: ReportSetting): string {
   const clean = cleanText(line);
-  const safe = hasCommandsInOutput ? withoutCommands(clean) : clean;
-  const color = hasColor ? colorOf(safe) : undefined;
-  const shown =
-    columns === null
-      ? safe
-      : safe
-          .split('\n')
-          .map((part) => wrapped(part, columns))
-          .join('\n');
+  const color = hasColor ? colorOf(clean) : undefined;
+  const lines = clean.split('\n').map((part) => (columns === null ? part : wrapped(part, columns)));
+  // A part that is wrapped may begin as a command does.
+  const shown = withoutCommands(lines.join('\n'));
   return color === undefined ? shown : `\u001b[${color}m${shown}\u001b[0m`;
-}
-
-/** GitHub and Azure run what stands behind such marks: a space without a width ends them. */
-function withoutCommands(text: string): string {
-  return text.replaceAll(/^(\s*):(?=:)/gm, '$1:\u200b').replaceAll(/##(?=\[|vso\[)/g, '##\u200b');
 }
 
 function wrapped(line: string, columns: number): string {

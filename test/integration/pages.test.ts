@@ -968,6 +968,33 @@ describe('the page of queries', () => {
     ]);
   });
 
+  it.each([
+    ["'=1+1'", "'=1+1"],
+    ["'+49 30'", "'+49 30"],
+    ["'@SUM(A1)'", "'@SUM(A1)"],
+    ["'-2+3'", "'-2+3"],
+    ["'-'", "'-"],
+    ["' =1'", "' =1"],
+    ["'＝1'", "'＝1"],
+    ["chr(9) || '=1'", "'\t=1"],
+    ["chr(13) || '=1'", "'\ufffd=1"],
+    ["chr(10) || '=1'", '"\'\n=1"'],
+    [`'=HYPERLINK("a,b")'`, `"'=HYPERLINK(""a,b"")"`],
+    ["'a=1'", 'a=1'],
+    ["'a-b'", 'a-b'],
+    ['-5', '-5'],
+    ['-5.25', '-5.25'],
+    ['-5.25::DOUBLE', '-5.25'],
+    ['-170141183460469231731687303715884105727::HUGEINT', '-170141183460469231731687303715884105727'],
+    ["'-inf'::DOUBLE", '-Infinity'],
+    ["['=1']", '"[""=1""]"'],
+    ["{a: '-1'}", '"{""a"":""-1""}"'],
+    ['NULL', ''],
+  ])('a spreadsheet takes no text of the CSV for a formula, and numbers for numbers: %s', async (sql, cell) => {
+    const query = new URLSearchParams({ sql: `SELECT ${sql} AS "=a"` });
+    expect((await pages.get(`/query.csv?${query}`, admin)).html).toBe(`'=a\n${cell}\n`);
+  });
+
   it('gives them as Parquet, and keeps nothing of it', async () => {
     const parquet = (sql: string) => pages.get(`/query.parquet?${new URLSearchParams({ sql })}`, admin);
     const { status, headers, body } = await parquet("SELECT unnest(['a', 'b']) AS name, 1.5::DOUBLE AS size");

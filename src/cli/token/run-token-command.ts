@@ -7,6 +7,7 @@ import { parseDurationMs } from '../../config/duration.js';
 import { nearestName } from '../../config/suggestion.js';
 import { errorCode } from '../../core/errors.js';
 import { createFolder } from '../../core/folders.js';
+import { cleanLine } from '../../core/text.js';
 import { type AccountRow, type AccountStore, FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
 import { STATE_FILE } from '../../storage/data-folder-lock.js';
 import { PERMISSION_SETS, type PermissionSet, parsePermissionSet } from '../../storage/permission-set.js';
@@ -94,7 +95,7 @@ async function revoke(
     throw new CliError(EXIT.failed, `there is no token ${id}; run-bridge token list shows all`);
   const { name } = result.token;
   const what = result.kind === 'revoked' ? 'is revoked: it is rejected within five seconds' : 'was already revoked';
-  context.stderr.write(`token ${id} (${name}) ${what}\n`);
+  context.stderr.write(`token ${id} (${cleanLine(name)}) ${what}\n`);
   const removed = removeFirstToken(dataFolder, result.token.hash);
   if (removed !== null) context.stderr.write(`removed ${removed}, which contained it\n`);
   return EXIT.ok;
@@ -125,10 +126,10 @@ export async function createToken(
   const account = newAccount === null ? await knownAccount(accounts, order) : await makeAccount(accounts, order);
   const secret = newSecret();
   const token = await tokens.add({ ...wanted, accountId: account.id, hash: hashOf(secret).toString('hex') });
-  const whose = token.userName === null ? 'a service token' : `a token of ${token.userName}`;
+  const whose = token.userName === null ? 'a service token' : `a token of ${cleanLine(token.userName)}`;
   const until = token.expiresUnixMs === null ? 'until it is revoked' : `until ${dateOf(token.expiresUnixMs)}`;
   stderr.write(
-    `token ${token.id} (${token.name}): ${whose} with ${token.permission} for account ${token.accountId}, valid ${until}; it is shown only once:\n`,
+    `token ${token.id} (${cleanLine(token.name)}): ${whose} with ${token.permission} for account ${token.accountId}, valid ${until}; it is shown only once:\n`,
   );
   stdout.write(`${secret}\n`);
   return EXIT.ok;

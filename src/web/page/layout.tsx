@@ -3,6 +3,7 @@ import type { Child } from 'hono/jsx';
 import type { JSX } from 'hono/jsx/jsx-runtime';
 import type { Caller } from '../../api/caller.js';
 import { may } from '../../api/permissions.js';
+import { visibleText } from '../../core/text.js';
 
 /** What stands round a page. */
 export interface LayoutProps {
@@ -96,9 +97,9 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Answers with a page. @param status of HTTP, default 200 */
+/** Answers with a page. Whatever text stands in it, its characters are shown and do nothing. @param status of HTTP, default 200 */
 export async function sendPage(response: Response, page: JSX.Element, status = 200): Promise<void> {
-  const html = String(await page);
+  const html = visibleText(String(await page));
   response
     .status(status)
     .set({

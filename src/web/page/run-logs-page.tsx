@@ -3,7 +3,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { type Request, Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
 import { may, Permits, textRedactor, withPermit } from '../../api/permissions.js';
-import { cleanText, cut, readableBytes } from '../../core/text.js';
+import { cleanLine, cleanText, cut, readableBytes } from '../../core/text.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import type { CommandLog, LoggedNode } from '../../run/measures/command-log.js';
 import { ArtifactError } from '../../storage/artifact/artifact-error.js';
@@ -217,7 +217,7 @@ async function keptFiles(
 /** Without colours; a line that was written over by a terminal's carriage return is a line of its own. */
 function shownOutput(text: string, redactor: Redactor): string {
   const plain = stripVTControlCharacters(text).replaceAll(/\r\n?/g, '\n').trimEnd();
-  return cleanText(redactor.byPolicy('text', plain));
+  return redactor.byPolicy('text', plain);
 }
 
 function Output(props: { readonly output: ShownOutput; readonly isOpen: boolean; readonly isLinked: boolean }) {
@@ -278,8 +278,8 @@ export async function findLines(
         redactedCount += 1;
         if (redactedCount % TEXTS_AT_ONCE === 0) await setImmediate();
       }
-      const cleaned = cleanText(redactor.byPolicy(data.has(at) ? 'deny' : 'text', raw));
-      if (text !== '' && !cleaned.toLowerCase().includes(text)) continue;
+      const shown = redactor.byPolicy(data.has(at) ? 'deny' : 'text', raw);
+      if (text !== '' && !shown.toLowerCase().includes(text)) continue;
       counts[severity] += 1;
       if (!isWanted) continue;
       const timeMs = timesMs[at] ?? 0;
@@ -289,7 +289,7 @@ export async function findLines(
         unixMs: startUnixMs + timeMs,
         severity,
         node,
-        text: cleaned,
+        text: shown,
       });
     }
   }
@@ -503,7 +503,7 @@ function exactTime({ unixMs }: LogLine): string {
 
 /** One record in a line; further lines of its text are indented. */
 function plainLine(line: LogLine): string {
-  const node = line.node === null ? '' : `${line.node.uniqueId}: `.replaceAll(/\s+/g, ' ');
+  const node = line.node === null ? '' : cleanLine(`${line.node.uniqueId}: `);
   const head = `${sinceText(line.timeMs).padStart(10)}  ${line.severity.toUpperCase().padEnd(5)}  `;
-  return `${head}${node}${line.text.replaceAll('\n', `\n${' '.repeat(head.length)}`)}\n`;
+  return `${head}${node}${cleanText(line.text).replaceAll('\n', `\n${' '.repeat(head.length)}`)}\n`;
 }

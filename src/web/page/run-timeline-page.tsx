@@ -1,7 +1,7 @@
 import { Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
 import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
-import { cut } from '../../core/text.js';
+import { cut, visibleText } from '../../core/text.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
 import { slowestNodes, withoutWaits } from '../../run/measures/time-split.js';
 import { type TimelineBar, timelineOf } from '../../run/measures/timeline.js';
@@ -116,7 +116,7 @@ function timelineDocument(command: CommandMeasures) {
   const queries = queriesByNode(command);
   const bar = ({ node, start, end }: TimelineBar) => ({
     id: cut(node.uniqueId, MAX_NAME),
-    name: cut(labelOf(node), MAX_NAME),
+    name: visibleText(cut(labelOf(node), MAX_NAME)),
     verdict: node.verdict,
     mood: MOODS[node.verdict] ?? 'neutral',
     ...{ start: ms(start), end: ms(end) },
@@ -134,7 +134,7 @@ function timelineDocument(command: CommandMeasures) {
     omittedCount,
     phases: phaseRows.map((row) =>
       row.map(({ phase, start, end }) => ({
-        name: cut(phase.phase.toLowerCase(), MAX_NAME),
+        name: visibleText(cut(phase.phase.toLowerCase(), MAX_NAME)),
         start: ms(start),
         end: ms(end),
       })),

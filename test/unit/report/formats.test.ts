@@ -1,14 +1,18 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { stripVTControlCharacters } from 'node:util';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { Lexer, marked, type Token } from 'marked';
 import { type DefaultTreeAdapterMap, parse } from 'parse5';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runCli } from '../../../src/cli/run-cli.js';
 import { reportSchema } from '../../../src/report/schema.js';
-import { runInProcess } from '../../fake/run-in-process.js';
+import { bufferedText } from '../../fake/buffered-text.js';
+import { contextIn, runInProcess } from '../../fake/run-in-process.js';
 import { SAMPLES, SMALL_SAMPLES, sampleFolder } from '../../fake/sample-run.js';
-import { HOSTILE, hostileLines, hugeLines } from '../../tool/hostile-run.js';
+import { hostileLines, hugeLines, STILL_ACTIVE } from '../../tool/hostile-run.js';
 
 let dir: string;
 beforeAll(() => {
@@ -335,11 +339,26 @@ describe('every format', () => {
   });
 });
 
-test('text that a CI system reads holds none of its commands', async () => {
-  const environment = { GITHUB_ACTIONS: 'true' };
-  const { stdout } = await runInProcess(['report', 'hostile.jsonl'], dir, { environment });
-  expect(stdout).toContain('owned');
-  expect(stdout).not.toMatch(/^\s*::|##\[|##vso\[/m);
-  expect((await runInProcess(['report', 'hostile.jsonl'], dir)).stdout).toMatch(/^\s*::error/m);
-  expect(HOSTILE).toContain('##[error]');
+test.each(['text', 'markdown', 'junit', 'html', 'json', 'perfetto'])(
+  'what a CI system reads as %s holds none of its commands',
+  async (format) => {
+    const text = await report('hostile.jsonl', format, '--redaction', 'off');
+    expect(text).toContain('owned');
+    expect(text).not.toMatch(STILL_ACTIVE);
+  },
+);
+
+test('on a terminal, lines that are broken begin with none either', async () => {
+  const stdout = new PassThrough();
+  const context = { ...contextIn(dir), stdout, stdoutColumns: 40 };
+  const line = (at: number) => `${'x'.repeat(at)}::error::owned`;
+  const path = join(dir, 'wide.jsonl');
+  const lines = hostileLines().map((one) => JSON.parse(one));
+  for (const record of lines)
+    if (record.severity_number >= 17) record.body = Array.from({ length: 41 }, (_, at) => line(at)).join(' ');
+  writeFileSync(path, `${lines.map((record) => JSON.stringify(record)).join('\n')}\n`);
+  expect(await runCli(['report', path], context)).toBe(0);
+  const text = stripVTControlCharacters(bufferedText(stdout));
+  expect(text).toContain('owned');
+  expect(text).not.toMatch(STILL_ACTIVE);
 });

@@ -9,7 +9,6 @@ import { sampleMeasures } from '../run/measures/sample-measures.js';
 const PLAIN: ReportSetting = {
   columns: null,
   hasColor: false,
-  hasCommandsInOutput: false,
   projectPath: '',
   version: '0',
 };
