@@ -67,7 +67,7 @@ const ACTIVE =
   /(?![\n\t]|(?<=[^\p{ASCII}\p{Cf}])[\u200c\u200d](?=[^\p{ASCII}\p{Cf}]))(?:[\p{Cc}\p{Zl}\p{Zp}\ufffe\uffff]|(?=\p{Default_Ignorable_Code_Point})\p{Cf})/gu;
 
 /** What CI systems take for a command in a log: GitHub and Azure (`::x`, `##[x]`, `##vso[x]`), TeamCity (`##teamcity[x]`), GitLab (`section_start:1`). */
-const CI_COMMAND = /^\s*:(?=:)|##(?=\w*\[)|section_(?:start|end)(?=:\d)/gim;
+const CI_COMMAND = /^[^\S\n]*:(?=:)|##(?=\w*\[)|section_(?:start|end)(?=:\d)/gim;
 
 /** A text without what a terminal, the log of a CI system or a parser of XML does something about: such characters become `\ufffd`, and a space ends what would be a command. */
 export function cleanText(text: string): string {

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -5,9 +7,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { ACTIVE_TEXT, hostileLines, STILL_ACTIVE } from '../tool/hostile-run.js';
+import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
 // What stands in the texts of a run, and in names that came with it, does nothing in a terminal, in the log of a CI system or on a page.
+
+const MAIN = new URL('../../dist/main.js', import.meta.url).pathname;
 
 let dir: string;
 const run = (...args: readonly string[]) => runBridge(args, { cwd: dir });
@@ -122,6 +127,30 @@ describe('in a terminal and in the log of a CI system', () => {
     const { exitCode, stderr } = await exec(flags, `${write('failed')} process.exitCode = 1`);
     expect(exitCode).toBe(1);
     expectNeutral(stderr);
+  });
+
+  test('neither do those of a run under way', async () => {
+    const flags = ['exec', '--job', ACTIVE_TEXT, '--data-dir', 'under-way'];
+    const engine = `${write('half')} setInterval(() => {}, 1000)`;
+    const env = { PATH: process.env.PATH ?? '', HOME: dir };
+    const lines = ofTrace('half').split('\n');
+    writeFileSync(join(dir, 'half.jsonl'), `${lines.slice(0, lines.length / 2).join('\n')}\n`);
+    const child = spawn(process.execPath, [MAIN, ...flags, '--', process.execPath, '-e', engine], {
+      cwd: dir,
+      env,
+      stdio: 'ignore',
+    });
+    const exit = once(child, 'exit');
+    try {
+      const shown = await until('the run', async () => {
+        const { stdout } = await run('top', '--once', '--data-dir', 'under-way');
+        return stdout.includes('1001') ? stdout : undefined;
+      });
+      expectNeutral(shown);
+    } finally {
+      child.kill('SIGTERM');
+      await exit;
+    }
   });
 
   test('JSON is equal after parsing', async () => {

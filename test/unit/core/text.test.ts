@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { cut } from '../../../src/core/text.js';
+import { cleanLine, cleanText, cut, harmlessJson, visibleText } from '../../../src/core/text.js';
+import { STILL_ACTIVE } from '../../tool/hostile-run.js';
 
 describe('a text that is cut', () => {
   it.each([
@@ -14,5 +16,78 @@ describe('a text that is cut', () => {
     const short = cut(text, maxLength);
     expect(short).toBe(expected);
     expect(short.isWellFormed()).toBe(true);
+  });
+});
+
+describe('a text of others', () => {
+  const parts = [
+    '::',
+    ':',
+    '##',
+    '#',
+    '[',
+    'vso',
+    'teamcity',
+    'section_start',
+    'section_end',
+    '1',
+    ' ',
+    '\n',
+    '\t',
+    '\r',
+    '\r\n',
+    '"',
+    '\\',
+  ];
+  const seldom = [
+    '\u001b[0K',
+    '\u009b',
+    '\u0085',
+    '\u2028',
+    '\u202e',
+    '\u2069',
+    '\u200b',
+    '\u200d',
+    '\ufeff',
+    '\u00ad',
+    '\u{e0041}',
+    'é',
+    '👩',
+    'x',
+  ];
+  const texts = fc.array(fc.constantFrom(...parts, ...seldom)).map((some) => some.join(''));
+
+  it('does nothing in a log, however often it is cleaned', () => {
+    fc.assert(
+      fc.property(texts, (text) => {
+        const clean = cleanText(text);
+        expect(clean).not.toMatch(STILL_ACTIVE);
+        expect(cleanText(clean)).toBe(clean);
+        expect(cleanLine(text)).not.toMatch(STILL_ACTIVE);
+      }),
+    );
+  });
+
+  it('does nothing as JSON, which says the same', () => {
+    fc.assert(
+      fc.property(texts, (text) => {
+        const value = { [text]: [text, { text }] };
+        for (const json of [JSON.stringify(value), JSON.stringify(value, null, 2)]) {
+          expect(harmlessJson(json)).not.toMatch(STILL_ACTIVE);
+          expect(JSON.parse(harmlessJson(json))).toEqual(value);
+        }
+      }),
+    );
+  });
+
+  it.each([
+    ['a\u202eb\u2066c\u200fd', 'a\\u202eb\\u2066c\\u200fd'],
+    ['\u001b[31mred\u0007\u0000', '\\u001b[31mred\\u0007\\u0000'],
+    ['one\r\ntwo\tthree', 'one\ntwo\tthree'],
+    ['\u{e0041}', '\\udb40\\udc41'],
+    ['ab\u200dc', 'ab\\u200dc'],
+    ['می\u200cخواهم 👩\u200d👧 ❤️\u200d🔥 é ۝', 'می\u200cخواهم 👩\u200d👧 ❤️\u200d🔥 é ۝'],
+  ])('is shown with what cannot be seen: %j', (text, shown) => {
+    expect(visibleText(text)).toBe(shown);
   });
 });
