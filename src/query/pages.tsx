@@ -238,7 +238,7 @@ function AnswerPart({ answer }: { readonly answer: Answer }) {
 
 /** Last words of what is named by its number, or said when by it. */
 const NAMING = new Set(
-  'id ids key hash number no nr code index idx ordinal position rank version port pid line column run step account unix'.split(
+  'id ids key hash number no nr code index idx ordinal position rank version port pid line column run step account job project environment user trace span event thread worker partition status severity unix'.split(
     ' ',
   ),
 );

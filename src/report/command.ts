@@ -81,7 +81,7 @@ export async function findReports(
   if (found.isDamaged) {
     const where = isFile ? named : 'the record log';
     const cause = isFile ? '' : '; the disk damaged them';
-    context.stderr.write(`run-bridge: skipped lines of ${where} that are not valid records${cause}\n`);
+    context.stderr.write(`run-bridge: skipped lines of ${cleanLine(where)} that are not valid records${cause}\n`);
   }
   return found;
 }

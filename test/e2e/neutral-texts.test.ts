@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { ACTIVE_TEXT, hostileLines, STILL_ACTIVE } from '../tool/hostile-run.js';
+import { subscribe } from '../tool/subscribe.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
@@ -177,6 +178,17 @@ describe('on a page', () => {
     cookie = response.headers.getSetCookie()[0]?.split(';')[0] ?? '';
   });
   afterAll(async () => void (await bridge.stop()));
+
+  test('nor in the list of webhooks, which names of theirs reach', async () => {
+    const { stdout: token } = await inData('token', 'create', '--name', 'all', '--permission', 'admin');
+    await subscribe(bridge, token.trim(), ACTIVE_TEXT, 'http://127.0.0.1:9/');
+    const { exitCode, stdout } = await inData('webhook', 'list');
+    expect(exitCode).toBe(0);
+    expectNeutral(stdout);
+    const html = await ask('/webhooks');
+    expect(html).toContain('\\u202eevil');
+    expect(html).not.toContain('\u202e');
+  });
 
   const ask = async (path: string) => {
     const response = await fetch(bridge.webUrl + path, { headers: { cookie, accept: 'text/html' } });

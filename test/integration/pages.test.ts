@@ -932,6 +932,8 @@ describe('the page of queries', () => {
     ['run_id AS run_number'],
     ['run_id AS step_index'],
     ['run_id AS vendor_code'],
+    ['run_id AS job'],
+    ['404 AS http_status'],
     ['run_id AS parent_span_id'],
     ['row_number() OVER ()'],
     ['2026 AS year'],

@@ -69,7 +69,7 @@ describe.each(EVENTS)('time in %s', (event, name) => {
     expect(command.totals.idleTimeMs).toBe(9);
     expect(command.phases.find(({ phase }) => phase === 'RUN')?.idleTimeMs).toBe(9);
     const report = { command, traceId: traceIdOf(1), commandCount: 1, comparison: null };
-    const setting = { columns: null, hasColor: false, hasCommandsInOutput: false, projectPath: '', version: '' };
+    const setting = { columns: null, hasColor: false, projectPath: '', version: '' };
     expect(textReport([report], setting)).toContain('idle_time_ms 9.0 ms');
   });
 
