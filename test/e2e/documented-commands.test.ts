@@ -32,7 +32,7 @@ const PAGES = [
   ),
 ];
 /** What the text names and the sandbox has under another name, or not at all. */
-const NOT_THERE = [/wsu_2Zk\w+/, /wev_2Zk\w+/, /finish 4711/, /revoke 1002/, /delete 1042/, /export 1042/];
+const NOT_THERE = [/wsu_2Zk\w+/, /wev_2Zk\w+/, /finish 4711/, /revoke 1002/, /delete 1042/, /export 1042/, /open 1042/];
 /** As a scheduler may have set it, for what the text does with it; not for the commands. */
 const TRACEPARENT = `TRACEPARENT=00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 
