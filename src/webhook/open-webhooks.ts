@@ -96,7 +96,7 @@ export class WebhookParts {
       runDetails,
       manifests,
       notifiedBefore: (event) => events.notifiedBefore(event),
-      recoveryOf: (accountId, runId) => recoveries.read(accountId, runId),
+      recoveryOf: (accountId, runId, ofIncident) => recoveries.read(accountId, runId, ofIncident),
     });
     this.dispatcher = new WebhookDispatcher(
       { ...DISPATCHER_DEFAULTS, schedule, limits: DEFAULT_BREAKER_LIMITS },

@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { sql, type Transaction } from 'kysely';
 import { type Clock, systemClock } from '../core/clock.js';
 import { groupBy, slices } from '../core/lists.js';
-import { endsFailures } from '../run/measures/recovery.js';
+import { endsFailures, hasSameCommands } from '../run/measures/recovery.js';
 import { nextIds } from '../storage/change-state.js';
 import { type CatalogRun, commandLinesOf, SqlRunCatalog } from '../storage/run-catalog.js';
 import type { RunObserver } from '../storage/settle-runs.js';
 import { isFinal, RUN_STATUS, type RunStatus, type StateTables } from '../storage/state-tables.js';
+import { DEFAULT_JOB } from '../storage/step-start.js';
 import type { MissingArtifactFacts, RunFacts } from './event.js';
 import { MAX_RUNS_BEFORE } from './recovery.js';
 import {
@@ -310,13 +311,15 @@ async function transitionOf(
   if (status === RUN_STATUS.success) return before.some((one) => one.status === RUN_STATUS.error) ? 'recovery' : null;
   const commandLines = await commandLinesIn(transaction, run.accountId, [run.id, ...before.map(({ id }) => id)]);
   const own = { commandLines: commandLines(run.id) };
-  const last = before.find(
-    (one) => one.status === RUN_STATUS.error || endsFailures({ commandLines: commandLines(one.id) }, own),
-  );
+  const isOfJob = run.job.name !== DEFAULT_JOB;
+  const last = before
+    .map(({ id, status }) => ({ status, commandLines: commandLines(id) }))
+    .filter((one) => isOfJob || hasSameCommands(one, own))
+    .find((one) => one.status === RUN_STATUS.error || endsFailures(one, own));
   return last?.status === RUN_STATUS.error ? null : 'first_failure';
 }
 
-/** The job's last runs that began before that one, in its environment, and ended well or in error; the last to begin first. */
+/** The job's last runs that began before that one, in its project and environment, and ended well or in error; the last to begin first. */
 async function runsBefore(
   transaction: Transaction<StateTables>,
   run: CatalogRun,
@@ -326,6 +329,7 @@ async function runsBefore(
     .select(['id', 'status'])
     .where('account_id', '=', run.accountId)
     .where('job_id', '=', run.job.id)
+    .where('project_id', '=', run.project.id)
     .where('environment_id', '=', run.environment.id)
     .where('status', 'in', [RUN_STATUS.success, RUN_STATUS.error])
     .where('created_unix_ms', '<=', run.createdUnixMs)

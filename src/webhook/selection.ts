@@ -29,8 +29,8 @@ export interface EventSelectorDeps {
   readonly manifests: Pick<ManifestReader, 'read'>;
   /** A subscription's earlier events of the same job, the latest first. */
   readonly notifiedBefore: (event: WebhookEvent) => Promise<readonly NotifiedEvent[]>;
-  /** How much of what had failed before a run has recovered with it; `null` where nothing had. */
-  readonly recoveryOf: (accountId: number, runId: number) => Promise<Recovery | null>;
+  /** How much of what had failed before a run has recovered with it; `null` where nothing had. @param ofIncident see `RecoveryReader` */
+  readonly recoveryOf: (accountId: number, runId: number, ofIncident: boolean) => Promise<Recovery | null>;
 }
 
 /** A repeat of a failure is held back for so long, in milliseconds. */
@@ -50,7 +50,7 @@ export class EventSelector {
     const { accountId, filter, kind } = subscription;
     const isIncident = closesIncident(kind, event.eventType, event.facts.status);
     if (event.facts.transition !== 'recovery' && !isIncident) return await this.selectOf(subscription, event);
-    const recovered = await this.deps.recoveryOf(accountId, event.facts.runId);
+    const recovered = await this.deps.recoveryOf(accountId, event.facts.runId, isIncident);
     const selection = { recovered };
     const judged = { ...event, facts: { ...event.facts, selection } };
     const isPartial = recovered !== null && recovered.count < recovered.ofCount;

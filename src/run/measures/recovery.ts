@@ -38,6 +38,11 @@ function commandsOf({ commandLines, digests }: Asked): readonly (string | null)[
   return named.length === 0 || named.includes(null) ? commandLines.map(commandWord) : named;
 }
 
+/** Whether two runs are of the same commands, such as `build`, whatever these were asked for. */
+export function hasSameCommands(one: Asked, other: Asked): boolean {
+  return commandsOf(one).join('\n') === commandsOf(other).join('\n');
+}
+
 /** Whether any of a run's commands executes nodes. */
 function isExecuting(run: Asked): boolean {
   return commandsOf(run).some(executesNodes);
@@ -96,5 +101,5 @@ function signsOf(run: JudgedRun): { readonly failed: readonly string[]; readonly
   return { failed: [], good: [...good, ...words, ...prepared] };
 }
 
-/** Failures of these commands are over where nodes were executed. */
-const PREPARED = ['parse', 'compile', 'list', 'ls', 'deps', 'debug'].map((word) => `${OF_NO_NODE}${word}`);
+/** Failures of these commands are over where nodes were executed, and so are those of what came to no command of the engine. */
+const PREPARED = ['parse', 'compile', 'list', 'ls', 'deps', 'debug', null].map((word) => `${OF_NO_NODE}${word}`);
