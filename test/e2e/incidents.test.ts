@@ -2,15 +2,14 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
-import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { sampleCommand } from '../tool/sample-command.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
-const ENGINE = new URL('../tool/stand-in-engine.mjs', import.meta.url).pathname;
 const incidentSchema = z.object({
   event_action: z.string(),
   payload: z.object({ summary: z.string() }),
@@ -23,7 +22,7 @@ let bridge: BridgeProcess;
 let server: Server;
 let folder: string;
 let bodies: { readonly path: string; readonly body: unknown }[];
-let traces = 0;
+let runs = 0;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'run-bridge-incidents-'));
   bridge = await BridgeProcess.start({ args: ['--webhook-allow', 'loopback'] });
@@ -61,11 +60,10 @@ const subscribePager = () => subscribe('pager', { type: 'pagerduty', routing_key
 
 const exec = async (options: readonly string[], ...command: readonly string[]) =>
   await runBridge(['exec', '--to', bridge.otlpUrl, ...options, '--', ...command], { cwd: folder });
-/** Runs a sample's command under a trace of its own. */
+/** Runs a sample's command. */
 const engine = async (sample: string, ...options: readonly string[]) => {
-  traces += 1;
-  const trace = `01a1fb8ed0ad7f3aa0000000${String(traces).padStart(8, '0')}`;
-  await exec(options, process.execPath, ENGINE, resolve(SAMPLES, sample), '--now', '--trace', trace, '--no-otlp');
+  runs += 1;
+  await exec(options, ...sampleCommand(sample, runs));
 };
 /** The job's last run, whose incident comes behind those before it. */
 const failAtLast = async (...options: readonly string[]) => {

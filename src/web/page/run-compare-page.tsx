@@ -1,7 +1,7 @@
 import { type Request, Router } from 'express';
 import type { Child } from 'hono/jsx';
 import { authorize, callerOf } from '../../api/authenticator.js';
-import { type EarlierQuery, earlierRuns, isComparable } from '../../api/earlier-runs.js';
+import { type EarlierQuery, type EarlierRun, earlierRuns, isComparable } from '../../api/earlier-runs.js';
 import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
 import { groupBy } from '../../core/lists.js';
 import { cleanLine, cut, lengthText } from '../../core/text.js';
@@ -150,11 +150,17 @@ async function findChoices(
       { limit: MAX_CHOICES, measuresNow: true, ...query },
       { catalog, measures },
     );
-    for await (const { run: one, digests } of found.runs) if (digests !== undefined) return one;
+    for await (const { run: one, digests } of found.runs) if (hasCommandOf(scoped, digests)) return one;
     return null;
   };
   const good = await before({ statuses: [RUN_STATUS.success] });
   return { ofJob, ofProject, base: good ?? (await before({})) };
+}
+
+/** Whether a run has a command in common with another, without which there is nothing to compare: a `compile` says nothing of a `build`. */
+function hasCommandOf({ scopes }: ScopedRun, digests: EarlierRun['digests']): boolean {
+  if (digests === undefined) return false;
+  return scopes.length === 0 || digests.some((one) => scopes.some(({ command }) => command === one.scope.command));
 }
 
 function ChoiceForm(props: { readonly shown: ShownRun; readonly choices: Choices; readonly named: unknown }) {
@@ -190,7 +196,7 @@ function ChoiceForm(props: { readonly shown: ShownRun; readonly choices: Choices
         <p class="empty">
           {typeof named === 'string' && named !== ''
             ? `There is no run ${cut(named, 40)}.`
-            : 'There is no earlier run of this job, or of this command and target. Choose another one, or name it in the address: ?with=1042.'}
+            : 'There is no earlier run of this job with the same command, or of this command and target. Choose another one, or name it in the address: ?with=1042.'}
         </p>
       )}
     </>

@@ -11,10 +11,12 @@ import type { RedactionLevel } from '../../redaction/known-names.js';
 import { Redactor, statusText } from '../../redaction/redactor.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
 import type { CommandDigest } from '../../run/measures/command-digest.js';
+import { hasSameCommands } from '../../run/measures/recovery.js';
 import type { NodeCounts } from '../../run/verdict.js';
 import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
-import type { CatalogRun, CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
+import { type CatalogRun, type CatalogStep, commandLinesOf, type RunCatalog } from '../../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../../storage/state-tables.js';
+import { DEFAULT_JOB } from '../../storage/step-start.js';
 import { Layout, sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import {
@@ -436,7 +438,7 @@ export async function runRows(
       ...{ run, failedCount },
       cause: causeOf(run, digests, levelFor(caller, deps.redaction)),
       counts: digests.length === 0 ? null : summed(digests.map(({ counts }) => counts)),
-      lastRuns: lastRuns.get(run.job.id)?.filter(({ createdUnixMs }) => createdUnixMs <= run.createdUnixMs) ?? [],
+      lastRuns: lastRuns(run),
     });
   }
   return { rows, isWhole };
@@ -448,21 +450,35 @@ function summed(counts: readonly NodeCounts[]): NodeCounts {
   return { ...counts[0], ...sum } as NodeCounts;
 }
 
-/** The last runs of each job that are over, newest first. */
+/**
+ * For each of these runs the last ones up to it that are over and whose lengths say something of its own, newest first: those of its
+ * job and project, of no job those of the same commands.
+ */
 async function lastRunsOf(
   runs: readonly CatalogRun[],
   { catalog }: Pick<PageDeps, 'catalog'>,
-): Promise<ReadonlyMap<number, readonly CatalogRun[]>> {
-  const found = new Map<number, readonly CatalogRun[]>();
-  for (const { accountId, job } of runs) {
-    if (found.has(job.id)) continue;
-    const { items } = await catalog.listRuns(accountId, {
-      ...{ jobId: job.id, statuses: [RUN_STATUS.success, RUN_STATUS.error] },
+): Promise<(run: CatalogRun) => readonly CatalogRun[]> {
+  const found = new Map<string, readonly CatalogRun[]>();
+  const keyOf = ({ job, project }: CatalogRun) => `${job.id} ${project.id}`;
+  for (const run of runs) {
+    if (found.has(keyOf(run))) continue;
+    const { items } = await catalog.listRuns(run.accountId, {
+      ...{ jobId: run.job.id, projectIds: [run.project.id], statuses: [RUN_STATUS.success, RUN_STATUS.error] },
       ...{ orderBy: 'created', isDescending: true, limit: MAX_HISTORY, offset: 0 },
     });
-    found.set(job.id, items);
+    found.set(keyOf(run), items);
   }
-  return found;
+  const ofNoJob = [...runs, ...[...found.values()].flat()].filter(({ job }) => job.name === DEFAULT_JOB);
+  const [first] = ofNoJob;
+  const ids = ofNoJob.map(({ id }) => id);
+  const steps = groupBy(first === undefined ? [] : await catalog.stepsOf(first.accountId, ids), ({ runId }) => runId);
+  const asked = ({ id }: CatalogRun) => ({ commandLines: commandLinesOf(steps.get(id) ?? []) });
+  return (run) =>
+    (found.get(keyOf(run)) ?? []).filter(
+      (one) =>
+        one.createdUnixMs <= run.createdUnixMs &&
+        (run.job.name !== DEFAULT_JOB || hasSameCommands(asked(one), asked(run))),
+    );
 }
 
 async function failedCountOf(steps: readonly CatalogStep[], tracker: PageDeps['tracker']): Promise<number | null> {
