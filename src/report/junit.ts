@@ -2,7 +2,7 @@ import { cleanText } from '../core/text.js';
 import { executesNodes } from '../run/measures/execution.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { shareOf } from '../run/measures/time-split.js';
-import { nameOf, type Trouble, testedModelOf, troublesOf } from '../run/measures/troubles.js';
+import { nameOf, readableLines, type Trouble, testedModelOf, troublesOf } from '../run/measures/troubles.js';
 import { hasOwnWord } from '../run/verdict.js';
 import type { CommandReport } from './content.js';
 
@@ -158,13 +158,14 @@ function countsOf(count: (of: (cases: readonly TestCase[]) => number) => number)
 }
 
 function testCase(node: NodeMeasure, word: string): TestCase {
-  const text = [node.diffTable?.trimEnd() ?? null, node.message].filter((part) => part !== null).join('\n');
+  const diffLines = node.diffTable?.trimEnd().split('\n') ?? [];
+  const reason = [...diffLines, ...(node.message === null ? [] : readableLines(node.message))];
   const own = {
     ...nodeCase(node, word, nameOf(node) ?? node.uniqueId),
     path: node.relativePath,
     line: node.definedAtLine,
   };
-  return { ...own, ...resultOf(node, text === '' ? [] : text.split('\n')) };
+  return { ...own, ...resultOf(node, reason) };
 }
 
 /** How a node ended. @param reason why, in lines */
@@ -185,7 +186,9 @@ function resultOf(node: NodeMeasure, reason: readonly string[]): Pick<TestCase, 
     case 'failed':
       if (node.freshness !== null)
         return result('failure', `source is stale${first === undefined ? '' : `: ${first}`}`);
-      return result('failure', node.diffTable === null ? (rows ?? 'failed') : 'expected and actual rows differ');
+      if (node.diffTable !== null) return result('failure', 'expected and actual rows differ');
+      // A test whose query failed counts as one with a failing row: its message is the reason.
+      return result('failure', first ?? rows ?? 'failed');
     case 'error':
       return result('error', first ?? 'error');
     case 'skipped':

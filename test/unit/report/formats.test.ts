@@ -282,6 +282,13 @@ describe('JUnit', () => {
     expect(await failingName(second, first)).toBe('status_strict 2');
   });
 
+  test('says first why the query of a test failed, and not that a row fails', async () => {
+    const xml = await report(fixture('test-command'), 'junit', '--redaction', 'off');
+    const [, message] = /name="not_null_after_broken_\w+" [^>]*><failure message="([^"]*)"/.exec(xml) ?? [];
+    expect(message).toBe('Catalog Error: Table with name after_broken does not exist!');
+    expect(xml).toMatch(/name="status_strict" [^>]*><failure message="1 failing row"/);
+  });
+
   test('has nodes that were interrupted, models too', async () => {
     const xml = await report(fixture('interrupted'), 'junit');
     expect(xml).toMatch(/<testcase name="model slow_[ab]" [^>]*><skipped message="interrupted"/);
