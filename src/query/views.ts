@@ -1,4 +1,4 @@
-import { EXECUTING_PHASES, PREPARING_COMMANDS } from '../run/measures/execution.js';
+import { EXECUTING_PHASES, NO_ROWS_PATTERN, PREPARING_COMMANDS } from '../run/measures/execution.js';
 import { NODE_VERDICTS } from '../run/verdict.js';
 import type { UnnamedRun } from '../storage/trace-catalog.js';
 import type { QueryFiles } from './files.js';
@@ -107,6 +107,7 @@ function sqlList(texts: readonly string[]): string {
 
 /** The rule of `isExecuted` in SQL. */
 const IS_EXECUTED = `coalesce(steps.command NOT IN ${sqlList(PREPARING_COMMANDS)}, true) AND NOT n.is_interrupted
+      AND NOT coalesce(regexp_matches(steps.raw_command, ${quoted(NO_ROWS_PATTERN)}), false)
       AND coalesce(n.outcome = 'error'
         OR n.outcome = 'success' AND (n.test_outcome = 'failed' OR n.freshness LIKE '%FAILED'
           OR coalesce(n.last_phase IN ${sqlList(EXECUTING_PHASES)}, true)), false)`;

@@ -116,6 +116,19 @@ test("an outcome of a newer engine is shown in the engine's own word, in the rep
   expect(await query('SELECT node_count FROM runs')).toEqual([{ node_count: 14 }]);
 });
 
+test('what reads no rows passes nothing, in reports, to programs and to queries', async () => {
+  const text = readFileSync(sample('build-clean'), 'utf8').replaceAll('dbt build ', 'dbt build --empty ');
+  writeFileSync(join(dir, 'otel.jsonl'), text);
+  expect(await run(['import', 'otel.jsonl', '--data-dir', 'data'])).toMatchObject({ exitCode: 0 });
+  expect((await report()).stdout).toContain('\nnodes: 13 success, 1 no-op\n');
+  expect((await report('--format', 'junit')).stdout).not.toContain('<testcase');
+  const [{ nodes }] = JSON.parse((await report('--json')).stdout).commands;
+  expect(nodes.filter(({ outcome }: { outcome: string }) => outcome === 'success')).toHaveLength(13);
+  const sql = 'SELECT count(*) AS nodes, count(*) FILTER (is_executed) AS executed FROM nodes';
+  const { stdout } = await run(['query', '--json', '--data-dir', 'data', sql]);
+  expect(JSON.parse(stdout)).toEqual([{ nodes: 14, executed: 0 }]);
+});
+
 test('a run is compared with those of its own project, job and command alone', async () => {
   await importSamples('build-clean', 'joined');
   expect((await report('0af76519')).stdout).toMatch(/\nbeside 1 earlier success: median .*\n/);

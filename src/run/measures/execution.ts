@@ -70,17 +70,29 @@ export function executesNodes(command: string | null): boolean {
 }
 
 /**
+ * How a command line asks for nodes that read no rows, as a regular expression: what is made so is empty, and a test of it finds
+ * nothing, so that it is tried and not executed.
+ */
+export const NO_ROWS_PATTERN = '(^|\\s)--empty(\\s|$)';
+const NO_ROWS = new RegExp(NO_ROWS_PATTERN);
+
+/** Whether a command line asks for nodes that read no rows (`--empty`). */
+export function readsNoRows(line: string | null): boolean {
+  return line !== null && NO_ROWS.test(line);
+}
+
+/**
  * Whether a command executed a node, to an outcome: it did well in a phase that executes, or it failed, in whichever phase. What
- * was skipped, interrupted or never ended has no outcome; what was only compiled or shown is neither good nor bad. This alone
+ * was skipped, interrupted or never ended has no outcome; what was only compiled or shown, or read no rows, is neither good nor bad. This alone
  * says what makes history: passes and failures, since when something fails, recoveries, usual durations, JUnit's cases and
  * `is_executed` of queries, which says the same in SQL.
  * @param lastPhase without its prefix; `null` where the telemetry has none, and the command alone decides
  */
 export function isExecuted(
-  command: string | null,
+  { command, rawCommand }: { readonly command: string | null; readonly rawCommand: string | null },
   { verdict, lastPhase }: { readonly verdict: NodeVerdict; readonly lastPhase: string | null },
 ): boolean {
-  if (!executesNodes(command)) return false;
+  if (!executesNodes(command) || readsNoRows(rawCommand)) return false;
   switch (verdict) {
     case 'success':
     case 'warned':

@@ -163,9 +163,8 @@ export class NodeCollector {
   /**
    * All but what of the command's length fell to it.
    * @param waits those of the command
-   * @param command the first word of the command
    */
-  measure(waits: NodeWaits, command: string | null): Omit<NodeMeasure, 'share'> {
+  measure(waits: NodeWaits, command: Parameters<typeof isExecuted>[0]): Omit<NodeMeasure, 'share'> {
     const found: Interval[] = [];
     const phases = [...this.phases.values()]
       .sort((a, b) => (a.startTimeUnixNano < b.startTimeUnixNano ? -1 : 1))
@@ -459,12 +458,12 @@ export class MeasureCollector {
     const waits = new NodeWaits(this.waits, endTimeUnixNano);
     const measured = collected
       .filter(({ isNode }) => isNode)
-      .map((node) => node.measure(waits, invocation.command))
+      .map((node) => node.measure(waits, invocation))
       .sort((a, b) => ((a.startTimeUnixNano ?? 0n) < (b.startTimeUnixNano ?? 0n) ? -1 : 1));
     const other = { ...this.otherQueries };
     for (const node of collected) {
       if (node.isNode) continue;
-      const { queryCount, warehouseTimeNano } = node.measure(waits, invocation.command);
+      const { queryCount, warehouseTimeNano } = node.measure(waits, invocation);
       other.count += queryCount;
       other.timeNano += warehouseTimeNano;
     }

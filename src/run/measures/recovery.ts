@@ -1,5 +1,5 @@
 import type { CommandDigest } from './command-digest.js';
-import { commandWord, executesNodes } from './execution.js';
+import { commandWord, executesNodes, readsNoRows } from './execution.js';
 import type { CommandScope } from './run-scope.js';
 
 /** What failed before a run, and how much of it the run has executed with success. */
@@ -45,6 +45,8 @@ export function hasSameCommands(one: Asked, other: Asked): boolean {
 
 /** Whether any of a run's commands executes nodes. */
 function isExecuting(run: Asked): boolean {
+  const { commandLines } = run;
+  if (commandLines.length > 0 && commandLines.every(readsNoRows)) return false;
   return commandsOf(run).some(executesNodes);
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { commandWord } from '../../../../src/run/measures/execution.js';
-import { type JudgedRun, recoveryOf } from '../../../../src/run/measures/recovery.js';
+import { endsFailures, type JudgedRun, recoveryOf } from '../../../../src/run/measures/recovery.js';
 import { sampleMeasures } from './sample-measures.js';
 
 describe('what a command executed', () => {
@@ -74,6 +74,13 @@ describe('a recovery', () => {
     expect(recoveryOf(run('dbt build', null, ['a']), nodes('a'), [parse])).toEqual({ count: 1, ofCount: 1 });
     const build = run('dbt build', []);
     expect(recoveryOf(run('dbt compile', null), nodes(), [build])).toEqual({ count: 0, ofCount: 1 });
+  });
+
+  it('is none of what read no rows, which ends no failure either', () => {
+    const empty = run('dbt build --empty', null, []);
+    expect(recoveryOf(empty, nodes('a', 'b', 'c'), [failed])).toEqual({ count: 0, ofCount: 3 });
+    expect(endsFailures(empty, failed)).toBe(false);
+    expect(endsFailures(run('dbt build', null, ['a', 'b', 'c']), failed)).toBe(true);
   });
 
   it('goes by the commands that the telemetry names, before those that were typed', () => {
