@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Transaction } from 'kysely';
 import type { Clock, Timer } from '../core/clock.js';
-import { quantile } from '../core/lists.js';
+import { groupBy, quantile } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import { counted, lengthText } from '../core/text.js';
+import { hasSameCommands } from '../run/measures/recovery.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { changeState, nextIds } from '../storage/change-state.js';
-import { SqlRunCatalog } from '../storage/run-catalog.js';
+import { commandLinesOf, SqlRunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS, type StateDb, type StateTables } from '../storage/state-tables.js';
 import type { Notice, RunFacts } from './event.js';
 import type { NoticeType, WebhookSubscription } from './subscription.js';
@@ -138,6 +139,8 @@ const SLOW_FACTOR = 3;
 /** The usual length is the median of so many successful runs, if there are as many as the second. */
 const USUAL_OF = 20;
 const USUAL_FROM = 3;
+/** Runs of the job among which they are looked for. */
+const MAX_LOOKED_AT = 100;
 /** Nobody waits for less, in milliseconds: short runs vary. */
 const MIN_SLOW_MS = 60_000;
 
@@ -240,7 +243,7 @@ export class ExpectationWatch {
       // What was expected only now has as long from now on.
       const sinceUnixMs = Math.max(facts.startedUnixMs, updatedUnixMs);
       const notice = isRunning
-        ? await slowNotice(transaction, facts, nowUnixMs)
+        ? await slowNotice(transaction, subscription.accountId, facts, nowUnixMs)
         : overdueNotice(facts, expectedMs, nowUnixMs - sinceUnixMs);
       if (notice === undefined) continue;
       const type = notice.about === 'overdue' ? 'job.run.overdue' : 'job.run.slow';
@@ -341,12 +344,14 @@ function overdueNotice(facts: RunFacts, expectedMs: number, waitedMs: number): N
 
 async function slowNotice(
   transaction: Transaction<StateTables>,
-  { jobId, environmentId, startedUnixMs }: RunFacts,
+  accountId: number,
+  facts: RunFacts,
   nowUnixMs: number,
 ): Promise<Notice | undefined> {
-  const usualMs = await usualLengthMs(transaction, jobId, environmentId);
-  const runningMs = nowUnixMs - startedUnixMs;
-  if (usualMs === undefined || runningMs < Math.max(SLOW_FACTOR * usualMs, MIN_SLOW_MS)) return undefined;
+  const runningMs = nowUnixMs - facts.startedUnixMs;
+  if (runningMs < MIN_SLOW_MS) return undefined;
+  const usualMs = await usualLengthMs(transaction, accountId, facts);
+  if (usualMs === undefined || runningMs < SLOW_FACTOR * usualMs) return undefined;
   return { about: 'slow', usualSeconds: seconds(usualMs), runningSeconds: seconds(runningMs) };
 }
 
@@ -369,24 +374,31 @@ async function isNotified(
   return before !== undefined;
 }
 
+/** What successful runs of the same job, environment, project and commands took last. */
 async function usualLengthMs(
   transaction: Transaction<StateTables>,
-  jobId: number,
-  environmentId: number,
+  accountId: number,
+  { jobId, environmentId, projectId, runId }: RunFacts,
 ): Promise<number | undefined> {
   const rows = await transaction
     .selectFrom('executions')
-    .select(['started_unix_ms', 'ended_unix_ms'])
+    .select(['id', 'started_unix_ms', 'ended_unix_ms'])
     .where('job_id', '=', jobId)
     .where('environment_id', '=', environmentId)
+    .where('project_id', '=', projectId)
     .where('status', '=', RUN_STATUS.success)
     .where('ended_unix_ms', 'is not', null)
     .orderBy('created_unix_ms', 'desc')
-    .limit(USUAL_OF)
+    .limit(MAX_LOOKED_AT)
     .execute();
-  if (rows.length < USUAL_FROM) return undefined;
-  const lengths = rows.map((row) => Number(row.ended_unix_ms) - row.started_unix_ms);
-  return quantile(lengths, 0.5);
+  const ids = [runId, ...rows.map(({ id }) => id)];
+  const steps = groupBy(await new SqlRunCatalog(transaction).stepsOf(accountId, ids), (step) => step.runId);
+  const asked = (id: number) => ({ commandLines: commandLinesOf(steps.get(id) ?? []) });
+  const lengths = rows
+    .filter(({ id }) => hasSameCommands(asked(id), asked(runId)))
+    .slice(0, USUAL_OF)
+    .map((row) => Number(row.ended_unix_ms) - row.started_unix_ms);
+  return lengths.length < USUAL_FROM ? undefined : quantile(lengths, 0.5);
 }
 
 function seconds(ms: number): number {

@@ -136,7 +136,7 @@ export class EventSelector {
     const { facts } = event;
     if (reason === null) return notifiedOf([{}]);
     if (isRecovery(facts)) {
-      const before = (await this.deps.notifiedBefore(event)).filter(isOfEnvironment(facts));
+      const before = (await this.deps.notifiedBefore(event)).filter(isOfPlace(facts));
       const [last] = before;
       if (last?.facts.selection?.failureKey !== undefined || last?.facts.status === RUN_STATUS.error)
         return notifiedOf([{}]);
@@ -148,7 +148,7 @@ export class EventSelector {
     const { facts, eventType, createdUnixMs } = event;
     // A failure after a success is reported again.
     if (facts.transition !== undefined || facts.status !== RUN_STATUS.error) return notifiedOf(selections);
-    const before = (await this.deps.notifiedBefore(event)).filter(isOfEnvironment(facts));
+    const before = (await this.deps.notifiedBefore(event)).filter(isOfPlace(facts));
     const isRepeat = ({ owner, failureKey }: EventSelection) => {
       const last = before.find((one) => one.eventType === eventType && one.facts.selection?.owner === owner);
       if (last === undefined || failureKey === undefined) return false;
@@ -164,8 +164,9 @@ function notifiedOf(selections: readonly EventSelection[]): Selected {
   return { kind: 'notified', selections };
 }
 
-function isOfEnvironment({ environmentId }: RunFacts): (earlier: NotifiedEvent) => boolean {
-  return ({ facts }) => facts.environmentId === environmentId;
+/** Whether an earlier event of a run's job is of its environment and project. */
+function isOfPlace({ environmentId, projectId }: RunFacts): (earlier: NotifiedEvent) => boolean {
+  return ({ facts }) => facts.environmentId === environmentId && facts.projectId === projectId;
 }
 
 function selectionOf(run: RunNodes, own: readonly KnownNode[], allCount: number): EventSelection {

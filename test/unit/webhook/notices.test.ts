@@ -106,13 +106,14 @@ describe('a subscription that expects runs', () => {
     await watch().look();
     await bench.pass(0);
   };
-  const run = (job: string, lengthMs: number | null) => {
+  const run = (job: string, lengthMs: number | null, given: Parameters<typeof bench.endRun>[1] = {}) => {
     const startedUnixMs = bench.clock.nowUnixMs();
     const ended = startedUnixMs + (lengthMs ?? 0);
     const isOver = lengthMs !== null;
     return bench.endRun(job, {
       ...{ startedUnixMs, endedUnixMs: ended, isSaved: isOver },
       ...(!isOver && { verdict: null }),
+      ...given,
     });
   };
 
@@ -154,6 +155,26 @@ describe('a subscription that expects runs', () => {
         ),
       },
     ]);
+  });
+
+  it('hears of no run that takes longer than those of other commands and projects', async () => {
+    await bench.subscribe('a', { eventTypes: [], expectMs: 24 * HOUR_MS });
+    const place = { job: 'nightly', environment: 'production', project: 'other' };
+    for (let at = 0; at < 5; at += 1) {
+      await run('nightly', MINUTE_MS, { command: 'dbt parse' });
+      bench.clock.advance(MINUTE_MS);
+      await run('nightly', MINUTE_MS, { command: 'dbt build', place });
+      bench.clock.advance(MINUTE_MS);
+    }
+    for (let at = 0; at < 3; at += 1) {
+      await run('nightly', HOUR_MS, { command: 'dbt build' });
+      bench.clock.advance(2 * HOUR_MS);
+    }
+    await run('nightly', null, { command: 'dbt build --select marts' });
+    await passAndLook(HOUR_MS);
+    expect(noticesTo('/a')).toEqual([]);
+    await passAndLook(2 * HOUR_MS);
+    expect(noticesTo('/a')).toMatchObject([{ eventType: 'job.run.slow', usualSeconds: 3_600 }]);
   });
 
   it('hears of a declared job by its declaration, though it expects nothing itself, and also if the job never ran', async () => {

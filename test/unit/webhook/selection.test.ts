@@ -249,6 +249,21 @@ describe('who is notified of a run', () => {
     expect((await selections('ana')).map((one) => one?.owner)).toEqual(['ana']);
   });
 
+  it('is told of a failure of another project apart, where repeats are held back', async () => {
+    await bench.subscribe('a', { holdsRepeats: true });
+    const notified: number[] = [];
+    for (const project of ['shop', 'other', 'shop', 'other']) {
+      bench.readNodes = async () => ({ ...real, failed: project === 'shop' ? real.failed : real.failed.slice(1) });
+      await bench.endRun('nightly', {
+        verdict: 'error',
+        place: { job: 'nightly', environment: 'production', project },
+      });
+      await bench.pass(0);
+      notified.push(bench.received.splice(0).length);
+    }
+    expect(notified).toEqual([1, 1, 0, 0]);
+  });
+
   it('hears of the same failure once a day, of another one at once, and of one after a success again', async () => {
     await bench.subscribe('a', { holdsRepeats: true });
     const count = async () => {
