@@ -83,7 +83,8 @@ function without(content: unknown, keys: readonly string[]): unknown {
 
 /** The parser takes itself for what has failed where brackets stand in brackets thousands of times. */
 function problemOf(message: string): string {
-  return message === 'Maximum call stack size exceeded' ? 'is nested too deeply' : message;
+  if (message === 'Maximum call stack size exceeded') return 'is nested too deeply';
+  return message.startsWith('Source contains multiple documents') ? 'has a second document; take out the ---' : message;
 }
 
 /** Most values that a file may have by aliases, those that it has once for each time. */

@@ -314,7 +314,8 @@ destinations:
       'run-bridge.yaml:3: *all stands inside of what it stands for; write it out',
     ],
     ['log-level: info\nhttp: *port\n', 'run-bridge.yaml:2: *port stands for nothing: no &port comes before it'],
-  ])('whose aliases cannot be read says so with the line: %j', (text, problem) => {
+    ['log-level: info\n---\nparquet: off\n', 'run-bridge.yaml:2: has a second document; take out the ---'],
+  ])('whose aliases or documents cannot be read says so with the line: %j', (text, problem) => {
     write(text);
     expect(problemsOf()).toEqual([problem]);
   });
