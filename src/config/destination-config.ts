@@ -50,7 +50,30 @@ export interface DestinationConfig {
   readonly resource?: Readonly<Record<string, ResourceValue>>;
 }
 
-/** Reads the files of a TLS connection. @throws Error naming the file that cannot be read. */
+/** Reads an address that can be posted to. @returns `undefined` for what is none, and where user or password are not percent-encoded */
+export function parseHttpUrl(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return undefined;
+  try {
+    decodeURIComponent(`${url.username}${url.password}`);
+    return url;
+  } catch {
+    return undefined;
+  }
+}
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+/** What the connection and the body decide: set to something else, requests fail or are refused. */
+const OWN_HEADERS =
+  /^(connection|content-encoding|content-length|expect|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i;
+
+/** Whether a destination can be sent a header. */
+export function isSendableHeader(name: string, value: string): boolean {
+  return HEADER_NAME.test(name) && HEADER_VALUE.test(value) && !OWN_HEADERS.test(name);
+}
+
+/** Reads the files of a TLS connection. @throws Error naming the file that cannot be read, or holds something else. */
 export async function loadTls(files: TlsFiles): Promise<TlsTexts> {
   return {
     ...(files.caFile === undefined ? {} : { ca: await readPem(files.caFile) }),
@@ -60,13 +83,13 @@ export async function loadTls(files: TlsFiles): Promise<TlsTexts> {
 }
 
 async function readPem(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (cause) {
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     throw new Error(`the certificate or key file ${path} cannot be read; check the path and its permissions`, {
       cause,
     });
-  }
+  });
+  if (/-----BEGIN [A-Z0-9 ]+-----/.test(text)) return text;
+  throw new Error(`the certificate or key file ${path} holds none in PEM; check the path, or convert it`);
 }
 
 /** Where the program itself listens. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isSendableHeader, parseHttpUrl } from './destination-config.js';
 import { parseDurationMs } from './duration.js';
 import { type KafkaDestinationSettings, kafkaDestinationSchema } from './kafka-settings.js';
 import { quoted } from './mask.js';
@@ -59,7 +60,16 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
             'is not traces, logs or a list of them',
           )
           .nullish(),
-        headers: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]).transform(String)).nullish(),
+        headers: z
+          .record(z.string(), z.union([z.string(), z.number(), z.boolean()]).transform(String))
+          .superRefine((headers, context) => {
+            for (const [name, value] of Object.entries(headers)) {
+              if (isSendableHeader(name, value)) continue;
+              const message = `${quoted(name)} cannot be sent as a header; check its name and value`;
+              context.addIssue({ code: 'custom', message });
+            }
+          })
+          .nullish(),
         protocol: choice(['http/protobuf', 'http/json', 'sdk']).nullish(),
         compression: choice(['none', 'gzip']).nullish(),
         timeout: z
@@ -159,8 +169,7 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 const MODULE_TIMEOUT_MS = 30_000;
 
 const url = z.string().transform((text, context) => {
-  const parsed = URL.canParse(text) ? new URL(text) : undefined;
-  if (parsed?.protocol === 'http:' || parsed?.protocol === 'https:') return text;
+  if (parseHttpUrl(text) !== undefined) return text;
   return reject(context, `${quoted(text)} is not a URL such as http://127.0.0.1:4318`);
 });
 

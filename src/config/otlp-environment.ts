@@ -1,6 +1,6 @@
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
-import type { DestinationConfig, SignalEndpoint } from './destination-config.js';
+import { type DestinationConfig, isSendableHeader, parseHttpUrl, type SignalEndpoint } from './destination-config.js';
 
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -23,8 +23,6 @@ const SIGNALS: readonly Signal[] = ['traces', 'logs'];
 const DEFAULT_TIMEOUT_MS = 10_000;
 /** Maximum of a timer, about 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
  * Reads the standard variables (https://opentelemetry.io/docs/specs/otel/protocol/exporter/): of each, the signal's own
@@ -152,7 +150,7 @@ class EnvironmentReader {
     for (const [variable, text] of this.ownThenGeneral(signal, 'HEADERS').reverse()) {
       const { pairs, problems } = parseKeyValues(variable, text);
       const named = Object.entries(pairs).map(([key, value]) => [key, key.toLowerCase(), value] as const);
-      const wrong = named.find(([, name, value]) => !HEADER_NAME.test(name) || !HEADER_VALUE.test(value));
+      const wrong = named.find(([, name, value]) => !isSendableHeader(name, value));
       const problem =
         problems[0] ??
         (wrong && `${variable}: ${JSON.stringify(wrong[0])} cannot be sent as a header; check its name and value`);
@@ -211,11 +209,6 @@ const HTTP_URL = 'a URL such as http://127.0.0.1:4318';
 
 function notA(variable: string, expected: string): string {
   return `${variable} is not ${expected}`;
-}
-
-function parseHttpUrl(text: string): URL | undefined {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url : undefined;
 }
 
 function parseTimeoutMs(text: string): number | undefined {

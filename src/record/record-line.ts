@@ -748,8 +748,9 @@ const BEGINNING: readonly Buffer[] = [Buffer.from('{"record_type":')];
 const FILLING: ReadonlySet<number> = new Set([0x00, 0xef, 0xbb, 0xbf]);
 
 /**
- * Cuts a line that is no record where records begin in it, and takes NULs and byte order marks off the parts: an engine that was killed leaves half a line, to
- * which the next run's first is glued, and truncated files get NULs. A text within a record never looks like a beginning: its quotes are escaped.
+ * Cuts a line that is no record where records begin and end in it, and takes NULs and byte order marks off the parts: an engine that was killed leaves half a line, to
+ * which the next run's first is glued, truncated files get NULs, and what others write to the same place stands behind a record. A text within a record never looks
+ * like a beginning: its quotes are escaped.
  * @param beginnings how a record may begin
  * @returns where the parts begin and end
  */
@@ -767,8 +768,26 @@ export function recordParts(
     let [first, last] = [from, to];
     while (first < last && FILLING.has(all[first] ?? -1)) first += 1;
     while (last > first && all[last - 1] === 0) last -= 1;
-    if (last > first) parts.push([first, last]);
+    const objectEnd = endOfObject(all, first, last);
+    if (objectEnd > first) parts.push([first, objectEnd]);
+    if (last > objectEnd) parts.push([objectEnd, last]);
     from = to;
   }
   return parts;
+}
+
+const [OPEN, CLOSE] = [0x7b, 0x7d];
+
+/** Behind the brace that closes the object that begins at `start`; `start` where none begins there, or it has no end. */
+function endOfObject(bytes: Uint8Array, start: number, end: number): number {
+  if (bytes[start] !== OPEN) return start;
+  let [level, isInText] = [0, false];
+  for (let at = start; at < end; at += 1) {
+    const byte = bytes[at];
+    if (byte === QUOTE) isInText = !isInText;
+    else if (isInText) at += byte === BACKSLASH ? 1 : 0;
+    else if (byte === OPEN) level += 1;
+    else if (byte === CLOSE && --level === 0) return at + 1;
+  }
+  return start;
 }

@@ -25,6 +25,7 @@ test.each([
   ['half a line of another run', Buffer.concat([half, SAMPLE])],
   ['half a line and NULs', Buffer.concat([half, Buffer.alloc(100), SAMPLE])],
   ['a record without its line break', Buffer.from(SAMPLE.toString().replace('\n', ''))],
+  ['a record to which others wrote', Buffer.from(SAMPLE.toString().replaceAll('\n', '12:00:01  Done {"} [0m\n'))],
 ])('behind %s every whole record is read', (name, bytes) => {
   const path = join(folder, `${name}.jsonl`);
   writeFileSync(path, bytes);
