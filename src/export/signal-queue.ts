@@ -80,9 +80,13 @@ export class SignalBreaker {
     return this.takenCount;
   }
 
-  /** Whether an answer may say that the receiver takes no logs at all: it may as well be ill, so it is asked for something else before it counts. */
+  /**
+   * Whether an answer may say that the receiver takes no logs at all: it may as well be ill, so it is asked for something else before it counts. One that
+   * has taken some does take them.
+   */
   isDenial(result: SendResult): boolean {
-    return result.kind !== 'accepted' && this.signal === 'logs' && NO_LOGS.has(result.status ?? 0);
+    const isUnproven = this.signal === 'logs' && this.takenCount === 0;
+    return result.kind !== 'accepted' && isUnproven && NO_LOGS.has(result.status ?? 0);
   }
 
   /** A request is tried again by halves. */

@@ -173,7 +173,7 @@ class Scan {
       this.expect(COLON);
       if (!isList) {
         const before = this.messages;
-        this.skipValue();
+        this.skipValue(MAX_HEAD_BYTES);
         headMessages += this.messages - before;
         const last = heads.at(-1);
         if (last !== undefined && isBehindHead) last[1] = this.position;
@@ -248,11 +248,11 @@ class Scan {
 
   private skipSpace(): void {
     const { bytes } = this;
-    for (;;) {
+    for (const end = this.position + MAX_HEAD_BYTES; this.position < end; this.position += 1) {
       const byte = bytes[this.position];
       if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return;
-      this.position += 1;
     }
+    throw UNCUT;
   }
 
   private skipString(): void {
@@ -270,12 +270,13 @@ class Scan {
     throw UNCUT;
   }
 
-  private skipValue(): void {
+  /** @param maxBytes beyond which it is not worth while to look for its end */
+  private skipValue(maxBytes = Number.POSITIVE_INFINITY): void {
     const { bytes } = this;
-    const { length } = bytes;
     let depth = 0;
     this.skipSpace();
     const start = this.position;
+    const length = Math.min(bytes.length, start + maxBytes);
     while (this.position < length) {
       switch (bytes[this.position]) {
         case QUOTE:

@@ -146,6 +146,27 @@ describe('a receiver that lets nothing in for a while', () => {
     2 * MINUTE_MS,
   );
 
+  test.each([404, 415, 501])(
+    'that has taken logs, and answers %i to them for a while, gets them later',
+    async (status) => {
+      const serving = await serve();
+      await sendRun(serving, 1);
+      await until('log records of the first run', () => receiver.logBodies.length >= logCount, MINUTE_MS);
+      let denials = 0;
+      receiver.answer = (signal) => {
+        if (signal === 'traces' || denials >= 3) return {};
+        denials += 1;
+        return { status };
+      };
+      await sendRun(serving, 2);
+      await until('log records of both runs', () => receiver.logBodies.length >= 2 * logCount, MINUTE_MS);
+      await settled();
+      expect(denials).toBe(3);
+      expect(await details()).toMatchObject({ refusedCount: 0, sentLogCount: 2 * logCount });
+    },
+    2 * MINUTE_MS,
+  );
+
   test('takes no logs where it takes spans and answers 404 to logs alone', async () => {
     receiver.answer = (signal) => (signal === 'logs' ? { status: 404 } : {});
     const serving = await serve();
