@@ -133,8 +133,10 @@ async function* rangesOf(path: string, file: AsyncBuffer, metadata: FileMetaData
   let groupStart = 0;
   const pageLocationsByGroup: PageLocations[] = metadata.row_groups.map(() => ({}));
   for (const [index, group] of metadata.row_groups.entries()) {
-    const columns = await parsed(path, () => checkPages(file, group));
     const groupRows = Number(group.num_rows);
+    // Its columns have no pages.
+    if (groupRows === 0) continue;
+    const columns = await parsed(path, () => checkPages(file, group));
     const pageRows = Math.max(...columns.map(heldValues));
     const step = Math.max(CHUNK_ROWS, Math.min(MAX_CHUNK_ROWS, Math.ceil(pageRows / UNPACKINGS)));
     checkHeld(path, columns);

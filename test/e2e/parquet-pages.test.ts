@@ -36,6 +36,10 @@ test.each(['uncompressed', 'snappy', 'gzip', 'zstd', 'brotli', 'lz4_raw'])(
   },
 );
 
+test('a file of pyarrow whose row group has no rows has no records', () => {
+  expect(converted('test/fixture/packed/no-rows.parquet')).toBe('');
+});
+
 test('a row group whose pages are too long to hold is refused in words', async () => {
   const rows = `select sample.* from (from '${SAMPLE}' limit 100) sample, range(2000)`;
   const path = await written('long-pages', rows, 'row_group_size 200000');
