@@ -216,7 +216,7 @@ describe('the comparison of two large runs', () => {
     await page.getByRole('button', { name: 'Compare' }).click();
     await page.getByText('4.2 s more than #1005').waitFor();
     // All of it was slower, for want of processors; no node was by itself.
-    await page.getByText(/ nodes ran at a time, /).waitFor();
+    await page.getByText(/ nodes were in progress at a time, /).waitFor();
     await page.context().close();
   });
 });

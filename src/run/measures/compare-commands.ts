@@ -143,7 +143,7 @@ function nodesAtATime({ totals, split }: CommandMeasures): number | null {
 export function contentionText({ before, after }: Contention): string | null {
   if (before === null || after === null) return null;
   const of = (count: number) => count.toFixed(count < 10 ? 1 : 0);
-  return `${of(after)} nodes ran at a time, ${of(before)} before. The engine's own times include waiting for a processor or a connection; these do not.`;
+  return `${of(after)} nodes were in progress at a time, ${of(before)} before: they ran, or waited for a thread, a processor or a connection. The engine's own times include that; these do not.`;
 }
 
 /** The better, the less; an outcome that this version does not know stands in the middle. */
