@@ -1,5 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
+import { buffer, MAX_BODY_BYTES, REGION } from '../../record/arena.js';
 import { isReserved, type Resource, type ResourceValue } from '../../record/attributes.js';
+import { Cell, cell } from '../../record/cells.js';
 import type { Delivery, ForeignBatch, RecordBatch, Signal } from '../../record/record-batch.js';
 import { isSame } from '../../record/record-line.js';
 import { PageBatch, PagePool, type RecordPage, recordCountOf } from '../../record/record-page.js';
@@ -12,7 +14,6 @@ import {
   hasSignAmong,
   isMapped,
   isSignedItem,
-  type NamedAttribute,
   namedItem,
   namesOf,
   type Origin,
@@ -24,8 +25,8 @@ import { hasIds, hasOddId, ItemRecords, isId, type Rejection } from '../item-rec
 import { type OtlpCodec, OtlpDecodeError, type OtlpEncoding } from '../otlp-codec.js';
 import { UncutJson } from '../split-json.js';
 import { LENGTH } from '../wire-type.js';
-import { ItemLines } from './item-lines.js';
-import { type AttributeSlice, LogSlice, SpanSlice } from './item-slice.js';
+import { readItemHead } from './item-head.js';
+import { PageRows } from './page-rows.js';
 
 /** Resources that are remembered by their bytes. */
 const MAX_RESOURCES = 64;
@@ -54,10 +55,8 @@ interface ByteRange {
  * writes to is lent: the caller of the decoder calls the delivery's `release`.
  */
 export class WireDecoder implements PieceDecoder {
-  private readonly lines: ItemLines;
+  private readonly rows: PageRows;
   private readonly records: ItemRecords;
-  private readonly span = new SpanSlice();
-  private readonly log = new LogSlice();
   private readonly resources = new Map<string, KnownResource>();
   private readonly pages = new PagePool();
 
@@ -72,7 +71,7 @@ export class WireDecoder implements PieceDecoder {
     private readonly recognition = new EngineRecognition(),
     private readonly sightings = new EngineSightings(),
   ) {
-    this.lines = new ItemLines(schema);
+    this.rows = new PageRows(schema);
     this.records = new ItemRecords(schema);
   }
 
@@ -112,6 +111,7 @@ export class WireDecoder implements PieceDecoder {
 
   private readRequest(items: DecodedItems): void {
     const { bytes } = items;
+    this.rows.begin();
     const cursor = new WireCursor(bytes);
     while (cursor.position < bytes.length) {
       if (cursor.varint32(bytes.length) !== ((1 << 3) | LENGTH)) throw UNUSUAL;
@@ -167,63 +167,36 @@ export class WireDecoder implements PieceDecoder {
     else items.endScope(known);
   }
 
-  /** Whether an item that was read into its slice is the engine's: by itself, so that it does not matter how a body is cut. */
-  private isEngine({ origin }: KnownResource, bytes: Buffer): boolean {
-    if (origin === 'engine' || origin === 'other') return origin === 'engine';
-    const { span, log, signal } = this;
-    const [slice, start, end] =
-      signal === 'traces'
-        ? [span.attributes, span.nameStart, span.nameEnd]
-        : [log.attributes, log.eventNameStart, log.eventNameEnd];
-    const item = { name: bytes.toString('utf8', start, end), attributes: () => namedAttributes(slice, bytes) };
-    return this.recognition.isOfEngine(origin, signal, item);
-  }
-
   /** @returns whether it was dealt with; else it is to be passed on as it is */
   private readItem(cursor: WireCursor, end: number, known: KnownResource, items: DecodedItems): boolean {
     const start = cursor.position;
     try {
-      return this.addUsual(cursor, end, known, items);
+      if (known.origin !== 'engine' && this.isPassed(cursor, end, known)) return false;
     } catch (error) {
       if (!(error instanceof UnusualShape)) throw error;
-      cursor.position = end;
-      return this.addUnusual(cursor.bytes.subarray(start, end), known, items);
     }
+    cursor.position = end;
+    if (!this.addUsual(start, end, known, items))
+      return this.addUnusual(cursor.bytes.subarray(start, end), known, items);
+    return true;
   }
 
-  private addUsual(cursor: WireCursor, end: number, known: KnownResource, items: DecodedItems): boolean {
-    const { span, log, lines } = this;
-    const { resource } = known;
-    const { bytes } = cursor;
-    if (this.signal === 'traces') {
-      span.read(cursor, end);
-      if (!this.isEngine(known, bytes)) {
-        const isValid = span.traceId >= 0 && span.spanId >= 0;
-        if (isValid && !span.hasOddId) return false;
-        if (!span.isUsual) throw UNUSUAL;
-        items.reject(isValid ? 'with an id of a wrong length' : 'without a valid trace id and span id');
-        return true;
-      }
-      if (!span.isUsual) throw UNUSUAL;
-      const reason = lines.addSpan(span, bytes, items.page);
-      items.noteEngine(known);
-      if (reason === undefined) items.addRow(bytes, span.traceId, resource);
-      else items.reject(reason);
-      return true;
-    }
-    log.read(cursor, end);
-    if (log.hasOddId) {
-      if (!log.isUsual) throw UNUSUAL;
-      items.reject('with an id of a wrong length');
-      return true;
-    }
-    // A log record outside any trace has no run to join; it is kept and passed on like another service's.
-    if (log.traceId < 0 || !this.isEngine(known, bytes)) return false;
-    if (!log.isUsual) throw UNUSUAL;
-    const reason = lines.addLog(log, bytes, items.page);
+  /** Whether an item is another service's, and can be passed on: by itself, so that it does not matter how a body is cut. */
+  private isPassed(cursor: WireCursor, end: number, { origin }: KnownResource): boolean {
+    const head = readItemHead(this.signal, cursor, end);
+    if (head.hasOddId || this.recognition.isOfEngine(origin, this.signal, head)) return false;
+    return this.signal === 'logs' || (head.hasTraceId && head.hasSpanId);
+  }
+
+  /** Makes a row of an item of the engine that looks as nearly all do. @returns whether it was one */
+  private addUsual(start: number, end: number, known: KnownResource, items: DecodedItems): boolean {
+    const { rows, signal } = this;
+    const { arenaShift, page } = items;
+    if (known.origin === 'other' || arenaShift === undefined) return false;
+    const [from, to] = [start + arenaShift, end + arenaShift];
+    if (!(signal === 'traces' ? rows.addSpan(from, to, page) : rows.addLog(from, to, page))) return false;
     items.noteEngine(known);
-    if (reason === undefined) items.addRow(bytes, log.traceId, resource);
-    else items.reject(reason);
+    items.addRow(buffer, cell(Cell.traceId), known.resource);
     return true;
   }
 
@@ -330,13 +303,6 @@ const NOBODYS: KnownResource = {
   origin: 'other',
 };
 
-function namedAttributes(slice: AttributeSlice, from: Buffer): readonly NamedAttribute[] {
-  return Array.from({ length: slice.count }, (_, index) => ({
-    key: slice.key(from, index),
-    text: slice.textAt(from, index),
-  }));
-}
-
 /** The resource and scope of a group as records carry them. */
 export function resourceOf(
   { resource }: ResourceGroup<OtlpSpan | OtlpLogRecord>,
@@ -382,6 +348,8 @@ class DecodedItems {
   /** Where the group and the scope begin of what was passed on last. */
   private group = -1;
   private scope = -1;
+  /** What is added to a place in the request for that in the arena; `undefined` where it has no room there. */
+  readonly arenaShift: number | undefined;
 
   constructor(
     private readonly signal: Signal,
@@ -389,6 +357,9 @@ class DecodedItems {
     readonly bytes: Buffer,
   ) {
     this.passed = new RequestPiece(bytes);
+    if (bytes.length > MAX_BODY_BYTES) return;
+    bytes.copy(buffer, REGION.bodies);
+    this.arenaShift = REGION.bodies;
   }
 
   get rejectionMessage(): string {

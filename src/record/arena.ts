@@ -1,0 +1,179 @@
+/**
+ * One block of memory in which records are decoded and their lines are written. A place in it is an integer, so what is in one
+ * region is copied into another without a view, a string or an object. Pages of it that were never written to take no memory.
+ */
+const MIB = 1024 * 1024;
+
+/** Where each region begins. */
+export const REGION = {
+  /** Constant bytes: keys, heads of lines. Place 0 means "none". */
+  constants: 64,
+  /** The requests that are being decoded. */
+  bodies: 8 * MIB,
+  /** Lines of the record that is being written. */
+  lines: 16 * MIB,
+  end: 32 * MIB,
+} as const;
+
+/** Bytes behind a range that reads and copies of several bytes at a time may touch. */
+export const SLACK = 32;
+/** The longest request that is decoded here, and the longest record whose lines surely have room. */
+export const MAX_BODY_BYTES = REGION.lines - REGION.bodies - SLACK;
+export const MAX_RECORD_BYTES = MIB;
+
+const memory = new ArrayBuffer(REGION.end);
+export const bytes = new Uint8Array(memory);
+export const view = new DataView(memory);
+export const buffer = Buffer.from(memory);
+
+/** Longer texts are copied by one call, which costs as much as a loop over so many bytes. */
+const SHORT_TEXT = 176;
+
+/**
+ * Copies UTF-8 by doubles: none of its patterns is a number that a double would change. Up to 15 bytes behind the target are overwritten.
+ * @returns the place behind the copy
+ */
+export function copyText(to: number, from: number, length: number): number {
+  if (length > SHORT_TEXT) bytes.copyWithin(to, from, from + length);
+  else {
+    for (let at = 0; at < length; at += 16) {
+      view.setFloat64(to + at, view.getFloat64(from + at, true), true);
+      view.setFloat64(to + at + 8, view.getFloat64(from + at + 8, true), true);
+    }
+  }
+  return to + length;
+}
+
+/** Whether two ranges hold the same bytes. The last four are compared together, though some of them were before. */
+export function isSame(a: number, b: number, length: number): boolean {
+  if (length < 4) {
+    for (let at = 0; at < length; at++) if (view.getUint8(a + at) !== view.getUint8(b + at)) return false;
+    return true;
+  }
+  const last = length - 4;
+  for (let at = 0; at < last; at += 4) if (view.getInt32(a + at, true) !== view.getInt32(b + at, true)) return false;
+  return view.getInt32(a + last, true) === view.getInt32(b + last, true);
+}
+
+export function textAt(start: number, end: number): string {
+  return buffer.toString('utf8', start, end);
+}
+
+/** Constant bytes. */
+export interface Range {
+  readonly at: number;
+  readonly length: number;
+}
+
+/** Constant bytes in a room of their own; all of them are forgotten together. */
+export class Constants {
+  /** How often all were forgotten: a range of before is not theirs any more. */
+  generation = 0;
+  private end: number;
+  private readonly known = new Map<string, Range>();
+
+  /** @param start of the room that they have; @param limit its end */
+  constructor(
+    private readonly start: number,
+    private readonly limit: number,
+  ) {
+    this.end = start;
+  }
+
+  /** Whether there is room for `byteCount` bytes more. */
+  hasRoom(byteCount: number): boolean {
+    return this.end + byteCount + SLACK <= this.limit;
+  }
+
+  /** Keeps a text; equal ones once. */
+  add(text: string): Range {
+    const known = this.known.get(text);
+    if (known !== undefined) return known;
+    const length = Buffer.byteLength(text);
+    if (!this.hasRoom(length)) throw new RangeError('too many constants');
+    const range = { at: this.end, length: buffer.write(text, this.end) };
+    // What is copied by several bytes at a time reads a few bytes of the next one.
+    this.end += length + 8;
+    this.known.set(text, range);
+    return range;
+  }
+
+  clear(): void {
+    this.generation += 1;
+    this.known.clear();
+    this.end = this.start;
+  }
+}
+
+/** Room for the constants of the line writer itself; behind them stand those of layouts. */
+const FIXED_BYTES = 64 * 1024;
+const FIXED = new Constants(REGION.constants, FIXED_BYTES);
+export const LAYOUT_CONSTANTS = new Constants(FIXED_BYTES, REGION.bodies);
+
+/** Constant bytes for good. */
+export function constant(text: string): Range {
+  return FIXED.add(text);
+}
+
+/** Two hexadecimal digits of a byte, as one number. */
+const HEX = Uint16Array.from({ length: 256 }, (_, byte) =>
+  Buffer.from(byte.toString(16).padStart(2, '0')).readUInt16LE(0),
+);
+/** Four decimal digits, as one number. */
+const DIGITS = Int32Array.from({ length: 10_000 }, (_, number) => {
+  const digits = [number / 1_000, number / 100, number / 10, number].map((rest) => Math.floor(rest) % 10);
+  return digits.reduceRight((word, digit) => (word << 8) | (0x30 + digit), 0);
+});
+
+/** Writes bytes in hexadecimal digits. @returns the place behind them */
+export function putHex(to: number, from: number, length: number): number {
+  for (let at = 0; at < length; at++) view.setUint16(to + 2 * at, HEX[view.getUint8(from + at)] as number, true);
+  return to + 2 * length;
+}
+
+/** Writes an id of two halves. @returns the place behind it */
+export function putId(to: number, high: number, low: number): number {
+  for (let shift = 24, at = to; shift >= 0; shift -= 8, at += 2) {
+    view.setUint16(at, HEX[(high >>> shift) & 255] as number, true);
+    view.setUint16(at + 8, HEX[(low >>> shift) & 255] as number, true);
+  }
+  return to + 16;
+}
+
+/** What the higher halves of times are in seconds and nanoseconds, by their last four bits: each is that of 4.3 seconds. */
+const HIGHS = new Int32Array(16);
+const SECONDS = new Float64Array(16);
+const NANOS = new Float64Array(16);
+
+/** Writes 64 bits in decimal digits. Times of our days have 19, which are written four at a time. @returns the place behind them */
+export function putDecimal(to: number, low: number, high: number): number {
+  const slot = high & 15;
+  if (high !== HIGHS[slot] || high === 0) return putAnyDecimal(to, low, high);
+  const nanos = (NANOS[slot] as number) + (low >>> 0);
+  const more = Math.floor(nanos / 1e9);
+  const seconds = (SECONDS[slot] as number) + more;
+  const rest = nanos - more * 1e9;
+  const upper = Math.floor(seconds / 100);
+  // Ten digits of seconds, nine of nanoseconds.
+  const middle = ((seconds - upper * 100) * 10 + Math.floor(rest / 1e8)) | 0;
+  putEight(to, upper | 0);
+  view.setInt32(to + 7, ((DIGITS[middle] as number) & ~0xff) | view.getUint8(to + 7), true);
+  putEight(to + 11, (rest % 1e8) | 0);
+  return to + 19;
+}
+
+function putAnyDecimal(to: number, low: number, high: number): number {
+  const start = BigInt(high >>> 0) << 32n;
+  if (start >= 10n ** 18n) {
+    HIGHS[high & 15] = high;
+    SECONDS[high & 15] = Number(start / 10n ** 9n);
+    NANOS[high & 15] = Number(start % 10n ** 9n);
+  }
+  return to + buffer.write(String(start | BigInt(low >>> 0)), to, 'latin1');
+}
+
+function putEight(to: number, value: number): void {
+  const upper = (value / 10_000) | 0;
+  view.setInt32(to, DIGITS[upper] as number, true);
+  view.setInt32(to + 4, DIGITS[value - upper * 10_000] as number, true);
+}

@@ -1,0 +1,126 @@
+import { textAt, view } from './arena.js';
+
+/** Deepest nesting; what is deeper stays a text. */
+const MAX_DEPTH = 100;
+
+/**
+ * Whether a range is a JSON object or list as the engine writes it: in ASCII, without white space. Strict as `JSON.parse`, without making
+ * anything. What is not may be JSON all the same.
+ * @param enumFields fields whose texts are names of an enum; one that does not begin as such names do (`NODE_OUTCOME_…`) makes it
+ * something else
+ */
+export class JsonChecker {
+  private isSuspect = false;
+  /** The latest key. */
+  private keyStart = 0;
+  private keyEnd = 0;
+
+  constructor(private readonly enumFields: ReadonlySet<string>) {}
+
+  isJson(start: number, end: number): boolean {
+    this.isSuspect = false;
+    this.keyStart = this.keyEnd = start;
+    return this.value(start, end, 0) === end && !this.isSuspect;
+  }
+
+  /** @returns the place behind the value; -1 where there is none */
+  private value(at: number, end: number, depth: number): number {
+    const byte = at < end ? view.getUint8(at) : 0;
+    switch (byte) {
+      case OPEN:
+      case OPEN_LIST:
+        return depth === MAX_DEPTH ? -1 : this.members(at + 1, end, depth + 1, byte === OPEN);
+      case QUOTE:
+        if (!isNamed(at + 1) && this.enumFields.has(textAt(this.keyStart, this.keyEnd))) this.isSuspect = true;
+        return stringEnd(at + 1, end);
+      case 0x74:
+        return wordEnd(at, end, 'true');
+      case 0x66:
+        return wordEnd(at, end, 'false');
+      case 0x6e:
+        return wordEnd(at, end, 'null');
+      default:
+        return numberEnd(at, end);
+    }
+  }
+
+  private members(start: number, end: number, depth: number, isObject: boolean): number {
+    const close = isObject ? CLOSE : CLOSE_LIST;
+    if (start < end && view.getUint8(start) === close) return start + 1;
+    for (let at = start; ; at += 1) {
+      if (isObject) {
+        if (at >= end || view.getUint8(at) !== QUOTE) return -1;
+        const keyEnd = stringEnd(at + 1, end);
+        if (keyEnd < 0 || keyEnd >= end || view.getUint8(keyEnd) !== COLON) return -1;
+        this.keyStart = at + 1;
+        this.keyEnd = keyEnd - 1;
+        at = keyEnd + 1;
+      }
+      at = this.value(at, end, depth);
+      if (at < 0 || at >= end) return -1;
+      if (view.getUint8(at) === close) return at + 1;
+      if (view.getUint8(at) !== COMMA) return -1;
+    }
+  }
+}
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
+const OPEN_LIST = 0x5b;
+const CLOSE_LIST = 0x5d;
+
+/** Whether a text begins as `[A-Z]+_[A-Z]` does. */
+function isNamed(start: number): boolean {
+  let at = start;
+  while (isCapital(view.getUint8(at))) at++;
+  return at > start && view.getUint8(at) === 0x5f && isCapital(view.getUint8(at + 1));
+}
+
+function isCapital(byte: number): boolean {
+  return byte >= 0x41 && byte <= 0x5a;
+}
+
+function stringEnd(start: number, end: number): number {
+  for (let at = start; at < end; at++) {
+    const byte = view.getUint8(at);
+    if (byte === QUOTE) return at + 1;
+    if (byte < 0x20 || byte >= 0x80) return -1;
+    if (byte !== BACKSLASH) continue;
+    const letter = view.getUint8(++at);
+    if (letter === 0x75) {
+      if (at + 4 >= end) return -1;
+      for (let digit = 1; digit <= 4; digit++) if (!isHex(view.getUint8(at + digit))) return -1;
+      at += 4;
+    } else if (!ESCAPES.has(letter)) return -1;
+  }
+  return -1;
+}
+
+const ESCAPES: ReadonlySet<number> = new Set(Buffer.from('"\\/bfnrt'));
+
+function isHex(byte: number): boolean {
+  return isDigit(byte) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66);
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39;
+}
+
+function wordEnd(at: number, end: number, text: string): number {
+  if (at + text.length > end) return -1;
+  for (let index = 0; index < text.length; index++) if (view.getUint8(at + index) !== text.charCodeAt(index)) return -1;
+  return at + text.length;
+}
+
+/** Of a whole number: fractions and exponents, of which the engine has none, are left to plain code. */
+function numberEnd(start: number, end: number): number {
+  const first = start < end && view.getUint8(start) === 0x2d ? start + 1 : start;
+  let at = first;
+  while (at < end && isDigit(view.getUint8(at))) at++;
+  if (at === first || (view.getUint8(first) === 0x30 && at - first > 1)) return -1;
+  return at < end && (view.getUint8(at) === 0x2e || (view.getUint8(at) | 0x20) === 0x65) ? -1 : at;
+}
