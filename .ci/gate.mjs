@@ -14,10 +14,10 @@ const SLOWEST = 10;
 /** What a suite came to: its name, wall-clock seconds, how many passed, failed and were skipped, the names of those that failed, seconds by file. */
 const results = [];
 
-// README's test command is "npm ci && npm test". What other suites need is installed meanwhile, as far as that leaves processors idle.
+// README's test command is "npm ci && npm test". What other suites need is installed meanwhile.
 await check('install', 'npm', 'ci');
 if (failedCount() === 0) {
-  const installed = tests('installs', 'nice', '-n', '15');
+  const installed = tests('installs');
   await tests('test');
   const working = async () => {
     for (const name of ['lint', 'types', 'layers', 'dead']) await check(name, 'npm', 'run', '--silent', name);
@@ -47,12 +47,12 @@ async function check(name, ...command) {
 }
 
 /** A script of npm that runs Vitest, or a project of it that has no script; one that broke before it could count is one failure. */
-async function tests(name, ...before) {
+async function tests(name) {
   const output = join(folder, `${name.replace(':', '-')}.json`);
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${output}`];
   const vitest =
     name === 'installs' ? ['npx', 'vitest', 'run', '--project=installs'] : ['npm', 'run', '--silent', name, '--'];
-  const { status, seconds } = await run(name, [...before, ...vitest, ...reporters]);
+  const { status, seconds } = await run(name, [...vitest, ...reporters]);
   const { testResults, numPassedTests, numFailedTests, numPendingTests } = read(output);
   const faults = testResults.flatMap(({ assertionResults }) =>
     assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => `${name}: ${fullName}`),
