@@ -943,7 +943,10 @@ describe('the page of queries', () => {
   ])('draws no bars as long as what only names something: %s', async (column) => {
     const columns = column.includes('max(') ? `${column.replace('max(run_id)', 'max(run_id) OVER ()')}` : column;
     expect(await charted(columns)).toBeUndefined();
-    expect(await charted(`${columns}, ms`)).toBe('ms by name');
+  });
+
+  it('draws bars as long as the first amount, whatever stands before it', async () => {
+    expect(await charted('run_id, run_id + 1 AS step_index, ms')).toBe('ms by name');
   });
 
   it.each([
@@ -970,31 +973,34 @@ describe('the page of queries', () => {
     ]);
   });
 
-  it.each([
-    ["'=1+1'", "'=1+1"],
-    ["'+49 30'", "'+49 30"],
-    ["'@SUM(A1)'", "'@SUM(A1)"],
-    ["'-2+3'", "'-2+3"],
-    ["'-'", "'-"],
-    ["' =1'", "' =1"],
-    ["'＝1'", "'＝1"],
-    ["chr(9) || '=1'", "'\t=1"],
-    ["chr(13) || '=1'", "'\ufffd=1"],
-    ["chr(10) || '=1'", '"\'\n=1"'],
-    [`'=HYPERLINK("a,b")'`, `"'=HYPERLINK(""a,b"")"`],
-    ["'a=1'", 'a=1'],
-    ["'a-b'", 'a-b'],
-    ['-5', '-5'],
-    ['-5.25', '-5.25'],
-    ['-5.25::DOUBLE', '-5.25'],
-    ['-170141183460469231731687303715884105727::HUGEINT', '-170141183460469231731687303715884105727'],
-    ["'-inf'::DOUBLE", '-Infinity'],
-    ["['=1']", '"[""=1""]"'],
-    ["{a: '-1'}", '"{""a"":""-1""}"'],
-    ['NULL', ''],
-  ])('a spreadsheet takes no text of the CSV for a formula, and numbers for numbers: %s', async (sql, cell) => {
-    const query = new URLSearchParams({ sql: `SELECT ${sql} AS "=a"` });
-    expect((await pages.get(`/query.csv?${query}`, admin)).html).toBe(`'=a\n${cell}\n`);
+  it('writes CSV of which a spreadsheet takes no text for a formula, and numbers for numbers', async () => {
+    const cases = [
+      ["'=1+1'", "'=1+1"],
+      ["'+49 30'", "'+49 30"],
+      ["'@SUM(A1)'", "'@SUM(A1)"],
+      ["'-2+3'", "'-2+3"],
+      ["'-'", "'-"],
+      ["' =1'", "' =1"],
+      ["'＝1'", "'＝1"],
+      ["chr(9) || '=1'", "'\t=1"],
+      ["chr(13) || '=1'", "'\ufffd=1"],
+      ["chr(10) || '=1'", '"\'\n=1"'],
+      [`'=HYPERLINK("a,b")'`, `"'=HYPERLINK(""a,b"")"`],
+      ["'a=1'", 'a=1'],
+      ["'a-b'", 'a-b'],
+      ['-5', '-5'],
+      ['-5.25', '-5.25'],
+      ['-5.25::DOUBLE', '-5.25'],
+      ['-170141183460469231731687303715884105727::HUGEINT', '-170141183460469231731687303715884105727'],
+      ["'-inf'::DOUBLE", '-Infinity'],
+      ["['=1']", '"[""=1""]"'],
+      ["{a: '-1'}", '"{""a"":""-1""}"'],
+      ['NULL', ''],
+    ] as const;
+    const sql = `SELECT ${cases.map(([value], index) => `${value} AS c${index}`).join(', ')}, 1 AS "=a"`;
+    const { html } = await pages.get(`/query.csv?${new URLSearchParams({ sql })}`, admin);
+    const heads = cases.map((_, index) => `c${index}`);
+    expect(html).toBe(`${[...heads, "'=a"].join(',')}\n${[...cases.map(([, cell]) => cell), '1'].join(',')}\n`);
   });
 
   it('gives them as Parquet, and keeps nothing of it', async () => {
