@@ -39,34 +39,6 @@ export class WireCursor {
     throw UNUSUAL;
   }
 
-  /** A 32-bit integer with a sign; a negative one has ten bytes. */
-  int32(end: number): number {
-    const byte = this.bytes[this.position] as number;
-    if (byte >= 0x80 || this.position >= end) return Number(BigInt.asIntN(32, this.int64(end)));
-    this.position += 1;
-    return byte;
-  }
-
-  /** A 64-bit integer with a sign. */
-  int64(end: number): bigint {
-    const last = Math.min(end, this.position + MAX_VARINT_BYTES);
-    let value = 0n;
-    for (let shift = 0n; this.position < last; shift += 7n) {
-      const byte = this.bytes[this.position++] as number;
-      value |= BigInt(byte & 0x7f) << shift;
-      if (byte < 0x80) return BigInt.asIntN(64, value);
-    }
-    throw UNUSUAL;
-  }
-
-  /** The text of a length-delimited field; what is not UTF-8 in it becomes U+FFFD. */
-  text(end: number): string {
-    const textEnd = this.lengthEnd(end);
-    const text = this.bytes.toString('utf8', this.position, textEnd);
-    this.position = textEnd;
-    return text;
-  }
-
   /** The end of a length-delimited field that begins here. */
   lengthEnd(end: number): number {
     const fieldEnd = this.varint32(end) + this.position;

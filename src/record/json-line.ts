@@ -64,13 +64,13 @@ export class JsonChecker {
   }
 }
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
+export const QUOTE = 0x22;
+export const COMMA = 0x2c;
 const COLON = 0x3a;
-const BACKSLASH = 0x5c;
-const OPEN = 0x7b;
-const CLOSE = 0x7d;
-const OPEN_LIST = 0x5b;
+export const BACKSLASH = 0x5c;
+export const OPEN = 0x7b;
+export const CLOSE = 0x7d;
+export const OPEN_LIST = 0x5b;
 const CLOSE_LIST = 0x5d;
 
 /** Whether a text begins as `[A-Z]+_[A-Z]` does. */

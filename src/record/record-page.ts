@@ -243,12 +243,6 @@ export class RecordPage {
     return at;
   }
 
-  /** Forgets the last row, with its lines. */
-  dropLast(): void {
-    this.rowCount -= 1;
-    this.out.length = this.cell(this.rowCount, CELL.startLine);
-  }
-
   /** Forgets all rows. */
   clear(): void {
     this.out.length = 0;

@@ -1,6 +1,6 @@
 import { buffer, constant, copyText, putDecimal, putHex, putId, type Range, textAt, view } from '../../record/arena.js';
 import { ATTRIBUTE_CELLS, Attribute, Cell, cell, HEADER, Value } from '../../record/cells.js';
-import { JsonChecker } from '../../record/json-line.js';
+import { BACKSLASH, CLOSE, COMMA, JsonChecker, OPEN, OPEN_LIST, QUOTE } from '../../record/json-line.js';
 import { ENUM_FIELDS } from '../attribute-schema.js';
 import { Form, type Layout, type Layouts, type Stretch } from './layouts.js';
 
@@ -28,12 +28,6 @@ const BODY = constant('","body":"');
 const TRUE = constant('true');
 const FALSE = constant('false');
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const BACKSLASH = 0x5c;
-const OPEN = 0x7b;
-const CLOSE = 0x7d;
-const OPEN_LIST = 0x5b;
 const LINE_BREAK = 0x0a;
 /** Numbers of a layout's `codes` for each attribute: where its key stands, how long that is, its form. */
 const CODE = { keyAt: 0, keyLength: 1, form: 2, count: 3 } as const;

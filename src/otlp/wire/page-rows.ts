@@ -1,5 +1,6 @@
 import { buffer, copyText, MAX_RECORD_BYTES, putId, REGION, view } from '../../record/arena.js';
 import { Cell, cell } from '../../record/cells.js';
+import { QUOTE } from '../../record/json-line.js';
 import { digestOf } from '../../record/log-digest.js';
 import { CELL, type RecordPage } from '../../record/record-page.js';
 import type { AttributeSchema } from '../attribute-schema.js';
@@ -7,7 +8,6 @@ import { ItemCells } from './item-cells.js';
 import { type Layout, Layouts } from './layouts.js';
 import { LineWriter } from './line-writer.js';
 
-const QUOTE = 0x22;
 const BAR = 0x7c;
 
 /**
