@@ -1,5 +1,5 @@
 import { type ExpressionBuilder, type RawBuilder, type Selectable, sql } from 'kysely';
-import { slices } from '../core/lists.js';
+import { groupBy, slices } from '../core/lists.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { NOT_FINISHED, parseRunNumber, type RunStatus, type StateDb, type StateTables } from './state-tables.js';
 
@@ -88,6 +88,16 @@ export function commandLinesOf(steps: readonly Pick<CatalogStep, 'command' | 'in
   return steps.flatMap(({ command, invocations }) =>
     invocations.length === 0 ? [command.join(' ')] : invocations.map((one) => one.command ?? command.join(' ')),
   );
+}
+
+/** The command lines of runs of an account, by their ids; none of one that is not there. */
+export async function commandLinesByRun(
+  catalog: Pick<RunCatalog, 'stepsOf'>,
+  accountId: number,
+  runIds: readonly number[],
+): Promise<(runId: number) => readonly string[]> {
+  const steps = groupBy(await catalog.stepsOf(accountId, runIds), ({ runId }) => runId);
+  return (runId) => commandLinesOf(steps.get(runId) ?? []);
 }
 
 /** One engine command of a step. */

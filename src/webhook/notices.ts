@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Transaction } from 'kysely';
 import type { Clock, Timer } from '../core/clock.js';
-import { groupBy, quantile } from '../core/lists.js';
+import { quantile } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import { counted, lengthText } from '../core/text.js';
 import { hasSameCommands } from '../run/measures/recovery.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { changeState, nextIds } from '../storage/change-state.js';
-import { commandLinesOf, SqlRunCatalog } from '../storage/run-catalog.js';
+import { commandLinesByRun, SqlRunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS, type StateDb, type StateTables } from '../storage/state-tables.js';
 import type { Notice, RunFacts } from './event.js';
 import type { NoticeType, WebhookSubscription } from './subscription.js';
@@ -392,8 +392,8 @@ async function usualLengthMs(
     .limit(MAX_LOOKED_AT)
     .execute();
   const ids = [runId, ...rows.map(({ id }) => id)];
-  const steps = groupBy(await new SqlRunCatalog(transaction).stepsOf(accountId, ids), (step) => step.runId);
-  const asked = (id: number) => ({ commandLines: commandLinesOf(steps.get(id) ?? []) });
+  const commandLines = await commandLinesByRun(new SqlRunCatalog(transaction), accountId, ids);
+  const asked = (id: number) => ({ commandLines: commandLines(id) });
   const lengths = rows
     .filter(({ id }) => hasSameCommands(asked(id), asked(runId)))
     .slice(0, USUAL_OF)

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { sql, type Transaction } from 'kysely';
 import { type Clock, systemClock } from '../core/clock.js';
-import { groupBy, slices } from '../core/lists.js';
+import { slices } from '../core/lists.js';
 import { endsFailures, hasSameCommands } from '../run/measures/recovery.js';
 import { nextIds } from '../storage/change-state.js';
-import { type CatalogRun, commandLinesOf, SqlRunCatalog } from '../storage/run-catalog.js';
+import { type CatalogRun, commandLinesByRun, SqlRunCatalog } from '../storage/run-catalog.js';
 import type { RunObserver } from '../storage/settle-runs.js';
 import { isFinal, RUN_STATUS, type RunStatus, type StateTables } from '../storage/state-tables.js';
 import { DEFAULT_JOB } from '../storage/step-start.js';
@@ -309,7 +309,8 @@ async function transitionOf(
   if (status !== RUN_STATUS.error && status !== RUN_STATUS.success) return null;
   const before = await runsBefore(transaction, run);
   if (status === RUN_STATUS.success) return before.some((one) => one.status === RUN_STATUS.error) ? 'recovery' : null;
-  const commandLines = await commandLinesIn(transaction, run.accountId, [run.id, ...before.map(({ id }) => id)]);
+  const ids = [run.id, ...before.map(({ id }) => id)];
+  const commandLines = await commandLinesByRun(new SqlRunCatalog(transaction), run.accountId, ids);
   const own = { commandLines: commandLines(run.id) };
   const isOfJob = run.job.name !== DEFAULT_JOB;
   const last = before
@@ -338,15 +339,6 @@ async function runsBefore(
     .orderBy('id', 'desc')
     .limit(MAX_RUNS_BEFORE)
     .execute();
-}
-
-async function commandLinesIn(
-  transaction: Transaction<StateTables>,
-  accountId: number,
-  runIds: readonly number[],
-): Promise<(runId: number) => readonly string[]> {
-  const steps = groupBy(await new SqlRunCatalog(transaction).stepsOf(accountId, runIds), ({ runId }) => runId);
-  return (runId) => commandLinesOf(steps.get(runId) ?? []);
 }
 
 /**

@@ -14,7 +14,7 @@ import type { CommandDigest } from '../../run/measures/command-digest.js';
 import { hasSameCommands } from '../../run/measures/recovery.js';
 import type { NodeCounts } from '../../run/verdict.js';
 import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
-import { type CatalogRun, type CatalogStep, commandLinesOf, type RunCatalog } from '../../storage/run-catalog.js';
+import { type CatalogRun, type CatalogStep, commandLinesByRun, type RunCatalog } from '../../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../../storage/state-tables.js';
 import { DEFAULT_JOB } from '../../storage/step-start.js';
 import { Layout, sendPage } from './layout.js';
@@ -469,10 +469,10 @@ async function lastRunsOf(
     found.set(keyOf(run), items);
   }
   const ofNoJob = [...runs, ...[...found.values()].flat()].filter(({ job }) => job.name === DEFAULT_JOB);
-  const [first] = ofNoJob;
   const ids = ofNoJob.map(({ id }) => id);
-  const steps = groupBy(first === undefined ? [] : await catalog.stepsOf(first.accountId, ids), ({ runId }) => runId);
-  const asked = ({ id }: CatalogRun) => ({ commandLines: commandLinesOf(steps.get(id) ?? []) });
+  // All are of one account; of none nothing is asked.
+  const commandLines = await commandLinesByRun(catalog, ofNoJob[0]?.accountId ?? 0, ids);
+  const asked = ({ id }: CatalogRun) => ({ commandLines: commandLines(id) });
   return (run) =>
     (found.get(keyOf(run)) ?? []).filter(
       (one) =>
