@@ -201,7 +201,8 @@ describe('JsonlTail', () => {
     writeFileSync(path, '2\n');
     await untilTurned(() => {
       clock.advance(1);
-      return tail.rejects.length === 1;
+      // On a busy machine the old file may be given up before the new one is read.
+      return tail.rejects.length === 1 && tail.texts.length === 2;
     });
     expect([tail.texts, tail.rejects]).toEqual([['1', '2'], ['line 2: cut off at the end']]);
   });
