@@ -54,17 +54,23 @@ async function tests(name) {
     name === 'installs' ? ['npx', 'vitest', 'run', '--project=installs'] : ['npm', 'run', '--silent', name, '--'];
   const { status, seconds } = await run(name, [...vitest, ...reporters]);
   const { testResults, numPassedTests, numFailedTests, numPendingTests } = read(output);
-  const faults = testResults.flatMap(({ assertionResults }) =>
-    assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => `${name}: ${fullName}`),
-  );
-  const isBroken = status !== 0 && faults.length === 0;
-  if (isBroken) faults.push(`${name}: ended with ${status}`);
+  const faults = testResults.flatMap((file) => faultsOf(file).map((fault) => `${name}: ${fault}`));
+  const isBroken = status !== 0 && numFailedTests === 0;
+  if (isBroken && faults.length === 0) faults.push(`${name}: ended with ${status}`);
   const files = testResults.map(({ name: path, startTime, endTime }) => ({
     path,
     seconds: (endTime - startTime) / 1_000,
   }));
   const failed = numFailedTests + +isBroken;
   results.push({ name, seconds, passed: numPassedTests, failed, skipped: numPendingTests, faults, files });
+}
+
+/** What failed in a file of tests, each with what it said: a long output may be cut before one gets to read it. */
+function faultsOf({ name, assertionResults, status, message }) {
+  const failed = assertionResults.filter(({ status }) => status === 'failed');
+  // A file whose hooks or imports fail has no failed test.
+  if (failed.length === 0) return status === 'failed' ? [`${name}\n${message}`] : [];
+  return failed.map(({ fullName, failureMessages }) => `${fullName}\n${failureMessages.join('\n')}`);
 }
 
 function read(path) {
@@ -109,7 +115,8 @@ function report() {
     }
   }
   const faults = results.flatMap(({ faults }) => faults);
-  if (faults.length > 0) console.log(`\nFailed:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+  if (faults.length > 0)
+    console.log(`\nFailed:\n${faults.map((fault) => `  ${fault.replaceAll('\n', '\n    ')}`).join('\n')}`);
   const passed = results.reduce((sum, result) => sum + result.passed, 0);
   console.log(`\n${passed} passed, ${failedCount()} failed`);
   process.exitCode = failedCount() === 0 ? 0 : 1;

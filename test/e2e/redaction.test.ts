@@ -159,7 +159,9 @@ async function tellEverybody(level: RedactionLevel) {
 /** A token of the one permission set that reads what was sent, and no artifacts. */
 async function tokenForHooks({ dataFolder }: BridgeProcess): Promise<string> {
   const create = ['token', 'create', '--name', 'hooks', '--permission', 'webhooks_only', '--data-dir', dataFolder];
-  return (await runBridge(create, { cwd: folder })).stdout.trim();
+  const created = await runBridge(create, { cwd: folder });
+  expect(created, created.stderr).toMatchObject({ exitCode: 0 });
+  return created.stdout.trim();
 }
 
 /** What can be asked of the marked runs, and of the subscriptions that were told of them. */
