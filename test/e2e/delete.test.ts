@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SAMPLES, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { traceIdsIn } from '../tool/trace-ids.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
@@ -27,7 +28,7 @@ afterEach(async () => {
 const bridge = (...args: readonly string[]) => runBridge([...args, '--data-dir', data], { cwd: dir });
 const listed = async () =>
   JSON.parse((await bridge('runs', '--format', 'json')).stdout).runs.map((one: { id: number }) => one.id);
-const kept = () => readdirSync(join(data, 'runs'));
+const kept = () => traceIdsIn(data);
 
 async function serve(env: Readonly<Record<string, string>> = {}): Promise<BridgeProcess> {
   const started = await BridgeProcess.start({ env, dataFolder: data });

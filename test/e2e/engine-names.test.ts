@@ -13,6 +13,7 @@ import { BridgeProcess } from '../tool/bridge-process.js';
 import { FetchingReceiver } from '../tool/fetching-receiver.js';
 import { olderDbtTrace } from '../tool/older-dbt.js';
 import { copyRenamed, type Renaming, renamed } from '../tool/renamed.js';
+import { traceIdsIn } from '../tool/trace-ids.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
@@ -245,7 +246,7 @@ test(
     const env = { PATH: process.env.PATH ?? '', HOME: dir, RUN_BRIDGE_DATA_DIR: join(dir, 'data') };
     const { exitCode, stderr } = await runBridge(['import', 'run.otlp.jsonl'], { cwd: dir, env });
     expect(exitCode, stderr).toBe(0);
-    expect(readdirSync(join(dir, 'data', 'runs'))).toEqual([TRACE]);
+    expect(traceIdsIn(join(dir, 'data'))).toEqual([TRACE]);
     expect(stderr).toContain('under a name that is not known');
   },
   TIMEOUT_MS,

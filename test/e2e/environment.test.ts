@@ -1,10 +1,11 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { OtlpReceiver } from '../fake/otlp-receiver.js';
 import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { traceIdsIn } from '../tool/trace-ids.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
@@ -45,7 +46,7 @@ describe('a variable of OpenTelemetry that cannot be used', () => {
     const args = ['exec', '--data-dir', 'data', '--flush-timeout', '10ms', '--', ...command];
     const { exitCode, stderr } = await runBridge(args, { cwd: dir, env });
     expect(exitCode).toBe(3);
-    expect(readdirSync(join(dir, 'data', 'runs'))).toHaveLength(1);
+    expect(traceIdsIn(join(dir, 'data'))).toHaveLength(1);
     expect(stderr.split('\n').filter((line) => line.includes(variable))).toHaveLength(1);
     expect(stderr).not.toContain('not kept');
   });

@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { traceIdsIn } from '../tool/trace-ids.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
@@ -37,7 +38,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 const data = () => join(dir, 'data');
 const env = () => ({ PATH: process.env.PATH ?? '', HOME: dir, TMPDIR: dir, RUN_BRIDGE_DATA_DIR: data() });
 const runFile = (number: number) => JSON.parse(readFileSync(join(data(), 'runs', traceOf(number), 'run.json'), 'utf8'));
-const traces = () => readdirSync(join(data(), 'runs')).sort();
+const traces = () => traceIdsIn(data()).sort();
 
 /** What an engine does that writes to a file of the user, whatever its arguments say of that. */
 const script = (file: string, number: number, flags = '') =>
@@ -173,7 +174,7 @@ describe("a command whose JSONL is the user's own has only what it wrote itself"
     expect(traces()).toEqual([traceOf(1)]);
     expectRun(1);
     expect(readdirSync(join(data(), 'spool'))).toEqual([]);
-    expect(readdirSync(join(dir, 'data-2', 'runs'))).toEqual([traceOf(2)]);
+    expect(traceIdsIn(join(dir, 'data-2'))).toEqual([traceOf(2)]);
   }, 60_000);
 
   test('where it reports to a bridge elsewhere', async () => {
@@ -186,7 +187,7 @@ describe("a command whose JSONL is the user's own has only what it wrote itself"
       for (const number of [1, 2]) {
         expect(await exec(flag, script(file, number), options)).toEqual({ exitCode: 0, stdout: '', stderr: '' });
       }
-      expect(readdirSync(join(dir, 'far', 'runs')).sort()).toEqual([traceOf(1), traceOf(2)]);
+      expect(traceIdsIn(join(dir, 'far')).sort()).toEqual([traceOf(1), traceOf(2)]);
     } finally {
       await bridge.stop();
     }

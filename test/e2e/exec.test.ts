@@ -16,6 +16,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DataFolderLock } from '../../src/storage/data-folder-lock.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { compileSource } from '../tool/compiled-source.js';
+import { traceIdsIn } from '../tool/trace-ids.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
@@ -218,7 +219,7 @@ describe.skipIf(process.platform !== 'linux')('where processors are short', () =
     await until('the program to give way', () =>
       nicenessOf(pid).every((niceness) => niceness >= Math.min(before + 10, 19)),
     );
-    expect(readdirSync(join(dir, 'data', 'runs'))).toHaveLength(1);
+    expect(traceIdsIn(join(dir, 'data'))).toHaveLength(1);
     const [command] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
     expect(nicenessOf(Number(command))).toEqual([before]);
     child.stdin?.end('\n');
@@ -549,7 +550,7 @@ describe('reports of exec', () => {
 describe('why a command ended', () => {
   const sampleOf = (name: string) => new URL(`../fixture/samples/${name}/otel.jsonl`, import.meta.url).pathname;
   const runFile = () => {
-    const [traceId = ''] = readdirSync(join(dir, 'data', 'runs'));
+    const [traceId = ''] = traceIdsIn(join(dir, 'data'));
     return JSON.parse(readFileSync(join(dir, 'data', 'runs', traceId, 'run.json'), 'utf8'));
   };
   /** Telemetry of a run that was cut short within a second of its first failure, and was not asked to be. */

@@ -15,6 +15,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { MountedFolder } from '../tool/mounted-folder.js';
 import { SpawnedCommand } from '../tool/spawned-command.js';
+import { traceIdsIn } from '../tool/trace-ids.js';
 import { until } from '../tool/until.js';
 
 const sample = new URL('../fixture/samples/build-mixed/otel.jsonl', import.meta.url).pathname;
@@ -68,7 +69,7 @@ describe('follow', () => {
     const second = follow('otel.jsonl');
     append(100);
     await untilRecorded(lines.length);
-    const [traceId = ''] = readdirSync(join(data(), 'runs'));
+    const [traceId = ''] = traceIdsIn(data());
     await until('the verdict', () => existsSync(join(data(), 'runs', traceId, 'telemetry.parquet')));
     expect(await second.stop()).toBe(0);
     expect(second.stderr).toContain(`: ${lines.length - 100} records\n`);
@@ -118,7 +119,7 @@ describe('follow', () => {
     writeFileSync(file(), runOf('c'));
     follow('otel.jsonl');
     await untilRecorded(3 * lines.length);
-    expect(readdirSync(join(data(), 'runs')).sort()).toEqual(['a', 'b', 'c'].map((digit) => digit.repeat(32)));
+    expect(traceIdsIn(data()).sort()).toEqual(['a', 'b', 'c'].map((digit) => digit.repeat(32)));
     expect(recorded().sort()).toEqual(['a', 'b', 'c'].flatMap((digit) => runOf(digit).trimEnd().split('\n')).sort());
   });
 

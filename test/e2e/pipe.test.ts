@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { MountedFolder } from '../tool/mounted-folder.js';
 import { SpawnedCommand } from '../tool/spawned-command.js';
+import { traceIdsIn } from '../tool/trace-ids.js';
 import { until } from '../tool/until.js';
 
 const sample = readFileSync(new URL('../fixture/samples/build-mixed/otel.jsonl', import.meta.url));
@@ -27,7 +28,7 @@ const pipe = (...args: string[]) => {
   return command;
 };
 const runFolder = (folder = data()) => {
-  const [traceId = ''] = existsSync(join(folder, 'runs')) ? readdirSync(join(folder, 'runs')) : [];
+  const [traceId = ''] = traceIdsIn(folder);
   return join(folder, 'runs', traceId);
 };
 const recorded = (folder?: string) => readFileSync(join(runFolder(folder), 'telemetry.jsonl'));

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';
+import { traceIdsIn } from '../tool/trace-ids.js';
 import { runBridge } from './run-bridge.js';
 
 const SAMPLE = new URL('../fixture/samples/build-clean/otel.jsonl', import.meta.url).pathname;
@@ -52,7 +53,7 @@ describe('a start loads what it needs and no more:', () => {
 test('runs that are finished are not read again, not even for a destination that is new', async () => {
   const dataFolder = join(dir, 'data');
   expect(await runBridge(['import', SAMPLE, '--data-dir', dataFolder], { cwd: dir })).toMatchObject({ exitCode: 0 });
-  const [traceId = ''] = readdirSync(join(dataFolder, 'runs'));
+  const [traceId = ''] = traceIdsIn(dataFolder);
   const log = join(dataFolder, 'runs', traceId, 'telemetry.jsonl');
   // Whoever reads it would complain of it.
   const damaged = readFileSync(log, 'utf8').replaceAll('{', '#');

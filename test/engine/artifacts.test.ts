@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { Engine } from '../tool/engine.js';
+import { traceIdsIn } from '../tool/trace-ids.js';
 import { until } from '../tool/until.js';
 
 const main = new URL('../../dist/main.js', import.meta.url).pathname;
@@ -96,9 +97,7 @@ describe('artifacts of a run of the real engine under exec --to', () => {
   });
 
   it('have the telemetry of each step, byte by byte the Parquet file in the data folder', async () => {
-    const files = readdirSync(join(bridge.dataFolder, 'runs')).map((id) =>
-      join(bridge.dataFolder, 'runs', id, 'telemetry.parquet'),
-    );
+    const files = traceIdsIn(bridge.dataFolder).map((id) => join(bridge.dataFolder, 'runs', id, 'telemetry.parquet'));
     for (const step of [1, 2]) {
       const path = `metadata/telemetry-${step}-otel.parquet`;
       await until(`${path} in the list`, async () => (await listOf(step))?.includes(path) === true);

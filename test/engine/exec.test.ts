@@ -7,6 +7,7 @@ import { OtlpReceiver } from '../fake/otlp-receiver.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { Engine, type EngineResult } from '../tool/engine.js';
 import { generateProject } from '../tool/many-models.js';
+import { traceIdsIn } from '../tool/trace-ids.js';
 import { until } from '../tool/until.js';
 
 const main = new URL('../../dist/main.js', import.meta.url).pathname;
@@ -57,7 +58,7 @@ describe('exec', () => {
 
   /** The one run's steps, once its record log is what the engine wrote. */
   function expectTheEnginesRecords(): RunFile['steps'] {
-    const [traceId = '', ...others] = readdirSync(join(dataFolder, 'runs'));
+    const [traceId = '', ...others] = traceIdsIn(dataFolder);
     expect(others).toEqual([]);
     // Told by a word: a difference of two long texts takes minutes to show.
     expect(logOf(traceId) === engines() ? 'the same' : 'different').toBe('the same');
@@ -85,12 +86,12 @@ describe('exec', () => {
     });
     expect(exitCode).toBe(0);
     expect(expectTheEnginesRecords()).toMatchObject([{ verdict: 'success' }]);
-    expect(runOf(readdirSync(join(dataFolder, 'runs'))[0] ?? '').job?.name).toBe('nightly');
+    expect(runOf(traceIdsIn(dataFolder)[0] ?? '').job?.name).toBe('nightly');
   });
 
   it.each(['warn', 'info'])('fills up from OTLP what the level filter %s keeps out of the file', async (level) => {
     await exec(['dbt', 'build', '--exclude', 'tag:slow', '--log-level-file', level, ...OWN_FILE]);
-    const [traceId = ''] = readdirSync(join(dataFolder, 'runs'));
+    const [traceId = ''] = traceIdsIn(dataFolder);
     expect(engines().includes('SpanEnd')).toBe(level === 'info');
     const lines = logOf(traceId).trimEnd().split('\n');
     for (const line of engines().trimEnd().split('\n')) expect(lines).toContain(line);
@@ -105,7 +106,7 @@ describe('exec', () => {
   it('stops by --fail-fast as the engine does', async () => {
     const { exitCode } = await exec(['dbt', 'build', '--fail-fast', ...OWN_FILE]);
     expect(exitCode).toBe(1);
-    const [traceId = ''] = readdirSync(join(dataFolder, 'runs'));
+    const [traceId = ''] = traceIdsIn(dataFolder);
     expect(logOf(traceId).startsWith(engines()) ? 'the same' : 'different').toBe('the same');
     // Queries that are cancelled end while the engine does: what they say once its file is closed comes over OTLP alone.
     const [last = ''] = engines().trimEnd().split('\n').slice(-1);
@@ -120,7 +121,7 @@ describe('exec', () => {
   it('keeps several commands of a script apart, each a run of its own', async () => {
     const { exitCode } = await exec(['sh', '-c', 'dbt parse && dbt build --exclude tag:slow tag:bad']);
     expect(exitCode).toBe(0);
-    const verdicts = readdirSync(join(dataFolder, 'runs')).flatMap((traceId) => runOf(traceId).steps);
+    const verdicts = traceIdsIn(dataFolder).flatMap((traceId) => runOf(traceId).steps);
     expect(verdicts).toMatchObject([{ verdict: 'success' }, { verdict: 'success' }]);
   });
 
@@ -143,7 +144,7 @@ describe('exec', () => {
         (command, index) => `${command}; ${index < 2 ? wait.replace('@', String(index + 1)) : ''}\n`,
       );
       expect((await exec(['sh', '-c', script.join('')], env)).exitCode).toBe(0);
-      const traceIds = readdirSync(join(dataFolder, 'runs'));
+      const traceIds = traceIdsIn(dataFolder);
       const steps = traceIds.flatMap((traceId) => runOf(traceId).steps);
       const [first, ...others] = steps.toSorted((a, b) => (a.step?.index ?? 0) - (b.step?.index ?? 0));
       expect([first, ...others]).toMatchObject([
@@ -182,7 +183,7 @@ describe('exec', () => {
       expect([exitCode, output]).toEqual([0, expect.not.stringContaining('run-bridge:')]);
     }
     const commandsOf = (folder: string) =>
-      readdirSync(join(folder, 'runs')).map((traceId) => {
+      traceIdsIn(folder).map((traceId) => {
         const { steps } = JSON.parse(readFileSync(join(folder, 'runs', traceId, 'run.json'), 'utf8'));
         return steps.map((step: { verdict: string; step: { index: number } | null }) => [
           step.verdict,
@@ -259,7 +260,7 @@ describe('exec', () => {
   it("joins the caller's trace", async () => {
     const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
     await exec(['sh', '-c', 'dbt parse; dbt parse'], { TRACEPARENT: `00-${traceId}-00f067aa0ba902b7-01` });
-    expect(readdirSync(join(dataFolder, 'runs'))).toEqual([traceId]);
+    expect(traceIdsIn(dataFolder)).toEqual([traceId]);
     const roots = logOf(traceId).match(/"parent_span_id":"00f067aa0ba902b7"/g);
     expect(roots).toHaveLength(8);
     expect(runOf(traceId).steps).toMatchObject([{ verdict: 'success' }, { verdict: 'success' }]);
@@ -378,7 +379,7 @@ describe('exec', () => {
       const lines = written();
       expect((await bridge('report')).output).toContain('job nightly');
       expect(spooled()).toEqual([]);
-      const [traceId = '', ...others] = readdirSync(join(dataFolder, 'runs'));
+      const [traceId = '', ...others] = traceIdsIn(dataFolder);
       expect(others).toEqual([]);
       expect(logOf(traceId) === lines ? 'the same' : 'different').toBe('the same');
       expect(runOf(traceId)).toMatchObject({
@@ -444,7 +445,7 @@ describe('exec', () => {
       await until('the end of the engine', () => !existsSync(`/proc/${pid}`));
       const lines = written();
       await next();
-      const [traceId = ''] = readdirSync(join(dataFolder, 'runs'));
+      const [traceId = ''] = traceIdsIn(dataFolder);
       expect(logOf(traceId) === lines ? 'the same' : 'different').toBe('the same');
       expect(runOf(traceId)).toMatchObject({
         state: 'finished',
@@ -536,7 +537,7 @@ describe('exec', () => {
       // Two thousand artifacts take a while on a slow machine, and then it is said how far they are.
       const asExpected = 'uploading artifacts: \\d+ of \\d+|artifacts of the command that are not kept yet: ';
       expect([exitCode, new RegExp(`run-bridge:(?! (?:${asExpected})).*`).exec(output)?.[0]]).toEqual([0, undefined]);
-      const [traceId = ''] = readdirSync(join(dataFolder, 'runs'));
+      const [traceId = ''] = traceIdsIn(dataFolder);
       expect(logOf(traceId) === written() ? 'the same' : 'different').toBe('the same');
       expect(new Set(receiver.spanIds).size).toBe(endedCount());
     });

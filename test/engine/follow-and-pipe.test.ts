@@ -1,9 +1,10 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Engine, type EngineBuild } from '../tool/engine.js';
 import { SpawnedCommand } from '../tool/spawned-command.js';
+import { traceIdsIn } from '../tool/trace-ids.js';
 import { until } from '../tool/until.js';
 
 const main = new URL('../../dist/main.js', import.meta.url).pathname;
@@ -26,13 +27,13 @@ describe.each<EngineBuild>(['core', 'fusion'])('a real run of the %s build', (bu
 
   /** The record log of the only run. */
   const recorded = (): readonly string[] => {
-    const [traceId = ''] = readdirSync(join(dataFolder, 'runs'));
+    const [traceId = ''] = traceIdsIn(dataFolder);
     return readFileSync(join(dataFolder, 'runs', traceId, 'telemetry.jsonl'), 'utf8')
       .trimEnd()
       .split('\n');
   };
   const verdict = (): unknown => {
-    const [traceId = ''] = readdirSync(join(dataFolder, 'runs'));
+    const [traceId = ''] = traceIdsIn(dataFolder);
     return JSON.parse(readFileSync(join(dataFolder, 'runs', traceId, 'run.json'), 'utf8')).steps[0].verdict;
   };
   const follow = () =>

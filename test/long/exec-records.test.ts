@@ -7,6 +7,7 @@ import { runBridge } from '../e2e/run-bridge.js';
 import { OtlpReceiver } from '../fake/otlp-receiver.js';
 import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { traceIdsIn } from '../tool/trace-ids.js';
 import { until } from '../tool/until.js';
 
 const main = new URL('../../dist/main.js', import.meta.url).pathname;
@@ -89,7 +90,7 @@ describe('a command alone', () => {
     const file = join(dir, 'mine.jsonl');
     writeFileSync(file, `${readFileSync(join(samples, 'parse', 'otel.jsonl'), 'utf8')}`);
     expect(await exec(engine(), { DBT_OTEL_FILE_NAME: file })).toEqual(DONE);
-    expect(readdirSync(join(data, 'runs'))).toEqual([traceId]);
+    expect(traceIdsIn(data)).toEqual([traceId]);
     expect(logIn(data)).toBe(jsonl);
   });
 
@@ -122,7 +123,7 @@ describe('a command alone', () => {
     other.kill('SIGTERM');
     await ended;
     expect(await second).toEqual(DONE);
-    expect(readdirSync(join(data, 'runs'))).toHaveLength(2);
+    expect(traceIdsIn(data)).toHaveLength(2);
   });
 
   test('leaves nothing unread when its own process is killed: the next start takes it in', async () => {
@@ -162,7 +163,7 @@ describe('exec inside exec', () => {
     // Whoever waited in vain would wait for a flush that outlasts the test.
     expect(await exec(['sh', '-c', inner(engine(), '--flush-timeout', '10m').join(' ')])).toEqual(DONE);
     expect(logIn(data)).toBe(jsonl);
-    expect(readdirSync(join(data, 'runs'))).toEqual([traceId]);
+    expect(traceIdsIn(data)).toEqual([traceId]);
     expect(readdirSync(join(data, 'spool'))).toEqual([]);
   });
 

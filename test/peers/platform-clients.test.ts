@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -11,6 +11,7 @@ import { BridgeProcess } from '../tool/bridge-process.js';
 import { Engine } from '../tool/engine.js';
 import { basePython, PYTHONS, pythonWith } from '../tool/python-venv.js';
 import { TlsFront } from '../tool/tls-front.js';
+import { traceIdsIn } from '../tool/trace-ids.js';
 import { until } from '../tool/until.js';
 
 const ACCOUNT = 10_001;
@@ -246,7 +247,7 @@ describe('published clients of the hosted platform, against runs of the real eng
         .trimEnd()
         .split('\n')
         .toSorted();
-    const traceIds = readdirSync(join(folder, 'pulled', 'runs'));
+    const traceIds = traceIdsIn(join(folder, 'pulled'));
     expect(traceIds).toHaveLength(4);
     for (const traceId of traceIds) expect(lines(join(folder, 'pulled'), traceId)).toEqual(lines(dataFolder, traceId));
   });

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { traceIdsIn } from './trace-ids.js';
 import { until, WAIT_MS } from './until.js';
 
 /** What `run.json` says, as far as tests look at it. */
@@ -87,8 +88,7 @@ export class BridgeProcess {
 
   /** Trace ids of the runs so far. */
   traceIds(): readonly string[] {
-    const runs = join(this.dataFolder, 'runs');
-    return existsSync(runs) ? readdirSync(runs) : [];
+    return traceIdsIn(this.dataFolder);
   }
 
   /** Waits until the run is finished and its Parquet is written. */
