@@ -1,11 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { EventMappings } from '../src/export/lines/event-mappings.js';
 import { OtelRunMapper } from '../src/export/mapping/otel-run-mapper.js';
+import { SharedMapping } from '../src/export/mapping/shared-mapping.js';
 import { OtlpEncoder } from '../src/export/otlp-destination.js';
 import type { Resource } from '../src/record/attributes.js';
-import { SharedTexts } from '../src/redaction/known-names.js';
 import { LARGE_SAMPLES, largeSampleFolder } from '../test/tool/large-samples.js';
 import { formatSpread, spreadOf } from './spread.js';
 
@@ -31,12 +30,12 @@ measure(
 );
 
 function measure(name: string, logs: readonly Buffer[]): void {
-  const known = { mappings: new EventMappings(), texts: new SharedTexts() };
+  const known = new SharedMapping();
   const again: number[] = [];
   const first: number[] = [];
   for (let round = 0; round < WARM_UP_ROUNDS + Number(values.rounds); round++) {
     const toKnown = microsPerSpan(logs, known);
-    const toNew = microsPerSpan(logs, { mappings: new EventMappings(), texts: new SharedTexts() });
+    const toNew = microsPerSpan(logs, new SharedMapping());
     if (round < WARM_UP_ROUNDS) continue;
     again.push(toKnown);
     first.push(toNew);
@@ -45,15 +44,12 @@ function measure(name: string, logs: readonly Buffer[]): void {
 }
 
 /** CPU time of the process, for spans; log records are in it. */
-function microsPerSpan(
-  logs: readonly Buffer[],
-  known: { readonly mappings: EventMappings; readonly texts: SharedTexts },
-): number {
+function microsPerSpan(logs: readonly Buffer[], known: SharedMapping): number {
   const encoder = new OtlpEncoder('protobuf');
   const before = process.cpuUsage();
   let spanCount = 0;
   for (const log of logs) {
-    const mapper = new OtelRunMapper(undefined, known.mappings, known.texts);
+    const mapper = new OtelRunMapper(undefined, known);
     for (let offset = 0; offset < log.length; ) {
       const end = log.length - offset <= CHUNK_BYTES ? log.length : log.lastIndexOf('\n', offset + CHUNK_BYTES) + 1;
       mapper.pushLines({ resource: RESOURCE, offset, lines: log.subarray(offset, end) });

@@ -18,7 +18,7 @@ import type { Logger } from '../core/logger.js';
 import type { ForeignEntry, ForeignLogReader, ForeignPosition } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import { type RedactionLevel, redactionFor, SharedTexts } from '../redaction/known-names.js';
+import { type RedactionLevel, redactionFor } from '../redaction/known-names.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/trace-catalog.js';
@@ -28,9 +28,9 @@ import { ExportWorker } from './export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS } from './export-worker-options.js';
 import type { ForeignRedaction } from './foreign-redaction.js';
 import { KafkaDestination, KafkaJsonlDestination, type TopicWriter } from './kafka-destination.js';
-import { EventMappings } from './lines/event-mappings.js';
 import { JsonlRunMapper } from './mapping/jsonl-run-mapper.js';
 import { OtelRunMapper } from './mapping/otel-run-mapper.js';
+import { SharedMapping } from './mapping/shared-mapping.js';
 import { OtlpDestination, type OtlpDestinationDeps } from './otlp-destination.js';
 import type { LineSource } from './record-log-lines.js';
 import { secretMask, secretsOf } from './transport.js';
@@ -115,9 +115,7 @@ export interface ExportDeps {
 /** The worker of a destination. */
 export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWorker {
   const { destination, mapping, isMapped = true, maxBacklogAgeMs } = opened;
-  // Knowledge of event types is shared by subsequent runs; when the table is full, it is cleared.
-  let mappings = new EventMappings();
-  const prose = new SharedTexts();
+  const shared = new SharedMapping(mapping.redaction);
   return new ExportWorker(
     {
       ...DEFAULT_EXPORT_WORKER_OPTIONS,
@@ -131,8 +129,7 @@ export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWork
       foreign: new RedactedForeign(deps.foreign, mapping.redaction, deps.engineNames),
       createMapper: () => {
         if (!isMapped) return new JsonlRunMapper();
-        if (mappings.isFull) mappings = new EventMappings();
-        return new OtelRunMapper(mapping, mappings, prose);
+        return new OtelRunMapper(mapping, shared);
       },
       retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random),
       requestRetryPolicy: new RetryPolicy(REQUEST_RETRY_POLICY, deps.random),

@@ -12,7 +12,13 @@ export const REGION = {
   bodies: 8 * MIB,
   /** Lines of the record that is being written. */
   lines: 16 * MIB,
-  end: 32 * MIB,
+  /** Texts that are remembered, and what was made of each. */
+  texts: 32 * MIB,
+  /** Items that wait, as they came. */
+  items: 56 * MIB,
+  /** What is being made, and is used before the next. */
+  scratch: 88 * MIB,
+  end: 104 * MIB,
 } as const;
 
 /** Bytes behind a range that reads and copies of several bytes at a time may touch. */
@@ -53,6 +59,40 @@ export function isSame(a: number, b: number, length: number): boolean {
   const last = length - 4;
   for (let at = 0; at < last; at += 4) if (view.getInt32(a + at, true) !== view.getInt32(b + at, true)) return false;
   return view.getInt32(a + last, true) === view.getInt32(b + last, true);
+}
+
+/** A hash of a range, as 32 bits; the seed keeps senders from choosing texts that meet in one place. */
+export function hashOf(start: number, length: number, seed: number): number {
+  let hash = seed ^ length;
+  if (length < 4) {
+    for (let at = 0; at < length; at++) hash = Math.imul(hash ^ view.getUint8(start + at), 0x01000193);
+  } else {
+    const last = start + length - 4;
+    for (let at = start; at < last; at += 4) {
+      hash = Math.imul(hash ^ view.getInt32(at, true), 0x9e3779b1);
+      hash ^= hash >>> 15;
+    }
+    hash = Math.imul(hash ^ view.getInt32(last, true), 0x01000193);
+  }
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  return hash ^ (hash >>> 13);
+}
+
+/** Writes a text's UTF-8. @returns the place behind it */
+export function putText(to: number, text: string): number {
+  return to + buffer.write(text, to);
+}
+
+/** Writes a varint of up to 31 bits. @returns the place behind it */
+export function putVarint(start: number, value: number): number {
+  let to = start;
+  let rest = value;
+  while (rest > 0x7f) {
+    view.setUint8(to++, (rest & 0x7f) | 0x80);
+    rest >>>= 7;
+  }
+  view.setUint8(to++, rest);
+  return to;
 }
 
 export function textAt(start: number, end: number): string {

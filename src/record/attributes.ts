@@ -73,30 +73,20 @@ export class Attributes {
     return new Attributes(undefined, value);
   }
 
-  /** @param bytes holds the text of a JSON object in UTF-8, from `start` to `end`; not to be written to any more. */
-  static fromBytes(bytes: Buffer, start: number, end: number): Attributes {
-    return new Attributes(undefined, undefined, bytes, start, end);
-  }
-
   private constructor(
     private jsonText?: string,
     private parsed?: JsonObject,
-    private readonly bytes?: Buffer,
-    private readonly start = 0,
-    private readonly end = 0,
   ) {}
 
   /** The object's text, on one line. */
   get json(): string {
-    this.jsonText ??= this.bytes?.toString('utf8', this.start, this.end) ?? JSON.stringify(this.parsed);
+    this.jsonText ??= JSON.stringify(this.parsed);
     return this.jsonText;
   }
 
   /** The object itself, parsed on first use. */
   get value(): JsonObject {
-    this.parsed ??= JSON.parse(
-      this.jsonText ?? this.bytes?.toString('utf8', this.start, this.end) ?? '{}',
-    ) as JsonObject;
+    this.parsed ??= JSON.parse(this.jsonText ?? '{}') as JsonObject;
     return this.parsed;
   }
 

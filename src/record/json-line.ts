@@ -18,9 +18,15 @@ export class JsonChecker {
   constructor(private readonly enumFields: ReadonlySet<string>) {}
 
   isJson(start: number, end: number): boolean {
+    return this.valueEnd(start, end) === end;
+  }
+
+  /** The place behind the value that begins a range; -1 where none such does. */
+  valueEnd(start: number, end: number): number {
     this.isSuspect = false;
     this.keyStart = this.keyEnd = start;
-    return this.value(start, end, 0) === end && !this.isSuspect;
+    const valueEnd = this.value(start, end, 0);
+    return this.isSuspect ? -1 : valueEnd;
   }
 
   /** @returns the place behind the value; -1 where there is none */
@@ -31,7 +37,7 @@ export class JsonChecker {
       case OPEN_LIST:
         return depth === MAX_DEPTH ? -1 : this.members(at + 1, end, depth + 1, byte === OPEN);
       case QUOTE:
-        if (!isNamed(at + 1) && this.enumFields.has(textAt(this.keyStart, this.keyEnd))) this.isSuspect = true;
+        if (!isNamed(at + 1, end) && this.enumFields.has(textAt(this.keyStart, this.keyEnd))) this.isSuspect = true;
         return stringEnd(at + 1, end);
       case 0x74:
         return wordEnd(at, end, 'true');
@@ -74,10 +80,10 @@ export const OPEN_LIST = 0x5b;
 const CLOSE_LIST = 0x5d;
 
 /** Whether a text begins as `[A-Z]+_[A-Z]` does. */
-function isNamed(start: number): boolean {
+function isNamed(start: number, end: number): boolean {
   let at = start;
-  while (isCapital(view.getUint8(at))) at++;
-  return at > start && view.getUint8(at) === 0x5f && isCapital(view.getUint8(at + 1));
+  while (at < end && isCapital(view.getUint8(at))) at++;
+  return at > start && at + 1 < end && view.getUint8(at) === 0x5f && isCapital(view.getUint8(at + 1));
 }
 
 function isCapital(byte: number): boolean {
@@ -90,7 +96,8 @@ function stringEnd(start: number, end: number): number {
     if (byte === QUOTE) return at + 1;
     if (byte < 0x20 || byte >= 0x80) return -1;
     if (byte !== BACKSLASH) continue;
-    const letter = view.getUint8(++at);
+    at += 1;
+    const letter = at < end ? view.getUint8(at) : 0;
     if (letter === 0x75) {
       if (at + 4 >= end) return -1;
       for (let digit = 1; digit <= 4; digit++) if (!isHex(view.getUint8(at + digit))) return -1;

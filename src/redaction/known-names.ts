@@ -1,150 +1,10 @@
 import { ownText } from '../record/attributes.js';
 import { type AttributePolicy, EVENTS, POLICY_BY_KEY } from '../record/event-table.js';
+import { type KnownText, texts } from '../record/texts.js';
 import { eventName } from '../run/node-outcome.js';
 import type { SqlDialect } from './sanitize-sql.js';
-
-/**
- * Words that messages of the engine and of databases are made of. A text shows these and the run's own names; any other
- * word might be a value and becomes `?`. A word that is missing here costs readability, never secrecy.
- */
-export function isCommonWord(lowerCaseWord: string): boolean {
-  return VOCABULARY.has(lowerCaseWord);
-}
-
-const VOCABULARY: ReadonlySet<string> = new Set(
-  `
-  a about above abort aborted accept access according across action actions active actual adapter adapters add added adding after
-  again aggregate aggregates alias aliases all allocate allocated allow allowed already also alter always ambiguous an analysis
-  analyze and another any appear appears append apply arg argument arguments array arrays as assert assertion assigned at attach
-  attempt attempted attribute attributes authentication authorized auto available away bad base batch be because been before
-  begin being below between bigint binary bind binder binding bindings blob block body bool boolean both bound bounds bracket
-  break broken buffer build built but by bytes cache cached call called calls can candidate candidates cancel canceled cancelled cancelling cannot
-  cast casting casts catalog catalogs cause caused change changed changes char character characters check checking checks child
-  clause clauses clean clone close closed code codes column columns command commands commit common compare comparison
-  compilation compile compiled compiler compiling complete completed compute concurrent condition config configuration configure
-  configured conflict conflicting connect connected connecting connection connections constant constraint constraints contain
-  contained containing contains content context contract conversion convert converted converting could couldn count counts cover
-  create created creating credentials cross csv current cursor cycle cyclic data database databases date datetime dbt deadlock
-  debug decimal declared default defer deferred define defined definition delete deleted denied dependencies dependency depends
-  deprecated deprecation describe detail details detected did didn differ difference different dimension directory disabled
-  disconnected disk distinct division do does doesn don done double down driver drop dropped due dummy duckdb duplicate duplicated
-  duplicates during each either element elements else empty enable enabled end ended ensure enter entity entries entry enum
-  ephemeral equal equals error errored errors escape evaluate evaluated evaluating evaluation even every exact exactly exceed
-  exceeded exceeds except exception exceptions exclude excluded execute executed executing execution exist existing exists
-  expand expect expected expecting expects expired explicit explicitly export expression expressions extension external extra
-  extract fail failed failing fails failure failures false fast fatal feature fetch field fields file files filter final find
-  finish finished first fix float folder follow following follows for forbidden foreign format found fqn freshness from full
-  function functions further generate generated generic get give given got grant grants greater group grouped groups had
-  handle handled has have having header help here hint hook hooks host how http https id identifier identifiers if ignore ignored
-  ignoring illegal implement implementation implemented implicit implicitly import in include included including incomplete
-  inconsistent incorrect incremental index indexes infer inferred info information initialization initialize initialized
-  initializing inner input inputs insert inserted inserting install installed instance instead insufficient int integer integers
-  internal interrupt interrupted interval into invalid invalidarguments invocation io is isn issue issues it item items its
-  jinja job join joined joins json just key keys keyword kind known language large last later latest least left length less level
-  like likely limit limits line lines link list lists literal literals load loaded loading local locate located location lock
-  locked log logs long longer lookup loop lower macro macros made make manifest manually many map mapping marked match matched
-  matches matching materialization materializations materialize materialized materializing max maximum may maybe mean memory merge
-  message messages meta metadata method metric metrics microbatch min minimum mismatch missing mode model models modified module
-  more most multiple multiplication must name named names namespace natural near need needed needs negative nested network never
-  new next no node nodes non none not note nothing now null nullable number numbers numeric object objects occurred of off offset
-  old on once one only open opened opening operand operation operations operator optimizer option optional options or order
-  original other otherwise out outer output outside over overflow override overwrite own package packages parameter parameters
-  parent parse parsed parser parsing part parts partial partition partitions passed path paths per permission permissions phase
-  physical place plan planner please point policy pool position possible possibly post postgres pre precision prepare prepared
-  present previous primary print prior privilege privileges problem procedure process processed processing production profile
-  profiles program project projects property protocol provide provided purpose put python query queries quota quote quoted quotes
-  raise raised raising range rate reached read reader reading ready reason receive received reconnect record records recursive
-  redefined reduce ref refer reference referenced references referencing refers refresh refused regex region rejected relation
-  relations relationship release remote remove removed rename render rendered rendering replace replaced report request
-  requested requests require required requires reserved reset resolve resolved resource resources respective response rest
-  restart result results retry retrying return returned returning returns revoke right role rollback root row rows rule run running
-  runs runtime same save scan schedule schema schemas scope script search second seconds section see seed seeds select selected
-  selection selector semantic sequence server service session set sets setting settings several shape should show shown side
-  similar simple since single size skip skipped skipping slot smallint snapshot snapshots snowflake so some something source
-  sources span spans specific specified specify sql stage stale standard start started starting starts state statement statements static
-  status step still stop stopped storage store stored strategy string strings struct struct structure subquery success successful
-  successfully such suffix suggestion sum supplied support supported supports sure switch symbol syntax system table tables tag
-  tags target task tasks temp temporary test testing tests text than that the their them then there therefore these they thing
-  this those thread threads through throw thrown time timed timeout times timestamp timestamptz tinyint to token tokens too total
-  trace transaction transactions treat treated treating tried trigger true truncate truncated try trying tuple two type types
-  unable unavailable unbound undefined under unexpected unhandled union unique unit unknown unless unnamed unnest unquoted
-  unrecognized unreachable unresolved unsafe unset unsigned unspecified unsupported until unused up update updated updates
-  upper upstream url usage use used user users uses using utf8 uuid valid validate validated validation value values varchar
-  variable variables variant vars version versions via view views violate violated violates violation wait waiting want warehouse
-  warn warned warning warnings was wasn way we were what when where whether which while who whole will window with within without
-  won word work would write writing written wrong yaml yes yet yml you your zero zone
-  int8 int16 int32 int64 int128 hugeint uint8 uint16 uint32 uint64 utinyint usmallint uinteger ubigint float32 float64 real
-  decimal128 largeutf8 nanosecond microsecond millisecond nvarchar bit bignumeric datetime2 timestamp_ns timestamp_ms timestamp_s
-  timestamp_tz timestamp_ntz timestamp_ltz
-  bigquery databricks redshift spark trino athena adbc jdbc odbc arrow parquet core fusion
-  add_query get_relation get_relations_by_pattern list_relations list_relations_without_caching get_columns_in_relation get_column_schema_from_query
-  rename_relation drop_relation truncate_relation create_schema drop_schema list_schemas check_schema_exists expand_target_column_types
-  run_query ref_model dbt_project profiles_yml schema_yml dbt_packages dbt_internal_packages generic_tests target_path
-  analyses py md
-  api are args began configs contract_type column_name criterion data_type defines definition_type deps dir dispatch docs enforced engine eof
-  eval fetched fetching flow html hub information_schema killed layer legacy locally lost migrate mismatch_reason mismatched os pg_catalog
-  retries run_results scalar searched seen selectors specification sqlstate telemetry template vendor_code wrote
-  catalogexception binderexception arithmetic resource_exhausted deadline_exceeded unauthenticated
-  absent absolute accepted acquire acquired acquisition additional affected aggregated ahead all_varchar alone alreadyexists altered ambiguity among
-  analyzer any_value anymore apparent applicable applied appropriate area array_agg asc ascii assign assignment associated attached auth authenticated
-  authorization auto_detected autocommit autodetected automatic automatically avg backend background backslash backtick backup based batches becoming
-  beyond bigserial bitwise blake boundary bounded brace braces bug byte bytea calculated calculation canceling carriage cascade cascaded case casted
-  certificate charset chosen class clear client closing coerce coerced coercion collate collation collations combination combined comma commas comment
-  comments compatible component composite compressed computed concatenation concurrently conditional conditions conform conjunction conn consider
-  considered consistency consistent const constraining constructor consume container contents contiguous control convention convertible correct
-  correctly correlated corrupt corrupted cost cte cube cumulative currently cut dangling datatype datatypes date_format datum day days dbdriverfailed
-  dbsyntaxinvalid dd decimals decode decoded decoding dedicated deeply deferrable definitions delim delimiter dependent depending depth deref derived
-  desc descending descriptor destination detach detached detect detects determine determined different_type digit digits dimensions direct direction
-  directly directories disable disallowed discard displayed div division_by_zero domain dot dynamic eager earlier effect element_type elif eligible
-  elseif empties enclosed encoded encoding encountered encrypted encryption endfor endif endmacro endpoint endraw ends endsnapshot ensures entire
-  enumerated ephemerals equality erroneous escaped established estimate etc evaluates evaluator event events ever exact_type exceeding exclusive
-  executor exhausted exited explain exponent exported expr extended extensions factor far features few fewer filename filepath fill filtered filtering
-  finalize finds flag float4 float8 floating flush forgot forgotten form formats formatting formed fragment frame freed frequently fresh friendly
-  fromclause fulfilled fully gap geometry glob global granted granting grantor greatest grouping guarantee guaranteed gzip hadn hash hasn haven
-  headers hexadecimal hh high hour hours httpfs ident identical identify idle ignore_errors ilike immediate immutable implied improper inactive
-  incompatible incorrectly indent indentation indexed indexing individual infinite infinity inherit inherited initial initially inline inserts inspect
-  instances instruction int2 int4 integer_literal integrity intended interface internalerror interpreted intersect interval_type invalidates
-  invalidconfig invaliddata invalidstate invoke invoked invoking ioerror issuer iterable iterables iterate iterating iteration iterator jinjaerror
-  joining jsonb jsondecodeerror keeps keyerror lacks lambda larger lateral layout leading leap leave letter letters libpq library lifetime listing
-  locale localhost lock_timeout looking looks lookups malformed manager mandatory manual mappings materialised materializes maximal means meant member
-  members merging middle might milliseconds minijinja minimal minute minutes mismatches misplaced mixed mm mod modify modifying month months moved
-  much multi mutable mutated mutually nameerror naming nan negated neither nesting new_line newer newline newlines nonetype nonexistent nonexisting
-  nor normal normalize notation notfound notice notimplemented nth null_padding nulls nullstr numbered numeral numpy nvl obtain obtained occur octal
-  odd older onto opaque openssl ordered ordering ordinal ordinality orphan out_of_range outermost outputs outstanding overlap overlapping overlaps
-  overloaded owned owner owns padding page pair pairs panic paren parentheses parenthesis partitioned partitioning password passwords past pathlib
-  pattern patterns pending percent percentile performed permanent permissible permit permitted persisted persistent pivot plain plus pointer points
-  polymorphic port positional positive potential power pragma preceding precise prefix presence preserve prevent prevented previously principal
-  produce produced prohibited projection promote proper properly protected proto provider pseudo public publish pushed qualified qualifier qualify
-  quantifier quantile quoting radix random ratio raw reach reachable reaching readable really recently recognize recognized recursion redefinition
-  reduced redundant refs regexp registered regular reindex rejects relative relevant relid relkind remain remaining remains removal removing renamed
-  renaming reparse repeat repeated repeating represent representable representation rerun resolving responding restricted restriction resume resumed
-  retain retried retrieve reuse revert reverted rewrite rewritten rolled round rounding routine rowid runnable safe sample sample_size sampling
-  savepoint scalar_subquery_error_on_multiple_rows scalars scale scanned scanner scanning search_path searching secure security segment self
-  semicolon separated separator separators serial serializable serialization serialize shouldn signature signed silently simultaneously site sizes
-  skip_rows slice smaller snake_case sniffed sniffer socket sort sorted sorting space spaces spec specifier specifies specifying split ss ssl stack
-  statement_timeout statistics stderr stdin stdout stream streaming strict strict_mode string_literal stringify stripped strptime subclass subject
-  subprocess subqueries subscript substitute substring sufficient suggest suggestions superset superuser suppressed surrogate switched symbolic
-  synchronous syntactically syntaxerror systemexit tablespace tagged taken takes terminate terminated terminating termination terminator
-  timestamp_format timestamps timezone tls today together tool tops tostring traceback trailing transactional transform transition translate traverse
-  tree triggered triggers trim trimmed truncation trusted try_cast trycast tuples twice typed typeerror typename typo unary unauthorized unbalanced
-  uncaught unclosed uncommitted unconditional undeclared underscore understood unequal unescaped unfinished unhashable unicode unimplemented
-  uninitialized uniquely units unittest unixtime unlike unmatched unordered unpack unparsable unpivot unprivileged unreadable unregistered
-  unresolvable unsuccessful unsupportedoperation unterminated untyped unwrap updating uppercase upsert uri urls usable usually utc utf utility
-  valueerror variadic varint vary varying vendor verbose verify versioned virtual void volatile wasm whitespace width wildcard windows wise worker
-  workers wouldn wrap wrapped wrapper writable xml xor year years yielded yyyy yyyymmdd zeros zstd
-  addition balanced expectation ones subtraction unbalanced
-  t s re ve ll
-  `
-    .split(/\s+/)
-    .filter((word) => word !== ''),
-);
-
-/** Words behind which a message puts an identifier in double quotes: `column "x"`. */
-export const IDENTIFIER_INTRODUCERS: ReadonlySet<string> = new Set(
-  'column columns table tables relation view model seed snapshot schema database function macro node constraint index bindings type role user near name named reference language sequence extension trigger policy parameter attribute mean'.split(
-    ' ',
-  ),
-);
+import { isLearnable } from './vocabulary.js';
+import { currentWords, Flag, type FoundWords, type Words, wordsOf } from './words.js';
 
 /**
  * How much of SQL leaves the machine. `literals` (default): statements stay readable, their literals become `?` and
@@ -179,9 +39,8 @@ export const KNOWN_EVENTS: ReadonlySet<string> = new Set([...EVENTS.keys()].map(
 
 /** Most words that are remembered; later names are then unknown, so texts show `?` for them. */
 export const MAX_KNOWN_WORDS = 200_000;
-/** Most identifiers of statements that are remembered beside them, and the longest one: no database has longer names. */
+/** Most identifiers of statements that are remembered beside them. */
 export const MAX_IDENTIFIERS = 50_000;
-const MAX_IDENTIFIER_LENGTH = 300;
 
 /** Words that a text may show beside those of the vocabulary. */
 export interface WordList {
@@ -200,108 +59,136 @@ export interface NameLists {
 /**
  * Names of a run's own things (nodes, files, relations), learned from structural attributes that are exported anyway.
  * Texts may show them. Identifiers of its statements (columns, functions) count outside of quotes only: a value in quotes
- * may well be spelled like a column.
+ * may well be spelled like a column. They are bits of the words of one table, which the run keeps.
  */
 export class KnownNames implements WordList {
-  private readonly words = new Set<string>();
-  private readonly identifiers = new Set<string>();
+  private words: Words | undefined;
+  private bits = new Uint8Array(0);
+  private nameCount = 0;
+  private identifierCount = 0;
   /** Names that were learned lately: each record of a node brings the same few. */
   private readonly lately = new TextCache<true>(LATELY_LENGTH, MAX_LATELY_LENGTH);
 
   /** How many words are known; it only grows, so a text that was read at the same size reads the same. */
   get size(): number {
-    return this.words.size + this.identifiers.size;
+    return this.nameCount + this.identifierCount;
   }
 
   /** Learns a name's words, for example all of `model.shop.orders` or `models/marts/orders.sql`. */
   learn(name: string): void {
-    if (this.words.size >= MAX_KNOWN_WORDS || this.lately.get(name) !== undefined) return;
-    const own = ownText(name);
-    this.lately.set(own, true);
-    this.learnOwn(own);
+    if (this.nameCount >= MAX_KNOWN_WORDS || this.lately.get(name) !== undefined) return;
+    this.lately.set(ownText(name), true);
+    this.learnOwn(name);
   }
 
-  /** As `learn`, of a name that is not likely to have come before. @param name in memory of its own, see `ownText`. */
+  /** As `learn`, of a name that is not likely to have come before. */
   learnOwn(name: string): void {
-    if (this.words.size >= MAX_KNOWN_WORDS || this.words.has(name)) return;
-    for (let end = 0, start = wordStart(name, 0); start < name.length; start = wordStart(name, end)) {
-      end = wordEnd(name, start);
-      const word = name.slice(start, end);
-      if (!this.words.has(word) && isLearnable(word)) this.words.add(word);
-    }
+    if (this.nameCount < MAX_KNOWN_WORDS) this.learnWords(wordsOf(name, this.ownWords()));
+  }
+
+  /** Learns the words of a name, which `wordsAt` found. */
+  learnWords(name: FoundWords): void {
+    if (this.nameCount >= MAX_KNOWN_WORDS) return;
+    for (const word of name.numbers) if (this.mark(name.words, word, NAME)) this.nameCount += 1;
   }
 
   /** Learns an identifier of a statement. */
   learnIdentifier(word: string): void {
-    if (this.identifiers.size >= MAX_IDENTIFIERS || word.length > MAX_IDENTIFIER_LENGTH) return;
-    if (!this.identifiers.has(word)) this.identifiers.add(ownText(word));
+    const words = this.ownWords();
+    const number = this.identifierCount < MAX_IDENTIFIERS ? words.numberOf(word) : 0;
+    if (number !== 0) this.learnIdentifiers({ words, numbers: [number] });
+  }
+
+  /** Learns identifiers of a statement. */
+  learnIdentifiers({ words, numbers }: FoundWords): void {
+    for (const word of numbers) {
+      if (this.identifierCount >= MAX_IDENTIFIERS) return;
+      const isLong = (words.flagsOf(word) & Flag.long) !== 0;
+      if (!isLong && this.mark(words, word, IDENTIFIER)) this.identifierCount += 1;
+    }
   }
 
   /** All of them, in a form that can be stored. */
   lists(): NameLists {
-    return { words: [...this.words], identifiers: [...this.identifiers] };
+    return { words: this.textsOf(NAME), identifiers: this.textsOf(IDENTIFIER) };
   }
 
   has(word: string): boolean {
-    return this.words.has(word);
+    return (this.bitsOf(word) & NAME) !== 0;
   }
 
   hasOutsideQuotes(word: string): boolean {
-    return this.words.has(word) || this.identifiers.has(word);
+    return this.bitsOf(word) !== 0;
+  }
+
+  /** The table that was current when the run learned its first word. */
+  private ownWords(): Words {
+    this.words ??= currentWords();
+    return this.words;
+  }
+
+  private bitsOf(word: string): number {
+    return this.words === undefined ? 0 : (this.bits[this.words.knownNumberOf(word)] ?? 0);
+  }
+
+  private textsOf(bit: number): readonly string[] {
+    const { words } = this;
+    const texts: string[] = [];
+    for (const [word, bits] of this.bits.entries()) {
+      if (words !== undefined && (bits & bit) !== 0) texts.push(words.textOf(word));
+    }
+    return texts;
+  }
+
+  /** Whether a word was not known so before. */
+  private mark(words: Words, number: number, bit: number): boolean {
+    const own = this.ownWords();
+    const word = own.numberIn(words, number);
+    if (word >= this.bits.length) this.bits = enlarged(this.bits, Math.max(own.count, word) + 1);
+    const bits = this.bits[word] ?? 0;
+    if (word === 0 || (bits & bit) !== 0) return false;
+    this.bits[word] = bits | bit;
+    return true;
   }
 }
 
-/** Whether a word can become known: numbers never do. */
-export function isLearnable(word: string): boolean {
-  const first = word.charCodeAt(0);
-  return (first >= LOWER_A && first <= LOWER_Z) || !NUMBER.test(word);
-}
-
-const NUMBER = /^[\p{N}_$]+$/u;
-const LOWER_A = 0x61;
-const LOWER_Z = 0x7a;
+/** What a run knows of a word. */
+const NAME = 1;
+const IDENTIFIER = 2;
 const LATELY_LENGTH = 512 * 1024;
 const MAX_LATELY_LENGTH = 512;
 
-/**
- * Where the first word from an offset on begins; the text's length where there is none. A word is a run of letters,
- * digits, marks, `_` and `$`. Read by hand, as a pattern makes an object for each word, which costs more than finding it.
- * @param from no offset inside of a word
- */
-export function wordStart(text: string, from: number): number {
-  let at = from;
-  while (at < text.length && !isWordAt(text, at)) at += unitsAt(text, at);
-  return at;
+/** What a run may have learned of a text. */
+export const Taught = { words: 1, identifiers: 2 } as const;
+
+/** Which of the remembered texts taught a run something already. */
+export class TaughtTexts {
+  private marks = new Uint8Array(0);
+  private generation = 0;
+
+  /** Whether a text did not yet do so; from now on it did. Of one that is not remembered that is not known. @param mark of `Taught` */
+  isNew({ number }: KnownText, mark: number): boolean {
+    if (this.generation !== texts.generation) {
+      this.generation = texts.generation;
+      this.marks.fill(0);
+    }
+    if (number < 0) return true;
+    if (number >= this.marks.length) this.marks = enlarged(this.marks, number + 1);
+    const marks = this.marks[number] ?? 0;
+    if ((marks & mark) !== 0) return false;
+    this.marks[number] = marks | mark;
+    return true;
+  }
 }
 
-/** Where the word that begins at an offset ends: the offset of the first character that is not of it. */
-export function wordEnd(text: string, start: number): number {
-  let at = start;
-  while (at < text.length && isWordAt(text, at)) at += unitsAt(text, at);
-  return at;
+/** Room for at least so many; it is doubled, so that growing is seldom. */
+function enlarged(bits: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+  const larger = new Uint8Array(Math.max(FIRST_BITS, 2 * bits.length, length));
+  larger.set(bits);
+  return larger;
 }
 
-function isWordAt(text: string, at: number): boolean {
-  const code = text.charCodeAt(at);
-  return code < ASCII_CODES ? IS_ASCII_WORD[code] === 1 : WORD_CHAR.test(text.slice(at, at + unitsAt(text, at)));
-}
-
-/** One, or two for a character beyond the first 65,536. */
-function unitsAt(text: string, at: number): number {
-  const code = text.charCodeAt(at);
-  if (code < FIRST_SURROGATE || code > LAST_SURROGATE) return 1;
-  return (text.codePointAt(at) ?? 0) > LAST_SINGLE_UNIT ? 2 : 1;
-}
-
-const WORD_CHAR = /^[\p{L}\p{N}\p{M}_$]$/u;
-const ASCII_CODES = 0x80;
-const FIRST_SURROGATE = 0xd800;
-const LAST_SURROGATE = 0xdfff;
-const LAST_SINGLE_UNIT = 0xffff;
-/** 1 at the code of each ASCII character that words have. */
-const IS_ASCII_WORD = Uint8Array.from({ length: ASCII_CODES }, (_, code) =>
-  WORD_CHAR.test(String.fromCharCode(code)) ? 1 : 0,
-);
+const FIRST_BITS = 1024;
 
 /**
  * What was made of texts, for those that come again. Bounded by the texts' length: of two generations the older one goes

@@ -6,7 +6,6 @@ import { redactOwnSentence } from '../run/own-sentences.js';
 import {
   attributePolicyOf,
   type ExportedSql,
-  isCommonWord,
   KnownNames,
   type NameLists,
   ProseCache,
@@ -16,6 +15,8 @@ import {
 } from './known-names.js';
 import { firstSafeWords, sanitizeDiffTable, sanitizeProse, sanitizeUnknownText } from './sanitize-prose.js';
 import { type SqlDialect, sanitizeSql, sqlDialectOf } from './sanitize-sql.js';
+import { isCommonWord } from './vocabulary.js';
+import type { FoundWords } from './words.js';
 
 /** Decides, for one run and one level, what of a text is exported. */
 export class Redactor {
@@ -46,9 +47,14 @@ export class Redactor {
     if (this.level !== 'off') this.names.learn(name);
   }
 
-  /** As `learn`, of a name that is not likely to have come before. @param name in memory of its own, see `ownText`. */
-  learnOwn(name: string): void {
-    if (this.level !== 'off') this.names.learnOwn(name);
+  /** The words of such a name, which `wordsAt` found. */
+  learnWords(name: FoundWords): void {
+    if (this.level !== 'off') this.names.learnWords(name);
+  }
+
+  /** Identifiers of one of the run's statements. */
+  learnIdentifiers(identifiers: FoundWords): void {
+    if (this.level === 'literals') this.names.learnIdentifiers(identifiers);
   }
 
   /** Names that were learned from a run's records before. */
@@ -63,9 +69,14 @@ export class Redactor {
     if (this.level === 'literals') this.sql(statement, adapterType);
   }
 
-  /** @param adapterType the database that it is for; default: the one that was set last. */
+  /** The dialect of a record's statement. @param adapterType the database that it is for; default: the one that was set last. */
+  dialectOf(adapterType?: string): SqlDialect {
+    return adapterType === undefined ? this.dialect : sqlDialectOf(adapterType);
+  }
+
+  /** @param adapterType as for `dialectOf` */
   sql(statement: string, adapterType?: string): ExportedSql {
-    const dialect = adapterType === undefined ? this.dialect : sqlDialectOf(adapterType);
+    const dialect = this.dialectOf(adapterType);
     const statements = this.shared.statements(this.level, dialect);
     let read = statements.get(statement);
     if (read === undefined) {
@@ -131,7 +142,8 @@ export class Redactor {
   }
 }
 
-function readStatement(statement: string, level: RedactionLevel, dialect: SqlDialect): SharedStatement {
+/** What may be exported of a statement, and what a run learns from it. */
+export function readStatement(statement: string, level: RedactionLevel, dialect: SqlDialect): SharedStatement {
   const { text, identifiers, ...about } = sanitizeSql(statement, dialect);
   switch (level) {
     case 'off':
@@ -196,7 +208,7 @@ export function learnStatement(record: NamingRecord, redactor: Redactor): void {
 }
 
 /** Teaches it the names and the database. */
-export function learnNamesAlone(record: NamingRecord, redactor: Redactor): void {
+function learnNamesAlone(record: NamingRecord, redactor: Redactor): void {
   if (!NAMING_EVENTS.test(record.eventType)) {
     const uniqueId = record.isLog ? record.text('unique_id') : undefined;
     if (uniqueId !== undefined) redactor.learn(uniqueId);

@@ -1,7 +1,8 @@
 import { withoutStatement } from '../record/error-statement.js';
 import { redactOwnSentence } from '../run/own-sentences.js';
-import { IDENTIFIER_INTRODUCERS, isCommonWord, type WordList, wordEnd, wordStart } from './known-names.js';
+import type { WordList } from './known-names.js';
 import { SqlTokenizer, sqlDialectOf } from './sanitize-sql.js';
+import { IDENTIFIER_INTRODUCERS, isCommonWord, wordEnd, wordStart } from './vocabulary.js';
 
 /** Longest text that is read, in UTF-16 units; what follows is cut off and `…` says so. */
 export const MAX_PROSE_LENGTH = 16_384;

@@ -1,3 +1,5 @@
+import { INTERIM, Keyword, keywordOf, MAX_SUMMARY_LENGTH, MAX_TARGETS } from './sql-keywords.js';
+
 /** A statement without its values. */
 export interface SanitizedSql {
   /** The statement; each literal is `?`, a list of literals one `?`, comments and superfluous blanks are gone. */
@@ -87,13 +89,14 @@ class VerbFinder {
     if (this.isDone) return;
     const upper = word.toUpperCase();
     if (this.operation === undefined || this.operation === 'WITH') {
-      if (VERBS.has(upper)) this.operation = upper;
+      if (is(upper, Keyword.verb)) this.operation = upper;
       else if (this.operation === undefined) this.isDone = true;
-      if (this.operation !== undefined && this.operation !== 'WITH' && !TAKES_OBJECT.has(upper)) this.isDone = true;
-    } else if (OBJECTS.has(upper)) {
+      if (this.operation !== undefined && this.operation !== 'WITH' && !is(upper, Keyword.takesObject))
+        this.isDone = true;
+    } else if (is(upper, Keyword.object)) {
       this.operation = `${this.operation} ${upper}`;
       this.isDone = true;
-    } else if (!MODIFIERS.has(upper)) {
+    } else if (!is(upper, Keyword.modifier)) {
       this.isDone = true;
     }
   }
@@ -119,7 +122,7 @@ class TargetFinder {
       this.close(part);
       if (kind === 'word') this.seeWord(part.toUpperCase(), part);
       else if (kind === 'quotedIdentifier') this.begin(part);
-      else if (part === '(') this.brackets.push(FROM_FUNCTIONS.has(this.before));
+      else if (part === '(') this.brackets.push(is(this.before, Keyword.fromFunction));
       else if (part === ')') this.brackets.pop();
       if (part === '(' || kind === 'literal') this.wanted = undefined;
     }
@@ -129,7 +132,7 @@ class TargetFinder {
   summary(operation: string): string {
     const [written] = this.written;
     const read = this.reading.slice(0, MAX_TARGETS);
-    const isReading = operation === 'SELECT' || operation === 'WITH';
+    const isReading = is(operation, Keyword.reads);
     const parts = [
       isReading ? 'SELECT' : operation,
       ...(written === undefined ? [] : [written]),
@@ -149,10 +152,10 @@ class TargetFinder {
   }
 
   private seeWord(upper: string, part: string): void {
-    if (READ_BEFORE.has(upper) && this.brackets.at(-1) !== true)
+    if (is(upper, Keyword.readBefore) && this.brackets.at(-1) !== true)
       this.wanted = upper === 'INTO' || this.before === 'DELETE' ? 'written' : 'read';
-    else if (WRITTEN_BEFORE.has(upper) && this.written.length === 0) this.wanted = 'written';
-    else if (!PASSED_BEFORE_NAME.has(upper)) this.begin(part);
+    else if (is(upper, Keyword.writtenBefore) && this.written.length === 0) this.wanted = 'written';
+    else if (!is(upper, Keyword.passedBeforeName)) this.begin(part);
   }
 
   private begin(part: string): void {
@@ -172,28 +175,13 @@ class TargetFinder {
   }
 }
 
+function is(upper: string, keyword: number): boolean {
+  return (keywordOf(upper) & keyword) !== 0;
+}
+
 function unquoted(part: string): string {
   return /^["`[]/.test(part) ? part.slice(1, -1) : part;
 }
-
-/** What the engine calls a relation while it is built. */
-const INTERIM = /__dbt_(?:tmp|backup)\d*$/;
-const MAX_TARGETS = 5;
-const MAX_SUMMARY_LENGTH = 255;
-
-const words = (text: string): ReadonlySet<string> => new Set(text.split(' '));
-const VERBS = words(
-  'SELECT INSERT UPDATE DELETE MERGE CREATE ALTER DROP TRUNCATE WITH DESCRIBE SHOW BEGIN COMMIT ROLLBACK GRANT REVOKE COPY CALL USE SET EXPLAIN ANALYZE VACUUM ATTACH DETACH PRAGMA VALUES COMMENT REFRESH OPTIMIZE START END UNLOAD EXECUTE DECLARE',
-);
-const READ_BEFORE = words('FROM JOIN INTO');
-const WRITTEN_BEFORE = words('TABLE VIEW UPDATE TRUNCATE');
-const PASSED_BEFORE_NAME = words('IF NOT EXISTS ONLY LATERAL TABLE');
-const FROM_FUNCTIONS = words('EXTRACT SUBSTRING TRIM POSITION OVERLAY');
-const TAKES_OBJECT = words('CREATE ALTER DROP TRUNCATE REFRESH');
-const MODIFIERS = words(
-  'OR REPLACE TEMP TEMPORARY TRANSIENT UNLOGGED UNIQUE EXTERNAL GLOBAL LOCAL RECURSIVE SECURE DYNAMIC',
-);
-const OBJECTS = words('TABLE VIEW SCHEMA INDEX DATABASE FUNCTION PROCEDURE MATERIALIZED SEQUENCE STAGE MACRO TYPE');
 
 /** How a database reads quotes, as far as it decides where a literal ends. `unknown` for an unknown database. */
 export interface SqlDialect {
@@ -459,9 +447,9 @@ export class SqlTokenizer {
 }
 
 /** `U&`, `_utf8` and the like are longer, rare, and read as an unknown prefix or a word beside a string. */
-const MAX_PREFIX_LENGTH = 8;
+export const MAX_PREFIX_LENGTH = 8;
 /** Prefixes whose string ends as a plain one does. */
-const PLAIN_PREFIXES: ReadonlySet<string> = new Set(['b', 'x', 'n', 'date', 'time', 'u']);
+export const PLAIN_PREFIXES: ReadonlySet<string> = new Set(['b', 'x', 'n', 'date', 'time', 'u']);
 
 const SINGLE_QUOTE = 0x27;
 const DOUBLE_QUOTE = 0x22;

@@ -1,14 +1,14 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { LineAttributes } from '../../src/export/lines/line-intake.js';
-import { LineScanner } from '../../src/export/lines/line-scanner.js';
+import { CellWriter } from '../../src/export/mapping/cell-writer.js';
+import { LogWriter } from '../../src/export/mapping/log-writer.js';
+import { SpanWriter } from '../../src/export/mapping/span-writer.js';
 import { FreshRecords } from '../../src/log/trace-log.js';
+import { formatRecordLine } from '../../src/record/record-line.js';
 import { PageBatch, RecordPage } from '../../src/record/record-page.js';
 import { RunState } from '../../src/run/open-run.js';
 import { sampleDeliveries } from '../fake/sample-deliveries.js';
-import { LARGE_SAMPLES, largeSampleFolder } from '../tool/large-samples.js';
-import { mapLines } from './export/lines/mapped-bytes.js';
+import { LARGE_SAMPLES } from '../tool/large-samples.js';
+import { mapLines } from './export/mapping/mapped-bytes.js';
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -49,15 +49,29 @@ describe.each(LARGE_SAMPLES)('of the spans and log records of %s', (run) => {
     expect(asked.mock.calls.length / rowCount).toBeLessThan(0.01);
   });
 
-  it('no more than one line in 1,000 is written anew for exports, or has its attributes put together', () => {
-    const scanned = vi.spyOn(LineScanner.prototype, 'scan');
-    const written = vi.spyOn(LineAttributes.prototype, 'write');
-    mapLines(readFileSync(join(largeSampleFolder(run), 'otel.jsonl')));
-    const anew = scanned.mock.results.filter(({ value }) => value !== true).length;
-    const together = written.mock.results.filter(({ value }) => 'event_type' in value).length;
-    expect(scanned.mock.results.length).toBeGreaterThan(16_000);
-    expect(written.mock.results.length).toBeGreaterThan(9_000);
-    expect(anew / scanned.mock.results.length).toBeLessThan(0.001);
-    expect(together / written.mock.results.length).toBeLessThan(0.001);
+  it('no more than one in 50 is mapped by plain code', () => {
+    const cells = [vi.spyOn(CellWriter.prototype, 'span'), vi.spyOn(CellWriter.prototype, 'event')];
+    const plain = [vi.spyOn(SpanWriter.prototype, 'write'), vi.spyOn(LogWriter.prototype, 'read')];
+    mapLines(Buffer.concat(linesOf(run)));
+    const [plainSpans = 0, plainLogs = 0] = plain.map(({ mock }) => mock.calls.length);
+    const [spans = 0, logs = 0] = cells.map(({ mock }) => mock.calls.length);
+    expect(spans).toBeGreaterThan(6_500);
+    expect(logs).toBeGreaterThan(2_000);
+    expect(plainSpans / spans).toBeLessThan(0.02);
+    expect(plainLogs / logs).toBeLessThan(0.02);
   });
 });
+
+/** A run's lines as the record log has them. */
+function linesOf(run: string): readonly Uint8Array[] {
+  const lines: Uint8Array[] = [];
+  for (const { batches, release } of sampleDeliveries(run)) {
+    for (const batch of batches) {
+      if (!(batch instanceof PageBatch))
+        lines.push(...batch.records.map((one) => Buffer.from(`${formatRecordLine(one)}\n`)));
+      else for (let row = batch.from; row < batch.to; row++) lines.push(Buffer.from(batch.page.linesOf(row)));
+    }
+    release?.();
+  }
+  return lines;
+}

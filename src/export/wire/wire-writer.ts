@@ -95,18 +95,6 @@ export class WireWriter extends GrowingBytes {
     }
   }
 
-  /** The bytes that hexadecimal digits in other bytes spell, after their length. */
-  hexBytes(from: Buffer, start: number, digits: number): void {
-    this.reserve(digits / 2 + 1);
-    const { bytes } = this;
-    let at = this.length;
-    bytes[at++] = digits / 2;
-    for (let index = start; index < start + digits; index += 2) {
-      bytes[at++] = (nibbleOf(from[index] as number) << 4) | nibbleOf(from[index + 1] as number);
-    }
-    this.length = at;
-  }
-
   /** A span id of two unsigned halves, after its length. */
   id(high: number, low: number): void {
     this.reserve(9);

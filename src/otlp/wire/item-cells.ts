@@ -25,8 +25,7 @@ export class ItemCells {
 
   /** @returns whether it is such a span */
   readSpan(start: number, end: number): boolean {
-    clearHeader();
-    this.attributeCount = 0;
+    this.begin(start, end);
     let step: KeyStep | undefined;
     for (let at = start; at < end; ) {
       const tag = view.getUint8(at++);
@@ -74,7 +73,7 @@ export class ItemCells {
           // attributes
           const fieldEnd = this.lengthEnd(at, end);
           if (fieldEnd < 0 || step === undefined) return false;
-          step = this.readAttribute(step, this.at, fieldEnd);
+          step = this.readAttribute(step, at - 1, this.at, fieldEnd);
           if (step === undefined) return false;
           at = fieldEnd;
           break;
@@ -117,8 +116,7 @@ export class ItemCells {
 
   /** @returns whether it is such a log record, of a span */
   readLog(start: number, end: number): boolean {
-    clearHeader();
-    this.attributeCount = 0;
+    this.begin(start, end);
     let attributesStart = 0;
     let attributesEnd = 0;
     let event: EventLayout | undefined;
@@ -208,11 +206,18 @@ export class ItemCells {
     let step: KeyStep | undefined = event.first;
     for (let at = attributesStart; at < attributesEnd; ) {
       const fieldEnd = this.lengthEnd(at + 1, attributesEnd);
-      step = fieldEnd < 0 ? undefined : this.readAttribute(step, this.at, fieldEnd);
+      step = fieldEnd < 0 ? undefined : this.readAttribute(step, at, this.at, fieldEnd);
       if (step === undefined) return false;
       at = fieldEnd;
     }
     return this.finish(step);
+  }
+
+  private begin(start: number, end: number): void {
+    clearHeader();
+    setCell(Cell.itemStart, start);
+    setCell(Cell.itemEnd, end);
+    this.attributeCount = 0;
   }
 
   private finish({ layout }: KeyStep): boolean {
@@ -221,8 +226,11 @@ export class ItemCells {
     return layout.isUsual;
   }
 
-  /** @returns the step of its key; `undefined` where its value, or its shape, is not a usual one */
-  private readAttribute(step: KeyStep, start: number, end: number): KeyStep | undefined {
+  /**
+   * @param field where its tag stands; @param start where what its length counts begins
+   * @returns the step of its key; `undefined` where its value, or its shape, is not a usual one
+   */
+  private readAttribute(step: KeyStep, field: number, start: number, end: number): KeyStep | undefined {
     const keyLength = view.getUint8(start + 1);
     const key = start + 2;
     let at = key + keyLength;
@@ -232,7 +240,9 @@ export class ItemCells {
     if (view.getUint8(at) !== 0x12 || this.lengthEnd(at + 1, end) !== end || this.at >= end) return undefined;
     at = this.at;
     const to = HEADER + this.attributeCount * ATTRIBUTE_CELLS;
+    setCell(to + Attribute.start, field);
     setCell(to + Attribute.valueEnd, end);
+    setCell(to + Attribute.text, 0);
     switch (view.getUint8(at)) {
       case 0x0a: // string_value
         if (this.lengthEnd(at + 1, end) !== end) return undefined;

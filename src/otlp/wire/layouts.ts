@@ -33,9 +33,16 @@ interface KnownValue {
   readonly name: string;
 }
 
+/** What a KeyValue begins with: its key, and the tag of its value. @param name at most 127 bytes */
+export function keyText(name: string): string {
+  return `\n${String.fromCharCode(Buffer.byteLength(name))}${name}\x12`;
+}
+
 /** How one attribute of one event type is written. */
 export class AttributeLayout {
   readonly key: Range;
+  /** What its KeyValue begins with, see `keyText`. */
+  readonly keyHead: Range;
   /** `,"name":"` */
   readonly quoted: Range;
   readonly form: number;
@@ -58,7 +65,8 @@ export class AttributeLayout {
     private readonly constants: Constants,
   ) {
     const json = JSON.stringify(name);
-    this.key = constants.add(name);
+    this.keyHead = constants.add(keyText(name));
+    this.key = { at: this.keyHead.at + 2, length: this.keyHead.length - 3 };
     this.quoted = constants.add(`,${json}:"`);
     const kind = field?.kind ?? 'unknown';
     this.form = FORMS.get(kind) ?? Form.plain;
@@ -214,7 +222,7 @@ export class KeyStep {
   constructor(
     private readonly event: EventLayout,
     private readonly before: KeyStep | undefined,
-    private readonly attribute: AttributeLayout | undefined,
+    readonly attribute: AttributeLayout | undefined,
     readonly keyAt: number,
     readonly keyLength: number,
   ) {}
@@ -321,6 +329,8 @@ export class Layouts {
   private latestLog: EventLayout | undefined;
   private stepCount = 0;
   private generation = 0;
+  /** How often all were forgotten: a number is that of another layout then. */
+  forgottenCount = 0;
 
   constructor(readonly schema: AttributeSchema) {
     this.forget();
@@ -380,6 +390,7 @@ export class Layouts {
   }
 
   private forget(): void {
+    this.forgottenCount += 1;
     this.generation = this.constants.generation;
     this.all = [];
     this.logs = [];

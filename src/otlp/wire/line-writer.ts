@@ -4,38 +4,39 @@ import { BACKSLASH, CLOSE, COMMA, JsonChecker, OPEN, OPEN_LIST, QUOTE } from '..
 import { ENUM_FIELDS } from '../attribute-schema.js';
 import { Form, type Layout, type Layouts, type Stretch } from './layouts.js';
 
-const START_HEAD = constant('{"record_type":"SpanStart","trace_id":"');
-const END_HEAD = constant('{"record_type":"SpanEnd","trace_id":"');
-const LOG_HEAD = constant('{"record_type":"LogRecord","trace_id":"');
-const SPAN_ID = constant('","span_id":"');
-const SPAN_NAME = constant('","span_name":"');
-const PARENT = constant('","parent_span_id":"');
-const NO_PARENT = constant('","parent_span_id":null,"links":');
-const LINKS = constant('","links":');
-const LINK_HEAD = constant('[{"trace_id":"');
-const LINK_TAIL = constant('","attributes":{}}]');
-const NULL = constant('null');
-const START_TIME = constant(',"start_time_unix_nano":"');
-const END_TIME = constant('","end_time_unix_nano":"');
-const STATUS = constant(',"status":');
-const MESSAGE = constant('{"message":');
-const CODES = [',"code":0}', ',"code":1}', ',"code":2}'].map(constant);
-const LOG_SPAN_NAME = constant('","span_name":');
-const EVENT_ID = constant(',"event_id":null,"time_unix_nano":"');
-const SEVERITY_NUMBER = constant('","severity_number":');
-const SEVERITY_TEXT = constant(',"severity_text":"');
-const BODY = constant('","body":"');
-const TRUE = constant('true');
-const FALSE = constant('false');
+// What stands between values: the scanner of lines (line-scanner.ts) reads what is written here.
+export const START_HEAD = constant('{"record_type":"SpanStart","trace_id":"');
+export const END_HEAD = constant('{"record_type":"SpanEnd","trace_id":"');
+export const LOG_HEAD = constant('{"record_type":"LogRecord","trace_id":"');
+export const SPAN_ID = constant('","span_id":"');
+export const SPAN_NAME = constant('","span_name":"');
+export const PARENT = constant('","parent_span_id":"');
+export const NO_PARENT = constant('","parent_span_id":null,"links":');
+export const LINKS = constant('","links":');
+export const LINK_HEAD = constant('[{"trace_id":"');
+export const LINK_TAIL = constant('","attributes":{}}]');
+export const NULL = constant('null');
+export const START_TIME = constant(',"start_time_unix_nano":"');
+export const END_TIME = constant('","end_time_unix_nano":"');
+export const STATUS = constant(',"status":');
+export const MESSAGE = constant('{"message":');
+export const CODES = [',"code":0}', ',"code":1}', ',"code":2}'].map(constant);
+export const LOG_SPAN_NAME = constant('","span_name":');
+export const EVENT_ID = constant(',"event_id":null,"time_unix_nano":"');
+export const SEVERITY_NUMBER = constant('","severity_number":');
+export const SEVERITY_TEXT = constant(',"severity_text":"');
+export const BODY = constant('","body":"');
+export const TRUE = constant('true');
+export const FALSE = constant('false');
 
 const LINE_BREAK = 0x0a;
 /** Numbers of a layout's `codes` for each attribute: where its key stands, how long that is, its form. */
 const CODE = { keyAt: 0, keyLength: 1, form: 2, count: 3 } as const;
 
 /** Of a byte beyond ASCII; what is more is the letter of a short escape. */
-const NOT_ASCII = 2;
+export const NOT_ASCII = 2;
 /** 0 for a byte that stands in a JSON string as it is, the letter of a short escape, 1 for a long escape, 2 for what is not ASCII. */
-const ESCAPES = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 ? 1 : byte >= 0x80 ? NOT_ASCII : 0));
+export const ESCAPES = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 ? 1 : byte >= 0x80 ? NOT_ASCII : 0));
 for (const [letter, byte] of Object.entries({ b: 8, t: 9, n: 10, f: 12, r: 13, '"': QUOTE, '\\': BACKSLASH })) {
   ESCAPES[byte] = letter.charCodeAt(0);
 }
@@ -298,13 +299,13 @@ function textPlaceOf(index: number): readonly [number, number] {
   return [cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd)];
 }
 
-const HIGHEST_BITS = 0x80808080;
+export const HIGHEST_BITS = 0x80808080;
 
 /**
  * Of four bytes, those that do not stand in a JSON string as they are have their highest bit: what is not ASCII; below a blank,
  * or a quote, of which the difference is negative; a backslash. The bytes above such a one may have it, too.
  */
-function specials(four: number): number {
+export function specials(four: number): number {
   return four | ((four ^ 0x02020202) - 0x21212121) | ((four ^ 0x5c5c5c5c) - 0x01010101);
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { LARGE_SAMPLES, largeSampleFolder } from '../../tool/large-samples.js';
-import { mapLines } from '../export/lines/mapped-bytes.js';
+import { mapLines } from '../export/mapping/mapped-bytes.js';
 
 /** Models of both runs whose statements name a column that is not there. */
 const BROKEN_MODELS = ['mart_43', 'mart_118'];

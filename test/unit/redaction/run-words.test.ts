@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type FieldType, PublicSchema } from '../../../src/otlp/public-schema.js';
 import { KNOWN_EVENTS, KnownNames, MAX_IDENTIFIERS, type RedactionLevel } from '../../../src/redaction/known-names.js';
-import { mapBlankLines, mapLines } from '../export/lines/mapped-bytes.js';
+import { mapBlankLines, mapLines } from '../export/mapping/mapped-bytes.js';
 import { mapRun } from '../export/mapping/mapped-run.js';
 import { loggedLines } from '../export/mapping/read-sample.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { wordEnd, wordStart } from '../../../src/redaction/known-names.js';
+import { wordEnd, wordStart } from '../../../src/redaction/vocabulary.js';
 
 function wordsOf(text: string): string[] {
   const words: string[] = [];

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { int64Value, isInt64Field } from '../../../../src/export/lines/event-mappings.js';
+import { int64Value, isInt64Field } from '../../../../src/export/mapping/flatten-attributes.js';
 
 interface Schema {
   readonly messages: Record<string, readonly { readonly name: string; readonly type: string }[]>;

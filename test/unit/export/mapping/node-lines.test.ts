@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { DEFAULT_MAPPING_OPTIONS } from '../../../../src/config/mapping-options.js';
-import { EventMappings } from '../../../../src/export/lines/event-mappings.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
+import { SharedMapping } from '../../../../src/export/mapping/shared-mapping.js';
 import { messageOf } from '../../../../src/export/wire/encoded-items.js';
-import { ENGINE } from '../mapping/read-sample.js';
 import { mapBlankLines, mapLines } from './mapped-bytes.js';
+import { ENGINE } from './read-sample.js';
 
 const TRACE = '01a1fb8ea78d7281ae8c1be536b674cd';
 const TYPE = 'v1.public.events.fusion.node.NodeEvaluated';
@@ -46,7 +46,7 @@ const linesOf = (node: Node) => startOf(node) + endOf(node);
 /** The lines of a log give the same bytes whether their attributes are copied or put together. */
 function expectSame(log: string, maxHeldSpans = 8192): void {
   const bytes = Buffer.from(log);
-  expect(mapLines(bytes, { maxHeldSpans }, [7], new EventMappings())).toEqual(mapBlankLines(bytes, { maxHeldSpans }));
+  expect(mapLines(bytes, { maxHeldSpans }, [7], new SharedMapping())).toEqual(mapBlankLines(bytes, { maxHeldSpans }));
 }
 
 it('a failed node is explained by the errors that were logged for it', () => {
@@ -93,24 +93,24 @@ it('spans that are too large to stand beside others are written all the same', (
 });
 
 it('a name of a run is shown in that run alone', () => {
-  const mappings = new EventMappings();
+  const shared = new SharedMapping();
   const text = '"display":"about zebra"';
   const withName = Buffer.from(linesOf({ span: 1, node: 'zebra', more: text }) + linesOf({ span: 2, more: text }));
   const without = Buffer.from(linesOf({ span: 1, more: text }) + linesOf({ span: 2, more: text }));
   for (const log of [withName, without, withName, without]) {
-    expect(mapLines(log, {}, [1], mappings)).toEqual(mapBlankLines(log));
+    expect(mapLines(log, {}, [1], shared)).toEqual(mapBlankLines(log));
   }
 });
 
 it('runs that take turns give what each gives alone, and learn no names from each other', () => {
-  const mappings = new EventMappings();
+  const shared = new SharedMapping();
   const logs = Array.from({ length: 70 }, (_, run) =>
     [1, 2, 3, 4].map((span) => {
       const node = span % 2 === 0 ? `own${run}` : 'shared';
       return Buffer.from(linesOf({ span, node, more: `"display":"own${run - 1} shared own${run}"` }));
     }),
   );
-  const taken = logs.map(() => new OtelRunMapper(DEFAULT_MAPPING_OPTIONS, mappings));
+  const taken = logs.map(() => new OtelRunMapper(DEFAULT_MAPPING_OPTIONS, shared));
   const alone = logs.map(() => new OtelRunMapper());
   for (let piece = 0; piece < 4; piece++) {
     for (const mappers of [taken, alone]) {

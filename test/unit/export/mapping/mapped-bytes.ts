@@ -1,11 +1,11 @@
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/config/mapping-options.js';
-import type { EventMappings } from '../../../../src/export/lines/event-mappings.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
+import type { SharedMapping } from '../../../../src/export/mapping/shared-mapping.js';
 import type { LoggedLines, MappedItem } from '../../../../src/export/run-mapper.js';
 import { parseRecordLine } from '../../../../src/record/record-line.js';
 import type { RunSummary } from '../../../../src/run/verdict.js';
-import { invocationSummary } from '../mapping/mapped-run.js';
-import { ENGINE } from '../mapping/read-sample.js';
+import { invocationSummary } from './mapped-run.js';
+import { ENGINE } from './read-sample.js';
 
 /** What a mapper gave, comparable: signal, anchor, and the item's bytes. */
 export type MappedBytes = readonly string[];
@@ -28,9 +28,9 @@ export function mapLines(
   log: Buffer,
   options: Partial<MappingOptions> = {},
   cuts: readonly number[] = [1_000_000],
-  mappings?: EventMappings,
+  shared?: SharedMapping,
 ): MappedBytes {
-  const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, ...options }, mappings);
+  const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, ...options }, shared);
   const items: MappedItem[] = [];
   for (const lines of cut(log, cuts)) {
     mapper.pushLines(lines);
@@ -41,7 +41,8 @@ export function mapLines(
   return finish(mapper, log, items);
 }
 
-function* cut(log: Buffer, cuts: readonly number[]): Generator<LoggedLines> {
+/** The pushes of a log. @param cuts as for `mapLines` */
+export function* cut(log: Buffer, cuts: readonly number[]): Generator<LoggedLines> {
   let from = 0;
   for (let piece = 0; from < log.length; piece++) {
     let to = from;
@@ -52,7 +53,8 @@ function* cut(log: Buffer, cuts: readonly number[]): Generator<LoggedLines> {
   }
 }
 
-function finish(mapper: OtelRunMapper, log: Buffer, items: readonly MappedItem[]): MappedBytes {
+/** What a mapper gave, with what it gives as the run is over. */
+export function finish(mapper: OtelRunMapper, log: Buffer, items: readonly MappedItem[]): MappedBytes {
   return [...items, ...mapper.finish(runOf(log))].map((item) => {
     const content = item.signal === 'traces' ? item.span : item.log;
     return `${item.signal} ${item.anchorOffset} ${content.block.toString('latin1', content.start, content.end)}`;

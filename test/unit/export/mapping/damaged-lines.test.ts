@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
-import { ENGINE } from '../mapping/read-sample.js';
+import { ENGINE } from './read-sample.js';
 
 /** Lines before and behind a damaged one. */
 const NEIGHBORS = 40;

@@ -1,0 +1,142 @@
+import { view } from '../../record/arena.js';
+import { ATTRIBUTE_CELLS, Attribute, Cell, cell, HEADER, Value } from '../../record/cells.js';
+import { type KnownText, texts } from '../../record/texts.js';
+import type { MappedRecord } from './mapped-record.js';
+import { isRole, type RecordPlan, type Role } from './record-plans.js';
+
+/** The first cell of an attribute. */
+export function attributeAt(index: number): number {
+  return HEADER + index * ATTRIBUTE_CELLS;
+}
+
+/** Whether an attribute of the record that is looked at is an object or a list. */
+export function isNested(plan: RecordPlan, index: number): boolean {
+  if (plan.attributes[index]?.mayBeNested !== true) return false;
+  const at = attributeAt(index);
+  const start = cell(at + Attribute.valueStart);
+  if (cell(at + Attribute.kind) !== Value.text || start === cell(at + Attribute.valueEnd)) return false;
+  const first = view.getUint8(start);
+  return first === 0x7b || first === 0x5b;
+}
+
+/** The text of an attribute of the record that is looked at; `undefined` where it is none. */
+export function attributeText(plan: RecordPlan, index: number): KnownText | undefined {
+  const isText = index >= 0 && cell(attributeAt(index) + Attribute.kind) === Value.text;
+  return isText && !isNested(plan, index) ? texts.ofAttribute(attributeAt(index)) : undefined;
+}
+
+/** The text of a role's attribute; `undefined` where it is none. */
+export function roleText(plan: RecordPlan, role: Role): KnownText | undefined {
+  return attributeText(plan, plan.placeOf(role));
+}
+
+/** The JSON of a role's attribute that is an object or a list; `undefined` where it is none. */
+export function roleJson(plan: RecordPlan, role: Role): KnownText | undefined {
+  const index = plan.placeOf(role);
+  return index >= 0 && isNested(plan, index) ? texts.ofAttribute(attributeAt(index)) : undefined;
+}
+
+/**
+ * A record that has cells: the end of a span, or a log record that tells no error. One object for all: what it says is about the
+ * record that is looked at, and whose plan it was given.
+ */
+export class CellRecord implements MappedRecord {
+  startSeconds = 0;
+  startNanos = 0;
+  endSeconds = 0;
+  endNanos = 0;
+
+  constructor(
+    public plan: RecordPlan,
+    public isLog: boolean,
+  ) {}
+
+  /** Reads the times of the record that is looked at. */
+  use(plan: RecordPlan, isLog: boolean): void {
+    this.plan = plan;
+    this.isLog = isLog;
+    CLOCK.read(cell(Cell.startHigh), cell(Cell.startLow));
+    this.startSeconds = CLOCK.seconds;
+    this.startNanos = CLOCK.nanos;
+    CLOCK.read(cell(Cell.endHigh), cell(Cell.endLow));
+    this.endSeconds = CLOCK.seconds;
+    this.endNanos = CLOCK.nanos;
+  }
+
+  get eventType(): string {
+    return this.plan.eventType;
+  }
+
+  get isEnd(): boolean {
+    return !this.isLog;
+  }
+
+  get spanHigh(): number {
+    return cell(Cell.idHigh);
+  }
+
+  get spanLow(): number {
+    return cell(Cell.idLow);
+  }
+
+  get parentHigh(): number {
+    return cell(Cell.parentHigh);
+  }
+
+  get parentLow(): number {
+    return cell(Cell.parentLow);
+  }
+
+  get linkHigh(): number {
+    return cell(Cell.linkHigh);
+  }
+
+  get linkLow(): number {
+    return cell(Cell.linkLow);
+  }
+
+  get severityNumber(): number {
+    return this.isLog ? cell(Cell.code) : 0;
+  }
+
+  get body(): string {
+    return texts.find(cell(Cell.textStart), cell(Cell.textEnd)).text;
+  }
+
+  get uniqueId(): string | undefined {
+    return roleText(this.plan, 'unique_id')?.text;
+  }
+
+  text(name: string): string | undefined {
+    return isRole(name) ? roleText(this.plan, name)?.text : undefined;
+  }
+
+  /** What says so has no cells here. */
+  interruption(): undefined {
+    return undefined;
+  }
+}
+
+/** Reads Unix nanoseconds of two halves; what the higher half comes to is mostly that of the time before. */
+class NanosClock {
+  seconds = 0;
+  nanos = 0;
+  private high = 0;
+  private highSeconds = 0;
+  private highNanos = 0;
+
+  read(high: number, low: number): void {
+    if (high !== this.high) {
+      const start = BigInt(high >>> 0) << 32n;
+      this.high = high;
+      this.highSeconds = Number(start / 1_000_000_000n);
+      this.highNanos = Number(start % 1_000_000_000n);
+    }
+    const nanos = this.highNanos + (low >>> 0);
+    const more = Math.floor(nanos / 1e9);
+    this.seconds = this.highSeconds + more;
+    this.nanos = nanos - more * 1e9;
+  }
+}
+
+const CLOCK = new NanosClock();

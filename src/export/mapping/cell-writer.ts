@@ -1,0 +1,414 @@
+import { type Attributes as OtelAttributes, SpanStatusCode } from '@opentelemetry/api';
+import type { MappingSwitches } from '../../config/mapping-options.js';
+import { buffer, constant, copyText, putText, putVarint, type Range, REGION, view } from '../../record/arena.js';
+import { Attribute, Cell, cell, Value } from '../../record/cells.js';
+import { type KnownText, texts } from '../../record/texts.js';
+import type { Redactor } from '../../redaction/redactor.js';
+import {
+  AttributeTag,
+  copyBytes,
+  copyTagged,
+  keyOf,
+  putNumberAttribute,
+  putTextAttribute,
+  varintSize,
+} from '../wire/otlp-fields.js';
+import { EVENT, encodeLink, encodeSpanEnd, RECORD, SPAN, type SpanEvents, WireWriter } from '../wire/wire-writer.js';
+import { attributeAt, type CellRecord, isNested, roleJson, roleText } from './cell-record.js';
+import { int64Value } from './flatten-attributes.js';
+import type { NodeIndex } from './node-index.js';
+import { type AttributePlan, type RecordPlan, Use } from './record-plans.js';
+import type { SharedMapping } from './shared-mapping.js';
+import { spanIdOf } from './span-tree.js';
+
+/** Where a span or an event is written, behind room for its tag and length; and where a log record is. */
+const ITEM = REGION.scratch + 16;
+const LOG_ITEM = REGION.scratch + 4 * 1024 * 1024;
+const VALUE = REGION.scratch + 8 * 1024 * 1024;
+/** A longer item is plain code's, and one with longer attributes: what is made of it surely has room. */
+const MAX_ITEM_BYTES = 256 * 1024;
+const MAX_ATTRIBUTES_BYTES = 1024 * 1024;
+
+const TYPE = keyOf('event_type');
+const BODY = keyOf('body');
+const SEVERITY_TEXT = keyOf('severity_text');
+const SEVERITY_NUMBER = keyOf('severity_number');
+const VERDICT = keyOf('run_bridge.node.verdict');
+const SUCCESS = constant('success');
+const SKIPPED = constant('skipped');
+const QUERY_COUNT = keyOf('run_bridge.node.query_count');
+const QUERY_TIME = keyOf('run_bridge.node.query_time_ms');
+const RETURNED_ROWS = keyOf('db.response.returned_rows');
+const NAMESPACE = keyOf('db.namespace');
+const QUERY_TEXT = keyOf('db.query.text');
+const SQL = keyOf('sql');
+const SQL_HASH = keyOf('run_bridge.sql.sha256');
+const DENIED = constant('?');
+
+/**
+ * Writes OTLP's bytes of records that have cells, as `SpanWriter` and `LogWriter` do of any: for ends that ended well, and log
+ * records that tell no error. Each method says whether it could; where it could not, nothing was written.
+ */
+export class CellWriter {
+  /** Whether plain code has to write the record. */
+  private isOther = false;
+  /** Names of the attributes that were made of the record's objects: two may make the same. */
+  private nestedNames: readonly string[] = [];
+  private readonly isRedacted: boolean;
+  /** What stands behind a span's events. */
+  private readonly tail = new WireWriter(256);
+  /** Where the attributes stand that an event and its log record have in common, of the event that was written last; and its body. */
+  private sharedStart = 0;
+  private sharedEnd = 0;
+  private body: Range = DENIED;
+
+  constructor(
+    private readonly switches: MappingSwitches,
+    private readonly redactor: Redactor,
+    private readonly nodes: NodeIndex,
+    private readonly shared: SharedMapping,
+  ) {
+    this.isRedacted = redactor.level !== 'off';
+  }
+
+  /** Writes a span, its tag and length included. */
+  span(out: WireWriter, record: CellRecord, events: SpanEvents): boolean {
+    const { plan } = record;
+    const hasMessage = cell(Cell.messageEnd) > cell(Cell.messageStart);
+    if (plan.isOther || plan.isSpecial || hasMessage || cell(Cell.code) === SpanStatusCode.ERROR) return false;
+    if (cell(Cell.itemEnd) - cell(Cell.itemStart) > MAX_ITEM_BYTES) return false;
+    const uniqueId = roleText(plan, 'unique_id');
+    const verdict = plan.isNode ? this.verdictOf(plan, uniqueId) : undefined;
+    if (plan.isNode && verdict === undefined) return false;
+    if (plan.isQuery && roleText(plan, 'query_outcome')?.text !== 'QUERY_OUTCOME_SUCCESS') return false;
+    this.isOther = false;
+    let to = putSpanHead(ITEM);
+    const name = this.nameOf(plan);
+    if (name === undefined) return false;
+    view.setUint8(to, SPAN.name);
+    to = copyText(putVarint(to + 1, name.shown.length), name.shown.at, name.shown.length);
+    to = putKindAndTimes(to, plan);
+    to = this.attributes(plan, AttributeTag.span, to);
+    to = this.statement(plan, uniqueId, plan.isQuery && this.switches['database-attributes'], AttributeTag.span, to);
+    if (verdict !== undefined) to = putTextAttribute(to, AttributeTag.span, VERDICT, verdict.at, verdict.length);
+    if (plan.isProcessed && uniqueId !== undefined && verdict !== undefined)
+      to = this.nodeAttributes(record, uniqueId, verdict, to);
+    to = copyBytes(to, name.original.at, name.original.length);
+    view.setUint8(to, SPAN.droppedAttributesCount);
+    view.setUint8(to + 1, 0);
+    to += 2;
+    this.writeTail(record, events.droppedCount);
+    if (this.isOther) return false;
+    const { tail } = this;
+    let eventBytes = 0;
+    for (const event of events.events) eventBytes += event.length;
+    out.tag(RECORD);
+    out.varint(to - ITEM + eventBytes + tail.length);
+    out.copy(buffer, ITEM, to);
+    for (const event of events.events) out.latin1(event);
+    out.copy(tail.bytes, 0, tail.length);
+    return true;
+  }
+
+  /** Makes the event of a log record, as `EventBuffer` keeps it; `log` may then write the same as a log record. */
+  event(record: CellRecord): string | undefined {
+    const { plan } = record;
+    if (plan.isSpecial || cell(Cell.itemEnd) - cell(Cell.itemStart) > MAX_ITEM_BYTES) return undefined;
+    this.isOther = false;
+    view.setUint8(ITEM, EVENT.time);
+    view.setInt32(ITEM + 1, cell(Cell.startLow), true);
+    view.setInt32(ITEM + 5, cell(Cell.startHigh), true);
+    view.setUint8(ITEM + 9, EVENT.name);
+    let to = putVarint(ITEM + 10, plan.shortName.length);
+    to = copyText(to, plan.shortName.at, plan.shortName.length);
+    this.body = this.bodyOf();
+    const { at, length } = this.body;
+    if (length > 0) to = putTextAttribute(to, AttributeTag.event, BODY, at, length);
+    const severityStart = cell(Cell.messageStart);
+    to = putTextAttribute(to, AttributeTag.event, SEVERITY_TEXT, severityStart, cell(Cell.messageEnd) - severityStart);
+    to = putNumberAttribute(to, AttributeTag.event, SEVERITY_NUMBER, cell(Cell.code));
+    this.sharedStart = to;
+    to = this.attributes(plan, AttributeTag.event, to);
+    to = this.statement(plan, undefined, false, AttributeTag.event, to);
+    this.sharedEnd = to;
+    view.setUint8(to, EVENT.droppedAttributesCount);
+    view.setUint8(to + 1, 0);
+    to += 2;
+    if (this.isOther) return undefined;
+    const begin = ITEM - 1 - varintSize(to - ITEM);
+    view.setUint8(begin, EVENT.message);
+    putVarint(begin + 1, to - ITEM);
+    return buffer.toString('latin1', begin, to);
+  }
+
+  /** Writes the log record whose event was made last, its tag and length included. */
+  log(out: WireWriter, { plan }: CellRecord): void {
+    let to = LOG_ITEM;
+    view.setUint8(to, 0x09);
+    view.setInt32(to + 1, cell(Cell.startLow), true);
+    view.setInt32(to + 5, cell(Cell.startHigh), true);
+    view.setUint8(to + 9, 0x10);
+    view.setUint8(to + 10, cell(Cell.code));
+    view.setUint8(to + 11, 0x1a);
+    const severityStart = cell(Cell.messageStart);
+    const severityLength = cell(Cell.messageEnd) - severityStart;
+    to = copyText(putVarint(to + 12, severityLength), severityStart, severityLength);
+    const { at, length } = this.body;
+    view.setUint8(to, 0x2a);
+    to = putVarint(to + 1, 1 + varintSize(length) + length);
+    view.setUint8(to, 0x0a);
+    to = copyText(putVarint(to + 1, length), at, length);
+    to = retagged(to, AttributeTag.log, this.sharedStart, this.sharedEnd);
+    // No dropped attributes; flags.
+    view.setUint16(to, 0x3800);
+    view.setUint8(to + 2, 0x45);
+    view.setInt32(to + 3, 1, true);
+    view.setUint16(to + 7, 0x4a10);
+    to = copyBytes(to + 9, cell(Cell.traceId), 16);
+    view.setUint16(to, 0x5208);
+    view.setInt32(to + 2, cell(Cell.idHigh));
+    view.setInt32(to + 6, cell(Cell.idLow));
+    view.setUint8(to + 10, 0x59);
+    view.setInt32(to + 11, cell(Cell.startLow), true);
+    view.setInt32(to + 15, cell(Cell.startHigh), true);
+    view.setUint8(to + 19, 0x62);
+    to = copyText(putVarint(to + 20, plan.typeName.length), plan.typeName.at, plan.typeName.length);
+    out.tag(RECORD);
+    out.varint(to - LOG_ITEM);
+    out.copy(buffer, LOG_ITEM, to);
+  }
+
+  /** The verdict on a node that ended well, or was skipped; `undefined` for others. */
+  private verdictOf(plan: RecordPlan, uniqueId: KnownText | undefined): Range | undefined {
+    const mayBeCanceled = this.switches['true-cancellations'] && uniqueId !== undefined;
+    if (mayBeCanceled && this.nodes.hasInterruption(uniqueId.text)) return undefined;
+    const outcome = roleText(plan, 'node_outcome')?.text;
+    if (outcome === 'NODE_OUTCOME_SKIPPED') return SKIPPED;
+    if (outcome !== 'NODE_OUTCOME_SUCCESS') return undefined;
+    for (const role of CHECKS) {
+      if (plan.placeOf(role) < 0) continue;
+      const detail = roleJson(plan, role);
+      if (detail === undefined || !this.shared.hasPassed(role, detail)) return undefined;
+    }
+    return SUCCESS;
+  }
+
+  /** The name that is exported, and an attribute with the original where that is another; `undefined` for one that plain code has to show. */
+  private nameOf(plan: RecordPlan): { readonly shown: Range; readonly original: Range } | undefined {
+    const at = cell(Cell.textStart);
+    const length = cell(Cell.textEnd) - at;
+    const isKept = plan.isNameKept || (plan.isNameStructural && !this.switches['stable-names']);
+    if (isKept) return { shown: { at, length }, original: NOTHING };
+    if (!plan.isNameStructural) return undefined;
+    return this.shared.stableName(plan.eventType, texts.find(at, at + length));
+  }
+
+  private attributes(plan: RecordPlan, tag: number, start: number): number {
+    let to = putTextAttribute(start, tag, TYPE, plan.typeName.at, plan.typeName.length);
+    this.nestedNames = NO_NAMES;
+    const { attributes } = plan;
+    const { isRedacted } = this;
+    for (let index = 0; index < attributes.length; index++) {
+      const attribute = attributes[index];
+      if (attribute === undefined || to > ITEM + MAX_ATTRIBUTES_BYTES) {
+        this.isOther = true;
+        break;
+      }
+      const use = isRedacted ? attribute.redacted : attribute.whole;
+      if (use === Use.sql) continue;
+      const at = attributeAt(index);
+      const kind = cell(at + Attribute.kind);
+      if (kind === Value.text) to = this.text(plan, index, attribute, use, tag, to);
+      else if (kind === Value.bool || use !== Use.denied)
+        to = copyTagged(to, tag, cell(at + Attribute.start), cell(at + Attribute.valueEnd));
+    }
+    return to;
+  }
+
+  private text(
+    plan: RecordPlan,
+    index: number,
+    attribute: AttributePlan,
+    use: number,
+    tag: number,
+    to: number,
+  ): number {
+    const at = attributeAt(index);
+    const start = cell(at + Attribute.valueStart);
+    const end = cell(at + Attribute.valueEnd);
+    if (use === Use.int64) return this.int64(attribute, start, end, tag, to);
+    if (isNested(plan, index)) return this.nested(plan, attribute, texts.ofAttribute(at), tag, to);
+    if (use === Use.copied) return copyTagged(to, tag, cell(at + Attribute.start), end);
+    if (use === Use.denied) return putTextAttribute(to, tag, attribute.key, DENIED.at, DENIED.length);
+    const known = texts.ofAttribute(at);
+    const shown = this.made(this.shared.shown(known, this.redactor.byPolicy(attribute.policy, known.text, true)));
+    return putTextAttribute(to, tag, attribute.key, shown.at, shown.length);
+  }
+
+  /** Attributes of what is in an attribute's JSON. */
+  private nested(plan: RecordPlan, attribute: AttributePlan, known: KnownText, tag: number, to: number): number {
+    const nested = this.shared.nested(plan, attribute, known, this.redactor, this.switches);
+    const { nestedNames } = this;
+    if (nested === undefined || (nestedNames.length > 0 && nested.names.some((name) => nestedNames.includes(name)))) {
+      this.isOther = true;
+      return to;
+    }
+    this.nestedNames = nestedNames.length === 0 ? nested.names : [...nestedNames, ...nested.names];
+    return retagged(to, tag, nested.range.at, nested.range.at + nested.range.length);
+  }
+
+  private int64({ key }: AttributePlan, start: number, end: number, tag: number, to: number): number {
+    let value = 0;
+    let at = start;
+    for (; at < end && (view.getUint8(at) - ZERO) >>> 0 < 10; at++) value = value * 10 + view.getUint8(at) - ZERO;
+    if (at === end && end > start && end - start <= MAX_DIGITS) return putNumberAttribute(to, tag, key, value);
+    this.isOther = true;
+    return to;
+  }
+
+  private bodyOf(): Range {
+    const at = cell(Cell.textStart);
+    const length = cell(Cell.textEnd) - at;
+    if (!this.isRedacted || length === 0) return { at, length };
+    const known = texts.find(at, at + length);
+    return this.made(this.shared.shown(known, this.redactor.text(known.text, true)));
+  }
+
+  /** What is made by plain code where it is not made here. */
+  private made(range: Range | undefined): Range {
+    if (range === undefined) this.isOther = true;
+    return range ?? DENIED;
+  }
+
+  private statement(
+    plan: RecordPlan,
+    uniqueId: KnownText | undefined,
+    isDatabaseSpan: boolean,
+    tag: number,
+    start: number,
+  ): number {
+    const sql = roleText(plan, 'sql');
+    const adapter = roleText(plan, 'adapter_type');
+    if (sql === undefined && !isDatabaseSpan) return start;
+    let to = start;
+    const dialect = this.redactor.dialectOf(adapter?.text);
+    const statement = sql === undefined ? undefined : this.shared.statements.of(sql, dialect);
+    if (statement !== undefined) {
+      const { text, isHash, identifiers } = statement;
+      // It was learned from by the rules of the database that was known then, perhaps another one.
+      if (adapter === undefined) this.redactor.learnIdentifiers(identifiers);
+      if (!isHash) to = putTextAttribute(to, tag, isDatabaseSpan ? QUERY_TEXT : SQL, text.at, text.length);
+      else if (roleText(plan, 'sql_hash') === undefined) to = putTextAttribute(to, tag, SQL_HASH, text.at, text.length);
+    }
+    if (!isDatabaseSpan) return to;
+    if (adapter !== undefined) {
+      const system = this.made(this.shared.system(adapter));
+      to = copyBytes(to, system.at, system.length);
+    }
+    if (statement !== undefined) to = copyBytes(to, statement.about.at, statement.about.length);
+    const relation = uniqueId === undefined ? undefined : this.nodes.relationOf(uniqueId.text);
+    if (relation === undefined) return to;
+    const namespace = [relation.database, relation.schema].filter((part) => part !== undefined && part !== '');
+    if (namespace.length === 0) return to;
+    return putTextAttribute(to, tag, NAMESPACE, VALUE, putText(VALUE, namespace.join('|')) - VALUE);
+  }
+
+  private nodeAttributes(record: CellRecord, uniqueId: KnownText, verdict: Range, start: number): number {
+    let to = start;
+    const time = this.switches['query-time'] ? this.nodes.queryTimeOf(uniqueId.text, record) : undefined;
+    if (time !== undefined) {
+      to = putNumberAttribute(to, AttributeTag.span, QUERY_COUNT, time.count);
+      to = putNumberAttribute(to, AttributeTag.span, QUERY_TIME, Math.trunc(time.nanos / 1_000) / 1_000);
+    }
+    const rows = this.switches['database-attributes'] ? roleText(record.plan, 'rows_affected') : undefined;
+    if (rows !== undefined) {
+      const value = int64Value(rows.text);
+      if (typeof value === 'number') to = putNumberAttribute(to, AttributeTag.span, RETURNED_ROWS, value);
+      else this.isOther = true;
+    }
+    const test = this.made(this.shared.test(uniqueId, verdict === SUCCESS ? 'success' : 'skipped'));
+    return copyBytes(to, test.at, test.length);
+  }
+
+  /** Writes what stands behind the events. */
+  private writeTail(record: CellRecord, droppedEventsCount: number): void {
+    const { tail } = this;
+    tail.length = 0;
+    tail.tag(SPAN.droppedEventsCount);
+    tail.varint(droppedEventsCount);
+    if ((cell(Cell.linkHigh) | cell(Cell.linkLow)) !== 0) {
+      encodeLink(tail, traceIdText(), spanIdOf(cell(Cell.linkHigh), cell(Cell.linkLow)), NO_ATTRIBUTES);
+    }
+    if (this.switches['skip-links']) this.writeSkipLink(record);
+    tail.tag(SPAN.droppedLinksCount);
+    tail.varint(0);
+    encodeSpanEnd(tail, { code: cell(Cell.code) });
+  }
+
+  /** The link of a skipped node to the one that caused it. */
+  private writeSkipLink(record: CellRecord): void {
+    const detail = roleJson(record.plan, 'node_skip_upstream_detail');
+    const upstreamId = detail === undefined ? undefined : this.shared.upstreamOf(detail);
+    if (upstreamId === undefined) return;
+    const cause = this.nodes.processedSpanOf(upstreamId, record);
+    if (cause === undefined) return;
+    const attributes = { 'run_bridge.link.type': 'skip_cause', unique_id: upstreamId };
+    encodeLink(this.tail, traceIdText(), spanIdOf(cause[0], cause[1]), attributes);
+  }
+}
+
+/** Attributes with the result of a check (test, unit test, freshness). */
+const CHECKS = ['node_test_detail', 'node_freshness_outcome'] as const;
+const NO_ATTRIBUTES: OtelAttributes = {};
+const NO_NAMES: readonly string[] = [];
+const NOTHING: Range = { at: 0, length: 0 };
+const ZERO = 0x30;
+/** Longest integer that is surely exact. */
+const MAX_DIGITS = 15;
+
+function traceIdText(): string {
+  return buffer.toString('hex', cell(Cell.traceId), cell(Cell.traceId) + 16);
+}
+
+/** Writes the ids. @returns the place behind them */
+function putSpanHead(start: number): number {
+  view.setUint16(start, 0x0a10);
+  let to = copyBytes(start + 2, cell(Cell.traceId), 16);
+  view.setUint16(to, 0x1208);
+  view.setInt32(to + 2, cell(Cell.idHigh));
+  view.setInt32(to + 6, cell(Cell.idLow));
+  to += 10;
+  if ((cell(Cell.parentHigh) | cell(Cell.parentLow)) === 0) return to;
+  view.setUint16(to, 0x2208);
+  view.setInt32(to + 2, cell(Cell.parentHigh));
+  view.setInt32(to + 6, cell(Cell.parentLow));
+  return to + 10;
+}
+
+function putKindAndTimes(to: number, { isQuery }: RecordPlan): number {
+  // Client or internal.
+  view.setUint16(to, isQuery ? 0x3003 : 0x3001);
+  view.setUint8(to + 2, 0x39);
+  view.setInt32(to + 3, cell(Cell.startLow), true);
+  view.setInt32(to + 7, cell(Cell.startHigh), true);
+  view.setUint8(to + 11, 0x41);
+  view.setInt32(to + 12, cell(Cell.endLow), true);
+  view.setInt32(to + 16, cell(Cell.endHigh), true);
+  return to + 20;
+}
+
+/** Copies attributes that stand one behind the other, under another tag. @returns the place behind them */
+function retagged(to: number, tag: number, start: number, end: number): number {
+  const behind = copyBytes(to, start, end - start);
+  for (let at = to; at < behind; ) {
+    view.setUint8(at++, tag);
+    let byte = view.getUint8(at++);
+    let length = byte & 0x7f;
+    for (let shift = 7; byte > 0x7f; shift += 7) {
+      byte = view.getUint8(at++);
+      length |= (byte & 0x7f) << shift;
+    }
+    at += length;
+  }
+  return behind;
+}

@@ -1,0 +1,282 @@
+import { type Attributes, SpanKind, type SpanStatus, SpanStatusCode } from '@opentelemetry/api';
+import type { MappingSwitches } from '../../config/mapping-options.js';
+import type { Resource } from '../../record/attributes.js';
+import { invocationIdOf, type SpanId, type TraceId, type UnixNano } from '../../record/telemetry-record.js';
+import { learnStatement, type Redactor } from '../../redaction/redactor.js';
+import type { InvocationSummary, RunSummary } from '../../run/verdict.js';
+import type { EncodedSpan, ItemEncoder } from '../wire/encoded-items.js';
+import {
+  encodeAttributes,
+  encodeSpanEnd,
+  RECORD,
+  SPAN,
+  type SpanEvents,
+  type WireWriter,
+} from '../wire/wire-writer.js';
+import { EVENT_TYPE } from './event-types.js';
+import type { StartLine } from './line-intake.js';
+import { type EventBuffer, eventTimeOf, movedEvent } from './log-writer.js';
+import type { MissingParent, MissingParents } from './missing-parents.js';
+import type { NodeIndex } from './node-index.js';
+import type { ResourceMap } from './resource-map.js';
+import { reportedInvocation } from './span-outcomes.js';
+import { halvesOf, hrTimeOf, type IdHalves, isBefore, type SpanTree, spanIdOf } from './span-tree.js';
+import type { SpanWriter } from './span-writer.js';
+
+/** What a run remembers, as far as its end needs it. */
+export interface ClosingMemory {
+  readonly switches: MappingSwitches;
+  readonly tree: SpanTree<StartLine>;
+  readonly nodes: NodeIndex;
+  readonly missingParents: MissingParents;
+  readonly buffer: EventBuffer;
+  readonly redactor: Redactor;
+  readonly resources: ResourceMap;
+  readonly spans: SpanWriter;
+  readonly encoder: ItemEncoder;
+}
+
+/** A time in seconds and nanoseconds. */
+type Time = readonly [seconds: number, nanos: number];
+
+/** An invocation whose own span never came, and the id that it is to have. */
+interface UnreportedInvocation {
+  readonly id: IdHalves;
+  readonly invocation: InvocationSummary;
+}
+
+/** What a trace lacks as its run ends. */
+interface Missing {
+  readonly parents: readonly MissingParent[];
+  readonly open: readonly { readonly id: IdHalves; readonly start: StartLine }[];
+  readonly invocations: readonly UnreportedInvocation[];
+}
+
+/** Makes what closes a run's trace. */
+export class ClosingSpans {
+  constructor(private readonly memory: ClosingMemory) {}
+
+  /**
+   * Spans in place of those that never came, and those that never ended. What is remembered stays as it was: the run
+   * may go on.
+   * @param latest time of any record of the run.
+   */
+  spans(run: RunSummary, latest: Time): readonly EncodedSpan[] {
+    const { tree } = this.memory;
+    const buffer = this.memory.buffer.copy();
+    const unended = unendedOf(run);
+    const { parents, open, invocations } = this.find(run);
+    const spans = parents.map((one) => this.missingSpan(one, run, buffer));
+    adoptOrphanEvents(
+      tree,
+      buffer,
+      unended.map(({ id, invocation }) => ({
+        id,
+        startTimeUnixNano: invocation.startTimeUnixNano,
+        endTimeUnixNano: invocation.endTimeUnixNano,
+      })),
+    );
+    for (const { id, start } of open) {
+      const invocation = unended.find((one) => isSame(one.id, id))?.invocation;
+      const end = invocation === undefined ? latest : hrTimeOf(invocation.endTimeUnixNano);
+      const span = this.unfinishedSpan(start, end, invocation, buffer.take(id[0], id[1]));
+      if (span !== undefined) spans.push(span);
+    }
+    for (const one of invocations) spans.push(this.invocationSpan(run.traceId, one, buffer));
+    return spans;
+  }
+
+  /** Ids of those spans. */
+  spanIds(run: RunSummary): readonly SpanId[] {
+    const { parents, open, invocations } = this.find(run);
+    return [
+      ...parents.map(({ spanHigh, spanLow }) => spanIdOf(spanHigh, spanLow)),
+      ...[...open, ...invocations].map(({ id }) => spanIdOf(id[0], id[1])),
+    ];
+  }
+
+  private find(run: RunSummary): Missing {
+    const { switches, tree, missingParents } = this.memory;
+    const ids = run.invocations.flatMap(({ spanId }) => (spanId === null ? [] : [halvesOf(spanId)]));
+    const parents = missingParents
+      .list()
+      .filter(({ spanHigh, spanLow }) => !ids.some((id) => isSame(id, [spanHigh, spanLow])));
+    const open = tree.openStarts().map((start) => {
+      const { spanHigh, spanLow } = start.read();
+      return { start, id: [spanHigh, spanLow] as const };
+    });
+    const started = new Set(open.map(({ id }) => spanIdOf(id[0], id[1])));
+    const invocations = unendedOf(run).filter(
+      ({ id }) => !started.has(spanIdOf(id[0], id[1])) && !tree.isSent(id[0], id[1]),
+    );
+    return {
+      parents: switches['synthetic-parents'] ? parents : [],
+      open: switches['unfinished-spans'] ? open : [],
+      invocations: switches['synthetic-invocations'] ? invocations : [],
+    };
+  }
+
+  /** A span in place of one that never came, so that its children have a parent. */
+  private missingSpan(missing: MissingParent, run: RunSummary, buffer: EventBuffer): EncodedSpan {
+    const { switches, nodes } = this.memory;
+    const { spanHigh, spanLow, phase, uniqueId } = missing;
+    const node = switches['true-cancellations'] ? uniqueId : undefined;
+    const isCanceled = node !== undefined && nodes.interruptionOfPhase(node, missing) !== 'none';
+    const attributes: Attributes = { 'run_bridge.synthetic': true };
+    if (phase !== undefined) attributes.phase = phase;
+    else if (uniqueId !== undefined) attributes.unique_id = uniqueId;
+    if (isCanceled) attributes['error.type'] = 'canceled';
+    return this.synthetic(missing.resource, {
+      traceId: run.traceId,
+      id: [spanHigh, spanLow],
+      parentSpanId: invocationAround(missing, run.invocations)?.spanId ?? null,
+      name: phase === undefined ? 'missing span' : `Phase: ${phase.replace(/^EXECUTION_PHASE_/, '')}`,
+      startTime: [missing.startSeconds, missing.startNanos],
+      endTime: [missing.endSeconds, missing.endNanos],
+      attributes,
+      events: buffer.take(spanHigh, spanLow),
+      status: isCanceled ? { code: SpanStatusCode.ERROR, message: 'canceled' } : { code: SpanStatusCode.UNSET },
+    });
+  }
+
+  /** A span whose run is over without its end. */
+  private unfinishedSpan(
+    start: StartLine,
+    end: Time,
+    invocation: InvocationSummary | undefined,
+    events: SpanEvents,
+  ): EncodedSpan | undefined {
+    const { redactor, spans, encoder, resources } = this.memory;
+    const line = start.read();
+    const { startSeconds, startNanos } = line;
+    const isBackwards = isBefore(end[0], end[1], startSeconds, startNanos);
+    const [endSeconds, endNanos] = isBackwards ? [startSeconds, startNanos] : end;
+    const reported = invocation === undefined ? undefined : reportedInvocation(invocation, redactor);
+    // A statement is otherwise known with the end of its span; its name may mention what is in it.
+    learnStatement(line, redactor);
+    const encode = (out: WireWriter) => spans.write(out, line, events, { endSeconds, endNanos, reported });
+    return encoder.spanOf(resources.map(start.resource), encode);
+  }
+
+  /** A span for an invocation whose own never came, so that the trace has its root and its verdict. */
+  private invocationSpan(traceId: TraceId, { id, invocation }: UnreportedInvocation, buffer: EventBuffer): EncodedSpan {
+    const reported = reportedInvocation(invocation, this.memory.redactor);
+    return this.synthetic(invocation.resource, {
+      traceId,
+      id,
+      parentSpanId: invocation.outerParentSpanId,
+      name: invocation.command === null ? NAME : `${NAME} (${invocation.command})`,
+      startTime: hrTimeOf(invocation.startTimeUnixNano),
+      endTime: hrTimeOf(invocation.endTimeUnixNano),
+      status: reported.outcome.status,
+      attributes: {
+        event_type: EVENT_TYPE.invocation,
+        invocation_id: invocationIdOf(traceId),
+        'run_bridge.synthetic': true,
+        ...reported.attributes,
+      },
+      events: buffer.take(id[0], id[1]),
+    });
+  }
+
+  private synthetic(from: Resource, span: SyntheticSpan): EncodedSpan {
+    const { resources, encoder } = this.memory;
+    return encoder.span(resources.map(from), (out) => writeSynthetic(out, span));
+  }
+}
+
+/** A span that has no line. */
+interface SyntheticSpan {
+  readonly traceId: TraceId;
+  readonly id: IdHalves;
+  readonly parentSpanId: SpanId | null;
+  readonly name: string;
+  readonly startTime: Time;
+  readonly endTime: Time;
+  readonly attributes: Attributes;
+  readonly events: SpanEvents;
+  readonly status: SpanStatus;
+}
+
+function writeSynthetic(out: WireWriter, span: SyntheticSpan): void {
+  out.tag(RECORD);
+  const start = out.open();
+  out.tag(SPAN.traceId);
+  out.hex(span.traceId);
+  out.tag(SPAN.spanId);
+  out.id(span.id[0], span.id[1]);
+  if (span.parentSpanId !== null) {
+    out.tag(SPAN.parentSpanId);
+    out.hex(span.parentSpanId);
+  }
+  out.tag(SPAN.name);
+  out.text(span.name);
+  out.tag(SPAN.kind);
+  out.varint(SpanKind.INTERNAL + 1);
+  out.tag(SPAN.startTime);
+  out.time(span.startTime[0], span.startTime[1]);
+  out.tag(SPAN.endTime);
+  out.time(span.endTime[0], span.endTime[1]);
+  encodeAttributes(out, SPAN.attributes, span.attributes);
+  out.tag(SPAN.droppedAttributesCount);
+  out.varint(0);
+  for (const event of span.events.events) out.latin1(event);
+  out.tag(SPAN.droppedEventsCount);
+  out.varint(span.events.droppedCount);
+  out.tag(SPAN.droppedLinksCount);
+  out.varint(0);
+  encodeSpanEnd(out, span.status);
+  out.close(start);
+}
+
+/** A span that events may be moved to. */
+interface Adopter {
+  readonly id: IdHalves;
+  readonly startTimeUnixNano: UnixNano;
+  readonly endTimeUnixNano: UnixNano;
+}
+
+/**
+ * Events of spans that never came go to the invocation at whose time they happened, as it closes. (An interrupted node's
+ * phase never ends, so over OTLP it never comes, but the message that says why does.)
+ */
+export function adoptOrphanEvents(tree: SpanTree, buffer: EventBuffer, invocations: readonly Adopter[]): void {
+  for (const id of buffer.waitingSpans()) {
+    if (tree.knows(id[0], id[1]) || invocations.some((one) => isSame(one.id, id))) continue;
+    for (const event of buffer.take(id[0], id[1]).events) {
+      const time = eventTimeOf(event);
+      const adopter = invocations.find((by) => time >= by.startTimeUnixNano && time <= by.endTimeUnixNano);
+      if (adopter === undefined) buffer.add(id[0], id[1], event);
+      else buffer.add(adopter.id[0], adopter.id[1], movedEvent(event, id));
+    }
+  }
+}
+
+function isSame(id: IdHalves, other: IdHalves): boolean {
+  return id[0] === other[0] && id[1] === other[1];
+}
+
+/** Invocations whose end never came. */
+function unendedOf(run: RunSummary): readonly UnreportedInvocation[] {
+  return run.invocations.flatMap((invocation) => {
+    const { spanId, hasInvocationEnd } = invocation;
+    return spanId === null || hasInvocationEnd ? [] : [{ id: halvesOf(spanId), invocation }];
+  });
+}
+
+/** The invocation in whose time a span lies; the first one where none encloses it. */
+function invocationAround(
+  span: MissingParent,
+  invocations: readonly InvocationSummary[],
+): InvocationSummary | undefined {
+  const around = invocations.find((one) => {
+    const from = hrTimeOf(one.startTimeUnixNano);
+    const to = hrTimeOf(one.endTimeUnixNano);
+    const isBeforeIt = isBefore(span.startSeconds, span.startNanos, from[0], from[1]);
+    return !isBeforeIt && !isBefore(to[0], to[1], span.endSeconds, span.endNanos);
+  });
+  return around ?? invocations[0];
+}
+
+/** As the engine names it, without the id. */
+const NAME = 'dbt invocation';

@@ -1,0 +1,181 @@
+import { buffer } from '../../record/arena.js';
+import type { Resource } from '../../record/attributes.js';
+import type { ItemBatch } from '../../record/item-ring.js';
+
+/** A span's end that waited for late events: an item in the arena, or a copy of it, or the line of one that has no cells. */
+export interface HeldSpan {
+  readonly anchorOffset: number;
+  readonly resource: Resource;
+  /** Where its item stands in the arena; 0 where it does not. */
+  readonly start: number;
+  readonly end: number;
+  /** See `PlacedItem`. */
+  readonly layouts: number;
+  readonly item: Buffer | undefined;
+  readonly line: Buffer | undefined;
+}
+
+/** An item in the arena, whose cells stand beside it. */
+export interface PlacedItem {
+  readonly batch: ItemBatch;
+  readonly start: number;
+  readonly end: number;
+  /** How often layouts had been forgotten when the cells were filled: later they name others. */
+  readonly layouts: number;
+}
+
+const MIN_CAPACITY = 64;
+/** More places than these are given back once nothing is held. */
+const MAX_IDLE_CAPACITY = 4096;
+
+/**
+ * Ended spans in the order of the log, first in, first out. At full load they are a hundred thousand, so they are kept in
+ * columns of numbers, a ring in each: as objects they are most of what V8 has to look at and to move when it collects garbage.
+ */
+export class HeldSpans {
+  private capacity = MIN_CAPACITY;
+  private from = 0;
+  private heldCount = 0;
+  private columns = new Columns(MIN_CAPACITY);
+
+  get count(): number {
+    return this.heldCount;
+  }
+
+  /** Holds an item that stands in a batch. */
+  addItem(
+    anchorOffset: number,
+    resource: Resource,
+    endSeconds: number,
+    endNanos: number,
+    { batch, start, end, layouts }: PlacedItem,
+  ): void {
+    const at = this.add(anchorOffset, resource, endSeconds, endNanos);
+    const { columns } = this;
+    columns.batches[at] = batch;
+    columns.starts[at] = start;
+    columns.ends[at] = end;
+    columns.layouts[at] = layouts;
+    batch.wantedCount += 1;
+  }
+
+  /** Holds the line of a span that has no cells. @param line in memory of its own */
+  addLine(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number, line: Buffer): void {
+    const at = this.add(anchorOffset, resource, endSeconds, endNanos);
+    this.columns.lines[at] = line;
+  }
+
+  /** Whether the oldest one ended before a time; not where there is none. */
+  isOldestBefore(seconds: number, nanos: number): boolean {
+    if (this.heldCount === 0) return false;
+    const { endSeconds, endNanos } = this.columns;
+    const own = endSeconds[this.from] ?? 0;
+    return own < seconds || (own === seconds && (endNanos[this.from] ?? 0) < nanos);
+  }
+
+  /** Takes the oldest one; its item stands where it does until the next one is held. */
+  takeOldest(): HeldSpan | undefined {
+    const { columns, from: at } = this;
+    const resource = columns.resources[at];
+    if (this.heldCount === 0 || resource === undefined) return undefined;
+    const oldest = {
+      anchorOffset: columns.anchorOffsets[at] ?? 0,
+      resource,
+      start: columns.starts[at] ?? 0,
+      end: columns.ends[at] ?? 0,
+      layouts: columns.layouts[at] ?? 0,
+      item: columns.items[at],
+      line: columns.lines[at],
+    };
+    this.letGo(at);
+    this.from = (at + 1) & (this.capacity - 1);
+    this.heldCount -= 1;
+    if (this.heldCount === 0 && this.capacity > MAX_IDLE_CAPACITY) this.resize(MIN_CAPACITY);
+    return oldest;
+  }
+
+  /** Copies what is held in a batch out of the arena. */
+  readonly spill = (batch: ItemBatch): void => {
+    const { columns } = this;
+    for (let index = 0; index < this.heldCount; index++) {
+      const at = (this.from + index) & (this.capacity - 1);
+      if (columns.batches[at] !== batch) continue;
+      const item = Buffer.from(buffer.subarray(columns.starts[at], columns.ends[at]));
+      this.letGo(at);
+      columns.items[at] = item;
+    }
+  };
+
+  private add(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number): number {
+    if (this.heldCount === this.capacity) this.resize(2 * this.capacity);
+    const { columns } = this;
+    const at = (this.from + this.heldCount) & (this.capacity - 1);
+    this.heldCount += 1;
+    columns.anchorOffsets[at] = anchorOffset;
+    columns.resources[at] = resource;
+    columns.endSeconds[at] = endSeconds;
+    columns.endNanos[at] = endNanos;
+    return at;
+  }
+
+  /** Forgets where it stood. */
+  private letGo(at: number): void {
+    const { columns } = this;
+    const batch = columns.batches[at];
+    if (batch !== undefined) batch.wantedCount -= 1;
+    columns.batches[at] = undefined;
+    columns.items[at] = undefined;
+    columns.lines[at] = undefined;
+    columns.starts[at] = columns.ends[at] = 0;
+  }
+
+  private resize(capacity: number): void {
+    const columns = new Columns(capacity);
+    for (let index = 0; index < this.heldCount; index++) {
+      columns.take(index, this.columns, (this.from + index) & (this.capacity - 1));
+    }
+    this.columns = columns;
+    this.capacity = capacity;
+    this.from = 0;
+  }
+}
+
+/** What is held, one place in each column a span. */
+class Columns {
+  readonly anchorOffsets: Float64Array;
+  readonly endSeconds: Float64Array;
+  readonly endNanos: Int32Array;
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  readonly layouts: Int32Array;
+  readonly resources: (Resource | undefined)[];
+  readonly batches: (ItemBatch | undefined)[];
+  readonly items: (Buffer | undefined)[];
+  readonly lines: (Buffer | undefined)[];
+
+  constructor(capacity: number) {
+    this.anchorOffsets = new Float64Array(capacity);
+    this.endSeconds = new Float64Array(capacity);
+    this.endNanos = new Int32Array(capacity);
+    this.starts = new Int32Array(capacity);
+    this.ends = new Int32Array(capacity);
+    this.layouts = new Int32Array(capacity);
+    this.resources = new Array(capacity).fill(undefined);
+    this.batches = new Array(capacity).fill(undefined);
+    this.items = new Array(capacity).fill(undefined);
+    this.lines = new Array(capacity).fill(undefined);
+  }
+
+  take(at: number, from: Columns, place: number): void {
+    this.anchorOffsets[at] = from.anchorOffsets[place] ?? 0;
+    this.endSeconds[at] = from.endSeconds[place] ?? 0;
+    this.endNanos[at] = from.endNanos[place] ?? 0;
+    this.starts[at] = from.starts[place] ?? 0;
+    this.ends[at] = from.ends[place] ?? 0;
+    this.layouts[at] = from.layouts[place] ?? 0;
+    this.resources[at] = from.resources[place];
+    this.batches[at] = from.batches[place];
+    this.items[at] = from.items[place];
+    this.lines[at] = from.lines[place];
+  }
+}

@@ -1,0 +1,288 @@
+import { LineKind, LineScanner } from '../../otlp/wire/line-scanner.js';
+import { itemReading } from '../../otlp/wire/read-items.js';
+import { buffer, MAX_RECORD_BYTES, REGION, SLACK } from '../../record/arena.js';
+import type { Resource } from '../../record/attributes.js';
+import { Cell, cell, keepCells, waitingBytes } from '../../record/cells.js';
+import { type ItemBatch, itemRing } from '../../record/item-ring.js';
+import { tryParseRecordLine } from '../../record/record-line.js';
+import { ERROR } from '../../record/severity.js';
+import { texts } from '../../record/texts.js';
+import { Taught, TaughtTexts } from '../../redaction/known-names.js';
+import { learnNames, type Redactor } from '../../redaction/redactor.js';
+import type { SqlDialect } from '../../redaction/sanitize-sql.js';
+import type { LoggedLines } from '../run-mapper.js';
+import { attributeText, CellRecord, roleText } from './cell-record.js';
+import type { PlacedItem } from './held-spans.js';
+import { type MappedRecord, PlainRecord } from './mapped-record.js';
+import type { MissingParents } from './missing-parents.js';
+import type { NodeIndex } from './node-index.js';
+import { type RecordPlan, recordPlans } from './record-plans.js';
+import type { SharedMapping } from './shared-mapping.js';
+import type { OpenStart, SpanTree } from './span-tree.js';
+
+const LINE_BREAK = 0x0a;
+/** Where the lines of a push stand, and how many bytes of them have room. */
+const LINES = REGION.bodies;
+const MAX_LINES_BYTES = REGION.texts - REGION.bodies - SLACK;
+/** Items have room for this many bytes at a time. */
+const BATCH_BYTES = 256 * 1024;
+/** An item may be longer than its line, and its cells take room as well. */
+const BYTES_A_LINE_BYTE = 3;
+
+/** What a run remembers of its records. */
+export interface RunMemory {
+  readonly redactor: Redactor;
+  readonly tree: SpanTree<StartLine>;
+  readonly nodes: NodeIndex;
+  readonly missingParents: MissingParents;
+}
+
+/** Takes what lines bring. */
+export interface LineHost {
+  /** Time has passed in the run. */
+  advance(seconds: number, nanos: number): void;
+  /** A span has ended and waits for its events. @param held its item, or its line, which is only lent */
+  hold(anchorOffset: number, resource: Resource, record: MappedRecord, held: PlacedItem | Buffer): void;
+  /** A log record has come. @throws SyntaxError when it turns out to be damaged */
+  log(anchorOffset: number, resource: Resource, record: CellRecord | PlainRecord, plain: () => PlainRecord): void;
+}
+
+/** The line of a span's start, while the span is open. */
+export class StartLine implements OpenStart {
+  isOpen = true;
+
+  constructor(
+    private readonly line: Buffer,
+    readonly resource: Resource,
+  ) {}
+
+  /** @throws SyntaxError when it turns out to be damaged */
+  read(): PlainRecord {
+    const record = tryParseRecordLine(this.line.toString('utf8'));
+    if (record === undefined) throw new SyntaxError('a start is no record');
+    return new PlainRecord(record);
+  }
+}
+
+/** A start whose end mostly is the next line: then it says nothing new. */
+interface WaitingStart {
+  readonly line: Buffer;
+  readonly resource: Resource;
+  readonly high: number;
+  readonly low: number;
+}
+
+/** Takes a run's records as the bytes of their lines: through cells where they look as nearly all do. */
+export class LineIntake {
+  private readonly reading = itemReading();
+  private readonly scanner = new LineScanner(this.reading.layouts);
+  private readonly plans = recordPlans();
+  private readonly taught = new TaughtTexts();
+  private record: CellRecord | undefined;
+  private batch: ItemBatch | undefined;
+  /** Where the next item goes in the batch. */
+  private next = 0;
+  /** Which of the pushed bytes stand in the arena. */
+  private windowStart = 0;
+  private windowEnd = 0;
+  private waitingStart: WaitingStart | undefined;
+  /** That of the run's statements, mostly. */
+  private dialect: SqlDialect | undefined;
+  private damagedCount = 0;
+
+  /** @param spill copies what is held of a batch, see `itemRing` */
+  constructor(
+    private readonly memory: RunMemory,
+    private readonly host: LineHost,
+    private readonly shared: SharedMapping,
+    private readonly spill: ItemBatch['spill'],
+  ) {}
+
+  /** @returns how many lines were no records, and were passed over. */
+  push({ lines, offset, resource }: LoggedLines): number {
+    const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
+    this.windowStart = this.windowEnd = 0;
+    this.batch = undefined;
+    this.reading.layouts.tidy();
+    this.damagedCount = 0;
+    for (let start = 0; start < bytes.length; ) {
+      const lineBreak = bytes.indexOf(LINE_BREAK, start);
+      const end = lineBreak === -1 ? bytes.length : lineBreak;
+      const isUsual = lineBreak !== -1 && end - start <= MAX_RECORD_BYTES;
+      if (end >= this.windowEnd) this.moveWindow(bytes, start);
+      texts.tidy();
+      if (!(isUsual && this.takeUsual(bytes, start, end, offset + start, resource))) {
+        this.count(this.takePlain(bytes.subarray(start, end), offset + start, resource));
+      }
+      start = end + 1;
+    }
+    this.keepStart();
+    if (this.batch !== undefined) itemRing.shorten(this.batch, this.next);
+    this.batch = undefined;
+    return this.damagedCount;
+  }
+
+  /** The start that was read last counts, though its end has not come. */
+  settle(): void {
+    const start = this.waitingStart;
+    this.waitingStart = undefined;
+    if (start !== undefined) this.count(this.takeStart(start.line, start.resource));
+  }
+
+  /** @returns whether the line looks as nearly all do; else nothing was taken */
+  private takeUsual(bytes: Buffer, start: number, end: number, anchorOffset: number, resource: Resource): boolean {
+    const to = this.roomFor(BYTES_A_LINE_BYTE * (end - start) + SLACK);
+    if (to === 0) return false;
+    const { scanner, reading } = this;
+    const place = LINES - this.windowStart;
+    const kind = scanner.scan(place + start, place + this.windowEnd, to);
+    if (kind === LineKind.start) {
+      this.settle();
+      const line = bytes.subarray(start, end);
+      this.waitingStart = { line, resource, high: scanner.idHigh, low: scanner.idLow };
+      return true;
+    }
+    const isLog = kind === LineKind.log;
+    if (!isLog && kind !== LineKind.span) return false;
+    const { start: itemStart, end: itemEnd } = scanner;
+    if (!(isLog ? reading.log(itemStart, itemEnd) : reading.span(itemStart, itemEnd))) return false;
+    // An error is told by plain code, which knows what errors say.
+    if (isLog && cell(Cell.code) >= ERROR.number) return false;
+    const plan = this.plans.of(cell(Cell.layout));
+    if (plan.isQuery && CANCELED.test(roleText(plan, 'query_outcome')?.text ?? '')) return false;
+    this.passStart(isLog ? 0 : cell(Cell.idHigh), isLog ? 0 : cell(Cell.idLow));
+    // What was waiting may have been read over them.
+    const record = this.recordOf(plan, isLog);
+    this.learn(plan, isLog);
+    this.host.advance(record.endSeconds, record.endNanos);
+    if (isLog) this.host.log(anchorOffset, resource, record, () => plainOf(bytes, start, end));
+    else if (this.addEnd(record, resource)) {
+      keepCells(itemStart);
+      // The next one's cells stand behind these, too.
+      this.next = (itemStart + Math.max(itemEnd - itemStart, waitingBytes()) + 3) & ~3;
+      this.host.hold(anchorOffset, resource, record, this.placed(itemStart, itemEnd));
+    }
+    return true;
+  }
+
+  /** Takes a record of any look. @returns whether it is one */
+  private takePlain(line: Buffer, anchorOffset: number, resource: Resource): boolean {
+    const found = tryParseRecordLine(line.toString('utf8'));
+    if (found === undefined) return false;
+    const record = new PlainRecord(found);
+    const isEnd = found.recordType === 'SpanEnd';
+    this.passStart(isEnd ? record.spanHigh : 0, isEnd ? record.spanLow : 0);
+    if (found.recordType === 'SpanStart') return this.takeStart(line, resource, record);
+    const { host, memory } = this;
+    try {
+      learnNames(found, memory.redactor);
+      host.advance(record.endSeconds, record.endNanos);
+      if (found.recordType === 'LogRecord') {
+        memory.nodes.seeLog(record);
+        host.log(anchorOffset, resource, record, () => record);
+      } else if (this.addEnd(record, resource)) host.hold(anchorOffset, resource, record, line);
+      return true;
+    } catch (error) {
+      if (error instanceof SyntaxError) return false;
+      throw error;
+    }
+  }
+
+  private takeStart(line: Buffer, resource: Resource, read?: PlainRecord): boolean {
+    const { host, memory } = this;
+    const start = new StartLine(Buffer.from(line), resource);
+    try {
+      const record = read ?? start.read();
+      learnNames(record.record, memory.redactor);
+      host.advance(record.startSeconds, record.startNanos);
+      memory.tree.begin(record, start);
+      memory.missingParents.arrived(record.spanHigh, record.spanLow);
+      memory.nodes.seeSpan(record);
+      return true;
+    } catch (error) {
+      if (error instanceof SyntaxError) return false;
+      throw error;
+    }
+  }
+
+  /** @returns whether the span had not ended before */
+  private addEnd(record: MappedRecord, resource: Resource): boolean {
+    const { tree, nodes, missingParents } = this.memory;
+    if (!tree.end(record)) return false;
+    nodes.seeSpan(record);
+    missingParents.arrived(record.spanHigh, record.spanLow);
+    missingParents.seeChild(record, resource);
+    return true;
+  }
+
+  /** The start that waits says nothing new where the line behind it is the end of its span; else it counts. */
+  private passStart(high: number, low: number): void {
+    const start = this.waitingStart;
+    if (start === undefined) return;
+    if (start.high === high && start.low === low) this.waitingStart = undefined;
+    else this.settle();
+  }
+
+  /** Copies the line of a start that waits out of the bytes that are only lent. */
+  private keepStart(): void {
+    const start = this.waitingStart;
+    if (start !== undefined) this.waitingStart = { ...start, line: Buffer.from(start.line) };
+  }
+
+  /** As `learnNames` does, without looking for attributes that are not there, and once for equal texts. */
+  private learn(plan: RecordPlan, isLog: boolean): void {
+    const { redactor } = this.memory;
+    for (const index of plan.isNaming || isLog ? plan.names : NONE) {
+      const known = attributeText(plan, index);
+      if (known === undefined) continue;
+      if (plan.attributes[index]?.isAdapter === true) redactor.useAdapter(known.text);
+      else if (this.taught.isNew(known, Taught.words)) redactor.learnWords(this.shared.wordsOf(known));
+    }
+    const sql = redactor.level === 'literals' ? roleText(plan, 'sql') : undefined;
+    if (sql === undefined) return;
+    const dialect = redactor.dialectOf(roleText(plan, 'adapter_type')?.text);
+    // Read by another database's rules it may have other identifiers.
+    this.dialect ??= dialect;
+    if (dialect !== this.dialect || this.taught.isNew(sql, Taught.identifiers))
+      redactor.learnIdentifiers(this.shared.statements.of(sql, dialect).identifiers);
+  }
+
+  private recordOf(plan: RecordPlan, isLog: boolean): CellRecord {
+    this.record ??= new CellRecord(plan, isLog);
+    this.record.use(plan, isLog);
+    return this.record;
+  }
+
+  private placed(start: number, end: number): PlacedItem {
+    if (this.batch === undefined) throw new Error('an item stands in no batch');
+    return { batch: this.batch, start, end, layouts: this.reading.layouts.forgottenCount };
+  }
+
+  private moveWindow(bytes: Buffer, start: number): void {
+    this.windowStart = start;
+    this.windowEnd = Math.min(bytes.length, start + MAX_LINES_BYTES);
+    bytes.copy(buffer, LINES, start, this.windowEnd);
+  }
+
+  /** A place for an item; 0 where there is none. */
+  private roomFor(byteCount: number): number {
+    if (this.batch !== undefined && this.next + byteCount <= this.batch.end) return this.next;
+    if (this.batch !== undefined) itemRing.shorten(this.batch, this.next);
+    this.batch = itemRing.take(Math.max(BATCH_BYTES, byteCount), this.spill);
+    this.next = this.batch?.start ?? 0;
+    return this.next;
+  }
+
+  private count(isRecord: boolean): void {
+    if (!isRecord) this.damagedCount += 1;
+  }
+}
+
+const CANCELED = /cancell?ed/i;
+const NONE: readonly number[] = [];
+
+function plainOf(bytes: Buffer, start: number, end: number): PlainRecord {
+  const record = tryParseRecordLine(bytes.toString('utf8', start, end));
+  if (record === undefined) throw new SyntaxError('a line that has cells is no record');
+  return new PlainRecord(record);
+}

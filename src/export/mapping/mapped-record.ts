@@ -1,0 +1,151 @@
+import type { HrTime } from '@opentelemetry/api';
+import { type Attributes, ownText } from '../../record/attributes.js';
+import type { SpanLink, SpanStatus, TelemetryRecord, TraceId } from '../../record/telemetry-record.js';
+import { type Interruption, interruptionOf } from '../../run/node-outcome.js';
+import { halvesOf, hrTimeOf, type IdHalves } from './span-tree.js';
+
+/** What the mapping asks of every record. Ids are halves, both 0 for none; times are whole seconds and nanoseconds. */
+export interface MappedRecord {
+  readonly eventType: string;
+  readonly isEnd: boolean;
+  readonly isLog: boolean;
+  readonly spanHigh: number;
+  readonly spanLow: number;
+  readonly parentHigh: number;
+  readonly parentLow: number;
+  /** The span that it links to first. */
+  readonly linkHigh: number;
+  readonly linkLow: number;
+  /** Of a log record, its time. */
+  readonly startSeconds: number;
+  readonly startNanos: number;
+  /** The start once more, of a start. */
+  readonly endSeconds: number;
+  readonly endNanos: number;
+  /** Of a log record; 0 of others. */
+  readonly severityNumber: number;
+  readonly body: string;
+  /** The node that the record is about. */
+  readonly uniqueId: string | undefined;
+  /** An attribute that is a text. @throws SyntaxError when the record turns out to be damaged, as do the others below */
+  text(name: string): string | undefined;
+  /** Whether it says that a node, or the command, was interrupted. */
+  interruption(): Interruption | undefined;
+}
+
+const NO_ID: IdHalves = [0, 0];
+const NO_STATUS: SpanStatus = { code: 0, message: null };
+const MAX_INT32 = 2 ** 31 - 1;
+
+/** A record of any look, as plain code has it. */
+export class PlainRecord implements MappedRecord {
+  readonly spanHigh: number;
+  readonly spanLow: number;
+  readonly startSeconds: number;
+  readonly startNanos: number;
+  readonly endSeconds: number;
+  readonly endNanos: number;
+
+  constructor(readonly record: TelemetryRecord) {
+    [this.spanHigh, this.spanLow] = record.spanId === null ? NO_ID : halvesOf(record.spanId);
+    [this.startSeconds, this.startNanos] = hrTimeOf(
+      record.recordType === 'LogRecord' ? record.timeUnixNano : record.startTimeUnixNano,
+    );
+    [this.endSeconds, this.endNanos] =
+      record.recordType === 'SpanEnd' ? hrTimeOf(record.endTimeUnixNano) : [this.startSeconds, this.startNanos];
+  }
+
+  get eventType(): string {
+    return this.record.eventType;
+  }
+
+  get traceId(): TraceId {
+    return this.record.traceId;
+  }
+
+  get isEnd(): boolean {
+    return this.record.recordType === 'SpanEnd';
+  }
+
+  get isLog(): boolean {
+    return this.record.recordType === 'LogRecord';
+  }
+
+  get parentHigh(): number {
+    return this.parent[0];
+  }
+
+  get parentLow(): number {
+    return this.parent[1];
+  }
+
+  get linkHigh(): number {
+    return this.link[0];
+  }
+
+  get linkLow(): number {
+    return this.link[1];
+  }
+
+  get links(): readonly SpanLink[] {
+    return this.record.recordType === 'LogRecord' ? [] : (this.record.links ?? []);
+  }
+
+  get severityNumber(): number {
+    return clamp(this.record.severityNumber);
+  }
+
+  get severityText(): string {
+    return this.record.severityText;
+  }
+
+  get body(): string {
+    return this.record.recordType === 'LogRecord' ? this.record.body : '';
+  }
+
+  /** A span's name; empty for a log record. */
+  get name(): string {
+    return this.record.recordType === 'LogRecord' ? '' : this.record.spanName;
+  }
+
+  /** Of the end of a span; code 0 where it has none. */
+  get status(): SpanStatus {
+    return (this.record.recordType === 'SpanEnd' ? this.record.status : null) ?? NO_STATUS;
+  }
+
+  get endTime(): HrTime {
+    return [this.endSeconds, this.endNanos];
+  }
+
+  get attributes(): Attributes {
+    return this.record.attributes;
+  }
+
+  get uniqueId(): string | undefined {
+    return this.text('unique_id');
+  }
+
+  text(name: string): string | undefined {
+    const text = this.record.attributes.text(name);
+    return text === undefined ? undefined : ownText(text);
+  }
+
+  interruption(): Interruption | undefined {
+    return interruptionOf(this.record);
+  }
+
+  private get parent(): IdHalves {
+    const { record } = this;
+    return record.recordType === 'LogRecord' || record.parentSpanId === null ? NO_ID : halvesOf(record.parentSpanId);
+  }
+
+  private get link(): IdHalves {
+    const [first] = this.links;
+    return first === undefined ? NO_ID : halvesOf(first.spanId);
+  }
+}
+
+/** Protobuf has them as 32-bit integers. */
+function clamp(value: number): number {
+  return Math.min(Math.max(value, -MAX_INT32), MAX_INT32);
+}

@@ -1,0 +1,94 @@
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  ATTR_CICD_PIPELINE_NAME,
+  ATTR_CICD_PIPELINE_RUN_ID,
+  ATTR_CICD_PIPELINE_RUN_URL_FULL,
+  ATTR_DEPLOYMENT_ENVIRONMENT_NAME,
+} from '@opentelemetry/semantic-conventions/incubating';
+import { type Resource, type ResourceValue, resourceKey, stepIdOf } from '../../record/attributes.js';
+import type { RunOrigin } from '../../storage/trace-catalog.js';
+import { ExportGroup } from '../wire/encoded-items.js';
+
+/** OTel resources of the engine's, with the run that they belong to and the bridge's overrides. A run has one or a few. */
+export class ResourceMap {
+  private byIdentity = new WeakMap<Resource, ExportGroup>();
+  private readonly byKey = new Map<string, ExportGroup>();
+
+  private origins: readonly RunOrigin[] = [];
+  /** Whether a resource named an unknown step. */
+  lacksOrigin = false;
+
+  /** @param publicUrl the public address of the pages; `null` if not configured */
+  constructor(
+    private readonly overrides: Readonly<Record<string, ResourceValue>>,
+    private readonly publicUrl: string | null,
+  ) {}
+
+  /** Sets the runs that the trace's commands belong to, for everything mapped from now on. */
+  setOrigins(origins: readonly RunOrigin[]): void {
+    this.origins = origins;
+    this.lacksOrigin = false;
+    this.byIdentity = new WeakMap();
+    this.byKey.clear();
+  }
+
+  map(resource: Resource): ExportGroup {
+    const known = this.byIdentity.get(resource);
+    if (known !== undefined) return known;
+    const key = resourceKey(resource);
+    const mapped = this.byKey.get(key) ?? this.create(resource);
+    this.byIdentity.set(resource, mapped);
+    this.byKey.set(key, mapped);
+    return mapped;
+  }
+
+  private create(resource: Resource): ExportGroup {
+    const attributes = Object.entries({
+      ...DEFAULTS,
+      ...this.runAttributes(resource),
+      ...resource.attributes,
+      ...this.overrides,
+      ...MAPPED_BY,
+    }).map(([name, value]) => [name, otelValue(value)] as const);
+    const { name, version } = resource.scope;
+    return new ExportGroup(resourceFromAttributes(Object.fromEntries(attributes)), {
+      name: name === '' ? UNKNOWN_SCOPE : name,
+      ...(version === '' ? {} : { version }),
+    });
+  }
+
+  /** Attributes of the run, by the step that the resource names; without one only if the trace has one run. */
+  private runAttributes(resource: Resource): Readonly<Record<string, ResourceValue>> {
+    const { origins, publicUrl } = this;
+    const stepId = stepIdOf(resource);
+    const [first] = origins;
+    const isSole = stepId === null && origins.every(({ runId }) => runId === first?.runId);
+    const origin = isSole ? first : origins.find((one) => one.stepId === stepId);
+    this.lacksOrigin ||= origin === undefined && stepId !== null;
+    if (origin === undefined) return {};
+    const url = publicUrl === null ? undefined : `${publicUrl.replace(/\/+$/, '')}/runs/${origin.runId}`;
+    return {
+      [ATTR_CICD_PIPELINE_NAME]: origin.job,
+      [ATTR_CICD_PIPELINE_RUN_ID]: String(origin.runId),
+      ...(origin.environment !== null && { [ATTR_DEPLOYMENT_ENVIRONMENT_NAME]: origin.environment }),
+      ...(url !== undefined && { [ATTR_CICD_PIPELINE_RUN_URL_FULL]: url, 'run_bridge.run.url': url }),
+    };
+  }
+}
+
+/** Records from files come without a resource; backends list runs by this name. */
+const DEFAULTS = { 'service.name': 'dbt' };
+
+/** Says that a bridge has mapped these spans already: another bridge that receives them passes them on as they are. */
+const MAPPED_BY = { 'telemetry.distro.name': 'run-bridge' };
+
+/** The scope of records from files, which do not carry one. */
+const UNKNOWN_SCOPE = 'run-bridge';
+
+/** OTel's lists have values of one type; a mixed one is written as texts. */
+function otelValue(value: ResourceValue): string | number | boolean | string[] | number[] | boolean[] {
+  if (typeof value !== 'object') return value;
+  if (value.every((item) => typeof item === 'number')) return [...value];
+  if (value.every((item) => typeof item === 'boolean')) return [...value];
+  return value.map(String);
+}
