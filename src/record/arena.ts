@@ -50,6 +50,16 @@ export function copyText(to: number, from: number, length: number): number {
   return to + length;
 }
 
+/** Longer bytes are copied by one call. */
+const SHORT_BYTES = 96;
+
+/** Copies bytes of any kind. Up to 3 bytes behind the target are overwritten. @returns the place behind the copy */
+export function copyBytes(to: number, from: number, length: number): number {
+  if (length > SHORT_BYTES) bytes.copyWithin(to, from, from + length);
+  else for (let at = 0; at < length; at += 4) view.setInt32(to + at, view.getInt32(from + at, true), true);
+  return to + length;
+}
+
 /** Whether two ranges hold the same bytes. The last four are compared together, though some of them were before. */
 export function isSame(a: number, b: number, length: number): boolean {
   if (length < 4) {

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { copyText, hashOf, isSame, type Range, REGION, SLACK, textAt } from './arena.js';
+import { copyBytes, copyText, hashOf, isSame, type Range, REGION, SLACK, textAt } from './arena.js';
 import { Attribute, cell, setCell } from './cells.js';
 
 const SLOTS = 1 << 16;
@@ -78,7 +78,7 @@ class Texts {
   keep(from: number, length: number): Range | undefined {
     if (this.end + length + SLACK > REGION.items) return undefined;
     const range = { at: this.end, length };
-    copyText(range.at, from, length);
+    copyBytes(range.at, from, length);
     this.end += length + 8;
     return range;
   }

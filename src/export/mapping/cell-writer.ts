@@ -1,12 +1,21 @@
 import { type Attributes as OtelAttributes, SpanStatusCode } from '@opentelemetry/api';
 import type { MappingSwitches } from '../../config/mapping-options.js';
-import { buffer, constant, copyText, putText, putVarint, type Range, REGION, view } from '../../record/arena.js';
+import {
+  buffer,
+  constant,
+  copyBytes,
+  copyText,
+  putText,
+  putVarint,
+  type Range,
+  REGION,
+  view,
+} from '../../record/arena.js';
 import { Attribute, Cell, cell, Value } from '../../record/cells.js';
 import { type KnownText, texts } from '../../record/texts.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import {
   AttributeTag,
-  copyBytes,
   copyTagged,
   keyOf,
   putNumberAttribute,

@@ -26,8 +26,9 @@ const LINES = REGION.bodies;
 const MAX_LINES_BYTES = REGION.texts - REGION.bodies - SLACK;
 /** Items have room for this many bytes at a time. */
 const BATCH_BYTES = 256 * 1024;
-/** An item may be longer than its line, and its cells take room as well. */
+/** An item may be longer than its line, by not more than the scanner says, and its cells take room as well. */
 const BYTES_A_LINE_BYTE = 3;
+const MORE_BYTES = 4096 + SLACK;
 
 /** What a run remembers of its records. */
 export interface RunMemory {
@@ -131,7 +132,7 @@ export class LineIntake {
 
   /** @returns whether the line looks as nearly all do; else nothing was taken */
   private takeUsual(bytes: Buffer, start: number, end: number, anchorOffset: number, resource: Resource): boolean {
-    const to = this.roomFor(BYTES_A_LINE_BYTE * (end - start) + SLACK);
+    const to = this.roomFor(BYTES_A_LINE_BYTE * (end - start) + MORE_BYTES);
     if (to === 0) return false;
     const { scanner, reading } = this;
     const place = LINES - this.windowStart;

@@ -1,5 +1,5 @@
 import { keyText } from '../../otlp/wire/layouts.js';
-import { bytes, constant, copyText, putVarint, type Range, view } from '../../record/arena.js';
+import { constant, copyBytes, copyText, putVarint, type Range, view } from '../../record/arena.js';
 
 /** Attributes in OTLP's protobuf, written into the arena: a tag, a KeyValue with its lengths. */
 
@@ -14,16 +14,6 @@ const DOUBLE = 0x21;
 /** What a KeyValue begins with, for good: see `keyText`. */
 export function keyOf(name: string): Range {
   return constant(keyText(name));
-}
-
-/** Longer ranges are copied by one call. */
-const SHORT_COPY = 96;
-
-/** Copies bytes of any kind. Up to 3 bytes behind the target are overwritten. @returns the place behind the copy */
-export function copyBytes(to: number, from: number, length: number): number {
-  if (length > SHORT_COPY) bytes.copyWithin(to, from, from + length);
-  else for (let at = 0; at < length; at += 4) view.setInt32(to + at, view.getInt32(from + at, true), true);
-  return to + length;
 }
 
 /** Copies an attribute under another tag. @returns the place behind it */
