@@ -633,7 +633,7 @@ export class RunReader {
     run.close();
     const kept = this.finished.take(run.traceId, cursor);
     const summary = kept !== undefined || cursor.finishedAtBytes === null ? undefined : await this.findSummary(run);
-    const replay = kept ?? new RunReplay(this.deps.createMapper(), cursor, summary);
+    const replay = kept ?? new RunReplay(await this.deps.createMapper(), cursor, summary);
     run.open(replay, cursor);
     return replay;
   }

@@ -60,7 +60,7 @@ export interface ExportWorkerDeps {
   /** Finds the runs that a trace's commands belong to; left out if unknown. */
   readonly origins?: Pick<TraceCatalog, 'originsOf'>;
   /** Makes an empty mapper with the destination's options. */
-  readonly createMapper: () => RunMapper;
+  readonly createMapper: () => RunMapper | Promise<RunMapper>;
   /** When a destination that takes nothing is tried again. */
   readonly retryPolicy: RetryPolicy;
   /** When a single request that failed is tried again while others succeed. */

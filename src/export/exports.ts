@@ -29,8 +29,6 @@ import { DEFAULT_EXPORT_WORKER_OPTIONS } from './export-worker-options.js';
 import type { ForeignRedaction } from './foreign-redaction.js';
 import { KafkaDestination, KafkaJsonlDestination, type TopicWriter } from './kafka-destination.js';
 import { JsonlRunMapper } from './mapping/jsonl-run-mapper.js';
-import { OtelRunMapper } from './mapping/otel-run-mapper.js';
-import { SharedMapping } from './mapping/shared-mapping.js';
 import { OtlpDestination, type OtlpDestinationDeps } from './otlp-destination.js';
 import type { LineSource } from './record-log-lines.js';
 import { secretMask, secretsOf } from './transport.js';
@@ -115,7 +113,11 @@ export interface ExportDeps {
 /** The worker of a destination. */
 export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWorker {
   const { destination, mapping, isMapped = true, maxBacklogAgeMs } = opened;
-  const shared = new SharedMapping(mapping.redaction);
+  // Loaded for the first run: it is most of what exports take in memory.
+  const mappers = lazy(async () => {
+    const { mapperFactory } = await import('./mapping/otel-run-mapper.js');
+    return mapperFactory(mapping);
+  });
   return new ExportWorker(
     {
       ...DEFAULT_EXPORT_WORKER_OPTIONS,
@@ -127,10 +129,7 @@ export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWork
       ...deps,
       destination,
       foreign: new RedactedForeign(deps.foreign, mapping.redaction, deps.engineNames),
-      createMapper: () => {
-        if (!isMapped) return new JsonlRunMapper();
-        return new OtelRunMapper(mapping, shared);
-      },
+      createMapper: async () => (isMapped ? (await mappers.get())() : new JsonlRunMapper()),
       retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random),
       requestRetryPolicy: new RetryPolicy(REQUEST_RETRY_POLICY, deps.random),
     },

@@ -24,6 +24,12 @@ import { SharedMapping } from './shared-mapping.js';
 import { type IdHalves, isBefore, SpanTree } from './span-tree.js';
 import { SpanWriter } from './span-writer.js';
 
+/** Makes the mappers of a destination, which share what they made of texts. */
+export function mapperFactory(options: MappingOptions): () => OtelRunMapper {
+  const shared = new SharedMapping(options.redaction);
+  return () => new OtelRunMapper(options, shared);
+}
+
 /**
  * Maps a run onto OTel, see `docs/export.md`. What is released when depends on the records alone, not on how they are
  * cut into pushes, so that a replay gives the same items.
