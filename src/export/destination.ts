@@ -73,11 +73,8 @@ export interface Destination {
    * @param isHalved also in parts where it failed so often that a record in it may be at fault
    */
   forward?(signal: Signal, body: string, abort: AbortSignal, isHalved?: boolean): Promise<SendResult>;
-  /**
-   * Whether the receiver takes spans now, seen from a request that has none: what it says of log records is to be believed then.
-   * Left out where that cannot be asked.
-   */
-  isAlive?(abort: AbortSignal): Promise<boolean>;
+  /** Sends a request of a signal without a record, by which one sees how the receiver is. Left out where that cannot be. */
+  ask?(signal: Signal, abort: AbortSignal): Promise<SendResult>;
   /** Lets go of connections; called once, after the last send. */
   close(): Promise<void>;
 }

@@ -6,7 +6,7 @@ import type { Signal } from '../record/record-batch.js';
 import type { CursorStore, ForeignCursor } from '../storage/cursor-store.js';
 import { ATTEMPTS_BEFORE_HALVING, ATTEMPTS_OF_ONE, meaningOf } from './answer-rules.js';
 import type { Destination } from './destination.js';
-import { isAlive, type SignalBreaker } from './signal-queue.js';
+import { deniesLogs, type SignalBreaker } from './signal-queue.js';
 import type { SendResult } from './transport.js';
 
 /** A message that fails again and again. Whether it is at fault, or the receiver, say the next ones of its signal. */
@@ -135,7 +135,7 @@ export class ForeignForwarder {
           suspect = { breaker, result, next: entry.next, triedCount: 0 };
           continue;
         }
-        const isSure = !breaker.isDenial(result) || (await isAlive(destination, this.abort));
+        const isSure = !breaker.isDenial(result) || (await deniesLogs(destination, breaker, this.abort));
         const next = breaker.settle(result, 1, 'forwarded', isSure);
         // When a pause is over, the breaker wakes this.
         if (next === 'retry') this.retryLater(this.deps.requestRetryPolicy);

@@ -196,11 +196,9 @@ export class OtlpDestination implements Destination {
     return forwardParts(whole, isHalved, (bytes) => transport.send(bytes, abort));
   }
 
-  async isAlive(abort: AbortSignal): Promise<boolean> {
-    const sender = this.senders.traces;
-    if (sender === undefined) return false;
-    const meaning = meaningOf(await sender.transport.send(EMPTY_REQUESTS[sender.encoder.encoding], abort));
-    return meaning === 'taken' || meaning === 'refused';
+  async ask(signal: Signal, abort: AbortSignal): Promise<SendResult> {
+    const sender = this.senders[signal];
+    return sender === undefined ? NOT_ASKED : sender.transport.send(EMPTY_REQUESTS[sender.encoder.encoding], abort);
   }
 
   async close(): Promise<void> {

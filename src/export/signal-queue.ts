@@ -453,7 +453,8 @@ export class SignalSender {
   private async settle(shipment: Shipment, result: SendResult, itemCount: number): Promise<AfterAttempt | 'halved'> {
     const { breaker, fruitless } = this;
     if (breaker.state !== 'off' && breaker.isDenial(result)) {
-      return breaker.settle(result, itemCount, 'sent', await isAlive(this.deps.destination, this.deps.stop));
+      const isSure = await deniesLogs(this.deps.destination, breaker, this.deps.stop);
+      return breaker.settle(result, itemCount, 'sent', isSure);
     }
     const { failedAttempts, takenBefore = 0 } = shipment;
     const isReceiverWell = breaker.takenRequestCount > takenBefore;
@@ -537,9 +538,18 @@ function isOneInDoubt(shipment: Shipment): boolean {
   return shipment.isApart && shipment.failedAttempts >= ATTEMPTS_OF_ONE && countOf(shipment) === 1;
 }
 
-/** Whether a destination that takes no logs takes anything; one that cannot be asked counts as well. */
-export async function isAlive(destination: Destination, abort: AbortSignal): Promise<boolean> {
-  return (await destination.isAlive?.(abort)) ?? true;
+/** Whether a destination that has denied logs takes spans and denies logs all the same; for one that cannot be asked its answer counts. */
+export async function deniesLogs(
+  destination: Destination,
+  breaker: SignalBreaker,
+  abort: AbortSignal,
+): Promise<boolean> {
+  if (destination.ask === undefined) return true;
+  if (!destination.signals.includes('traces')) return false;
+  const meaning = meaningOf(await destination.ask('traces', abort));
+  if (meaning !== 'taken' && meaning !== 'refused') return false;
+  // It may be well only since it denied them.
+  return breaker.isDenial(await destination.ask('logs', abort));
 }
 
 /** Takes as many items from the front of a shipment as were answered. */

@@ -146,6 +146,20 @@ describe('a receiver that lets nothing in for a while', () => {
     2 * MINUTE_MS,
   );
 
+  test('which is well again just as it is asked whether it is gets its log records, too', async () => {
+    receiver.answer = () => ({ status: 404 });
+    receiver.answerTo = ({ resources }) => {
+      if (resources.length > 0) return undefined;
+      receiver.answer = () => ({});
+      return {};
+    };
+    const serving = await serve();
+    await sendRun(serving, 1);
+    await until('every span', () => lacking(1).length === 0);
+    await until('every log record', () => receiver.logBodies.length >= logCount);
+    expect(serving.stderr).not.toContain('the destination takes no logs');
+  });
+
   test.each([404, 415, 501])(
     'that has taken logs, and answers %i to them for a while, gets them later',
     async (status) => {
