@@ -82,6 +82,15 @@ export function lengthDelimited(number: number, content: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(head), content]);
 }
 
+/** A request of one span or log record (or none) of this resource and scope. */
+export function wrapped(resource: Buffer, scope: Buffer, item: Buffer | undefined): Buffer {
+  const group = Buffer.concat([
+    lengthDelimited(1, scope),
+    item === undefined ? Buffer.alloc(0) : lengthDelimited(2, item),
+  ]);
+  return lengthDelimited(1, Buffer.concat([lengthDelimited(1, resource), lengthDelimited(2, group)]));
+}
+
 /** A JSON text nested deeper than this stays a string, so that writing it again does not exhaust the stack. */
 const MAX_NESTING = 100;
 

@@ -93,6 +93,14 @@ export function putText(to: number, text: string): number {
   return to + buffer.write(text, to);
 }
 
+/** How many bytes an unsigned integer of up to 32 bits takes. */
+export function varintSize(value: number): number {
+  if (value < 0x80) return 1;
+  if (value < 0x4000) return 2;
+  if (value < 0x20_0000) return 3;
+  return value < 0x1000_0000 ? 4 : 5;
+}
+
 /** Writes a varint of up to 31 bits. @returns the place behind it */
 export function putVarint(start: number, value: number): number {
   let to = start;

@@ -131,3 +131,8 @@ function numberEnd(start: number, end: number): number {
   if (at === first || (view.getUint8(first) === 0x30 && at - first > 1)) return -1;
   return at < end && (view.getUint8(at) === 0x2e || (view.getUint8(at) | 0x20) === 0x65) ? -1 : at;
 }
+
+/** Whether an object or a list begins with this byte. */
+export function isOpening(byte: number): boolean {
+  return byte === OPEN || byte === OPEN_LIST;
+}

@@ -1,3 +1,4 @@
+import { grown } from '../core/bytes.js';
 import { ownText } from '../record/attributes.js';
 import { type AttributePolicy, EVENTS, POLICY_BY_KEY } from '../record/event-table.js';
 import { type KnownText, texts } from '../record/texts.js';
@@ -144,7 +145,7 @@ export class KnownNames implements WordList {
   private mark(words: Words, number: number, bit: number): boolean {
     const own = this.ownWords();
     const word = own.numberIn(words, number);
-    if (word >= this.bits.length) this.bits = enlarged(this.bits, Math.max(own.count, word) + 1);
+    if (word >= this.bits.length) this.bits = grown(this.bits, Math.max(FIRST_BITS, own.count + 1, word + 1));
     const bits = this.bits[word] ?? 0;
     if (word === 0 || (bits & bit) !== 0) return false;
     this.bits[word] = bits | bit;
@@ -173,19 +174,12 @@ export class TaughtTexts {
       this.marks.fill(0);
     }
     if (number < 0) return true;
-    if (number >= this.marks.length) this.marks = enlarged(this.marks, number + 1);
+    if (number >= this.marks.length) this.marks = grown(this.marks, Math.max(FIRST_BITS, number + 1));
     const marks = this.marks[number] ?? 0;
     if ((marks & mark) !== 0) return false;
     this.marks[number] = marks | mark;
     return true;
   }
-}
-
-/** Room for at least so many; it is doubled, so that growing is seldom. */
-function enlarged(bits: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
-  const larger = new Uint8Array(Math.max(FIRST_BITS, 2 * bits.length, length));
-  larger.set(bits);
-  return larger;
 }
 
 const FIRST_BITS = 1024;

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { grown } from '../core/bytes.js';
 import { putText, REGION, SLACK, textAt, view } from '../record/arena.js';
 import { INTERIM, keywordOf } from './sql-keywords.js';
 import { isCommonWord, isLearnable, wordEnd, wordStart } from './vocabulary.js';
@@ -200,10 +201,10 @@ export class Words {
 
   private growWords(): void {
     const length = this.slots.length;
-    this.starts = enlarged(this.starts, length + 2);
-    this.flags = enlarged(this.flags, length + 2);
-    this.hashes = enlarged(this.hashes, length + 2);
-    this.passes = enlarged(this.passes, length + 2);
+    this.starts = grown(this.starts, length + 2);
+    this.flags = grown(this.flags, length + 2);
+    this.hashes = grown(this.hashes, length + 2);
+    this.passes = grown(this.passes, length + 2);
     const slots = new Int32Array(2 * length);
     for (let word = 1; word <= this.count; word++) {
       let slot = (this.hashes[word] ?? 0) & (slots.length - 1);
@@ -227,12 +228,6 @@ function flagsOf(word: string): number {
   if (word.length <= MAX_WORD_LENGTH && isLearnable(word)) flags |= Flag.learnable;
   if (INTERIM.test(word)) flags |= Flag.interim;
   return flags;
-}
-
-function enlarged(numbers: Int32Array, length: number): Int32Array<ArrayBuffer> {
-  const larger = new Int32Array(length);
-  larger.set(numbers);
-  return larger;
 }
 
 /** Writes a word's bytes. @returns the place behind them; 0 for what no text can hold: half characters, and what is too long */

@@ -1,8 +1,9 @@
 import { view } from '../../record/arena.js';
 import { ATTRIBUTE_CELLS, Attribute, Cell, cell, HEADER, Value } from '../../record/cells.js';
+import { isOpening } from '../../record/json-line.js';
 import { type KnownText, texts } from '../../record/texts.js';
 import type { MappedRecord } from './mapped-record.js';
-import { isRole, type RecordPlan, type Role } from './record-plans.js';
+import type { RecordPlan } from './record-plans.js';
 
 /** The first cell of an attribute. */
 export function attributeAt(index: number): number {
@@ -15,8 +16,7 @@ export function isNested(plan: RecordPlan, index: number): boolean {
   const at = attributeAt(index);
   const start = cell(at + Attribute.valueStart);
   if (cell(at + Attribute.kind) !== Value.text || start === cell(at + Attribute.valueEnd)) return false;
-  const first = view.getUint8(start);
-  return first === 0x7b || first === 0x5b;
+  return isOpening(view.getUint8(start));
 }
 
 /** The text of an attribute of the record that is looked at; `undefined` where it is none. */
@@ -25,14 +25,14 @@ export function attributeText(plan: RecordPlan, index: number): KnownText | unde
   return isText && !isNested(plan, index) ? texts.ofAttribute(attributeAt(index)) : undefined;
 }
 
-/** The text of a role's attribute; `undefined` where it is none. */
-export function roleText(plan: RecordPlan, role: Role): KnownText | undefined {
-  return attributeText(plan, plan.placeOf(role));
+/** The text of the attribute with a name; `undefined` where it is none. */
+export function namedText(plan: RecordPlan, name: string): KnownText | undefined {
+  return attributeText(plan, plan.placeOf(name));
 }
 
-/** The JSON of a role's attribute that is an object or a list; `undefined` where it is none. */
-export function roleJson(plan: RecordPlan, role: Role): KnownText | undefined {
-  const index = plan.placeOf(role);
+/** The JSON of the attribute with a name, an object or a list; `undefined` where it is none. */
+export function namedJson(plan: RecordPlan, name: string): KnownText | undefined {
+  const index = plan.placeOf(name);
   return index >= 0 && isNested(plan, index) ? texts.ofAttribute(attributeAt(index)) : undefined;
 }
 
@@ -95,20 +95,12 @@ export class CellRecord implements MappedRecord {
     return cell(Cell.linkLow);
   }
 
-  get severityNumber(): number {
-    return this.isLog ? cell(Cell.code) : 0;
-  }
-
-  get body(): string {
-    return texts.find(cell(Cell.textStart), cell(Cell.textEnd)).text;
-  }
-
   get uniqueId(): string | undefined {
-    return roleText(this.plan, 'unique_id')?.text;
+    return namedText(this.plan, 'unique_id')?.text;
   }
 
   text(name: string): string | undefined {
-    return isRole(name) ? roleText(this.plan, name)?.text : undefined;
+    return namedText(this.plan, name)?.text;
   }
 
   /** What says so has no cells here. */

@@ -42,7 +42,7 @@ export class HeldReader {
 
   /** What plain code makes of the item that is being read. */
   plain(): PlainRecord {
-    return new PlainRecord(this.reading.recordOf('traces', Buffer.from(buffer.subarray(this.start, this.end))));
+    return new PlainRecord(this.reading.endOf(Buffer.from(buffer.subarray(this.start, this.end))));
   }
 
   private readItem({ start, end, item, layouts }: HeldSpan): CellRecord | PlainRecord {
@@ -50,7 +50,7 @@ export class HeldReader {
     this.end = item === undefined ? end : COPIED + item.copy(buffer, COPIED);
     const hasCells = item === undefined && layouts === this.reading.layouts.forgottenCount;
     pointAt(hasCells ? cellsOfWaiting(start) : SECOND_RECORD);
-    if (!hasCells && !this.reading.span(this.start, this.end)) return this.plain();
+    if (!hasCells && !this.reading.cells.readSpan(this.start, this.end)) return this.plain();
     const plan = this.plans.of(cell(Cell.layout));
     this.record ??= new CellRecord(plan, false);
     this.record.use(plan, false);

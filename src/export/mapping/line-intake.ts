@@ -11,7 +11,7 @@ import { Taught, TaughtTexts } from '../../redaction/known-names.js';
 import { learnNames, type Redactor } from '../../redaction/redactor.js';
 import type { SqlDialect } from '../../redaction/sanitize-sql.js';
 import type { LoggedLines } from '../run-mapper.js';
-import { attributeText, CellRecord, roleText } from './cell-record.js';
+import { attributeText, CellRecord, namedText } from './cell-record.js';
 import type { PlacedItem } from './held-spans.js';
 import { type MappedRecord, PlainRecord } from './mapped-record.js';
 import type { MissingParents } from './missing-parents.js';
@@ -146,11 +146,12 @@ export class LineIntake {
     const isLog = kind === LineKind.log;
     if (!isLog && kind !== LineKind.span) return false;
     const { start: itemStart, end: itemEnd } = scanner;
-    if (!(isLog ? reading.log(itemStart, itemEnd) : reading.span(itemStart, itemEnd))) return false;
+    const { cells } = reading;
+    if (!(isLog ? cells.readLog(itemStart, itemEnd) : cells.readSpan(itemStart, itemEnd))) return false;
     // An error is told by plain code, which knows what errors say.
     if (isLog && cell(Cell.code) >= ERROR.number) return false;
     const plan = this.plans.of(cell(Cell.layout));
-    if (plan.isQuery && CANCELED.test(roleText(plan, 'query_outcome')?.text ?? '')) return false;
+    if (plan.isQuery && CANCELED.test(namedText(plan, 'query_outcome')?.text ?? '')) return false;
     this.passStart(isLog ? 0 : cell(Cell.idHigh), isLog ? 0 : cell(Cell.idLow));
     // What was waiting may have been read over them.
     const record = this.recordOf(plan, isLog);
@@ -239,9 +240,9 @@ export class LineIntake {
       if (plan.attributes[index]?.isAdapter === true) redactor.useAdapter(known.text);
       else if (this.taught.isNew(known, Taught.words)) redactor.learnWords(this.shared.wordsOf(known));
     }
-    const sql = redactor.level === 'literals' ? roleText(plan, 'sql') : undefined;
+    const sql = redactor.level === 'literals' ? namedText(plan, 'sql') : undefined;
     if (sql === undefined) return;
-    const dialect = redactor.dialectOf(roleText(plan, 'adapter_type')?.text);
+    const dialect = redactor.dialectOf(namedText(plan, 'adapter_type')?.text);
     // Read by another database's rules it may have other identifiers.
     this.dialect ??= dialect;
     if (dialect !== this.dialect || this.taught.isNew(sql, Taught.identifiers))

@@ -22,9 +22,6 @@ export interface MappedRecord {
   /** The start once more, of a start. */
   readonly endSeconds: number;
   readonly endNanos: number;
-  /** Of a log record; 0 of others. */
-  readonly severityNumber: number;
-  readonly body: string;
   /** The node that the record is about. */
   readonly uniqueId: string | undefined;
   /** An attribute that is a text. @throws SyntaxError when the record turns out to be damaged, as do the others below */

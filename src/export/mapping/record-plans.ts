@@ -7,35 +7,6 @@ import { NAME_ATTRIBUTES, NAMING_EVENTS } from '../../redaction/redactor.js';
 import { EVENT_TYPE, isStableName, isStructuralName, shortEventType } from './event-types.js';
 import { isInt64Field, isSpecialName } from './flatten-attributes.js';
 
-/** Attributes whose value the mapping itself looks at; the others are only written. */
-export const ROLES = [
-  'unique_id',
-  'database',
-  'schema',
-  'phase',
-  'adapter_type',
-  'sql',
-  'sql_hash',
-  'query_outcome',
-  'hook_outcome',
-  'node_outcome',
-  'node_test_detail',
-  'node_freshness_outcome',
-  'node_outcome_detail',
-  'node_skip_upstream_detail',
-  'rows_affected',
-] as const;
-
-/** One of `ROLES`. */
-export type Role = (typeof ROLES)[number];
-
-const ROLE_NUMBERS: ReadonlyMap<string, number> = new Map(ROLES.map((name, index) => [name, index]));
-
-/** Whether an attribute's name is that of a role. */
-export function isRole(name: string): name is Role {
-  return ROLE_NUMBERS.has(name);
-}
-
 /** What is made of an attribute's value. */
 export const Use = {
   /** A text as it is, a number or a truth value as it is. */
@@ -71,8 +42,6 @@ export class RecordPlan {
   /** Indices of the attributes that teach the run's names, and the database: of a span only where its event does. */
   readonly names: readonly number[];
   readonly isNaming: boolean;
-  /** Index of each role's attribute; -1 for none. */
-  readonly places: Int8Array;
   /** Whether an attribute has a name that the mapping gives as well: plain code then decides which one counts. */
   readonly isSpecial: boolean;
   readonly typeName: Range;
@@ -85,7 +54,8 @@ export class RecordPlan {
   readonly isQuery: boolean;
   /** Whether plain code has to map its spans: their outcome has rules of its own. */
   readonly isOther: boolean;
-  private readonly known: ReadonlySet<string>;
+  /** Index of each attribute. */
+  private readonly places: ReadonlyMap<string, number>;
 
   constructor({ event, attributes }: Layout) {
     const { eventType } = event;
@@ -94,12 +64,7 @@ export class RecordPlan {
     this.isNaming = isNaming;
     this.attributes = attributes.map((attribute) => planOf(attribute, eventType));
     this.names = attributes.flatMap(({ name }, index) => (teachesName(name, isNaming) ? [index] : []));
-    this.places = new Int8Array(ROLES.length).fill(-1);
-    for (const [index, { name }] of attributes.entries()) {
-      const role = ROLE_NUMBERS.get(name);
-      if (role !== undefined) this.places[role] = index;
-    }
-    this.known = new Set(attributes.map(({ name }) => name));
+    this.places = new Map(attributes.map(({ name }, index) => [name, index]));
     this.isSpecial = attributes.some(({ name }) => isSpecialName(name) || name === 'node_outcome_detail');
     this.typeName = event.typeName;
     this.shortName = shortNameOf(event.typeName, eventType);
@@ -112,12 +77,12 @@ export class RecordPlan {
   }
 
   has(name: string): boolean {
-    return this.known.has(name);
+    return this.places.has(name);
   }
 
-  /** Index of the attribute with a role; -1 for none. */
-  placeOf(role: Role): number {
-    return this.places[ROLE_NUMBERS.get(role) ?? 0] ?? -1;
+  /** Index of an attribute; -1 for none. */
+  placeOf(name: string): number {
+    return this.places.get(name) ?? -1;
   }
 }
 

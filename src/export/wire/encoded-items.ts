@@ -13,7 +13,8 @@ import type { Resource } from '@opentelemetry/resources';
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import type { ReadableSpan, TimedEvent } from '@opentelemetry/sdk-trace-base';
 import { FIXED32, FIXED64, LENGTH, tagOf, VARINT } from '../../otlp/wire-type.js';
-import { encodeAttributes, varintSize, WireWriter } from './wire-writer.js';
+import { varintSize } from '../../record/arena.js';
+import { encodeAttributes, WireWriter } from './wire-writer.js';
 
 /**
  * A span or log record in OTLP's protobuf, as it stands in a ScopeSpans or ScopeLogs: tag, length, message. Many share a

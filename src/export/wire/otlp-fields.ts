@@ -1,5 +1,5 @@
 import { keyText } from '../../otlp/wire/layouts.js';
-import { constant, copyBytes, copyText, putVarint, type Range, view } from '../../record/arena.js';
+import { constant, copyBytes, copyText, putVarint, type Range, varintSize, view } from '../../record/arena.js';
 
 /** Attributes in OTLP's protobuf, written into the arena: a tag, a KeyValue with its lengths. */
 
@@ -71,12 +71,4 @@ function sevenBitGroups(value: number): readonly number[] {
 function putKey(start: number, tag: number, key: Range, valueBytes: number): number {
   view.setUint8(start, tag);
   return copyText(putVarint(start + 1, key.length + valueBytes), key.at, key.length);
-}
-
-/** Bytes of a varint of up to 31 bits. */
-export function varintSize(value: number): number {
-  if (value < 0x80) return 1;
-  if (value < 0x4000) return 2;
-  if (value < 0x20_0000) return 3;
-  return value < 0x1000_0000 ? 4 : 5;
 }

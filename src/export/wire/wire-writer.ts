@@ -2,6 +2,7 @@ import { type Attributes, type AttributeValue, type SpanStatus, TraceFlags } fro
 import type { TimedEvent } from '@opentelemetry/sdk-trace-base';
 import { GrowingBytes } from '../../core/bytes.js';
 import { FIXED32, FIXED64, LENGTH, tagOf, VARINT } from '../../otlp/wire-type.js';
+import { varintSize } from '../../record/arena.js';
 
 /**
  * Writes protobuf's wire format into bytes that grow as needed. Numbers and short texts go byte by byte: a call into
@@ -152,14 +153,6 @@ export class WireWriter extends GrowingBytes {
     this.length += this.bytes.write(text, this.length, 'utf8');
     this.close(start);
   }
-}
-
-/** How many bytes an unsigned integer of up to 32 bits takes. */
-export function varintSize(value: number): number {
-  if (value < 0x80) return 1;
-  if (value < 0x4000) return 2;
-  if (value < 0x20_0000) return 3;
-  return value < 0x1000_0000 ? 4 : 5;
 }
 
 const BILLION = 1_000_000_000;

@@ -1,4 +1,4 @@
-import { isSame, view } from '../../record/arena.js';
+import { isSame, MAX_RECORD_BYTES, view } from '../../record/arena.js';
 import {
   ATTRIBUTE_CELLS,
   Attribute,
@@ -25,6 +25,7 @@ export class ItemCells {
 
   /** @returns whether it is such a span */
   readSpan(start: number, end: number): boolean {
+    if (end - start > MAX_RECORD_BYTES) return false;
     this.begin(start, end);
     let step: KeyStep | undefined;
     for (let at = start; at < end; ) {
@@ -116,6 +117,7 @@ export class ItemCells {
 
   /** @returns whether it is such a log record, of a span */
   readLog(start: number, end: number): boolean {
+    if (end - start > MAX_RECORD_BYTES) return false;
     this.begin(start, end);
     let attributesStart = 0;
     let attributesEnd = 0;

@@ -6,10 +6,11 @@ import {
   MAX_RECORD_BYTES,
   putVarint,
   type Range,
+  varintSize,
   view,
 } from '../../record/arena.js';
 import { MAX_ATTRIBUTES } from '../../record/cells.js';
-import { CLOSE, COMMA, JsonChecker, OPEN, OPEN_LIST, QUOTE } from '../../record/json-line.js';
+import { CLOSE, COMMA, isOpening, JsonChecker, OPEN, OPEN_LIST, QUOTE } from '../../record/json-line.js';
 import { ENUM_FIELDS } from '../attribute-schema.js';
 import { type AttributeLayout, type EventLayout, Form, type KeyStep, type Layouts } from './layouts.js';
 import { HEX, nineDigits, UnescapedText } from './line-text.js';
@@ -443,13 +444,4 @@ export class LineScanner {
     this.at = this.unescaped.textEnd;
     return end;
   }
-}
-
-function isOpening(byte: number): boolean {
-  return byte === OPEN || byte === OPEN_LIST;
-}
-
-/** Bytes of a length as a varint. */
-function varintSize(value: number): number {
-  return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : 4;
 }

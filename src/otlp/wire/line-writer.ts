@@ -1,6 +1,6 @@
 import { buffer, constant, copyText, putDecimal, putHex, putId, type Range, textAt, view } from '../../record/arena.js';
 import { ATTRIBUTE_CELLS, Attribute, Cell, cell, HEADER, Value } from '../../record/cells.js';
-import { BACKSLASH, CLOSE, COMMA, JsonChecker, OPEN, OPEN_LIST, QUOTE } from '../../record/json-line.js';
+import { BACKSLASH, CLOSE, COMMA, isOpening, JsonChecker, OPEN, QUOTE } from '../../record/json-line.js';
 import { ENUM_FIELDS } from '../attribute-schema.js';
 import { Form, type Layout, type Layouts, type Stretch } from './layouts.js';
 
@@ -230,8 +230,7 @@ export class LineWriter {
       if (value !== undefined) return put(to, value.json);
       this.isUnusual = true;
     } else if (form === Form.nested && end > start) {
-      const first = view.getUint8(start);
-      if (first === OPEN || first === OPEN_LIST) {
+      if (isOpening(view.getUint8(start))) {
         if (this.json.isJson(start, end)) return copyText(to, start, end - start);
         this.isUnusual = true;
       }

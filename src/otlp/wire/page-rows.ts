@@ -1,4 +1,4 @@
-import { buffer, copyText, MAX_RECORD_BYTES, putId, REGION, view } from '../../record/arena.js';
+import { buffer, copyText, putId, REGION, view } from '../../record/arena.js';
 import { Cell, cell } from '../../record/cells.js';
 import { QUOTE } from '../../record/json-line.js';
 import { digestOf } from '../../record/log-digest.js';
@@ -32,7 +32,7 @@ export class PageRows {
 
   /** Adds a span with its SpanStart and SpanEnd. @returns whether it looks as usual; else nothing is added */
   addSpan(start: number, end: number, page: RecordPage): boolean {
-    if (end - start > MAX_RECORD_BYTES || !this.items.readSpan(start, end)) return false;
+    if (!this.items.readSpan(start, end)) return false;
     const linesEnd = this.lines.span(REGION.lines);
     if (this.lines.isUnusual) return false;
     const at = this.addRow(page, linesEnd, this.lines.endLine);
@@ -47,7 +47,7 @@ export class PageRows {
 
   /** Adds a log record of a span, without the span's name, which OTLP does not carry. @returns as `addSpan` */
   addLog(start: number, end: number, page: RecordPage): boolean {
-    if (end - start > MAX_RECORD_BYTES || !this.items.readLog(start, end)) return false;
+    if (!this.items.readLog(start, end)) return false;
     const linesEnd = this.lines.log(REGION.lines);
     if (this.lines.isUnusual) return false;
     const at = this.addRow(page, linesEnd, REGION.lines);

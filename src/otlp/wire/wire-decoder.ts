@@ -6,7 +6,7 @@ import type { Delivery, ForeignBatch, RecordBatch, Signal } from '../../record/r
 import { isSame } from '../../record/record-line.js';
 import { PageBatch, PagePool, type RecordPage, recordCountOf } from '../../record/record-page.js';
 import type { TelemetryRecord, TraceId } from '../../record/telemetry-record.js';
-import { lengthDelimited, UNUSUAL, UnusualShape, valueJson, WireCursor } from '../any-value.js';
+import { lengthDelimited, UNUSUAL, UnusualShape, valueJson, WireCursor, wrapped } from '../any-value.js';
 import type { AttributeSchema } from '../attribute-schema.js';
 import { COUNTED_BYTES, MAX_ITEM_BYTES, WireCounter } from '../body-limits.js';
 import {
@@ -289,12 +289,6 @@ export class JsonDecoder implements PieceDecoder {
 }
 
 const EMPTY = Buffer.alloc(0);
-
-/** A request of one span or log record (or none) of this resource and scope. */
-function wrapped(resource: Buffer, scope: Buffer, item: Buffer | undefined): Buffer {
-  const group = Buffer.concat([lengthDelimited(1, scope), item === undefined ? EMPTY : lengthDelimited(2, item)]);
-  return lengthDelimited(1, Buffer.concat([lengthDelimited(1, resource), lengthDelimited(2, group)]));
-}
 
 /** Of a group without a resource or a scope, which `wrapped` never makes. */
 const NOBODYS: KnownResource = {
