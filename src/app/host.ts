@@ -123,7 +123,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
   const storage = new ArtifactStorage(config);
   const openArtifacts = storage.open;
   const sightings = new EngineSightings(logger);
-  const decoding = createDecoding(opened.schema, { engineNames: config['engine-names'], sightings });
+  const decoding = createDecoding({ engineNames: config['engine-names'], sightings });
   const { codecs } = decoding;
   const intakeFor = (consumer: RecordConsumer) => {
     const bodies = new DecodedBodies(decoding.bodies, consumer);

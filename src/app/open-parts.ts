@@ -9,7 +9,6 @@ import { packageFile } from '../core/package-file.js';
 import { type ExportThread, loadExportThread, type ThreadCluster, type ThreadSetup } from '../export/feature.js';
 import { type OpenedSharedLog, openSharedLog } from '../kafka/feature.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
-import { PublicSchema } from '../otlp/public-schema.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { type DataFolderLock, STATE_FILE, takeDataFolder } from '../storage/data-folder-lock.js';
 import type { State } from '../storage/state.js';
@@ -33,7 +32,6 @@ export interface OpenParts {
   readonly stream: Writable | undefined;
   /** `undefined` where this program exports nothing. */
   readonly exports: ExportThread | undefined;
-  readonly schema: PublicSchema;
   /** Where several processes share the work: the record log that they share. */
   readonly cluster: OpenedSharedLog | undefined;
 }
@@ -88,7 +86,6 @@ export async function openParts(
     const opening = exports?.destinations.length === 0 ? exports.open() : undefined;
     // Awaited later; until then its rejection is not handled.
     opening?.catch(() => undefined);
-    const schema = PublicSchema.load();
     // Nobody is notified of what an import brings.
     const outbox = await openOutbox({ clock: deps.clock, isSilent: imported !== undefined });
     const isNew = configuration['database-url'] !== 'off' || !existsSync(join(folder, STATE_FILE));
@@ -101,7 +98,7 @@ export async function openParts(
     const problems = await state.places.declare(configuration, deps.clock.nowUnixMs());
     if (problems.length > 0) throw new ConfigurationError(problems);
     await opening;
-    return { lock, state, outbox, folderId, lease, stream, exports, schema, cluster };
+    return { lock, state, outbox, folderId, lease, stream, exports, cluster };
   } catch (error) {
     await exports?.close();
     await lease?.release();

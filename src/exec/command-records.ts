@@ -1,11 +1,12 @@
 import { type Clock, pause } from '../core/clock.js';
 import { groupBy } from '../core/lists.js';
 import { type Reject, readRecords, type TailChunk, type TailPosition } from '../files/feature.js';
+import { CellBatch, PLACE } from '../otlp/wire/item-chunk.js';
 import type { DecodedRequest } from '../otlp/wire/wire-decoder.js';
 import type { Resource } from '../record/attributes.js';
 import { type Digest, logDigest } from '../record/log-digest.js';
 import type { Delivery, RecordBatch, RecordConsumer, Signal } from '../record/record-batch.js';
-import { CELL, PageBatch, SpanIdTable, spanIdHalves } from '../record/record-page.js';
+import { SpanIdTable, spanIdHalves } from '../record/span-id-table.js';
 import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord, TraceId } from '../record/telemetry-record.js';
 import { isProcess } from './command-steps.js';
 import type { PendingRequests } from './pending-requests.js';
@@ -322,17 +323,17 @@ export class JsonlKeys {
         ? hasLog(logDigest(record)) && has(this.logsOfAnySpan, digestWithoutSpan(record))
         : this.hasSpan(spanIdHalves(record.spanId), partOf(record));
     const hasIt = batches.every((batch) =>
-      batch instanceof PageBatch ? this.hasRows(batch, hasLog) : batch.records.every(hasRecord),
+      batch instanceof CellBatch ? this.hasItems(batch, hasLog) : batch.records.every(hasRecord),
     );
     if (!hasIt) for (const [table, digest] of counted) count(table, digest, 1);
     return hasIt;
   }
 
-  private hasRows({ page, from, to }: PageBatch, hasLog: (digest: Digest) => boolean): boolean {
-    for (let row = from; row < to; row++) {
-      const has = page.isLog(row)
-        ? hasLog([page.cell(row, CELL.digestHigh), page.cell(row, CELL.digestLow)])
-        : this.hasSpan([page.cell(row, CELL.idHigh), page.cell(row, CELL.idLow)], BOTH);
+  private hasItems({ chunk, from, to }: CellBatch, hasLog: (digest: Digest) => boolean): boolean {
+    for (let index = from; index < to; index++) {
+      const has = chunk.isOfLogs
+        ? hasLog([chunk.place(index, PLACE.digestHigh), chunk.place(index, PLACE.digestLow)])
+        : this.hasSpan([chunk.place(index, PLACE.idHigh), chunk.place(index, PLACE.idLow)], BOTH);
       if (!has) return false;
     }
     return true;

@@ -1,6 +1,6 @@
 import { type Resource, STEP_ATTRIBUTE, stepIdOf } from '../record/attributes.js';
 import type { Delivery, RecordBatch, RecordConsumer } from '../record/record-batch.js';
-import { SpanIdTable } from '../record/record-page.js';
+import { SpanIdTable } from '../record/span-id-table.js';
 import type { SpanId, TelemetryRecord, TraceId, UnixNano } from '../record/telemetry-record.js';
 import { eventName } from '../run/node-outcome.js';
 import type { StepRegistry } from '../run/step-registry.js';

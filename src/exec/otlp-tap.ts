@@ -5,7 +5,6 @@ import type { Logger } from '../core/logger.js';
 import { createDecoding, type Decoding, type DecodingOptions } from '../otlp/create-decoding.js';
 import { EngineSightings } from '../otlp/engine-sightings.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
-import { PublicSchema } from '../otlp/public-schema.js';
 import type { WholeBody } from '../otlp/read-body.js';
 import type { DecodedRequest } from '../otlp/wire/wire-decoder.js';
 import { type AcceptedBody, type BodyConsumer, ExportIntake, itemCountOf, otlpHandler } from '../receiver/feature.js';
@@ -30,7 +29,7 @@ export class OtlpTap implements BodyConsumer {
     }: { readonly clock: Clock; readonly logger: Logger } & Pick<DecodingOptions, 'engineNames'>,
     private readonly listener: TapListener,
   ) {
-    const { codecs, bodies } = createDecoding(PublicSchema.load(), {
+    const { codecs, bodies } = createDecoding({
       engineNames,
       sightings: new EngineSightings(logger),
     });

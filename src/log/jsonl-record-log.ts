@@ -5,9 +5,9 @@ import type { Health, HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
+import { ChunkPool, recordCountOf } from '../otlp/wire/item-chunk.js';
 import { UNKNOWN_RESOURCE } from '../record/attributes.js';
 import { ConsumeError, type Delivery, type RecordBatch, type RecordConsumer } from '../record/record-batch.js';
-import { PagePool, recordCountOf } from '../record/record-page.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { ForeignSegments } from './foreign-segments.js';
 import type { Occurrences } from './record-keys.js';
@@ -98,7 +98,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     const { durability, nameHoldMs = NAME_HOLD_MS } = config;
     const isSynced = durability === 'fsync';
     const folders = new FolderSync(isSynced ? syncFolder : async () => {});
-    this.traceOptions = { isSynced, nameHoldMs, syncFolder: (path) => folders.sync(path), pages: new PagePool() };
+    this.traceOptions = { isSynced, nameHoldMs, syncFolder: (path) => folders.sync(path), chunks: new ChunkPool() };
   }
 
   async start(): Promise<void> {

@@ -1,4 +1,5 @@
 import { GrowingBytes } from '../core/bytes.js';
+import { type ItemChunk, PLACE } from '../otlp/wire/item-chunk.js';
 import {
   asResource,
   isJsonObject,
@@ -8,7 +9,7 @@ import {
   UNKNOWN_RESOURCE,
 } from '../record/attributes.js';
 import { type Digest, eventDigest, logDigest } from '../record/log-digest.js';
-import { CELL, type RecordPage, SpanIdTable, spanIdHalves } from '../record/record-page.js';
+import { SpanIdTable, spanIdHalves } from '../record/span-id-table.js';
 import type { SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
 
 /** Equal log records of one delivery so far, by their digests. */
@@ -130,12 +131,12 @@ export class KnownSpans {
     return true;
   }
 
-  /** Adds both records of a page's span. Returns which of them are new: `STARTED`, `ENDED`, both or 0. */
-  addBoth(page: RecordPage, span: number): number {
-    const slot = this.table.slotFor(page.cell(span, CELL.idHigh), page.cell(span, CELL.idLow));
+  /** Adds both records of a chunk's span. Returns which of them are new: `STARTED`, `ENDED`, both or 0. */
+  addBoth(chunk: ItemChunk, span: number): number {
+    const slot = this.table.slotFor(chunk.place(span, PLACE.idHigh), chunk.place(span, PLACE.idLow));
     const value = this.table.valueAt(slot);
     if ((value & BOTH) === BOTH) return 0;
-    const name = this.names.add(page.lines, page.cell(span, CELL.nameStart), page.cell(span, CELL.nameEnd));
+    const name = this.names.add(chunk.lines, chunk.place(span, PLACE.nameStart), chunk.place(span, PLACE.nameEnd));
     this.table.setValueAt(slot, (name << NAME_SHIFT) | BOTH);
     return BOTH & ~value;
   }

@@ -4,6 +4,8 @@ import { dirname, join } from 'node:path';
 import { closeOnFailure, errorCode } from '../core/errors.js';
 import { readLines, textOf, wholeLinesLength } from '../core/lines.js';
 import { inferLogSpanName } from '../otlp/attribute-schema.js';
+import { batchOfAccount, CellBatch, type ChunkPool, ItemChunk, NULL, PLACE } from '../otlp/wire/item-chunk.js';
+import { itemReading } from '../otlp/wire/read-items.js';
 import {
   accountOf,
   asResource,
@@ -12,10 +14,10 @@ import {
   type Resource,
   resourceKey,
 } from '../record/attributes.js';
+import { Cell, cell, nanosAt } from '../record/cells.js';
 import { logDigest } from '../record/log-digest.js';
 import type { RecordBatch } from '../record/record-batch.js';
 import { formatRecordLine, tryParseRecordLine } from '../record/record-line.js';
-import { batchOfAccount, CELL, NULL, PageBatch, type PagePool, RecordPage } from '../record/record-page.js';
 import type { LogRecord, SpanEnd, TelemetryRecord, TraceId, UnixNano } from '../record/telemetry-record.js';
 import { ENDED, type Occurrences, RecordKeys, ResourceIndex, STARTED } from './record-keys.js';
 import type { LoggedRecord } from './record-log.js';
@@ -47,7 +49,7 @@ export interface TraceLogOptions {
   /** Makes the entries of a folder durable. */
   syncFolder(path: string): Promise<void>;
   /** Where log records get the names of their spans. */
-  readonly pages: PagePool;
+  readonly chunks: ChunkPool;
 }
 
 /**
@@ -55,8 +57,12 @@ export interface TraceLogOptions {
  * the record log contains both, so such records wait briefly (durably, in `pending.jsonl`).
  */
 interface PendingLog {
-  page: RecordPage;
-  row: number;
+  chunk: ItemChunk;
+  index: number;
+  /** The halves of its span's id. */
+  readonly idHigh: number;
+  readonly idLow: number;
+  readonly timeUnixNano: UnixNano;
   readonly resource: Resource;
   /** Monotonic time of its arrival, in milliseconds. */
   readonly sinceMs: number;
@@ -154,10 +160,10 @@ export class TraceLog {
     const arrived: PendingLog[] = [];
     for (const { batch: sent, occurrences } of additions) {
       const batch = this.ofTrace(sent);
-      if (batch instanceof PageBatch) this.addRows(batch, occurrences, fresh, arrived, nowMs);
+      if (batch instanceof CellBatch) this.addItems(batch, occurrences, fresh, arrived, nowMs);
       else this.addRecords(batch, occurrences, fresh, arrived, nowMs);
     }
-    const { due, page } = this.takeDue(arrived, nowMs);
+    const { due, copies } = this.takeDue(arrived, nowMs);
     try {
       const held = this.keepWaiting(arrived);
       // Everything is known: then the file has to exist still.
@@ -165,11 +171,11 @@ export class TraceLog {
       await this.writePending(held);
       // Before the batch with the span: the mapper needs a span's events before the span.
       const first = due.pieces(this.log.lengthBytes);
-      const appended = await this.write([...first, ...fresh.pieces(endOf(first) ?? this.log.lengthBytes)], page);
+      const appended = await this.write([...first, ...fresh.pieces(endOf(first) ?? this.log.lengthBytes)], copies);
       if (this.pending.length === 0) await this.closePending();
       return appended;
     } catch (error) {
-      if (page !== undefined) this.options.pages.giveBack(page);
+      copies.release();
       throw error;
     }
   }
@@ -185,36 +191,36 @@ export class TraceLog {
   private ofTrace(batch: RecordBatch): RecordBatch {
     if (this.accountId === undefined) {
       // A check of pending records has no account.
-      if (!(batch instanceof PageBatch) && batch.records.length === 0) return batch;
+      if (!(batch instanceof CellBatch) && batch.records.length === 0) return batch;
       this.accountId = accountOf(batch.resource);
     }
     return batchOfAccount(batch, this.accountId);
   }
 
   /** The hot path: spans and log records that were decoded to lines, mostly all of them new. */
-  private addRows(
-    batch: PageBatch,
+  private addItems(
+    batch: CellBatch,
     occurrences: Occurrences,
     fresh: FreshRecords,
     arrived: PendingLog[],
     nowMs: number,
   ): void {
-    const { page, resource } = batch;
-    const processType = page.eventTypes.findIndex((eventType) => eventType.endsWith(PROCESS));
-    for (let row = batch.from; row < batch.to; row++) {
-      if (page.isLog(row)) {
-        const digest = [page.cell(row, CELL.digestHigh), page.cell(row, CELL.digestLow)] as const;
+    const { chunk, resource } = batch;
+    const hasProcess = [...chunk.eventTypes].some((eventType) => eventType.endsWith(PROCESS));
+    for (let index = batch.from; index < batch.to; index++) {
+      if (chunk.isOfLogs) {
+        const digest = [chunk.place(index, PLACE.digestHigh), chunk.place(index, PLACE.digestLow)] as const;
         if (!this.keys.addLog(digest, null, occurrences)) continue;
-        if (page.lacksName(row)) arrived.push({ page, row, resource, sinceMs: nowMs });
-        else fresh.addRow(batch, row);
+        if (chunk.lacksName(index)) arrived.push(pendingLog(chunk, index, resource, nowMs));
+        else fresh.addItem(batch, index);
         continue;
       }
-      const isNew = this.keys.spans.addBoth(page, row);
+      const isNew = this.keys.spans.addBoth(chunk, index);
       if (isNew === 0) continue;
-      if (page.cell(row, CELL.eventType) === processType) this.noteProcessEnd(resource, page.endTimeUnixNano(row));
-      const [start, end] = isNew === (STARTED | ENDED) ? [] : page.recordsOf(row);
+      if (hasProcess) this.noteProcess(chunk, index, resource);
+      const [start, end] = isNew === (STARTED | ENDED) ? [] : chunk.recordsOf(index);
       const missing = isNew === STARTED ? start : end;
-      if (missing === undefined) fresh.addRow(batch, row);
+      if (missing === undefined) fresh.addItem(batch, index);
       else fresh.addRecord(missing, resource);
     }
   }
@@ -226,14 +232,14 @@ export class TraceLog {
     arrived: PendingLog[],
     nowMs: number,
   ): void {
-    let page: RecordPage | undefined;
+    let chunk: ItemChunk | undefined;
     for (const record of records) {
       if (!this.keys.add(record, occurrences)) continue;
       if (record.recordType === 'SpanEnd') this.noteEnd(record, resource);
       if (mustWait(record)) {
-        page ??= new RecordPage(BYTES_PER_LOG, 8);
-        page.addLog(record, logDigest(record));
-        arrived.push({ page, row: page.rowCount - 1, resource, sinceMs: nowMs });
+        chunk ??= newCopies(BYTES_PER_LOG);
+        chunk.addLog(record, logDigest(record));
+        arrived.push(pendingLog(chunk, chunk.itemCount - 1, resource, nowMs));
       } else fresh.addRecord(record, resource);
     }
   }
@@ -241,12 +247,19 @@ export class TraceLog {
   /**
    * Takes those out of the waiting log records, the ones that have just arrived among them, that need wait no longer, with their
    * spans' names, in order of arrival.
-   * @returns their rows, and the page in which they stand, which is lent.
+   * @returns them, and the chunks in which they stand, which are lent.
    */
-  private takeDue(arrived: readonly PendingLog[], nowMs: number): { due: FreshRecords; page: RecordPage | undefined } {
+  private takeDue(arrived: readonly PendingLog[], nowMs: number): { due: FreshRecords; copies: LogCopies } {
     const due = new FreshRecords();
-    const { pages } = this.options;
-    let page: RecordPage | undefined;
+    const { chunks } = this.options;
+    const copies = new LogCopies(
+      () => {
+        const chunk = chunks.take(BYTES_PER_LOG);
+        chunk.beginCopies();
+        return chunk;
+      },
+      (chunk) => chunks.giveBack(chunk),
+    );
     const rest: PendingLog[] = [];
     let excess = this.pending.length + arrived.length - MAX_PENDING_LOGS;
     for (const logs of [this.pending, arrived]) {
@@ -257,57 +270,54 @@ export class TraceLog {
           continue;
         }
         excess -= 1;
-        page ??= pages.take(log.page.out.length);
-        page.copyLog(log.page, log.row, name);
-        due.addRow(
-          new PageBatch(this.traceId, log.resource, page, page.rowCount - 1, page.rowCount),
-          page.rowCount - 1,
-        );
+        const chunk = copies.add(log, name);
+        const index = chunk.itemCount - 1;
+        due.addItem(new CellBatch(this.traceId, log.resource, chunk, index, index + 1), index);
       }
     }
     this.pending = rest;
-    return { due, page };
+    return { due, copies };
   }
 
   /** The name of a log record's span as JSON; `undefined` where it is to wait for it. */
   private nameFor(
-    { page, row, resource, sinceMs }: PendingLog,
+    { chunk, index, idHigh, idLow, timeUnixNano, resource, sinceMs }: PendingLog,
     nowMs: number,
     isTooMany: boolean,
   ): Uint8Array | undefined {
-    const known = this.keys.spans.nameJson(page.cell(row, CELL.idHigh), page.cell(row, CELL.idLow));
+    const known = this.keys.spans.nameJson(idHigh, idLow);
     if (known !== undefined) return known;
     const endedUnixNano = this.endedResources.get(resourceKey(resource));
-    const hasEnded = endedUnixNano !== undefined && page.startTimeUnixNano(row) <= endedUnixNano;
+    const hasEnded = endedUnixNano !== undefined && timeUnixNano <= endedUnixNano;
     const isOver = isTooMany || nowMs - sinceMs >= this.options.nameHoldMs || hasEnded;
     if (!isOver) return undefined;
-    const [record] = page.recordsOf(row);
+    const [record] = chunk.recordsOf(index);
     const name = record?.recordType === 'LogRecord' ? inferLogSpanName(record) : null;
     return name === null ? NULL : Buffer.from(JSON.stringify(name));
   }
 
-  /** Copies what has arrived and has to wait out of the pages that are only lent. @returns the lines by which they are found after a crash */
+  /** Copies what has arrived and has to wait out of the chunks that are only lent. @returns the lines by which they are found after a crash */
   private keepWaiting(arrived: readonly PendingLog[]): readonly Uint8Array[] {
     if (arrived.length === 0 || this.pending.length === 0) return [];
     const own = new Set(arrived);
     const waiting = this.pending.filter((log) => own.has(log));
     if (waiting.length === 0) return [];
-    const kept = new RecordPage(waiting.length * BYTES_PER_LOG, waiting.length);
+    const kept = new LogCopies(() => newCopies(waiting.length * BYTES_PER_LOG));
     const lines: Uint8Array[] = [];
     for (const log of waiting) {
       if (log.resource !== this.pendingResource) {
         lines.push(Buffer.from(`${JSON.stringify({ resource: log.resource })}\n`));
         this.pendingResource = log.resource;
       }
-      lines.push(log.page.linesOf(log.row));
-      kept.copyLog(log.page, log.row);
-      log.page = kept;
-      log.row = kept.rowCount - 1;
+      lines.push(log.chunk.linesOf(log.index));
+      const chunk = kept.add(log);
+      log.chunk = chunk;
+      log.index = chunk.itemCount - 1;
     }
     return lines;
   }
 
-  private async write(pieces: readonly AppendedPiece[], page: RecordPage | undefined): Promise<Appended> {
+  private async write(pieces: readonly AppendedPiece[], copies: LogCopies): Promise<Appended> {
     let resourceLines = '';
     let current: Resource | undefined;
     for (const { resource, offset } of pieces) {
@@ -323,8 +333,7 @@ export class TraceLog {
         isSynced,
       );
     }
-    const { pages } = this.options;
-    return new Appended(this.traceId, pieces, this.log.lengthBytes, page && (() => pages.giveBack(page)));
+    return new Appended(this.traceId, pieces, this.log.lengthBytes, () => copies.release());
   }
 
   private async writePending(lines: readonly Uint8Array[]): Promise<void> {
@@ -344,6 +353,16 @@ export class TraceLog {
     this.pendingFile = undefined;
     this.pendingResource = undefined;
     await file.close();
+  }
+
+  /** Notes the end of a process, where the span is one. */
+  private noteProcess(chunk: ItemChunk, index: number, resource: Resource): void {
+    if (!chunk.look(index)) {
+      for (const record of chunk.recordsOf(index)) if (record.recordType === 'SpanEnd') this.noteEnd(record, resource);
+      return;
+    }
+    const { eventType } = itemReading().layouts.layout(cell(Cell.layout)).event;
+    if (eventType.endsWith(PROCESS)) this.noteProcessEnd(resource, nanosAt(Cell.endLow));
   }
 
   private noteEnd({ eventType, endTimeUnixNano }: SpanEnd, resource: Resource): void {
@@ -385,7 +404,7 @@ export class TraceLog {
 
   private async readPending(path: string, nowMs: number): Promise<void> {
     const occurrences: Occurrences = new Map();
-    const page = new RecordPage(BYTES_PER_LOG, 8);
+    const chunk = newCopies(BYTES_PER_LOG);
     // Where the disk damaged the line that names it.
     let resource = this.index.first;
     for await (const { lines } of readLines(path)) {
@@ -396,8 +415,8 @@ export class TraceLog {
         if (resource === undefined || record?.recordType !== 'LogRecord') continue;
         if (!this.keys.add(record, occurrences)) continue;
         this.accountId ??= accountOf(resource);
-        page.addLog(record, logDigest(record));
-        this.pending.push({ page, row: page.rowCount - 1, resource, sinceMs: nowMs });
+        chunk.addLog(record, logDigest(record));
+        this.pending.push(pendingLog(chunk, chunk.itemCount - 1, resource, nowMs));
       }
     }
   }
@@ -435,9 +454,55 @@ function parseResource(text: string): Resource | undefined {
   }
 }
 
+/** Log records are copied into a new chunk beyond so many bytes of lines. */
+const MAX_COPIES_BYTES = 1024 * 1024;
+
+function newCopies(lineBytes: number): ItemChunk {
+  const chunk = new ItemChunk(Math.min(lineBytes, MAX_COPIES_BYTES));
+  chunk.beginCopies();
+  return chunk;
+}
+
+/** Copies of log records, in as many chunks as they need. */
+class LogCopies {
+  private readonly chunks: ItemChunk[] = [];
+
+  /** @param take begins a chunk of copies; @param giveBack left out where nobody lends them */
+  constructor(
+    private readonly take: () => ItemChunk,
+    private readonly giveBack: (chunk: ItemChunk) => void = () => {},
+  ) {}
+
+  /** @returns the chunk whose last item is the copy */
+  add({ chunk: from, index }: PendingLog, name?: Uint8Array): ItemChunk {
+    let chunk = this.chunks.at(-1);
+    if (chunk === undefined || chunk.out.length >= MAX_COPIES_BYTES) {
+      chunk = this.take();
+      this.chunks.push(chunk);
+    }
+    chunk.copyLog(from, index, name);
+    return chunk;
+  }
+
+  release(): void {
+    for (const chunk of this.chunks.splice(0)) this.giveBack(chunk);
+  }
+}
+
+function pendingLog(chunk: ItemChunk, index: number, resource: Resource, sinceMs: number): PendingLog {
+  const [idHigh, idLow] = [chunk.place(index, PLACE.idHigh), chunk.place(index, PLACE.idLow)];
+  return { chunk, index, idHigh, idLow, timeUnixNano: timeOfLog(chunk, index), resource, sinceMs };
+}
+
+function timeOfLog(chunk: ItemChunk, index: number): UnixNano {
+  if (chunk.look(index)) return nanosAt(Cell.startLow);
+  const [record] = chunk.recordsOf(index);
+  return record?.recordType === 'LogRecord' ? record.timeUnixNano : (0n as UnixNano);
+}
+
 /** Records on their way into one record log, in the order in which they are to stand there. */
 export class FreshRecords {
-  private readonly parts: (PageBatch | RecordPart)[] = [];
+  private readonly parts: (CellBatch | RecordPart)[] = [];
 
   get isEmpty(): boolean {
     return this.parts.length === 0;
@@ -449,25 +514,26 @@ export class FreshRecords {
     else this.parts.push(new RecordPart(resource, record));
   }
 
-  /** Adds one row of a batch, all its lines. */
-  addRow({ traceId, resource, page }: PageBatch, row: number): void {
+  /** Adds one item of a batch, all its lines. */
+  addItem({ traceId, resource, chunk }: CellBatch, index: number): void {
     const last = this.parts.at(-1);
-    if (last instanceof PageBatch && last.page === page && last.to === row && last.resource === resource) last.to += 1;
-    else this.parts.push(new PageBatch(traceId, resource, page, row, row + 1));
+    const isNext = last instanceof CellBatch && last.chunk === chunk && last.to === index;
+    if (isNext && last.resource === resource) last.to += 1;
+    else this.parts.push(new CellBatch(traceId, resource, chunk, index, index + 1));
   }
 
   /** The lines to write, the first at `offset`. */
   pieces(offset: number): readonly AppendedPiece[] {
     let at = offset;
     return this.parts.map((part) => {
-      const piece = part instanceof PageBatch ? rowsPiece(part, at) : part.piece(at);
+      const piece = part instanceof CellBatch ? itemsPiece(part, at) : part.piece(at);
       at += piece.lines.length;
       return piece;
     });
   }
 }
 
-/** Records of one resource that did not come as rows of a page. */
+/** Records of one resource that did not come as items of a chunk. */
 class RecordPart {
   readonly records: TelemetryRecord[];
 
@@ -486,10 +552,10 @@ class RecordPart {
   }
 }
 
-function rowsPiece(rows: PageBatch, offset: number): AppendedPiece {
-  const { page, from, to, resource } = rows;
-  const lines = page.lines.subarray(page.cell(from, CELL.startLine), page.cell(to - 1, CELL.lineEnd));
-  return { resource, offset, lines, rows };
+function itemsPiece(items: CellBatch, offset: number): AppendedPiece {
+  const { chunk, from, to, resource } = items;
+  const lines = chunk.lines.subarray(chunk.place(from, PLACE.startLine), chunk.place(to - 1, PLACE.lineEnd));
+  return { resource, offset, lines, items };
 }
 
 /** Pieces that are written in one call; Linux takes 1,024. */
@@ -625,8 +691,8 @@ export interface AppendedPiece {
   readonly offset: number;
   /** Whole lines, with their line breaks. */
   readonly lines: Uint8Array;
-  /** From rows of a page: these rows, each with all its lines. */
-  readonly rows?: PageBatch;
+  /** From items of a chunk: these, each with all its lines. */
+  readonly items?: CellBatch;
   /** From records: these, and the length of each line in bytes. */
   readonly records?: readonly TelemetryRecord[];
   readonly lineBytes?: readonly number[];
@@ -655,20 +721,20 @@ export class Appended {
 
 /** A piece's records with their places. To keep, unlike the piece. */
 export function loggedRecords(piece: AppendedPiece): readonly LoggedRecord[] {
-  const { resource, rows } = piece;
+  const { resource, items } = piece;
   const logged: LoggedRecord[] = [];
   let { offset } = piece;
   const add = (record: TelemetryRecord, byteCount: number) => {
     logged.push({ record, resource, offset, endOffset: offset + byteCount });
     offset += byteCount;
   };
-  if (rows !== undefined) {
-    const { page, from, to } = rows;
-    for (let row = from; row < to; row++) {
-      const [first, second] = page.recordsOf(row);
-      const endLine = page.cell(row, CELL.endLine);
-      const last = page.cell(row, CELL.lineEnd) - endLine;
-      if (first !== undefined) add(first, second === undefined ? last : endLine - page.cell(row, CELL.startLine));
+  if (items !== undefined) {
+    const { chunk, from, to } = items;
+    for (let index = from; index < to; index++) {
+      const [first, second] = chunk.recordsOf(index);
+      const endLine = chunk.place(index, PLACE.endLine);
+      const last = chunk.place(index, PLACE.lineEnd) - endLine;
+      if (first !== undefined) add(first, second === undefined ? last : endLine - chunk.place(index, PLACE.startLine));
       if (second !== undefined) add(second, last);
     }
   } else {

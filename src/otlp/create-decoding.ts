@@ -26,12 +26,11 @@ export interface DecodingOptions {
 }
 
 /** One decoder for each signal, in protobuf and behind what makes protobuf of JSON. */
-export function createDecoding(publicSchema: PublicSchema, { engineNames, sightings }: DecodingOptions): Decoding {
+export function createDecoding({ engineNames, sightings }: DecodingOptions): Decoding {
   const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
-  const schema = new PublicAttributeSchema(publicSchema);
   const recognition = new EngineRecognition(engineNames);
   const of = (signal: Signal) => {
-    const wire = new WireDecoder(signal, schema, codecs, recognition, sightings);
+    const wire = new WireDecoder(signal, codecs, recognition, sightings);
     return {
       protobuf: new LargeBodyDecoder(signal, wire, splitProtobuf),
       json: new LargeBodyDecoder(signal, new JsonDecoder(signal, wire, codecs), splitJson),

@@ -36,10 +36,10 @@ import {
   ShortageError,
 } from '../otlp/refusal.js';
 import { parseScopePath } from '../otlp/scope-path.js';
+import { batchOfSender, recordCountOf } from '../otlp/wire/item-chunk.js';
 import type { BodyDecoder, DecodedRequest } from '../otlp/wire/wire-decoder.js';
 import { type Sender, UNKNOWN_SENDER } from '../record/attributes.js';
 import type { Delivery, RecordConsumer, Signal } from '../record/record-batch.js';
-import { batchOfSender, recordCountOf } from '../record/record-page.js';
 
 /** A request in flight counts for at least this many bytes: it takes about that much without any body. */
 const MIN_RESERVED_BYTES = 16 * 1024;

@@ -59,7 +59,7 @@ const BYTES_A_CELL = 4;
 export const MAX_ATTRIBUTES = 128;
 
 /** As many as a record has at most. */
-const MAX_CELLS = HEADER + MAX_ATTRIBUTES * ATTRIBUTE_CELLS;
+export const MAX_CELLS = HEADER + MAX_ATTRIBUTES * ATTRIBUTE_CELLS;
 /** The first cells are those of the record that is read, the next ones of one that is read again meanwhile. */
 export const SECOND_RECORD = MAX_CELLS;
 /** Behind them have those of items that wait as much room as the items have. */
@@ -68,9 +68,11 @@ const numbers = new Int32Array(FIRST_WAITING + (REGION.scratch - REGION.items) /
 /** Where the cells of the record begin that is looked at. */
 let record = 0;
 
-/** From now on `cell` and `setCell` are about the record whose cells begin there. */
-export function pointAt(at: number): void {
+/** From now on `cell` and `setCell` are about the record whose cells begin there. @returns where those begin that were looked at before */
+export function pointAt(at: number): number {
+  const before = record;
   record = at;
+  return before;
 }
 
 export function cell(at: number): number {
@@ -81,20 +83,39 @@ export function setCell(at: number, value: number): void {
   numbers[record + at] = value;
 }
 
+/** Unix nanoseconds, which two cells of the record that is looked at hold as halves. @param low the first one */
+export function nanosAt(low: number): bigint {
+  return (BigInt(cell(low + 1) >>> 0) << 32n) | BigInt(cell(low) >>> 0);
+}
+
+/** How many cells the record that is looked at has. */
+export function cellCount(): number {
+  return HEADER + cell(Cell.attributeCount) * ATTRIBUTE_CELLS;
+}
+
 /** How many bytes of items the cells of the record that is looked at take the room of. */
 export function waitingBytes(): number {
-  return BYTES_A_CELL * (HEADER + cell(Cell.attributeCount) * ATTRIBUTE_CELLS);
+  return BYTES_A_CELL * cellCount();
 }
 
-/** Where the cells of an item that waits stand: see `pointAt`. @param itemStart its place, a multiple of four */
-export function cellsOfWaiting(itemStart: number): number {
-  return FIRST_WAITING + (itemStart - REGION.items) / BYTES_A_CELL;
+/** Where the cells begin that stand beside a place of the items' room: see `pointAt`. @param place a multiple of four */
+export function cellsBeside(place: number): number {
+  return FIRST_WAITING + (place - REGION.items) / BYTES_A_CELL;
 }
 
-/** Keeps the cells of the record that is looked at, whose item waits. */
+/** Keeps the cells of the record that is looked at beside its item. */
 export function keepCells(itemStart: number): void {
-  const to = cellsOfWaiting(itemStart);
-  numbers.copyWithin(to, record, record + HEADER + cell(Cell.attributeCount) * ATTRIBUTE_CELLS);
+  numbers.copyWithin(cellsBeside(itemStart), record, record + cellCount());
+}
+
+/** The first cell of an attribute. */
+export function attributeAt(index: number): number {
+  return HEADER + index * ATTRIBUTE_CELLS;
+}
+
+/** Whether an attribute of the record that is looked at came as a text. */
+export function isText(index: number): boolean {
+  return cell(attributeAt(index) + Attribute.kind) === Value.text;
 }
 
 /** Makes the header all zeros. */

@@ -1,10 +1,23 @@
 import { grown } from '../core/bytes.js';
 import type { LoggedRecord } from '../log/record-log.js';
+import { type CellBatch, type ItemChunk, PLACE } from '../otlp/wire/item-chunk.js';
+import type { EventLayout, Layout } from '../otlp/wire/layouts.js';
+import { itemReading } from '../otlp/wire/read-items.js';
 import { resourceKey } from '../record/attributes.js';
-import { CELL, type PageBatch, type RecordPage, SpanIdTable } from '../record/record-page.js';
+import { Cell, cell } from '../record/cells.js';
+import { SpanIdTable, spanIdOf } from '../record/span-id-table.js';
 import type { LogRecord, SpanEnd, SpanId, SpanStart } from '../record/telemetry-record.js';
+import { texts } from '../record/texts.js';
 import { assignGroups } from './group-assignment.js';
-import { eventName, NodeEndReader, type PageRow, ROW_KIND, type RowKind, rowKind } from './node-outcome.js';
+import {
+  areRolesPlain,
+  type CellItem,
+  eventName,
+  NodeEndReader,
+  ROW_KIND,
+  type RowKind,
+  rowKind,
+} from './node-outcome.js';
 import { CERTAIN, isInvocationName, parentEvidence, SpanGroup } from './span-group.js';
 import type { InvocationParts } from './trace-steps.js';
 
@@ -31,6 +44,8 @@ export class InvocationAssigner {
   private readonly spanless = new Map<string, SpanGroup>();
   private readonly overflow = new SpanGroup();
   private readonly nodeEnds = new NodeEndReader();
+  /** The one that is being added, of those that have cells. */
+  private item: CellItem | undefined;
   private resolved: {
     readonly invocations: readonly InvocationParts[];
     readonly indices: Map<SpanGroup, number>;
@@ -58,74 +73,102 @@ export class InvocationAssigner {
   }
 
   /**
-   * Like `add` for all records of each row, using the page's numbers where they suffice.
+   * Like `add` for all records of each item, using its cells where they suffice.
    * @param offset of the batch's first line in the record log
    */
-  addRows(batch: PageBatch, offset: number, arrivalMs: number): void {
+  addItems(batch: CellBatch, offset: number, arrivalMs: number): void {
     this.resolved = null;
-    const { page, resource } = batch;
-    const kinds = page.eventTypes.map(rowKind);
-    const base = offset - page.cell(batch.from, CELL.startLine);
-    for (let row = batch.from; row < batch.to; row++) {
-      const kind = kinds[page.cell(row, CELL.eventType)] ?? ROW_KIND.telling;
-      const isTelling = kind === ROW_KIND.telling || page.cell(row, CELL.isSpecial) !== 0;
-      const group = isTelling
-        ? undefined
-        : page.isLog(row)
-          ? this.groupOfLogRow(page, row)
-          : this.groupOfSpanRow(page, row, kind);
-      const place: PageRow = { page, row, kind, resource, base, arrivalMs, nodeEnds: this.nodeEnds };
-      if (group === undefined || !group.addRow(place)) this.addRecordsOf(place);
+    const { chunk } = batch;
+    const { layouts } = itemReading();
+    const base = offset - chunk.place(batch.from, PLACE.startLine);
+    for (let index = batch.from; index < batch.to; index++) {
+      texts.tidy();
+      const isAdded =
+        chunk.look(index) &&
+        this.addCells(chunk, index, this.itemOf(batch, index, layouts.layout(cell(Cell.layout)), base, arrivalMs));
+      if (!isAdded) this.addRecordsOf(batch, index, base, arrivalMs);
     }
   }
 
-  private addRecordsOf({ page, row, resource, base, arrivalMs }: PageRow): void {
-    let offset = base + page.cell(row, CELL.startLine);
-    const ends = page.isLog(row) ? [CELL.lineEnd] : [CELL.endLine, CELL.lineEnd];
-    for (const [index, record] of page.recordsOf(row).entries()) {
-      const endOffset = base + page.cell(row, ends[index] ?? CELL.lineEnd);
+  /** Adds the item that is looked at. @returns whether its cells told all; else nothing was added to a group */
+  private addCells(chunk: ItemChunk, index: number, item: CellItem): boolean {
+    if (item.kind === ROW_KIND.telling || !areRolesPlain(item.layout)) return false;
+    const group = item.isLog ? this.groupOfLogCells(chunk, index) : this.groupOfSpanCells(item.kind);
+    return group?.addItem(item, this.nodeEnds) === true;
+  }
+
+  private itemOf(
+    { chunk, resource }: CellBatch,
+    index: number,
+    layout: Layout,
+    base: number,
+    arrivalMs: number,
+  ): CellItem {
+    const kind = kindOf(layout.event);
+    const startLine = base + chunk.place(index, PLACE.startLine);
+    const endLine = base + chunk.place(index, PLACE.endLine);
+    const lineEnd = base + chunk.place(index, PLACE.lineEnd);
+    const { item } = this;
+    if (item === undefined) {
+      this.item = { layout, kind, isLog: chunk.isOfLogs, resource, startLine, endLine, lineEnd, arrivalMs };
+      return this.item;
+    }
+    item.layout = layout;
+    item.kind = kind;
+    item.isLog = chunk.isOfLogs;
+    item.resource = resource;
+    item.startLine = startLine;
+    item.endLine = endLine;
+    item.lineEnd = lineEnd;
+    item.arrivalMs = arrivalMs;
+    return item;
+  }
+
+  private addRecordsOf({ chunk, resource }: CellBatch, index: number, base: number, arrivalMs: number): void {
+    let offset = base + chunk.place(index, PLACE.startLine);
+    const ends = chunk.isOfLogs ? [PLACE.lineEnd] : [PLACE.endLine, PLACE.lineEnd];
+    for (const [at, record] of chunk.recordsOf(index).entries()) {
+      const endOffset = base + chunk.place(index, ends[at] ?? PLACE.lineEnd);
       this.add({ record, resource, offset, endOffset }, arrivalMs);
       offset = endOffset;
     }
   }
 
-  /** The group of a log record in a page, as `groupOfLog` finds it; `undefined` where its record has to be asked. */
-  private groupOfLogRow(page: RecordPage, row: number): SpanGroup | undefined {
-    const high = page.cell(row, CELL.idHigh);
-    const low = page.cell(row, CELL.idLow);
-    if (high === 0 && low === 0) return undefined;
+  /** The group of the log record that is looked at, as `groupOfLog` finds it; `undefined` where its record has to be asked. */
+  private groupOfLogCells(chunk: ItemChunk, item: number): SpanGroup | undefined {
+    const high = cell(Cell.idHigh);
+    const low = cell(Cell.idLow);
     const index = this.table.indexOfHalves(high, low);
     if (index === undefined) return undefined;
     const group = this.groupAt(index);
-    if (!this.table.hasRecord(index) && !page.lacksName(row)) {
-      const name = page.text(row, CELL.nameStart, CELL.nameEnd) ?? '';
-      if (isInvocationName(name)) group.noteLikelyInvocation(page.spanId(row), CERTAIN);
+    if (!this.table.hasRecord(index) && !chunk.lacksName(item) && isInvocationName(chunk.nameOf(item))) {
+      group.noteLikelyInvocation(spanIdOf(high, low), CERTAIN);
     }
     return group;
   }
 
-  /** Joins a page's span with its parent and link, as `groupOfSpan` does; `undefined` where its records have to be asked. */
-  private groupOfSpanRow(page: RecordPage, span: number, kind: RowKind): SpanGroup | undefined {
-    const index = this.table.indexOfHalves(page.cell(span, CELL.idHigh), page.cell(span, CELL.idLow));
+  /** Joins the span that is looked at with its parent and link, as `groupOfSpan` does; `undefined` where its records have to be asked. */
+  private groupOfSpanCells(kind: RowKind): SpanGroup | undefined {
+    const index = this.table.indexOfHalves(cell(Cell.idHigh), cell(Cell.idLow));
     if (index === undefined) return undefined;
     if (!this.table.hasRecord(index)) {
       this.table.markRecord(index);
       const likely = this.groups.get(this.table.rootOf(index))?.likelyInvocations;
-      if (likely !== undefined && likely.size > 0) likely.delete(page.spanId(span));
+      if (likely !== undefined && likely.size > 0) likely.delete(spanIdOf(cell(Cell.idHigh), cell(Cell.idLow)));
     }
-    const parentHigh = page.cell(span, CELL.parentHigh);
-    const parentLow = page.cell(span, CELL.parentLow);
+    const parentHigh = cell(Cell.parentHigh);
+    const parentLow = cell(Cell.parentLow);
     if (parentHigh !== 0 || parentLow !== 0) {
       const parent = this.table.indexOfHalves(parentHigh, parentLow);
       if (parent !== undefined) {
         if (kind === ROW_KIND.nodeProcessed && !this.table.hasRecord(parent)) {
-          this.groupAt(parent).noteLikelyInvocation(page.parentSpanId(span), CERTAIN);
+          this.groupAt(parent).noteLikelyInvocation(spanIdOf(parentHigh, parentLow), CERTAIN);
         }
         this.joinIndices(index, parent);
       }
     }
-    const linkHigh = page.cell(span, CELL.linkHigh);
-    const linkLow = page.cell(span, CELL.linkLow);
+    const linkHigh = cell(Cell.linkHigh);
+    const linkLow = cell(Cell.linkLow);
     if (kind === ROW_KIND.nodeEvaluated && (linkHigh !== 0 || linkLow !== 0)) {
       const linked = this.table.indexOfHalves(linkHigh, linkLow);
       if (linked !== undefined) this.joinIndices(index, linked);
@@ -258,6 +301,18 @@ export class InvocationAssigner {
     const time = record.recordType === 'LogRecord' ? record.timeUnixNano : record.startTimeUnixNano;
     return `${time / SPANLESS_SLICE_NANO} ${key}`;
   }
+}
+
+/** What layouts' event types are to the run model. */
+const KINDS = new WeakMap<EventLayout, RowKind>();
+
+function kindOf(event: EventLayout): RowKind {
+  let kind = KINDS.get(event);
+  if (kind === undefined) {
+    kind = rowKind(event.eventType);
+    KINDS.set(event, kind);
+  }
+  return kind;
 }
 
 /**

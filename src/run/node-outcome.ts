@@ -1,3 +1,5 @@
+import { Form, type Layout, Role } from '../otlp/wire/layouts.js';
+import { buffer, textAt, view } from '../record/arena.js';
 import {
   Attributes,
   isJsonObject,
@@ -6,9 +8,11 @@ import {
   ownText,
   type Resource,
 } from '../record/attributes.js';
+import { Attribute, attributeAt, Cell, cell, isText, nanosAt, Value } from '../record/cells.js';
+import { isOpening } from '../record/json-line.js';
 import { isSame } from '../record/record-line.js';
-import { CELL, type RecordPage } from '../record/record-page.js';
 import type { SpanEnd, SpanStatus, TelemetryRecord, UnixNano } from '../record/telemetry-record.js';
+import { texts } from '../record/texts.js';
 import type { EngineWord, NodeVerdict } from './verdict.js';
 
 /** LogMessage code of a node whose task was cancelled; carries the node's `unique_id`. */
@@ -291,12 +295,9 @@ export function isSelected({ attributes }: Pick<SpanEnd, 'attributes'>): boolean
   return attributes.get('in_selection') === true;
 }
 
-/** How our lines mark a selected node; inside a text the quotation marks would be escaped. */
-const IN_SELECTION = Buffer.from('"in_selection":true');
-
 /** Different values, and different combinations of them, that are remembered; a schema has some dozens. */
 const MAX_REMEMBERED = 256;
-/** The longest of them, as JSON; nodes with longer ones are read from their records. */
+/** The longest of them, in bytes; nodes with longer ones are read from their records. */
 const MAX_VALUE_BYTES = 256;
 
 /** What an outcome and a phase mean, without the times. */
@@ -305,36 +306,37 @@ type Meaning = Pick<NodeEnd, 'plain' | 'afterCanceledQuery' | 'isLastPhase'>;
 /** No value. */
 const NONE = 0;
 
+/** What came as an attribute that tells how nodes end. */
+interface KnownValue {
+  readonly name: string;
+  readonly bytes: Buffer;
+  /** As `"name":value`; of an outcome or a phase the value alone. */
+  readonly json: string;
+}
+
 /**
- * Reads how nodes ended from a page's cells. Thousands of nodes share a handful of outcomes, phases and details, so each
+ * Reads how nodes ended from the cells of their spans. Thousands of nodes share a handful of outcomes, phases and details, so each
  * is made once, and what they mean together is found out once.
  */
 export class NodeEndReader {
-  private readonly values: { readonly bytes: Buffer; readonly json: string }[] = [{ bytes: Buffer.alloc(0), json: '' }];
+  private readonly values: KnownValue[] = [{ name: '', bytes: Buffer.alloc(0), json: '' }];
   /** By status code and the numbers of outcome, phase and detail. */
   private readonly meanings = new Map<number, Meaning>();
 
-  /** `undefined` where the records have to be asked. */
-  read(page: RecordPage, span: number): NodeEnd | undefined {
-    const outcome = this.value(page, span, CELL.outcomeStart);
-    const phase = this.value(page, span, CELL.phaseStart);
-    const detail = this.value(page, span, CELL.detailStart);
+  /** How the node ended whose span is looked at; `undefined` where its records have to be asked. */
+  read(layout: Layout): NodeEnd | undefined {
+    const outcome = this.value(layout, Role.outcome);
+    const phase = this.value(layout, Role.phase);
+    const detail = this.value(layout, Role.detail);
     if (outcome === undefined || outcome === NONE || phase === undefined || detail === undefined) return undefined;
-    const { plain, afterCanceledQuery, isLastPhase } = this.meaning(
-      page.cell(span, CELL.statusCode),
-      outcome,
-      phase,
-      detail,
-    );
+    const { plain, afterCanceledQuery, isLastPhase } = this.meaning(cell(Cell.code), outcome, phase, detail);
     return {
-      startTimeUnixNano: page.startTimeUnixNano(span),
-      endTimeUnixNano: page.endTimeUnixNano(span),
+      startTimeUnixNano: nanosAt(Cell.startLow),
+      endTimeUnixNano: nanosAt(Cell.endLow),
       plain,
       afterCanceledQuery,
       isLastPhase,
-      isSelected: page.lines
-        .subarray(page.cell(span, CELL.endLine), page.cell(span, CELL.lineEnd))
-        .includes(IN_SELECTION),
+      isSelected: isSelectedNode(layout),
     };
   }
 
@@ -352,29 +354,46 @@ export class NodeEndReader {
     return meaning;
   }
 
-  /** The number of what stands between two cells' places; `undefined` where it is long, or one too many. */
-  private value(page: RecordPage, span: number, startCell: number): number | undefined {
-    const start = page.cell(span, startCell);
-    const end = page.cell(span, startCell + 1);
-    if (end === 0) return NONE;
-    if (end - start > MAX_VALUE_BYTES) return undefined;
+  /** The number of what an attribute of the span that is looked at says; `undefined` where it is no text, long, or one too many. */
+  private value(layout: Layout, role: number): number | undefined {
+    const index = layout.roles[role] ?? -1;
+    if (index < 0) return NONE;
+    const at = attributeAt(index);
+    const start = cell(at + Attribute.valueStart);
+    const end = cell(at + Attribute.valueEnd);
+    if (!isText(index) || end - start > MAX_VALUE_BYTES) return undefined;
+    const name = layout.attributes[index]?.name ?? '';
     const { values } = this;
-    for (let index = 1; index < values.length; index++) {
-      if (isSame((values[index] as { bytes: Buffer }).bytes, page.lines, start, end)) return index;
+    for (let number = 1; number < values.length; number++) {
+      const known = values[number] as KnownValue;
+      if (known.name === name && isSame(known.bytes, buffer, start, end)) return number;
     }
     if (values.length >= MAX_REMEMBERED) return undefined;
-    return (
-      values.push({
-        bytes: Buffer.from(page.lines.subarray(start, end)),
-        json: page.lines.toString('utf8', start, end),
-      }) - 1
-    );
+    const json = jsonOf(layout, index, textAt(start, end), role === Role.detail);
+    if (json === undefined) return undefined;
+    return values.push({ name, bytes: Buffer.from(buffer.subarray(start, end)), json }) - 1;
   }
+}
+
+/** A value as its line has it; `undefined` where plain code has to say. */
+function jsonOf(layout: Layout, index: number, text: string, isDetail: boolean): string | undefined {
+  const attribute = layout.attributes[index];
+  const isNested = attribute?.form === Form.nested && text !== '' && isOpening(text.charCodeAt(0));
+  if (!isDetail) return isNested ? undefined : JSON.stringify(text);
+  return `${JSON.stringify(attribute?.name ?? '')}:${isNested ? text : JSON.stringify(text)}`;
+}
+
+/** Whether the span that is looked at marks its node as selected. */
+function isSelectedNode({ attributes }: Layout): boolean {
+  const index = attributes.findIndex(({ name }) => name === 'in_selection');
+  if (index < 0) return false;
+  const at = attributeAt(index);
+  return cell(at + Attribute.kind) === Value.bool && view.getUint8(cell(at + Attribute.valueStart)) !== 0;
 }
 
 /** The properties of a span or log record that the run model uses, by its event type. */
 export const ROW_KIND = {
-  /** Its records contain more than the numbers of a page: a root, a phase, a hook, a message that may report an interruption … */
+  /** Its records contain more than its cells tell at once: a root, a phase, a hook, a message that may report an interruption … */
   telling: 0,
   nodeProcessed: 1,
   nodeEvaluated: 2,
@@ -405,17 +424,39 @@ export function rowKind(eventType: string): RowKind {
   return KINDS.get(eventName(eventType)) ?? ROW_KIND.plain;
 }
 
-/** A span or log record in a page, and where its lines stand in the record log. */
-export interface PageRow {
-  readonly page: RecordPage;
-  readonly row: number;
-  readonly kind: RowKind;
-  readonly resource: Resource;
-  /** Added to a place in the page's lines it gives the place in the record log. */
-  readonly base: number;
+/** A span or log record that has cells, which are looked at, and where its lines stand in the record log. One object for all. */
+export interface CellItem {
+  layout: Layout;
+  kind: RowKind;
+  isLog: boolean;
+  resource: Resource;
+  /** As `PLACE` has them, in the record log. */
+  startLine: number;
+  endLine: number;
+  lineEnd: number;
   /** When it arrived, in monotonic milliseconds. */
-  readonly arrivalMs: number;
-  readonly nodeEnds: NodeEndReader;
+  arrivalMs: number;
+}
+
+/** The id of the node that the item which is looked at is about; `undefined` where it names none. */
+export function uniqueIdOf(layout: Layout): string | undefined {
+  const index = layout.roles[Role.uniqueId] ?? -1;
+  return index < 0 ? undefined : texts.ofAttribute(attributeAt(index)).text;
+}
+
+/** Whether the cells tell all that a summary needs of an item's roles: each has one attribute, which is a text as it came. */
+export function areRolesPlain({ roles, attributes, hasOddRoles }: Layout): boolean {
+  if (hasOddRoles) return false;
+  for (let role = 0; role < Role.detail; role++) {
+    const index = roles[role] as number;
+    if (index < 0) continue;
+    if (!isText(index)) return false;
+    const at = attributeAt(index);
+    const start = cell(at + Attribute.valueStart);
+    const isEmpty = start === cell(at + Attribute.valueEnd);
+    if (attributes[index]?.form === Form.nested && !isEmpty && isOpening(view.getUint8(start))) return false;
+  }
+  return true;
 }
 
 /**

@@ -53,7 +53,7 @@ export class RunState {
   /** @param pieces as they were appended; lent for the time of the call. */
   addPieces(pieces: readonly AppendedPiece[], arrivalMs: number): void {
     for (const piece of pieces) {
-      if (piece.rows !== undefined) this.assigner.addRows(piece.rows, piece.offset, arrivalMs);
+      if (piece.items !== undefined) this.assigner.addItems(piece.items, piece.offset, arrivalMs);
       else this.add(loggedRecords(piece), arrivalMs);
     }
   }
@@ -657,8 +657,8 @@ export class OpenRun {
 }
 
 /** Whether a command may be over with what was appended. */
-function hasEndOfRoot({ rows, records = [] }: AppendedPiece): boolean {
-  if (rows !== undefined) return rows.page.eventTypes.some((eventType) => END_OF_ROOT.test(eventType));
+function hasEndOfRoot({ items, records = [] }: AppendedPiece): boolean {
+  if (items !== undefined) return [...items.chunk.eventTypes].some((eventType) => END_OF_ROOT.test(eventType));
   return records.some(({ eventType }) => END_OF_ROOT.test(eventType));
 }
 

@@ -1,4 +1,5 @@
 import type { LoggedRecord } from '../log/record-log.js';
+import { type Layout, Role } from '../otlp/wire/layouts.js';
 import {
   ACCOUNT_ATTRIBUTE,
   IMPORT_ATTRIBUTE,
@@ -12,9 +13,21 @@ import {
   UNKNOWN_RESOURCE,
   withoutImport,
 } from '../record/attributes.js';
-import { CELL, type RecordPage } from '../record/record-page.js';
+import { attributeAt, Cell, cell } from '../record/cells.js';
 import type { SpanEnd, SpanId, SpanStart, SpanStatus, TelemetryRecord, UnixNano } from '../record/telemetry-record.js';
-import { eventName, interruptionOf, isSelected, NodeFacts, nodeEndOf, type PageRow, ROW_KIND } from './node-outcome.js';
+import { texts } from '../record/texts.js';
+import {
+  type CellItem,
+  eventName,
+  interruptionOf,
+  isSelected,
+  type NodeEndReader,
+  NodeFacts,
+  nodeEndOf,
+  ROW_KIND,
+  uniqueIdOf,
+} from './node-outcome.js';
+import { TimeRange } from './time-range.js';
 
 /** Severity of errors, OTel's SeverityNumber. */
 const ERROR_SEVERITY = 17;
@@ -36,8 +49,7 @@ export class SpanGroup {
   recordCount = 0;
   /** Identifies its records, by their positions in the log and in any order; see `recordDigest`. */
   digest = 0;
-  startTimeUnixNano: UnixNano | null = null;
-  endTimeUnixNano: UnixNano | null = null;
+  private readonly time = new TimeRange();
   /** When its last record arrived, on the tracker's monotonic clock. */
   lastArrivalMs = Number.NEGATIVE_INFINITY;
   resource: Resource | null = null;
@@ -70,10 +82,10 @@ export class SpanGroup {
     this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
     this.noteResource(resource);
     if (record.recordType === 'LogRecord') {
-      this.noteTime(record.timeUnixNano, record.timeUnixNano);
+      this.time.note(record.timeUnixNano, record.timeUnixNano);
       if (record.severityNumber >= ERROR_SEVERITY) this.errorLogCount += 1;
     } else {
-      this.noteTime(
+      this.time.note(
         record.startTimeUnixNano,
         record.recordType === 'SpanEnd' ? record.endTimeUnixNano : record.startTimeUnixNano,
       );
@@ -83,44 +95,50 @@ export class SpanGroup {
     if (!this.isInvocation) this.noteUniqueId(record);
   }
 
-  /** As `add` for all records of a page's row. False, and nothing done, where its records have to be asked. */
-  addRow(place: PageRow): boolean {
-    const { page, row, kind } = place;
-    if (kind === ROW_KIND.nodeProcessed || kind === ROW_KIND.nodeEvaluated) return this.addNode(place);
-    if (kind === ROW_KIND.query && mayBeCanceled(page, row)) return false;
-    this.notePlace(place, page.startTimeUnixNano(row), page.endTimeUnixNano(row));
-    if (page.isLog(row) && page.cell(row, CELL.severityNumber) >= ERROR_SEVERITY) this.errorLogCount += 1;
+  /** As `add` for all records of an item that has cells. False, and nothing done, where its records have to be asked. */
+  addItem(item: CellItem, nodeEnds: NodeEndReader): boolean {
+    const { layout, kind } = item;
+    if (kind === ROW_KIND.nodeProcessed || kind === ROW_KIND.nodeEvaluated) return this.addNode(item, nodeEnds);
+    if (kind === ROW_KIND.query && mayBeCanceled(layout)) return false;
+    this.noteItem(item);
+    if (item.isLog && cell(Cell.code) >= ERROR_SEVERITY) this.errorLogCount += 1;
     if (this.isInvocation) return true;
-    const uniqueId = page.text(row, CELL.uniqueIdStart, CELL.uniqueIdEnd);
+    const uniqueId = uniqueIdOf(layout);
     if (uniqueId !== undefined) this.uniqueIds.add(uniqueId);
     return true;
   }
 
-  private addNode(place: PageRow): boolean {
-    const { page, row, kind, nodeEnds } = place;
-    const uniqueId = page.text(row, CELL.uniqueIdStart, CELL.uniqueIdEnd);
-    const end = uniqueId === undefined ? undefined : nodeEnds.read(page, row);
+  private addNode(item: CellItem, nodeEnds: NodeEndReader): boolean {
+    const uniqueId = uniqueIdOf(item.layout);
+    const end = uniqueId === undefined ? undefined : nodeEnds.read(item.layout);
     if (uniqueId === undefined || end === undefined) return false;
-    this.notePlace(place, end.startTimeUnixNano, end.endTimeUnixNano);
+    this.noteItem(item);
     const node = this.nodes.get(uniqueId) ?? this.newNode(uniqueId);
-    if (kind === ROW_KIND.nodeProcessed) node.addProcessedEnd(end);
+    if (item.kind === ROW_KIND.nodeProcessed) node.addProcessedEnd(end);
     else node.addEvaluatedEnd(end);
     if (!this.isInvocation) this.uniqueIds.add(uniqueId);
     return true;
   }
 
-  private notePlace({ page, row, resource, base, arrivalMs }: PageRow, start: UnixNano, end: UnixNano): void {
-    const offset = base + page.cell(row, CELL.startLine);
-    const recordCount = page.recordCount(row);
-    this.recordCount += recordCount;
-    this.digest = (this.digest + recordDigest(offset)) >>> 0;
-    if (recordCount > 1) this.digest = (this.digest + recordDigest(base + page.cell(row, CELL.endLine))) >>> 0;
-    this.firstOffset = Math.min(this.firstOffset, offset);
-    this.endOffset = Math.max(this.endOffset, base + page.cell(row, CELL.lineEnd));
+  private noteItem({ isLog, resource, startLine, endLine, lineEnd, arrivalMs }: CellItem): void {
+    this.recordCount += isLog ? 1 : 2;
+    this.digest = (this.digest + recordDigest(startLine)) >>> 0;
+    if (!isLog) this.digest = (this.digest + recordDigest(endLine)) >>> 0;
+    this.firstOffset = Math.min(this.firstOffset, startLine);
+    this.endOffset = Math.max(this.endOffset, lineEnd);
     this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
     this.noteResource(resource);
-    // After the clock was set back a span may end before its start; both are times of the group.
-    this.noteTime(start, end > start ? end : start);
+    this.time.noteCells();
+  }
+
+  /** Time of its first record; `null` where it has none. */
+  get startTimeUnixNano(): UnixNano | null {
+    return this.time.start;
+  }
+
+  /** Time of its last record, as `startTimeUnixNano`. */
+  get endTimeUnixNano(): UnixNano | null {
+    return this.time.end;
   }
 
   /** Memory that it takes, in bytes, about. */
@@ -158,9 +176,7 @@ export class SpanGroup {
     this.lastArrivalMs = Math.max(this.lastArrivalMs, other.lastArrivalMs);
     this.stepId ??= other.stepId;
     if (other.resource !== null) this.noteResource(other.resource);
-    if (other.startTimeUnixNano !== null && other.endTimeUnixNano !== null) {
-      this.noteTime(other.startTimeUnixNano, other.endTimeUnixNano);
-    }
+    this.time.merge(other.time);
     mergeRoots(this.invocations, other.invocations);
     mergeRoots(this.processes, other.processes);
     for (const [id, evidence] of other.likelyInvocations) this.noteLikelyInvocation(id, evidence);
@@ -219,11 +235,6 @@ export class SpanGroup {
     if (this.interruptedAtUnixNano === null || time < this.interruptedAtUnixNano) this.interruptedAtUnixNano = time;
   }
 
-  private noteTime(start: UnixNano, end: UnixNano): void {
-    if (this.startTimeUnixNano === null || start < this.startTimeUnixNano) this.startTimeUnixNano = start;
-    if (this.endTimeUnixNano === null || end > this.endTimeUnixNano) this.endTimeUnixNano = end;
-  }
-
   /** The most detailed resource; among equals, one that does not depend on the order of arrival. */
   private noteResource(resource: Resource): void {
     if (resource === this.resource) return;
@@ -255,9 +266,10 @@ export function recordDigest(offset: number): number {
   return (mixed ^ (mixed >>> 16)) >>> 0;
 }
 
-/** Whether a query's end may report its cancellation. */
-function mayBeCanceled(page: RecordPage, row: number): boolean {
-  return CANCELED.test(page.text(row, CELL.outcomeStart, CELL.outcomeEnd) ?? '');
+/** Whether a query's end, whose cells are looked at, may report its cancellation. */
+function mayBeCanceled({ roles }: Layout): boolean {
+  const index = roles[Role.outcome] ?? -1;
+  return index >= 0 && CANCELED.test(texts.ofAttribute(attributeAt(index)).text);
 }
 
 const CANCELED = /cancell?ed/i;

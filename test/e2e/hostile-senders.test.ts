@@ -4,7 +4,6 @@ import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDecoding } from '../../src/otlp/create-decoding.js';
-import { PublicSchema } from '../../src/otlp/public-schema.js';
 import { RawConnection } from '../fake/http-client.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { expectPeakMemory } from '../tool/peak-memory.js';
@@ -201,7 +200,7 @@ test.each(['application/json', 'application/x-protobuf'])(
     const timed = { ...SPAN, startTimeUnixNano: '1', endTimeUnixNano: '2' };
     const long = { ...timed, spanId: 'b7ad6b7169203332', name: 'a'.repeat(17 * MIB) };
     const json = Buffer.from(JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: [timed, long] }] }] }));
-    const { codecs } = createDecoding(PublicSchema.load(), { engineNames: [] });
+    const { codecs } = createDecoding({ engineNames: [] });
     const body = type === 'application/json' ? json : codecs.protobuf.encode(codecs.json.decode('traces', json));
     const answer = await post(type, Buffer.from(body));
     expect(answer.status).toBe(200);

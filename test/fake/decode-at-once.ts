@@ -1,8 +1,6 @@
-import { PublicAttributeSchema } from '../../src/otlp/attribute-schema.js';
 import type { ExportRequest } from '../../src/otlp/export-request.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
-import { PublicSchema } from '../../src/otlp/public-schema.js';
 import { type DecodedRequest, type LargeBodyDecoder, WireDecoder } from '../../src/otlp/wire/wire-decoder.js';
 import type { Signal } from '../../src/record/record-batch.js';
 
@@ -13,8 +11,7 @@ export function decodeAtOnce(decoder: LargeBodyDecoder, body: Uint8Array): Decod
 }
 
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
-const schema = new PublicAttributeSchema(PublicSchema.load());
-const decoders = { traces: new WireDecoder('traces', schema, codecs), logs: new WireDecoder('logs', schema, codecs) };
+const decoders = { traces: new WireDecoder('traces', codecs), logs: new WireDecoder('logs', codecs) };
 
 /** The records of a body in protobuf; nobody gives their memory back, so they may be kept. */
 export function decodeBody(signal: Signal, body: Uint8Array): DecodedRequest {

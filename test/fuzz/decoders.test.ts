@@ -1,8 +1,6 @@
 import { expect, it } from 'vitest';
-import { PublicAttributeSchema } from '../../src/otlp/attribute-schema.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
-import { PublicSchema } from '../../src/otlp/public-schema.js';
 import { splitJson } from '../../src/otlp/split-json.js';
 import {
   type DecodedRequest,
@@ -24,11 +22,10 @@ import { HeapWatch } from './heap-watch.js';
 import { RunTwins } from './run-twins.js';
 import { smallest } from './smallest.js';
 
-const schema = new PublicAttributeSchema(PublicSchema.load());
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
 const fast = {
-  traces: new WireDecoder('traces', schema, codecs),
-  logs: new WireDecoder('logs', schema, codecs),
+  traces: new WireDecoder('traces', codecs),
+  logs: new WireDecoder('logs', codecs),
 };
 const inJson = {
   traces: new JsonDecoder('traces', fast.traces, codecs),

@@ -1,19 +1,19 @@
 import { type AppendedPiece, loggedRecords } from '../../src/log/trace-log.js';
+import { CellBatch, PLACE } from '../../src/otlp/wire/item-chunk.js';
 import type { Delivery } from '../../src/record/record-batch.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
-import { CELL, PageBatch } from '../../src/record/record-page.js';
 import { RunState } from '../../src/run/open-run.js';
 import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
 
-/** A trace's run model twice: of what the numbers of pages tell, and of the records. */
+/** A trace's run model twice: of what cells tell, and of the records. */
 interface Twins {
-  readonly ofPages: RunState;
+  readonly ofCells: RunState;
   readonly ofRecords: RunState;
   readonly seen: Set<string>;
   lengthBytes: number;
 }
 
-/** Holds the run model that is made of pages' numbers against the one that is made of records. */
+/** Holds the run model that is made of cells against the one that is made of records. */
 export class RunTwins {
   private readonly byTrace = new Map<string, Twins>();
 
@@ -24,9 +24,10 @@ export class RunTwins {
       const ids = batch.records.flatMap((record) => (record.recordType === 'SpanStart' ? [record.spanId] : []));
       if (new Set(ids).size < ids.length || ids.some((id) => twins.seen.has(id))) continue;
       for (const id of ids) twins.seen.add(id);
-      const piece = batch instanceof PageBatch ? pageOf(batch, twins.lengthBytes) : recordsOf(batch, twins.lengthBytes);
+      const piece =
+        batch instanceof CellBatch ? itemsOf(batch, twins.lengthBytes) : recordsOf(batch, twins.lengthBytes);
       twins.lengthBytes += piece.lines.length;
-      twins.ofPages.addPieces([piece], 0);
+      twins.ofCells.addPieces([piece], 0);
       twins.ofRecords.add(loggedRecords(piece), 0);
     }
   }
@@ -35,9 +36,9 @@ export class RunTwins {
   difference(): string | undefined {
     const traces = [...this.byTrace.values()];
     this.byTrace.clear();
-    for (const { ofPages, ofRecords } of traces) {
-      const [found, expected] = [judgement(ofPages), judgement(ofRecords)];
-      if (found !== expected) return `by pages   ${found}\nby records ${expected}`;
+    for (const { ofCells, ofRecords } of traces) {
+      const [found, expected] = [judgement(ofCells), judgement(ofRecords)];
+      if (found !== expected) return `by cells   ${found}\nby records ${expected}`;
     }
     return undefined;
   }
@@ -46,7 +47,7 @@ export class RunTwins {
     const known = this.byTrace.get(traceId);
     if (known !== undefined) return known;
     const twins: Twins = {
-      ofPages: new RunState(RUN_TRACKER_DEFAULTS),
+      ofCells: new RunState(RUN_TRACKER_DEFAULTS),
       ofRecords: new RunState(RUN_TRACKER_DEFAULTS),
       seen: new Set(),
       lengthBytes: 0,
@@ -56,10 +57,10 @@ export class RunTwins {
   }
 }
 
-function pageOf(batch: PageBatch, offset: number): AppendedPiece {
-  const { page, from, to, resource } = batch;
-  const lines = page.lines.subarray(page.cell(from, CELL.startLine), page.cell(to - 1, CELL.lineEnd));
-  return { resource, offset, lines, rows: batch };
+function itemsOf(batch: CellBatch, offset: number): AppendedPiece {
+  const { chunk, from, to, resource } = batch;
+  const lines = chunk.lines.subarray(chunk.place(from, PLACE.startLine), chunk.place(to - 1, PLACE.lineEnd));
+  return { resource, offset, lines, items: batch };
 }
 
 function recordsOf({ resource, records }: Delivery['batches'][number], offset: number): AppendedPiece {

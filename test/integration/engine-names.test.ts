@@ -5,7 +5,6 @@ import type { ExportRequest } from '../../src/otlp/export-request.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import type { OtlpEncoding } from '../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
-import { PublicSchema } from '../../src/otlp/public-schema.js';
 import type { DecodedRequest } from '../../src/otlp/wire/wire-decoder.js';
 import type { Signal } from '../../src/record/record-batch.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
@@ -16,7 +15,6 @@ import { olderDbtTrace } from '../tool/older-dbt.js';
 import { type Renaming, renamedRequest } from '../tool/renamed.js';
 
 const SAMPLES = ['build-mixed', 'build-mixed-fusion', 'interrupted', 'parse', 'overlapping'];
-const schema = PublicSchema.load();
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
 
 /** What somebody else is called, and what a resource has left that was stripped on the way. */
@@ -39,7 +37,7 @@ const NAMES: readonly (readonly [string, Renaming])[] = [
 ];
 
 const sightings = new EngineSightings();
-const decoding = createDecoding(schema, { engineNames: [], sightings });
+const decoding = createDecoding({ engineNames: [], sightings });
 
 function decode(request: ExportRequest, encoding: OtlpEncoding, by = decoding): Promise<DecodedRequest> {
   return by.bodies[encoding][request.signal].decode(codecs[encoding].encode(request));
@@ -227,7 +225,7 @@ describe('a name that is not known', () => {
   it('is warned of once, and counted', async () => {
     const logger = new RecordingLogger();
     const seen = new EngineSightings(logger);
-    const by = createDecoding(schema, { engineNames: [], sightings: seen });
+    const by = createDecoding({ engineNames: [], sightings: seen });
     for (const service of ['team-a', 'team-b']) {
       for (const request of requestsOf('build-mixed', { service, scope: 'melange' })) await decode(request, 'json', by);
     }
@@ -245,7 +243,7 @@ describe('a name that is not known', () => {
 
   it('is known by the setting', async () => {
     const seen = new EngineSightings();
-    const by = createDecoding(schema, { engineNames: ['melange'], sightings: seen });
+    const by = createDecoding({ engineNames: ['melange'], sightings: seen });
     for (const request of requestsOf('build-mixed', { service: 'melange', scope: 'x' }))
       await decode(request, 'json', by);
     expect(seen.list()).toEqual([]);
@@ -254,7 +252,7 @@ describe('a name that is not known', () => {
   it('is remembered for a bounded number of names', async () => {
     const logger = new RecordingLogger();
     const seen = new EngineSightings(logger);
-    const by = createDecoding(schema, { engineNames: [], sightings: seen });
+    const by = createDecoding({ engineNames: [], sightings: seen });
     for (let count = 0; count < 200; count++) {
       await decode(olderDbtTrace({ service: `dbt-${count}` }), 'protobuf', by);
     }
@@ -265,7 +263,7 @@ describe('a name that is not known', () => {
 
   it('is counted where a sign is deep in a span, and not for log records of a known engine outside of any trace', async () => {
     const seen = new EngineSightings();
-    const by = createDecoding(schema, { engineNames: [], sightings: seen });
+    const by = createDecoding({ engineNames: [], sightings: seen });
     const span = one('traces', { service: 'airflow', scope: 'airflow' }, ['load', {}]);
     if (span.signal !== 'traces') throw new Error('this is no span');
     const payload = { key: 'payload', value: { entries: [{ key: 'sql', value: 'select 1' }] } };
@@ -295,7 +293,7 @@ describe('a name that is not known', () => {
 
   it('of a service that is none of these is neither counted nor warned of', async () => {
     const seen = new EngineSightings();
-    const by = createDecoding(schema, { engineNames: [], sightings: seen });
+    const by = createDecoding({ engineNames: [], sightings: seen });
     const bare = withSpanName(olderDbtTrace({ service: 'airflow', scope: 'airflow' }), 'GET', []);
     expect((await decode(bare, 'protobuf', by)).delivery.foreign.length).toBe(1);
     expect(seen.countOf('passed', 'traces')).toBe(0);

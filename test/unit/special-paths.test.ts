@@ -3,8 +3,8 @@ import { CellWriter } from '../../src/export/mapping/cell-writer.js';
 import { LogWriter } from '../../src/export/mapping/log-writer.js';
 import { SpanWriter } from '../../src/export/mapping/span-writer.js';
 import { FreshRecords } from '../../src/log/trace-log.js';
+import { CellBatch, ItemChunk } from '../../src/otlp/wire/item-chunk.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
-import { PageBatch, RecordPage } from '../../src/record/record-page.js';
 import { RunState } from '../../src/run/open-run.js';
 import { sampleDeliveries } from '../fake/sample-deliveries.js';
 import { LARGE_SAMPLES } from '../tool/large-samples.js';
@@ -14,13 +14,12 @@ afterEach(() => vi.restoreAllMocks());
 
 // A way around the usual one has to be rare on what the engine really sends; who adds an attribute or an event type that is not understood notices it here.
 describe.each(LARGE_SAMPLES)('of the spans and log records of %s', (run) => {
-  it('no more than one in 1,000 becomes records of its own, all others rows of a page', () => {
+  it('no more than one in 1,000 becomes records of its own, all others have cells', () => {
     const counts = { spans: 0, logs: 0, others: 0 };
     for (const { batches, release } of sampleDeliveries(run)) {
       for (const batch of batches) {
-        if (batch instanceof PageBatch) {
-          for (let row = batch.from; row < batch.to; row++) counts[batch.page.isLog(row) ? 'logs' : 'spans'] += 1;
-        } else counts.others += batch.records.filter(({ recordType }) => recordType !== 'SpanStart').length;
+        if (batch instanceof CellBatch) counts[batch.chunk.isOfLogs ? 'logs' : 'spans'] += batch.to - batch.from;
+        else counts.others += batch.records.filter(({ recordType }) => recordType !== 'SpanStart').length;
       }
       release?.();
     }
@@ -30,23 +29,23 @@ describe.each(LARGE_SAMPLES)('of the spans and log records of %s', (run) => {
   });
 
   it('no more than one in 100 is read from its lines again for the run model', () => {
-    const asked = vi.spyOn(RecordPage.prototype, 'recordsOf');
+    const asked = vi.spyOn(ItemChunk.prototype, 'recordsOf');
     const state = new RunState({ quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0 });
-    let rowCount = 0;
+    let itemCount = 0;
     let offset = 0;
     for (const { batches, release } of sampleDeliveries(run)) {
       const fresh = new FreshRecords();
       for (const batch of batches) {
-        if (batch instanceof PageBatch) for (let row = batch.from; row < batch.to; row++) fresh.addRow(batch, row);
+        if (batch instanceof CellBatch) for (let at = batch.from; at < batch.to; at++) fresh.addItem(batch, at);
         else for (const record of batch.records) fresh.addRecord(record, batch.resource);
-        if (batch instanceof PageBatch) rowCount += batch.to - batch.from;
+        if (batch instanceof CellBatch) itemCount += batch.to - batch.from;
       }
       for (const piece of fresh.pieces(offset)) offset = piece.offset + piece.lines.length;
       state.addPieces(fresh.pieces(offset), 1);
       release?.();
     }
-    expect(rowCount).toBeGreaterThan(9_000);
-    expect(asked.mock.calls.length / rowCount).toBeLessThan(0.01);
+    expect(itemCount).toBeGreaterThan(9_000);
+    expect(asked.mock.calls.length / itemCount).toBeLessThan(0.01);
   });
 
   it('no more than one in 50 is mapped by plain code', () => {
@@ -67,9 +66,9 @@ function linesOf(run: string): readonly Uint8Array[] {
   const lines: Uint8Array[] = [];
   for (const { batches, release } of sampleDeliveries(run)) {
     for (const batch of batches) {
-      if (!(batch instanceof PageBatch))
+      if (!(batch instanceof CellBatch))
         lines.push(...batch.records.map((one) => Buffer.from(`${formatRecordLine(one)}\n`)));
-      else for (let row = batch.from; row < batch.to; row++) lines.push(Buffer.from(batch.page.linesOf(row)));
+      else for (let at = batch.from; at < batch.to; at++) lines.push(Buffer.from(batch.chunk.linesOf(at)));
     }
     release?.();
   }

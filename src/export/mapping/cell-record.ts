@@ -1,28 +1,23 @@
 import { view } from '../../record/arena.js';
-import { ATTRIBUTE_CELLS, Attribute, Cell, cell, HEADER, Value } from '../../record/cells.js';
+import { Attribute, attributeAt, Cell, cell, isText } from '../../record/cells.js';
 import { isOpening } from '../../record/json-line.js';
 import { type KnownText, texts } from '../../record/texts.js';
 import type { MappedRecord } from './mapped-record.js';
 import type { RecordPlan } from './record-plans.js';
-
-/** The first cell of an attribute. */
-export function attributeAt(index: number): number {
-  return HEADER + index * ATTRIBUTE_CELLS;
-}
 
 /** Whether an attribute of the record that is looked at is an object or a list. */
 export function isNested(plan: RecordPlan, index: number): boolean {
   if (plan.attributes[index]?.mayBeNested !== true) return false;
   const at = attributeAt(index);
   const start = cell(at + Attribute.valueStart);
-  if (cell(at + Attribute.kind) !== Value.text || start === cell(at + Attribute.valueEnd)) return false;
+  if (!isText(index) || start === cell(at + Attribute.valueEnd)) return false;
   return isOpening(view.getUint8(start));
 }
 
 /** The text of an attribute of the record that is looked at; `undefined` where it is none. */
 export function attributeText(plan: RecordPlan, index: number): KnownText | undefined {
-  const isText = index >= 0 && cell(attributeAt(index) + Attribute.kind) === Value.text;
-  return isText && !isNested(plan, index) ? texts.ofAttribute(attributeAt(index)) : undefined;
+  const hasText = index >= 0 && isText(index);
+  return hasText && !isNested(plan, index) ? texts.ofAttribute(attributeAt(index)) : undefined;
 }
 
 /** The text of the attribute with a name; `undefined` where it is none. */

@@ -12,17 +12,17 @@ import {
   varintSize,
   view,
 } from '../../record/arena.js';
-import { Attribute, Cell, cell, Value } from '../../record/cells.js';
+import { Attribute, attributeAt, Cell, cell, Value } from '../../record/cells.js';
+import { spanIdOf } from '../../record/span-id-table.js';
 import { type KnownText, texts } from '../../record/texts.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import { AttributeTag, copyTagged, keyOf, putNumberAttribute, putTextAttribute } from '../wire/otlp-fields.js';
 import { EVENT, encodeLink, encodeSpanEnd, RECORD, SPAN, type SpanEvents, WireWriter } from '../wire/wire-writer.js';
-import { attributeAt, type CellRecord, isNested, namedJson, namedText } from './cell-record.js';
+import { type CellRecord, isNested, namedJson, namedText } from './cell-record.js';
 import { int64Value } from './flatten-attributes.js';
 import type { NodeIndex } from './node-index.js';
 import { type AttributePlan, type RecordPlan, Use } from './record-plans.js';
 import type { SharedMapping } from './shared-mapping.js';
-import { spanIdOf } from './span-tree.js';
 
 /** Where a span or an event is written, behind room for its tag and length; and where a log record is. */
 const ITEM = REGION.scratch + 16;

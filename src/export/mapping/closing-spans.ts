@@ -1,6 +1,7 @@
 import { type Attributes, SpanKind, type SpanStatus, SpanStatusCode } from '@opentelemetry/api';
 import type { MappingSwitches } from '../../config/mapping-options.js';
 import type { Resource } from '../../record/attributes.js';
+import { spanIdOf } from '../../record/span-id-table.js';
 import { invocationIdOf, type SpanId, type TraceId, type UnixNano } from '../../record/telemetry-record.js';
 import { learnStatement, type Redactor } from '../../redaction/redactor.js';
 import type { InvocationSummary, RunSummary } from '../../run/verdict.js';
@@ -20,7 +21,7 @@ import type { MissingParent, MissingParents } from './missing-parents.js';
 import type { NodeIndex } from './node-index.js';
 import type { ResourceMap } from './resource-map.js';
 import { reportedInvocation } from './span-outcomes.js';
-import { halvesOf, hrTimeOf, type IdHalves, isBefore, type SpanTree, spanIdOf } from './span-tree.js';
+import { halvesOf, hrTimeOf, type IdHalves, isBefore, type SpanTree } from './span-tree.js';
 import type { SpanWriter } from './span-writer.js';
 
 /** What a run remembers, as far as its end needs it. */

@@ -1,6 +1,6 @@
 import { itemReading } from '../../otlp/wire/read-items.js';
 import { buffer, REGION } from '../../record/arena.js';
-import { Cell, cell, cellsOfWaiting, pointAt, SECOND_RECORD } from '../../record/cells.js';
+import { Cell, cell, pointAt, SECOND_RECORD } from '../../record/cells.js';
 import { tryParseRecordLine } from '../../record/record-line.js';
 import { texts } from '../../record/texts.js';
 import { CellRecord } from './cell-record.js';
@@ -33,10 +33,11 @@ export class HeldReader {
       return;
     }
     texts.tidy();
+    const before = pointAt(SECOND_RECORD);
     try {
       use(this.readItem(held));
     } finally {
-      pointAt(0);
+      pointAt(before);
     }
   }
 
@@ -45,11 +46,11 @@ export class HeldReader {
     return new PlainRecord(this.reading.endOf(Buffer.from(buffer.subarray(this.start, this.end))));
   }
 
-  private readItem({ start, end, item, layouts }: HeldSpan): CellRecord | PlainRecord {
+  private readItem({ start, end, item, cells, layouts }: HeldSpan): CellRecord | PlainRecord {
     this.start = item === undefined ? start : COPIED;
     this.end = item === undefined ? end : COPIED + item.copy(buffer, COPIED);
     const hasCells = item === undefined && layouts === this.reading.layouts.forgottenCount;
-    pointAt(hasCells ? cellsOfWaiting(start) : SECOND_RECORD);
+    if (hasCells) pointAt(cells);
     if (!hasCells && !this.reading.cells.readSpan(this.start, this.end)) return this.plain();
     const plan = this.plans.of(cell(Cell.layout));
     this.record ??= new CellRecord(plan, false);

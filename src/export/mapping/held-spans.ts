@@ -1,6 +1,7 @@
+import type { PlacedItem } from '../../otlp/wire/item-chunk.js';
 import { buffer } from '../../record/arena.js';
 import type { Resource } from '../../record/attributes.js';
-import type { ItemBatch } from '../../record/item-ring.js';
+import type { ItemBatch, ItemOwner } from '../../record/item-ring.js';
 
 /** A span's end that waited for late events: an item in the arena, or a copy of it, or the line of one that has no cells. */
 export interface HeldSpan {
@@ -10,18 +11,10 @@ export interface HeldSpan {
   readonly start: number;
   readonly end: number;
   /** See `PlacedItem`. */
+  readonly cells: number;
   readonly layouts: number;
   readonly item: Buffer | undefined;
   readonly line: Buffer | undefined;
-}
-
-/** An item in the arena, whose cells stand beside it. */
-export interface PlacedItem {
-  readonly batch: ItemBatch;
-  readonly start: number;
-  readonly end: number;
-  /** How often layouts had been forgotten when the cells were filled: later they name others. */
-  readonly layouts: number;
 }
 
 const MIN_CAPACITY = 64;
@@ -32,7 +25,7 @@ const MAX_IDLE_CAPACITY = 4096;
  * Ended spans in the order of the log, first in, first out. At full load they are a hundred thousand, so they are kept in
  * columns of numbers, a ring in each: as objects they are most of what V8 has to look at and to move when it collects garbage.
  */
-export class HeldSpans {
+export class HeldSpans implements ItemOwner {
   private capacity = MIN_CAPACITY;
   private from = 0;
   private heldCount = 0;
@@ -48,15 +41,16 @@ export class HeldSpans {
     resource: Resource,
     endSeconds: number,
     endNanos: number,
-    { batch, start, end, layouts }: PlacedItem,
+    { batch, start, end, cells, layouts }: PlacedItem,
   ): void {
     const at = this.add(anchorOffset, resource, endSeconds, endNanos);
     const { columns } = this;
     columns.batches[at] = batch;
     columns.starts[at] = start;
     columns.ends[at] = end;
+    columns.cells[at] = cells;
     columns.layouts[at] = layouts;
-    batch.wantedCount += 1;
+    batch.want(this);
   }
 
   /** Holds the line of a span that has no cells. @param line in memory of its own */
@@ -83,6 +77,7 @@ export class HeldSpans {
       resource,
       start: columns.starts[at] ?? 0,
       end: columns.ends[at] ?? 0,
+      cells: columns.cells[at] ?? 0,
       layouts: columns.layouts[at] ?? 0,
       item: columns.items[at],
       line: columns.lines[at],
@@ -95,7 +90,7 @@ export class HeldSpans {
   }
 
   /** Copies what is held in a batch out of the arena. */
-  readonly spill = (batch: ItemBatch): void => {
+  spill(batch: ItemBatch): void {
     const { columns } = this;
     for (let index = 0; index < this.heldCount; index++) {
       const at = (this.from + index) & (this.capacity - 1);
@@ -104,7 +99,7 @@ export class HeldSpans {
       this.letGo(at);
       columns.items[at] = item;
     }
-  };
+  }
 
   private add(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number): number {
     if (this.heldCount === this.capacity) this.resize(2 * this.capacity);
@@ -122,7 +117,7 @@ export class HeldSpans {
   private letGo(at: number): void {
     const { columns } = this;
     const batch = columns.batches[at];
-    if (batch !== undefined) batch.wantedCount -= 1;
+    batch?.letGo();
     columns.batches[at] = undefined;
     columns.items[at] = undefined;
     columns.lines[at] = undefined;
@@ -147,6 +142,7 @@ class Columns {
   readonly endNanos: Int32Array;
   readonly starts: Int32Array;
   readonly ends: Int32Array;
+  readonly cells: Int32Array;
   readonly layouts: Int32Array;
   readonly resources: (Resource | undefined)[];
   readonly batches: (ItemBatch | undefined)[];
@@ -159,6 +155,7 @@ class Columns {
     this.endNanos = new Int32Array(capacity);
     this.starts = new Int32Array(capacity);
     this.ends = new Int32Array(capacity);
+    this.cells = new Int32Array(capacity);
     this.layouts = new Int32Array(capacity);
     this.resources = new Array(capacity).fill(undefined);
     this.batches = new Array(capacity).fill(undefined);
@@ -172,6 +169,7 @@ class Columns {
     this.endNanos[at] = from.endNanos[place] ?? 0;
     this.starts[at] = from.starts[place] ?? 0;
     this.ends[at] = from.ends[place] ?? 0;
+    this.cells[at] = from.cells[place] ?? 0;
     this.layouts[at] = from.layouts[place] ?? 0;
     this.resources[at] = from.resources[place];
     this.batches[at] = from.batches[place];

@@ -1,8 +1,9 @@
+import type { PlacedItem } from '../../otlp/wire/item-chunk.js';
 import { LineKind, LineScanner } from '../../otlp/wire/line-scanner.js';
 import { itemReading } from '../../otlp/wire/read-items.js';
 import { buffer, MAX_RECORD_BYTES, REGION, SLACK } from '../../record/arena.js';
 import type { Resource } from '../../record/attributes.js';
-import { Cell, cell, keepCells, waitingBytes } from '../../record/cells.js';
+import { Cell, cell, cellsBeside, keepCells, pointAt, waitingBytes } from '../../record/cells.js';
 import { type ItemBatch, itemRing } from '../../record/item-ring.js';
 import { tryParseRecordLine } from '../../record/record-line.js';
 import { ERROR } from '../../record/severity.js';
@@ -12,7 +13,6 @@ import { learnNames, type Redactor } from '../../redaction/redactor.js';
 import type { SqlDialect } from '../../redaction/sanitize-sql.js';
 import type { LoggedLines } from '../run-mapper.js';
 import { attributeText, CellRecord, namedText } from './cell-record.js';
-import type { PlacedItem } from './held-spans.js';
 import { type MappedRecord, PlainRecord } from './mapped-record.js';
 import type { MissingParents } from './missing-parents.js';
 import type { NodeIndex } from './node-index.js';
@@ -91,12 +91,10 @@ export class LineIntake {
   private dialect: SqlDialect | undefined;
   private damagedCount = 0;
 
-  /** @param spill copies what is held of a batch, see `itemRing` */
   constructor(
     private readonly memory: RunMemory,
     private readonly host: LineHost,
     private readonly shared: SharedMapping,
-    private readonly spill: ItemBatch['spill'],
   ) {}
 
   /** @returns how many lines were no records, and were passed over. */
@@ -104,6 +102,8 @@ export class LineIntake {
     const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
     this.windowStart = this.windowEnd = 0;
     this.batch = undefined;
+    // Others may look at a record of theirs.
+    pointAt(0);
     this.reading.layouts.tidy();
     this.damagedCount = 0;
     for (let start = 0; start < bytes.length; ) {
@@ -257,7 +257,7 @@ export class LineIntake {
 
   private placed(start: number, end: number): PlacedItem {
     if (this.batch === undefined) throw new Error('an item stands in no batch');
-    return { batch: this.batch, start, end, layouts: this.reading.layouts.forgottenCount };
+    return { batch: this.batch, start, end, cells: cellsBeside(start), layouts: this.reading.layouts.forgottenCount };
   }
 
   private moveWindow(bytes: Buffer, start: number): void {
@@ -270,7 +270,7 @@ export class LineIntake {
   private roomFor(byteCount: number): number {
     if (this.batch !== undefined && this.next + byteCount <= this.batch.end) return this.next;
     if (this.batch !== undefined) itemRing.shorten(this.batch, this.next);
-    this.batch = itemRing.take(Math.max(BATCH_BYTES, byteCount), this.spill);
+    this.batch = itemRing.take(Math.max(BATCH_BYTES, byteCount));
     this.next = this.batch?.start ?? 0;
     return this.next;
   }

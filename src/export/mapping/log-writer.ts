@@ -1,5 +1,6 @@
 import { type Attributes, TraceFlags } from '@opentelemetry/api';
 import type { MappingSwitches } from '../../config/mapping-options.js';
+import { spanIdOf } from '../../record/span-id-table.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import {
   EVENT,
@@ -15,7 +16,7 @@ import {
 } from '../wire/wire-writer.js';
 import { shortEventType } from './event-types.js';
 import type { PlainRecord } from './mapped-record.js';
-import { type IdHalves, SpanIdMap, spanIdOf } from './span-tree.js';
+import { type IdHalves, SpanIdMap } from './span-tree.js';
 import { attributesOf, writeStatement } from './span-writer.js';
 
 /**

@@ -1,4 +1,5 @@
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../config/mapping-options.js';
+import type { PlacedItem } from '../../otlp/wire/item-chunk.js';
 import type { Resource } from '../../record/attributes.js';
 import { KnownNames } from '../../redaction/known-names.js';
 import { Redactor } from '../../redaction/redactor.js';
@@ -12,7 +13,7 @@ import { CellWriter } from './cell-writer.js';
 import { adoptOrphanEvents, ClosingSpans } from './closing-spans.js';
 import { EVENT_TYPE } from './event-types.js';
 import { HeldReader } from './held-reader.js';
-import { HeldSpans, type PlacedItem } from './held-spans.js';
+import { HeldSpans } from './held-spans.js';
 import { LineIntake, type StartLine } from './line-intake.js';
 import { EventBuffer, LogWriter, movedEvent } from './log-writer.js';
 import type { MappedRecord } from './mapped-record.js';
@@ -85,7 +86,6 @@ export class OtelRunMapper implements RunMapper {
         log: (anchorOffset, resource, record, plain) => this.pushLog(anchorOffset, resource, record, plain),
       },
       shared,
-      this.held.spill,
     );
     const { encoder } = this;
     const memory = { switches, tree, nodes, missingParents, buffer, redactor, resources };

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { HrTime } from '@opentelemetry/api';
 import { grown } from '../../core/bytes.js';
-import { SpanIdTable } from '../../record/record-page.js';
+import { SpanIdTable } from '../../record/span-id-table.js';
 import type { SpanId, UnixNano } from '../../record/telemetry-record.js';
 import { EVENT_TYPE } from './event-types.js';
 
@@ -237,16 +237,6 @@ function highOf(id: SpanId): number {
 /** The less significant half. */
 function lowOf(id: SpanId): number {
   return Number.parseInt(id.slice(8), 16) | 0;
-}
-
-/** The span id of two halves, as 32-bit integers with a sign or without. */
-export function spanIdOf(high: number, low: number): SpanId {
-  // Two halves in hexadecimal are what every SpanId is.
-  return (eightDigits(high) + eightDigits(low)) as SpanId;
-}
-
-function eightDigits(half: number): string {
-  return (half >>> 0).toString(16).padStart(8, '0');
 }
 
 interface Entry<V> {

@@ -16,6 +16,7 @@ import {
   TEST_CASE_RESULT_STATUS_VALUE_PASS,
 } from '@opentelemetry/semantic-conventions/incubating';
 import type { MappingSwitches } from '../../config/mapping-options.js';
+import { spanIdOf } from '../../record/span-id-table.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import { FAIL_FAST, type NodeVerdict } from '../../run/verdict.js';
 import {
@@ -33,7 +34,7 @@ import { flattenAttributes, int64Value } from './flatten-attributes.js';
 import type { PlainRecord } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
 import { type Closing, PIPELINE_RESULTS, type SpanOutcome, SpanOutcomes } from './span-outcomes.js';
-import { type Interval, spanIdOf } from './span-tree.js';
+import type { Interval } from './span-tree.js';
 
 /** Writes spans of any look as OTLP's bytes: this says what is right. `CellWriter` does the same faster for what looks as nearly all do. */
 export class SpanWriter {

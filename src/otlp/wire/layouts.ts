@@ -1,6 +1,5 @@
 import { type Constants, isSame, LAYOUT_CONSTANTS, type Range, textAt, view } from '../../record/arena.js';
 import { MAX_ATTRIBUTES } from '../../record/cells.js';
-import { CELL } from '../../record/record-page.js';
 import { DEBUG, INFO, type Severity } from '../../record/severity.js';
 import {
   type AttributeField,
@@ -52,8 +51,8 @@ export class AttributeLayout {
   readonly knownAtStart: Range | undefined;
   /** `,"name":value` as the engine writes it at the start instead. */
   readonly atStart: Range | undefined;
-  /** The page's cell for where its value begins; -1 where the page need not know. */
-  readonly pageCell: number;
+  /** One of `Role`; -1 for none. */
+  readonly role: number;
   /** Whether plain code has to look at it: a bridge or documentation may have called it so. */
   readonly isSuspect: boolean;
   private readonly values: KnownValue[] = [];
@@ -76,7 +75,7 @@ export class AttributeLayout {
     this.knownAtStart = known === undefined ? undefined : constants.add(known);
     const value = atStart.get(name);
     this.atStart = value === undefined ? undefined : constants.add(`,${json}:${value}`);
-    this.pageCell = PAGE_CELLS.get(name) ?? -1;
+    this.role = ROLES.get(name) ?? -1;
     this.isSuspect =
       !USUAL_NAME.test(name) ||
       name.startsWith(BRIDGE_PREFIX) ||
@@ -114,16 +113,18 @@ const FORMS: ReadonlyMap<string, number> = new Map([
   ['int64', Form.int64],
 ]);
 
-/** Attributes that tell how a node ended, and the page's cells for them; see `CELL`. */
-const PAGE_CELLS: ReadonlyMap<string, number> = new Map([
-  ['unique_id', CELL.uniqueIdStart],
-  ['node_outcome', CELL.outcomeStart],
-  ['query_outcome', CELL.outcomeStart],
-  ['phase', CELL.phaseStart],
-  ['last_phase', CELL.phaseStart],
-  ['node_test_detail', CELL.detailStart],
-  ['node_freshness_outcome', CELL.detailStart],
-  ['node_outcome_detail', CELL.detailStart],
+/** What attributes tell of a node: which one it is, how it ended, in which phase, and what else that depends on. */
+export const Role = { uniqueId: 0, outcome: 1, phase: 2, detail: 3 } as const;
+
+const ROLES: ReadonlyMap<string, number> = new Map([
+  ['unique_id', Role.uniqueId],
+  ['node_outcome', Role.outcome],
+  ['query_outcome', Role.outcome],
+  ['phase', Role.phase],
+  ['last_phase', Role.phase],
+  ['node_test_detail', Role.detail],
+  ['node_freshness_outcome', Role.detail],
+  ['node_outcome_detail', Role.detail],
 ]);
 
 /** Names that need no escape, and that a record's bytes have as long as its text. */
@@ -148,8 +149,10 @@ export class Layout {
   readonly isUsual: boolean;
   /** Of each attribute three numbers: where `,"name":"` stands, its length without the last quote, and its form. */
   readonly codes: Int32Array;
-  /** Indices of those that the page has to know. */
-  readonly noted: readonly number[];
+  /** Index of the attribute of each `Role`; -1 for none. */
+  readonly roles: Int32Array;
+  /** Whether two attributes have one role: then only its records tell. */
+  readonly hasOddRoles: boolean;
   /** Index of the phase of an evaluated node; -1 for none, as in what follows. */
   readonly phase: number;
   /** Index of the one with whose value a start may have all that its end has. */
@@ -166,7 +169,8 @@ export class Layout {
     const isSorted = attributes.every(({ name }, at) => at === 0 || (attributes[at - 1]?.name ?? '') < name);
     this.isUsual = isSorted && attributes.length <= MAX_ATTRIBUTES && !attributes.some(({ isSuspect }) => isSuspect);
     this.codes = Int32Array.from(attributes.flatMap(({ quoted, form }) => [quoted.at, quoted.length - 1, form]));
-    this.noted = attributes.flatMap(({ pageCell }, at) => (pageCell < 0 ? [] : [at]));
+    this.roles = Int32Array.from(Object.values(Role), (role) => attributes.findIndex((one) => one.role === role));
+    this.hasOddRoles = attributes.some(({ role }, at) => role >= 0 && this.roles[role] !== at);
     this.phase = event.isEvaluated ? attributes.findIndex(({ name }) => name === 'phase') : -1;
     this.deciding = attributes.findIndex(({ name }) => name === event.wholeWith?.name);
     this.known = attributes.findIndex(({ knownAtStart }) => knownAtStart !== undefined);

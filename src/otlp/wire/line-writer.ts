@@ -55,8 +55,6 @@ export class LineWriter {
   /** Where a log record's time stands. */
   timeStart = 0;
   timeEnd = 0;
-  /** Where the key of each attribute, its value, and the end of that stand in the end's line, or in the start's where both have the same. */
-  readonly places = new Int32Array(3 * 129);
   /** Where each stretch of the start's attributes stands, for the end to copy it. */
   private readonly stretches = new Int32Array(2 * 129);
   private readonly json = new JsonChecker(ENUM_FIELDS);
@@ -200,22 +198,15 @@ export class LineWriter {
     const valueStart = cell(from + Attribute.valueStart);
     const valueEnd = cell(from + Attribute.valueEnd);
     copyText(start, codes[code + CODE.keyAt] as number, keyLength + 1);
-    let to = start + keyLength;
-    const { places } = this;
-    places[3 * index] = start + 1;
-    places[3 * index + 1] = to;
+    const to = start + keyLength;
     switch (cell(from + Attribute.kind)) {
       case Value.text:
-        to = this.text(attributes[index], form, to, valueStart, valueEnd);
-        break;
+        return this.text(attributes[index], form, to, valueStart, valueEnd);
       case Value.bool:
-        to = put(to, view.getUint8(valueStart) === 0 ? FALSE : TRUE);
-        break;
+        return put(to, view.getUint8(valueStart) === 0 ? FALSE : TRUE);
       default:
-        to = this.integer(form, to, valueStart, valueEnd);
+        return this.integer(form, to, valueStart, valueEnd);
     }
-    places[3 * index + 2] = to;
-    return to;
   }
 
   private text(

@@ -1,13 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
-import { buffer, MAX_BODY_BYTES, REGION } from '../../record/arena.js';
+import { buffer } from '../../record/arena.js';
 import { isReserved, type Resource, type ResourceValue } from '../../record/attributes.js';
-import { Cell, cell } from '../../record/cells.js';
+import { Cell, cell, pointAt } from '../../record/cells.js';
 import type { Delivery, ForeignBatch, RecordBatch, Signal } from '../../record/record-batch.js';
 import { isSame } from '../../record/record-line.js';
-import { PageBatch, PagePool, type RecordPage, recordCountOf } from '../../record/record-page.js';
 import type { TelemetryRecord, TraceId } from '../../record/telemetry-record.js';
 import { lengthDelimited, UNUSUAL, UnusualShape, valueJson, WireCursor, wrapped } from '../any-value.js';
-import type { AttributeSchema } from '../attribute-schema.js';
 import { COUNTED_BYTES, MAX_ITEM_BYTES, WireCounter } from '../body-limits.js';
 import {
   EngineRecognition,
@@ -21,12 +19,14 @@ import {
 } from '../engine-recognition.js';
 import { EngineSightings, type SightingKind } from '../engine-sightings.js';
 import type { AnyValue, KeyValue, OtlpLogRecord, OtlpSpan, ResourceGroup, ScopeGroup } from '../export-request.js';
-import { hasIds, hasOddId, ItemRecords, isId, type Rejection } from '../item-records.js';
+import { hasIds, hasOddId, isId, type Rejection } from '../item-records.js';
 import { type OtlpCodec, OtlpDecodeError, type OtlpEncoding } from '../otlp-codec.js';
 import { UncutJson } from '../split-json.js';
 import { LENGTH } from '../wire-type.js';
+import { ChunkWriter } from './chunk-writer.js';
+import { CellBatch, ChunkPool, type ItemChunk, recordCountOf } from './item-chunk.js';
 import { readItemHead } from './item-head.js';
-import { PageRows } from './page-rows.js';
+import { itemReading } from './read-items.js';
 
 /** Resources that are remembered by their bytes. */
 const MAX_RESOURCES = 64;
@@ -51,14 +51,14 @@ interface ByteRange {
 /**
  * Decodes requests of one signal straight from OTLP's bytes to lines of JSONL, and keeps other services' telemetry as it came.
  * A span or log record that looks otherwise than nearly all do becomes records by itself (`ItemRecords`); a request that is
- * framed as no encoder does it is framed anew first, by protobufjs, which also says what is wrong with it. The page that it
+ * framed as no encoder does it is framed anew first, by protobufjs, which also says what is wrong with it. The chunk that it
  * writes to is lent: the caller of the decoder calls the delivery's `release`.
  */
 export class WireDecoder implements PieceDecoder {
-  private readonly rows: PageRows;
-  private readonly records: ItemRecords;
+  private readonly reading = itemReading();
+  private readonly writer = new ChunkWriter(this.reading);
   private readonly resources = new Map<string, KnownResource>();
-  private readonly pages = new PagePool();
+  private readonly chunks = new ChunkPool();
 
   /**
    * @param recognition says whose telemetry is
@@ -66,41 +66,39 @@ export class WireDecoder implements PieceDecoder {
    */
   constructor(
     private readonly signal: Signal,
-    schema: AttributeSchema,
     private readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>,
     private readonly recognition = new EngineRecognition(),
     private readonly sightings = new EngineSightings(),
-  ) {
-    this.rows = new PageRows(schema);
-    this.records = new ItemRecords(schema);
-  }
+  ) {}
 
   /** @throws OtlpDecodeError when the body is no such request, or has too many records */
   decode(body: Uint8Array): DecodedRequest {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-    const page = this.pages.take(bytes.length * LINES_PER_BODY + 4096);
+    const chunk = this.chunks.take(bytes.length * LINES_PER_BODY + 4096);
+    const before = pointAt(0);
     try {
-      return this.decodeInto(page, bytes);
+      return this.decodeInto(chunk, bytes);
     } catch (error) {
-      page.clear();
-      this.pages.giveBack(page);
+      this.chunks.giveBack(chunk);
       throw error;
+    } finally {
+      pointAt(before);
     }
   }
 
-  private decodeInto(page: RecordPage, bytes: Buffer): DecodedRequest {
-    let items = new DecodedItems(this.signal, page, bytes);
+  private decodeInto(chunk: ItemChunk, bytes: Buffer): DecodedRequest {
+    this.writer.begin();
+    let items = new DecodedItems(this.signal, chunk, bytes);
     try {
       this.readRequest(items);
     } catch (error) {
       if (!(error instanceof UnusualShape)) throw error;
-      page.clear();
-      items = new DecodedItems(this.signal, page, this.framedAnew(bytes));
+      items = new DecodedItems(this.signal, chunk, this.framedAnew(bytes));
       this.readRequest(items);
     }
     let isLent = true;
     const release = () => {
-      if (isLent) this.pages.giveBack(page);
+      if (isLent) this.chunks.giveBack(chunk);
       isLent = false;
     };
     const foreign = this.foreignOf(items);
@@ -111,7 +109,6 @@ export class WireDecoder implements PieceDecoder {
 
   private readRequest(items: DecodedItems): void {
     const { bytes } = items;
-    this.rows.begin();
     const cursor = new WireCursor(bytes);
     while (cursor.position < bytes.length) {
       if (cursor.varint32(bytes.length) !== ((1 << 3) | LENGTH)) throw UNUSUAL;
@@ -188,20 +185,22 @@ export class WireDecoder implements PieceDecoder {
     return this.signal === 'logs' || (head.hasTraceId && head.hasSpanId);
   }
 
-  /** Makes a row of an item of the engine that looks as nearly all do. @returns whether it was one */
+  /** Adds an item of the engine that looks as nearly all do to the chunk. @returns whether it was one */
   private addUsual(start: number, end: number, known: KnownResource, items: DecodedItems): boolean {
-    const { rows, signal } = this;
-    const { arenaShift, page } = items;
+    const { writer, signal } = this;
+    const { arenaShift, chunk } = items;
     if (known.origin === 'other' || arenaShift === undefined) return false;
-    const [from, to] = [start + arenaShift, end + arenaShift];
-    if (!(signal === 'traces' ? rows.addSpan(from, to, page) : rows.addLog(from, to, page))) return false;
+    const from = start + arenaShift;
+    const to = end + arenaShift;
+    if (!(signal === 'traces' ? writer.addSpan(from, to, chunk) : writer.addLog(from, to, chunk))) return false;
     items.noteEngine(known);
-    items.addRow(buffer, cell(Cell.traceId), known.resource);
+    items.addItem(buffer, cell(Cell.traceId), known.resource);
     return true;
   }
 
   private addUnusual(bytes: Buffer, known: KnownResource, items: DecodedItems): boolean {
-    const { records, recognition, signal } = this;
+    const { recognition, signal } = this;
+    const { records } = this.reading;
     const { resources } = this.codecs.protobuf.decode(signal, wrapped(EMPTY, EMPTY, bytes));
     const item = resources[0]?.scopes[0]?.records[0];
     if (item === undefined) throw UNUSUAL;
@@ -321,7 +320,7 @@ function resourceValue({ value }: KeyValue): ResourceValue {
 }
 
 /**
- * What a request's items become, in the order in which they came: rows of the page, each batch of one trace and resource,
+ * What a request's items become, in the order in which they came: items of the chunk, each batch of one trace and resource,
  * and between them records; what is passed on; what is rejected, and why.
  */
 class DecodedItems {
@@ -334,8 +333,8 @@ class DecodedItems {
   rejectedCount = 0;
   private readonly reasons = new Set<Rejection>();
   private recordCount = 0;
-  /** The latest batch, while it can grow: rows of the page, or records. */
-  private rows: PageBatch | undefined;
+  /** The latest batch, while it can grow: items of the chunk, or records. */
+  private items: CellBatch | undefined;
   private records: (RecordBatch & { readonly records: TelemetryRecord[] }) | undefined;
   private traceId = '' as TraceId;
   private readonly traceIdBytes = Buffer.alloc(16);
@@ -347,13 +346,11 @@ class DecodedItems {
 
   constructor(
     private readonly signal: Signal,
-    readonly page: RecordPage,
+    readonly chunk: ItemChunk,
     readonly bytes: Buffer,
   ) {
     this.passed = new RequestPiece(bytes);
-    if (bytes.length > MAX_BODY_BYTES) return;
-    bytes.copy(buffer, REGION.bodies);
-    this.arenaShift = REGION.bodies;
+    this.arenaShift = chunk.begin(signal, bytes);
   }
 
   get rejectionMessage(): string {
@@ -395,23 +392,23 @@ class DecodedItems {
     passed.add(item.start, item.end);
   }
 
-  /** The page has one more row. @param traceId where the id of its trace stands */
-  addRow(from: Buffer, traceId: number, resource: Resource): void {
-    const { page } = this;
-    const { rowCount } = page;
-    this.count(page.recordCount(rowCount - 1));
+  /** The chunk has one more item. @param traceId where the id of its trace stands */
+  addItem(from: Buffer, traceId: number, resource: Resource): void {
+    const { chunk } = this;
+    const { itemCount } = chunk;
+    this.count(chunk.recordsPerItem);
     const isSameTrace = this.traceId !== '' && isSame(this.traceIdBytes, from, traceId, traceId + 16);
     if (!isSameTrace) {
       from.copy(this.traceIdBytes, 0, traceId, traceId + 16);
       this.traceId = this.traceIdBytes.toString('hex') as TraceId;
     }
-    if (isSameTrace && this.rows?.resource === resource) {
-      this.rows.to = rowCount;
+    if (isSameTrace && this.items?.resource === resource) {
+      this.items.to = itemCount;
       return;
     }
     this.records = undefined;
-    this.rows = new PageBatch(this.traceId, resource, page, rowCount - 1, rowCount);
-    this.batches.push(this.rows);
+    this.items = new CellBatch(this.traceId, resource, chunk, itemCount - 1, itemCount);
+    this.batches.push(this.items);
   }
 
   /** The engine's records of one item. */
@@ -424,7 +421,7 @@ class DecodedItems {
     this.count(records.length);
     const [first] = records;
     if (first === undefined) return;
-    this.rows = undefined;
+    this.items = undefined;
     const { resource } = known;
     if (this.records?.traceId !== first.traceId || this.records.resource !== resource) {
       this.records = { traceId: first.traceId, resource, records: [] };

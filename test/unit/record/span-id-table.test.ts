@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SpanIdTable } from '../../../src/record/record-page.js';
+import { SpanIdTable } from '../../../src/record/span-id-table.js';
 import { type SpanId, spanIdFromUint64 } from '../../../src/record/telemetry-record.js';
 
 const spanId = fc

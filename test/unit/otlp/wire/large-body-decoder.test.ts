@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { lengthDelimited } from '../../../../src/otlp/any-value.js';
-import { PublicAttributeSchema } from '../../../../src/otlp/attribute-schema.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
-import { PublicSchema } from '../../../../src/otlp/public-schema.js';
 import { splitJson } from '../../../../src/otlp/split-json.js';
 import {
   type DecodedRequest,
@@ -19,10 +17,9 @@ import { formatRecordLine } from '../../../../src/record/record-line.js';
 import { decodeAtOnce } from '../../../fake/decode-at-once.js';
 import { sampleBodies } from '../../../fake/sample-run.js';
 
-const schema = new PublicAttributeSchema(PublicSchema.load());
 const json = new JsonCodec();
 const codecs = { protobuf: new ProtobufCodec(), json };
-const wire = { traces: new WireDecoder('traces', schema, codecs), logs: new WireDecoder('logs', schema, codecs) };
+const wire = { traces: new WireDecoder('traces', codecs), logs: new WireDecoder('logs', codecs) };
 
 const piecewise = (signal: Signal, pieceBytes?: number) =>
   new LargeBodyDecoder(signal, wire[signal], splitProtobuf, pieceBytes);

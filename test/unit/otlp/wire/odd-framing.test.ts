@@ -1,14 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { lengthDelimited } from '../../../../src/otlp/any-value.js';
-import { PublicAttributeSchema } from '../../../../src/otlp/attribute-schema.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
-import { PublicSchema } from '../../../../src/otlp/public-schema.js';
 import { WireDecoder } from '../../../../src/otlp/wire/wire-decoder.js';
 import { misreading } from '../../../tool/protobufjs-reading.js';
 
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
-const decoder = new WireDecoder('traces', new PublicAttributeSchema(PublicSchema.load()), codecs);
+const decoder = new WireDecoder('traces', codecs);
 
 const message = (number: number, ...fields: readonly Uint8Array[]) => lengthDelimited(number, Buffer.concat(fields));
 const text = (number: number, value: string) => lengthDelimited(number, Buffer.from(value));

@@ -2,17 +2,14 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { lengthDelimited } from '../../../../src/otlp/any-value.js';
-import { PublicAttributeSchema } from '../../../../src/otlp/attribute-schema.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
-import { PublicSchema } from '../../../../src/otlp/public-schema.js';
+import { CellBatch } from '../../../../src/otlp/wire/item-chunk.js';
 import { WireDecoder } from '../../../../src/otlp/wire/wire-decoder.js';
-import { PageBatch } from '../../../../src/record/record-page.js';
 
 const LONG = 500_000;
 const BODIES = 60;
 
-const schema = new PublicAttributeSchema(PublicSchema.load());
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
 
 const message = (number: number, ...fields: readonly Uint8Array[]) => lengthDelimited(number, Buffer.concat(fields));
@@ -32,7 +29,7 @@ it.each<[string, (number: number) => Buffer]>([
   ['values of enums', (number) => request(Buffer.alloc(0), attribute(9, 'node_outcome', long(number)))],
   ['resources', (number) => request(attribute(1, 'host.name', long(number)), Buffer.alloc(0))],
 ])('does not keep long %s in memory', (_what, bodyOf) => {
-  const fast = new WireDecoder('traces', schema, codecs);
+  const fast = new WireDecoder('traces', codecs);
   const bytesKept = () => {
     const { heapUsed, external } = process.memoryUsage();
     return heapUsed + external;
@@ -46,11 +43,11 @@ it.each<[string, (number: number) => Buffer]>([
 });
 
 it('goes on decoding straight after ever new names of attributes', () => {
-  const fast = new WireDecoder('traces', schema, codecs);
+  const fast = new WireDecoder('traces', codecs);
   const isStraight = (name: string) => {
     const { batches, release } = fast.decode(request(Buffer.alloc(0), attribute(9, name, 'x'))).delivery;
     release?.();
-    return batches[0] instanceof PageBatch;
+    return batches[0] instanceof CellBatch;
   };
   for (let number = 0; number < 5_000; number++) expect(isStraight(`name_${number}`)).toBe(true);
   expect(isStraight('unique_id')).toBe(true);

@@ -1,16 +1,14 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { PublicAttributeSchema } from '../../../../src/otlp/attribute-schema.js';
 import type { AnyValue, OtlpSpan, TracesRequest } from '../../../../src/otlp/export-request.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
-import { PublicSchema } from '../../../../src/otlp/public-schema.js';
 import { WireDecoder } from '../../../../src/otlp/wire/wire-decoder.js';
 import { propertyRuns } from '../../../tool/property-runs.js';
 import { misreading } from '../../../tool/protobufjs-reading.js';
 
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
-const decoder = new WireDecoder('traces', new PublicAttributeSchema(PublicSchema.load()), codecs);
+const decoder = new WireDecoder('traces', codecs);
 
 // Damaged bodies are tried by test/fuzz.
 it('decoding spans straight from the wire gives what protobufjs reads, of any span that OTLP can carry', () => {

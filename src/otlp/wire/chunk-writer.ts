@@ -1,0 +1,81 @@
+import { buffer, copyText, putId, REGION, view } from '../../record/arena.js';
+import { Cell, cell, pointAt } from '../../record/cells.js';
+import { digestOf } from '../../record/log-digest.js';
+import { type ItemChunk, PLACE } from './item-chunk.js';
+import type { ItemReading } from './read-items.js';
+
+const BAR = 0x7c;
+
+/**
+ * Adds spans and log records that stand in the arena to a chunk, with their lines: what `ItemRecords` makes of the same, for those that
+ * look as nearly all of the engine's do.
+ */
+export class ChunkWriter {
+  constructor(private readonly reading: ItemReading) {}
+
+  /** A request is going to be read. */
+  begin(): void {
+    this.reading.layouts.tidy();
+  }
+
+  /** Adds a span with its SpanStart and SpanEnd. @returns whether it looks as usual, and is looked at now; else nothing is added */
+  addSpan(start: number, end: number, chunk: ItemChunk): boolean {
+    const { cells, lines } = this.reading;
+    const at = chunk.freeCells;
+    if (at < 0) return false;
+    pointAt(at);
+    if (!cells.readSpan(start, end)) return false;
+    const linesEnd = lines.span(REGION.lines);
+    if (lines.isUnusual) return false;
+    this.add(chunk, chunk.reserve(), linesEnd, lines.endLine);
+    return true;
+  }
+
+  /** Adds a log record of a span, without the span's name, which OTLP does not carry. @returns as `addSpan` */
+  addLog(start: number, end: number, chunk: ItemChunk): boolean {
+    const { cells, lines } = this.reading;
+    const at = chunk.freeCells;
+    if (at < 0) return false;
+    pointAt(at);
+    if (!cells.readLog(start, end)) return false;
+    const linesEnd = lines.log(REGION.lines);
+    if (lines.isUnusual) return false;
+    const [digestHigh, digestLow] = this.digest(linesEnd);
+    const item = chunk.reserve();
+    chunk.setPlace(item, PLACE.digestHigh, digestHigh);
+    chunk.setPlace(item, PLACE.digestLow, digestLow);
+    this.add(chunk, item, linesEnd, REGION.lines);
+    return true;
+  }
+
+  /** Copies the lines into the chunk. */
+  private add(chunk: ItemChunk, item: number, linesEnd: number, endLine: number): void {
+    const { lines, layouts } = this.reading;
+    const { out } = chunk;
+    const shift = out.length - REGION.lines;
+    out.reserve(linesEnd - REGION.lines);
+    out.copyFrom(buffer, REGION.lines, linesEnd);
+    chunk.setPlace(item, PLACE.idHigh, cell(Cell.idHigh));
+    chunk.setPlace(item, PLACE.idLow, cell(Cell.idLow));
+    chunk.setPlace(item, PLACE.startLine, REGION.lines + shift);
+    chunk.setPlace(item, PLACE.endLine, endLine + shift);
+    chunk.setPlace(item, PLACE.lineEnd, linesEnd + shift);
+    chunk.setPlace(item, PLACE.nameStart, lines.nameStart + shift);
+    chunk.setPlace(item, PLACE.nameEnd, lines.nameEnd + shift);
+    chunk.keep(item, cell(Cell.itemStart), cell(Cell.itemEnd), layouts.layout(cell(Cell.layout)).event.eventType);
+  }
+
+  /** What tells the log record whose line was written last from others: see `logDigest`. @param scratch a place behind the line */
+  private digest(scratch: number): readonly [number, number] {
+    const { lines, layouts } = this.reading;
+    const { typeName } = layouts.layout(cell(Cell.layout)).event;
+    let to = putId(scratch, cell(Cell.idHigh), cell(Cell.idLow));
+    view.setUint8(to++, BAR);
+    to = copyText(to, lines.timeStart, lines.timeEnd - lines.timeStart);
+    view.setUint8(to++, BAR);
+    to = copyText(to, typeName.at, typeName.length);
+    view.setUint8(to++, BAR);
+    to = copyText(to, cell(Cell.textStart), cell(Cell.textEnd) - cell(Cell.textStart));
+    return digestOf(buffer.subarray(scratch, to));
+  }
+}

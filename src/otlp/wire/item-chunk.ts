@@ -1,0 +1,436 @@
+import { GrowingBytes, grown } from '../../core/bytes.js';
+import { buffer } from '../../record/arena.js';
+import { ofAccount, ofSender, type Resource, type Sender } from '../../record/attributes.js';
+import { cellCount, cellsBeside, MAX_CELLS, pointAt } from '../../record/cells.js';
+import { type ItemBatch, type ItemOwner, itemRing } from '../../record/item-ring.js';
+import type { RecordBatch, Signal } from '../../record/record-batch.js';
+import { formatRecordLine, LineBuffer, parseRecordLine } from '../../record/record-line.js';
+import { spanIdHalves } from '../../record/span-id-table.js';
+import type { LogRecord, TelemetryRecord, TraceId } from '../../record/telemetry-record.js';
+import { type ItemReading, itemReading } from './read-items.js';
+
+/** Numbers that are kept of each item in its chunk. */
+export const PLACE = {
+  /** Where the item stands in the chunk's body, without its tag and length. One of no bytes has no cells: its records tell all. */
+  itemStart: 0,
+  itemEnd: 1,
+  /** Where its cells begin, see `pointAt`; -1 where it has none. */
+  cells: 2,
+  /** The halves of the span's id; of a log record, of its span's. Two zeros for none. */
+  idHigh: 3,
+  idLow: 4,
+  /** In bytes of `lines`: where a span's SpanStart line begins, its SpanEnd line begins, and that one ends. A log record has one line, between the last two. */
+  startLine: 5,
+  endLine: 6,
+  lineEnd: 7,
+  /** The span's name as a JSON string in `lines`; `null` where a log record came without it. */
+  nameStart: 8,
+  nameEnd: 9,
+  /** What tells a log record from others, see `logDigest`. */
+  digestHigh: 10,
+  digestLow: 11,
+} as const;
+
+const PLACES = 12;
+const FIRST_ITEMS = 64;
+const BYTES_A_CELL = 4;
+const LINE_BREAK = 0x0a;
+const BACKSLASH = 0x5c;
+
+/** The name of a log record that has none, as it stands in its line. */
+export const NULL = Buffer.from('null');
+/** Where the name of its span stands in the line of a log record that names one by its id. */
+const NAME_PLACE = Buffer.byteLength(
+  `{"record_type":"LogRecord","trace_id":"${'0'.repeat(32)}","span_id":"${'0'.repeat(16)}","span_name":`,
+);
+
+/**
+ * Items of one request, as OTLP has them, with their cells and their lines of JSONL: so that none costs objects or strings on its way.
+ * A span has two lines, SpanStart and SpanEnd, one behind the other; a log record has one. The lines of consecutive items touch.
+ * The items stand in the arena, and are copied out of it, and back, where others need the room. Lent by the decoder that fills it:
+ * not to be read after it was given back.
+ */
+export class ItemChunk implements ItemOwner {
+  /** The lines, in UTF-8 with line breaks, up to its `length`. */
+  readonly out: LineBuffer;
+  itemCount = 0;
+  /** Full names of the event types that occur. */
+  readonly eventTypes = new Set<string>();
+  private signal: Signal = 'traces';
+  private places = new Int32Array(FIRST_ITEMS * PLACES);
+  /** Where the items stand; `undefined` while they are copied out of the arena. */
+  private batch: ItemBatch | undefined;
+  private bodyLength = 0;
+  /** The body, while it does not stand in the arena. */
+  private copied: GrowingBytes | undefined;
+  private nextCells = 0;
+  private cellsEnd = 0;
+  /** How often layouts had been forgotten when the cells were filled: later they name others. */
+  private layoutsSeen = 0;
+  private latestType = '';
+  private reading: ItemReading | undefined;
+
+  /** @param lineBytes how long its lines will be, about */
+  constructor(lineBytes: number) {
+    this.out = new LineBuffer(lineBytes);
+  }
+
+  get lines(): Buffer {
+    return this.out.bytes;
+  }
+
+  /** Takes a request's body into the arena. @returns where it begins there; `undefined` where it has no room: then no item has cells */
+  begin(signal: Signal, body: Buffer): number | undefined {
+    this.clear();
+    this.signal = signal;
+    this.bodyLength = body.length;
+    this.layoutsSeen = this.items.layouts.forgottenCount;
+    const batch = this.takeRoom();
+    if (batch !== undefined) body.copy(buffer, batch.start);
+    return batch?.start;
+  }
+
+  /** Begins a chunk of log records that are copied from others. */
+  beginCopies(): void {
+    this.clear();
+    this.signal = 'logs';
+    this.copied = new GrowingBytes(0);
+  }
+
+  /** Forgets all items. */
+  clear(): void {
+    this.batch?.letGo();
+    this.batch = undefined;
+    this.copied = undefined;
+    this.bodyLength = 0;
+    this.out.length = 0;
+    this.itemCount = 0;
+    this.eventTypes.clear();
+    this.latestType = '';
+  }
+
+  /** Where the cells of the next item go; -1 where there is no room for them. */
+  get freeCells(): number {
+    return this.batch !== undefined && this.nextCells + MAX_CELLS <= this.cellsEnd ? this.nextCells : -1;
+  }
+
+  /** Begins one more item, all zeros; it counts when `itemCount` is raised. @returns the place of its first number, for `setPlace` */
+  reserve(): number {
+    const at = this.itemCount * PLACES;
+    if (at + PLACES > this.places.length) this.places = grown(this.places);
+    this.places.fill(0, at, at + PLACES);
+    return at;
+  }
+
+  setPlace(at: number, which: number, value: number): void {
+    this.places[at + which] = value;
+  }
+
+  /** The item that was reserved last has the cells that are looked at, which were filled at `freeCells`. */
+  keep(at: number, itemStart: number, itemEnd: number, eventType: string): void {
+    const shift = this.batch?.start ?? 0;
+    this.places[at + PLACE.itemStart] = itemStart - shift;
+    this.places[at + PLACE.itemEnd] = itemEnd - shift;
+    this.places[at + PLACE.cells] = this.nextCells;
+    this.nextCells += cellCount();
+    this.noteType(eventType);
+    this.itemCount += 1;
+  }
+
+  place(index: number, which: number): number {
+    return this.places[index * PLACES + which] as number;
+  }
+
+  get isOfLogs(): boolean {
+    return this.signal === 'logs';
+  }
+
+  /** How many records each item has: a span's start and end, or the one log record. */
+  get recordsPerItem(): number {
+    return this.isOfLogs ? 1 : 2;
+  }
+
+  /** Whether it is a log record that names a span by its id alone. */
+  lacksName(index: number): boolean {
+    if ((this.place(index, PLACE.idHigh) | this.place(index, PLACE.idLow)) === 0) return false;
+    return this.isOfLogs && this.lines[this.place(index, PLACE.nameStart)] === NULL[0];
+  }
+
+  /** The name of the item's span, as its line has it. */
+  nameOf(index: number): string {
+    const start = this.place(index, PLACE.nameStart);
+    const end = this.place(index, PLACE.nameEnd);
+    for (let at = start; at < end; at++) {
+      if (this.lines[at] === BACKSLASH) return JSON.parse(this.lines.toString('utf8', start, end)) as string;
+    }
+    return this.lines.toString('utf8', start + 1, end - 1);
+  }
+
+  /** The item's lines, with their line breaks. */
+  linesOf(index: number): Buffer {
+    return this.lines.subarray(this.place(index, PLACE.startLine), this.place(index, PLACE.lineEnd));
+  }
+
+  /**
+   * Makes `cell` be about an item, until the next one is looked at or anything else is read into the arena.
+   * @returns whether it has cells; else its records have to be asked
+   */
+  look(index: number): boolean {
+    if (this.batch === undefined || this.layoutsSeen !== this.items.layouts.forgottenCount) this.readAgain();
+    const cells = this.place(index, PLACE.cells);
+    if (cells < 0) return false;
+    pointAt(cells);
+    return true;
+  }
+
+  /** Where the item stands that is looked at, for those who want it longer. */
+  placed(index: number): PlacedItem {
+    const { batch } = this;
+    if (batch === undefined) throw new Error('an item is wanted that does not stand in the arena');
+    return {
+      batch,
+      start: batch.start + this.place(index, PLACE.itemStart),
+      end: batch.start + this.place(index, PLACE.itemEnd),
+      cells: this.place(index, PLACE.cells),
+      layouts: this.layoutsSeen,
+    };
+  }
+
+  /** The item's records in the order of their lines, read from these. */
+  recordsOf(index: number): readonly TelemetryRecord[] {
+    const last = this.record(index, PLACE.endLine, PLACE.lineEnd);
+    if (!this.isOfLogs) return [this.record(index, PLACE.startLine, PLACE.endLine), last];
+    if (!this.lacksName(index)) return [last];
+    // With its line it would count as it stands.
+    const { line: _line, ...nameless } = last;
+    return [nameless];
+  }
+
+  /** Adds a log record that came as one. @param digest see `logDigest` */
+  addLog(record: LogRecord, [digestHigh, digestLow]: readonly [number, number]): void {
+    const { out } = this;
+    const at = this.reserve();
+    // What its attributes say, its record tells.
+    this.setPlace(at, PLACE.cells, -1);
+    this.setPlace(at, PLACE.startLine, out.length);
+    this.setPlace(at, PLACE.endLine, out.length);
+    if (record.spanId !== null) {
+      const [high, low] = spanIdHalves(record.spanId);
+      const name = record.spanName === null ? 'null' : JSON.stringify(record.spanName);
+      this.setPlace(at, PLACE.idHigh, high);
+      this.setPlace(at, PLACE.idLow, low);
+      this.setPlace(at, PLACE.nameStart, out.length + NAME_PLACE);
+      this.setPlace(at, PLACE.nameEnd, out.length + NAME_PLACE + Buffer.byteLength(name));
+    }
+    this.setPlace(at, PLACE.digestHigh, digestHigh);
+    this.setPlace(at, PLACE.digestLow, digestLow);
+    this.noteType(record.eventType);
+    const { line: _line, ...bare } = record;
+    out.utf8(formatRecordLine(bare));
+    out.reserve(1);
+    out.bytes[out.length++] = LINE_BREAK;
+    this.setPlace(at, PLACE.lineEnd, out.length);
+    this.itemCount += 1;
+  }
+
+  /** Adds a log record of another chunk to one of copies, with the name of its span as JSON; as it is where that is left out. */
+  copyLog(from: ItemChunk, index: number, nameJson?: Uint8Array): void {
+    const at = this.reserve();
+    const source = index * PLACES;
+    for (let which = 0; which < PLACES; which++) this.setPlace(at, which, from.places[source + which] as number);
+    this.copyItem(from, index, at);
+    const lineStart = from.place(index, PLACE.startLine);
+    const nameStart = from.place(index, PLACE.nameStart);
+    const nameEnd = from.place(index, PLACE.nameEnd);
+    const lineEnd = from.place(index, PLACE.lineEnd);
+    const { out } = this;
+    const shift = out.length - lineStart;
+    const shiftBehindName = nameJson === undefined ? shift : shift + nameJson.length - (nameEnd - nameStart);
+    for (const start of [PLACE.startLine, PLACE.endLine]) this.setPlace(at, start, out.length);
+    this.setPlace(at, PLACE.nameStart, nameStart + shift);
+    this.setPlace(at, PLACE.nameEnd, nameEnd + shiftBehindName);
+    this.setPlace(at, PLACE.lineEnd, lineEnd + shiftBehindName);
+    out.reserve(lineEnd - lineStart + (nameJson?.length ?? 0));
+    if (nameJson === undefined) out.copyFrom(from.lines, lineStart, lineEnd);
+    else {
+      out.copyFrom(from.lines, lineStart, nameStart);
+      out.copyLong(nameJson);
+      out.copyFrom(from.lines, nameEnd, lineEnd);
+    }
+    for (const eventType of from.eventTypes) this.eventTypes.add(eventType);
+    this.itemCount += 1;
+  }
+
+  /** Copies its body out of the arena. */
+  spill(batch: ItemBatch): void {
+    if (batch !== this.batch) return;
+    const copied = new GrowingBytes(this.bodyLength);
+    buffer.copy(copied.bytes, 0, batch.start, batch.start + this.bodyLength);
+    copied.length = this.bodyLength;
+    this.copied = copied;
+    this.batch = undefined;
+    batch.letGo();
+  }
+
+  private get items(): ItemReading {
+    this.reading ??= itemReading();
+    return this.reading;
+  }
+
+  private copyItem(from: ItemChunk, index: number, at: number): void {
+    if (this.batch !== undefined) this.spill(this.batch);
+    const { copied } = this;
+    const start = from.place(index, PLACE.itemStart);
+    const end = from.place(index, PLACE.itemEnd);
+    if (copied === undefined || start === end) {
+      this.setPlace(at, PLACE.itemStart, 0);
+      this.setPlace(at, PLACE.itemEnd, 0);
+      return;
+    }
+    copied.reserve(end - start);
+    this.setPlace(at, PLACE.itemStart, copied.length);
+    this.setPlace(at, PLACE.itemEnd, copied.length + end - start);
+    const shift = from.batch?.start ?? 0;
+    (from.batch === undefined ? from.copied?.bytes : buffer)?.copy(
+      copied.bytes,
+      copied.length,
+      start + shift,
+      end + shift,
+    );
+    copied.length += end - start;
+    this.bodyLength = copied.length;
+  }
+
+  private noteType(eventType: string): void {
+    if (eventType === this.latestType) return;
+    this.latestType = eventType;
+    this.eventTypes.add(eventType);
+  }
+
+  private takeRoom(): ItemBatch | undefined {
+    // Items of many short attributes may have more cells than bytes.
+    const byteCount = this.bodyLength + (this.bodyLength >> 1) + BYTES_A_CELL * MAX_CELLS;
+    const batch = itemRing.take(byteCount);
+    this.batch = batch;
+    if (batch === undefined) return undefined;
+    batch.want(this);
+    this.nextCells = cellsBeside(batch.start);
+    this.cellsEnd = this.nextCells + Math.floor(byteCount / BYTES_A_CELL);
+    return batch;
+  }
+
+  /** Fills the cells of all items anew: they were copied out of the arena, or what their layouts are numbered by was forgotten. */
+  private readAgain(): void {
+    const { layouts, cells } = this.items;
+    this.layoutsSeen = layouts.forgottenCount;
+    const { batch, copied } = this;
+    if (batch === undefined) {
+      const start = this.takeRoom()?.start;
+      if (start !== undefined) copied?.bytes.copy(buffer, start, 0, copied.length);
+      // One of copies may get more of them.
+      if (start !== undefined) this.copied = undefined;
+    } else this.nextCells = cellsBeside(batch.start);
+    const shift = this.batch?.start ?? 0;
+    for (let index = 0; index < this.itemCount; index++) {
+      const start = this.place(index, PLACE.itemStart);
+      const end = this.place(index, PLACE.itemEnd);
+      const at = start === end ? -1 : this.freeCells;
+      const before = pointAt(Math.max(at, 0));
+      const isRead =
+        at >= 0 &&
+        (this.isOfLogs ? cells.readLog(start + shift, end + shift) : cells.readSpan(start + shift, end + shift));
+      if (isRead) this.nextCells += cellCount();
+      pointAt(before);
+      this.setPlace(index * PLACES, PLACE.cells, isRead ? at : -1);
+    }
+  }
+
+  private record(index: number, from: number, to: number): TelemetryRecord {
+    return parseRecordLine(this.lines.toString('utf8', this.place(index, from), this.place(index, to) - 1));
+  }
+}
+
+/** An item in the arena, whose cells stand beside it. */
+export interface PlacedItem {
+  readonly batch: ItemBatch;
+  readonly start: number;
+  readonly end: number;
+  /** Where its cells begin. */
+  readonly cells: number;
+  /** How often layouts had been forgotten when the cells were filled: later they name others. */
+  readonly layouts: number;
+}
+
+/** Consecutive items of a chunk that are of one trace and one resource. Their records are made when somebody asks for them. */
+export class CellBatch implements RecordBatch {
+  private made: readonly TelemetryRecord[] | undefined;
+
+  /**
+   * @param from index of the first item
+   * @param to index after the last item; may grow while the chunk is being filled
+   */
+  constructor(
+    readonly traceId: TraceId,
+    readonly resource: Resource,
+    readonly chunk: ItemChunk,
+    readonly from: number,
+    public to: number,
+  ) {}
+
+  get recordCount(): number {
+    return (this.to - this.from) * this.chunk.recordsPerItem;
+  }
+
+  get records(): readonly TelemetryRecord[] {
+    if (this.made === undefined) {
+      const records: TelemetryRecord[] = [];
+      for (let index = this.from; index < this.to; index++) records.push(...this.chunk.recordsOf(index));
+      this.made = records;
+    }
+    return this.made;
+  }
+}
+
+/** How many records a batch has, without making them. */
+export function recordCountOf(batch: RecordBatch): number {
+  return batch instanceof CellBatch ? batch.recordCount : batch.records.length;
+}
+
+/** The batch with its resource as one of an account (`null`: the first); itself where it is. */
+export function batchOfAccount(batch: RecordBatch, accountId: number | null): RecordBatch {
+  return withResource(batch, ofAccount(batch.resource, accountId));
+}
+
+/** The batch with its resource as one of a sender; itself where it is. */
+export function batchOfSender(batch: RecordBatch, sender: Sender): RecordBatch {
+  return withResource(batch, ofSender(batch.resource, sender));
+}
+
+function withResource(batch: RecordBatch, resource: Resource): RecordBatch {
+  if (resource === batch.resource) return batch;
+  if (!(batch instanceof CellBatch)) return { ...batch, resource };
+  return new CellBatch(batch.traceId, resource, batch.chunk, batch.from, batch.to);
+}
+
+/** Chunks that are kept for the next requests; as many as there are usually requests at once. */
+const MAX_CHUNKS = 4;
+/** A chunk whose lines grew beyond this is not kept, so that one large request does not occupy memory for good. */
+const MAX_KEPT_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Chunks that go around. A megabyte that is allocated anew for each request costs more than filling it: the system hands
+ * it out zeroed page by page, and the collector counts it as garbage.
+ */
+export class ChunkPool {
+  private readonly free: ItemChunk[] = [];
+
+  /** @param lineBytes how long its lines will be, about */
+  take(lineBytes: number): ItemChunk {
+    return this.free.pop() ?? new ItemChunk(lineBytes);
+  }
+
+  giveBack(chunk: ItemChunk): void {
+    chunk.clear();
+    if (this.free.length < MAX_CHUNKS && chunk.lines.length <= MAX_KEPT_BYTES) this.free.push(chunk);
+  }
+}
