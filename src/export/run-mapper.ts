@@ -1,3 +1,4 @@
+import type { CellBatch } from '../otlp/wire/item-chunk.js';
 import type { Resource } from '../record/attributes.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { RunOrigin } from '../storage/trace-catalog.js';
@@ -20,6 +21,11 @@ export interface LoggedLines {
   readonly lines: Uint8Array;
 }
 
+/** Items that were just appended to a record log, with their lines. Lent for the time of a call. */
+export interface LoggedItems extends LoggedLines {
+  readonly items: CellBatch;
+}
+
 /**
  * Maps one trace's records onto OTel spans, span events and log records. Holds state for one run and one set of
  * options; fed with the record log from its first byte (or replayed from there after a restart).
@@ -36,6 +42,8 @@ export interface RunMapper {
    * @returns how many lines were no records; they are passed over.
    */
   pushLines(lines: LoggedLines): number;
+  /** As `pushLines`, for items whose cells are still there. */
+  pushItems(items: LoggedItems): number;
   /** Sets the runs that the trace's commands belong to. */
   setOrigins?(origins: readonly RunOrigin[]): void;
   /** Whether a resource named an unknown step. */

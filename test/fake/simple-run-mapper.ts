@@ -1,6 +1,6 @@
 import { SpanKind, TraceFlags } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import type { LoggedLines, MappedItem, RunMapper } from '../../src/export/run-mapper.js';
+import type { LoggedItems, LoggedLines, MappedItem, RunMapper } from '../../src/export/run-mapper.js';
 import { type EncodedSpan, ExportGroup, ItemEncoder } from '../../src/export/wire/encoded-items.js';
 import type { LoggedRecord } from '../../src/log/record-log.js';
 import { tryParseRecordLine } from '../../src/record/record-line.js';
@@ -55,6 +55,10 @@ export class SimpleRunMapper implements RunMapper {
       }
       while (this.held.length > this.holdRecords) this.release();
     }
+  }
+
+  pushItems(items: LoggedItems): number {
+    return this.pushLines(items);
   }
 
   pushLines({ lines, offset, resource }: LoggedLines): number {

@@ -1,7 +1,7 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BRIDGE_ATTRIBUTE } from '../../otlp/bridge-attributes.js';
 import { tryParseRecordLine } from '../../record/record-line.js';
-import type { LoggedLines, MappedItem, RunMapper } from '../run-mapper.js';
+import type { LoggedItems, LoggedLines, MappedItem, RunMapper } from '../run-mapper.js';
 import { ExportGroup, ItemEncoder } from '../wire/encoded-items.js';
 import { encodeAttributes, LOG, RECORD } from '../wire/wire-writer.js';
 
@@ -32,6 +32,10 @@ export class JsonlRunMapper implements RunMapper {
       else this.ready.push({ signal: 'logs', anchorOffset: offset + start, log: this.carrierOf(line, record.traceId) });
     }
     return damagedCount;
+  }
+
+  pushItems(items: LoggedItems): number {
+    return this.pushLines(items);
   }
 
   take(): readonly MappedItem[] {

@@ -1,17 +1,17 @@
-import type { PlacedItem } from '../../otlp/wire/item-chunk.js';
+import { type CellBatch, PLACE, type PlacedItem } from '../../otlp/wire/item-chunk.js';
 import { LineKind, LineScanner } from '../../otlp/wire/line-scanner.js';
 import { itemReading } from '../../otlp/wire/read-items.js';
 import { buffer, MAX_RECORD_BYTES, REGION, SLACK } from '../../record/arena.js';
 import type { Resource } from '../../record/attributes.js';
 import { Cell, cell, cellsBeside, keepCells, pointAt, waitingBytes } from '../../record/cells.js';
 import { type ItemBatch, itemRing } from '../../record/item-ring.js';
-import { tryParseRecordLine } from '../../record/record-line.js';
+import { parseRecordLine, tryParseRecordLine } from '../../record/record-line.js';
 import { ERROR } from '../../record/severity.js';
 import { texts } from '../../record/texts.js';
 import { Taught, TaughtTexts } from '../../redaction/known-names.js';
 import { learnNames, type Redactor } from '../../redaction/redactor.js';
 import type { SqlDialect } from '../../redaction/sanitize-sql.js';
-import type { LoggedLines } from '../run-mapper.js';
+import type { LoggedItems, LoggedLines } from '../run-mapper.js';
 import { attributeText, CellRecord, namedText } from './cell-record.js';
 import { type MappedRecord, PlainRecord } from './mapped-record.js';
 import type { MissingParents } from './missing-parents.js';
@@ -123,6 +123,24 @@ export class LineIntake {
     return this.damagedCount;
   }
 
+  /** Takes items by the cells that they were appended by: as `push` takes their lines. @returns as `push` */
+  pushItems({ items, offset, resource }: LoggedItems): number {
+    const { chunk, from, to } = items;
+    const base = offset - chunk.place(from, PLACE.startLine);
+    this.reading.layouts.tidy();
+    this.damagedCount = 0;
+    for (let index = from; index < to; index++) {
+      texts.tidy();
+      // A start whose end is the next line says nothing new.
+      this.settle();
+      const anchorOffset = base + chunk.place(index, PLACE.endLine);
+      if (!(chunk.look(index) && this.takeItem(items, index, anchorOffset))) {
+        this.count(this.takePlain(chunk.lastLineOf(index), anchorOffset, resource));
+      }
+    }
+    return this.damagedCount;
+  }
+
   /** The start that was read last counts, though its end has not come. */
   settle(): void {
     const start = this.waitingStart;
@@ -148,15 +166,8 @@ export class LineIntake {
     const { start: itemStart, end: itemEnd } = scanner;
     const { cells } = reading;
     if (!(isLog ? cells.readLog(itemStart, itemEnd) : cells.readSpan(itemStart, itemEnd))) return false;
-    // An error is told by plain code, which knows what errors say.
-    if (isLog && cell(Cell.code) >= ERROR.number) return false;
-    const plan = this.plans.of(cell(Cell.layout));
-    if (plan.isQuery && CANCELED.test(namedText(plan, 'query_outcome')?.text ?? '')) return false;
-    this.passStart(isLog ? 0 : cell(Cell.idHigh), isLog ? 0 : cell(Cell.idLow));
-    // What was waiting may have been read over them.
-    const record = this.recordOf(plan, isLog);
-    this.learn(plan, isLog);
-    this.host.advance(record.endSeconds, record.endNanos);
+    const record = this.begin(isLog);
+    if (record === undefined) return false;
     if (isLog) this.host.log(anchorOffset, resource, record, () => plainOf(bytes, start, end));
     else if (this.addEnd(record, resource)) {
       keepCells(itemStart);
@@ -165,6 +176,36 @@ export class LineIntake {
       this.host.hold(anchorOffset, resource, record, this.placed(itemStart, itemEnd));
     }
     return true;
+  }
+
+  /** Takes the item that is looked at. @returns as `takeUsual` */
+  private takeItem({ chunk, resource }: CellBatch, index: number, anchorOffset: number): boolean {
+    const isLog = chunk.isOfLogs;
+    const record = this.begin(isLog);
+    if (record === undefined) return false;
+    if (isLog) {
+      this.host.log(
+        anchorOffset,
+        resource,
+        record,
+        () => new PlainRecord(parseRecordLine(chunk.lastLineOf(index).toString('utf8'))),
+      );
+    } else if (this.addEnd(record, resource)) this.host.hold(anchorOffset, resource, record, chunk.placed(index));
+    return true;
+  }
+
+  /** Begins with the record that is looked at. @returns `undefined` where plain code has to take it; then nothing was done */
+  private begin(isLog: boolean): CellRecord | undefined {
+    // An error is told by plain code, which knows what errors say.
+    if (isLog && cell(Cell.code) >= ERROR.number) return undefined;
+    const plan = this.plans.of(cell(Cell.layout));
+    if (plan.isQuery && CANCELED.test(namedText(plan, 'query_outcome')?.text ?? '')) return undefined;
+    this.passStart(isLog ? 0 : cell(Cell.idHigh), isLog ? 0 : cell(Cell.idLow));
+    // What was waiting may have been read over them.
+    const record = this.recordOf(plan, isLog);
+    this.learn(plan, isLog);
+    this.host.advance(record.endSeconds, record.endNanos);
+    return record;
   }
 
   /** Takes a record of any look. @returns whether it is one */

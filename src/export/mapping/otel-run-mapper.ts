@@ -5,7 +5,7 @@ import { KnownNames } from '../../redaction/known-names.js';
 import { Redactor } from '../../redaction/redactor.js';
 import type { RunSummary } from '../../run/verdict.js';
 import type { RunOrigin } from '../../storage/trace-catalog.js';
-import type { LoggedLines, MappedItem, RunMapper } from '../run-mapper.js';
+import type { LoggedItems, LoggedLines, MappedItem, RunMapper } from '../run-mapper.js';
 import { ItemEncoder } from '../wire/encoded-items.js';
 import type { SpanEvents, WireWriter } from '../wire/wire-writer.js';
 import type { CellRecord } from './cell-record.js';
@@ -103,6 +103,10 @@ export class OtelRunMapper implements RunMapper {
 
   pushLines(lines: LoggedLines): number {
     return this.intake.push(lines);
+  }
+
+  pushItems(items: LoggedItems): number {
+    return this.intake.pushItems(items);
   }
 
   setOrigins(origins: readonly RunOrigin[]): void {

@@ -171,6 +171,11 @@ export class ItemChunk implements ItemOwner {
     return this.lines.subarray(this.place(index, PLACE.startLine), this.place(index, PLACE.lineEnd));
   }
 
+  /** A span's SpanEnd, or the log record, without its line break. */
+  lastLineOf(index: number): Buffer {
+    return this.lines.subarray(this.place(index, PLACE.endLine), this.place(index, PLACE.lineEnd) - 1);
+  }
+
   /**
    * Makes `cell` be about an item, until the next one is looked at or anything else is read into the arena.
    * @returns whether it has cells; else its records have to be asked
