@@ -7,7 +7,7 @@ import { DiskGuard, type Guard, type Machine, MemoryGuard } from '../core/guard.
 import type { Health } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { WriteWatch } from '../log/jsonl-record-log.js';
+import { WriteWatch } from '../log/write-watch.js';
 import { inFlightLimit } from '../receiver/feature.js';
 import { LOCK_FILE, STATE_FILE } from '../storage/data-folder-lock.js';
 

@@ -5,7 +5,7 @@ import type { Configuration } from '../config/configuration.js';
 import { errorCode, reasonOf } from '../core/errors.js';
 import { namesIn } from '../core/folders.js';
 import { counted } from '../core/text.js';
-import { LOG_FILE } from '../log/trace-log.js';
+import { LOG_FILE } from '../log/append-file.js';
 import { backupSqliteState, type Copied, checkSqliteState, copyDataFolder, type NotedLog } from '../storage/backup.js';
 import { DataFolderLock, LOCK_FILE, STATE_FILE, takeDataFolder } from '../storage/data-folder-lock.js';
 import { StoreError } from '../storage/store-error.js';

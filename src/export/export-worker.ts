@@ -3,8 +3,8 @@ import { type Clock, type RetryPolicy, retry, type Timer } from '../core/clock.j
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
+import type { Appended, AppendListener } from '../log/appended.js';
 import type { ForeignListener } from '../log/foreign-segments.js';
-import type { Appended, AppendListener } from '../log/trace-log.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';

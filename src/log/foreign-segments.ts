@@ -4,7 +4,7 @@ import { closeOnFailure, errorCode } from '../core/errors.js';
 import { readLines, textOf } from '../core/lines.js';
 import { Turns } from '../core/turns.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
-import { AppendFile, makeFolder, syncFolder } from './trace-log.js';
+import { AppendFile, makeFolder, syncFolder } from './append-file.js';
 
 /** A segment that has grown beyond this many bytes is followed by a new one. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;

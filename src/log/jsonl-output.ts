@@ -6,8 +6,8 @@ import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { formatRecordLine } from '../record/record-line.js';
 import type { TraceId } from '../record/telemetry-record.js';
+import type { Appended, AppendListener } from './appended.js';
 import type { RecordLogReader } from './record-log.js';
-import type { Appended, AppendListener } from './trace-log.js';
 
 /** A part of a record log that is still to be streamed. */
 interface PendingRange {

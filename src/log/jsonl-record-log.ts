@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import type { Clock, Timer } from '../core/clock.js';
 import { errorCode, reasonOf } from '../core/errors.js';
-import type { Health, HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
@@ -9,18 +8,12 @@ import { ChunkPool, recordCountOf } from '../otlp/wire/item-chunk.js';
 import { UNKNOWN_RESOURCE } from '../record/attributes.js';
 import { ConsumeError, type Delivery, type RecordBatch, type RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
+import { FolderSync, PENDING_FILE, sizeOf, syncFolder } from './append-file.js';
+import type { AppendListener } from './appended.js';
 import type { ForeignSegments } from './foreign-segments.js';
 import type { Occurrences } from './record-keys.js';
 import { listTraces } from './record-log-files.js';
-import {
-  type Addition,
-  type AppendListener,
-  PENDING_FILE,
-  sizeOf,
-  syncFolder,
-  TraceLog,
-  type TraceLogOptions,
-} from './trace-log.js';
+import { type Addition, TraceLog, type TraceLogOptions } from './trace-log.js';
 
 /** Settings of the record log. */
 export interface RecordLogConfig {
@@ -413,129 +406,4 @@ export function* partsOf(delivery: Delivery, maxTraces: number): Iterable<Delive
     [batches, foreign, traceCount] = [[], [], 0];
   }
   if (batches.length > 0 || foreign.length > 0) yield { batches, foreign };
-}
-
-/** A running sync, and the next one for callers that were too late for it. */
-interface Syncing {
-  readonly current: Promise<void>;
-  next?: Promise<void>;
-}
-
-/**
- * Syncs entries of folders. Callers that arrive during a sync of the same folder share the next one, so a
- * thousand new traces do not cost a thousand syncs of their parent.
- */
-export class FolderSync {
-  private readonly running = new Map<string, Syncing>();
-
-  /** @param syncFolder does it */
-  constructor(private readonly syncFolder: (path: string) => Promise<void>) {}
-
-  /** Resolves when every entry that the folder has now is durable. */
-  sync(path: string): Promise<void> {
-    const syncing = this.running.get(path);
-    if (syncing === undefined) return this.begin(path);
-    syncing.next ??= syncing.current.then(
-      () => this.begin(path),
-      () => this.begin(path),
-    );
-    return syncing.next;
-  }
-
-  private begin(path: string): Promise<void> {
-    const syncing: Syncing = {
-      current: this.syncFolder(path).finally(() => {
-        if (this.running.get(path) === syncing && syncing.next === undefined) this.running.delete(path);
-      }),
-    };
-    this.running.set(path, syncing);
-    return syncing.current;
-  }
-}
-
-/** How often a folder that could not be written is tried, in milliseconds. */
-const PROBE_MS = 2_000;
-
-/** What the watch works with. */
-export interface WriteWatchDeps {
-  /** Writes something small to the data folder and removes it. @throws Error when that fails. */
-  readonly probe: () => Promise<void>;
-  readonly clock: Clock;
-  /** Gets the watch's own check. */
-  readonly health: Health;
-}
-
-/**
- * Makes the process unready while its data folder cannot be written. Load balancers send nothing to a process that is not ready,
- * so no write would show the recovery: the folder is tested regularly until it can be written. Only that ends it, not
- * an answer to a sender, who may have sent what is known, or nothing at all.
- */
-export class WriteWatch implements Component {
-  readonly name = 'data folder watch';
-  private failure: string | undefined;
-  private isStopped = false;
-  private timer: Timer | undefined;
-
-  constructor(private readonly deps: WriteWatchDeps) {
-    deps.health.register('data folder', () => this.check());
-  }
-
-  /** Tries the folder once, so that a process that starts with a failing disk says so before anybody has sent anything. */
-  async start(): Promise<void> {
-    void this.tryFolder().then((failure) => {
-      if (failure !== undefined) this.onFailed(`the data folder cannot be written: ${failure}`);
-    });
-  }
-
-  /** Records could not be written. @param reason one sentence on why. */
-  onFailed(reason: string): void {
-    this.failure = reason;
-    if (!this.isStopped) this.timer ??= this.deps.clock.after(PROBE_MS, () => void this.probe());
-  }
-
-  async shutdown(): Promise<void> {
-    this.isStopped = true;
-    this.timer?.cancel();
-    this.timer = undefined;
-  }
-
-  private async probe(): Promise<void> {
-    const failure = await this.tryFolder();
-    // It was stopped meanwhile.
-    if (this.timer === undefined) return;
-    this.timer = undefined;
-    if (failure === undefined) this.failure = undefined;
-    else if (this.failure !== undefined) this.onFailed(this.failure);
-  }
-
-  /** @returns why the folder cannot be written; `undefined` where it can */
-  private tryFolder(): Promise<string | undefined> {
-    return this.deps.probe().then(() => undefined, reasonOf);
-  }
-
-  private check(): HealthState {
-    if (this.failure === undefined) return { ready: true };
-    return { ready: false, reason: `${this.failure}; it is taken up again as soon as it can be written` };
-  }
-}
-
-/** Passes deliveries on, and reports to a watch those that could not be written. */
-export class WatchedConsumer implements RecordConsumer {
-  constructor(
-    private readonly consumer: RecordConsumer,
-    private readonly watch: WriteWatch,
-  ) {}
-
-  /** @throws ConsumeError */
-  async consume(delivery: Delivery): Promise<void> {
-    try {
-      await this.consumer.consume(delivery);
-    } catch (error) {
-      // Without a cause nothing was tried: the consumer is ending.
-      if (error instanceof ConsumeError && error.code === 'unavailable' && error.cause !== undefined) {
-        this.watch.onFailed(error.message);
-      }
-      throw error;
-    }
-  }
 }

@@ -4,9 +4,9 @@ import { errorCode } from '../core/errors.js';
 import { MAX_TEXT_BYTES, openIfThere, readLines, type SplitLines, textOf, wholeLinesLength } from '../core/lines.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
-import { ResourceIndex } from './record-keys.js';
+import { LOG_FILE, RESOURCES_FILE } from './append-file.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from './record-log.js';
-import { LOG_FILE, RESOURCES_FILE } from './trace-log.js';
+import { ResourceIndex } from './resource-index.js';
 
 /** Is notified of a line in a record log that is not a record: damaged by the disk, or edited. */
 export type DamageReport = (traceId: TraceId, offset: number, reason: string) => void;

@@ -1,8 +1,7 @@
-import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { closeOnFailure, errorCode } from '../core/errors.js';
-import { readLines, textOf, wholeLinesLength } from '../core/lines.js';
+import { closeOnFailure } from '../core/errors.js';
+import { readLines, textOf } from '../core/lines.js';
 import { inferLogSpanName } from '../otlp/attribute-schema.js';
 import { batchOfAccount, CellBatch, type ChunkPool, ItemChunk, NULL, PLACE } from '../otlp/wire/item-chunk.js';
 import { itemReading } from '../otlp/wire/read-items.js';
@@ -17,14 +16,12 @@ import {
 import { Cell, cell, nanosAt } from '../record/cells.js';
 import { logDigest } from '../record/log-digest.js';
 import type { RecordBatch } from '../record/record-batch.js';
-import { formatRecordLine, tryParseRecordLine } from '../record/record-line.js';
+import { tryParseRecordLine } from '../record/record-line.js';
 import type { LogRecord, SpanEnd, TelemetryRecord, TraceId, UnixNano } from '../record/telemetry-record.js';
-import { ENDED, type Occurrences, RecordKeys, ResourceIndex, STARTED } from './record-keys.js';
-import type { LoggedRecord } from './record-log.js';
-
-export const LOG_FILE = 'telemetry.jsonl';
-export const RESOURCES_FILE = 'resources.jsonl';
-export const PENDING_FILE = 'pending.jsonl';
+import { AppendFile, LOG_FILE, makeFolder, PENDING_FILE, RESOURCES_FILE, sizeOf } from './append-file.js';
+import { Appended, type AppendedPiece, FreshRecords } from './appended.js';
+import { ENDED, type Occurrences, RecordKeys, STARTED } from './record-keys.js';
+import { ResourceIndex } from './resource-index.js';
 
 const PROCESS = '.process.Process';
 /** Log records of a trace that wait for their span's name; of more, the oldest wait no longer. */
@@ -422,16 +419,6 @@ export class TraceLog {
   }
 }
 
-/** Length of a file in bytes; 0 if there is none. */
-export async function sizeOf(path: string): Promise<number> {
-  try {
-    return (await stat(path)).size;
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return 0;
-    throw error;
-  }
-}
-
 function mustWait(record: TelemetryRecord): record is LogRecord {
   if (record.recordType !== 'LogRecord' || record.line !== undefined) return false;
   return record.spanName === null && record.spanId !== null;
@@ -498,256 +485,4 @@ function timeOfLog(chunk: ItemChunk, index: number): UnixNano {
   if (chunk.look(index)) return nanosAt(Cell.startLow);
   const [record] = chunk.recordsOf(index);
   return record?.recordType === 'LogRecord' ? record.timeUnixNano : (0n as UnixNano);
-}
-
-/** Records on their way into one record log, in the order in which they are to stand there. */
-export class FreshRecords {
-  private readonly parts: (CellBatch | RecordPart)[] = [];
-
-  get isEmpty(): boolean {
-    return this.parts.length === 0;
-  }
-
-  addRecord(record: TelemetryRecord, resource: Resource): void {
-    const last = this.parts.at(-1);
-    if (last instanceof RecordPart && last.resource === resource) last.records.push(record);
-    else this.parts.push(new RecordPart(resource, record));
-  }
-
-  /** Adds one item of a batch, all its lines. */
-  addItem({ traceId, resource, chunk }: CellBatch, index: number): void {
-    const last = this.parts.at(-1);
-    const isNext = last instanceof CellBatch && last.chunk === chunk && last.to === index;
-    if (isNext && last.resource === resource) last.to += 1;
-    else this.parts.push(new CellBatch(traceId, resource, chunk, index, index + 1));
-  }
-
-  /** The lines to write, the first at `offset`. */
-  pieces(offset: number): readonly AppendedPiece[] {
-    let at = offset;
-    return this.parts.map((part) => {
-      const piece = part instanceof CellBatch ? itemsPiece(part, at) : part.piece(at);
-      at += piece.lines.length;
-      return piece;
-    });
-  }
-}
-
-/** Records of one resource that did not come as items of a chunk. */
-class RecordPart {
-  readonly records: TelemetryRecord[];
-
-  constructor(
-    readonly resource: Resource,
-    first: TelemetryRecord,
-  ) {
-    this.records = [first];
-  }
-
-  piece(offset: number): AppendedPiece {
-    const { resource, records } = this;
-    const lines = records.map((record) => `${formatRecordLine(record)}\n`);
-    const lineBytes = lines.map((line) => Buffer.byteLength(line));
-    return { resource, offset, lines: Buffer.from(lines.join('')), records, lineBytes };
-  }
-}
-
-function itemsPiece(items: CellBatch, offset: number): AppendedPiece {
-  const { chunk, from, to, resource } = items;
-  const lines = chunk.lines.subarray(chunk.place(from, PLACE.startLine), chunk.place(to - 1, PLACE.lineEnd));
-  return { resource, offset, lines, items };
-}
-
-/** Pieces that are written in one call; Linux takes 1,024. */
-const MAX_PIECES = 1024;
-
-/**
- * An append-only file: bytes are appended, then synced. What a failed append has written is cut off at once, as it must not
- * be taken for durable later: a sync that failed need not fail again for the same bytes. Where even that fails, `settle` of the
- * next one who opens the file decides.
- */
-export class AppendFile {
-  /**
-   * Opens or creates the file.
-   * @param sync makes the entries of the file's folder durable, where the file may be new
-   */
-  static async open(path: string, sync: (folder: string) => Promise<void> = syncFolder): Promise<AppendFile> {
-    const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
-    return closeOnFailure(handle, async () => {
-      const { size } = await handle.stat();
-      if (size === 0) await sync(dirname(path));
-      return new AppendFile(path, handle, size);
-    });
-  }
-
-  private constructor(
-    readonly path: string,
-    private readonly handle: FileHandle,
-    private length: number,
-  ) {}
-
-  /** Bytes that were appended successfully. */
-  get lengthBytes(): number {
-    return this.length;
-  }
-
-  /** Appends and syncs. When it throws, nothing counts as appended, and the file is to be opened again. */
-  async append(pieces: readonly Uint8Array[], isSynced: boolean): Promise<void> {
-    try {
-      await this.write(pieces, isSynced);
-    } catch (error) {
-      await this.handle.truncate(this.length).catch(() => undefined);
-      throw error;
-    }
-    this.length += total(pieces);
-  }
-
-  private async write(pieces: readonly Uint8Array[], isSynced: boolean): Promise<void> {
-    let written = 0;
-    for (let rest = pieces; rest.length > 0; rest = behind(rest, written)) {
-      const part = rest.slice(0, MAX_PIECES);
-      ({ bytesWritten: written } = await this.handle.writev(part, this.length + total(pieces) - total(rest)));
-    }
-    if (isSynced) await this.handle.datasync();
-    await this.checkName();
-  }
-
-  /**
-   * A file without a name is lost with the process, even if it is synced.
-   * @throws Error if the file was removed.
-   */
-  async checkName(): Promise<void> {
-    if ((await this.handle.stat()).nlink === 0) throw new Error(`${this.path} was removed while it was open`);
-  }
-
-  /** Truncates the file to its first `length` bytes. */
-  async rewind(length: number): Promise<void> {
-    await this.handle.truncate(length);
-    this.length = length;
-  }
-
-  /**
-   * Makes what others have written durable, so that it may count as known. Cuts off a last line that has no line break: the
-   * append that wrote it was never answered.
-   */
-  async settle(isSynced: boolean): Promise<void> {
-    const whole = await wholeLinesLength(this.handle, this.length);
-    if (whole < this.length) await this.rewind(whole);
-    if (isSynced) await this.handle.datasync();
-  }
-
-  close(): Promise<void> {
-    return this.handle.close();
-  }
-}
-
-/** What is left of the pieces when so many bytes are written: a system may take less than it is given. */
-function behind(pieces: readonly Uint8Array[], byteCount: number): readonly Uint8Array[] {
-  let left = byteCount;
-  let index = 0;
-  while (left >= (pieces[index]?.length ?? Number.POSITIVE_INFINITY)) left -= pieces[index++]?.length ?? 0;
-  const [first, ...others] = pieces.slice(index);
-  return first === undefined ? [] : [first.subarray(left), ...others];
-}
-
-function total(pieces: readonly Uint8Array[]): number {
-  let bytes = 0;
-  for (const piece of pieces) bytes += piece.length;
-  return bytes;
-}
-
-/** Makes a folder's entries durable. */
-export async function syncFolder(path: string): Promise<void> {
-  const handle = await open(path, constants.O_RDONLY);
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-/**
- * Creates a folder, and its parent with `withParent`; never more: a data folder that has vanished (an
- * unmounted disk) must not be created again. Node's own recursive `mkdir` does that, and reports
- * ENOENT if the file system is read-only.
- * @returns whether it was created
- */
-export async function makeFolder(folder: string, withParent: boolean): Promise<boolean> {
-  try {
-    await mkdir(folder);
-    return true;
-  } catch (error) {
-    if (errorCode(error) === 'EEXIST') return false;
-    if (errorCode(error) !== 'ENOENT' || !withParent) throw error;
-  }
-  await makeFolder(dirname(folder), false);
-  return makeFolder(folder, false);
-}
-
-/** Consecutive records of one resource in a record log: their lines and metadata. */
-export interface AppendedPiece {
-  readonly resource: Resource;
-  /** Offset of the first line in the record log. */
-  readonly offset: number;
-  /** Whole lines, with their line breaks. */
-  readonly lines: Uint8Array;
-  /** From items of a chunk: these, each with all its lines. */
-  readonly items?: CellBatch;
-  /** From records: these, and the length of each line in bytes. */
-  readonly records?: readonly TelemetryRecord[];
-  readonly lineBytes?: readonly number[];
-}
-
-/** The records of one trace that have just become durable, in the log's order. Its pieces are only valid during the call. */
-export class Appended {
-  /** @param lengthBytes length of the trace's record log after these records */
-  constructor(
-    readonly traceId: TraceId,
-    readonly pieces: readonly AppendedPiece[],
-    readonly lengthBytes: number,
-    /** Releases the buffers of its pieces, after all listeners were notified. */
-    readonly release: () => void = () => {},
-  ) {}
-
-  get isEmpty(): boolean {
-    return this.pieces.length === 0;
-  }
-
-  /** Offset of the first record; the log's length if there is none. */
-  get offset(): number {
-    return this.pieces[0]?.offset ?? this.lengthBytes;
-  }
-}
-
-/** A piece's records with their places. To keep, unlike the piece. */
-export function loggedRecords(piece: AppendedPiece): readonly LoggedRecord[] {
-  const { resource, items } = piece;
-  const logged: LoggedRecord[] = [];
-  let { offset } = piece;
-  const add = (record: TelemetryRecord, byteCount: number) => {
-    logged.push({ record, resource, offset, endOffset: offset + byteCount });
-    offset += byteCount;
-  };
-  if (items !== undefined) {
-    const { chunk, from, to } = items;
-    for (let index = from; index < to; index++) {
-      const [first, second] = chunk.recordsOf(index);
-      const endLine = chunk.place(index, PLACE.endLine);
-      const last = chunk.place(index, PLACE.lineEnd) - endLine;
-      if (first !== undefined) add(first, second === undefined ? last : endLine - chunk.place(index, PLACE.startLine));
-      if (second !== undefined) add(second, last);
-    }
-  } else {
-    const { records = [], lineBytes = [] } = piece;
-    for (const [index, record] of records.entries()) add(record, lineBytes[index] ?? 0);
-  }
-  return logged;
-}
-
-/**
- * Is notified of durable records. Called synchronously after each append, in order; must not throw and must not wait. Its
- * argument is only valid during the call.
- */
-export interface AppendListener {
-  onAppended(appended: Appended): void;
 }

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { LOG_FILE } from '../log/append-file.js';
 import type { LogRange, RecordLogReader } from '../log/record-log.js';
-import { LOG_FILE } from '../log/trace-log.js';
 import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
 import { InvocationAssigner } from '../run/invocation-assigner.js';
 import { recordDigest } from '../run/span-group.js';

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { workerData } from 'node:worker_threads';
 import { connectToStarter } from '../core/thread.js';
+import { LOG_FILE } from '../log/append-file.js';
 import { RecordLogFiles } from '../log/record-log-files.js';
-import { LOG_FILE } from '../log/trace-log.js';
 import { InvocationFiles } from './invocation-files.js';
 import { writeLogAsParquet } from './log-parquet.js';
 import type { LinePosition, ParquetStarterCalls, ParquetThreadCalls, ParquetThreadSetup } from './parquet-thread.js';

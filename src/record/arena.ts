@@ -8,13 +8,13 @@ const MIB = 1024 * 1024;
 export const REGION = {
   /** Constant bytes: keys, heads of lines. Place 0 means "none". */
   constants: 64,
-  /** The requests that are being decoded. */
+  /** Lines of JSONL that are being read. */
   bodies: 8 * MIB,
   /** Lines of the record that is being written. */
   lines: 16 * MIB,
   /** Texts that are remembered, and what was made of each. */
   texts: 32 * MIB,
-  /** Items that wait, as they came. */
+  /** Requests as they came, and items that wait. */
   items: 56 * MIB,
   /** What is being made, and is used before the next. */
   scratch: 88 * MIB,
@@ -23,8 +23,7 @@ export const REGION = {
 
 /** Bytes behind a range that reads and copies of several bytes at a time may touch. */
 export const SLACK = 32;
-/** The longest request that is decoded here, and the longest record whose lines surely have room. */
-export const MAX_BODY_BYTES = REGION.lines - REGION.bodies - SLACK;
+/** The longest record whose lines surely have room. */
 export const MAX_RECORD_BYTES = MIB;
 
 const memory = new ArrayBuffer(REGION.end);

@@ -60,10 +60,10 @@ export const MAX_ATTRIBUTES = 128;
 
 /** As many as a record has at most. */
 export const MAX_CELLS = HEADER + MAX_ATTRIBUTES * ATTRIBUTE_CELLS;
-/** The first cells are those of the record that is read, the next ones of one that is read again meanwhile. */
-export const SECOND_RECORD = MAX_CELLS;
-/** Behind them have those of items that wait as much room as the items have. */
+/** Behind the cells of the two records that are read have those of items that wait as much room as the items have. */
 const FIRST_WAITING = 2 * MAX_CELLS;
+/** The first cells are those of the record that is read, these of one that is read again meanwhile. */
+export const SECOND_RECORD = FIRST_WAITING - MAX_CELLS;
 const numbers = new Int32Array(FIRST_WAITING + (REGION.scratch - REGION.items) / BYTES_A_CELL);
 /** Where the cells of the record begin that is looked at. */
 let record = 0;

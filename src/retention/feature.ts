@@ -3,7 +3,8 @@ import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
-import { JsonlRecordLog } from '../log/jsonl-record-log.js';
+import type { JsonlRecordLog } from '../log/jsonl-record-log.js';
+import type { RecordConsumer } from '../record/record-batch.js';
 import type { RunTracker } from '../run/run-tracker.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import type { TelemetryStorage } from '../storage/retention-store.js';
@@ -53,7 +54,7 @@ export interface RetentionHost {
 /** For a running server: records may arrive while runs are removed. */
 export interface WorkingHost extends RetentionHost {
   /** Where runs are written to: a record log in the data folder, or what several processes share. */
-  readonly recordLog: object;
+  readonly recordLog: RecordConsumer & { readonly whileClosed?: JsonlRecordLog['whileClosed'] };
   readonly ownRuns: Pick<RunTracker, 'whileReleased'>;
   readonly logger: Logger;
 }
@@ -174,15 +175,13 @@ function removerOf(
 
 /** With several processes: the database removes only rows of traces that no process owns, and no process can claim them meanwhile. */
 function holdOf({ recordLog, ownRuns }: WorkingHost): TraceHold {
-  return recordLog instanceof JsonlRecordLog ? holdClosed(recordLog, ownRuns) : NO_HOLD;
+  const whileClosed = recordLog.whileClosed?.bind(recordLog);
+  return whileClosed === undefined ? NO_HOLD : holdClosed(whileClosed, ownRuns);
 }
 
 /** Locks traces in a running server: nothing is written to them, and the tracker forgets them. */
-function holdClosed(
-  recordLog: Pick<JsonlRecordLog, 'whileClosed'>,
-  tracker: Pick<RunTracker, 'whileReleased'>,
-): TraceHold {
+function holdClosed(whileClosed: JsonlRecordLog['whileClosed'], tracker: Pick<RunTracker, 'whileReleased'>): TraceHold {
   return {
-    whileStill: (traceIds, action) => recordLog.whileClosed(traceIds, () => tracker.whileReleased(traceIds, action)),
+    whileStill: (traceIds, action) => whileClosed(traceIds, () => tracker.whileReleased(traceIds, action)),
   };
 }

@@ -1,6 +1,6 @@
 import { type Clock, EarliestTimer } from '../core/clock.js';
+import { type Appended, type AppendedPiece, loggedRecords } from '../log/appended.js';
 import type { LoggedRecord } from '../log/record-log.js';
-import { type Appended, type AppendedPiece, loggedRecords } from '../log/trace-log.js';
 import { accountOf } from '../record/attributes.js';
 import type { TraceId, UnixNano } from '../record/telemetry-record.js';
 import type { StepRow } from '../storage/execution-store.js';

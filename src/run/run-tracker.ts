@@ -1,6 +1,6 @@
 import { type Timer, whenAborted } from '../core/clock.js';
 import type { Component } from '../core/lifecycle.js';
-import type { Appended, AppendListener } from '../log/trace-log.js';
+import type { Appended, AppendListener } from '../log/appended.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { EvictedRuns, OpenRun, type ParkedRun } from './open-run.js';
 import type { StepListener } from './run-event.js';

@@ -1,5 +1,5 @@
+import { Appended } from '../../src/log/appended.js';
 import type { LoggedRecord } from '../../src/log/record-log.js';
-import { Appended } from '../../src/log/trace-log.js';
 import { UNKNOWN_RESOURCE } from '../../src/record/attributes.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import type { TraceId } from '../../src/record/telemetry-record.js';

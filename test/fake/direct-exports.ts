@@ -8,9 +8,9 @@ import { createWorker, type OpenedExport, openExports, testDestination } from '.
 import { RecordLogLines } from '../../src/export/record-log-lines.js';
 import type { ThreadSetup } from '../../src/export/thread-messages.js';
 import { createKafkaProducer } from '../../src/kafka/feature.js';
+import type { Appended } from '../../src/log/appended.js';
 import type { ForeignLogReader } from '../../src/log/foreign-segments.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
-import type { Appended } from '../../src/log/trace-log.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import type { ForeignBatch } from '../../src/record/record-batch.js';

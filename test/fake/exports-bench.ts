@@ -10,10 +10,10 @@ import { resolveConfiguration } from '../../src/config/resolve-configuration.js'
 import { systemClock } from '../../src/core/clock.js';
 import type { Exports, ExportThreadSources } from '../../src/export/export-thread.js';
 import type { ThreadSetup } from '../../src/export/thread-messages.js';
+import type { AppendListener } from '../../src/log/appended.js';
 import { type ForeignListener, ForeignSegments } from '../../src/log/foreign-segments.js';
 import { JsonlRecordLog } from '../../src/log/jsonl-record-log.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
-import type { AppendListener } from '../../src/log/trace-log.js';
 import type { TelemetryRecord, TraceId } from '../../src/record/telemetry-record.js';
 import type { RunSummary } from '../../src/run/verdict.js';
 import type { State } from '../../src/storage/state.js';

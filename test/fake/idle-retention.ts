@@ -24,7 +24,7 @@ export function idleRetention(state: State, clock: Clock, dataFolder: string): R
       foreign: new ForeignSegments(dataFolder, { isSynced: false, listeners: [] }),
       destinations: [],
       rows: [],
-      recordLog: {},
+      recordLog: { consume: async () => {} },
       ownRuns: { whileReleased: (_traceIds, action) => action() },
       clock,
       logger: silentLogger,

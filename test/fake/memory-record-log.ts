@@ -1,6 +1,6 @@
 import type { LineSource } from '../../src/export/record-log-lines.js';
+import type { Appended, AppendListener } from '../../src/log/appended.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from '../../src/log/record-log.js';
-import type { Appended, AppendListener } from '../../src/log/trace-log.js';
 import { Attributes, UNKNOWN_RESOURCE } from '../../src/record/attributes.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import {

@@ -1,4 +1,4 @@
-import { type AppendedPiece, loggedRecords } from '../../src/log/trace-log.js';
+import { type AppendedPiece, loggedRecords } from '../../src/log/appended.js';
 import { CellBatch, PLACE } from '../../src/otlp/wire/item-chunk.js';
 import type { Delivery } from '../../src/record/record-batch.js';
 import { formatRecordLine } from '../../src/record/record-line.js';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { DEFAULT_MAPPING_OPTIONS } from '../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../src/export/mapping/otel-run-mapper.js';
 import type { MappedItem } from '../../src/export/run-mapper.js';
-import { type AppendedPiece, FreshRecords } from '../../src/log/trace-log.js';
+import { type AppendedPiece, FreshRecords } from '../../src/log/appended.js';
 import { CellBatch } from '../../src/otlp/wire/item-chunk.js';
 import { itemReading } from '../../src/otlp/wire/read-items.js';
 import { Cell, pointAt, setCell } from '../../src/record/cells.js';

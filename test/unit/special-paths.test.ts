@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { CellWriter } from '../../src/export/mapping/cell-writer.js';
 import { LogWriter } from '../../src/export/mapping/log-writer.js';
 import { SpanWriter } from '../../src/export/mapping/span-writer.js';
-import { FreshRecords } from '../../src/log/trace-log.js';
+import { FreshRecords } from '../../src/log/appended.js';
 import { CellBatch, ItemChunk } from '../../src/otlp/wire/item-chunk.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import { RunState } from '../../src/run/open-run.js';

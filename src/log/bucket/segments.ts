@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import type { TraceId } from '../../record/telemetry-record.js';
 import type { ObjectStore } from '../../storage/bucket/object-store.js';
 import type { JournalStore, SharedFile } from '../../storage/journal-store.js';
-import { LOG_FILE, RESOURCES_FILE } from '../trace-log.js';
+import { LOG_FILE, RESOURCES_FILE } from '../append-file.js';
 
 /** What the names of parts of a log begin with. */
 export const SEGMENTS_FOLDER = 'segments/';

@@ -4,7 +4,7 @@ import { errorCode } from '../../core/errors.js';
 import type { TraceId } from '../../record/telemetry-record.js';
 import { type ObjectStore, tracePrefix } from '../../storage/bucket/object-store.js';
 import type { JournalStore, SharedFile } from '../../storage/journal-store.js';
-import { LOG_FILE } from '../trace-log.js';
+import { LOG_FILE } from '../append-file.js';
 import { SEGMENTS_FOLDER, segmentName } from './segments.js';
 
 /** What files are shared with. */

@@ -4,7 +4,7 @@ import { type FileHandle, mkdir, open, readdir, realpath, rename, rm, rmdir, sta
 import { dirname, join, relative, sep } from 'node:path';
 import { closeOnFailure, errorCode } from '../../core/errors.js';
 import { readFolderUsage } from '../../core/folders.js';
-import { FolderSync } from '../../log/jsonl-record-log.js';
+import { FolderSync } from '../../log/append-file.js';
 import { ArtifactError } from './artifact-error.js';
 import {
   type Artifact,

@@ -12,11 +12,11 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Appended, loggedRecords } from '../../../src/log/appended.js';
 import { ForeignSegments } from '../../../src/log/foreign-segments.js';
 import { JsonlRecordLog } from '../../../src/log/jsonl-record-log.js';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { RecordLogFiles } from '../../../src/log/record-log-files.js';
-import { type Appended, loggedRecords } from '../../../src/log/trace-log.js';
 import { batchOfAccount } from '../../../src/otlp/wire/item-chunk.js';
 import { accountOf, ofAccount, type Resource, UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import { ConsumeError, type Delivery, type RecordBatch } from '../../../src/record/record-batch.js';

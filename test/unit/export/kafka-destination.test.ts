@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { KafkaDestination, type TopicWriter } from '../../../src/export/kafka-destination.js';
-import { loggedRecords } from '../../../src/log/trace-log.js';
+import { loggedRecords } from '../../../src/log/appended.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import { MemoryRecordLog, spanEnd, traceIdOf } from '../../fake/memory-record-log.js';

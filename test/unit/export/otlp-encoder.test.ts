@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { OtlpEncoder } from '../../../src/export/otlp-destination.js';
-import { loggedRecords } from '../../../src/log/trace-log.js';
+import { loggedRecords } from '../../../src/log/appended.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';

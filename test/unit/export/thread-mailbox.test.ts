@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ThreadMailbox } from '../../../src/export/export-thread.js';
 import type { ExportedRunEvent } from '../../../src/export/thread-messages.js';
-import { Appended } from '../../../src/log/trace-log.js';
+import { Appended } from '../../../src/log/appended.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import type { TraceId } from '../../../src/record/telemetry-record.js';
 import type { RunEvent } from '../../../src/run/run-event.js';

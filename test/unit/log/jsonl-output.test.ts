@@ -1,9 +1,9 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { silentLogger } from '../../../src/core/logger.js';
+import type { Appended } from '../../../src/log/appended.js';
 import { JsonlOutput } from '../../../src/log/jsonl-output.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from '../../../src/log/record-log.js';
-import type { Appended } from '../../../src/log/trace-log.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { AppendFile } from '../../../src/log/trace-log.js';
+import { AppendFile } from '../../../src/log/append-file.js';
 import { ParquetOutput } from '../../../src/parquet/parquet-writer.js';
 
 let folder: string;

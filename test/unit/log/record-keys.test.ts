@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RecordKeys, ResourceIndex } from '../../../src/log/record-keys.js';
+import { RecordKeys } from '../../../src/log/record-keys.js';
+import { ResourceIndex } from '../../../src/log/resource-index.js';
 import type { Resource } from '../../../src/record/attributes.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';

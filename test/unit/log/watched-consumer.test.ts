@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Health } from '../../../src/core/health.js';
-import { WatchedConsumer, WriteWatch } from '../../../src/log/jsonl-record-log.js';
+import { WatchedConsumer, WriteWatch } from '../../../src/log/write-watch.js';
 import { ConsumeError } from '../../../src/record/record-batch.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { Health } from '../../../src/core/health.js';
-import { WriteWatch } from '../../../src/log/jsonl-record-log.js';
+import { WriteWatch } from '../../../src/log/write-watch.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 
 let clock: FakeClock;

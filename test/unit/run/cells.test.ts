@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { FreshRecords } from '../../../src/log/trace-log.js';
+import { FreshRecords } from '../../../src/log/appended.js';
 import { CellBatch, ItemChunk } from '../../../src/otlp/wire/item-chunk.js';
 import { itemReading } from '../../../src/otlp/wire/read-items.js';
 import { buffer, REGION } from '../../../src/record/arena.js';
