@@ -123,7 +123,8 @@ export class WireCounter {
   private readonly inner: Uint8Array;
   private groups = 0;
   private scopes = 0;
-  private items = 0;
+  /** Spans or log records so far; more than any request may hold where the rest could not be counted. */
+  items = 0;
   private attributes = 0;
   private events = 0;
   private links = 0;
@@ -279,6 +280,7 @@ export class WireCounter {
   private giveUp(): false {
     this.position = this.bytes.length;
     this.depth = 0;
+    this.items = Number.POSITIVE_INFINITY;
     return false;
   }
 }

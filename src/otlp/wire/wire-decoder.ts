@@ -602,6 +602,9 @@ const FRAME_BYTES = 128;
 
 /** What is decoded at a time, in bytes: some 500 spans, and at worst as many messages as keep others waiting for 100 ms. */
 export const PIECE_BYTES = 256 * 1024;
+/** A longer body with few spans or log records is decoded at once, up to so many times that, and one for so many bytes of that. */
+const PIECES_AT_ONCE = 4;
+const BYTES_AN_ITEM = 128;
 /** Fields that are counted at a time. */
 const COUNTED_AT_ONCE = 20_000;
 /** The longest body that is decoded in one go where it cannot be cut, in bytes. */
@@ -626,14 +629,21 @@ export function* splitProtobuf(
   pieceBytes: number,
   onTooLong: () => void,
 ): Generator<Buffer | undefined> {
-  yield* countProtobuf(signal, body);
-  yield* splitRequest(body, pieceBytes, onTooLong);
+  const itemCount = yield* countProtobuf(signal, body);
+  // The engine's requests are of 512 spans and up to 350 KB: what takes no longer than a piece may is not cut.
+  const isAtOnce = body.length <= PIECES_AT_ONCE * pieceBytes && itemCount <= pieceBytes / BYTES_AN_ITEM;
+  if (isAtOnce) yield body;
+  else yield* splitRequest(body, pieceBytes, onTooLong);
 }
 
-/** Counts what a request holds; yields where others may get their turn. @throws OtlpDecodeError beyond one of `BODY_LIMITS` */
-export function* countProtobuf(signal: Signal, body: Buffer): Generator<undefined> {
+/**
+ * Counts what a request holds; yields where others may get their turn. @throws OtlpDecodeError beyond one of `BODY_LIMITS`
+ * @returns how many spans or log records; infinitely many where that is not known
+ */
+export function* countProtobuf(signal: Signal, body: Buffer): Generator<undefined, number> {
   const counter = new WireCounter(signal, body);
   while (counter.count(COUNTED_AT_ONCE)) yield undefined;
+  return counter.items;
 }
 
 /**
