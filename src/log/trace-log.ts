@@ -164,7 +164,7 @@ export class TraceLog {
     try {
       const held = this.keepWaiting(arrived);
       // Everything is known: then the file has to exist still.
-      if (held.length === 0 && due.isEmpty && fresh.isEmpty && additions.length > 0) await this.log.checkName();
+      if (held.length === 0 && due.isEmpty && fresh.isEmpty && additions.length > 0) this.log.checkName();
       await this.writePending(held);
       // Before the batch with the span: the mapper needs a span's events before the span.
       const first = due.pieces(this.log.lengthBytes);
