@@ -43,7 +43,10 @@ export class GrowingBytes {
 }
 
 /** A copy of an array of numbers that is twice as long, or as long as needed where that is more; zeros are added. */
-export function grown<A extends Uint8Array | Uint16Array | Uint32Array | Int32Array>(array: A, neededLength = 0): A {
+export function grown<A extends Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array>(
+  array: A,
+  neededLength = 0,
+): A {
   const ArrayOfKind = array.constructor as new (length: number) => A;
   const larger = new ArrayOfKind(Math.max(neededLength, 2 * array.length));
   larger.set(array);

@@ -4,9 +4,11 @@ import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/s
 import type { SignalEndpoint } from '../config/destination-config.js';
 import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
+import type { BatchOutcome, Destination } from './destination.js';
 import type { SendResult } from './transport.js';
-import type { EncodedItem } from './wire/encoded-items.js';
+import { DecodedSpan } from './wire/decoded-span.js';
+import type { ItemBatch } from './wire/export-request.js';
+import { countOf, type ItemRange } from './wire/item-window.js';
 
 /**
  * Loads an exporter of one's own: an ES module whose default export is a SpanExporter, a SpanProcessor, or a function
@@ -108,15 +110,15 @@ export class SpanExporterDestination implements Destination {
     private readonly masked: (message: string) => string = (message) => message,
   ) {}
 
-  async send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
-    if (batch.signal === 'logs') {
-      return { result: refused(0, 'a span exporter takes no log records'), itemCount: batch.items.length };
+  async send({ signal, ranges }: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
+    if (signal === 'logs') {
+      return { result: refused(0, 'a span exporter takes no log records'), itemCount: countOf(ranges) };
     }
-    const itemCount = countThatFit(batch.items);
-    const exported = this.exporting.then(() => this.export(batch.items.slice(0, itemCount), abort));
+    const spans = spansThatFit(ranges);
+    const exported = this.exporting.then(() => this.export(spans, abort));
     this.exporting = exported;
     const result = await exported;
-    return { result: { ...result, message: this.masked(result.message) }, itemCount };
+    return { result: { ...result, message: this.masked(result.message) }, itemCount: spans.length };
   }
 
   async close(): Promise<void> {
@@ -146,13 +148,18 @@ export class SpanExporterDestination implements Destination {
   }
 }
 
-function countThatFit(items: readonly EncodedItem[]): number {
+/** As many spans from the front as make a batch that is not too large. */
+function spansThatFit(ranges: readonly ItemRange[]): ReadableSpan[] {
+  const spans: ReadableSpan[] = [];
   let byteCount = 0;
-  const firstTooMany = items.findIndex(({ start, end }) => {
-    byteCount += end - start;
-    return byteCount > MAX_BATCH_BYTES;
-  });
-  return firstTooMany === -1 ? items.length : Math.max(1, firstTooMany);
+  for (const { window, from, to } of ranges) {
+    for (let index = from; index < to; index++) {
+      byteCount += window.endOf(index) - window.startOf(index);
+      if (byteCount > MAX_BATCH_BYTES && spans.length > 0) return spans;
+      spans.push(new DecodedSpan(window.messageOf(index), window.group));
+    }
+  }
+  return spans;
 }
 
 /** An exporter is third-party code, which may not return what its type declares. */

@@ -3,9 +3,11 @@ import { type SpanContext, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { type Clock, whenAborted } from '../core/clock.js';
 import type { Signal } from '../record/record-batch.js';
-import type { Destination, ItemBatch } from './destination.js';
+import type { Destination } from './destination.js';
 import type { SendResult } from './transport.js';
-import { ExportGroup, ItemEncoder } from './wire/encoded-items.js';
+import { ExportGroup } from './wire/export-group.js';
+import type { ItemBatch } from './wire/export-request.js';
+import { WindowWriter } from './wire/item-window.js';
 import {
   encodeAttributes,
   encodeSpanEnd,
@@ -66,9 +68,11 @@ const GIVEN_UP: SendResult = { kind: 'retryable', status: null, retryAfterMs: nu
 function testBatch(signal: Signal, context: SpanContext, nowUnixMs: number, version: string): ItemBatch {
   const resource = resourceFromAttributes({ 'service.name': 'run-bridge', 'service.version': version });
   const group = new ExportGroup(resource, { name: 'run-bridge', version });
-  const encoder = new ItemEncoder(BLOCK_BYTES);
-  if (signal === 'logs') return { signal, items: [encoder.log(group, (out) => writeLog(out, context, nowUnixMs))] };
-  return { signal, items: [encoder.span(group, (out) => writeSpan(out, context, nowUnixMs))] };
+  const windows = new WindowWriter(BLOCK_BYTES);
+  const write = signal === 'logs' ? writeLog : writeSpan;
+  write(windows.begin(), context, nowUnixMs);
+  windows.add(signal, group, 0);
+  return { signal, ranges: windows.take()[signal] };
 }
 
 function writeSpan(out: WireWriter, { traceId, spanId }: SpanContext, nowUnixMs: number): void {

@@ -1,6 +1,6 @@
 import type { Signal } from '../record/record-batch.js';
 import type { SendResult } from './transport.js';
-import type { EncodedLog, EncodedSpan } from './wire/encoded-items.js';
+import type { ItemBatch } from './wire/export-request.js';
 
 /** What one destination did with one signal since the start. */
 export interface SignalStatus {
@@ -39,11 +39,6 @@ export interface DestinationStatus extends BacklogStatus {
   /** The last failure in words; `null` after a success. */
   readonly lastError: string | null;
 }
-
-/** Items of one signal, in order, to be sent together. */
-export type ItemBatch =
-  | { readonly signal: 'traces'; readonly items: readonly EncodedSpan[] }
-  | { readonly signal: 'logs'; readonly items: readonly EncodedLog[] };
 
 /** What became of the first items of a batch. */
 export interface BatchOutcome {

@@ -5,8 +5,9 @@ import type { RunSummary } from '../run/verdict.js';
 import type { ExportCursor } from '../storage/cursor-store.js';
 import type { RunOrigin } from '../storage/trace-catalog.js';
 import type { ExportWorkerDeps } from './export-worker-options.js';
-import type { LoggedLines, MappedItem, RunMapper } from './run-mapper.js';
+import type { LoggedLines, RunMapper } from './run-mapper.js';
 import { SignalProgress, type SignalQueue } from './signal-queue.js';
+import type { ItemRange, MappedItems } from './wire/item-window.js';
 
 /** Maximum number of runs with a mapper. */
 export interface RunScheduleLimits {
@@ -202,8 +203,8 @@ export class RunReplay {
   }
 
   /** Takes the next lines of the log and gives what became ready and was not sent. */
-  pushLines(pieces: readonly LoggedLines[]): readonly MappedItem[] {
-    const items: MappedItem[] = [];
+  pushLines(pieces: readonly LoggedLines[]): MappedItems {
+    const given: MappedItems[] = [];
     let rest = pieces;
     for (let boundary = this.boundaries[0]; boundary !== undefined; boundary = this.boundaries[0]) {
       const limit = boundary;
@@ -212,30 +213,27 @@ export class RunReplay {
       if (after.length === 0) break;
       for (const [part] of parts) this.pushPiece(part);
       rest = after;
-      for (const item of this.passBoundary(limit)) items.push(item);
+      given.push(this.passBoundary(limit));
     }
     for (const piece of rest) this.pushPiece(piece);
-    for (const item of this.mapper.take(false)) items.push(item);
-    return this.onlyNew(items);
+    given.push(this.mapper.take(false));
+    return this.onlyNew(given);
   }
 
   /** The log is read to its end and was quiet for the hold time: everything held is ready. */
-  takePending(): readonly MappedItem[] {
-    return this.onlyNew(this.mapper.take(true));
+  takePending(): MappedItems {
+    return this.onlyNew([this.mapper.take(true)]);
   }
 
   /** The run is finished at the offset up to which the log was read. It may still grow, and be finished again. */
-  finish(run: RunSummary): readonly MappedItem[] {
-    const items = [...this.takePending()];
+  finish(run: RunSummary): MappedItems {
+    const pending = this.takePending();
     for (let boundary = this.boundaries[0]; boundary !== undefined; boundary = this.boundaries[0])
       this.passBoundary(boundary);
-    for (const item of this.mapper.finish(run)) {
-      const spanId = item.signal === 'traces' ? item.span.spanContext().spanId : null;
-      if (spanId !== null && this.closedSpanIds.has(spanId)) continue;
-      if (spanId !== null) this.closedSpanIds.add(spanId);
-      items.push(item);
-    }
-    return items;
+    const { traces, logs } = this.mapper.finish(run);
+    const closing: ItemRange[] = [];
+    for (const range of traces) range.pick((index) => this.isFirstClosing(range.window.spanIdOf(index)), closing);
+    return { traces: [...pending.traces, ...closing], logs: [...pending.logs, ...logs] };
   }
 
   private pushPiece(piece: LoggedLines): void {
@@ -244,7 +242,14 @@ export class RunReplay {
     this.readOffset = piece.offset + piece.lines.length;
   }
 
-  private passBoundary(boundary: number): readonly MappedItem[] {
+  /** Whether the span that closes another one was not given before. */
+  private isFirstClosing(spanId: string): boolean {
+    if (this.closedSpanIds.has(spanId)) return false;
+    this.closedSpanIds.add(spanId);
+    return true;
+  }
+
+  private passBoundary(boundary: number): MappedItems {
     this.boundaries.shift();
     const items = this.mapper.take(true);
     if (this.summary !== undefined && boundary === this.cursor.finishedAtBytes) {
@@ -253,13 +258,17 @@ export class RunReplay {
     return items;
   }
 
-  private onlyNew(items: readonly MappedItem[]): readonly MappedItem[] {
-    return items.filter((item) => item.anchorOffset >= this.offsetOf(item.signal));
+  private onlyNew(given: readonly MappedItems[]): MappedItems {
+    const { tracesOffset, logsOffset } = this.cursor;
+    return {
+      traces: given.flatMap(({ traces }) => anchoredFrom(traces, tracesOffset)),
+      logs: given.flatMap(({ logs }) => anchoredFrom(logs, logsOffset)),
+    };
   }
+}
 
-  private offsetOf(signal: Signal): number {
-    return signal === 'traces' ? this.cursor.tracesOffset : this.cursor.logsOffset;
-  }
+function anchoredFrom(ranges: readonly ItemRange[], offset: number): readonly ItemRange[] {
+  return ranges.flatMap((range) => range.anchoredFrom(offset) ?? []);
 }
 
 /** Cuts lines in two: those that begin before an offset of the log, and the others. Either part may be empty. */
@@ -424,9 +433,10 @@ export class ExportRun {
   }
 
   /** Takes what the mapper gave. @param closingAtBytes length of the log, for a run's last items. */
-  enqueue(items: readonly MappedItem[], closingAtBytes?: number): void {
+  enqueue({ traces, logs }: MappedItems, closingAtBytes?: number): void {
     this.closingAtBytes ??= closingAtBytes;
-    for (const progress of [this.progress.traces, this.progress.logs]) progress.enqueue(items, closingAtBytes);
+    this.progress.traces.enqueue(traces, closingAtBytes);
+    this.progress.logs.enqueue(logs, closingAtBytes);
   }
 
   /** Moves the cursor after what was answered. @returns the cursor where it has moved. */
@@ -538,7 +548,7 @@ function halved(parts: readonly AppendedPart[]): AppendedPart[] {
 
 /** What a run gave when it was read. */
 export interface Reading {
-  readonly items: readonly MappedItem[];
+  readonly items: MappedItems;
   /** Length of the log, where these are the run's last items. */
   readonly closingAtBytes?: number;
   /** There is more to read at once. */
@@ -547,7 +557,7 @@ export interface Reading {
   readonly quietInMs?: number;
 }
 
-const NOTHING: Reading = { items: [], hasMore: false };
+const NOTHING: Reading = { items: { traces: [], logs: [] }, hasMore: false };
 
 /** How long a run's first items wait until it is known which run of which job they belong to, at most, in milliseconds … */
 const ORIGIN_WAIT_MS = 2_000;

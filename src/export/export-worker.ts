@@ -14,7 +14,9 @@ import type { DestinationStatus } from './destination.js';
 import { ExportRun, RunReader, RunSchedule } from './export-run.js';
 import type { ExportWorkerDeps, ExportWorkerOptions } from './export-worker-options.js';
 import { ForeignForwarder } from './foreign-forwarder.js';
-import { type RunBatch, SignalBreaker, SignalQueue, SignalSender } from './signal-queue.js';
+import { SignalBreaker } from './signal-breaker.js';
+import { type RunBatch, SignalQueue } from './signal-queue.js';
+import { SignalSender } from './signal-sender.js';
 
 /**
  * Sends every run to one destination, from the record logs and behind a cursor: each item at least once, twice only what

@@ -6,7 +6,7 @@ import type { Signal } from '../record/record-batch.js';
 import type { CursorStore, ForeignCursor } from '../storage/cursor-store.js';
 import { ATTEMPTS_BEFORE_HALVING, ATTEMPTS_OF_ONE, meaningOf } from './answer-rules.js';
 import type { Destination } from './destination.js';
-import { deniesLogs, type SignalBreaker } from './signal-queue.js';
+import { deniesLogs, type SignalBreaker } from './signal-breaker.js';
 import type { SendResult } from './transport.js';
 
 /** A message that fails again and again. Whether it is at fault, or the receiver, say the next ones of its signal. */

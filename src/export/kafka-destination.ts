@@ -1,12 +1,13 @@
 import type { KafkaRequests } from '../config/kafka-settings.js';
 import { reasonOf } from '../core/errors.js';
 import { BRIDGE_ATTRIBUTE } from '../otlp/bridge-attributes.js';
-import type { OtlpCodec } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
-import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
-import { OtlpEncoder } from './otlp-destination.js';
+import type { BatchOutcome, Destination } from './destination.js';
 import type { SendResult } from './transport.js';
-import type { EncodedLog } from './wire/encoded-items.js';
+import { decodeLog } from './wire/decoded-log.js';
+import { DecodedSpan } from './wire/decoded-span.js';
+import { type ItemBatch, type LoadCodecs, RequestEncoder } from './wire/export-request.js';
+import { countOf, type ItemRange } from './wire/item-window.js';
 
 /** Writes messages to topics of Kafka; one attempt each. */
 export interface TopicWriter {
@@ -24,8 +25,8 @@ export interface TopicWriter {
 /** What a Kafka destination works with. */
 export interface KafkaDestinationDeps {
   readonly producer: TopicWriter;
-  /** Loads both encodings of OTLP, for the telemetry of other services. */
-  readonly codecs: () => Promise<{ readonly json: OtlpCodec; readonly protobuf: OtlpCodec }>;
+  /** Loads both encodings of OTLP, for requests in JSON and the telemetry of other services. */
+  readonly codecs: LoadCodecs;
   /** Masks secrets in what the client says. */
   readonly masked: (message: string) => string;
 }
@@ -49,12 +50,13 @@ export class KafkaDestination implements Destination {
   ) {}
 
   async send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
-    if (!this.signals.includes(batch.signal)) return { result: NOT_ASKED, itemCount: batch.items.length };
+    if (!this.signals.includes(batch.signal)) return { result: NOT_ASKED, itemCount: countOf(batch.ranges) };
+    const { producer, codecs } = this.deps;
     const topic = this.settings.topics[batch.signal];
-    const key = batch.items[0]?.traceId ?? null;
+    const { traceId: key } = firstOf(batch);
     for (;;) {
-      const encoder = new OtlpEncoder(this.encoding, this.deps.producer.maxBytes(topic));
-      const { body, itemCount } = encoder.encode(batch);
+      const encoder = new RequestEncoder(this.encoding, codecs, producer.maxBytes(topic));
+      const { body, itemCount } = await encoder.encode(batch);
       const result = await produce({ topic, key, value: body }, this.deps, abort);
       if (result !== 'tooLarge') return { result, itemCount };
       if (itemCount === 1) return { result: refusedItem(batch, topic, body.length), itemCount };
@@ -113,21 +115,15 @@ export class KafkaJsonlDestination implements Destination {
   ) {}
 
   async send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
-    if (batch.signal !== 'logs') return { result: NOT_ASKED, itemCount: batch.items.length };
+    if (batch.signal !== 'logs') return { result: NOT_ASKED, itemCount: countOf(batch.ranges) };
     const { topic } = this;
-    const key = batch.items[0]?.traceId ?? null;
+    const { traceId: key } = firstOf(batch);
     for (;;) {
-      const lines: Buffer[] = [];
-      let byteCount = 0;
-      for (const item of batch.items) {
-        const line = Buffer.from(`${lineOf(item)}\n`);
-        if (lines.length > 0 && byteCount + line.length > this.deps.producer.maxBytes(topic)) break;
-        lines.push(line);
-        byteCount += line.length;
-      }
-      const result = await produce({ topic, key, value: Buffer.concat(lines) }, this.deps, abort);
+      const lines = linesThatFit(batch.ranges, this.deps.producer.maxBytes(topic));
+      const value = Buffer.concat(lines);
+      const result = await produce({ topic, key, value }, this.deps, abort);
       if (result !== 'tooLarge') return { result, itemCount: lines.length };
-      if (lines.length === 1) return { result: refusedItem(batch, topic, byteCount), itemCount: 1 };
+      if (lines.length === 1) return { result: refusedItem(batch, topic, value.length), itemCount: 1 };
     }
   }
 
@@ -136,8 +132,24 @@ export class KafkaJsonlDestination implements Destination {
   }
 }
 
+/** As many lines from the front as have so many bytes together, or one that has more. */
+function linesThatFit(ranges: readonly ItemRange[], maxBytes: number): readonly Buffer[] {
+  const lines: Buffer[] = [];
+  let byteCount = 0;
+  for (const { window, from, to } of ranges) {
+    for (let index = from; index < to; index++) {
+      const line = Buffer.from(`${lineOf(window.messageOf(index))}\n`);
+      if (lines.length > 0 && byteCount + line.length > maxBytes) return lines;
+      lines.push(line);
+      byteCount += line.length;
+    }
+  }
+  return lines;
+}
+
 /** A record's line; that of a log record where it stands for none, as a test of the destination does. */
-function lineOf(log: EncodedLog): string {
+function lineOf(message: Buffer): string {
+  const log = decodeLog(message);
   const line = log.attributes[BRIDGE_ATTRIBUTE.record];
   if (typeof line === 'string') return line;
   const [seconds, nanos] = log.hrTime;
@@ -178,9 +190,18 @@ async function produce(
 }
 
 function refusedItem(batch: ItemBatch, topic: string, byteCount: number): SendResult {
-  const [item] = batch.items;
-  const what = batch.signal === 'traces' ? `the span ${batch.items[0]?.name}` : 'a log record';
-  return tooLarge(`${what} of trace ${item?.traceId}`, topic, byteCount);
+  const { what, traceId } = firstOf(batch);
+  return tooLarge(`${what} of trace ${traceId}`, topic, byteCount);
+}
+
+/** What the first item of a batch is, in words, and its trace's id. */
+function firstOf({ signal, ranges }: ItemBatch): { readonly what: string; readonly traceId: string | null } {
+  const [first] = ranges;
+  if (first === undefined) return { what: 'nothing', traceId: null };
+  const message = first.window.messageOf(first.from);
+  if (signal === 'logs') return { what: 'a log record', traceId: decodeLog(message).traceId };
+  const span = new DecodedSpan(message, first.window.group);
+  return { what: `the span ${span.name}`, traceId: span.spanContext().traceId };
 }
 
 function tooLarge(what: string, topic: string, byteCount: number): SendResult {

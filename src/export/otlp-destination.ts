@@ -2,17 +2,17 @@ import http from 'node:http';
 import https from 'node:https';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { JsonLogsSerializer, JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import protobuf from 'protobufjs/minimal.js';
 import { type DestinationConfig, loadTls, type SignalEndpoint, type TlsTexts } from '../config/destination-config.js';
 import { type Clock, isPassingStatus, parseRetryAfterMs } from '../core/clock.js';
 import { exchange, exchangeErrorText, type HttpAnswer } from '../core/http-client.js';
-import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
+import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 import { MAX_REFUSED_ALONE, meaningOf } from './answer-rules.js';
-import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
+import type { BatchOutcome, Destination } from './destination.js';
 import { type SendResult, secretMask, secretsOf, type Transport } from './transport.js';
-import { RequestAssembler } from './wire/encoded-items.js';
+import { type ItemBatch, type LoadCodecs, RequestEncoder } from './wire/export-request.js';
+import { countOf } from './wire/item-window.js';
 
 /** Where and how bodies are posted. */
 export interface HttpTransportOptions {
@@ -128,17 +128,20 @@ export class HttpTransport implements Transport {
   }
 }
 
+/** Bodies are kept below this, in bytes before compression; the Collector takes 20 MiB over HTTP, many gateways 4 MiB or more. */
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
 /** What an OTLP destination works with. */
 export interface OtlpDestinationDeps {
-  /** Loads both encodings, for a destination to which other services' messages go in protobuf. */
-  readonly codecs: () => Promise<{ readonly json: OtlpCodec; readonly protobuf: OtlpCodec }>;
+  /** Loads both encodings, for requests in JSON and for other services' messages. */
+  readonly codecs: LoadCodecs;
   readonly clock: Clock;
   /** Sent as `user-agent`, for example `run-bridge/0.1.0`. */
   readonly userAgent: string;
 }
 
 interface SignalSender {
-  readonly encoder: OtlpEncoder;
+  readonly encoder: RequestEncoder;
   readonly transport: HttpTransport;
 }
 
@@ -173,8 +176,8 @@ export class OtlpDestination implements Destination {
 
   async send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
     const sender = this.senders[batch.signal];
-    if (sender === undefined) return { result: NOT_ASKED, itemCount: batch.items.length };
-    const { body, itemCount } = sender.encoder.encode(batch);
+    if (sender === undefined) return { result: NOT_ASKED, itemCount: countOf(batch.ranges) };
+    const { body, itemCount } = await sender.encoder.encode(batch);
     return { result: await sender.transport.send(body, abort), itemCount };
   }
 
@@ -251,7 +254,7 @@ async function forwardParts(
 async function openSender(
   signal: Signal,
   endpoint: SignalEndpoint,
-  { clock, userAgent }: OtlpDestinationDeps,
+  { codecs, clock, userAgent }: OtlpDestinationDeps,
 ): Promise<SignalSender> {
   const { encoding, timeoutMs, compression } = endpoint;
   const transport = new HttpTransport(
@@ -266,61 +269,7 @@ async function openSender(
     },
     clock,
   );
-  return { encoder: new OtlpEncoder(encoding), transport };
-}
-
-/** One request's body. */
-export interface EncodedBatch {
-  readonly body: Uint8Array;
-  /** Items in it, from the front of the batch. */
-  readonly itemCount: number;
-}
-
-/** Bodies are kept below this, in bytes before compression; the Collector takes 20 MiB over HTTP, many gateways 4 MiB or more. */
-const MAX_BODY_BYTES = 4 * 1024 * 1024;
-
-/** Puts items together to OTLP's export requests: in protobuf, in which they are encoded already, or in JSON with OpenTelemetry's own serialisers. */
-export class OtlpEncoder {
-  constructor(
-    readonly encoding: OtlpEncoding,
-    private readonly maxBodyBytes = MAX_BODY_BYTES,
-  ) {}
-
-  /** As many items from the front as stay below the limit; a single item that is larger goes alone. */
-  encode(batch: ItemBatch): EncodedBatch {
-    return this.encoding === 'json' ? this.encodeJson(batch) : this.encodeProtobuf(batch);
-  }
-
-  private encodeProtobuf(batch: ItemBatch): EncodedBatch {
-    const request = new RequestAssembler();
-    for (const item of batch.items) {
-      const isTooMuch = request.byteCount + item.end - item.start > this.maxBodyBytes;
-      if (isTooMuch && request.itemCount > 0) break;
-      request.add(item);
-    }
-    return { body: request.finish(), itemCount: request.itemCount };
-  }
-
-  private encodeJson(batch: ItemBatch): EncodedBatch {
-    let itemCount = batch.items.length;
-    let body = serializeJson(batch, itemCount);
-    while (body.byteLength > this.maxBodyBytes && itemCount > 1) {
-      // Sizes vary from item to item, so the guess may need another round.
-      const guess = Math.floor((itemCount * this.maxBodyBytes) / body.byteLength);
-      itemCount = Math.max(1, Math.min(guess, itemCount - 1));
-      body = serializeJson(batch, itemCount);
-    }
-    return { body, itemCount };
-  }
-}
-
-function serializeJson(batch: ItemBatch, count: number): Uint8Array {
-  const body =
-    batch.signal === 'traces'
-      ? JsonTraceSerializer.serializeRequest(batch.items.slice(0, count))
-      : JsonLogsSerializer.serializeRequest(batch.items.slice(0, count));
-  if (body === undefined) throw new Error(`${count} items could not be serialised as OTLP`);
-  return body;
+  return { encoder: new RequestEncoder(encoding, codecs, MAX_BODY_BYTES), transport };
 }
 
 /** What a receiver says that it did not take of an accepted request. */

@@ -2,15 +2,7 @@ import type { CellBatch } from '../otlp/wire/item-chunk.js';
 import type { Resource } from '../record/attributes.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { RunOrigin } from '../storage/trace-catalog.js';
-import type { EncodedLog, EncodedSpan } from './wire/encoded-items.js';
-
-/**
- * One thing to export, and the record that caused it. Items of one signal come in the order of their anchors, so that a
- * cursor is one offset: everything anchored before it has been sent.
- */
-export type MappedItem =
-  | { readonly signal: 'traces'; readonly anchorOffset: number; readonly span: EncodedSpan }
-  | { readonly signal: 'logs'; readonly anchorOffset: number; readonly log: EncodedLog };
+import type { MappedItems } from './wire/item-window.js';
 
 /** Whole lines of a record log as they stand there, all of one resource. Lent for the time of a call. */
 export interface LoggedLines {
@@ -52,12 +44,12 @@ export interface RunMapper {
    * What is ready: log records at once, spans once their hold for late events is over.
    * @param isQuiet the log has been read to its end and nothing was appended for the hold time: every held span is ready.
    */
-  take(isQuiet: boolean): readonly MappedItem[];
+  take(isQuiet: boolean): MappedItems;
   /**
    * The run has a verdict: every span still held, spans that never ended (marked unfinished), and a synthetic invocation
    * span where a trace has none. Their anchor is the log's length. Changes nothing else: the mapper may take later lines.
    */
-  finish(run: RunSummary): readonly MappedItem[];
+  finish(run: RunSummary): MappedItems;
   /** Ids of the spans that `finish` would give beside those that are held. */
   closingSpanIds(run: RunSummary): readonly string[];
   /** Spans now held for late events; bounded. */

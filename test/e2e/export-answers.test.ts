@@ -134,8 +134,9 @@ describe('a receiver that lets nothing in for a while', () => {
         return state === 'waiting' && String(lastError).includes(`status ${status}`);
       });
       expect(serving.stderr).toContain('the destination lets nothing in');
-      const metrics = await (await fetch(`${serving.webUrl}/metrics`)).text();
-      expect(metrics).toMatch(/run_bridge_destination_state\{destination="ill",state="waiting"\} 1/);
+      // In between it is tried, and is sending for that time.
+      const isWaiting = /run_bridge_destination_state\{destination="ill",state="waiting"\} 1/;
+      await until('the metric', async () => isWaiting.test(await (await fetch(`${serving.webUrl}/metrics`)).text()));
       await sendRun(serving, 2);
       receiver.answer = () => ({});
       await until('every span', () => lacking(1).length + lacking(2).length === 0, MINUTE_MS);

@@ -1,6 +1,7 @@
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
-import { type EncodedLog, type EncodedSpan, ExportGroup, ItemEncoder } from '../../src/export/wire/encoded-items.js';
+import { ExportGroup } from '../../src/export/wire/export-group.js';
+import { type ItemRange, WindowWriter } from '../../src/export/wire/item-window.js';
 import {
   encodeAttributes,
   encodeEvent,
@@ -14,14 +15,23 @@ import {
   type WireWriter,
 } from '../../src/export/wire/wire-writer.js';
 
-/** A span that is made up, as the mapping gives spans. @param encoder puts what it encodes side by side */
-export function encodedSpan(span: ReadableSpan, encoder = new ItemEncoder(), group = groupOf(span)): EncodedSpan {
-  return encoder.span(group, (out) => encodeSpan(out, span));
+/** Writes a span that is made up, as the mapping writes spans. */
+export function addSpan(windows: WindowWriter, span: ReadableSpan, anchorOffset = 0, group = groupOf(span)): void {
+  encodeSpan(windows.begin(), span);
+  windows.add('traces', group, anchorOffset);
 }
 
-/** As `encodedSpan`, of a log record. */
-export function encodedLog(log: ReadableLogRecord, encoder = new ItemEncoder(), group = groupOf(log)): EncodedLog {
-  return encoder.log(group, (out) => encodeLog(out, log));
+/** As `addSpan`, of a log record. */
+export function addLog(windows: WindowWriter, log: ReadableLogRecord, anchorOffset = 0, group = groupOf(log)): void {
+  encodeLog(windows.begin(), log);
+  windows.add('logs', group, anchorOffset);
+}
+
+/** Spans that are made up, as the mapping gives them. */
+export function encodedSpans(...spans: readonly ReadableSpan[]): readonly ItemRange[] {
+  const windows = new WindowWriter();
+  for (const span of spans) addSpan(windows, span);
+  return windows.take().traces;
 }
 
 function groupOf({ resource, instrumentationScope }: ReadableSpan | ReadableLogRecord): ExportGroup {

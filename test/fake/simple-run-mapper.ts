@@ -1,11 +1,14 @@
 import { SpanKind, TraceFlags } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import type { LoggedItems, LoggedLines, MappedItem, RunMapper } from '../../src/export/run-mapper.js';
-import { type EncodedSpan, ExportGroup, ItemEncoder } from '../../src/export/wire/encoded-items.js';
+import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import type { LoggedItems, LoggedLines, RunMapper } from '../../src/export/run-mapper.js';
+import { ExportGroup } from '../../src/export/wire/export-group.js';
+import { type MappedItems, WindowWriter } from '../../src/export/wire/item-window.js';
 import type { LoggedRecord } from '../../src/log/record-log.js';
 import { tryParseRecordLine } from '../../src/record/record-line.js';
 import type { RunSummary } from '../../src/run/verdict.js';
-import { encodedLog, encodedSpan } from './encoded-item.js';
+import { addLog, addSpan } from './encoded-item.js';
 
 const RESOURCE = resourceFromAttributes({ 'service.name': 'dbt-core' });
 const SCOPE = { name: 'dbt-core', version: '2' };
@@ -23,10 +26,9 @@ interface Held {
  * spans that never ended at the finish.
  */
 export class SimpleRunMapper implements RunMapper {
-  private readonly ready: MappedItem[] = [];
   private held: Held[] = [];
   private readonly started = new Map<string, string>();
-  private readonly encoder = new ItemEncoder();
+  private readonly windows = new WindowWriter();
   private traceId = '';
   private endOffset = 0;
   /** Records pushed. */
@@ -51,7 +53,7 @@ export class SimpleRunMapper implements RunMapper {
       }
       if (record.recordType === 'LogRecord') {
         this.held.find((span) => span.spanId === record.spanId)?.events.push(record.body);
-        this.ready.push(this.log(offset, record.body));
+        this.writeLog(offset, record.body);
       }
       while (this.held.length > this.holdRecords) this.release();
     }
@@ -75,17 +77,15 @@ export class SimpleRunMapper implements RunMapper {
     return damagedCount;
   }
 
-  take(isQuiet: boolean): readonly MappedItem[] {
+  take(isQuiet: boolean): MappedItems {
     while (isQuiet && this.held.length > 0) this.release();
-    return this.ready.splice(0);
+    return this.windows.take();
   }
 
-  finish(_run: RunSummary): readonly MappedItem[] {
-    return [...this.started].map(([spanId, name]) => ({
-      signal: 'traces' as const,
-      anchorOffset: this.endOffset,
-      span: this.span({ anchorOffset: this.endOffset, spanId, name: `${name} unfinished`, events: [] }),
-    }));
+  finish(_run: RunSummary): MappedItems {
+    for (const [spanId, name] of this.started)
+      this.writeSpan({ anchorOffset: this.endOffset, spanId, name: `${name} unfinished`, events: [] });
+    return this.windows.take();
   }
 
   closingSpanIds(): readonly string[] {
@@ -97,53 +97,42 @@ export class SimpleRunMapper implements RunMapper {
 
   private release(): void {
     const span = this.held.shift();
-    if (span !== undefined) {
-      this.ready.push({ signal: 'traces', anchorOffset: span.anchorOffset, span: this.span(span) });
-    }
+    if (span !== undefined) this.writeSpan(span);
   }
 
-  private span({ spanId, name, events }: Held): EncodedSpan {
-    return encodedSpan(
-      {
-        name,
-        kind: SpanKind.INTERNAL,
-        spanContext: () => ({ traceId: this.traceId, spanId, traceFlags: TraceFlags.SAMPLED }),
-        startTime: [1, 0],
-        endTime: [2, 0],
-        duration: [1, 0],
-        ended: true,
-        status: { code: 0 },
-        attributes: {},
-        links: [],
-        events: events.map((event) => ({ name: event, time: [1, 0] })),
-        resource: RESOURCE,
-        instrumentationScope: SCOPE,
-        droppedAttributesCount: 0,
-        droppedEventsCount: 0,
-        droppedLinksCount: 0,
-      },
-      this.encoder,
-      GROUP,
-    );
-  }
-
-  private log(anchorOffset: number, body: string): MappedItem {
-    return {
-      signal: 'logs',
-      anchorOffset,
-      log: encodedLog(
-        {
-          hrTime: [1, 0],
-          hrTimeObserved: [1, 0],
-          body,
-          resource: RESOURCE,
-          instrumentationScope: SCOPE,
-          attributes: {},
-          droppedAttributesCount: 0,
-        },
-        this.encoder,
-        GROUP,
-      ),
+  private writeSpan({ anchorOffset, spanId, name, events }: Held): void {
+    const { traceId } = this;
+    const span: ReadableSpan = {
+      name,
+      kind: SpanKind.INTERNAL,
+      spanContext: () => ({ traceId, spanId, traceFlags: TraceFlags.SAMPLED }),
+      startTime: [1, 0],
+      endTime: [2, 0],
+      duration: [1, 0],
+      ended: true,
+      status: { code: 0 },
+      attributes: {},
+      links: [],
+      events: events.map((event) => ({ name: event, time: [1, 0] })),
+      resource: RESOURCE,
+      instrumentationScope: SCOPE,
+      droppedAttributesCount: 0,
+      droppedEventsCount: 0,
+      droppedLinksCount: 0,
     };
+    addSpan(this.windows, span, anchorOffset, GROUP);
+  }
+
+  private writeLog(anchorOffset: number, body: string): void {
+    const log: ReadableLogRecord = {
+      hrTime: [1, 0],
+      hrTimeObserved: [1, 0],
+      body,
+      resource: RESOURCE,
+      instrumentationScope: SCOPE,
+      attributes: {},
+      droppedAttributesCount: 0,
+    };
+    addLog(this.windows, log, anchorOffset, GROUP);
   }
 }

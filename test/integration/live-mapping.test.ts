@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_MAPPING_OPTIONS } from '../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../src/export/mapping/otel-run-mapper.js';
-import type { MappedItem } from '../../src/export/run-mapper.js';
 import { type AppendedPiece, FreshRecords } from '../../src/log/appended.js';
 import { CellBatch } from '../../src/otlp/wire/item-chunk.js';
 import { itemReading } from '../../src/otlp/wire/read-items.js';
@@ -12,6 +11,7 @@ import { itemRing } from '../../src/record/item-ring.js';
 import type { Delivery } from '../../src/record/record-batch.js';
 import { texts } from '../../src/record/texts.js';
 import type { RedactionLevel } from '../../src/redaction/known-names.js';
+import { itemsOf, type MappedItem } from '../fake/mapped-items.js';
 import { sampleDeliveries } from '../fake/sample-deliveries.js';
 import { SMALL_SAMPLES, sampleFolder } from '../fake/sample-run.js';
 import { finish, type MappedBytes } from '../unit/export/mapping/mapped-bytes.js';
@@ -69,7 +69,7 @@ function map(run: string, redaction: RedactionLevel, isLive: boolean, disturb: D
       mapper.pushItems({ resource, offset, lines, items: piece.items });
       itemCount += piece.items.to - piece.items.from;
     } else mapper.pushLines({ resource, offset, lines });
-    for (const item of mapper.take(false)) items.push(item);
+    for (const item of itemsOf(mapper.take(false))) items.push(item);
     disturb();
   }
   expect(itemCount > 0).toBe(isLive);

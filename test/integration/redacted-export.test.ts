@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_MAPPING_OPTIONS } from '../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../src/export/mapping/otel-run-mapper.js';
-import { OtlpEncoder } from '../../src/export/otlp-destination.js';
+import { RequestEncoder } from '../../src/export/wire/export-request.js';
 import type { LoggedRecord } from '../../src/log/record-log.js';
+import { JsonCodec } from '../../src/otlp/json-codec.js';
 import type { OtlpEncoding } from '../../src/otlp/otlp-codec.js';
+import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import type { RedactionLevel } from '../../src/redaction/known-names.js';
 import { decodeBody } from '../fake/decode-at-once.js';
 import { bodiesIn } from '../fake/sample-run.js';
@@ -29,22 +31,20 @@ function received(): readonly (readonly LoggedRecord[])[] {
 }
 
 /** Every request body that would be sent, as text. */
-function exportedBytes(redaction: RedactionLevel, encoding: OtlpEncoding): string {
-  const encoder = new OtlpEncoder(encoding);
-  return received()
-    .map((log) => {
-      const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, redaction });
-      pushRecords(mapper, log);
-      const items = mapper.take(true);
-      const spans = items.flatMap((item) => (item.signal === 'traces' ? [item.span] : []));
-      const logs = items.flatMap((item) => (item.signal === 'logs' ? [item.log] : []));
-      const bodies = [
-        encoder.encode({ signal: 'traces', items: spans }),
-        encoder.encode({ signal: 'logs', items: logs }),
-      ];
-      return bodies.map(({ body }) => Buffer.from(body).toString('latin1')).join('\n');
-    })
-    .join('\n');
+async function exportedBytes(redaction: RedactionLevel, encoding: OtlpEncoding): Promise<string> {
+  const codecs = { json: new JsonCodec(), protobuf: new ProtobufCodec() };
+  const encoder = new RequestEncoder(encoding, async () => codecs, Infinity);
+  const bodies: string[] = [];
+  for (const log of received()) {
+    const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, redaction });
+    pushRecords(mapper, log);
+    const items = mapper.take(true);
+    for (const signal of ['traces', 'logs'] as const) {
+      const { body } = await encoder.encode({ signal, ranges: items[signal] });
+      bodies.push(Buffer.from(body).toString('latin1'));
+    }
+  }
+  return bodies.join('\n');
 }
 
 function markersIn(text: string): readonly string[] {
@@ -54,15 +54,15 @@ function markersIn(text: string): readonly string[] {
 describe.each<OtlpEncoding>(['protobuf', 'json'])(
   'of a marked run, received over OTLP and exported as %s',
   (encoding) => {
-    it.each<RedactionLevel>(['literals', 'statements'])('no byte shows a marked value at level %s', (level) => {
-      const text = exportedBytes(level, encoding);
+    it.each<RedactionLevel>(['literals', 'statements'])('no byte shows a marked value at level %s', async (level) => {
+      const text = await exportedBytes(level, encoding);
       expect(markersIn(text)).toEqual([]);
       expect(text).toContain('test_failed');
     });
 
-    it('the bytes show every marked value that the engine sent at level off', () => {
+    it('the bytes show every marked value that the engine sent at level off', async () => {
       const sent = bodiesIn(FOLDER).map(({ body }) => body.toString('latin1'));
-      expect(markersIn(exportedBytes('off', encoding))).toEqual(markersIn(sent.join('\n')));
+      expect(markersIn(await exportedBytes('off', encoding))).toEqual(markersIn(sent.join('\n')));
     });
   },
 );

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DEFAULT_MAPPING_OPTIONS } from '../../src/config/mapping-options.js';
 import { ForeignRedaction } from '../../src/export/foreign-redaction.js';
 import { OtelRunMapper } from '../../src/export/mapping/otel-run-mapper.js';
-import { OtlpEncoder } from '../../src/export/otlp-destination.js';
+import { RequestEncoder } from '../../src/export/wire/export-request.js';
 import type { LoggedRecord } from '../../src/log/record-log.js';
 import type { ExportRequest, KeyValue } from '../../src/otlp/export-request.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
@@ -199,15 +199,15 @@ describe('what is passed on and is not redacted', () => {
     expect(passedOn([request], 'literals')).toContain("select 'kept'");
   });
 
-  it('is byte for byte what another bridge exports, which has redacted it as it was told to', () => {
+  it('is byte for byte what another bridge exports, which has redacted it as it was told to', async () => {
     const redaction = new ForeignRedaction('literals', []);
-    const bodies = exports('literals');
+    const bodies = await exports('literals');
     expect(bodies.map((body) => redaction.redact(signalOf(body), body))).toEqual(bodies);
   });
 });
 
 /** The marked run as a bridge exports it, as JSON. */
-function exports(redaction: RedactionLevel): readonly string[] {
+async function exports(redaction: RedactionLevel): Promise<readonly string[]> {
   const byTrace = new Map<string, LoggedRecord[]>();
   for (const { signal, body } of bodiesIn(FOLDER)) {
     for (const { traceId, resource, records } of decodeBody(signal, body).delivery.batches) {
@@ -216,17 +216,18 @@ function exports(redaction: RedactionLevel): readonly string[] {
       for (const record of records) log.push({ record, resource, offset: log.length, endOffset: log.length + 1 });
     }
   }
-  const encoder = new OtlpEncoder('json');
-  return [...byTrace.values()].flatMap((log) => {
+  const encoder = new RequestEncoder('json', async () => codecs, Infinity);
+  const bodies: string[] = [];
+  for (const log of byTrace.values()) {
     const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, redaction });
     pushRecords(mapper, log);
     const items = mapper.take(true);
-    const spans = items.flatMap((item) => (item.signal === 'traces' ? [item.span] : []));
-    const logs = items.flatMap((item) => (item.signal === 'logs' ? [item.log] : []));
-    return [encoder.encode({ signal: 'traces', items: spans }), encoder.encode({ signal: 'logs', items: logs })].map(
-      ({ body }) => Buffer.from(body).toString('utf8'),
-    );
-  });
+    for (const signal of ['traces', 'logs'] as const) {
+      const { body } = await encoder.encode({ signal, ranges: items[signal] });
+      bodies.push(Buffer.from(body).toString('utf8'));
+    }
+  }
+  return bodies;
 }
 
 function signalOf(body: string): Signal {

@@ -3,8 +3,10 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Destination } from '../../src/export/destination.js';
 import type { ExportWorker } from '../../src/export/export-worker.js';
 import type { SendResult } from '../../src/export/transport.js';
+import { countOf, cutRanges } from '../../src/export/wire/item-window.js';
 import type { Signal } from '../../src/record/record-batch.js';
 import { ExportBench } from '../fake/export-bench.js';
+import { itemsOf } from '../fake/mapped-items.js';
 import { logRecord, spanEnd, spanStart, traceIdOf } from '../fake/memory-record-log.js';
 import { untilTurned } from '../tool/until.js';
 
@@ -39,7 +41,7 @@ class MoodyDestination implements Destination {
   constructor(private readonly chance: () => number) {}
 
   async send(...[batch, abort]: Parameters<Destination['send']>): ReturnType<Destination['send']> {
-    const itemCount = Math.max(1, Math.floor(batch.items.length * this.chance()));
+    const itemCount = Math.max(1, Math.floor(countOf(batch.ranges) * this.chance()));
     if (this.isDead) {
       // As many as are tried wait for one end.
       setMaxListeners(0, abort);
@@ -48,11 +50,10 @@ class MoodyDestination implements Destination {
       });
     }
     if (this.chance() > this.likelihood[batch.signal]) return { result: RETRYABLE, itemCount };
-    if (batch.signal === 'traces') {
-      const sent = batch.items.slice(0, itemCount);
-      this.taken.traces.push(...sent.map((span) => `${span.spanContext().traceId} ${span.name}`));
-    } else {
-      this.taken.logs.push(...batch.items.slice(0, itemCount).map((log) => String(log.body)));
+    const sent = { traces: [], logs: [], [batch.signal]: cutRanges(batch.ranges, itemCount)[0] };
+    for (const item of itemsOf(sent)) {
+      if (item.signal === 'logs') this.taken.logs.push(String(item.log.body));
+      else this.taken.traces.push(`${item.span.spanContext().traceId} ${item.span.name}`);
     }
     return { result: ACCEPTED, itemCount };
   }

@@ -5,7 +5,7 @@ import { spanIdOf } from '../../record/span-id-table.js';
 import { invocationIdOf, type SpanId, type TraceId, type UnixNano } from '../../record/telemetry-record.js';
 import { learnStatement, type Redactor } from '../../redaction/redactor.js';
 import type { InvocationSummary, RunSummary } from '../../run/verdict.js';
-import type { EncodedSpan, ItemEncoder } from '../wire/encoded-items.js';
+import type { WindowWriter } from '../wire/item-window.js';
 import {
   encodeAttributes,
   encodeSpanEnd,
@@ -34,7 +34,7 @@ export interface ClosingMemory {
   readonly redactor: Redactor;
   readonly resources: ResourceMap;
   readonly spans: SpanWriter;
-  readonly encoder: ItemEncoder;
+  readonly windows: WindowWriter;
 }
 
 /** A time in seconds and nanoseconds. */
@@ -44,6 +44,14 @@ type Time = readonly [seconds: number, nanos: number];
 interface UnreportedInvocation {
   readonly id: IdHalves;
   readonly invocation: InvocationSummary;
+}
+
+/** A span whose end never came, and the one that it is to have. */
+interface Unfinished {
+  readonly start: StartLine;
+  readonly end: Time;
+  readonly invocation: InvocationSummary | undefined;
+  readonly events: SpanEvents;
 }
 
 /** What a trace lacks as its run ends. */
@@ -58,16 +66,16 @@ export class ClosingSpans {
   constructor(private readonly memory: ClosingMemory) {}
 
   /**
-   * Spans in place of those that never came, and those that never ended. What is remembered stays as it was: the run
-   * may go on.
+   * Writes spans in place of those that never came, and those that never ended, anchored at the log's length. What is remembered
+   * stays as it was: the run may go on.
    * @param latest time of any record of the run.
    */
-  spans(run: RunSummary, latest: Time): readonly EncodedSpan[] {
+  write(run: RunSummary, latest: Time): void {
     const { tree } = this.memory;
     const buffer = this.memory.buffer.copy();
     const unended = unendedOf(run);
     const { parents, open, invocations } = this.find(run);
-    const spans = parents.map((one) => this.missingSpan(one, run, buffer));
+    for (const one of parents) this.writeMissing(one, run, buffer);
     adoptOrphanEvents(
       tree,
       buffer,
@@ -80,11 +88,9 @@ export class ClosingSpans {
     for (const { id, start } of open) {
       const invocation = unended.find((one) => isSame(one.id, id))?.invocation;
       const end = invocation === undefined ? latest : hrTimeOf(invocation.endTimeUnixNano);
-      const span = this.unfinishedSpan(start, end, invocation, buffer.take(id[0], id[1]));
-      if (span !== undefined) spans.push(span);
+      this.writeUnfinished(run, { start, end, invocation, events: buffer.take(id[0], id[1]) });
     }
-    for (const one of invocations) spans.push(this.invocationSpan(run.traceId, one, buffer));
-    return spans;
+    for (const one of invocations) this.writeInvocation(run, one, buffer);
   }
 
   /** Ids of those spans. */
@@ -118,7 +124,7 @@ export class ClosingSpans {
   }
 
   /** A span in place of one that never came, so that its children have a parent. */
-  private missingSpan(missing: MissingParent, run: RunSummary, buffer: EventBuffer): EncodedSpan {
+  private writeMissing(missing: MissingParent, run: RunSummary, buffer: EventBuffer): void {
     const { switches, nodes } = this.memory;
     const { spanHigh, spanLow, phase, uniqueId } = missing;
     const node = switches['true-cancellations'] ? uniqueId : undefined;
@@ -127,8 +133,7 @@ export class ClosingSpans {
     if (phase !== undefined) attributes.phase = phase;
     else if (uniqueId !== undefined) attributes.unique_id = uniqueId;
     if (isCanceled) attributes['error.type'] = 'canceled';
-    return this.synthetic(missing.resource, {
-      traceId: run.traceId,
+    this.writeSynthetic(run, missing.resource, {
       id: [spanHigh, spanLow],
       parentSpanId: invocationAround(missing, run.invocations)?.spanId ?? null,
       name: phase === undefined ? 'missing span' : `Phase: ${phase.replace(/^EXECUTION_PHASE_/, '')}`,
@@ -140,14 +145,9 @@ export class ClosingSpans {
     });
   }
 
-  /** A span whose run is over without its end. */
-  private unfinishedSpan(
-    start: StartLine,
-    end: Time,
-    invocation: InvocationSummary | undefined,
-    events: SpanEvents,
-  ): EncodedSpan | undefined {
-    const { redactor, spans, encoder, resources } = this.memory;
+  /** A span whose run is over without its end; none where its start turns out to be damaged. */
+  private writeUnfinished(run: RunSummary, { start, end, invocation, events }: Unfinished): void {
+    const { redactor, spans, windows, resources } = this.memory;
     const line = start.read();
     const { startSeconds, startNanos } = line;
     const isBackwards = isBefore(end[0], end[1], startSeconds, startNanos);
@@ -155,15 +155,14 @@ export class ClosingSpans {
     const reported = invocation === undefined ? undefined : reportedInvocation(invocation, redactor);
     // A statement is otherwise known with the end of its span; its name may mention what is in it.
     learnStatement(line, redactor);
-    const encode = (out: WireWriter) => spans.write(out, line, events, { endSeconds, endNanos, reported });
-    return encoder.spanOf(resources.map(start.resource), encode);
+    if (!spans.write(windows.begin(), line, events, { endSeconds, endNanos, reported })) return;
+    windows.add('traces', resources.map(start.resource), run.logBytes);
   }
 
   /** A span for an invocation whose own never came, so that the trace has its root and its verdict. */
-  private invocationSpan(traceId: TraceId, { id, invocation }: UnreportedInvocation, buffer: EventBuffer): EncodedSpan {
+  private writeInvocation(run: RunSummary, { id, invocation }: UnreportedInvocation, buffer: EventBuffer): void {
     const reported = reportedInvocation(invocation, this.memory.redactor);
-    return this.synthetic(invocation.resource, {
-      traceId,
+    this.writeSynthetic(run, invocation.resource, {
       id,
       parentSpanId: invocation.outerParentSpanId,
       name: invocation.command === null ? NAME : `${NAME} (${invocation.command})`,
@@ -172,7 +171,7 @@ export class ClosingSpans {
       status: reported.outcome.status,
       attributes: {
         event_type: EVENT_TYPE.invocation,
-        invocation_id: invocationIdOf(traceId),
+        invocation_id: invocationIdOf(run.traceId),
         'run_bridge.synthetic': true,
         ...reported.attributes,
       },
@@ -180,15 +179,15 @@ export class ClosingSpans {
     });
   }
 
-  private synthetic(from: Resource, span: SyntheticSpan): EncodedSpan {
-    const { resources, encoder } = this.memory;
-    return encoder.span(resources.map(from), (out) => writeSynthetic(out, span));
+  private writeSynthetic({ traceId, logBytes }: RunSummary, from: Resource, span: SyntheticSpan): void {
+    const { resources, windows } = this.memory;
+    writeSynthetic(windows.begin(), traceId, span);
+    windows.add('traces', resources.map(from), logBytes);
   }
 }
 
 /** A span that has no line. */
 interface SyntheticSpan {
-  readonly traceId: TraceId;
   readonly id: IdHalves;
   readonly parentSpanId: SpanId | null;
   readonly name: string;
@@ -199,11 +198,11 @@ interface SyntheticSpan {
   readonly status: SpanStatus;
 }
 
-function writeSynthetic(out: WireWriter, span: SyntheticSpan): void {
+function writeSynthetic(out: WireWriter, traceId: TraceId, span: SyntheticSpan): void {
   out.tag(RECORD);
   const start = out.open();
   out.tag(SPAN.traceId);
-  out.hex(span.traceId);
+  out.hex(traceId);
   out.tag(SPAN.spanId);
   out.id(span.id[0], span.id[1]);
   if (span.parentSpanId !== null) {

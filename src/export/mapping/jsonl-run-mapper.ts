@@ -1,8 +1,9 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BRIDGE_ATTRIBUTE } from '../../otlp/bridge-attributes.js';
 import { tryParseRecordLine } from '../../record/record-line.js';
-import type { LoggedItems, LoggedLines, MappedItem, RunMapper } from '../run-mapper.js';
-import { ExportGroup, ItemEncoder } from '../wire/encoded-items.js';
+import type { LoggedItems, LoggedLines, RunMapper } from '../run-mapper.js';
+import { ExportGroup } from '../wire/export-group.js';
+import { type MappedItems, WindowWriter } from '../wire/item-window.js';
 import { encodeAttributes, LOG, RECORD } from '../wire/wire-writer.js';
 
 const GROUP = new ExportGroup(resourceFromAttributes({}), { name: 'run-bridge' });
@@ -11,8 +12,7 @@ const LINE_BREAK = 0x0a;
 /** Maps nothing: each record is a log record that has its line as an attribute, and is sent as that line. */
 export class JsonlRunMapper implements RunMapper {
   readonly heldCount = 0;
-  private readonly encoder = new ItemEncoder();
-  private ready: MappedItem[] = [];
+  private readonly windows = new WindowWriter();
   private firstOffset = 0;
 
   skipTo(_tracesOffset: number, logsOffset: number): void {
@@ -29,7 +29,7 @@ export class JsonlRunMapper implements RunMapper {
       const line = bytes.toString('utf8', start, end);
       const record = tryParseRecordLine(line);
       if (record === undefined) damagedCount += 1;
-      else this.ready.push({ signal: 'logs', anchorOffset: offset + start, log: this.carrierOf(line, record.traceId) });
+      else this.write(line, record.traceId, offset + start);
     }
     return damagedCount;
   }
@@ -38,29 +38,27 @@ export class JsonlRunMapper implements RunMapper {
     return this.pushLines(items);
   }
 
-  take(): readonly MappedItem[] {
-    const { ready } = this;
-    this.ready = [];
-    return ready;
+  take(): MappedItems {
+    return this.windows.take();
   }
 
   /** What never ended has no line. */
-  finish(): readonly MappedItem[] {
-    return [];
+  finish(): MappedItems {
+    return this.windows.take();
   }
 
   closingSpanIds(): readonly string[] {
     return [];
   }
 
-  private carrierOf(line: string, traceId: string) {
-    return this.encoder.log(GROUP, (out) => {
-      out.tag(RECORD);
-      const start = out.open();
-      encodeAttributes(out, LOG.attributes, { [BRIDGE_ATTRIBUTE.record]: line });
-      out.tag(LOG.traceId);
-      out.hex(traceId);
-      out.close(start);
-    });
+  private write(line: string, traceId: string, anchorOffset: number): void {
+    const out = this.windows.begin();
+    out.tag(RECORD);
+    const start = out.open();
+    encodeAttributes(out, LOG.attributes, { [BRIDGE_ATTRIBUTE.record]: line });
+    out.tag(LOG.traceId);
+    out.hex(traceId);
+    out.close(start);
+    this.windows.add('logs', GROUP, anchorOffset);
   }
 }

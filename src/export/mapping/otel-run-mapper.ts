@@ -5,9 +5,9 @@ import { KnownNames } from '../../redaction/known-names.js';
 import { Redactor } from '../../redaction/redactor.js';
 import type { RunSummary } from '../../run/verdict.js';
 import type { RunOrigin } from '../../storage/trace-catalog.js';
-import type { LoggedItems, LoggedLines, MappedItem, RunMapper } from '../run-mapper.js';
-import { ItemEncoder } from '../wire/encoded-items.js';
-import type { SpanEvents, WireWriter } from '../wire/wire-writer.js';
+import type { LoggedItems, LoggedLines, RunMapper } from '../run-mapper.js';
+import { type MappedItems, WindowWriter } from '../wire/item-window.js';
+import type { SpanEvents } from '../wire/wire-writer.js';
 import type { CellRecord } from './cell-record.js';
 import { CellWriter } from './cell-writer.js';
 import { adoptOrphanEvents, ClosingSpans } from './closing-spans.js';
@@ -44,12 +44,11 @@ export class OtelRunMapper implements RunMapper {
   private readonly cells: CellWriter;
   private readonly intake: LineIntake;
   private readonly reader = new HeldReader();
-  private readonly encoder = new ItemEncoder();
+  private readonly windows = new WindowWriter();
   private readonly closing: ClosingSpans;
   private readonly held = new HeldSpans();
   private readonly holdSeconds: number;
   private readonly holdNanos: number;
-  private ready: MappedItem[] = [];
   /** Items anchored before these were sent. */
   private sentTraces = 0;
   private sentLogs = 0;
@@ -87,9 +86,9 @@ export class OtelRunMapper implements RunMapper {
       },
       shared,
     );
-    const { encoder } = this;
+    const { windows } = this;
     const memory = { switches, tree, nodes, missingParents, buffer, redactor, resources };
-    this.closing = new ClosingSpans({ ...memory, spans, encoder });
+    this.closing = new ClosingSpans({ ...memory, spans, windows });
   }
 
   get heldCount(): number {
@@ -117,23 +116,15 @@ export class OtelRunMapper implements RunMapper {
     return this.resources.lacksOrigin;
   }
 
-  take(isQuiet: boolean): readonly MappedItem[] {
-    if (isQuiet) {
-      this.reader.tidy();
-      this.intake.settle();
-      while (this.heldCount > 0) this.releaseOldest();
-    }
-    const items = this.ready;
-    this.ready = [];
-    return items;
+  take(isQuiet: boolean): MappedItems {
+    if (isQuiet) this.releaseAll();
+    return this.windows.take();
   }
 
-  finish(run: RunSummary): readonly MappedItem[] {
-    const items = [...this.take(true)];
-    for (const span of this.closing.spans(run, [this.latestSeconds, this.latestNanos])) {
-      items.push({ signal: 'traces', anchorOffset: run.logBytes, span });
-    }
-    return items;
+  finish(run: RunSummary): MappedItems {
+    this.releaseAll();
+    this.closing.write(run, [this.latestSeconds, this.latestNanos]);
+    return this.windows.take();
   }
 
   closingSpanIds(run: RunSummary): readonly string[] {
@@ -150,33 +141,27 @@ export class OtelRunMapper implements RunMapper {
     const isWanted = switches['log-records'] && anchorOffset >= this.sentLogs;
     const target = switches['span-events'] ? this.eventTarget(record) : undefined;
     if (!isWanted && target === undefined) return;
-    const event = this.mapLog(record, plain, isWanted ? { anchorOffset, resource } : undefined);
+    const event = this.mapLog(record, plain, isWanted);
+    if (isWanted) this.windows.add('logs', this.resources.map(resource), anchorOffset);
     if (target === undefined) return;
     const { spanHigh, spanLow } = record;
     const isOwn = target[0] === spanHigh && target[1] === spanLow;
     this.buffer.add(target[0], target[1], isOwn ? event : movedEvent(event, [spanHigh, spanLow]));
   }
 
-  /** Makes the log record, where it is wanted, and the event of it. */
-  private mapLog(
-    record: CellRecord | PlainRecord,
-    plain: () => PlainRecord,
-    wanted: { readonly anchorOffset: number; readonly resource: Resource } | undefined,
-  ): string {
-    const { cells, logs } = this;
-    const cellEvent = record instanceof PlainRecord ? undefined : cells.event(record);
-    const add = (write: (out: WireWriter) => void) => {
-      if (wanted === undefined) return;
-      const log = this.encoder.log(this.resources.map(wanted.resource), write);
-      this.ready.push({ signal: 'logs', anchorOffset: wanted.anchorOffset, log });
-    };
-    if (!(record instanceof PlainRecord) && cellEvent !== undefined) {
-      add((out) => cells.log(out, record));
-      return cellEvent;
+  /** Makes the event of a log record, and writes that itself where it is wanted. */
+  private mapLog(record: CellRecord | PlainRecord, plain: () => PlainRecord, isWanted: boolean): string {
+    const { cells, logs, windows } = this;
+    if (!(record instanceof PlainRecord)) {
+      const event = cells.event(record);
+      if (event !== undefined) {
+        if (isWanted) cells.log(windows.begin(), record);
+        return event;
+      }
     }
     const read = plain();
     logs.read(read);
-    add((out) => logs.write(out, read));
+    if (isWanted) logs.write(windows.begin(), read);
     return logs.eventText(read);
   }
 
@@ -205,6 +190,12 @@ export class OtelRunMapper implements RunMapper {
     while (this.held.isOldestBefore(sinceSeconds, sinceNanos)) this.releaseOldest();
   }
 
+  private releaseAll(): void {
+    this.reader.tidy();
+    this.intake.settle();
+    while (this.heldCount > 0) this.releaseOldest();
+  }
+
   private releaseOldest(): void {
     const oldest = this.held.takeOldest();
     if (oldest === undefined) return;
@@ -214,17 +205,17 @@ export class OtelRunMapper implements RunMapper {
       if (record.eventType === EVENT_TYPE.invocation) adoptOrphanEvents(tree, buffer, [adopterOf(record)]);
       const events = buffer.take(spanHigh, spanLow);
       if (oldest.anchorOffset >= this.sentTraces) {
-        const write = (out: WireWriter) => this.writeSpan(out, record, events);
-        const span = this.encoder.spanOf(this.resources.map(oldest.resource), write);
-        if (span !== undefined) this.ready.push({ signal: 'traces', anchorOffset: oldest.anchorOffset, span });
+        if (this.writeSpan(record, events))
+          this.windows.add('traces', this.resources.map(oldest.resource), oldest.anchorOffset);
       }
       tree.sent(spanHigh, spanLow);
     });
   }
 
-  private writeSpan(out: WireWriter, record: CellRecord | PlainRecord, events: SpanEvents): void {
-    if (record instanceof PlainRecord) this.spans.write(out, record, events);
-    else if (!this.cells.span(out, record, events)) this.spans.write(out, this.reader.plain(), events);
+  private writeSpan(record: CellRecord | PlainRecord, events: SpanEvents): boolean {
+    const out = this.windows.begin();
+    if (record instanceof PlainRecord) return this.spans.write(out, record, events);
+    return this.cells.span(out, record, events) || this.spans.write(out, this.reader.plain(), events);
   }
 }
 

@@ -7,7 +7,7 @@ import {
 } from '@opentelemetry/semantic-conventions/incubating';
 import { type Resource, type ResourceValue, resourceKey, stepIdOf } from '../../record/attributes.js';
 import type { RunOrigin } from '../../storage/trace-catalog.js';
-import { ExportGroup } from '../wire/encoded-items.js';
+import { ExportGroup } from '../wire/export-group.js';
 
 /** OTel resources of the engine's, with the run that they belong to and the bridge's overrides. A run has one or a few. */
 export class ResourceMap {

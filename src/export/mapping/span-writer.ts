@@ -51,9 +51,19 @@ export class SpanWriter {
   /**
    * Writes the span of a record, its tag and length included.
    * @param closing of a start, whose end never came.
-   * @throws SyntaxError when the record turns out to be damaged; what was written is to be passed over.
+   * @returns false when the record turns out to be damaged; what was written is to be passed over.
    */
-  write(out: WireWriter, record: PlainRecord, events: SpanEvents, closing?: Closing): void {
+  write(out: WireWriter, record: PlainRecord, events: SpanEvents, closing?: Closing): boolean {
+    try {
+      this.writeSpan(out, record, events, closing);
+      return true;
+    } catch (error) {
+      if (error instanceof SyntaxError) return false;
+      throw error;
+    }
+  }
+
+  private writeSpan(out: WireWriter, record: PlainRecord, events: SpanEvents, closing: Closing | undefined): void {
     const verdict = closing === undefined ? this.outcomes.verdictOf(record) : undefined;
     out.tag(RECORD);
     const start = out.open();

@@ -14,7 +14,8 @@ import {
   SpanExporterDestination,
   SpanProcessorExporter,
 } from '../../../src/export/custom-exporter.js';
-import { encodedSpan } from '../../fake/encoded-item.js';
+import { cutRanges } from '../../../src/export/wire/item-window.js';
+import { encodedSpans } from '../../fake/encoded-item.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { logRecord, spanEnd, traceIdOf } from '../../fake/memory-record-log.js';
 import { untilTurned } from '../../tool/until.js';
@@ -76,12 +77,12 @@ describe('a destination that is any SpanExporter', () => {
     const made = new InMemorySpanExporter();
     const tracer = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(made)] }).getTracer('test');
     for (const [index, size] of sizes.entries()) tracer.startSpan(`${index}`.padEnd(size, 'x')).end();
-    const items = made.getFinishedSpans().map((span) => encodedSpan(span));
     const counts: number[] = [];
-    for (let at = 0; at < items.length; at += counts.at(-1) ?? 0) {
-      const outcome = await destination.send({ signal: 'traces', items: items.slice(at) }, never);
+    for (let ranges = encodedSpans(...made.getFinishedSpans()); ranges.length > 0; ) {
+      const outcome = await destination.send({ signal: 'traces', ranges }, never);
       expect(outcome.result.kind).toBe('accepted');
       counts.push(outcome.itemCount);
+      ranges = cutRanges(ranges, outcome.itemCount)[1];
     }
     expect(counts).toEqual([2, 1, 1, 1]);
     expect(exporter.getFinishedSpans().map(({ name }) => name[0])).toEqual(['0', '1', '2', '3', '4']);

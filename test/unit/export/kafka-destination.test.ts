@@ -45,7 +45,7 @@ function spans(count: number) {
   const mapper = new SimpleRunMapper(count);
   const numbers = Array.from({ length: count }, (_, index) => index + 1);
   mapper.push(log.append(RUN, ...numbers.map((number) => spanEnd(RUN, number))).pieces.flatMap(loggedRecords));
-  return mapper.take(true).flatMap((item) => (item.signal === 'traces' ? [item.span] : []));
+  return { signal: 'traces', ranges: mapper.take(true).traces } as const;
 }
 const countIn = ({ value }: Written) =>
   CODECS.protobuf
@@ -55,22 +55,23 @@ const countIn = ({ value }: Written) =>
 describe('a destination in Kafka', () => {
   it('writes the items as one request under their trace id', async () => {
     const topics = new Topics();
-    const outcome = await destination(topics).send({ signal: 'traces', items: spans(3) }, NEVER);
+    const outcome = await destination(topics).send(spans(3), NEVER);
     expect(outcome).toMatchObject({ result: { kind: 'accepted' }, itemCount: 3 });
     expect(topics.written.map(({ topic, key }) => [topic, key])).toEqual([['spans', RUN]]);
     expect(topics.written.map(countIn)).toEqual([3]);
   });
 
   it('splits what the broker does not take, and refuses one item that it does not take alone', async () => {
-    const items = spans(8);
-    const size = (items[0]?.end ?? 0) - (items[0]?.start ?? 0);
+    const batch = spans(8);
+    const { window } = batch.ranges[0] ?? {};
+    const size = (window?.endOf(0) ?? 0) - (window?.startOf(0) ?? 0);
     const small = new Topics(size * 4);
-    const { itemCount } = await destination(small).send({ signal: 'traces', items }, NEVER);
+    const { itemCount } = await destination(small).send(batch, NEVER);
     expect(itemCount).toBeGreaterThan(0);
     expect(itemCount).toBeLessThan(8);
     expect(small.written.map(countIn)).toEqual([itemCount]);
 
-    const outcome = await destination(new Topics(size - 1)).send({ signal: 'traces', items }, NEVER);
+    const outcome = await destination(new Topics(size - 1)).send(batch, NEVER);
     expect(outcome.itemCount).toBe(1);
     expect(outcome.result).toMatchObject({
       kind: 'refused',
@@ -81,7 +82,7 @@ describe('a destination in Kafka', () => {
   it('tries again what failed, shows no secret, and ends when it is told to', async () => {
     const failing = new Topics();
     failing.send = async () => Promise.reject(new Error('not with hidden'));
-    const batch = { signal: 'traces', items: spans(1) } as const;
+    const batch = spans(1);
     const { result } = await destination(failing).send(batch, NEVER);
     expect(result).toMatchObject({ kind: 'retryable', message: 'not with ****' });
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { OtlpEncoder } from '../../../src/export/otlp-destination.js';
+import { RequestEncoder } from '../../../src/export/wire/export-request.js';
 import { loggedRecords } from '../../../src/log/appended.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
+import type { OtlpEncoding } from '../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { logRecord, MemoryRecordLog, spanEnd, traceIdOf } from '../../fake/memory-record-log.js';
@@ -9,6 +10,7 @@ import { SimpleRunMapper } from '../../fake/simple-run-mapper.js';
 
 const RUN = traceIdOf(1);
 const CODECS = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
+const load = async () => CODECS;
 
 function spans(count: number, eventsEach = 0) {
   const mapper = new SimpleRunMapper(count);
@@ -21,30 +23,39 @@ function spans(count: number, eventsEach = 0) {
   for (const number of numbers) {
     for (const event of events) push(logRecord(RUN, number, event));
   }
-  return mapper.take(true).flatMap((item) => (item.signal === 'traces' ? [item.span] : []));
+  return { signal: 'traces' as const, ranges: mapper.take(true).traces };
+}
+
+/** Names of spans, read by what did not write them. */
+function namesIn(encoding: OtlpEncoding, body: Uint8Array): readonly string[] {
+  if (encoding === 'json') {
+    const { resourceSpans } = JSON.parse(Buffer.from(body).toString('utf8')) as {
+      resourceSpans: { scopeSpans: { spans: { name: string }[] }[] }[];
+    };
+    return resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans.map(({ name }) => name)));
+  }
+  const { resources } = CODECS.protobuf.decode('traces', body);
+  return resources.flatMap(({ scopes }) =>
+    scopes.flatMap(({ records }) => records.map((record) => ('name' in record ? record.name : ''))),
+  );
 }
 
 describe.each(['protobuf', 'json'] as const)('the OTLP encoder in %s', (encoding) => {
-  it('encodes a batch that an independent decoder reads', () => {
-    const { body, itemCount } = new OtlpEncoder(encoding).encode({ signal: 'traces', items: spans(3) });
-    const request = CODECS[encoding].decode('traces', body);
-    const names = request.resources.flatMap((resource) =>
-      resource.scopes.flatMap((scope) => scope.records.map((record) => ('name' in record ? record.name : ''))),
-    );
+  it('encodes a batch that an independent decoder reads', async () => {
+    const { body, itemCount } = await new RequestEncoder(encoding, load, 1_000_000).encode(spans(3));
     expect(itemCount).toBe(3);
-    expect(names).toEqual(['span 1', 'span 2', 'span 3']);
+    expect(namesIn(encoding, body)).toEqual(['span 1', 'span 2', 'span 3']);
   });
 
-  it('puts as many items into a body as stay below its limit', () => {
-    const items = spans(40, 20);
-    const { body, itemCount } = new OtlpEncoder(encoding, 20_000).encode({ signal: 'traces', items });
+  it('puts as many items into a body as stay below its limit', async () => {
+    const { body, itemCount } = await new RequestEncoder(encoding, load, 20_000).encode(spans(40, 20));
     expect(body.byteLength).toBeLessThanOrEqual(20_000);
     expect(itemCount).toBeGreaterThan(1);
     expect(itemCount).toBeLessThan(40);
   });
 
-  it('encodes an item alone that is larger than the limit', () => {
-    const { itemCount } = new OtlpEncoder(encoding, 100).encode({ signal: 'traces', items: spans(3, 20) });
+  it('encodes an item alone that is larger than the limit', async () => {
+    const { itemCount } = await new RequestEncoder(encoding, load, 100).encode(spans(3, 20));
     expect(itemCount).toBe(1);
   });
 });

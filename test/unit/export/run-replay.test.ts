@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { RunReplay } from '../../../src/export/export-run.js';
 import { OtelRunMapper } from '../../../src/export/mapping/otel-run-mapper.js';
-import type { LoggedLines, MappedItem } from '../../../src/export/run-mapper.js';
+import type { LoggedLines } from '../../../src/export/run-mapper.js';
+import type { MappedItems } from '../../../src/export/wire/item-window.js';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import type { RunSummary } from '../../../src/run/verdict.js';
 import type { ExportCursor } from '../../../src/storage/cursor-store.js';
+import { itemsOf } from '../../fake/mapped-items.js';
 import { sampleLines, sampleTraceId } from '../../fake/sample-run.js';
 
 const RUN = sampleTraceId('build-mixed');
@@ -42,8 +44,8 @@ function replayFrom(cursor: Partial<ExportCursor>): RunReplay {
   return new RunReplay(new OtelRunMapper(), { ...start, ...cursor }, summary);
 }
 
-function said(items: readonly MappedItem[]): readonly unknown[] {
-  return items.map((item) =>
+function said(items: MappedItems): readonly unknown[] {
+  return itemsOf(items).map((item) =>
     item.signal === 'traces'
       ? [item.anchorOffset, item.span.spanContext().spanId, item.span.name, item.span.events.length]
       : [item.anchorOffset, item.log.body],
@@ -111,7 +113,7 @@ describe('a replay of a record log', () => {
     const mapper = new OtelRunMapper();
     mapper.skipTo(offsetAt(0.9), offsetAt(0.8));
     mapper.pushLines(piece(0, BYTES.length));
-    const anchors = mapper.take(true).map(({ signal, anchorOffset }) => [signal, anchorOffset] as const);
+    const anchors = itemsOf(mapper.take(true)).map(({ signal, anchorOffset }) => [signal, anchorOffset] as const);
     expect(anchors.length).toBeGreaterThan(5);
     expect(anchors.filter(([signal, at]) => at < offsetAt(signal === 'traces' ? 0.9 : 0.8))).toEqual([]);
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/core/clock.js';
-import { SignalBreaker } from '../../../src/export/signal-queue.js';
+import { SignalBreaker } from '../../../src/export/signal-breaker.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 

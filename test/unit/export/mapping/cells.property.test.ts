@@ -8,10 +8,10 @@ import {
 } from '../../../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
 import { SharedMapping } from '../../../../src/export/mapping/shared-mapping.js';
-import type { MappedItem } from '../../../../src/export/run-mapper.js';
 import { LAYOUT_CONSTANTS } from '../../../../src/record/arena.js';
 import { ALL_FIELDS } from '../../../../src/record/event-table.js';
 import { texts } from '../../../../src/record/texts.js';
+import { itemsOf, type MappedItem } from '../../../fake/mapped-items.js';
 import { propertyRuns } from '../../../tool/property-runs.js';
 import { idOf, type LineParts, lineOf, linkTo, nanosOf, sampleParts, startOf, timesOf } from './cell-lines.js';
 import { cut, finish, type MappedBytes, mapBlankLines } from './mapped-bytes.js';
@@ -227,7 +227,7 @@ function mapInTurns(
         isOver = false;
         mapper.pushLines(push);
         push.lines.fill(0x5a);
-        items.push(...mapper.take(false));
+        items.push(...itemsOf(mapper.take(false)));
       }
       forget(events[round % events.length]);
     }

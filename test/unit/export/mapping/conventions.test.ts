@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_MAPPING_OPTIONS } from '../../../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
+import { itemsOf } from '../../../fake/mapped-items.js';
 import { casesOf, recordedErrors, traceOfCase } from '../../../tool/error-runs.js';
 import { mapRun, nodeSpan, pushRecords } from './mapped-run.js';
 import { loggedLines, readLog } from './read-sample.js';
@@ -66,7 +67,7 @@ describe('what an on-call engineer filters by', () => {
     });
     mapper.setOrigins([{ stepId: 'a', runId: 1_001, job: 'nightly', environment: 'prod' }]);
     pushRecords(mapper, mixed);
-    const [item] = mapper.take(true);
+    const [item] = itemsOf(mapper.take(true));
     const attributes = item?.signal === 'traces' ? item.span.resource.attributes : item?.log.resource.attributes;
     expect(attributes).toMatchObject({
       'cicd.pipeline.name': 'nightly',

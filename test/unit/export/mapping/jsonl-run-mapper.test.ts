@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { KafkaJsonlDestination, type TopicWriter } from '../../../../src/export/kafka-destination.js';
 import { JsonlRunMapper } from '../../../../src/export/mapping/jsonl-run-mapper.js';
-import type { MappedItem } from '../../../../src/export/run-mapper.js';
+import { cutRanges, type MappedItems } from '../../../../src/export/wire/item-window.js';
 import type { Resource } from '../../../../src/record/attributes.js';
+import { itemsOf } from '../../../fake/mapped-items.js';
 import { sampleLines, sampleTraceId } from '../../../fake/sample-run.js';
 
 const RUN = 'parse';
 const RESOURCE: Resource = { attributes: {}, scope: { name: '', version: '' } };
 const push = (mapper: JsonlRunMapper, offset: number, text: string) =>
   mapper.pushLines({ resource: RESOURCE, offset, lines: Buffer.from(text) });
-const logsOf = (items: readonly MappedItem[]) => items.flatMap((item) => (item.signal === 'logs' ? [item.log] : []));
 
 /** Sends items until all are sent, to a broker that takes messages of so many bytes. */
-async function messagesOf(items: readonly MappedItem[], maxBytes = 1_000_000) {
+async function messagesOf({ logs }: MappedItems, maxBytes = 1_000_000) {
   const messages: Parameters<TopicWriter['send']>[0][] = [];
   const producer: TopicWriter = {
     maxBytes: () => maxBytes,
@@ -23,9 +23,9 @@ async function messagesOf(items: readonly MappedItem[], maxBytes = 1_000_000) {
     close: async () => {},
   };
   const destination = new KafkaJsonlDestination('lake', 'lines', { producer, masked: (text) => text });
-  for (let logs = logsOf(items); logs.length > 0; ) {
-    const { itemCount } = await destination.send({ signal: 'logs', items: logs }, new AbortController().signal);
-    logs = logs.slice(itemCount);
+  for (let ranges = logs; ranges.length > 0; ) {
+    const { itemCount } = await destination.send({ signal: 'logs', ranges }, new AbortController().signal);
+    ranges = cutRanges(ranges, itemCount)[1];
   }
   return messages.map(({ key, value }) => ({ key, text: Buffer.from(value).toString('utf8') }));
 }
@@ -42,7 +42,7 @@ describe('records that are sent as their lines', () => {
     expect(small.map((message) => message.text).join('')).toBe(text);
     expect(small.length).toBeGreaterThan(1);
     expect(small.every((message) => message.text.length <= 4_000 || message.text.indexOf('\n') > 4_000 - 2)).toBe(true);
-    expect(mapper.take()).toEqual([]);
+    expect(itemsOf(mapper.take())).toEqual([]);
   });
 
   it('are anchored where they stand, are not made again where they were sent, and pass damaged ones over', () => {
@@ -51,11 +51,11 @@ describe('records that are sent as their lines', () => {
     const whole = new JsonlRunMapper();
     expect(push(whole, 0, `${first}\nno record\n`)).toBe(1);
     push(whole, at + 10, `${second}\n`);
-    expect(whole.take().map(({ anchorOffset }) => anchorOffset)).toEqual([0, at + 10]);
+    expect(itemsOf(whole.take()).map(({ anchorOffset }) => anchorOffset)).toEqual([0, at + 10]);
 
     const resumed = new JsonlRunMapper();
     resumed.skipTo(0, at);
     push(resumed, 0, `${first}\n${second}\n`);
-    expect(resumed.take().map(({ anchorOffset }) => anchorOffset)).toEqual([at]);
+    expect(itemsOf(resumed.take()).map(({ anchorOffset }) => anchorOffset)).toEqual([at]);
   });
 });

@@ -1,9 +1,10 @@
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
 import type { SharedMapping } from '../../../../src/export/mapping/shared-mapping.js';
-import type { LoggedLines, MappedItem } from '../../../../src/export/run-mapper.js';
+import type { LoggedLines } from '../../../../src/export/run-mapper.js';
 import { parseRecordLine } from '../../../../src/record/record-line.js';
 import type { RunSummary } from '../../../../src/run/verdict.js';
+import { itemsOf, type MappedItem } from '../../../fake/mapped-items.js';
 import { invocationSummary } from './mapped-run.js';
 import { ENGINE } from './read-sample.js';
 
@@ -20,7 +21,7 @@ export function mapBlankLines(log: Buffer, options: Partial<MappingOptions> = {}
     const blank = Buffer.from(lines).toString('latin1').replaceAll('"attributes":{', '"attributes":{ ');
     mapper.pushLines({ resource, offset, lines: Buffer.from(blank, 'latin1') });
   }
-  return finish(mapper, log, mapper.take(false));
+  return finish(mapper, log, itemsOf(mapper.take(false)));
 }
 
 /** Maps a log by the bytes of its lines. @param cuts how many lines each push takes, over and over. */
@@ -36,7 +37,7 @@ export function mapLines(
     mapper.pushLines(lines);
     // They were only lent.
     lines.lines.fill(0x5a);
-    for (const item of mapper.take(false)) items.push(item);
+    for (const item of itemsOf(mapper.take(false))) items.push(item);
   }
   return finish(mapper, log, items);
 }
@@ -55,10 +56,9 @@ export function* cut(log: Buffer, cuts: readonly number[]): Generator<LoggedLine
 
 /** What a mapper gave, with what it gives as the run is over. */
 export function finish(mapper: OtelRunMapper, log: Buffer, items: readonly MappedItem[]): MappedBytes {
-  return [...items, ...mapper.finish(runOf(log))].map((item) => {
-    const content = item.signal === 'traces' ? item.span : item.log;
-    return `${item.signal} ${item.anchorOffset} ${content.block.toString('latin1', content.start, content.end)}`;
-  });
+  return [...items, ...itemsOf(mapper.finish(runOf(log)))].map(
+    ({ signal, anchorOffset, bytes }) => `${signal} ${anchorOffset} ${bytes.toString('latin1')}`,
+  );
 }
 
 /** A summary that makes a mapper close what is open, an invocation of which it knows nothing else included. */

@@ -1,19 +1,18 @@
-import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
-import type { MappedItem } from '../../../../src/export/run-mapper.js';
 import type { LoggedRecord } from '../../../../src/log/record-log.js';
 import { formatRecordLine } from '../../../../src/record/record-line.js';
 import { parseSpanId, parseTraceId, type SpanId } from '../../../../src/record/telemetry-record.js';
 import type { InvocationSummary, RunSummary } from '../../../../src/run/verdict.js';
+import { itemsOf, type MappedItem, type MappedLog } from '../../../fake/mapped-items.js';
 import { ENGINE } from './read-sample.js';
 
 /** What a mapper made of a whole log. */
 export interface MappedRun {
   readonly items: readonly MappedItem[];
   readonly spans: readonly ReadableSpan[];
-  readonly logs: readonly ReadableLogRecord[];
+  readonly logs: readonly MappedLog[];
 }
 
 /** Maps a log to its end. @param invocations what the run model would say; without it the run stays unfinished. */
@@ -24,8 +23,8 @@ export function mapRun(
 ): MappedRun {
   const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, ...options });
   pushRecords(mapper, log);
-  const items = [...mapper.take(true)];
-  if (invocations !== undefined) items.push(...mapper.finish(runSummary(log, invocations)));
+  const items = [...itemsOf(mapper.take(true))];
+  if (invocations !== undefined) items.push(...itemsOf(mapper.finish(runSummary(log, invocations))));
   return {
     items,
     spans: items.flatMap((item) => (item.signal === 'traces' ? [item.span] : [])),

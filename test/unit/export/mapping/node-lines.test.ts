@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { DEFAULT_MAPPING_OPTIONS } from '../../../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
 import { SharedMapping } from '../../../../src/export/mapping/shared-mapping.js';
-import { messageOf } from '../../../../src/export/wire/encoded-items.js';
+import { itemsOf } from '../../../fake/mapped-items.js';
 import { mapBlankLines, mapLines } from './mapped-bytes.js';
 import { ENGINE } from './read-sample.js';
 
@@ -121,6 +121,6 @@ it('runs that take turns give what each gives alone, and learn no names from eac
     }
   }
   const bytesOf = (mapper: OtelRunMapper) =>
-    mapper.take(true).map((item) => (item.signal === 'traces' ? messageOf(item.span).toString('hex') : ''));
+    itemsOf(mapper.take(true)).map((item) => (item.signal === 'traces' ? item.bytes.toString('hex') : ''));
   expect(taken.map(bytesOf)).toEqual(alone.map(bytesOf));
 });

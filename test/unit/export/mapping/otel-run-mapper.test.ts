@@ -8,9 +8,9 @@ import {
   mappingSwitchesFrom,
 } from '../../../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/export/mapping/otel-run-mapper.js';
-import type { MappedItem } from '../../../../src/export/run-mapper.js';
 import { Attributes, type JsonObject } from '../../../../src/record/attributes.js';
 import type { TelemetryRecord } from '../../../../src/record/telemetry-record.js';
+import { itemsOf, type MappedItem } from '../../../fake/mapped-items.js';
 import { end, idOf, log, logged, start } from './made-records.js';
 import { mapRun, namedSpan, nodeSpan, pushRecords } from './mapped-run.js';
 import { asOtlp, readLog } from './read-sample.js';
@@ -24,31 +24,31 @@ describe('a span', () => {
   it('is held until the records are two seconds past its end', () => {
     const subject = mapper();
     pushRecords(subject, logged([end({ id: 1, atMs: 0 }), log({ id: 2, atMs: 2000 })]));
-    expect(spanIds(subject.take(false))).toEqual([]);
+    expect(spanIds(itemsOf(subject.take(false)))).toEqual([]);
     expect(subject.heldCount).toBe(1);
     pushRecords(subject, logged([log({ id: 2, atMs: 2001 })]));
-    expect(spanIds(subject.take(false))).toEqual([1]);
+    expect(spanIds(itemsOf(subject.take(false)))).toEqual([1]);
     expect(subject.heldCount).toBe(0);
   });
 
   it('is ready at once when the log is quiet', () => {
     const subject = mapper();
     pushRecords(subject, logged([end({ id: 1, atMs: 0 }), end({ id: 2, atMs: 1 })]));
-    expect(spanIds(subject.take(true))).toEqual([1, 2]);
-    expect(subject.take(true)).toEqual([]);
+    expect(spanIds(itemsOf(subject.take(true)))).toEqual([1, 2]);
+    expect(itemsOf(subject.take(true))).toEqual([]);
   });
 
   it('leaves early when too many are held, oldest first', () => {
     const subject = mapper({ maxHeldSpans: 2 });
     pushRecords(subject, logged([1, 2, 3, 4].map((id) => end({ id, atMs: id }))));
-    expect(spanIds(subject.take(false))).toEqual([1, 2]);
+    expect(spanIds(itemsOf(subject.take(false)))).toEqual([1, 2]);
     expect(subject.heldCount).toBe(2);
   });
 
   it('is exported once, however often its end was logged', () => {
     const subject = mapper();
     pushRecords(subject, logged([end({ id: 1, atMs: 0 }), end({ id: 1, atMs: 0 }), start({ id: 1, atMs: 0 })]));
-    expect(spanIds(subject.take(true))).toEqual([1]);
+    expect(spanIds(itemsOf(subject.take(true)))).toEqual([1]);
   });
 });
 
@@ -56,7 +56,7 @@ describe('a log record', () => {
   it('is an event of its span when it comes while that is held', () => {
     const subject = mapper();
     pushRecords(subject, logged([end({ id: 1, atMs: 0 }), log({ id: 1, atMs: 1 })]));
-    const [item] = subject.take(true).filter((one) => one.signal === 'traces');
+    const [item] = itemsOf(subject.take(true)).filter((one) => one.signal === 'traces');
     expect(item?.span.events).toMatchObject([
       { name: 'LogMessage', attributes: { body: 'error', severity_text: 'INFO', severity_number: 9 } },
     ]);
@@ -69,18 +69,18 @@ describe('a log record', () => {
       logged([start({ id: 1, atMs: 0 }), start({ id: 2, parent: 1, atMs: 0 }), end({ id: 3, parent: 2, atMs: 1 })]),
     );
     pushRecords(subject, logged([end({ id: 2, parent: 1, atMs: 2 })]));
-    expect(spanIds(subject.take(true))).toEqual([3, 2]);
+    expect(spanIds(itemsOf(subject.take(true)))).toEqual([3, 2]);
     pushRecords(subject, logged([log({ id: 3, atMs: 9 }), end({ id: 1, atMs: 10 })]));
-    const [item] = subject.take(true).filter((one) => one.signal === 'traces');
+    const [item] = itemsOf(subject.take(true)).filter((one) => one.signal === 'traces');
     expect(item?.span.events.map((event) => event.attributes?.['run_bridge.event.span_id'])).toEqual([idOf(3)]);
   });
 
   it('waits for an ancestor that did not come yet when all below that were sent', () => {
     const subject = mapper();
     pushRecords(subject, logged([end({ id: 3, parent: 2, atMs: 1 }), end({ id: 2, parent: 1, atMs: 2 })]));
-    subject.take(true);
+    itemsOf(subject.take(true));
     pushRecords(subject, logged([log({ id: 3, atMs: 1 }), end({ id: 1, atMs: 10 })]));
-    const [item] = subject.take(true).filter((one) => one.signal === 'traces');
+    const [item] = itemsOf(subject.take(true)).filter((one) => one.signal === 'traces');
     expect(item?.span.events.map((event) => event.attributes?.['run_bridge.event.span_id'])).toEqual([idOf(3)]);
   });
 
@@ -88,24 +88,24 @@ describe('a log record', () => {
     const subject = mapper();
     const invocation = { id: 2, parent: 1, type: 'invocation.Invocation' };
     pushRecords(subject, logged([end({ id: 3, parent: 2, atMs: 1 }), end({ ...invocation, atMs: 2 })]));
-    subject.take(true);
+    itemsOf(subject.take(true));
     pushRecords(subject, logged([log({ id: 3, atMs: 1 }), end({ id: 1, atMs: 10 })]));
-    const [item] = subject.take(true).filter((one) => one.signal === 'traces');
+    const [item] = itemsOf(subject.take(true)).filter((one) => one.signal === 'traces');
     expect(item?.span.events).toEqual([]);
   });
 
   it('is a log record alone when nothing above it is left', () => {
     const subject = mapper();
     pushRecords(subject, logged([end({ id: 1, atMs: 0 })]));
-    subject.take(true);
+    itemsOf(subject.take(true));
     pushRecords(subject, logged([log({ id: 1, atMs: 9 })]));
-    expect(subject.take(true).map((item) => item.signal)).toEqual(['logs']);
+    expect(itemsOf(subject.take(true)).map((item) => item.signal)).toEqual(['logs']);
   });
 
   it('beyond a span’s room is counted as dropped', () => {
     const subject = mapper({ maxEventsPerSpan: 2 });
     pushRecords(subject, logged([...[1, 2, 3, 4].map((ms) => log({ id: 1, atMs: ms })), end({ id: 1, atMs: 5 })]));
-    const [item] = subject.take(true).filter((one) => one.signal === 'traces');
+    const [item] = itemsOf(subject.take(true)).filter((one) => one.signal === 'traces');
     expect([item?.span.events.length, item?.span.droppedEventsCount]).toEqual([2, 2]);
   });
 
@@ -113,7 +113,7 @@ describe('a log record', () => {
     const subject = mapper();
     const record = log({ id: 1, atMs: 1 });
     pushRecords(subject, logged([record.recordType === 'LogRecord' ? { ...record, spanId: null } : record]));
-    const [item] = subject.take(true);
+    const [item] = itemsOf(subject.take(true));
     expect(item?.signal === 'logs' ? item.log.spanContext : 'none').toBeUndefined();
   });
 });
@@ -124,7 +124,7 @@ describe('what comes out', () => {
     const options = { ...DEFAULT_MAPPING_OPTIONS, eventHoldMs: 5 };
     const whole = new OtelRunMapper(options);
     pushRecords(whole, records);
-    const expected = JSON.stringify(plain(whole.take(true)));
+    const expected = JSON.stringify(plain(itemsOf(whole.take(true))));
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: records.length }), { maxLength: 8 }), (cuts) => {
         const subject = new OtelRunMapper(options);
@@ -132,10 +132,10 @@ describe('what comes out', () => {
         let from = 0;
         for (const cut of [...cuts.sort((a, b) => a - b), records.length]) {
           pushRecords(subject, records.slice(from, cut));
-          items.push(...subject.take(false));
+          items.push(...itemsOf(subject.take(false)));
           from = cut;
         }
-        items.push(...subject.take(true));
+        items.push(...itemsOf(subject.take(true)));
         expect(JSON.stringify(plain(items))).toBe(expected);
       }),
       { numRuns: 20 },

@@ -5,9 +5,15 @@ import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { OtlpEncoder } from '../../../../src/export/otlp-destination.js';
-import { ExportGroup, ItemEncoder } from '../../../../src/export/wire/encoded-items.js';
-import { encodedLog, encodedSpan } from '../../../fake/encoded-item.js';
+import { decodeLog } from '../../../../src/export/wire/decoded-log.js';
+import { DecodedSpan } from '../../../../src/export/wire/decoded-span.js';
+import { ExportGroup } from '../../../../src/export/wire/export-group.js';
+import { RequestEncoder } from '../../../../src/export/wire/export-request.js';
+import { type ItemRange, WindowWriter } from '../../../../src/export/wire/item-window.js';
+import { JsonCodec } from '../../../../src/otlp/json-codec.js';
+import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
+import type { Signal } from '../../../../src/record/record-batch.js';
+import { addLog, addSpan } from '../../../fake/encoded-item.js';
 
 const RESOURCES = [
   resourceFromAttributes({ 'service.name': 'dbt-core', 'process.pid': 4242 }),
@@ -86,44 +92,67 @@ const log: fc.Arbitrary<ReadableLogRecord> = fc
 
 const bytesOf = (body: Uint8Array | undefined) => Buffer.from(body ?? []).toString('hex');
 
+const CODECS = { json: new JsonCodec(), protobuf: new ProtobufCodec() };
+const encoder = new RequestEncoder('protobuf', async () => CODECS, Infinity);
+const encode = (signal: Signal, ranges: readonly ItemRange[]) => encoder.encode({ signal, ranges });
+
 describe('the protobuf writer', () => {
-  it('writes spans to the byte as OpenTelemetry does', () => {
+  it('writes spans to the byte as OpenTelemetry does', () =>
     fc.assert(
-      fc.property(fc.array(span, { minLength: 1, maxLength: 6 }), (items) => {
-        const encoder = new ItemEncoder(4096);
-        const encoded = items.map((item) => encodedSpan(item, encoder, groupOf(item)));
-        const { body, itemCount } = new OtlpEncoder('protobuf').encode({ signal: 'traces', items: encoded });
+      fc.asyncProperty(fc.array(span, { minLength: 1, maxLength: 6 }), async (items) => {
+        const windows = new WindowWriter(20_000);
+        for (const item of items) addSpan(windows, item, 0, groupOf(item));
+        const { body, itemCount } = await encode('traces', windows.take().traces);
         expect(itemCount).toBe(items.length);
         expect(bytesOf(body)).toBe(bytesOf(ProtobufTraceSerializer.serializeRequest(items)));
       }),
       { numRuns: 60 },
-    );
-  });
+    ));
 
-  it('writes log records to the byte as OpenTelemetry does', () => {
+  it('writes log records to the byte as OpenTelemetry does', () =>
     fc.assert(
-      fc.property(fc.array(log, { minLength: 1, maxLength: 6 }), (items) => {
-        const encoder = new ItemEncoder(4096);
-        const encoded = items.map((item) => encodedLog(item, encoder, groupOf(item)));
-        const { body } = new OtlpEncoder('protobuf').encode({ signal: 'logs', items: encoded });
+      fc.asyncProperty(fc.array(log, { minLength: 1, maxLength: 6 }), async (items) => {
+        const windows = new WindowWriter(20_000);
+        for (const item of items) addLog(windows, item, 0, groupOf(item));
+        const { body } = await encode('logs', windows.take().logs);
         expect(bytesOf(body)).toBe(bytesOf(ProtobufLogsSerializer.serializeRequest(items)));
       }),
       { numRuns: 60 },
-    );
-  });
+    ));
 
-  it('makes one request of items of several blocks', () => {
+  it('makes one request of items of several runs and blocks, between which log records stand', () =>
     fc.assert(
-      fc.property(fc.array(fc.tuple(span, fc.boolean()), { minLength: 1, maxLength: 6 }), (pairs) => {
-        const one = new ItemEncoder(4096);
-        const other = new ItemEncoder(4096);
-        const items = pairs.map(([item, isOne]) => encodedSpan(item, isOne ? one : other, groupOf(item)));
-        const { body } = new OtlpEncoder('protobuf').encode({ signal: 'traces', items });
-        const whole = ProtobufTraceSerializer.serializeRequest(pairs.map(([item]) => item));
-        expect(bytesOf(body)).toBe(bytesOf(whole));
-      }),
+      fc.asyncProperty(
+        fc.array(fc.tuple(span, fc.boolean(), fc.option(log)), { minLength: 1, maxLength: 6 }),
+        async (triples) => {
+          const runs = [new WindowWriter(4096), new WindowWriter(20_000)] as const;
+          const ranges = triples.flatMap(([item, isFirst, between]) => {
+            const windows = runs[isFirst ? 0 : 1];
+            addSpan(windows, item, 0, groupOf(item));
+            if (between !== null) addLog(windows, between, 0, groupOf(between));
+            return windows.take().traces;
+          });
+          const { body } = await encode('traces', ranges);
+          const whole = ProtobufTraceSerializer.serializeRequest(triples.map(([item]) => item));
+          expect(bytesOf(body)).toBe(bytesOf(whole));
+        },
+      ),
       { numRuns: 40 },
-    );
+    ));
+
+  it('writes over what was begun and not added', () => {
+    const [kept, dropped] = fc.sample(span, 2);
+    if (kept === undefined || dropped === undefined) throw new Error('no samples');
+    const windows = new WindowWriter();
+    addSpan(windows, kept);
+    windows.begin().text('half of a span');
+    addSpan(windows, dropped);
+    const alone = new WindowWriter();
+    addSpan(alone, kept);
+    addSpan(alone, dropped);
+    const bytes = ({ window, from, to }: ItemRange) =>
+      window.block.bytes.subarray(window.startOf(from), window.endOf(to - 1));
+    expect(windows.take().traces.map(bytes)).toEqual(alone.take().traces.map(bytes));
   });
 });
 
@@ -131,7 +160,7 @@ describe('an encoded item', () => {
   it('is the same span to an exporter that wants objects', () => {
     fc.assert(
       fc.property(span, (item) => {
-        const encoded = encodedSpan(item);
+        const encoded = decodedSpan(item);
         expect(encoded.spanContext()).toEqual(item.spanContext());
         // Through OpenTelemetry's serialiser: it reads every property.
         expect(bytesOf(ProtobufTraceSerializer.serializeRequest([encoded]))).toBe(
@@ -142,11 +171,22 @@ describe('an encoded item', () => {
     );
   });
 
-  it('is the same log record to an exporter that wants objects', () => {
+  it('says all of its log record', () => {
     fc.assert(
       fc.property(log, (item) => {
-        const encoded = encodedLog(item);
-        expect(bytesOf(ProtobufLogsSerializer.serializeRequest([encoded]))).toBe(
+        const windows = new WindowWriter();
+        addLog(windows, item);
+        const [range] = windows.take().logs;
+        const {
+          spanContext,
+          body,
+          traceId: _traceId,
+          ...said
+        } = decodeLog(range?.window.messageOf(0) ?? Buffer.alloc(0));
+        const shared = { resource: item.resource, instrumentationScope: item.instrumentationScope };
+        const context = spanContext === undefined ? {} : { spanContext };
+        const record = { ...said, ...context, ...shared, body: body ?? '', droppedAttributesCount: 0 };
+        expect(bytesOf(ProtobufLogsSerializer.serializeRequest([record]))).toBe(
           bytesOf(ProtobufLogsSerializer.serializeRequest([item])),
         );
       }),
@@ -158,7 +198,7 @@ describe('an encoded item', () => {
     const durationOf = (startTime: [number, number], endTime: [number, number]) => {
       const [item] = fc.sample(span, 1);
       if (item === undefined) throw new Error('no sample');
-      return encodedSpan({ ...item, startTime, endTime }).duration;
+      return decodedSpan({ ...item, startTime, endTime }).duration;
     };
     expect(durationOf([5, 900_000_000], [7, 100_000_000])).toEqual([1, 200_000_000]);
     expect(durationOf([5, 1], [5, 4])).toEqual([0, 3]);
@@ -166,6 +206,14 @@ describe('an encoded item', () => {
     expect(durationOf([5, 4], [5, 1])).toEqual([0, 0]);
   });
 });
+
+function decodedSpan(span: ReadableSpan): DecodedSpan {
+  const windows = new WindowWriter();
+  addSpan(windows, span);
+  const [range] = windows.take().traces;
+  if (range === undefined) throw new Error('nothing was written');
+  return new DecodedSpan(range.window.messageOf(0), range.window.group);
+}
 
 function groupOf({ resource, instrumentationScope }: ReadableSpan | ReadableLogRecord): ExportGroup {
   const found = GROUPS.find((one) => one.resource === resource && one.scope === instrumentationScope);

@@ -1,0 +1,266 @@
+import type { Clock, RetryPolicy, Timer } from '../core/clock.js';
+import type { Logger } from '../core/logger.js';
+import type { Signal } from '../record/record-batch.js';
+import { type AnswerMeaning, meaningOf } from './answer-rules.js';
+import type { Destination, SignalStatus } from './destination.js';
+import type { SendResult } from './transport.js';
+
+/** Statuses of a receiver that has no endpoint for logs. */
+const NO_LOGS: ReadonlySet<number> = new Set([404, 415, 501]);
+/** The circuit breaker opens after this many failures in a row, over all requests: nothing is sent to the destination for a while. */
+const MAX_CHANCE_FAILURES = 4;
+/** A pause for failures that may be about one record is not doubled more often: it is up to four seconds. */
+const MAX_DOUBLINGS_OF_ONE = 3;
+/** Different statuses of refusal that are logged, each once. */
+const MAX_LOGGED_STATUSES = 20;
+
+/**
+ * What comes after an attempt. `done`: the items were taken, or refused for good. `retry`: this request failed, others may
+ * go on. `paused`: the destination takes nothing now.
+ */
+export type AfterAttempt = 'done' | 'retry' | 'paused';
+
+/** The circuit breaker of one signal to one destination: whether requests may be sent now, and what became of those before. */
+export class SignalBreaker {
+  private isOff: boolean;
+  /** The pause in which nothing is sent; `undefined` when there is none. */
+  private pause: Timer | undefined;
+  private pausedUntilMs = 0;
+  private failedInRow = 0;
+  private readonly counts = { sent: 0, refused: 0, rejected: 0, forwarded: 0, failedAttempts: 0 };
+  private readonly loggedStatuses = new Set<number>();
+  private hasLoggedPartial = false;
+  private hasLoggedFailure = false;
+  private hasLoggedPause = false;
+  private hasLoggedHalving = false;
+  /** Requests that were taken since the start. */
+  private takenCount = 0;
+  /** The last failure in words; `null` after a success. */
+  lastError: string | null = null;
+
+  /** @param isAsked whether the destination is to get the signal. @param onReady called when there is nothing to wait for any more: a pause is over, or the signal is off. */
+  constructor(
+    readonly signal: Signal,
+    isAsked: boolean,
+    private readonly destination: string,
+    private readonly deps: { readonly clock: Clock; readonly logger: Logger; readonly policy: RetryPolicy },
+    private readonly onReady: () => void,
+  ) {
+    this.isOff = !isAsked;
+  }
+
+  get state(): SignalStatus['state'] {
+    if (this.isOff) return 'off';
+    return this.pause === undefined ? 'ready' : 'waiting';
+  }
+
+  /** Whether the destination failed so often that it gets one request at a time, until it takes one. */
+  get isProbing(): boolean {
+    return this.failedInRow > MAX_CHANCE_FAILURES;
+  }
+
+  get status(): SignalStatus {
+    const { sent, refused, rejected, forwarded, failedAttempts } = this.counts;
+    return {
+      state: this.state,
+      sentCount: sent,
+      refusedCount: refused,
+      rejectedCount: rejected,
+      forwardedCount: forwarded,
+      failedAttemptCount: failedAttempts,
+    };
+  }
+
+  /** How many requests were taken since the start: whether it grows says whether the receiver is well. */
+  get takenRequestCount(): number {
+    return this.takenCount;
+  }
+
+  /**
+   * Whether an answer may say that the receiver takes no logs at all: it may as well be ill, so it is asked for something else before it counts. One that
+   * has taken some does take them.
+   */
+  isDenial(result: SendResult): boolean {
+    const isUnproven = this.signal === 'logs' && this.takenCount === 0;
+    return result.kind !== 'accepted' && isUnproven && NO_LOGS.has(result.status ?? 0);
+  }
+
+  /** A request is tried again by halves. */
+  halve(result: SendResult, itemCount: number): void {
+    this.counts.failedAttempts += 1;
+    this.lastError = wordsOf(result);
+    if (this.hasLoggedHalving) return;
+    this.hasLoggedHalving = true;
+    this.log(
+      'warn',
+      { status: result.status, answer: result.message, itemCount },
+      'the destination did not take a request; trying its halves, further ones are only counted',
+    );
+  }
+
+  /** A request is given up, whatever its answer was. */
+  giveUp(result: SendResult, itemCount: number): 'done' {
+    if (!this.isOff) this.refuse(result.status ?? 0, result.message, itemCount);
+    return 'done';
+  }
+
+  /** Takes down that the destination takes nothing now, and for what reason. */
+  close(result: SendResult): 'done' | 'paused' {
+    if (this.isOff) return 'done';
+    this.countFailure(result);
+    if (this.pause !== undefined) return 'paused';
+    this.failedInRow = Math.max(this.failedInRow + 1, MAX_CHANCE_FAILURES + 1);
+    this.openFor(result, null, CLOSED_TEXT);
+    return 'paused';
+  }
+
+  /** Takes down what became of an attempt. @param isLogDenialSure whether a receiver that denies logs is known to be well; left out: it counts as well */
+  settle(
+    result: SendResult,
+    itemCount: number,
+    kind: 'sent' | 'forwarded' = 'sent',
+    isLogDenialSure = true,
+  ): AfterAttempt {
+    if (this.isOff) return 'done';
+    if (this.isDenial(result)) {
+      if (!isLogDenialSure) return this.close(result);
+      this.isOff = true;
+      const fields = { status: result.status, answer: result.message };
+      this.log('warn', fields, 'the destination takes no logs; they go as span events alone until the next start');
+      this.onReady();
+      return 'done';
+    }
+    if (result.kind === 'accepted') {
+      this.accept(result.rejectedCount, result.message, itemCount, kind);
+      return 'done';
+    }
+    return this.afterFailure(meaningOf(result), result, itemCount);
+  }
+
+  private afterFailure(meaning: AnswerMeaning, result: SendResult, itemCount: number): AfterAttempt {
+    switch (meaning) {
+      case 'taken':
+      case 'tooLarge':
+      case 'refused':
+        return this.giveUp(result, itemCount);
+      case 'closed':
+        return this.close(result);
+      case 'later':
+      case 'failed':
+        return this.fail(result);
+    }
+  }
+
+  private accept(rejectedCount: number, message: string, itemCount: number, kind: 'sent' | 'forwarded'): void {
+    if (this.hasLoggedPause) this.log('info', {}, 'the destination accepts exports again');
+    this.hasLoggedPause = false;
+    this.failedInRow = 0;
+    this.takenCount += 1;
+    this.lastError = null;
+    this.counts[kind] += Math.max(0, itemCount - rejectedCount);
+    this.counts.rejected += rejectedCount;
+    if (rejectedCount === 0 || this.hasLoggedPartial) return;
+    this.hasLoggedPartial = true;
+    this.log(
+      'warn',
+      { rejectedCount, answer: message },
+      'the destination rejected a part of an export; further ones are counted only',
+    );
+  }
+
+  private refuse(status: number, message: string, itemCount: number): void {
+    this.failedInRow = 0;
+    this.lastError = `refused with status ${status}: ${message}`;
+    this.counts.refused += itemCount;
+    if (this.loggedStatuses.has(status) || this.loggedStatuses.size >= MAX_LOGGED_STATUSES) return;
+    this.loggedStatuses.add(status);
+    this.log(
+      'error',
+      { status, answer: message, itemCount },
+      'the destination refused an export, which is not sent again; check its endpoint and headers; further refusals are counted only',
+    );
+  }
+
+  private fail(result: SendResult): AfterAttempt {
+    const retryAfterMs = result.kind === 'retryable' ? result.retryAfterMs : null;
+    this.countFailure(result);
+    const isAskedToWait = result.status === 429 || (retryAfterMs !== null && retryAfterMs > 0);
+    // Requests that were under way when the pause began say nothing new by failing, too.
+    if (this.pause !== undefined && !isAskedToWait) return 'paused';
+    this.failedInRow += 1;
+    if (isAskedToWait) this.failedInRow = Math.max(this.failedInRow, MAX_CHANCE_FAILURES + 1);
+    if (!this.isProbing) {
+      if (this.hasLoggedFailure) return 'retry';
+      this.hasLoggedFailure = true;
+      const text = 'a request to the destination failed; retrying, further failures are only counted';
+      this.log('warn', { status: result.status, answer: result.message }, text);
+      return 'retry';
+    }
+    const text = 'the destination does not accept exports; they wait on disk, retrying';
+    // It may be about one record: others are not to wait long for it.
+    const maxDoublings = meaningOf(result) === 'failed' ? MAX_DOUBLINGS_OF_ONE : undefined;
+    this.openFor(result, retryAfterMs, text, maxDoublings);
+    return 'paused';
+  }
+
+  private countFailure(result: SendResult): void {
+    this.counts.failedAttempts += 1;
+    this.lastError = wordsOf(result);
+  }
+
+  /** Nothing is sent for a while. */
+  private openFor(
+    { status, message }: SendResult,
+    retryAfterMs: number | null,
+    text: string,
+    maxDoublings = Number.POSITIVE_INFINITY,
+  ): void {
+    const delayMs = this.deps.policy.delayMs(
+      Math.min(this.failedInRow - MAX_CHANCE_FAILURES, maxDoublings),
+      retryAfterMs,
+    );
+    if (!this.hasLoggedPause) {
+      this.hasLoggedPause = true;
+      this.log('warn', { status, answer: message, delayMs }, text);
+    }
+    this.pauseFor(delayMs);
+  }
+
+  /** Of several pauses the one that ends last counts. */
+  private pauseFor(delayMs: number): void {
+    const untilMs = this.deps.clock.monotonicMs() + delayMs;
+    if (this.pause !== undefined && untilMs <= this.pausedUntilMs) return;
+    this.pause?.cancel();
+    this.pausedUntilMs = untilMs;
+    this.pause = this.deps.clock.after(delayMs, () => {
+      this.pause = undefined;
+      this.onReady();
+    });
+  }
+
+  private log(level: 'info' | 'warn' | 'error', fields: Record<string, string | number | null>, message: string): void {
+    this.deps.logger[level]({ destination: this.destination, signal: this.signal, ...fields }, message);
+  }
+}
+
+const CLOSED_TEXT =
+  'the destination lets nothing in; check its endpoint, headers and the rights that they give; exports wait on disk, retrying';
+
+/** A failure in words. */
+function wordsOf({ status, message }: SendResult): string {
+  return status === null ? message : `status ${status}: ${message}`;
+}
+
+/** Whether a destination that has denied logs takes spans and denies logs all the same; for one that cannot be asked its answer counts. */
+export async function deniesLogs(
+  destination: Destination,
+  breaker: SignalBreaker,
+  abort: AbortSignal,
+): Promise<boolean> {
+  if (destination.ask === undefined) return true;
+  if (!destination.signals.includes('traces')) return false;
+  const meaning = meaningOf(await destination.ask('traces', abort));
+  if (meaning !== 'taken' && meaning !== 'refused') return false;
+  // It may be well only since it denied them.
+  return breaker.isDenial(await destination.ask('logs', abort));
+}

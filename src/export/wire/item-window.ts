@@ -1,0 +1,215 @@
+import { grown } from '../../core/bytes.js';
+import type { Signal } from '../../record/record-batch.js';
+import type { ExportGroup } from './export-group.js';
+import { WireWriter } from './wire-writer.js';
+
+const MIN_ITEMS = 16;
+
+/**
+ * Spans or log records that a run gave one after the other with one resource and scope, as OTLP has them in a ScopeSpans or
+ * ScopeLogs: tag, length, message. Their bytes stand in a block, which windows of a run share; what is asked of them stands in
+ * columns of numbers. A window grows at its end, and what stands in it does not change.
+ */
+export class ItemWindow {
+  private starts = new Int32Array(MIN_ITEMS);
+  private ends = new Int32Array(MIN_ITEMS);
+  private anchorOffsets = new Float64Array(MIN_ITEMS);
+  private itemCount = 0;
+
+  /** @param number its place among its run's windows: one that began earlier has a lower one */
+  constructor(
+    readonly number: number,
+    readonly group: ExportGroup,
+    readonly block: WireWriter,
+  ) {}
+
+  get count(): number {
+    return this.itemCount;
+  }
+
+  /** Adds an item that stands in the block. @param anchorOffset offset in the log of the record that caused it; never less than the one before */
+  add(start: number, end: number, anchorOffset: number): void {
+    const index = this.itemCount;
+    if (index === this.starts.length) {
+      this.starts = grown(this.starts);
+      this.ends = grown(this.ends);
+      this.anchorOffsets = grown(this.anchorOffsets);
+    }
+    this.starts[index] = start;
+    this.ends[index] = end;
+    this.anchorOffsets[index] = anchorOffset;
+    this.itemCount = index + 1;
+  }
+
+  startOf(index: number): number {
+    return this.starts[index] ?? 0;
+  }
+
+  endOf(index: number): number {
+    return this.ends[index] ?? 0;
+  }
+
+  anchorOf(index: number): number {
+    return this.anchorOffsets[index] ?? 0;
+  }
+
+  /** The message in an item, without its tag and length. */
+  messageOf(index: number): Buffer {
+    const { bytes } = this.block;
+    let at = this.startOf(index) + 1;
+    while ((bytes[at] ?? 0) >= 0x80) at++;
+    return bytes.subarray(at + 1, this.endOf(index));
+  }
+
+  /** The id of a span, in lower-case hex: its message begins with its trace id and span id. */
+  spanIdOf(index: number): string {
+    return this.messageOf(index).toString('hex', 20, 28);
+  }
+}
+
+/** Items in a row of a window. */
+export class ItemRange {
+  constructor(
+    readonly window: ItemWindow,
+    readonly from: number,
+    readonly to: number,
+  ) {}
+
+  get count(): number {
+    return this.to - this.from;
+  }
+
+  get firstAnchor(): number {
+    return this.window.anchorOf(this.from);
+  }
+
+  get lastAnchor(): number {
+    return this.window.anchorOf(this.to - 1);
+  }
+
+  /** The items that are anchored at or behind an offset; `undefined` where none is. */
+  anchoredFrom(offset: number): ItemRange | undefined {
+    const { window, to } = this;
+    if (this.lastAnchor < offset) return undefined;
+    let from = this.from;
+    while (from < to && window.anchorOf(from) < offset) from++;
+    return from === this.from ? this : new ItemRange(window, from, to);
+  }
+
+  /** Adds the items that are wanted to a list, those that stand in a row together. */
+  pick(isWanted: (index: number) => boolean, into: ItemRange[]): void {
+    let start = this.from;
+    for (let index = this.from; index < this.to; index++) {
+      if (isWanted(index)) continue;
+      if (index > start) into.push(new ItemRange(this.window, start, index));
+      start = index + 1;
+    }
+    if (start === this.from) into.push(this);
+    else if (start < this.to) into.push(new ItemRange(this.window, start, this.to));
+  }
+}
+
+/** How many items ranges have together. */
+export function countOf(ranges: readonly ItemRange[]): number {
+  let count = 0;
+  for (const range of ranges) count += range.count;
+  return count;
+}
+
+/** Cuts ranges in two: so many items from the front, and the others. */
+export function cutRanges(
+  ranges: readonly ItemRange[],
+  itemCount: number,
+): readonly [front: readonly ItemRange[], rest: readonly ItemRange[]] {
+  let left = itemCount;
+  for (const [place, range] of ranges.entries()) {
+    if (left < range.count) {
+      const { window, from, to } = range;
+      const rest = [new ItemRange(window, from + left, to), ...ranges.slice(place + 1)];
+      const front = ranges.slice(0, place);
+      if (left > 0) front.push(new ItemRange(window, from, from + left));
+      return [front, rest];
+    }
+    left -= range.count;
+  }
+  return [ranges, []];
+}
+
+/** What a mapper gave: items of each signal in the order of their anchors, so that a cursor is one offset: everything anchored before it has been sent. */
+export type MappedItems = Readonly<Record<Signal, readonly ItemRange[]>>;
+
+/** Windows share blocks of about this many bytes; an item that is larger makes its block grow. */
+const BLOCK_BYTES = 256 * 1024;
+/** A block with less room than this is full: most items need no more, and those that do make it grow. */
+const ROOM_BYTES = 4 * 1024;
+
+/** A signal's windows that are being filled. */
+interface OpenWindows {
+  last: ItemWindow | undefined;
+  /** Items of the last window that were taken. */
+  takenCount: number;
+  /** What was not taken of those before it. */
+  ready: ItemRange[];
+}
+
+/** Writes a run's items into windows. */
+export class WindowWriter {
+  private block = new WireWriter(0);
+  /** Where the last item in the block ends. */
+  private end = 0;
+  private nextNumber = 0;
+  private readonly open: Readonly<Record<Signal, OpenWindows>> = {
+    traces: { last: undefined, takenCount: 0, ready: [] },
+    logs: { last: undefined, takenCount: 0, ready: [] },
+  };
+
+  constructor(private readonly blockBytes = BLOCK_BYTES) {}
+
+  /** Where the next item is to be written, its tag and length included. What was begun and not added is written over. */
+  begin(): WireWriter {
+    const { block, end } = this;
+    if (end + ROOM_BYTES > block.bytes.length) {
+      this.block = new WireWriter(this.blockBytes);
+      this.end = 0;
+    } else {
+      block.length = end;
+    }
+    return this.block;
+  }
+
+  /** Adds the item that was written since `begin`. */
+  add(signal: Signal, group: ExportGroup, anchorOffset: number): void {
+    const { block, end: start } = this;
+    const open = this.open[signal];
+    let { last } = open;
+    if (last === undefined || last.block !== block || last.group !== group) {
+      this.close(open);
+      last = new ItemWindow(this.nextNumber++, group, block);
+      open.last = last;
+    }
+    this.end = block.length;
+    last.add(start, this.end, anchorOffset);
+  }
+
+  /** Takes what was added since it was called before. */
+  take(): MappedItems {
+    return { traces: this.takeOf('traces'), logs: this.takeOf('logs') };
+  }
+
+  private takeOf(signal: Signal): readonly ItemRange[] {
+    const open = this.open[signal];
+    const { last, takenCount, ready } = open;
+    if (last !== undefined && last.count > takenCount) {
+      ready.push(new ItemRange(last, takenCount, last.count));
+      open.takenCount = last.count;
+    }
+    open.ready = [];
+    return ready;
+  }
+
+  private close(open: OpenWindows): void {
+    const { last, takenCount, ready } = open;
+    if (last !== undefined && last.count > takenCount) ready.push(new ItemRange(last, takenCount, last.count));
+    open.takenCount = 0;
+  }
+}
