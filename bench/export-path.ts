@@ -11,8 +11,8 @@ import type { Resource } from '../src/record/attributes.js';
 import { LARGE_SAMPLES, largeSampleFolder } from '../test/tool/large-samples.js';
 import { formatSpread, spreadOf } from './spread.js';
 
-/** How much of a log is pushed at once, as the export thread does. */
-const CHUNK_BYTES = 1024 * 1024;
+/** How much of a log is pushed at once, as exports do. */
+const CHUNK_BYTES = 256 * 1024;
 const BATCH_ITEMS = 512;
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const RESOURCE: Resource = { attributes: { 'service.name': 'dbt' }, scope: { name: 'dbt', version: '2' } };

@@ -154,7 +154,7 @@ async function build(to: string): Promise<void> {
   for (const one of ['package.json', 'proto', 'pages']) cpSync(one, join(to, one), { recursive: true });
   symlinkSync(resolve('node_modules'), join(to, 'node_modules'));
   const bundle = await rolldown({
-    input: { main: 'src/main.ts', 'export-thread': 'src/app/export-thread-main.ts' },
+    input: { main: 'src/main.ts', 'exporter-thread': 'src/export/exporter-thread-main.ts' },
     platform: 'node',
     tsconfig: 'tsconfig.json',
     external: [/^[^./]/],

@@ -14,7 +14,7 @@ const bundle = await rolldown({
   cwd: root,
   input: {
     main: 'src/main.ts',
-    'export-thread': 'src/app/export-thread-main.ts',
+    'exporter-thread': 'src/export/exporter-thread-main.ts',
     'parquet-thread': 'src/parquet/parquet-thread-main.ts',
     'query-process': 'src/query/query-main.ts',
     'range-worker': 'src/parquet/range-worker.ts',

@@ -154,6 +154,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     lengthBytes: (traceId) => parts.lengthBytes(traceId),
     findRun: (traceId) => tracker.find(traceId),
     cursors: state.cursors,
+    origins: state.traces,
     foreign,
   });
   const limits = createLimits(config, { machine, clock, logger, health });

@@ -4,10 +4,9 @@ import type { Writable } from 'node:stream';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { checkDestinations } from '../config/otlp-destinations.js';
-import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/clock.js';
 import { packageFile } from '../core/package-file.js';
-import { type ExportThread, loadExportThread, type ThreadCluster, type ThreadSetup } from '../export/feature.js';
-import { type OpenedSharedLog, openSharedLog } from '../kafka/feature.js';
+import { type Exports, type ExportsConfig, loadExports } from '../export/feature.js';
+import { createKafkaProducer, type OpenedSharedLog, openSharedLog } from '../kafka/feature.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { type DataFolderLock, STATE_FILE, takeDataFolder } from '../storage/data-folder-lock.js';
@@ -31,7 +30,7 @@ export interface OpenParts {
   readonly lease: DatabaseLease | undefined;
   readonly stream: Writable | undefined;
   /** `undefined` where this program exports nothing. */
-  readonly exports: ExportThread | undefined;
+  readonly exports: Exports | undefined;
   /** Where several processes share the work: the record log that they share. */
   readonly cluster: OpenedSharedLog | undefined;
 }
@@ -63,7 +62,7 @@ export async function openParts(
   const sharing = sharingProblems(configuration, isShareable);
   if (sharing.length > 0) throw new ConfigurationError(sharing);
   const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
-  let exports: ExportThread | undefined;
+  let exports: Exports | undefined;
   let state: State | undefined;
   let lease: DatabaseLease | undefined;
   try {
@@ -75,13 +74,10 @@ export async function openParts(
       isShared && journal !== null
         ? await openSharedLog(configuration, journal, { ...deps, bucket: sharedBucketOf(configuration), folderId })
         : undefined;
-    const forThread = cluster && {
-      fence: { processId: cluster.fence.processId, folderId },
-      folder: cluster.folder,
-    };
     // Only a server listens at the addresses of the configuration.
     const ownHosts = isShareable ? deps.ownHosts : null;
-    exports = isBuilding ? await prepareExports(configuration, { ...deps, ownHosts }, forThread ?? null) : undefined;
+    const logFolder = cluster?.folder ?? folder;
+    exports = isBuilding ? await prepareExports(configuration, { ownHosts, logFolder }, deps) : undefined;
     // A custom exporter has to be loaded to know its properties; the rest is done meanwhile.
     const opening = exports?.destinations.length === 0 ? exports.open() : undefined;
     // Awaited later; until then its rejection is not handled.
@@ -116,20 +112,20 @@ export async function closeParts({ lease, state, lock }: Pick<OpenParts, 'lease'
 }
 
 /**
- * Exports of a configuration, in a thread that is not started yet; `undefined` where nothing is exported, which saves its
- * memory and time.
+ * Exports of a configuration, which are not started yet; `undefined` where nothing is exported, which saves their memory and
+ * time.
  * @throws ConfigurationError when a destination cannot be used.
  */
 async function prepareExports(
   configuration: Configuration,
-  { ownHosts, version, clock, logger, random }: Omit<AppDeps, 'ownHosts'> & Pick<ThreadSetup, 'ownHosts'>,
-  cluster: ThreadCluster | null,
-): Promise<ExportThread | undefined> {
+  { ownHosts, logFolder }: Pick<ExportsConfig, 'ownHosts' | 'logFolder'>,
+  { version, clock, logger, random }: AppDeps,
+): Promise<Exports | undefined> {
   const { destinations, environmentDestination } = configuration;
   if (destinations.length === 0 && environmentDestination === undefined) return undefined;
   const places = await checkDestinations(configuration, ownHosts);
-  const { ExportThread: Exports } = await loadExportThread();
-  const entry = packageFile('dist/export-thread.js');
-  const retryPolicy = new RetryPolicy(DEFAULT_RETRY_POLICY, random);
-  return new Exports({ configuration, ownHosts, version, cluster }, { entry, clock, logger, retryPolicy }, places);
+  const { Exports: Made } = await loadExports();
+  const config = { configuration, ownHosts, version, logFolder };
+  const exporterEntry = packageFile('dist/exporter-thread.js');
+  return new Made(config, { clock, logger, random, createKafkaProducer, exporterEntry }, places);
 }

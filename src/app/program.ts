@@ -86,6 +86,8 @@ export class Program {
       await this.host.close();
       throw error;
     }
+    // What they load would have made the start longer.
+    this.host.exports?.begin();
   }
 
   async shutdown(deadline: AbortSignal): Promise<void> {

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 /**
  * A file of the package itself: its schema, a page's script, the program of a thread. The package's folder is the
  * nearest with a `package.json` above this file, which stands in `src/` or, bundled, in `dist/`.
- * @param path from the package's folder, for example `proto/` or `dist/export-thread.js`
+ * @param path from the package's folder, for example `proto/` or `dist/exporter-thread.js`
  * @throws Error where this file stands in no package
  */
 export function packageFile(path: string): URL {

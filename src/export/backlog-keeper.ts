@@ -15,6 +15,8 @@ export interface BacklogKeeperDeps {
   readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Is told of an error that nothing handled. */
+  readonly onFailed: (error: unknown) => void;
 }
 
 /** What the keeper asks of the worker. */
@@ -92,9 +94,9 @@ export class BacklogKeeper {
 
   private checkLater(delayMs: number, stop: AbortSignal): void {
     this.timer = this.deps.clock.after(delayMs, () => {
-      void this.giveUpOld().then(() => {
+      this.giveUpOld().then(() => {
         if (!stop.aborted) this.checkLater(delayMs, stop);
-      });
+      }, this.deps.onFailed);
     });
   }
 

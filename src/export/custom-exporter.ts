@@ -80,12 +80,6 @@ export async function createOtlpTraceExporter(
   }
 }
 
-/**
- * A batch has so many bytes at most, in OTLP's protobuf; a single span that is larger goes alone. Exporters send a batch as
- * one request, in JSON often twice as large, and receivers refuse what is too large for them.
- */
-const MAX_BATCH_BYTES = 2 * 1024 * 1024;
-
 const ACCEPTED: SendResult = { kind: 'accepted', status: null, rejectedCount: 0, message: '' };
 
 /**
@@ -114,7 +108,7 @@ export class SpanExporterDestination implements Destination {
     if (signal === 'logs') {
       return { result: refused(0, 'a span exporter takes no log records'), itemCount: countOf(ranges) };
     }
-    const spans = spansThatFit(ranges);
+    const spans = spansOf(ranges);
     const exported = this.exporting.then(() => this.export(spans, abort));
     this.exporting = exported;
     const result = await exported;
@@ -148,16 +142,10 @@ export class SpanExporterDestination implements Destination {
   }
 }
 
-/** As many spans from the front as make a batch that is not too large. */
-function spansThatFit(ranges: readonly ItemRange[]): ReadableSpan[] {
+function spansOf(ranges: readonly ItemRange[]): ReadableSpan[] {
   const spans: ReadableSpan[] = [];
-  let byteCount = 0;
   for (const { window, from, to } of ranges) {
-    for (let index = from; index < to; index++) {
-      byteCount += window.endOf(index) - window.startOf(index);
-      if (byteCount > MAX_BATCH_BYTES && spans.length > 0) return spans;
-      spans.push(new DecodedSpan(window.messageOf(index), window.group));
-    }
+    for (let index = from; index < to; index++) spans.push(new DecodedSpan(window.messageOf(index), window.group));
   }
   return spans;
 }

@@ -7,6 +7,7 @@ import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/trace-catalog.js';
 import type { Destination } from './destination.js';
+import type { ExportTurns } from './export-turns.js';
 import type { LineSource } from './record-log-lines.js';
 import type { RunMapper } from './run-mapper.js';
 
@@ -67,4 +68,8 @@ export interface ExportWorkerDeps {
   readonly requestRetryPolicy: RetryPolicy;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Those of all workers. */
+  readonly turns: ExportTurns;
+  /** Is told of an error that nothing handled, once: the worker does nothing more. */
+  readonly onFailed: (error: unknown) => void;
 }

@@ -1,19 +1,20 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type Clock, type RetryPolicy, retry, type Timer } from '../core/clock.js';
+import type { Clock, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
-import type { Logger } from '../core/logger.js';
 import type { Appended, AppendListener } from '../log/appended.js';
 import type { ForeignListener } from '../log/foreign-segments.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { RunEvent, RunListener } from '../run/run-event.js';
-import type { CursorStore, ExportCursor } from '../storage/cursor-store.js';
+import type { RunEvent } from '../run/run-event.js';
+import type { ExportCursor } from '../storage/cursor-store.js';
 import { BacklogKeeper } from './backlog-keeper.js';
+import { CursorSaver } from './cursor-saver.js';
 import type { DestinationStatus } from './destination.js';
-import { ExportRun, RunReader, RunSchedule } from './export-run.js';
+import { ExportRun } from './export-run.js';
 import type { ExportWorkerDeps, ExportWorkerOptions } from './export-worker-options.js';
 import { ForeignForwarder } from './foreign-forwarder.js';
+import { RunReader } from './run-reader.js';
+import { RunSchedule } from './run-schedule.js';
 import { SignalBreaker } from './signal-breaker.js';
 import { type RunBatch, SignalQueue } from './signal-queue.js';
 import { SignalSender } from './signal-sender.js';
@@ -25,8 +26,10 @@ import { SignalSender } from './signal-sender.js';
  *
  * It is a chain: `RunReader` reads and maps the log of the run whose turn it is (`RunSchedule`), `SignalQueue` collects items
  * into requests, `SignalSender` sends them and tries again, `CursorSaver` saves how far that got.
+ *
+ * An error that none of them handled ends the worker: `onFailed` is told, and another one goes on at its cursors.
  */
-export class ExportWorker implements Component, AppendListener, RunListener, ForeignListener {
+export class ExportWorker implements Component, AppendListener, ForeignListener {
   readonly name: string;
   /** Runs that are open, or not sent to their end. */
   private readonly runs = new Map<TraceId, ExportRun>();
@@ -50,11 +53,16 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   /** Lets the loop look again whether there is something to do. */
   private resume: () => void = () => {};
 
+  private readonly deps: ExportWorkerDeps;
+
   constructor(
     private readonly options: ExportWorkerOptions,
-    private readonly deps: ExportWorkerDeps,
+    private readonly given: ExportWorkerDeps,
   ) {
+    const onFailed = (error: unknown) => this.fail(error);
+    const deps = { ...given, clock: new GuardedClock(given.clock, onFailed), onFailed };
     const { destination } = deps;
+    this.deps = deps;
     this.name = `export to ${destination.name}`;
     this.senders = { traces: this.createSender('traces'), logs: this.createSender('logs') };
     this.schedule = new RunSchedule(options);
@@ -84,7 +92,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     for (const run of this.runs.values()) this.wake(run);
     this.foreign?.wake();
     this.backlog.watch(this.stop.signal);
-    this.reading = this.readUntilStopped();
+    this.reading = this.readUntilStopped().catch((error: unknown) => this.fail(error));
   }
 
   onAppended({ traceId, lengthBytes }: Pick<Appended, 'traceId' | 'lengthBytes'>): void {
@@ -132,7 +140,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     if (this.reading !== undefined && !this.stop.signal.aborted) this.foreign?.wake();
   }
 
-  async onRunEvent(event: RunEvent): Promise<void> {
+  onRunEvent(event: RunEvent): void {
     if (this.stop.signal.aborted || event.type === 'invocationEnded') return;
     const run = this.runFor(event.run.traceId);
     run.knownBytes = Math.max(run.knownBytes, event.run.logBytes);
@@ -152,6 +160,12 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   /** Sends what can be sent at once; what the destination does not take now stays on disk for the next start. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     await this.flushUntil(() => this.isResting, deadline);
+    await this.halt();
+    await this.deps.destination.close();
+  }
+
+  /** Breaks off what is under way, and ends without a word to the destination. */
+  async halt(): Promise<void> {
     this.stop.abort();
     this.lingerTimer?.cancel();
     this.resume();
@@ -159,7 +173,6 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     await this.rest.until(() => !this.bothSenders.some((sender) => sender.isSending));
     await this.foreign?.rest();
     for (const run of this.runs.values()) run.quietTimer?.cancel();
-    await this.deps.destination.close();
   }
 
   status(): DestinationStatus {
@@ -216,7 +229,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   }
 
   private createSender(signal: Signal): SignalSender {
-    const { destination, clock, logger, retryPolicy: policy, requestRetryPolicy: retryPolicy } = this.deps;
+    const { destination, clock, logger, retryPolicy: policy, requestRetryPolicy: retryPolicy, onFailed } = this.deps;
     const { maxBatchItems, maxInFlight, maxWaitingItems } = this.options;
     const isAsked = destination.signals.includes(signal);
     const onReady = () => this.onReady();
@@ -227,7 +240,8 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
       retryPolicy,
       maxBatchItems,
       maxInFlight: Math.min(maxInFlight, destination.maxInFlight ?? maxInFlight),
-      onAnswered: (batches) => this.onAnswered(batches),
+      onAnswered: (batches) => this.onAnswered(batches).catch(onFailed),
+      onFailed,
       onSettled: () => {
         this.send();
         this.resume();
@@ -280,8 +294,8 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
         });
       } else {
         await this.takeTurn(this.inTurn);
-        // Exporting is not all that the process does: others get a turn of the event loop, too.
-        await nextTurn();
+        // Exporting is not all that the process does: answers come first.
+        await this.deps.turns.next();
       }
     }
     this.inTurn = undefined;
@@ -416,13 +430,21 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     this.runs.delete(run.traceId);
   }
 
+  /** Something threw that nothing handled. */
+  private fail(error: unknown): void {
+    if (this.stop.signal.aborted) return;
+    this.stop.abort();
+    this.rest.notify();
+    this.given.onFailed(error);
+  }
+
   private async flushUntil(isDone: () => boolean, deadline: AbortSignal): Promise<boolean> {
     if (this.reading === undefined) return false;
     this.isFlushing = true;
     this.endLinger();
     for (const run of this.runs.values()) if (run.replay !== undefined || run.isInTurn) this.wake(run);
     this.foreign?.wake();
-    await this.rest.until(isDone, deadline);
+    await this.rest.until(() => isDone() || this.stop.signal.aborted, deadline);
     this.isFlushing = false;
     return this.isDrained;
   }
@@ -449,64 +471,28 @@ class RestSignal {
   }
 }
 
-/**
- * Saves cursors until the state accepts them. The caller sends nothing meanwhile, so that a state that cannot
- * be written makes exports wait, rather than be sent twice after the next start. One write is under way at a time, and what
- * comes meanwhile shares the next: a database with several connections might do two writes in the wrong order.
- */
-export class CursorSaver {
-  private waiting = new Map<TraceId, ExportCursor>();
-  private next: Promise<void> | undefined;
-  private running: Promise<void> = Promise.resolve();
-  private isFailing = false;
-
+/** A clock whose callbacks end nobody by what they throw. */
+class GuardedClock implements Clock {
   constructor(
-    private readonly destination: string,
-    private readonly deps: {
-      readonly cursors: Pick<CursorStore, 'save'>;
-      readonly clock: Clock;
-      readonly logger: Logger;
-      readonly retryPolicy: RetryPolicy;
-    },
-    private readonly stop: AbortSignal,
+    private readonly clock: Clock,
+    private readonly onError: (error: unknown) => void,
   ) {}
 
-  /** Resolves when they are saved, or when the worker stops. */
-  save(cursors: readonly ExportCursor[]): Promise<void> {
-    if (cursors.length === 0) return Promise.resolve();
-    for (const cursor of cursors) this.waiting.set(cursor.traceId, cursor);
-    this.next ??= this.running.then(() => this.saveWaiting());
-    return this.next;
+  nowUnixMs(): number {
+    return this.clock.nowUnixMs();
   }
 
-  private saveWaiting(): Promise<void> {
-    const cursors = [...this.waiting.values()];
-    this.waiting = new Map();
-    this.next = undefined;
-    this.running = this.saveUntilTaken(cursors);
-    return this.running;
+  monotonicMs(): number {
+    return this.clock.monotonicMs();
   }
 
-  private async saveUntilTaken(cursors: readonly ExportCursor[]): Promise<void> {
-    const { cursors: store, clock, retryPolicy } = this.deps;
-    const delayMs = (error: unknown, failedAttempts: number) => {
-      this.report(error);
-      return retryPolicy.delayMs(failedAttempts, null);
-    };
-    try {
-      await retry(() => store.save(cursors), { clock, signal: this.stop, delayMs });
-      this.isFailing = false;
-    } catch (error) {
-      if (!this.stop.aborted) throw error;
-    }
-  }
-
-  private report(error: unknown): void {
-    if (this.isFailing) return;
-    this.isFailing = true;
-    this.deps.logger.error(
-      { destination: this.destination, error: reasonOf(error) },
-      'failed to save export cursors; exports wait until it succeeds',
-    );
+  after(delayMs: number, callback: () => void): Timer {
+    return this.clock.after(delayMs, () => {
+      try {
+        callback();
+      } catch (error) {
+        this.onError(error);
+      }
+    });
   }
 }

@@ -1,246 +1,293 @@
 import type { Configuration } from '../config/configuration.js';
-import { ConfigurationError } from '../config/configuration-error.js';
-import { type DestinationConfig, findLoops } from '../config/destination-config.js';
-import type { DestinationSettings } from '../config/destination-settings.js';
-import {
-  findKafkaLoops,
-  type KafkaDestinationConfig,
-  kafkaDestinations,
-  topicsAndBrokersOf,
-} from '../config/kafka-destinations.js';
-import type { KafkaConnection } from '../config/kafka-settings.js';
-import { DEFAULT_MAPPING_OPTIONS, type MappingOptions, mappingSwitchesFrom } from '../config/mapping-options.js';
-import { otlpDestinations, placeOf } from '../config/otlp-destinations.js';
-import { type Clock, DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../core/clock.js';
+import { type Clock, DEFAULT_RETRY_POLICY, pause, RetryPolicy, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import { type Lazy, lazy } from '../core/lazy.js';
+import { openPartBytes } from '../core/guard.js';
+import { lazy } from '../core/lazy.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import type { ForeignEntry, ForeignLogReader, ForeignPosition } from '../log/foreign-segments.js';
-import type { RecordLogReader } from '../log/record-log.js';
+import type { Appended, AppendListener } from '../log/appended.js';
+import type { ForeignListener, ForeignLogReader } from '../log/foreign-segments.js';
+import { RecordLogFiles } from '../log/record-log-files.js';
+import type { ForeignBatch } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import { type RedactionLevel, redactionFor } from '../redaction/known-names.js';
+import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/trace-catalog.js';
-import { createOtlpTraceExporter, loadExporterModule, SpanExporterDestination } from './custom-exporter.js';
-import type { Destination } from './destination.js';
-import { ExportWorker } from './export-worker.js';
-import { DEFAULT_EXPORT_WORKER_OPTIONS } from './export-worker-options.js';
-import type { ForeignRedaction } from './foreign-redaction.js';
-import { KafkaDestination, KafkaJsonlDestination, type TopicWriter } from './kafka-destination.js';
-import { JsonlRunMapper } from './mapping/jsonl-run-mapper.js';
-import { OtlpDestination, type OtlpDestinationDeps } from './otlp-destination.js';
-import type { LineSource } from './record-log-lines.js';
-import { secretMask, secretsOf } from './transport.js';
+import type { DestinationStatus } from './destination.js';
+import type { DestinationTest } from './destination-test.js';
+import { ExportTurns } from './export-turns.js';
+import type { ExporterThreads } from './exporter-thread.js';
+import type { OpenDestinationsDeps, OpenedExport } from './open-destinations.js';
+import { OpenRuns, SupervisedWorker } from './supervised-worker.js';
 
-export { testDestination } from './destination-test.js';
-export { RecordLogLines } from './record-log-lines.js';
-
-/** What destinations are opened with. */
-export interface OpenExportsDeps extends OtlpDestinationDeps {
-  /** The process's: OpenTelemetry's exporters read it themselves. */
-  readonly environment: NodeJS.ProcessEnv;
-  /** Loads Kafka's client, and makes what writes to topics with it. */
-  readonly createKafkaProducer: (
-    connection: KafkaConnection,
-    deps: { readonly clock: Clock; readonly timeoutMs: number; readonly compression: 'none' | 'gzip' },
-  ) => Promise<TopicWriter>;
+/** What is exported, and where to. */
+export interface ExportsConfig {
+  readonly configuration: Configuration;
+  /** Addresses and names of this machine, to notice a destination that is the program itself; `null` where it listens nowhere. */
+  readonly ownHosts: readonly string[] | null;
+  /** The program's version. */
+  readonly version: string;
+  /** The record logs are in its `runs/`. */
+  readonly logFolder: string;
 }
 
-/** A destination that is ready to be sent to, and how runs are mapped for it. */
-export interface OpenedExport {
-  readonly destination: Destination;
-  readonly mapping: MappingOptions;
-  /** Whether it gets what the mapping makes of records, and not the records; left out: yes. */
-  readonly isMapped?: boolean;
-  /** `null`: nothing is discarded. */
-  readonly maxBacklogAgeMs: number | null;
-  /** Where it is, for start lines; without secrets. */
-  readonly where: string;
-}
-
-/**
- * Opens every destination of the configuration.
- * @param ownHosts addresses and names of this machine; `null` where the program listens nowhere
- * @throws ConfigurationError when one is the bridge itself, or its module or a certificate cannot be loaded.
- */
-export async function openExports(
-  configuration: Configuration,
-  ownHosts: readonly string[] | null,
-  deps: OpenExportsDeps,
-): Promise<readonly OpenedExport[]> {
-  const { environmentDestination: fromEnvironment, http, web } = configuration;
-  const fromFile = configuration.destinations.filter(({ name }) => name !== fromEnvironment?.name);
-  const otlp = otlpDestinations(configuration);
-  const problems = [...findLoops(otlp, [http, web], ownHosts), ...findKafkaLoops(configuration)];
-  const opened: OpenedExport[] = [];
-  const collect = async (open: () => Promise<OpenedExport>) => {
-    try {
-      opened.push(await open());
-    } catch (error) {
-      problems.push(reasonOf(error));
-    }
-  };
-  for (const config of otlp) await collect(() => openOtlp(config, configuration, deps));
-  for (const config of kafkaDestinations(configuration)) await collect(() => openKafka(config, configuration, deps));
-  for (const { name, exporterModule, ...settings } of fromFile) {
-    if (exporterModule !== null) {
-      await collect(() => openModule(name, exporterModule, settings, configuration, deps.clock));
-    }
-  }
-  if (problems.length > 0) throw new ConfigurationError(problems);
-  return opened;
-}
-
-/** What workers share. */
-export interface ExportDeps {
-  readonly cursors: CursorStore;
-  readonly reader: RecordLogReader;
-  readonly lines: LineSource;
-  readonly foreign: ForeignLogReader;
-  /** What the engine is called beside its known names. */
-  readonly engineNames: readonly string[];
-  readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
-  readonly origins?: Pick<TraceCatalog, 'originsOf'>;
+/** What exports are made with. */
+export interface ExportsDeps extends Pick<OpenDestinationsDeps, 'createKafkaProducer'> {
+  /** The program of threads of exporters of others, compiled. */
+  readonly exporterEntry: URL;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Memory that the mappers of a destination's open runs may take, as estimated. */
-  readonly maxOpenBytes: number;
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
-/** The worker of a destination. */
-export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWorker {
-  const { destination, mapping, isMapped = true, maxBacklogAgeMs } = opened;
-  // Loaded for the first run: it is most of what exports take in memory.
-  const mappers = lazy(async () => {
-    const { mapperFactory } = await import('./mapping/otel-run-mapper.js');
-    return mapperFactory(mapping);
-  });
-  return new ExportWorker(
-    {
-      ...DEFAULT_EXPORT_WORKER_OPTIONS,
-      eventHoldMs: mapping.eventHoldMs,
-      maxBacklogAgeMs,
-      maxOpenBytes: deps.maxOpenBytes,
-    },
-    {
-      ...deps,
-      destination,
-      foreign: new RedactedForeign(deps.foreign, mapping.redaction, deps.engineNames),
-      createMapper: async () => (isMapped ? (await mappers.get())() : new JsonlRunMapper()),
-      retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random),
-      requestRetryPolicy: new RetryPolicy(REQUEST_RETRY_POLICY, deps.random),
-    },
-  );
+/** What exports need of the rest of the program. */
+export interface ExportSources {
+  readonly cursors: CursorStore;
+  /** Finds the runs that a trace's commands belong to. */
+  readonly origins: Pick<TraceCatalog, 'originsOf'>;
+  /** Length of the durable part of a record log. */
+  lengthBytes(traceId: TraceId): Promise<number>;
+  /** A run as it is known. */
+  findRun(traceId: TraceId): Promise<RunSummary | undefined>;
+  readonly foreign: ForeignLogReader;
 }
 
-/** The telemetry of other services as a destination gets it: what in it is the engine's is redacted. */
-class RedactedForeign implements ForeignLogReader {
-  /** Loaded where it is needed: most exports are of the engine's telemetry alone. */
-  private readonly redaction: Lazy<ForeignRedaction>;
+/** What does not end by the deadline is left to the next start so much later, in milliseconds; what was answered is saved. */
+const GRACE_MS = 1_000;
 
+/**
+ * All exports: hears what became durable and what happens to runs, and sends it to each destination. A worker for each does that in the thread that
+ * accepts requests, in bounded turns behind all that comes in; exporters of others have threads of their own.
+ *
+ * Where its destinations are known without opening them, a start does not wait for that: it loads code that takes longer than much of the rest.
+ * Until it is done, open runs are kept for the workers.
+ */
+export class Exports implements Component, AppendListener, ForeignListener, RunListener {
+  readonly name = 'exports';
+  private opened: readonly OpenedExport[] | undefined;
+  private threads: ExporterThreads | undefined;
+  private sources: ExportSources | undefined;
+  private workers: readonly SupervisedWorker[] = [];
+  private readonly openRuns = new OpenRuns();
+  private readonly turns = new ExportTurns();
+  private readonly retryPolicy: RetryPolicy;
+  /** The first start of the workers; `undefined` before. */
+  private beginning: Promise<void> | undefined;
+  private readonly stop = new AbortController();
+  private isClosed = false;
+
+  /** @param destinations each one's name and where it is, without secrets; empty if only opening them tells: then `open` them before the start */
   constructor(
-    private readonly reader: ForeignLogReader,
-    level: RedactionLevel,
-    engineNames: readonly string[],
+    private readonly config: ExportsConfig,
+    private readonly deps: ExportsDeps,
+    public destinations: readonly (readonly [name: string, where: string])[] = [],
   ) {
-    this.redaction = lazy(async () => {
-      const { ForeignRedaction: Redaction } = await import('./foreign-redaction.js');
-      return new Redaction(level, engineNames);
-    });
+    this.retryPolicy = new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random);
   }
 
-  async *read(from?: ForeignPosition): AsyncIterable<ForeignEntry> {
-    for await (const entry of this.reader.read(from)) {
-      const redaction = await this.redaction.get();
-      yield { ...entry, body: redaction.redact(entry.signal, entry.body) };
+  /** Opens every destination of the configuration. @throws ConfigurationError when one cannot be used. */
+  async open(): Promise<void> {
+    const [{ openDestinations }, { ExporterThreads: Threads }] = await Promise.all([
+      import('./open-destinations.js'),
+      import('./exporter-thread.js'),
+    ]);
+    if (this.isClosed) throw new Error('exports have ended');
+    const { clock, logger, createKafkaProducer, exporterEntry: entry } = this.deps;
+    const { configuration, ownHosts, version } = this.config;
+    const threads = new Threads({ entry, clock, logger, maxMemoryBytes: configuration['max-memory'] });
+    this.threads = threads;
+    const deps = { codecs: codecs.get, clock, userAgent: `run-bridge/${version}`, createKafkaProducer, threads };
+    try {
+      this.opened = await openDestinations(configuration, ownHosts, deps);
+    } catch (error) {
+      await threads.terminate();
+      throw error;
+    }
+    this.destinations = this.opened.map(({ destination, where }) => [destination.name, where]);
+  }
+
+  /** Gives exports what they need; called once, before `start`. */
+  connect(sources: ExportSources): void {
+    this.sources = sources;
+  }
+
+  async start(): Promise<void> {
+    // From now on each gets what comes.
+    for (const [name] of this.destinations) await this.register(name);
+    if (this.opened !== undefined) await this.startWorkers(this.opened);
+  }
+
+  /** Starts the workers where the start did not wait for them; called once all of the program has started. */
+  begin(): void {
+    if (this.workers.length === 0) this.beginning ??= this.beginUntilItWorks();
+  }
+
+  /** Ends at once what never started to work. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    this.stop.abort();
+    await this.threads?.terminate();
+  }
+
+  onAppended(appended: Appended): void {
+    if (this.stop.signal.aborted) return;
+    this.openRuns.appended(appended);
+    for (const worker of this.workers) worker.tell((one) => one.onAppended(appended));
+  }
+
+  onForeign(batches: readonly ForeignBatch[]): void {
+    for (const worker of this.workers) worker.tell((one) => one.onForeign(batches));
+  }
+
+  async onRunEvent(event: RunEvent): Promise<void> {
+    if (this.stop.signal.aborted) return;
+    this.openRuns.runEvent(event);
+    for (const worker of this.workers) worker.tell((one) => one.onRunEvent(event));
+  }
+
+  /** A record log is looked after elsewhere: nothing of it is sent any more, but what is under way. */
+  drop(traceId: TraceId): void {
+    this.openRuns.drop(traceId);
+    for (const worker of this.workers) worker.tell((one) => one.drop(traceId));
+  }
+
+  /** Has exporters in threads of their own free what nothing refers to any more, soon. */
+  collectGarbage(): void {
+    this.threads?.collectGarbage();
+  }
+
+  /** How each destination is; nothing while it is being opened. */
+  statuses(): readonly DestinationStatus[] {
+    return this.workers.flatMap((worker) => worker.status() ?? []);
+  }
+
+  /**
+   * Sends a test to a destination, past all queues and cursors. @returns `undefined` where there is none of that name
+   * @throws Error if exports are not running
+   */
+  async test(name: string, deadline: AbortSignal): Promise<DestinationTest | undefined> {
+    if (this.opened === undefined) throw new Error(STARTING);
+    const one = this.opened.find(({ destination }) => destination.name === name);
+    const { testDestination } = await import('./destination-test.js');
+    const { clock } = this.deps;
+    return one && (await testDestination(one.destination, { clock, version: this.config.version }, deadline));
+  }
+
+  /** Sends runs again from their first record. @param destination `null` for all of them */
+  async resend(traceIds: readonly TraceId[], destination: string | null, deadline: AbortSignal): Promise<void> {
+    if (!(await this.haveBegun(deadline))) throw new Error(STARTING);
+    for (const worker of this.workers) {
+      if (destination !== null && worker.name !== destination) continue;
+      for (const traceId of traceIds) await worker.resend(traceId, deadline);
     }
   }
 
-  end(): Promise<ForeignPosition | undefined> {
-    return this.reader.end();
+  /** Sends what there is and tries again what fails, until everything is sent or `deadline` aborts. Whether everything is. */
+  async flush(deadline: AbortSignal): Promise<boolean> {
+    if (!(await this.haveBegun(deadline))) return false;
+    const drained = await Promise.all(this.workers.map((worker) => worker.flush(deadline)));
+    return drained.every((isDrained) => isDrained);
+  }
+
+  /** Workers that are just being started are waited for: they send what there is, as at any other end. */
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    this.stop.abort();
+    if (this.beginning !== undefined) await Promise.race([this.beginning, whenAborted(deadline)]);
+    const over = new AbortController();
+    const isOver = async () => {
+      await Promise.race([whenAborted(deadline), whenAborted(over.signal)]);
+      await pause(this.deps.clock, GRACE_MS, over.signal);
+    };
+    // An exporter of somebody else's may fail to shut down, which must not cut the others short.
+    const ending = this.workers.map((worker) => worker.shutdown(deadline).catch((error: unknown) => this.warn(error)));
+    await Promise.race([Promise.all(ending), isOver()]);
+    over.abort();
+    await this.close();
+  }
+
+  private warn(error: unknown): void {
+    this.deps.logger.warn({ error: reasonOf(error) }, 'exports did not end cleanly; the next start continues them');
+  }
+
+  private async haveBegun(deadline: AbortSignal): Promise<boolean> {
+    this.begin();
+    await Promise.race([this.beginning, whenAborted(deadline)]);
+    return this.workers.length > 0;
+  }
+
+  private async register(name: string): Promise<void> {
+    if (this.sources === undefined) return;
+    const { cursors, foreign } = this.sources;
+    const nowUnixMs = this.deps.clock.nowUnixMs();
+    if ((await cursors.register(name, nowUnixMs)) !== nowUnixMs) return;
+    // What other services sent before is not for a destination that is new.
+    const end = await foreign.end();
+    if (end !== undefined) await cursors.saveForeign(name, end);
+  }
+
+  private async beginUntilItWorks(): Promise<void> {
+    const { clock, logger } = this.deps;
+    for (let failures = 1; !this.stop.signal.aborted; failures++) {
+      try {
+        if (this.opened === undefined) await this.open();
+        await this.startWorkers(this.opened ?? []);
+        return;
+      } catch (error) {
+        const delayMs = this.retryPolicy.delayMs(failures, null);
+        logger.error({ error: reasonOf(error), delayMs }, 'failed to start exports; retrying, no data is lost');
+        await pause(clock, delayMs, this.stop.signal);
+      }
+    }
+  }
+
+  /** A worker for each destination, which hears of everything from now on; what came before, it finds in the state, or hears of now. */
+  private async startWorkers(opened: readonly OpenedExport[]): Promise<void> {
+    const { sources, deps, turns, openRuns, retryPolicy } = this;
+    if (sources === undefined) throw new Error('exports are not connected');
+    const { createWorker } = await import('./create-worker.js');
+    const { RecordLogLines } = await import('./record-log-lines.js');
+    const { configuration, logFolder } = this.config;
+    const { clock, logger, random } = deps;
+    const files = new RecordLogFiles(logFolder, (traceId, offset, reason) =>
+      logger.warn({ traceId, offset, reason }, 'skipped a damaged line'),
+    );
+    const workerDeps = {
+      cursors: sources.cursors,
+      // What is durable of a log, only who writes it knows.
+      reader: { read: files.read.bind(files), lengthBytes: (traceId: TraceId) => sources.lengthBytes(traceId) },
+      lines: new RecordLogLines(logFolder),
+      foreign: sources.foreign,
+      engineNames: configuration['engine-names'],
+      runs: { find: (traceId: TraceId) => sources.findRun(traceId) },
+      origins: sources.origins,
+      clock,
+      logger,
+      turns,
+      maxOpenBytes: Math.floor(openPartBytes(configuration['max-memory']) / Math.max(1, opened.length)),
+      random,
+    };
+    this.workers = opened.map(
+      (one) =>
+        new SupervisedWorker({
+          name: one.destination.name,
+          create: (onFailed) => createWorker(one, workerDeps, onFailed),
+          openRuns,
+          clock,
+          logger,
+          retryPolicy,
+        }),
+    );
+    for (const worker of this.workers) await worker.start();
   }
 }
 
-async function openOtlp(
-  config: DestinationConfig,
-  configuration: Configuration,
-  deps: OpenExportsDeps,
-): Promise<OpenedExport> {
-  return {
-    destination: await openOtlpDestination(config, deps),
-    mapping: mappingOptions(config, configuration),
-    maxBacklogAgeMs: backlogAge(config.maxBacklogAgeMs, configuration),
-    where: placeOf(config),
-  };
-}
+const STARTING = 'exports are just starting; try again in a moment';
 
-async function openOtlpDestination(config: DestinationConfig, deps: OpenExportsDeps): Promise<Destination> {
-  const endpoint = config.endpoints.traces;
-  if (config.usesSdk !== true || endpoint === undefined) return OtlpDestination.open(config, deps);
-  const exporter = await createOtlpTraceExporter(endpoint, deps.userAgent, deps.environment);
-  const masked = secretMask(secretsOf(endpoint));
-  return new SpanExporterDestination(config.name, exporter, deps.clock, endpoint.timeoutMs, masked);
-}
-
-async function openKafka(
-  config: KafkaDestinationConfig,
-  configuration: Configuration,
-  { clock, codecs, createKafkaProducer }: OpenExportsDeps,
-): Promise<OpenedExport> {
-  const { name, signals, kafka, timeoutMs, compression } = config;
-  const { content } = kafka;
-  const producer = await createKafkaProducer(kafka, { clock, timeoutMs, compression });
-  const masked = secretMask(kafkaSecrets(kafka));
-  return {
-    destination:
-      content.encoding === 'jsonl'
-        ? new KafkaJsonlDestination(name, content.topic, { producer, masked })
-        : new KafkaDestination(name, signals, content, { producer, codecs, masked }),
-    isMapped: content.encoding !== 'jsonl',
-    mapping: mappingOptions(config, configuration),
-    maxBacklogAgeMs: backlogAge(config.maxBacklogAgeMs ?? undefined, configuration),
-    where: topicsAndBrokersOf(config),
-  };
-}
-
-function kafkaSecrets({ sasl }: KafkaConnection): readonly string[] {
-  if (sasl === null) return [];
-  return [sasl.mechanism === 'OAUTHBEARER' ? sasl.clientSecret : sasl.password];
-}
-
-async function openModule(
-  name: string,
-  path: string,
-  settings: Pick<DestinationSettings, 'redaction' | 'mapping' | 'resource' | 'maxBacklogAgeMs' | 'timeoutMs'>,
-  configuration: Configuration,
-  clock: Clock,
-): Promise<OpenedExport> {
-  return {
-    destination: new SpanExporterDestination(name, await loadExporterModule(path), clock, settings.timeoutMs),
-    mapping: mappingOptions(settings, configuration),
-    maxBacklogAgeMs: backlogAge(settings.maxBacklogAgeMs ?? undefined, configuration),
-    where: path,
-  };
-}
-
-function mappingOptions(
-  { redaction, mapping, resource }: Pick<DestinationConfig, 'redaction' | 'mapping' | 'resource'>,
-  configuration: Configuration,
-): MappingOptions {
-  return {
-    ...DEFAULT_MAPPING_OPTIONS,
-    switches: mappingSwitchesFrom({ ...configuration.mapping, ...mapping }),
-    redaction: redactionFor('anybodyElse', redaction ?? configuration.redaction),
-    resourceOverrides: { ...configuration.resourceOverrides, ...resource },
-    publicUrl: configuration['public-url'] === 'off' ? null : configuration['public-url'],
-    eventHoldMs: configuration['event-hold'],
-  };
-}
-
-function backlogAge(own: number | 'off' | undefined, configuration: Configuration): number | null {
-  const age = own ?? configuration['max-backlog-age'];
-  return age === 'off' ? null : age;
-}
+/** Loaded where they are needed: most exports are of the engine's telemetry alone. */
+const codecs = lazy(async () => {
+  const { JsonCodec } = await import('../otlp/json-codec.js');
+  const { ProtobufCodec } = await import('../otlp/protobuf-codec.js');
+  return { json: new JsonCodec(), protobuf: new ProtobufCodec() };
+});

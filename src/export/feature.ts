@@ -4,15 +4,12 @@ import { RunFinder } from '../api/own/run-finder.js';
 import type { State } from '../storage/state.js';
 import { RunResender, type RunResenderDeps } from './run-resender.js';
 
-// The door of exports: no other folder imports anything else of this one. What maps and sends runs is loaded in the thread that exports alone.
+// The door of exports: no other folder imports anything else of this one. What maps and sends runs is loaded when it is needed.
 
 export type { DestinationStatus, SignalStatus } from './destination.js';
 export type { DestinationTest, TestAnswer } from './destination-test.js';
-export type { ExportThread } from './export-thread.js';
-export type { ExportWorker } from './export-worker.js';
-export type { OpenedExport } from './exports.js';
+export type { Exports, ExportsConfig } from './exports.js';
 export { RunResendError } from './run-resender.js';
-export type { ExportStarterCalls, ExportThreadCalls, ThreadCluster, ThreadSetup } from './thread-messages.js';
 
 /** What sends runs again works with. */
 export interface ResendHost extends Pick<RunResenderDeps, 'exports'> {
@@ -44,12 +41,7 @@ export function createResend(config: { readonly processes: 'one' | 'several' }, 
   };
 }
 
-/** What starts the thread that exports, and keeps it going. */
-export function loadExportThread() {
-  return import('./export-thread.js');
-}
-
-/** What the thread that exports works with: its destinations and their workers. */
+/** What sends runs to destinations. */
 export function loadExports() {
   return import('./exports.js');
 }

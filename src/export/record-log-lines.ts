@@ -1,68 +1,79 @@
 import { closeSync, openSync, readFileSync, readSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
 import { errorCode } from '../core/errors.js';
-import { LineWindow } from '../core/lines.js';
+import { LineWindow, openIfThere } from '../core/lines.js';
 import { LOG_FILE, RESOURCES_FILE } from '../log/append-file.js';
 import { ResourceIndex } from '../log/resource-index.js';
-import type { Resource } from '../record/attributes.js';
+import { type Resource, resourceKey } from '../record/attributes.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { LoggedLines } from './run-mapper.js';
+
+/** A stretch of a record log. */
+export interface LogStretch {
+  readonly fromOffset: number;
+  readonly toOffset: number;
+  /** Whether it was appended a moment ago, so that the system has it in its memory. */
+  readonly isLive: boolean;
+}
 
 /** Reads record logs as they stand, line by line, without making records of them. */
 export interface LineSource {
   /**
-   * Lends the whole lines from one offset up to another: about 1 MiB, but one line at least; none where there is none.
+   * Lends the whole lines of a stretch from its beginning on: about 256 KiB, but one line at least; none where there is none.
    * @param use is called once with them; they are not to be read any more when it has returned
    * @returns what it returned
    */
-  read<T>(
-    traceId: TraceId,
-    fromOffset: number,
-    toOffset: number,
-    use: (lines: readonly LoggedLines[]) => T,
-  ): Promise<T>;
+  read<T>(traceId: TraceId, stretch: LogStretch, use: (lines: readonly LoggedLines[]) => T): Promise<T>;
 }
 
+/** What is read, and mapped, at a time: some milliseconds of work, in bytes. */
+const MAX_READ_BYTES = 256 * 1024;
+
 /**
- * The lines of record logs on disk. They are read while the thread waits: what was just appended comes from the operating
- * system's memory, and to have another thread fetch it takes longer than to read it. A disk that is slow holds up what is
- * exported, and nothing that is accepted.
+ * The lines of record logs on disk. They are read while the thread waits: to have another thread fetch what the system has in its memory
+ * takes longer than to read it. What is not live is fetched first, so that a disk that is slow holds up what is exported, and nothing
+ * that is accepted.
  */
 export class RecordLogLines implements LineSource {
   private readonly indexes = new ResourceIndexes();
-  /** Lines of all reads: a megabyte of memory for each would have the collector at work all the time. */
+  private readonly resources = new InternedResources();
+  /** Lines of all reads: memory of its own for each would have the collector at work all the time. */
   private readonly window = new LineWindow();
+  /** What was fetched, which nobody looks at: it is read again where the system has it then. */
+  private readonly fetched = Buffer.allocUnsafeSlow(MAX_READ_BYTES);
 
-  /** @param intern gives one object for equal resources, so that what is made of a resource is made once. */
-  constructor(
-    private readonly dataFolder: string,
-    private readonly intern: (resource: Resource) => Resource,
-  ) {}
+  constructor(private readonly dataFolder: string) {}
 
-  async read<T>(
-    traceId: TraceId,
-    fromOffset: number,
-    toOffset: number,
-    use: (lines: readonly LoggedLines[]) => T,
-  ): Promise<T> {
-    // Answers of destinations come in between.
-    await setImmediate();
+  async read<T>(traceId: TraceId, stretch: LogStretch, use: (lines: readonly LoggedLines[]) => T): Promise<T> {
     const folder = join(this.dataFolder, 'runs', traceId);
-    const lines = this.readWholeLines(join(folder, LOG_FILE), fromOffset, toOffset);
-    return use(lines.length === 0 ? [] : this.withResources(folder, fromOffset, lines));
+    const path = join(folder, LOG_FILE);
+    if (!stretch.isLive) await this.fetch(path, stretch);
+    const lines = this.readWholeLines(path, stretch);
+    return use(lines.length === 0 ? [] : this.withResources(folder, stretch.fromOffset, lines));
   }
 
-  private readWholeLines(path: string, fromOffset: number, toOffset: number): Buffer {
+  /** Has the system take the next piece into its memory, while others go on. */
+  private async fetch(path: string, { fromOffset, toOffset }: LogStretch): Promise<void> {
+    const handle = await openIfThere(path);
+    if (handle === undefined) return;
+    try {
+      await handle.read(this.fetched, 0, Math.min(MAX_READ_BYTES, toOffset - fromOffset), fromOffset);
+    } finally {
+      await handle.close();
+    }
+  }
+
+  private readWholeLines(path: string, { fromOffset, toOffset }: LogStretch): Buffer {
     const { window } = this;
     window.moveTo(fromOffset);
-    const file = openIfThere(path);
+    const file = openNowIfThere(path);
     if (file === undefined) return window.wholeLines();
     try {
       // Where no line ends in what was read, more is.
       for (let position = fromOffset; window.wholeLines().length === 0; ) {
         const from = position;
-        const bytesRead = window.fill((room) => readSync(file, room, 0, Math.min(room.length, toOffset - from), from));
+        const wanted = Math.min(MAX_READ_BYTES, toOffset - from);
+        const bytesRead = window.fill((room) => readSync(file, room, 0, Math.min(room.length, wanted), from));
         if (bytesRead === 0) break;
         position += bytesRead;
       }
@@ -78,14 +89,14 @@ export class RecordLogLines implements LineSource {
     const endOffset = fromOffset + lines.length;
     const starts = index.between(fromOffset, endOffset);
     return starts.map(({ offset, resource }, number) => ({
-      resource: this.intern(resource),
+      resource: this.resources.intern(resource),
       offset,
       lines: lines.subarray(offset - fromOffset, (starts[number + 1]?.offset ?? endOffset) - fromOffset),
     }));
   }
 }
 
-function openIfThere(path: string): number | undefined {
+function openNowIfThere(path: string): number | undefined {
   try {
     return openSync(path, 'r');
   } catch (error) {
@@ -126,4 +137,24 @@ export class ResourceIndexes {
 
 function stateOf({ ino, size, mtimeMs }: Stats): string {
   return `${ino} ${size} ${mtimeMs}`;
+}
+
+/** Different resources that are remembered; the one used longest ago goes first. */
+const MAX_RESOURCES = 1_000;
+
+/** One object for each resource, however many logs have it: what is made of a resource is made once. */
+class InternedResources {
+  private readonly byKey = new Map<string, Resource>();
+
+  intern(resource: Resource): Resource {
+    const key = resourceKey(resource);
+    const known = this.byKey.get(key) ?? resource;
+    this.byKey.delete(key);
+    this.byKey.set(key, known);
+    if (this.byKey.size > MAX_RESOURCES) {
+      const [oldest] = this.byKey.keys();
+      if (oldest !== undefined) this.byKey.delete(oldest);
+    }
+    return known;
+  }
 }

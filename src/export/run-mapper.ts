@@ -43,8 +43,9 @@ export interface RunMapper {
   /**
    * What is ready: log records at once, spans once their hold for late events is over.
    * @param isQuiet the log has been read to its end and nothing was appended for the hold time: every held span is ready.
+   * @param maxSpans so many of those at most; the next call goes on with the others. Default: all
    */
-  take(isQuiet: boolean): MappedItems;
+  take(isQuiet: boolean, maxSpans?: number): MappedItems;
   /**
    * The run has a verdict: every span still held, spans that never ended (marked unfinished), and a synthetic invocation
    * span where a trace has none. Their anchor is the log's length. Changes nothing else: the mapper may take later lines.

@@ -21,6 +21,8 @@ export interface SignalSenderDeps {
   readonly onAnswered: (batches: readonly RunBatch[]) => Promise<void>;
   /** A request is over, or waits: there may be room for another. */
   readonly onSettled: () => void;
+  /** Something threw that nothing handled. */
+  readonly onFailed: (error: unknown) => void;
   /** Aborts when the worker stops. */
   readonly stop: AbortSignal;
 }
@@ -154,12 +156,14 @@ export class SignalSender {
     }
   }
 
-  /** What is thrown here comes from nothing outside; it ends the thread of exports, which a new one takes up from the cursors. */
+  /** What is thrown here comes from nothing outside; it ends the worker, which a new one takes up from the cursors. */
   private async ship(shipment: Shipment): Promise<void> {
     this.sendingCount += 1;
     shipment.timer = undefined;
     try {
       await this.sendUntilAnswered(shipment);
+    } catch (error) {
+      this.deps.onFailed(error);
     } finally {
       this.sendingCount -= 1;
       this.deps.onSettled();

@@ -376,7 +376,7 @@ function Sightings({ list }: { readonly list: readonly Sighting[] }) {
 function DestinationRow(props: {
   readonly name: string;
   readonly where: string;
-  /** `undefined` until the thread that exports has said how it is. */
+  /** `undefined` until exports have started. */
   readonly status: DestinationStatus | undefined;
 }) {
   const { name, where, status } = props;

@@ -359,7 +359,7 @@ function messageOf(error: unknown): string {
   return reasonOf(error);
 }
 
-/** Connections that one part of the program (the main thread, the thread that exports) has open at most. */
+/** Connections that the program has open at most. */
 export const MAX_CONNECTIONS = 10;
 /** How long to wait for a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 10_000;

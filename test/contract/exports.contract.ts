@@ -84,7 +84,7 @@ export function exportsContract(kind: string, open: OpenExports): void {
     });
 
     it('say that nothing is behind once spans that were held back have gone, though nothing more comes', async () => {
-      const exports = await bench.start(open, undefined, '2s');
+      const exports = await bench.start(open, undefined, { eventHold: '2s' });
       await until('rest', () => exports.statuses()[0]?.state === 'idle');
       const firstEnd = RECORDS.findIndex(({ recordType }) => recordType === 'SpanEnd');
       await bench.append(RUN, RECORDS.slice(0, firstEnd + 1));

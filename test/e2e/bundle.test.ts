@@ -32,9 +32,9 @@ function withImports(files: readonly string[], seen = new Set<string>()): readon
   return [...seen];
 }
 
-test('the export thread brings what it uses of OpenTelemetry, and not the packages behind that', () => {
-  // The second is what the thread loads when it starts.
-  const files = withImports(['export-thread.js', 'chunk/exports.js']);
+test('exports bring what they use of OpenTelemetry, and not the packages behind that', () => {
+  // What is loaded when they begin.
+  const files = withImports(['chunk/exports.js', 'chunk/open-destinations.js', 'chunk/create-worker.js']);
   const openTelemetry = [...packagesIn(files)].filter((name) => name.startsWith('@opentelemetry/'));
   expect(openTelemetry).toContain('@opentelemetry/resources');
   expect(openTelemetry).not.toContain('@opentelemetry/otlp-transformer');

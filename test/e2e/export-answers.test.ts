@@ -85,7 +85,15 @@ const lacking = (number: number) => {
   const got = new Set(receiver.spanIds);
   return idsOf(number).filter((id) => !got.has(id));
 };
-const settled = () => until('no lag', async () => (await details()).lagBytes === 0, MINUTE_MS);
+const settled = () =>
+  until(
+    'no lag, and nothing under way',
+    async () => {
+      const { lagBytes, state } = await details();
+      return lagBytes === 0 && state !== 'sending';
+    },
+    MINUTE_MS,
+  );
 
 describe('a receiver that refuses what is too large', () => {
   test.each<readonly [string, Answer]>([

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { DestinationConfig, SignalEndpoint } from '../../src/config/destination-config.js';
 import { RetryPolicy } from '../../src/core/clock.js';
 import type { Destination } from '../../src/export/destination.js';
+import { ExportTurns } from '../../src/export/export-turns.js';
 import { ExportWorker } from '../../src/export/export-worker.js';
 import type { ExportWorkerDeps } from '../../src/export/export-worker-options.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS, type ExportWorkerOptions } from '../../src/export/export-worker-options.js';
@@ -90,7 +91,14 @@ export class ExportBench {
 
   /** A worker that is started and hears of appends. */
   async worker(changes: WorkerChanges = {}, url = this.receiver.url): Promise<ExportWorker> {
-    const destination = changes.destination ?? (await this.destination(url, changes));
+    const worker = this.create(changes.destination ?? (await this.destination(url, changes)), changes);
+    await worker.start();
+    this.log.listeners.push(worker);
+    return worker;
+  }
+
+  /** A worker that is not started. */
+  create(destination: Destination, changes: WorkerChanges): ExportWorker {
     const worker = new ExportWorker(
       // One request at a time, so that a test sees them in their order; tests of more say so.
       { ...DEFAULT_EXPORT_WORKER_OPTIONS, batchDelayMs: 0, maxInFlight: 1, maxBacklogAgeMs: null, ...changes.options },
@@ -105,12 +113,14 @@ export class ExportBench {
         retryPolicy: new RetryPolicy({ baseMs: 1_000, maxMs: 60_000, maxRetryAfterMs: 600_000 }, () => 0.5),
         clock: this.clock,
         logger: this.logger,
+        turns: new ExportTurns(),
+        onFailed: (error) => {
+          throw error;
+        },
         ...changes.deps,
       },
     );
     this.workers.push(worker);
-    await worker.start();
-    this.log.listeners.push(worker);
     return worker;
   }
 
@@ -122,7 +132,7 @@ export class ExportBench {
   /** Takes down the end of a run and notifies the workers. */
   async finish(traceId: TraceId, ...workers: readonly ExportWorker[]): Promise<void> {
     const run = await this.saveRun(traceId, 'finished');
-    for (const worker of workers) await worker.onRunEvent({ type: 'finished', run });
+    for (const worker of workers) worker.onRunEvent({ type: 'finished', run });
   }
 
   async saveRun(traceId: TraceId, state: 'open' | 'finished'): Promise<RunSummary> {

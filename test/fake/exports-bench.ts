@@ -8,8 +8,7 @@ import { DEFAULT_MAPPING_SWITCHES } from '../../src/config/mapping-options.js';
 import { readConfigurationFile } from '../../src/config/read-configuration-file.js';
 import { resolveConfiguration } from '../../src/config/resolve-configuration.js';
 import { systemClock } from '../../src/core/clock.js';
-import type { Exports, ExportThreadSources } from '../../src/export/export-thread.js';
-import type { ThreadSetup } from '../../src/export/thread-messages.js';
+import type { ExportSources, Exports, ExportsConfig } from '../../src/export/exports.js';
 import type { AppendListener } from '../../src/log/appended.js';
 import { type ForeignListener, ForeignSegments } from '../../src/log/foreign-segments.js';
 import { JsonlRecordLog } from '../../src/log/jsonl-record-log.js';
@@ -21,13 +20,18 @@ import { openFreshState } from './fresh-state.js';
 import { OtlpReceiver } from './otlp-receiver.js';
 import { RecordingLogger } from './recording-logger.js';
 
-/** Exports that are told where to find what they need. */
-export type ConnectedExports = Exports & { connect(sources: ExportThreadSources): void };
+/** Makes exports in one way. */
+export type OpenExports = (config: ExportsConfig, bench: ExportsBench) => Promise<Exports>;
 
-/** Makes exports of one kind. */
-export type OpenExports = (setup: ThreadSetup, bench: ExportsBench) => Promise<ConnectedExports>;
+/** In what a start differs. */
+export interface StartOptions {
+  readonly eventHold?: string;
+  readonly changes?: Partial<ExportSources>;
+  /** Default: yes. */
+  readonly isBegun?: boolean;
+}
 
-/** A real data folder with its record log and state, and a receiver, around exports of any kind. */
+/** A real data folder with its record log and state, and a receiver, around exports. */
 export class ExportsBench {
   readonly logger = new RecordingLogger();
   private readonly listeners: AppendListener[] = [];
@@ -36,7 +40,7 @@ export class ExportsBench {
   readonly foreign: ForeignSegments;
   private readonly log: JsonlRecordLog;
   private readonly reader: RecordLogFiles;
-  private exports: ConnectedExports | undefined;
+  private exports: Exports | undefined;
   /** Times that a run cannot be looked up yet, as while a database is away. */
   failingLookUps = 0;
 
@@ -68,10 +72,10 @@ export class ExportsBench {
   async start(
     open: OpenExports,
     destinations = `{ jaeger: { endpoint: ${this.receiver.url} } }`,
-    eventHold = '100ms',
+    { eventHold = '100ms', changes = {}, isBegun = true }: StartOptions = {},
   ): Promise<Exports> {
     const exports = await open(
-      { configuration: this.configure(destinations, eventHold), ownHosts: [], version: 'test', cluster: null },
+      { configuration: this.configure(destinations, eventHold), ownHosts: [], version: 'test', logFolder: this.folder },
       this,
     );
     this.exports = exports;
@@ -83,11 +87,14 @@ export class ExportsBench {
         throw new Error('the database is away');
       },
       foreign: this.foreign,
+      origins: this.state.traces,
       cursors: this.state.cursors,
+      ...changes,
     });
     await exports.start();
     this.listeners.push(exports);
     this.foreignListeners.push(exports);
+    if (isBegun) exports.begin();
     return exports;
   }
 

@@ -26,7 +26,7 @@ export class MemoryRecordLog implements RecordLogReader {
   readCount = 0;
   /** The logs as lines. */
   readonly lines: LineSource = {
-    read: async (traceId, fromOffset, toOffset, use) => {
+    read: async (traceId, { fromOffset, toOffset }, use) => {
       this.readCount += 1;
       const log = this.logs.get(traceId) ?? [];
       const from = fromOffset / RECORD_BYTES;

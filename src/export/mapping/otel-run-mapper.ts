@@ -116,13 +116,13 @@ export class OtelRunMapper implements RunMapper {
     return this.resources.lacksOrigin;
   }
 
-  take(isQuiet: boolean): MappedItems {
-    if (isQuiet) this.releaseAll();
+  take(isQuiet: boolean, maxSpans = Number.POSITIVE_INFINITY): MappedItems {
+    if (isQuiet) this.release(maxSpans);
     return this.windows.take();
   }
 
   finish(run: RunSummary): MappedItems {
-    this.releaseAll();
+    this.release(Number.POSITIVE_INFINITY);
     this.closing.write(run, [this.latestSeconds, this.latestNanos]);
     return this.windows.take();
   }
@@ -190,10 +190,10 @@ export class OtelRunMapper implements RunMapper {
     while (this.held.isOldestBefore(sinceSeconds, sinceNanos)) this.releaseOldest();
   }
 
-  private releaseAll(): void {
+  private release(maxSpans: number): void {
     this.reader.tidy();
     this.intake.settle();
-    while (this.heldCount > 0) this.releaseOldest();
+    for (let count = 0; count < maxSpans && this.heldCount > 0; count++) this.releaseOldest();
   }
 
   private releaseOldest(): void {

@@ -150,7 +150,7 @@ it('goes on looking for what is too old, and listens for the end once', async ()
   const { clock, logger, log, state } = bench;
   const destination = await bench.destination(bench.receiver.url);
   const runs = { find: async () => undefined };
-  const deps = { destination, cursors: state.cursors, reader: log, runs, clock, logger };
+  const deps = { destination, cursors: state.cursors, reader: log, runs, clock, logger, onFailed: () => {} };
   let lookCount = 0;
   const watched = new (class extends Map<TraceId, ExportRun> {
     override values() {

@@ -41,7 +41,7 @@ it('exports a real run from the record log on disk, half of it live and half aft
     () => {},
     (traceId) => log.durableLength(traceId),
   );
-  const lines = new RecordLogLines(folder, (resource) => resource);
+  const lines = new RecordLogLines(folder);
   const consume = (records: typeof RECORDS) =>
     log.consume({ batches: [{ traceId: RUN, resource: UNKNOWN_RESOURCE, records }], foreign: [] });
 

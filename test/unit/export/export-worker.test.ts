@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../../../src/core/clock.js';
+import { ExportTurns } from '../../../src/export/export-turns.js';
 import { ExportWorker } from '../../../src/export/export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../../../src/export/export-worker-options.js';
 import type { LineSource } from '../../../src/export/record-log-lines.js';
@@ -417,6 +418,8 @@ describe('an export worker whose destination fails', () => {
         requestRetryPolicy: new RetryPolicy(REQUEST_RETRY_POLICY, () => 0.5),
         clock: bench.clock,
         logger: bench.logger,
+        turns: new ExportTurns(),
+        onFailed: () => {},
       },
     );
     await killed.start();
@@ -537,8 +540,8 @@ describe('an export worker in trouble', () => {
   it('passes over damaged lines, also at the end of a log', async () => {
     bench.log.append(RUN, ...spans(20));
     const damaged: LineSource = {
-      read: (traceId, fromOffset, toOffset, use) =>
-        bench.log.lines.read(traceId, fromOffset, toOffset, (pieces) => {
+      read: (traceId, stretch, use) =>
+        bench.log.lines.read(traceId, stretch, (pieces) => {
           for (const { offset, lines } of pieces) if (offset >= 8 * RECORD_BYTES) lines.fill(0, 0, RECORD_BYTES - 1);
           return use(pieces);
         }),

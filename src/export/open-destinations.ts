@@ -1,0 +1,160 @@
+import type { Configuration } from '../config/configuration.js';
+import { ConfigurationError } from '../config/configuration-error.js';
+import { type DestinationConfig, findLoops } from '../config/destination-config.js';
+import type { DestinationSettings } from '../config/destination-settings.js';
+import {
+  findKafkaLoops,
+  type KafkaDestinationConfig,
+  kafkaDestinations,
+  topicsAndBrokersOf,
+} from '../config/kafka-destinations.js';
+import type { KafkaConnection } from '../config/kafka-settings.js';
+import { DEFAULT_MAPPING_OPTIONS, type MappingOptions, mappingSwitchesFrom } from '../config/mapping-options.js';
+import { otlpDestinations, placeOf } from '../config/otlp-destinations.js';
+import type { Clock } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
+import { redactionFor } from '../redaction/known-names.js';
+import type { Destination } from './destination.js';
+import type { ExporterThreads } from './exporter-thread.js';
+import { KafkaDestination, KafkaJsonlDestination, type TopicWriter } from './kafka-destination.js';
+import { OtlpDestination, type OtlpDestinationDeps } from './otlp-destination.js';
+import { secretMask } from './transport.js';
+
+/** What destinations are opened with. */
+export interface OpenDestinationsDeps extends OtlpDestinationDeps {
+  /** Where exporters of others run. */
+  readonly threads: ExporterThreads;
+  /** Loads Kafka's client, and makes what writes to topics with it. */
+  readonly createKafkaProducer: (
+    connection: KafkaConnection,
+    deps: { readonly clock: Clock; readonly timeoutMs: number; readonly compression: 'none' | 'gzip' },
+  ) => Promise<TopicWriter>;
+}
+
+/** A destination that is ready to be sent to, and how runs are mapped for it. */
+export interface OpenedExport {
+  readonly destination: Destination;
+  readonly mapping: MappingOptions;
+  /** Whether it gets what the mapping makes of records, and not the records; left out: yes. */
+  readonly isMapped?: boolean;
+  /** `null`: nothing is discarded. */
+  readonly maxBacklogAgeMs: number | null;
+  /** Where it is, for start lines; without secrets. */
+  readonly where: string;
+}
+
+/**
+ * Opens every destination of the configuration.
+ * @param ownHosts addresses and names of this machine; `null` where the program listens nowhere
+ * @throws ConfigurationError when one is the bridge itself, or its module or a certificate cannot be loaded.
+ */
+export async function openDestinations(
+  configuration: Configuration,
+  ownHosts: readonly string[] | null,
+  deps: OpenDestinationsDeps,
+): Promise<readonly OpenedExport[]> {
+  const { environmentDestination: fromEnvironment, http, web } = configuration;
+  const fromFile = configuration.destinations.filter(({ name }) => name !== fromEnvironment?.name);
+  const otlp = otlpDestinations(configuration);
+  const problems = [...findLoops(otlp, [http, web], ownHosts), ...findKafkaLoops(configuration)];
+  const opened: OpenedExport[] = [];
+  const collect = async (open: () => Promise<OpenedExport>) => {
+    try {
+      opened.push(await open());
+    } catch (error) {
+      problems.push(reasonOf(error));
+    }
+  };
+  for (const config of otlp) await collect(() => openOtlp(config, configuration, deps));
+  for (const config of kafkaDestinations(configuration)) await collect(() => openKafka(config, configuration, deps));
+  for (const settings of fromFile) {
+    const { exporterModule } = settings;
+    if (exporterModule !== null) await collect(() => openModule(settings, exporterModule, configuration, deps));
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return opened;
+}
+
+async function openOtlp(
+  config: DestinationConfig,
+  configuration: Configuration,
+  deps: OpenDestinationsDeps,
+): Promise<OpenedExport> {
+  return {
+    destination: await openOtlpDestination(config, deps),
+    mapping: mappingOptions(config, configuration),
+    maxBacklogAgeMs: backlogAge(config.maxBacklogAgeMs, configuration),
+    where: placeOf(config),
+  };
+}
+
+async function openOtlpDestination(config: DestinationConfig, deps: OpenDestinationsDeps): Promise<Destination> {
+  const endpoint = config.endpoints.traces;
+  if (config.usesSdk !== true || endpoint === undefined) return OtlpDestination.open(config, deps);
+  const { name } = config;
+  const { userAgent, threads } = deps;
+  // It is started with the first batch.
+  return threads.create({ name, timeoutMs: endpoint.timeoutMs, exporter: { kind: 'otlp', endpoint, userAgent } });
+}
+
+async function openKafka(
+  config: KafkaDestinationConfig,
+  configuration: Configuration,
+  { clock, codecs, createKafkaProducer }: OpenDestinationsDeps,
+): Promise<OpenedExport> {
+  const { name, signals, kafka, timeoutMs, compression } = config;
+  const { content } = kafka;
+  const producer = await createKafkaProducer(kafka, { clock, timeoutMs, compression });
+  const masked = secretMask(kafkaSecrets(kafka));
+  return {
+    destination:
+      content.encoding === 'jsonl'
+        ? new KafkaJsonlDestination(name, content.topic, { producer, masked })
+        : new KafkaDestination(name, signals, content, { producer, codecs, masked }),
+    isMapped: content.encoding !== 'jsonl',
+    mapping: mappingOptions(config, configuration),
+    maxBacklogAgeMs: backlogAge(config.maxBacklogAgeMs ?? undefined, configuration),
+    where: topicsAndBrokersOf(config),
+  };
+}
+
+function kafkaSecrets({ sasl }: KafkaConnection): readonly string[] {
+  if (sasl === null) return [];
+  return [sasl.mechanism === 'OAUTHBEARER' ? sasl.clientSecret : sasl.password];
+}
+
+async function openModule(
+  settings: DestinationSettings,
+  path: string,
+  configuration: Configuration,
+  { threads }: OpenDestinationsDeps,
+): Promise<OpenedExport> {
+  const { name, timeoutMs } = settings;
+  const thread = threads.create({ name, timeoutMs, exporter: { kind: 'module', path } });
+  await thread.open();
+  return {
+    destination: thread,
+    mapping: mappingOptions(settings, configuration),
+    maxBacklogAgeMs: backlogAge(settings.maxBacklogAgeMs ?? undefined, configuration),
+    where: path,
+  };
+}
+
+function mappingOptions(
+  { redaction, mapping, resource }: Pick<DestinationConfig, 'redaction' | 'mapping' | 'resource'>,
+  configuration: Configuration,
+): MappingOptions {
+  return {
+    ...DEFAULT_MAPPING_OPTIONS,
+    switches: mappingSwitchesFrom({ ...configuration.mapping, ...mapping }),
+    redaction: redactionFor('anybodyElse', redaction ?? configuration.redaction),
+    resourceOverrides: { ...configuration.resourceOverrides, ...resource },
+    publicUrl: configuration['public-url'] === 'off' ? null : configuration['public-url'],
+    eventHoldMs: configuration['event-hold'],
+  };
+}
+
+function backlogAge(own: number | 'off' | undefined, configuration: Configuration): number | null {
+  const age = own ?? configuration['max-backlog-age'];
+  return age === 'off' ? null : age;
+}

@@ -1,0 +1,151 @@
+import type { TraceId } from '../record/telemetry-record.js';
+import type { RunSummary } from '../run/verdict.js';
+import type { ExportCursor } from '../storage/cursor-store.js';
+import type { ExportRun } from './export-run.js';
+import type { ExportWorkerDeps } from './export-worker-options.js';
+import { FinishedReplays, RunReplay } from './run-replay.js';
+import type { MappedItems } from './wire/item-window.js';
+
+/** What a run gave when it was read. */
+export interface Reading {
+  readonly items: MappedItems;
+  /** Length of the log, where these are the run's last items. */
+  readonly closingAtBytes?: number;
+  /** There is more to read at once. */
+  readonly hasMore: boolean;
+  /** Spans are held, and are let go when nothing is appended for so long. */
+  readonly quietInMs?: number;
+}
+
+const NOTHING: Reading = { items: { traces: [], logs: [] }, hasMore: false };
+
+/** How long a run's first items wait until it is known which run of which job they belong to, at most, in milliseconds … */
+const ORIGIN_WAIT_MS = 2_000;
+/** … and how often it is looked up until then. It is noted a moment after the first records. */
+const ORIGIN_LOOK_MS = 50;
+
+/** Records that were appended since so long are still in the memory of the system, in milliseconds. */
+const LIVE_MS = 30_000;
+/** Held spans that are let go in one turn, at most: all that may be held take long enough to keep others waiting. */
+const MAX_RELEASED = 1_024;
+
+/** The first links of the chain: reads a run's record log on from where its mapper stands, a bounded piece at a time, and maps it. */
+export class RunReader {
+  private readonly finished: FinishedReplays;
+
+  /** @param eventHoldMs how long spans are held for events that come after them, once their run is quiet. */
+  constructor(
+    private readonly eventHoldMs: number,
+    private readonly deps: ExportWorkerDeps,
+  ) {
+    this.finished = new FinishedReplays(deps.clock);
+  }
+
+  /**
+   * Reads on.
+   * @param isFlushing held spans are let go at once.
+   * @returns `undefined` where the destination is not to get the run, or got all of it.
+   */
+  async read(run: ExportRun, isFlushing: boolean): Promise<Reading | undefined> {
+    const cursor = (run.isLoaded ? run.cursor : undefined) ?? (await this.load(run));
+    if (cursor === undefined || cursor.finishedAtBytes === run.knownBytes) return undefined;
+    if (run.replay === undefined && !isFlushing && (await this.isTooEarly(run)))
+      return { ...NOTHING, quietInMs: ORIGIN_LOOK_MS };
+    const replay = run.replay === undefined || run.canCatchUp ? await this.open(run, cursor) : run.replay;
+    // Its last items are under way: whether more came is seen when they are answered.
+    if (run.closingAtBytes !== undefined) return NOTHING;
+    const { origins } = this.deps;
+    if (origins !== undefined) await replay.lookUpOrigins(() => origins.originsOf(run.traceId));
+    return replay.readOffset < run.knownBytes ? this.readAppended(run, replay) : this.readEnd(run, replay, isFlushing);
+  }
+
+  /** A run's cursor, from the state; `undefined` where the destination is not to get the run. */
+  async load(run: ExportRun): Promise<ExportCursor | undefined> {
+    const { cursors, destination, reader, runs } = this.deps;
+    const { traceId } = run;
+    const found = run.cursor ?? (await cursors.find(destination.name, traceId));
+    if (found === undefined && !(await cursors.isWanted(destination.name, traceId))) return undefined;
+    const foreseenBytes = run.knownBytes;
+    const lengthBytes = await reader.lengthBytes(traceId);
+    // A log that is not synced may have lost its end in a power cut; one without any length is not there yet.
+    const isOnDisk = lengthBytes > 0 && run.knownBytes === foreseenBytes;
+    run.knownBytes = isOnDisk ? lengthBytes : Math.max(run.knownBytes, lengthBytes);
+    const sentTo = (offset = 0) => (isOnDisk ? Math.min(offset, lengthBytes) : offset);
+    if (run.finished === undefined) {
+      const summary = await runs.find(traceId);
+      if (summary?.state === 'finished') run.finished ??= summary;
+    }
+    run.isLoaded = true;
+    run.cursor = {
+      destination: destination.name,
+      traceId,
+      tracesOffset: sentTo(found?.tracesOffset),
+      logsOffset: sentTo(found?.logsOffset),
+      finishedAtBytes: found?.finishedAtBytes ?? null,
+    };
+    return run.cursor;
+  }
+
+  /** A run was sent to its end: what its mapper knows is kept for a while, for records that come late. */
+  keep(traceId: TraceId, replay: RunReplay, memoryBytes: number): void {
+    this.finished.keep(traceId, replay, memoryBytes);
+  }
+
+  /** Nothing of a run is kept. */
+  drop(traceId: TraceId): void {
+    this.finished.drop(traceId);
+  }
+
+  /** Whether it is not known yet which run of which job its items belong to, and will be in a moment. */
+  private async isTooEarly({ traceId, heardMs, finished }: ExportRun): Promise<boolean> {
+    const { origins, clock } = this.deps;
+    if (origins === undefined || finished !== undefined || clock.monotonicMs() - heardMs >= ORIGIN_WAIT_MS)
+      return false;
+    return (await origins.originsOf(traceId)).length === 0;
+  }
+
+  private async open(run: ExportRun, cursor: ExportCursor): Promise<RunReplay> {
+    run.close();
+    const kept = this.finished.take(run.traceId, cursor);
+    const summary = kept !== undefined || cursor.finishedAtBytes === null ? undefined : await this.findSummary(run);
+    const replay = kept ?? new RunReplay(await this.deps.createMapper(), cursor, summary);
+    run.open(replay, cursor);
+    return replay;
+  }
+
+  private async findSummary(run: ExportRun): Promise<RunSummary | undefined> {
+    return run.finished ?? (await this.deps.runs.find(run.traceId));
+  }
+
+  /**
+   * Reads what was appended. Live or lagging: where a run keeps up, that came a moment ago and stands in the system's memory; where it lags, the disk
+   * has it, for which nobody else is to wait. At the end of what was known one more reading sees whether the run is finished, or its spans are to
+   * be let go.
+   */
+  private async readAppended(run: ExportRun, replay: RunReplay): Promise<Reading> {
+    const { traceId, knownBytes: toOffset } = run;
+    const { readOffset: fromOffset, damagedCount } = replay;
+    const atMs = run.times.at(fromOffset);
+    const isLive = atMs !== undefined && this.deps.clock.monotonicMs() - atMs < LIVE_MS;
+    // Not beyond what is known to be durable.
+    const items = await this.deps.lines.read(traceId, { fromOffset, toOffset, isLive }, (lines) => {
+      if (lines.length > 0) return replay.pushLines(lines);
+      throw new Error(`the record log has ${fromOffset} bytes where ${toOffset} were expected; was it cut or removed?`);
+    });
+    const lines = replay.damagedCount - damagedCount;
+    if (lines > 0) this.deps.logger.warn({ traceId, lines }, 'skipped damaged lines of a record log');
+    return { items, hasMore: true };
+  }
+
+  private readEnd(run: ExportRun, replay: RunReplay, isFlushing: boolean): Reading {
+    const { finished } = run;
+    const isFinished = finished?.logBytes === replay.readOffset;
+    if (isFinished && replay.heldCount <= MAX_RELEASED) {
+      return { items: replay.finish(finished), closingAtBytes: finished.logBytes, hasMore: false };
+    }
+    if (replay.heldCount === 0) return NOTHING;
+    const quietInMs = run.lastAppendMs + this.eventHoldMs - this.deps.clock.monotonicMs();
+    if (!isFinished && !isFlushing && quietInMs > 0) return { ...NOTHING, quietInMs };
+    return { items: replay.takePending(MAX_RELEASED), hasMore: replay.heldCount > 0 };
+  }
+}
