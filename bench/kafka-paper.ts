@@ -150,8 +150,8 @@ function needsTable(inputs: PaperInputs, need: Needs): string {
       : [
           [
             'and with a destination',
-            `${seconds(exportCpuS)} more, in another thread`,
-            `${number(exportCpuS / LOAD)} vCPUs more`,
+            `${seconds(exportCpuS)} more, in the first thread`,
+            `${number(Math.ceil(exportCpuS / LOAD))} processes, ${number(exportCpuS / LOAD)} vCPUs more`,
           ] as const,
         ]),
     ['partitions of each topic', `${PARTITIONS_PER_BUILDER} a builder`, number(need.partitions)],

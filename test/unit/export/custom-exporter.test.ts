@@ -14,6 +14,7 @@ import {
   SpanExporterDestination,
   SpanProcessorExporter,
 } from '../../../src/export/custom-exporter.js';
+import { packSpans, unpackSpans } from '../../../src/export/packed-spans.js';
 import { cutRanges } from '../../../src/export/wire/item-window.js';
 import { encodedSpans } from '../../fake/encoded-item.js';
 import { ExportBench } from '../../fake/export-bench.js';
@@ -79,7 +80,7 @@ describe('a destination that is any SpanExporter', () => {
     for (const [index, size] of sizes.entries()) tracer.startSpan(`${index}`.padEnd(size, 'x')).end();
     const counts: number[] = [];
     for (let ranges = encodedSpans(...made.getFinishedSpans()); ranges.length > 0; ) {
-      const outcome = await destination.send({ signal: 'traces', ranges }, never);
+      const outcome = await destination.send({ signal: 'traces', ranges: unpackSpans(packSpans(ranges)) }, never);
       expect(outcome.result.kind).toBe('accepted');
       counts.push(outcome.itemCount);
       ranges = cutRanges(ranges, outcome.itemCount)[1];
