@@ -60,6 +60,7 @@ export function createWorker(
       onFailed,
       foreign: new RedactedForeign(deps.foreign, mapping.redaction, deps),
       createMapper: async () => (isMapped ? (await mappers.get())() : new JsonlRunMapper()),
+      createMapperNow: () => (isMapped ? mappers.value?.() : new JsonlRunMapper()),
       retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random),
       requestRetryPolicy: new RetryPolicy(REQUEST_RETRY_POLICY, deps.random),
     },

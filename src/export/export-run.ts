@@ -47,6 +47,10 @@ export class ExportRun {
   /** Nothing is done for it any more; what comes for its trace makes a new one. */
   isGone = false;
   isInTurn = false;
+  /** Its log is being read: what is appended meanwhile is read after that. */
+  isReading = false;
+  /** Whether it is not known yet which run of which job its items belong to: until then they stay with the mapper. */
+  isUnnamed = false;
   quietTimer: Timer | undefined;
 
   /** Monotonic time at which the worker heard of it. */
@@ -136,6 +140,7 @@ export class ExportRun {
     this.closingAtBytes = undefined;
     this.progressMs = undefined;
     this.replay = undefined;
+    this.isUnnamed = false;
   }
 
   /** Closes it for the sake of others: what waits has to be found again, too. */

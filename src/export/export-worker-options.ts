@@ -62,6 +62,8 @@ export interface ExportWorkerDeps {
   readonly origins?: Pick<TraceCatalog, 'originsOf'>;
   /** Makes an empty mapper with the destination's options. */
   readonly createMapper: () => RunMapper | Promise<RunMapper>;
+  /** The same without waiting for anything: `undefined` until that can be. Left out: no run is taken live from its first record on. */
+  readonly createMapperNow?: () => RunMapper | undefined;
   /** When a destination that takes nothing is tried again. */
   readonly retryPolicy: RetryPolicy;
   /** When a single request that failed is tried again while others succeed. */

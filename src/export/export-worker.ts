@@ -95,12 +95,16 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     this.reading = this.readUntilStopped().catch((error: unknown) => this.fail(error));
   }
 
-  onAppended({ traceId, lengthBytes }: Pick<Appended, 'traceId' | 'lengthBytes'>): void {
+  /** @param appended what was appended, or only how long the log is */
+  onAppended(appended: Appended | Pick<Appended, 'traceId' | 'lengthBytes'>): void {
     if (this.stop.signal.aborted) return;
+    const { traceId, lengthBytes } = appended;
     const { batchDelayMs } = this.options;
+    const isNew = !this.runs.has(traceId);
     const run = this.runFor(traceId);
     const nowMs = this.deps.clock.monotonicMs();
     run.knownBytes = Math.max(run.knownBytes, lengthBytes);
+    if ('pieces' in appended) this.takeLive(run, appended, isNew);
     run.lastAppendMs = nowMs;
     run.times.note(lengthBytes, nowMs);
     if (this.isFlushing || batchDelayMs === 0) {
@@ -109,6 +113,20 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     }
     this.lingering.add(run);
     this.lingerTimer ??= this.deps.clock.after(batchDelayMs, () => this.endLinger());
+  }
+
+  /** Takes what was appended while it is at hand, where the run has kept up and there is room for what that gives. */
+  private takeLive(run: ExportRun, appended: Appended, isNew: boolean): void {
+    if (this.reading === undefined || run.isGone || this.isOff || !this.hasRoom) return;
+    try {
+      const items = this.reader.takeLive(run, appended, isNew && this.schedule.mayOpen);
+      if (items === undefined) return;
+      run.enqueue(items);
+      this.schedule.hadTurn(run, this.deps.clock.monotonicMs());
+      for (const sender of this.bothSenders) sender.send(false);
+    } catch (error) {
+      this.fault(run, error);
+    }
   }
 
   /** A record log is looked after elsewhere: what is under way is still sent, and nothing else. */

@@ -1,3 +1,4 @@
+import type { Appended } from '../log/appended.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { ExportCursor } from '../storage/cursor-store.js';
@@ -26,6 +27,10 @@ const ORIGIN_LOOK_MS = 50;
 
 /** Records that were appended since so long are still in the memory of the system, in milliseconds. */
 const LIVE_MS = 30_000;
+/** What is appended at once is mapped in one go up to so many bytes, some 2,000 spans: more than that is read from the log in turns. */
+const MAX_LIVE_BYTES = 4 * 1024 * 1024;
+/** So much of a log is mapped while it is not known yet which run of which job its items belong to. */
+const MAX_UNNAMED_BYTES = 16 * 1024 * 1024;
 /** Held spans that are let go in one turn, at most: all that may be held take long enough to keep others waiting. */
 const MAX_RELEASED = 1_024;
 
@@ -49,14 +54,58 @@ export class RunReader {
   async read(run: ExportRun, isFlushing: boolean): Promise<Reading | undefined> {
     const cursor = (run.isLoaded ? run.cursor : undefined) ?? (await this.load(run));
     if (cursor === undefined || cursor.finishedAtBytes === run.knownBytes) return undefined;
-    if (run.replay === undefined && !isFlushing && (await this.isTooEarly(run)))
+    if ((run.replay === undefined || run.isUnnamed) && !isFlushing && (await this.isTooEarly(run)))
       return { ...NOTHING, quietInMs: ORIGIN_LOOK_MS };
     const replay = run.replay === undefined || run.canCatchUp ? await this.open(run, cursor) : run.replay;
     // Its last items are under way: whether more came is seen when they are answered.
     if (run.closingAtBytes !== undefined) return NOTHING;
     const { origins } = this.deps;
     if (origins !== undefined) await replay.lookUpOrigins(() => origins.originsOf(run.traceId));
-    return replay.readOffset < run.knownBytes ? this.readAppended(run, replay) : this.readEnd(run, replay, isFlushing);
+    if (run.isUnnamed) {
+      run.isUnnamed = false;
+      return { items: replay.takeReady(), hasMore: true };
+    }
+    run.isReading = true;
+    try {
+      return await (replay.readOffset < run.knownBytes
+        ? this.readAppended(run, replay)
+        : this.readEnd(run, replay, isFlushing));
+    } finally {
+      run.isReading = false;
+    }
+  }
+
+  /**
+   * Live: maps what was just appended from the cells that it was appended by. One that lags, is new to the destination, or has to look something up
+   * reads it from its log instead.
+   * @param mayOpen whether a run whose log begins with this may be opened
+   * @returns what became ready; `undefined` where it was not taken
+   */
+  takeLive(run: ExportRun, appended: Appended, mayOpen: boolean): MappedItems | undefined {
+    const { offset, lengthBytes, pieces } = appended;
+    if (lengthBytes - offset > MAX_LIVE_BYTES) return undefined;
+    const replay = run.replay ?? (mayOpen && offset === 0 ? this.openAtStart(run) : undefined);
+    if (replay === undefined || run.isReading || !replay.isAt(offset)) return undefined;
+    if (run.closingAtBytes !== undefined || run.isEvicted || run.failedTurns > 0) return undefined;
+    if (run.isUnnamed && offset > MAX_UNNAMED_BYTES) return undefined;
+    replay.pushAppended(pieces);
+    return run.isUnnamed ? NOTHING.items : replay.takeReady();
+  }
+
+  /** Opens a run that nothing was known of before. @returns `undefined` where that takes longer */
+  private openAtStart(run: ExportRun): RunReplay | undefined {
+    if (run.cursor !== undefined || run.isInTurn) return undefined;
+    const mapper = this.deps.createMapperNow?.();
+    if (mapper === undefined) return undefined;
+    const { destination, origins } = this.deps;
+    const { traceId } = run;
+    const cursor = { destination: destination.name, traceId, tracesOffset: 0, logsOffset: 0, finishedAtBytes: null };
+    run.isLoaded = true;
+    run.cursor = cursor;
+    const replay = new RunReplay(mapper, cursor, undefined);
+    run.open(replay, cursor);
+    run.isUnnamed = origins !== undefined;
+    return replay;
   }
 
   /** A run's cursor, from the state; `undefined` where the destination is not to get the run. */

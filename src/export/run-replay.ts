@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.js';
+import type { AppendedPiece } from '../log/appended.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { ExportCursor } from '../storage/cursor-store.js';
@@ -67,6 +68,26 @@ export class RunReplay {
     for (const piece of rest) this.pushPiece(piece);
     given.push(this.mapper.take(false));
     return this.onlyNew(given);
+  }
+
+  /** Whether it takes what is appended at an offset as it comes: everything before it was pushed, and nothing of it was sent before. */
+  isAt(offset: number): boolean {
+    return this.readOffset === offset && this.boundaries.length === 0 && this.mapper.lacksOrigin !== true;
+  }
+
+  /** Takes what was just appended, from the cells that it was appended by. */
+  pushAppended(pieces: readonly AppendedPiece[]): void {
+    for (const { resource, offset, lines, items } of pieces) {
+      const piece = { resource, offset, lines };
+      this.damagedCount +=
+        items === undefined ? this.mapper.pushLines(piece) : this.mapper.pushItems({ ...piece, items });
+      this.readOffset = offset + lines.length;
+    }
+  }
+
+  /** What became ready of what was pushed, and was not sent. */
+  takeReady(): MappedItems {
+    return this.onlyNew([this.mapper.take(false)]);
   }
 
   /** The log is read to its end and was quiet for the hold time: everything held is ready. @param maxSpans so many at most */

@@ -31,6 +31,11 @@ export class RunSchedule {
     return this.turns.size === 0 && this.backlog.size === 0;
   }
 
+  /** Whether another run may have a mapper at once, without waiting for its turn or keeping others from theirs. */
+  get mayOpen(): boolean {
+    return this.backlog.size === 0 && !this.isFull;
+  }
+
   /** A run waits for a turn; once, however often this is called. */
   add(run: ExportRun): void {
     if (this.isWaiting(run)) return;
@@ -122,7 +127,8 @@ export class RunSchedule {
   private victim(except?: ExportRun): ExportRun | undefined {
     const idle = this.longestIdle(except);
     if (idle !== undefined) return idle;
-    for (const run of this.open.keys()) if (run !== except && !this.isWaiting(run) && run.isStuck) return run;
+    for (const run of this.open.keys())
+      if (run !== except && !this.isWaiting(run) && !run.isInTurn && run.isStuck) return run;
     return undefined;
   }
 
@@ -140,7 +146,8 @@ export class RunSchedule {
     let found: ExportRun | undefined;
     for (const run of this.open.keys()) {
       // One that was sent to its end is closed as soon as its cursor is saved.
-      if (this.isWaiting(run) || run.isBehind || run.isOutstanding || run.closingAtBytes !== undefined) continue;
+      if (this.isWaiting(run) || run.isInTurn || run.isBehind || run.isOutstanding) continue;
+      if (run.closingAtBytes !== undefined) continue;
       if (!mayGo(run)) continue;
       if (run.lastTurnMs < (found?.lastTurnMs ?? Infinity)) found = run;
     }

@@ -1,5 +1,5 @@
 import type { LineSource } from '../../src/export/record-log-lines.js';
-import type { Appended, AppendListener } from '../../src/log/appended.js';
+import { Appended, type AppendedPiece, type AppendListener } from '../../src/log/appended.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from '../../src/log/record-log.js';
 import { Attributes, UNKNOWN_RESOURCE } from '../../src/record/attributes.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
@@ -10,7 +10,6 @@ import {
   type TelemetryRecord,
   type TraceId,
 } from '../../src/record/telemetry-record.js';
-import { appendedRecords } from './appended-records.js';
 
 /** Every record of the fake takes this many bytes of its log; a longer one is refused. */
 export const RECORD_BYTES = 512;
@@ -45,7 +44,7 @@ export class MemoryRecordLog implements RecordLogReader {
       return { record, resource: UNKNOWN_RESOURCE, offset, endOffset: offset + RECORD_BYTES };
     });
     log.push(...logged);
-    const appended = appendedRecords(traceId, logged, log.length * RECORD_BYTES);
+    const appended = new Appended(traceId, piecesOf(logged), log.length * RECORD_BYTES);
     for (const listener of this.listeners) listener.onAppended(appended);
     return appended;
   }
@@ -66,6 +65,16 @@ export class MemoryRecordLog implements RecordLogReader {
   async lengthBytes(traceId: TraceId): Promise<number> {
     return (this.logs.get(traceId)?.length ?? 0) * RECORD_BYTES;
   }
+}
+
+function piecesOf(logged: readonly LoggedRecord[]): readonly AppendedPiece[] {
+  const [first] = logged;
+  if (first === undefined) return [];
+  const { resource, offset } = first;
+  const lines = Buffer.from(logged.map(lineOf).join(''));
+  return [
+    { resource, offset, lines, records: logged.map(({ record }) => record), lineBytes: logged.map(() => RECORD_BYTES) },
+  ];
 }
 
 function lineOf({ record }: LoggedRecord): string {

@@ -52,6 +52,8 @@ export class OtelRunMapper implements RunMapper {
   /** Items anchored before these were sent. */
   private sentTraces = 0;
   private sentLogs = 0;
+  /** Whether items were taken: what they belong to is not described anew. */
+  private hasGiven = false;
   /** Latest time of any record. */
   private latestSeconds = 0;
   private latestNanos = 0;
@@ -109,7 +111,7 @@ export class OtelRunMapper implements RunMapper {
   }
 
   setOrigins(origins: readonly RunOrigin[]): void {
-    this.resources.setOrigins(origins);
+    this.resources.setOrigins(origins, !this.hasGiven);
   }
 
   get lacksOrigin(): boolean {
@@ -118,13 +120,13 @@ export class OtelRunMapper implements RunMapper {
 
   take(isQuiet: boolean, maxSpans = Number.POSITIVE_INFINITY): MappedItems {
     if (isQuiet) this.release(maxSpans);
-    return this.windows.take();
+    return this.given();
   }
 
   finish(run: RunSummary): MappedItems {
     this.release(Number.POSITIVE_INFINITY);
     this.closing.write(run, [this.latestSeconds, this.latestNanos]);
-    return this.windows.take();
+    return this.given();
   }
 
   closingSpanIds(run: RunSummary): readonly string[] {
@@ -188,6 +190,12 @@ export class OtelRunMapper implements RunMapper {
     const sinceSeconds = seconds - this.holdSeconds - borrowed;
     const sinceNanos = nanos - this.holdNanos + borrowed * NANOS_PER_SECOND;
     while (this.held.isOldestBefore(sinceSeconds, sinceNanos)) this.releaseOldest();
+  }
+
+  private given(): MappedItems {
+    const items = this.windows.take();
+    this.hasGiven ||= items.traces.length + items.logs.length > 0;
+    return items;
   }
 
   private release(maxSpans: number): void {

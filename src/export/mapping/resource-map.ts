@@ -1,4 +1,4 @@
-import { resourceFromAttributes } from '@opentelemetry/resources';
+import { type Resource as OtelResource, resourceFromAttributes } from '@opentelemetry/resources';
 import {
   ATTR_CICD_PIPELINE_NAME,
   ATTR_CICD_PIPELINE_RUN_ID,
@@ -12,7 +12,7 @@ import { ExportGroup } from '../wire/export-group.js';
 /** OTel resources of the engine's, with the run that they belong to and the bridge's overrides. A run has one or a few. */
 export class ResourceMap {
   private byIdentity = new WeakMap<Resource, ExportGroup>();
-  private readonly byKey = new Map<string, ExportGroup>();
+  private readonly byKey = new Map<string, { readonly resource: Resource; readonly group: ExportGroup }>();
 
   private origins: readonly RunOrigin[] = [];
   /** Whether a resource named an unknown step. */
@@ -24,25 +24,39 @@ export class ResourceMap {
     private readonly publicUrl: string | null,
   ) {}
 
-  /** Sets the runs that the trace's commands belong to, for everything mapped from now on. */
-  setOrigins(origins: readonly RunOrigin[]): void {
+  /**
+   * Sets the runs that the trace's commands belong to, for everything mapped from now on.
+   * @param isForAll also for what was mapped before, of which nothing was given away
+   */
+  setOrigins(origins: readonly RunOrigin[], isForAll: boolean): void {
     this.origins = origins;
     this.lacksOrigin = false;
-    this.byIdentity = new WeakMap();
-    this.byKey.clear();
+    if (isForAll) for (const { resource, group } of this.byKey.values()) group.describe(this.describe(resource));
+    else {
+      this.byIdentity = new WeakMap();
+      this.byKey.clear();
+    }
   }
 
   map(resource: Resource): ExportGroup {
     const known = this.byIdentity.get(resource);
     if (known !== undefined) return known;
     const key = resourceKey(resource);
-    const mapped = this.byKey.get(key) ?? this.create(resource);
-    this.byIdentity.set(resource, mapped);
+    const mapped = this.byKey.get(key) ?? { resource, group: this.create(resource) };
+    this.byIdentity.set(resource, mapped.group);
     this.byKey.set(key, mapped);
-    return mapped;
+    return mapped.group;
   }
 
   private create(resource: Resource): ExportGroup {
+    const { name, version } = resource.scope;
+    return new ExportGroup(this.describe(resource), {
+      name: name === '' ? UNKNOWN_SCOPE : name,
+      ...(version === '' ? {} : { version }),
+    });
+  }
+
+  private describe(resource: Resource): OtelResource {
     const attributes = Object.entries({
       ...DEFAULTS,
       ...this.runAttributes(resource),
@@ -50,11 +64,7 @@ export class ResourceMap {
       ...this.overrides,
       ...MAPPED_BY,
     }).map(([name, value]) => [name, otelValue(value)] as const);
-    const { name, version } = resource.scope;
-    return new ExportGroup(resourceFromAttributes(Object.fromEntries(attributes)), {
-      name: name === '' ? UNKNOWN_SCOPE : name,
-      ...(version === '' ? {} : { version }),
-    });
+    return resourceFromAttributes(Object.fromEntries(attributes));
   }
 
   /** Attributes of the run, by the step that the resource names; without one only if the trace has one run. */

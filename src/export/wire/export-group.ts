@@ -12,23 +12,38 @@ const SCOPE_VERSION = tagOf(2, LENGTH);
 
 /** The resource and scope that items of a request have in common, encoded once. Equal ones of several runs share a key. */
 export class ExportGroup {
-  /** Field 1 of ResourceSpans or ResourceLogs. */
-  readonly resourceBytes: Uint8Array;
   /** Field 1 of ScopeSpans or ScopeLogs. */
   readonly scopeBytes: Uint8Array;
-  readonly resourceKey: string;
   readonly scopeKey: string;
+  private encoded: Buffer;
 
   constructor(
-    readonly resource: Resource,
+    private described: Resource,
     readonly scope: InstrumentationScope,
   ) {
-    const resourceBytes = encodeResource(resource);
     const scopeBytes = encodeScope(scope);
-    this.resourceBytes = resourceBytes;
+    this.encoded = encodeResource(described);
     this.scopeBytes = scopeBytes;
-    this.resourceKey = resourceBytes.toString('latin1');
     this.scopeKey = scopeBytes.toString('latin1');
+  }
+
+  get resource(): Resource {
+    return this.described;
+  }
+
+  /** Field 1 of ResourceSpans or ResourceLogs. */
+  get resourceBytes(): Uint8Array {
+    return this.encoded;
+  }
+
+  get resourceKey(): string {
+    return this.encoded.toString('latin1');
+  }
+
+  /** More is known of the resource, before any of its items were given away. */
+  describe(resource: Resource): void {
+    this.described = resource;
+    this.encoded = encodeResource(resource);
   }
 }
 
