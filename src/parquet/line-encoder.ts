@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import { readSync } from 'node:fs';
 import { LineWindow } from '../core/lines.js';
 import { recordParts } from '../record/record-line.js';
@@ -76,12 +75,12 @@ export class RangeEncoder {
       const from = position;
       const bytesRead = window.fill((room) => readSync(file, room, 0, room.length, from));
       position += bytesRead;
-      const isValid = isUtf8(window.wholeLines());
+      this.rows.begin();
       const step = { recordCount: 0, rejects: [] as LineReject[], groups: [] as EncodedRowGroup[] };
       while (window.nextLine() || (bytesRead === 0 && !this.limits.isRecordLog && window.lastLine())) {
         isOver = window.lineOffset >= toOffset;
         if (isOver) break;
-        if (++lineCount > 0) this.appendLine(window, isValid && bytesRead > 0, lineCount, step);
+        if (++lineCount > 0) this.appendLine(window, lineCount, step);
       }
       isOver ||= bytesRead === 0;
       if (isOver && this.columns.rowCount > 0) step.groups.push(this.columns.finish());
@@ -91,19 +90,18 @@ export class RangeEncoder {
 
   private appendLine(
     { source, lineStart, lineEnd, isTooLong }: LineWindow,
-    isValidUtf8: boolean,
     line: number,
     step: { recordCount: number; readonly rejects: LineReject[]; readonly groups: EncodedRowGroup[] },
   ): void {
     const { columns, limits } = this;
     const before = columns.rowCount;
-    const reason = isTooLong ? undefined : this.rows.append(source, lineStart, lineEnd, isValidUtf8);
+    const reason = isTooLong ? undefined : this.rows.append(source.bytes, lineStart, lineEnd);
     if (isTooLong) step.rejects.push({ line, reason });
     else if (reason !== undefined) {
       const parts = recordParts(source.bytes, lineStart, lineEnd);
       const isWhole = parts.length === 1 && parts[0]?.[0] === lineStart && parts[0][1] === lineEnd;
       for (const [start, end] of isWhole ? [] : parts) {
-        const wrong = this.rows.append(source, start, end, isValidUtf8);
+        const wrong = this.rows.append(source.bytes, start, end);
         if (wrong !== undefined) step.rejects.push({ line, reason: wrong });
       }
       if (isWhole) step.rejects.push({ line, reason });

@@ -575,6 +575,18 @@ export function fieldTexts(json: string): readonly { readonly name: string; read
   }
 }
 
+/** The texts of the items of a list's text. */
+export function itemTexts(json: string): readonly string[] {
+  const found: string[] = [];
+  for (let start = json.indexOf('[') + 1; ; ) {
+    const end = endOfValue(json, start);
+    const item = json.slice(start, end).trim();
+    if (item !== '') found.push(item);
+    if (json[end] !== ',') return found;
+    start = end + 1;
+  }
+}
+
 /** Behind the closing quote of a string that begins at `start`. */
 function endOfString(json: string, start: number): number {
   let at = start + 1;

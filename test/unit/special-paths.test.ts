@@ -4,9 +4,13 @@ import { LogWriter } from '../../src/export/mapping/log-writer.js';
 import { SpanWriter } from '../../src/export/mapping/span-writer.js';
 import { FreshRecords } from '../../src/log/appended.js';
 import { CellBatch, ItemChunk } from '../../src/otlp/wire/item-chunk.js';
+import { LineRows } from '../../src/parquet/line-rows.js';
+import { PlainRows } from '../../src/parquet/plain-rows.js';
+import { RowGroupColumns } from '../../src/parquet/row-group.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import { RunState } from '../../src/run/open-run.js';
 import { sampleDeliveries } from '../fake/sample-deliveries.js';
+import { sampleLines } from '../fake/sample-run.js';
 import { LARGE_SAMPLES } from '../tool/large-samples.js';
 import { mapLines } from './export/mapping/mapped-bytes.js';
 
@@ -58,6 +62,23 @@ describe.each(LARGE_SAMPLES)('of the spans and log records of %s', (run) => {
     expect(logs).toBeGreaterThan(2_000);
     expect(plainSpans / spans).toBeLessThan(0.02);
     expect(plainLogs / logs).toBeLessThan(0.02);
+  });
+
+  it('no more than one line in 500 becomes a row of Parquet by plain code, of the log or of the file that the engine wrote', () => {
+    const plain = vi.spyOn(PlainRows.prototype, 'write');
+    const columns = new RowGroupColumns();
+    const rows = new LineRows(columns, { isModern: true, toModern: (record) => record });
+    const engineLines = sampleLines(run).map((line) => Buffer.from(`${line}\n`));
+    for (const bytes of [Buffer.concat(linesOf(run)), Buffer.concat(engineLines)]) {
+      rows.begin();
+      for (let start = 0; start < bytes.length; ) {
+        const end = bytes.indexOf('\n', start);
+        rows.append(bytes, start, end);
+        start = end + 1;
+      }
+    }
+    expect(columns.rowCount).toBeGreaterThan(30_000);
+    expect(plain.mock.calls.length / columns.rowCount).toBeLessThan(0.002);
   });
 });
 

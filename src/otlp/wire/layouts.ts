@@ -49,8 +49,9 @@ export class AttributeLayout {
   readonly isEndOnly: boolean;
   /** That value, as JSON. */
   readonly knownAtStart: Range | undefined;
-  /** `,"name":value` as the engine writes it at the start instead. */
+  /** `,"name":value` as the engine writes it at the start instead, and the value alone. */
   readonly atStart: Range | undefined;
+  readonly valueAtStart: string | undefined;
   /** One of `Role`; -1 for none. */
   readonly role: number;
   /** Whether plain code has to look at it: a bridge or documentation may have called it so. */
@@ -74,6 +75,7 @@ export class AttributeLayout {
     const known = knownValues.get(name);
     this.knownAtStart = known === undefined ? undefined : constants.add(known);
     const value = atStart.get(name);
+    this.valueAtStart = value;
     this.atStart = value === undefined ? undefined : constants.add(`,${json}:${value}`);
     this.role = ROLES.get(name) ?? -1;
     this.isSuspect =
@@ -269,6 +271,7 @@ export class EventLayout {
   /** `","severity_number":…,"severity_text":"…"` of spans; two for evaluated nodes, whose phase decides. */
   readonly infoSeverity: Range;
   readonly usualSeverity: Range;
+  readonly severity: Severity;
   /** `,"event_type":"…","attributes":` */
   readonly typeHead: Range;
   readonly typeName: Range;
@@ -287,8 +290,9 @@ export class EventLayout {
     this.typeName = constants.add(eventType);
     this.isEvaluated = shortType === 'node.NodeEvaluated';
     this.wholeWith = startRuleOf(shortType).wholeWith;
+    this.severity = this.isEvaluated ? DEBUG : spanSeverity(shortType, () => false);
     this.infoSeverity = constants.add(severityHead(INFO));
-    this.usualSeverity = constants.add(severityHead(this.isEvaluated ? DEBUG : spanSeverity(shortType, () => false)));
+    this.usualSeverity = constants.add(severityHead(this.severity));
   }
 
   attributeAt(start: number, length: number): AttributeLayout | undefined {

@@ -6,6 +6,7 @@ import {
   MAX_RECORD_BYTES,
   putVarint,
   type Range,
+  REGION,
   varintSize,
   view,
 } from '../../record/arena.js';
@@ -49,6 +50,9 @@ export const LineKind = {
   other: 3,
 } as const;
 
+/** The event's id and what stands behind it, where there is one. */
+const OWN_EVENT_ID = constant(',"event_id":"');
+const TIME = constant('","time_unix_nano":"');
 const EVENT_TYPE = constant('","event_type":"');
 const ATTRIBUTES = constant('","attributes":');
 const RUN_PHASE = constant('EXECUTION_PHASE_RUN');
@@ -57,6 +61,8 @@ const LINE_BREAK = 0x0a;
 const ZERO = 0x30;
 /** Bytes behind a text that copying it may read. */
 const COPIED_AT_ONCE = 16;
+/** Where the texts stand that a log record's item has no place for. */
+const NAMES = REGION.scratch;
 const NANOS_A_SECOND = 1e9;
 const MAX_SEVERITY = 24;
 const MAX_KEY_BYTES = 127;
@@ -80,6 +86,17 @@ export class LineScanner {
   /** The halves of the id of the span whose start or end the line was, so that a start whose end follows directly can be passed over. */
   idHigh = 0;
   idLow = 0;
+  /** Of a span's line: where its links stand, its time of start, and whether its severity is that of a phase in which a node is run. */
+  linksAt = 0;
+  startTimeAt = 0;
+  isInfo = false;
+  /** Where the first attribute begins, at the brace, and behind that where each ends, at its comma or brace. */
+  readonly places = new Int32Array(MAX_ATTRIBUTES + 1);
+  /** Texts that a log record's line has and the wire has not: the name of its span, and the event's id. They begin at 0 where there is none. */
+  spanNameStart = 0;
+  spanNameEnd = 0;
+  eventIdStart = 0;
+  eventIdEnd = 0;
   /** What is read next, and where the line ends at the latest. */
   private at = 0;
   private limit = 0;
@@ -90,20 +107,29 @@ export class LineScanner {
   private readonly json = new JsonChecker(ENUM_FIELDS);
   private readonly unescaped = new UnescapedText();
 
-  /** @param layouts those of the `ItemCells` that reads the items */
-  constructor(private readonly layouts: Layouts) {}
+  /**
+   * @param layouts those of the `ItemCells` that reads the items
+   * @param isWhole whether all is wanted that lines have and the wire has not: starts, which become spans without an end, and `spanNameStart` and so on
+   */
+  constructor(
+    private readonly layouts: Layouts,
+    private readonly isWhole = false,
+  ) {}
 
   /**
    * Writes the item of the line that begins at `start` in the arena (its line break stands before `limit`) to place `to`. It reads
-   * nothing from `limit` on, and writes at most 4 KiB more than the line has. Of a start nothing is looked at behind its id.
+   * nothing from `limit` on, and writes at most 4 KiB more than the line has. Of a start nothing is looked at behind its id, unless all is wanted.
    * @returns what it is, one of `LineKind`
    */
   scan(start: number, limit: number, to: number): number {
     this.at = start;
     this.limit = Math.min(limit, start + MAX_RECORD_BYTES);
     this.to = this.start = this.end = to;
-    if (this.passes(END_HEAD)) return this.span() && this.endsHere() ? LineKind.span : LineKind.other;
-    if (this.passes(START_HEAD)) return this.startHead() ? LineKind.start : LineKind.other;
+    if (this.passes(END_HEAD)) return this.span(true) && this.endsHere() ? LineKind.span : LineKind.other;
+    if (this.passes(START_HEAD)) {
+      const isStart = this.isWhole ? this.span(false) && this.endsHere() : this.startHead();
+      return isStart ? LineKind.start : LineKind.other;
+    }
     if (this.passes(LOG_HEAD)) return this.log() && this.endsHere() ? LineKind.log : LineKind.other;
     return LineKind.other;
   }
@@ -112,24 +138,29 @@ export class LineScanner {
     return this.traceId(0x0a) && this.passes(SPAN_ID) && this.ownId(0x12) && this.passes(SPAN_NAME);
   }
 
-  private span(): boolean {
+  private span(hasEnded: boolean): boolean {
     if (!this.startHead()) return false;
     const nameStart = this.framed(0x2a);
     const event = nameStart < 0 ? undefined : this.layouts.ofSpan(nameStart, this.to);
     if (event === undefined) return false;
     if (!this.passes(NO_PARENT) && !(this.passes(PARENT) && this.id(0x22) && this.passes(LINKS))) return false;
+    this.linksAt = this.at;
     if (!this.passes(NULL) && !this.link()) return false;
-    if (!this.passes(START_TIME) || !this.time(0x39) || !this.passes(END_TIME) || !this.time(0x41)) return false;
-    const isInfo = event.isEvaluated && this.passes(event.infoSeverity);
-    if (!isInfo && !this.passes(event.usualSeverity)) return false;
-    if (!this.passes(STATUS) || !this.status() || !this.passes(event.typeHead)) return false;
-    return this.attributes(event, 0x4a) && isInfo === (event.isEvaluated && this.isRun);
+    if (!this.passes(START_TIME)) return false;
+    this.startTimeAt = this.at;
+    if (!this.time(0x39) || (hasEnded && !(this.passes(END_TIME) && this.time(0x41)))) return false;
+    this.isInfo = event.isEvaluated && this.passes(event.infoSeverity);
+    if (!this.isInfo && !this.passes(event.usualSeverity)) return false;
+    if ((hasEnded && !(this.passes(STATUS) && this.status())) || !this.passes(event.typeHead)) return false;
+    return this.attributes(event, 0x4a) && this.isInfo === (event.isEvaluated && this.isRun);
   }
 
   private log(): boolean {
     if (!this.traceId(0x4a) || !this.passes(SPAN_ID) || !this.ownId(0x52) || !this.passes(LOG_SPAN_NAME)) return false;
-    if (!this.passes(NULL) && !this.passesText()) return false;
-    if (!this.passes(EVENT_ID) || !this.time(0x09)) return false;
+    this.spanNameStart = this.eventIdStart = 0;
+    if (!this.passes(NULL) && !this.passesName()) return false;
+    if (!this.passes(EVENT_ID) && !(this.isWhole && this.passesEventId())) return false;
+    if (!this.time(0x09)) return false;
     if (!this.passes(SEVERITY_NUMBER) || !this.severityNumber()) return false;
     if (!this.passes(SEVERITY_TEXT) || this.framed(0x1a) < 0) return false;
     if (!this.passes(BODY) || !this.framedTwice(0x2a, 0x0a, 0) || !this.passes(EVENT_TYPE)) return false;
@@ -155,13 +186,20 @@ export class LineScanner {
     return true;
   }
 
-  /** Passes over a text with its quotes. */
-  private passesText(): boolean {
+  private passesName(): boolean {
     if (this.byte(0) !== QUOTE) return false;
     this.at += 1;
-    if (this.text(this.to) < 0) return false;
+    this.spanNameStart = this.isWhole ? NAMES : this.to;
+    this.spanNameEnd = this.text(this.spanNameStart);
     this.at += 1;
-    return true;
+    return this.spanNameEnd >= 0;
+  }
+
+  private passesEventId(): boolean {
+    if (!this.passes(OWN_EVENT_ID)) return false;
+    this.eventIdStart = Math.max(NAMES, this.spanNameEnd + COPIED_AT_ONCE);
+    this.eventIdEnd = this.text(this.eventIdStart);
+    return this.eventIdEnd >= 0 && this.passes(TIME);
   }
 
   private traceId(tag: number): boolean {
@@ -279,7 +317,9 @@ export class LineScanner {
   }
 
   private attributes(event: EventLayout, tag: number): boolean {
+    const { places } = this;
     this.isRun = false;
+    places[0] = this.at;
     if (this.byte(0) !== OPEN) return false;
     if (this.byte(1) === CLOSE) {
       this.at += 2;
@@ -289,6 +329,7 @@ export class LineScanner {
     for (let count = 0; count < MAX_ATTRIBUTES; count++) {
       step = this.key(step);
       if (step?.attribute === undefined || !this.attribute(step.attribute, tag)) return false;
+      places[count + 1] = this.at;
       const next = this.byte(0);
       if (next === CLOSE) {
         this.at += 1;

@@ -283,7 +283,7 @@ export class LineWriter {
 }
 
 /** Where the value of an attribute stands; nowhere where it is no text. */
-function textPlaceOf(index: number): readonly [number, number] {
+export function textPlaceOf(index: number): readonly [number, number] {
   const at = HEADER + index * ATTRIBUTE_CELLS;
   if (cell(at + Attribute.kind) !== Value.text) return [0, 0];
   return [cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd)];

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ByteSource } from '../../../src/core/bytes.js';
 import { LineRows } from '../../../src/parquet/line-rows.js';
 import { ParquetOutput } from '../../../src/parquet/parquet-writer.js';
 import { RowGroupColumns } from '../../../src/parquet/row-group.js';
@@ -14,6 +13,8 @@ export interface Written {
   readonly records: readonly TelemetryRecord[];
 }
 
+const LINE_BREAK = Buffer.from('\n');
+
 /** Writes lines to a file and reads it again. */
 export async function throughParquet(
   lines: readonly Buffer[],
@@ -21,7 +22,14 @@ export async function throughParquet(
 ): Promise<Written> {
   const columns = new RowGroupColumns();
   const rows = new LineRows(columns, { isModern: false, toModern });
-  const reasons = lines.map((line) => rows.append(new ByteSource(line), 0, line.length, false));
+  // As in a file, each stands before the next.
+  const bytes = Buffer.concat(lines.flatMap((line) => [line, LINE_BREAK]));
+  let end = -1;
+  const reasons = lines.map((line) => {
+    const start = end + 1;
+    end = start + line.length;
+    return rows.append(bytes, start, end);
+  });
   const folder = mkdtempSync(join(tmpdir(), 'line-rows-'));
   const path = join(folder, 'lines.parquet');
   const output = await ParquetOutput.create(path);
