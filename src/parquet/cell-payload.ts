@@ -1,11 +1,11 @@
 import type { ByteSource } from '../core/bytes.js';
-import { constant, copyText, putText, type Range, REGION, view } from '../record/arena.js';
+import { constant, copyText, isSame, putText, type Range, REGION, view } from '../record/arena.js';
 import { ATTRIBUTE_CELLS, Attribute, cell, HEADER } from '../record/cells.js';
-import { CLOSE, COMMA, OPEN } from '../record/json-line.js';
+import { BACKSLASH, CLOSE, COMMA, OPEN, OPEN_LIST, QUOTE } from '../record/json-line.js';
 import { type KnownText, TextMemo, texts } from '../record/texts.js';
 import type { ConstantText } from './column.js';
 import { constantText, type EventPlan, type PayloadField } from './event-plan.js';
-import { isDebugMap, orderedJson } from './key-order.js';
+import { DEBUG_TYPES, orderedJson } from './key-order.js';
 import { type KeyOrder, ONEOF_FIELD } from './message-layout.js';
 
 /** An attribute of a row: one that the record has at an index, or one that a start has and its end has otherwise. */
@@ -44,6 +44,8 @@ interface Part {
 const NOTHING: Range = { at: 0, length: 0 };
 /** Where payloads are made. */
 const PAYLOAD = REGION.scratch + 8 * 1024 * 1024;
+/** The end of the one that was made last. */
+let madeEnd: number = PAYLOAD;
 
 /** The first cell of an attribute. */
 export function attributeAt(index: number): number {
@@ -80,7 +82,11 @@ export class CellPayload {
 
   /** Whether the values of the record that is looked at are such as the payload can hold. */
   fits(): boolean {
-    for (const at of this.maps) if (!isMap(texts.ofAttribute(at))) return false;
+    const { maps } = this;
+    for (let index = 0; index < maps.length; index++) {
+      const at = maps[index] as number;
+      if (!isUsualMap(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd))) return false;
+    }
     return true;
   }
 
@@ -94,6 +100,20 @@ export class CellPayload {
     if (this.isRaw) payloadColumn.append(row, arena, start, end);
     else if (this.whole === undefined) payloadColumn.append(row, arena, PAYLOAD, this.make(places));
     else if (this.isThere) payloadColumn.appendConstant(row, this.whole);
+  }
+
+  /** Writes it once more for the end behind a start of whose payload `isSameAs` said so. */
+  writeAgain(row: number, arena: ByteSource): void {
+    this.event.payloadColumn.appendAgain(row, arena, PAYLOAD, madeEnd);
+  }
+
+  /** Whether another is made of the same attributes in the same way. */
+  isSameAs({ parts, whole }: CellPayload): boolean {
+    if (this.isRaw || whole !== undefined || this.parts.length !== parts.length) return false;
+    return parts.every(({ head, use, index }, at) => {
+      const own = this.parts[at];
+      return own?.head === head && own.use === use && own.index === index;
+    });
   }
 
   private make(places: Int32Array): number {
@@ -130,6 +150,7 @@ export class CellPayload {
     view.setUint8(PAYLOAD, OPEN);
     if (to === PAYLOAD + 1) to += 1;
     view.setUint8(to - 1, CLOSE);
+    madeEnd = to;
     return to;
   }
 
@@ -188,13 +209,41 @@ export class CellPayload {
   }
 }
 
-/** Of each text whether it is a map to `DebugValue`s. */
-const MAPS = new TextMemo<boolean>();
+const DEBUG_KEYS = DEBUG_TYPES.map((type) => constant(`"${type}":`));
 
-function isMap(known: KnownText): boolean {
-  const found = MAPS.get(known) ?? isDebugMap(known.text);
-  MAPS.set(known, found);
-  return found;
+/** Whether an object of JSON, as a line has it, maps names to `DebugValue`s that each hold a text, a number or a truth value. */
+function isUsualMap(start: number, end: number): boolean {
+  let at = start + 1;
+  while (at < end - 1) {
+    at = stringEnd(at, end) + 1;
+    const key = debugKeyAt(at + 1);
+    if (view.getUint8(at) !== OPEN || key === undefined) return false;
+    at += 1 + key.length;
+    if (view.getUint8(at) === QUOTE) at = stringEnd(at, end);
+    else while (at < end && isOfScalar(view.getUint8(at))) at++;
+    if (view.getUint8(at) !== CLOSE) return false;
+    at += 1;
+    const next = view.getUint8(at++);
+    if (next !== COMMA && at !== end) return false;
+  }
+  return true;
+}
+
+function debugKeyAt(at: number): Range | undefined {
+  for (const key of DEBUG_KEYS) if (isSame(key.at, at, key.length)) return key;
+  return undefined;
+}
+
+/** Behind the closing quote of a string. */
+function stringEnd(start: number, end: number): number {
+  let at = start + 1;
+  while (at < end && view.getUint8(at) !== QUOTE) at += view.getUint8(at) === BACKSLASH ? 2 : 1;
+  return at + 1;
+}
+
+/** Whether numbers and the words of JSON have the byte. */
+function isOfScalar(byte: number): boolean {
+  return byte !== OPEN && byte !== OPEN_LIST && byte !== CLOSE && byte !== COMMA;
 }
 
 /** Texts with their keys in each of the orders. */

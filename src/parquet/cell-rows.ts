@@ -8,18 +8,25 @@ import { INFO } from '../record/severity.js';
 import type { ConstantText } from './column.js';
 import { constantText, type EventPlans } from './event-plan.js';
 import type { RowGroupColumns } from './row-group.js';
-import { attributesAtStart, attributesOf, RowPlan } from './row-plan.js';
+import { attributesAtStart, attributesOf, NOTHING_SHARED, RowPlan, type SharedTexts } from './row-plan.js';
 
 const ARENA = new ByteSource(buffer);
 const EMPTY_OBJECT = ByteSource.of('{}');
 const TRACE_ID_BYTES = 16;
+
+/** The plan of starts that stand before their ends, and what the ends have from them. */
+interface StartPlan {
+  readonly stretches: readonly Stretch[];
+  readonly plan: RowPlan;
+  readonly shared: SharedTexts;
+}
 
 /** The plans of records with one layout. */
 interface LayoutPlans {
   readonly layout: Layout;
   readonly own: RowPlan;
   /** Those of the starts that stand before them. */
-  readonly starts: { readonly stretches: readonly Stretch[]; readonly plan: RowPlan }[];
+  readonly starts: StartPlan[];
 }
 
 /** Writes records that have cells as rows. What they say is read from the cells that are looked at, and from the line that was scanned. */
@@ -29,6 +36,8 @@ export class CellRows {
   private readonly severityTexts = new Map<string, ConstantText>();
   private readonly lastTraceId = new Int32Array(TRACE_ID_BYTES / 4);
   private traceId = constantText('');
+  /** What the end has from the start that was written last. */
+  private shared = NOTHING_SHARED;
 
   constructor(
     private readonly columns: RowGroupColumns,
@@ -40,15 +49,10 @@ export class CellRows {
   /** Writes a start that stands before the end that was scanned. @returns `false` where plain code has to do it; nothing was written then */
   writeStartOf(start: StartLines): boolean {
     const plans = this.plansOfLayout();
-    let known = plans.starts.find(({ stretches }) => stretches === start.stretches);
-    if (known === undefined) {
-      const { stretches } = start;
-      known = { stretches, plan: new RowPlan(plans.own.event, attributesAtStart(plans.layout, stretches)) };
-      plans.starts.push(known);
-    }
-    const { plan } = known;
+    const { plan, shared } = startPlanOf(plans, start.stretches);
     // All that the start has of its own is known, and fits.
     if (plan.isPlain || plans.own.isPlain || !plans.own.fits()) return false;
+    this.shared = shared;
     this.span(plan, plans.layout, false, start.attributesAt, start.attributesEnd);
     return true;
   }
@@ -56,7 +60,7 @@ export class CellRows {
   /** Writes the end that was scanned, behind its start. */
   writeEnd(): void {
     const { own, layout } = this.plansOfLayout();
-    this.span(own, layout, true, this.attributesAt, this.attributesEnd);
+    this.span(own, layout, true, this.attributesAt, this.attributesEnd, this.shared);
   }
 
   /** Writes the start or the end that was scanned. @returns as `writeStartOf` */
@@ -79,33 +83,44 @@ export class CellRows {
     if (scanner.eventIdStart !== 0) columns.eventId.append(row, ARENA, scanner.eventIdStart, scanner.eventIdEnd);
     columns.severityNumber.append(row, 0, cell(Cell.code));
     columns.severityText.append(row, ARENA, cell(Cell.messageStart), cell(Cell.messageEnd));
-    columns.time.append(row, cell(Cell.startHigh) >>> 0, cell(Cell.startLow) >>> 0);
+    columns.time.append(row, cell(Cell.startHigh), cell(Cell.startLow));
     columns.body.append(row, ARENA, cell(Cell.textStart), cell(Cell.textEnd));
-    own.write(row, ARENA);
+    own.write(row, ARENA, NOTHING_SHARED);
     own.payload.write(row, ARENA, this.attributesAt, this.attributesEnd, scanner.places);
     return true;
   }
 
-  private span(plan: RowPlan, { event }: Layout, isEnd: boolean, attributesAt: number, attributesEnd: number): void {
+  private span(
+    plan: RowPlan,
+    { event }: Layout,
+    isEnd: boolean,
+    attributesAt: number,
+    attributesEnd: number,
+    shared?: SharedTexts,
+  ): void {
     const { columns, scanner } = this;
     const { recordTypes } = this.eventPlans;
     const row = this.begin(isEnd ? recordTypes.SpanEnd : recordTypes.SpanStart, plan);
     const severity = scanner.isInfo ? INFO : event.severity;
-    columns.spanName.append(row, ARENA, cell(Cell.textStart), cell(Cell.textEnd));
+    const nameStart = cell(Cell.textStart);
+    const nameEnd = cell(Cell.textEnd);
+    if (shared === undefined) columns.spanName.append(row, ARENA, nameStart, nameEnd);
+    else columns.spanName.appendAgain(row, ARENA, nameStart, nameEnd);
     columns.severityNumber.append(row, 0, severity.number);
     columns.severityText.appendConstant(row, this.severityText(severity.text));
-    const parentHigh = cell(Cell.parentHigh) >>> 0;
-    const parentLow = cell(Cell.parentLow) >>> 0;
-    if (parentHigh + parentLow > 0) columns.parentSpanId.append(row, parentHigh, parentLow);
-    columns.startTime.append(row, cell(Cell.startHigh) >>> 0, cell(Cell.startLow) >>> 0);
+    const parentHigh = cell(Cell.parentHigh);
+    const parentLow = cell(Cell.parentLow);
+    if ((parentHigh | parentLow) !== 0) columns.parentSpanId.append(row, parentHigh, parentLow);
+    columns.startTime.append(row, cell(Cell.startHigh), cell(Cell.startLow));
     if (isEnd) this.end(row);
-    plan.write(row, ARENA);
-    plan.payload.write(row, ARENA, attributesAt, attributesEnd, scanner.places);
+    plan.write(row, ARENA, shared ?? NOTHING_SHARED);
+    if (shared?.isPayload === true) plan.payload.writeAgain(row, ARENA);
+    else plan.payload.write(row, ARENA, attributesAt, attributesEnd, scanner.places);
   }
 
   private end(row: number): void {
     const { columns } = this;
-    columns.endTime.append(row, cell(Cell.endHigh) >>> 0, cell(Cell.endLow) >>> 0);
+    columns.endTime.append(row, cell(Cell.endHigh), cell(Cell.endLow));
     const code = cell(Cell.code);
     const isSilent = cell(Cell.messageStart) === cell(Cell.messageEnd);
     if (code !== 0 || !isSilent) columns.statusCode.append(row, 0, code);
@@ -119,7 +134,7 @@ export class CellRows {
     const { source } = this.traceIdText();
     for (const { writer } of [linkTraceId, linkSpanId, linkPayload]) writer.beginRow(row);
     linkTraceId.appendItem(0, source, 0, source.bytes.length);
-    linkSpanId.appendItem(0, cell(Cell.linkHigh) >>> 0, cell(Cell.linkLow) >>> 0);
+    linkSpanId.appendItem(0, cell(Cell.linkHigh), cell(Cell.linkLow));
     linkPayload.appendItem(0, EMPTY_OBJECT, 0, EMPTY_OBJECT.bytes.length);
     for (const column of [linkTraceId, linkSpanId, linkPayload]) column.endRow();
   }
@@ -129,7 +144,7 @@ export class CellRows {
     const row = columns.rowCount++;
     columns.recordType.appendConstant(row, recordType);
     columns.traceId.appendConstant(row, this.traceIdText());
-    columns.spanId.append(row, cell(Cell.idHigh) >>> 0, cell(Cell.idLow) >>> 0);
+    columns.spanId.append(row, cell(Cell.idHigh), cell(Cell.idLow));
     columns.eventType.appendConstant(row, event.eventType);
     return row;
   }
@@ -180,4 +195,12 @@ export class CellRows {
     this.plans[number] = made;
     return made;
   }
+}
+
+function startPlanOf({ layout, own, starts }: LayoutPlans, stretches: readonly Stretch[]): StartPlan {
+  for (const known of starts) if (known.stretches === stretches) return known;
+  const plan = new RowPlan(own.event, attributesAtStart(layout, stretches));
+  const made = { stretches, plan, shared: own.sharedWith(plan) };
+  starts.push(made);
+  return made;
 }

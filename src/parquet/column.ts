@@ -39,18 +39,23 @@ export class TextColumn implements ColumnValues {
   /** @param text one of this column alone */
   appendConstant(row: number, text: ConstantText): void {
     const { pages, group } = this;
-    this.writer.beginRow(row);
     if (text.group === group && pages.isOpen) {
-      pages.push(text.index);
-    } else {
-      const { source } = text;
-      if (pages.isOpen) {
-        text.index = this.texts.indexOf(source, 0, source.bytes.length);
-        text.group = group;
-      }
-      this.appendValue(source, 0, source.bytes.length);
+      this.appendIndex(row, text.index);
+      return;
     }
-    this.writer.endRow(this.isFull);
+    const { source } = text;
+    if (pages.isOpen) {
+      text.index = this.texts.indexOf(source, 0, source.bytes.length);
+      text.group = group;
+    }
+    this.append(row, source, 0, source.bytes.length);
+  }
+
+  /** Writes the text once more that the row before was given by `append`; it still lies in `source`. */
+  appendAgain(row: number, source: ByteSource, start: number, end: number): void {
+    // In another row group nothing is known of it.
+    if (this.pages.isOpen && this.texts.count > 0) this.appendIndex(row, this.texts.last);
+    else this.append(row, source, start, end);
   }
 
   /** Writes an item of a row's list; between the writer's `beginRow` and this `endRow`. */
@@ -97,6 +102,13 @@ export class TextColumn implements ColumnValues {
     this.group++;
   }
 
+  /** The dictionary has the text, so that it does not become full. */
+  private appendIndex(row: number, index: number): void {
+    this.writer.beginRow(row);
+    this.pages.push(index);
+    this.writer.endRow(false);
+  }
+
   private appendValue(source: ByteSource, start: number, end: number): void {
     if (this.pages.isOpen) {
       this.pages.push(this.texts.indexOf(source, start, end));
@@ -110,10 +122,16 @@ export class TextColumn implements ColumnValues {
 /** Which numbers: four bytes with or without a sign, or eight bytes without one (times are below 2^63). */
 export type NumberKind = 'int32' | 'uint32' | 'uint64';
 
+/** The bit by which unsigned numbers of 32 bits are ordered otherwise than signed ones. */
+const SIGN = 0x80000000 | 0;
+
 /** Distinct numbers from which on it is asked whether nearly all of them are. */
 const USELESS_DISTINCT = 2_000;
 
-/** A column of integers, given as two halves of 32 bits; those of four bytes have 0 in the high one. */
+/**
+ * A column of integers, given as two halves of 32 bits; those of four bytes have 0 in the high one. The halves are signed, whatever the
+ * number is: V8 makes an object of a whole number that is larger.
+ */
 export class NumberColumn implements ColumnValues {
   readonly hasDictionary = true;
   readonly type: 'INT32' | 'INT64';
@@ -124,12 +142,12 @@ export class NumberColumn implements ColumnValues {
   /** Of the dictionary's numbers, those that are in the bounds. */
   private comparedCount = 0;
   private isEmpty = true;
-  private leastHigh = Number.NaN;
-  private leastLow = Number.NaN;
-  private greatestHigh = Number.NaN;
-  private greatestLow = Number.NaN;
-  /** What is added to the low half so that unsigned comparison orders signed numbers. */
-  private readonly bias: number;
+  private leastHigh = 0;
+  private leastLow = 0;
+  private greatestHigh = 0;
+  private greatestLow = 0;
+  /** What makes a low half one that is ordered as the signed number that it is. */
+  private readonly lowSign: number;
 
   constructor(
     leaf: LeafColumn,
@@ -137,13 +155,13 @@ export class NumberColumn implements ColumnValues {
     encoder: PageEncoder,
   ) {
     this.type = kind === 'uint64' ? 'INT64' : 'INT32';
-    this.bias = kind === 'int32' ? 0x80000000 : 0;
+    this.lowSign = kind === 'int32' ? 0 : SIGN;
     this.numbers = new NumberDictionary(kind === 'uint64' ? 8 : 4);
     this.pages = new DictionaryPages(this.numbers);
     this.writer = new ColumnWriter(leaf, this, encoder);
   }
 
-  /** Writes a row's number. @param high unsigned, 0 for numbers of four bytes @param low unsigned */
+  /** Writes a row's number. @param high 0 for numbers of four bytes */
   append(row: number, high: number, low: number): void {
     this.writer.beginRow(row);
     this.appendValue(high, low);
@@ -202,14 +220,14 @@ export class NumberColumn implements ColumnValues {
 
   private appendValue(high: number, low: number): void {
     if (!this.pages.isOpen) {
-      this.compare(high, (low + this.bias) >>> 0);
+      this.compare(high ^ SIGN, low ^ this.lowSign);
       this.plain.appendUint32(low);
       if (this.type === 'INT64') this.plain.appendUint32(high);
       return;
     }
     const index = this.numbers.indexOf(high, low);
     // One that is there already was compared when it came first.
-    if (index >= this.comparedCount) this.compare(high, (low + this.bias) >>> 0);
+    if (index >= this.comparedCount) this.compare(high ^ SIGN, low ^ this.lowSign);
     this.comparedCount = this.numbers.count;
     this.pages.push(index);
   }
@@ -232,7 +250,10 @@ export class NumberColumn implements ColumnValues {
   }
 
   private statistic(high: number, low: number): number | bigint {
-    return this.kind === 'uint64' ? (BigInt(high) << 32n) | BigInt(low) : low - this.bias;
+    const ownLow = low ^ this.lowSign;
+    if (this.kind === 'int32') return ownLow;
+    if (this.kind === 'uint32') return ownLow >>> 0;
+    return (BigInt((high ^ SIGN) >>> 0) << 32n) | BigInt(ownLow >>> 0);
   }
 }
 

@@ -11,7 +11,8 @@ export class TextDictionary {
   private readonly slots = new HashSlots();
   private starts = new Uint32Array(32);
   private lengths = new Uint32Array(32);
-  private last = 0;
+  /** Index of the text that was found or added last. */
+  last = 0;
   private least = 0;
   private greatest = 0;
 
@@ -96,14 +97,14 @@ export class NumberDictionary {
   /** The numbers one after another, as a dictionary page holds them. */
   readonly values = new ByteBuffer(1024);
   private readonly slots = new HashSlots();
-  private highs = new Uint32Array(32);
+  private highs = new Int32Array(32);
   private last = 0;
-  private lows = new Uint32Array(32);
+  private lows = new Int32Array(32);
 
   /** @param byteCount 4 or 8; with 4 the high half is not written */
   constructor(private readonly byteCount: 4 | 8) {}
 
-  /** The number's index; a new one gets the next. The halves are unsigned. */
+  /** The number's index; a new one gets the next. The halves are signed. */
   indexOf(high: number, low: number): number {
     // Neighbours often hold the same number.
     if (this.count > 0 && this.lows[this.last] === low && this.highs[this.last] === high) return this.last;

@@ -29,7 +29,8 @@ function orderedObject(json: string, order: KeyOrder): string {
   return `{${[...ordered, ...others].join()}}`;
 }
 
-const DEBUG_TYPES: ReadonlySet<string> = new Set(['float64', 'bool', 'string', 'bytes']);
+/** What a `DebugValue` may hold, which its field is named after. */
+export const DEBUG_TYPES: readonly string[] = ['string', 'float64', 'bool', 'bytes'];
 
 /** Whether a JSON text is an object that maps names to `DebugValue`s, each an object with at most one field, named after its type. */
 export function isDebugMap(json: string): boolean {
@@ -37,7 +38,7 @@ export function isDebugMap(json: string): boolean {
     json.startsWith('{') &&
     fieldTexts(json).every(({ json: value }) => {
       const fields = value.startsWith('{') ? fieldTexts(value) : undefined;
-      return fields !== undefined && fields.length < 2 && fields.every(({ name }) => DEBUG_TYPES.has(name));
+      return fields !== undefined && fields.length < 2 && fields.every(({ name }) => DEBUG_TYPES.includes(name));
     })
   );
 }

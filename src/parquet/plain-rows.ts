@@ -24,7 +24,7 @@ export class PlainRows {
     this.text(columns.traceId, row, record.traceId);
     appendId(columns.spanId, row, record.spanId);
     this.text(columns.spanName, row, record.spanName);
-    columns.severityNumber.append(row, 0, within(record.severityNumber, -(2 ** 31), 2 ** 31 - 1) >>> 0);
+    columns.severityNumber.append(row, 0, within(record.severityNumber, -(2 ** 31), 2 ** 31 - 1));
     this.text(columns.severityText, row, record.severityText);
     columns.eventType.appendConstant(row, plan.eventType);
     if (record.recordType === 'LogRecord') {
@@ -39,7 +39,7 @@ export class PlainRows {
     if (record.recordType === 'SpanEnd') {
       columns.endTime.append(row, ...halvesOf(record.endTimeUnixNano));
       const { status } = record;
-      if (status !== null) columns.statusCode.append(row, 0, within(status.code, 0, 2 ** 32 - 1));
+      if (status !== null) columns.statusCode.append(row, 0, within(status.code, 0, 2 ** 32 - 1) | 0);
       this.text(columns.statusMessage, row, status?.message ?? null);
     }
     this.attributes(plan, row, withoutBlanks(record.attributes.json));
@@ -81,7 +81,7 @@ export class PlainRows {
     } else {
       const number = writer.kind === 'uint64' ? uint64Of(json) : smallNumberOf(json, writer.kind);
       if (number === undefined) return false;
-      writer.column.append(row, Number(number >> 32n), Number(number & LOW));
+      writer.column.append(row, ...halvesOf(number));
     }
     return true;
   }
@@ -113,7 +113,6 @@ export class PlainRows {
 }
 
 const QUOTE = 0x22;
-const LOW = 0xffffffffn;
 
 function appendId(column: NumberColumn, row: number, id: string | null): void {
   if (id !== null) column.append(row, ...halvesOf(BigInt(`0x${id}`)));
@@ -180,7 +179,7 @@ function writeZero(writer: AttributeWriter, zero: ConstantText | number | undefi
 }
 
 function halvesOf(number: bigint): readonly [high: number, low: number] {
-  return [Number(number >> 32n), Number(number & LOW)];
+  return [Number(number >> 32n) | 0, Number(BigInt.asIntN(32, number))];
 }
 
 /** A number beyond the column's, which no program writes, becomes the nearest that it can hold. */

@@ -1,3 +1,4 @@
+import type { ByteSource } from '../core/bytes.js';
 import { Form, type Layout, type Stretch } from '../otlp/wire/layouts.js';
 import { view } from '../record/arena.js';
 import { Attribute, cell, Value } from '../record/cells.js';
@@ -11,6 +12,14 @@ interface FromCell<Column> {
   readonly column: Column;
   readonly at: number;
 }
+
+/** Texts that a row has from the row before. */
+export interface SharedTexts {
+  readonly texts: Uint8Array;
+  readonly isPayload: boolean;
+}
+
+export const NOTHING_SHARED: SharedTexts = { texts: new Uint8Array(0), isPayload: false };
 
 /** What an attribute has to be, so that it fits its place. */
 const Check = { text: 0, bool: 1, integer: 2, count: 3, object: 4 } as const;
@@ -61,17 +70,29 @@ export class RowPlan {
     return this.payload.fits();
   }
 
+  /**
+   * Of each text 1 where the start before an end was given the same one, and whether the payload is the same.
+   * @param start the plan of that start
+   */
+  sharedWith(start: RowPlan): SharedTexts {
+    const found = this.texts.map(({ at }) => Number(start.texts.some((text) => text.at === at)));
+    return { texts: Uint8Array.from(found), isPayload: this.payload.isSameAs(start.payload) };
+  }
+
   /** Writes what has columns; the payload has its own way. */
-  write(row: number, arena: Parameters<TextColumn['append']>[1]): void {
+  write(row: number, arena: ByteSource, shared: SharedTexts): void {
     const { texts, constants, counts, integers, booleans, zeros } = this;
     for (let index = 0; index < texts.length; index++) {
       const { column, at } = texts[index] as FromCell<TextColumn>;
-      column.append(row, arena, cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
+      const start = cell(at + Attribute.valueStart);
+      const end = cell(at + Attribute.valueEnd);
+      if (shared.texts[index] === 1) column.appendAgain(row, arena, start, end);
+      else column.append(row, arena, start, end);
     }
     for (const { column, text } of constants) column.appendConstant(row, text);
     for (const { column, at } of counts) {
       const value = digitsAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
-      column.append(row, Math.floor(value / 0x1_0000_0000), value >>> 0);
+      column.append(row, (value / 0x1_0000_0000) | 0, value | 0);
     }
     for (const { column, at } of integers) {
       column.append(row, 0, varintAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd)));

@@ -1,6 +1,6 @@
 import { textAt, view } from '../../record/arena.js';
-import { BACKSLASH, QUOTE } from '../../record/json-line.js';
-import { ESCAPES, HIGHEST_BITS, NOT_ASCII, specials } from './line-writer.js';
+import { BACKSLASH, HIGHEST_BITS, QUOTE, specials } from '../../record/json-line.js';
+import { ESCAPES, NOT_ASCII } from './line-writer.js';
 
 /** Values of hexadecimal digits, lowercase as they are written; -1 for any other byte. */
 export const HEX = new Int8Array(256).fill(-1);
@@ -32,6 +32,14 @@ export class UnescapedText {
         if (((specials(four) | specials(next)) & HIGHEST_BITS) !== 0) break;
         view.setInt32(to, four, true);
         view.setInt32(to + 4, next, true);
+      }
+      if (at + 4 <= limit) {
+        const four = view.getInt32(at, true);
+        if ((specials(four) & HIGHEST_BITS) === 0) {
+          view.setInt32(to, four, true);
+          at += 4;
+          to += 4;
+        }
       }
       while (at < limit && ESCAPES[view.getUint8(at)] === 0) view.setUint8(to++, view.getUint8(at++));
       if (at >= limit) return -1;

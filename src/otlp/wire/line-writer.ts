@@ -1,6 +1,16 @@
 import { buffer, constant, copyText, putDecimal, putHex, putId, type Range, textAt, view } from '../../record/arena.js';
 import { ATTRIBUTE_CELLS, Attribute, Cell, cell, HEADER, Value } from '../../record/cells.js';
-import { BACKSLASH, CLOSE, COMMA, isOpening, JsonChecker, OPEN, QUOTE } from '../../record/json-line.js';
+import {
+  BACKSLASH,
+  CLOSE,
+  COMMA,
+  HIGHEST_BITS,
+  isOpening,
+  JsonChecker,
+  OPEN,
+  QUOTE,
+  specials,
+} from '../../record/json-line.js';
 import { ENUM_FIELDS } from '../attribute-schema.js';
 import { Form, type Layout, type Layouts, type Stretch } from './layouts.js';
 
@@ -287,16 +297,6 @@ export function textPlaceOf(index: number): readonly [number, number] {
   const at = HEADER + index * ATTRIBUTE_CELLS;
   if (cell(at + Attribute.kind) !== Value.text) return [0, 0];
   return [cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd)];
-}
-
-export const HIGHEST_BITS = 0x80808080;
-
-/**
- * Of four bytes, those that do not stand in a JSON string as they are have their highest bit: what is not ASCII; below a blank,
- * or a quote, of which the difference is negative; a backslash. The bytes above such a one may have it, too.
- */
-export function specials(four: number): number {
-  return four | ((four ^ 0x02020202) - 0x21212121) | ((four ^ 0x5c5c5c5c) - 0x01010101);
 }
 
 function put(to: number, range: Range): number {
