@@ -10,15 +10,8 @@ const root = join(import.meta.dirname, '..');
 const dist = join(root, 'dist');
 if (process.argv.includes('--if-changed') && isUpToDate()) process.exit();
 
-const bundle = await rolldown({
+const shared = {
   cwd: root,
-  input: {
-    main: 'src/main.ts',
-    'exporter-thread': 'src/export/exporter-thread-main.ts',
-    'parquet-thread': 'src/parquet/parquet-thread-main.ts',
-    'query-process': 'src/query/query-main.ts',
-    'range-worker': 'src/parquet/range-worker.ts',
-  },
   platform: 'node',
   // The checksums and packers of Kafka's client, with their WebAssembly in the module: the usual entry reads a file beside itself.
   resolve: { alias: { ...openTelemetryModules(), '@platformatic/wasm-utils$': '@platformatic/wasm-utils/bundled' } },
@@ -29,12 +22,26 @@ const bundle = await rolldown({
   },
   tsconfig: 'tsconfig.json',
   external: [/^@?libsql(\/|$)/, /^@duckdb\//, /^pg-(native|cloudflare)$/],
-});
+};
+const programs = {
+  main: 'src/main.ts',
+  'exporter-thread': 'src/export/exporter-thread-main.ts',
+  'query-process': 'src/query/query-main.ts',
+};
+/** Programs of threads that do nothing but compute: a file each, since V8 takes what another module exports for no constant. */
+const alone = { 'parquet-thread': 'src/parquet/parquet-thread-main.ts', 'range-worker': 'src/parquet/range-worker.ts' };
 const files = { dir: dist, format: 'esm', entryFileNames: '[name].js', chunkFileNames: 'chunk/[name].js' };
-const { output } = await bundle.generate(files);
+const builds = [
+  [programs, files],
+  ...Object.entries(alone).map(([name, entry]) => [{ [name]: entry }, { ...files, codeSplitting: false }]),
+];
 rmSync(dist, { recursive: true, force: true });
-await bundle.write(files);
-const modules = output.flatMap((chunk) => ('moduleIds' in chunk ? chunk.moduleIds : []));
+const modules = [];
+for (const [input, output] of builds) {
+  const bundle = await rolldown({ ...shared, input });
+  const written = await bundle.write(output);
+  modules.push(...written.output.flatMap((chunk) => ('moduleIds' in chunk ? chunk.moduleIds : [])));
+}
 writeFileSync(join(dist, 'THIRD-PARTY-NOTICES.txt'), thirdPartyNotices(modules));
 
 /** OpenTelemetry's packages as modules, of which only what is used comes along; as Node finds them, all of them would be loaded at each start. */

@@ -310,6 +310,11 @@ export class LineWindow {
     return this.memory.source;
   }
 
+  /** Where what is here ends in `source`. */
+  get end(): number {
+    return this.memory.length;
+  }
+
   /** The lines that are here to their end. */
   wholeLines(): Buffer {
     const { bytes, length } = this.memory;

@@ -1,7 +1,7 @@
 import type { ByteSource } from '../core/bytes.js';
 import { constant, copyText, isSame, putText, type Range, REGION, view } from '../record/arena.js';
 import { ATTRIBUTE_CELLS, Attribute, cell, HEADER } from '../record/cells.js';
-import { BACKSLASH, CLOSE, COMMA, OPEN, OPEN_LIST, QUOTE } from '../record/json-line.js';
+import { CLOSE, COMMA, OPEN, OPEN_LIST, QUOTE, stringEnd } from '../record/json-line.js';
 import { type KnownText, TextMemo, texts } from '../record/texts.js';
 import type { ConstantText } from './column.js';
 import { constantText, type EventPlan, type PayloadField } from './event-plan.js';
@@ -43,7 +43,7 @@ interface Part {
 
 const NOTHING: Range = { at: 0, length: 0 };
 /** Where payloads are made. */
-const PAYLOAD = REGION.scratch + 8 * 1024 * 1024;
+const PAYLOAD = REGION.scratch + 8 * 1024 * 1024 + 2048;
 /** The end of the one that was made last. */
 let madeEnd: number = PAYLOAD;
 
@@ -215,11 +215,11 @@ const DEBUG_KEYS = DEBUG_TYPES.map((type) => constant(`"${type}":`));
 function isUsualMap(start: number, end: number): boolean {
   let at = start + 1;
   while (at < end - 1) {
-    at = stringEnd(at, end) + 1;
+    at = stringEnd(at + 1, end) + 1;
     const key = debugKeyAt(at + 1);
     if (view.getUint8(at) !== OPEN || key === undefined) return false;
     at += 1 + key.length;
-    if (view.getUint8(at) === QUOTE) at = stringEnd(at, end);
+    if (view.getUint8(at) === QUOTE) at = stringEnd(at + 1, end);
     else while (at < end && isOfScalar(view.getUint8(at))) at++;
     if (view.getUint8(at) !== CLOSE) return false;
     at += 1;
@@ -232,13 +232,6 @@ function isUsualMap(start: number, end: number): boolean {
 function debugKeyAt(at: number): Range | undefined {
   for (const key of DEBUG_KEYS) if (isSame(key.at, at, key.length)) return key;
   return undefined;
-}
-
-/** Behind the closing quote of a string. */
-function stringEnd(start: number, end: number): number {
-  let at = start + 1;
-  while (at < end && view.getUint8(at) !== QUOTE) at += view.getUint8(at) === BACKSLASH ? 2 : 1;
-  return at + 1;
 }
 
 /** Whether numbers and the words of JSON have the byte. */

@@ -75,7 +75,7 @@ export class RangeEncoder {
       const from = position;
       const bytesRead = window.fill((room) => readSync(file, room, 0, room.length, from));
       position += bytesRead;
-      this.rows.begin();
+      this.rows.begin(window.end);
       const step = { recordCount: 0, rejects: [] as LineReject[], groups: [] as EncodedRowGroup[] };
       while (window.nextLine() || (bytesRead === 0 && !this.limits.isRecordLog && window.lastLine())) {
         isOver = window.lineOffset >= toOffset;

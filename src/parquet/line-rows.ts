@@ -1,7 +1,7 @@
 import { LineKind, LineScanner } from '../otlp/wire/line-scanner.js';
 import { itemReading } from '../otlp/wire/read-items.js';
 import { isStartBefore, StartLines } from '../otlp/wire/start-lines.js';
-import { buffer, constant, isSame, MAX_RECORD_BYTES, REGION, SLACK, view } from '../record/arena.js';
+import { buffer, constant, isSame, MAX_RECORD_BYTES, REGION, view } from '../record/arena.js';
 import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/attributes.js';
 import { Cell, cell } from '../record/cells.js';
 import { formatRecordLine, parseRecordLine, RecordParseError } from '../record/record-line.js';
@@ -13,9 +13,9 @@ import { PlainRows } from './plain-rows.js';
 import type { RowGroupColumns } from './row-group.js';
 
 const LINE_BREAK = 0x0a;
-/** Where lines stand, and how many bytes of them have room. */
+/** Where lines stand, and how many bytes of them at a time: few enough for the processor's cache, unless a line has more. */
 const LINES = REGION.bodies;
-const MAX_LINES_BYTES = REGION.texts - REGION.bodies - SLACK;
+const WINDOW_BYTES = 128 * 1024;
 /** Where an item is made of each: behind the texts that it has no place for. */
 const ITEM = REGION.scratch + 4 * 1024 * 1024;
 /** The name that documentation gives to spans of nodes. */
@@ -39,6 +39,7 @@ export class LineRows {
   /** Which of the bytes stand in the arena. */
   private windowStart = 0;
   private windowEnd = 0;
+  private end = 0;
   /** The line of an end that was scanned with its start; 0 for none. */
   private scannedEnd = 0;
 
@@ -51,9 +52,13 @@ export class LineRows {
     this.cells = new CellRows(columns, plans, this.reading.layouts, this.scanner);
   }
 
-  /** What is appended next stands in other bytes than before, or something else may have been done in this thread. */
-  begin(): void {
+  /**
+   * What is appended next stands in other bytes than before, or something else may have been done in this thread.
+   * @param end where the bytes end that are lines
+   */
+  begin(end: number): void {
     this.windowEnd = 0;
+    this.end = end;
   }
 
   /**
@@ -63,7 +68,7 @@ export class LineRows {
    */
   append(bytes: Buffer, start: number, end: number): string | undefined {
     if (end - start < MAX_RECORD_BYTES) {
-      if (start < this.windowStart || end >= this.windowEnd) this.moveWindow(bytes, start);
+      if (start < this.windowStart || end >= this.windowEnd) this.moveWindow(bytes, start, end);
       const place = LINES - this.windowStart;
       view.setUint8(place + end, LINE_BREAK);
       if (this.takeUsual(place + start, place + end + 1, place + this.windowEnd)) return undefined;
@@ -74,7 +79,7 @@ export class LineRows {
   /** Writes a record, by way of its line. */
   appendRecord(record: TelemetryRecord): void {
     const line = formatRecordLine(record);
-    this.begin();
+    this.begin(0);
     if (line.length < MAX_RECORD_BYTES) {
       const end = LINES + buffer.write(line, LINES);
       view.setUint8(end, LINE_BREAK);
@@ -129,9 +134,9 @@ export class LineRows {
     }
   }
 
-  private moveWindow(bytes: Buffer, start: number): void {
+  private moveWindow(bytes: Buffer, start: number, end: number): void {
     this.windowStart = start;
-    this.windowEnd = Math.min(bytes.length, start + MAX_LINES_BYTES);
+    this.windowEnd = Math.min(this.end, Math.max(end + 1, start + WINDOW_BYTES));
     this.scannedEnd = 0;
     bytes.copy(buffer, LINES, start, this.windowEnd);
   }

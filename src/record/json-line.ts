@@ -111,7 +111,8 @@ function isCapital(byte: number): boolean {
   return byte >= 0x41 && byte <= 0x5a;
 }
 
-function stringEnd(start: number, end: number): number {
+/** The place behind the closing quote of a string that begins, behind its opening one, at `start`; -1 where none does. */
+export function stringEnd(start: number, end: number): number {
   for (let at = start; at < end; at++) {
     while (at + 4 <= end && (specials(view.getInt32(at, true)) & HIGHEST_BITS) === 0) at += 4;
     if (at === end) return -1;

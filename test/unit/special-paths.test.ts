@@ -70,7 +70,7 @@ describe.each(LARGE_SAMPLES)('of the spans and log records of %s', (run) => {
     const rows = new LineRows(columns, { isModern: true, toModern: (record) => record });
     const engineLines = sampleLines(run).map((line) => Buffer.from(`${line}\n`));
     for (const bytes of [Buffer.concat(linesOf(run)), Buffer.concat(engineLines)]) {
-      rows.begin();
+      rows.begin(bytes.length);
       for (let start = 0; start < bytes.length; ) {
         const end = bytes.indexOf('\n', start);
         rows.append(bytes, start, end);

@@ -58,7 +58,7 @@ function asWritten(lines: readonly string[]): unknown {
   const columns = new RowGroupColumns();
   const rows = new LineRows(columns, { isModern: true, toModern: (record) => record });
   const bytes = Buffer.from(`${lines.join('\n')}\n`);
-  rows.begin();
+  rows.begin(bytes.length);
   for (let start = 0; start < bytes.length; ) {
     const end = bytes.indexOf('\n', start);
     rows.append(bytes, start, end);

@@ -25,6 +25,7 @@ export async function throughParquet(
   // As in a file, each stands before the next.
   const bytes = Buffer.concat(lines.flatMap((line) => [line, LINE_BREAK]));
   let end = -1;
+  rows.begin(bytes.length);
   const reasons = lines.map((line) => {
     const start = end + 1;
     end = start + line.length;
