@@ -32,6 +32,13 @@ function withImports(files: readonly string[], seen = new Set<string>()): readon
   return [...seen];
 }
 
+test('threads that write Parquet are a file each, in which constants are known as such', () => {
+  for (const file of ['parquet-thread.js', 'range-worker.js']) {
+    expect(withImports([file])).toEqual([file]);
+    expect(readFileSync(join(dist, file), 'utf8')).toMatch(/^const view = new DataView\(memory\);$/m);
+  }
+});
+
 test('exports bring what they use of OpenTelemetry, and not the packages behind that', () => {
   // What is loaded when they begin.
   const files = withImports(['chunk/exports.js', 'chunk/open-destinations.js', 'chunk/create-worker.js']);

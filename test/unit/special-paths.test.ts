@@ -2,8 +2,12 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { CellWriter } from '../../src/export/mapping/cell-writer.js';
 import { LogWriter } from '../../src/export/mapping/log-writer.js';
 import { SpanWriter } from '../../src/export/mapping/span-writer.js';
+
 import { FreshRecords } from '../../src/log/appended.js';
 import { CellBatch, ItemChunk } from '../../src/otlp/wire/item-chunk.js';
+
+import { CellRows } from '../../src/parquet/cell-rows.js';
+
 import { LineRows } from '../../src/parquet/line-rows.js';
 import { PlainRows } from '../../src/parquet/plain-rows.js';
 import { RowGroupColumns } from '../../src/parquet/row-group.js';
@@ -66,6 +70,7 @@ describe.each(LARGE_SAMPLES)('of the spans and log records of %s', (run) => {
 
   it('no more than one line in 500 becomes a row of Parquet by plain code, of the log or of the file that the engine wrote', () => {
     const plain = vi.spyOn(PlainRows.prototype, 'write');
+    const fromEnds = vi.spyOn(CellRows.prototype, 'writeStartOf');
     const columns = new RowGroupColumns();
     const rows = new LineRows(columns, { isModern: true, toModern: (record) => record });
     const engineLines = sampleLines(run).map((line) => Buffer.from(`${line}\n`));
@@ -77,6 +82,9 @@ describe.each(LARGE_SAMPLES)('of the spans and log records of %s', (run) => {
         start = end + 1;
       }
     }
+    // Nearly all starts of the log are known from their ends.
+    const startsOfLog = fromEnds.mock.results.filter(({ value }) => value === true).length;
+    expect(startsOfLog).toBeGreaterThan(6_500);
     expect(columns.rowCount).toBeGreaterThan(30_000);
     expect(plain.mock.calls.length / columns.rowCount).toBeLessThan(0.002);
   });
