@@ -12,6 +12,8 @@ import type { LoggedLines } from './run-mapper.js';
 export interface LogStretch {
   readonly fromOffset: number;
   readonly toOffset: number;
+  /** About so many bytes of it are read at a time. */
+  readonly maxBytes: number;
   /** Whether it was appended a moment ago, so that the system has it in its memory. */
   readonly isLive: boolean;
 }
@@ -19,15 +21,15 @@ export interface LogStretch {
 /** Reads record logs as they stand, line by line, without making records of them. */
 export interface LineSource {
   /**
-   * Lends the whole lines of a stretch from its beginning on: about 256 KiB, but one line at least; none where there is none.
+   * Lends the whole lines of a stretch from its beginning on: up to `maxBytes`, but one line at least; none where there is none.
    * @param use is called once with them; they are not to be read any more when it has returned
    * @returns what it returned
    */
   read<T>(traceId: TraceId, stretch: LogStretch, use: (lines: readonly LoggedLines[]) => T): Promise<T>;
 }
 
-/** What is read, and mapped, at a time: some milliseconds of work, in bytes. */
-const MAX_READ_BYTES = 256 * 1024;
+/** What is fetched at a time, at most, in bytes. */
+const MAX_FETCHED_BYTES = 256 * 1024;
 
 /**
  * The lines of record logs on disk. They are read while the thread waits: to have another thread fetch what the system has in its memory
@@ -40,7 +42,7 @@ export class RecordLogLines implements LineSource {
   /** Lines of all reads: memory of its own for each would have the collector at work all the time. */
   private readonly window = new LineWindow();
   /** What was fetched, which nobody looks at: it is read again where the system has it then. */
-  private readonly fetched = Buffer.allocUnsafeSlow(MAX_READ_BYTES);
+  private readonly fetched = Buffer.allocUnsafeSlow(MAX_FETCHED_BYTES);
 
   constructor(private readonly dataFolder: string) {}
 
@@ -53,17 +55,18 @@ export class RecordLogLines implements LineSource {
   }
 
   /** Has the system take the next piece into its memory, while others go on. */
-  private async fetch(path: string, { fromOffset, toOffset }: LogStretch): Promise<void> {
+  private async fetch(path: string, { fromOffset, toOffset, maxBytes }: LogStretch): Promise<void> {
     const handle = await openIfThere(path);
     if (handle === undefined) return;
     try {
-      await handle.read(this.fetched, 0, Math.min(MAX_READ_BYTES, toOffset - fromOffset), fromOffset);
+      const wanted = Math.min(this.fetched.length, maxBytes, toOffset - fromOffset);
+      await handle.read(this.fetched, 0, wanted, fromOffset);
     } finally {
       await handle.close();
     }
   }
 
-  private readWholeLines(path: string, { fromOffset, toOffset }: LogStretch): Buffer {
+  private readWholeLines(path: string, { fromOffset, toOffset, maxBytes }: LogStretch): Buffer {
     const { window } = this;
     window.moveTo(fromOffset);
     const file = openNowIfThere(path);
@@ -72,7 +75,7 @@ export class RecordLogLines implements LineSource {
       // Where no line ends in what was read, more is.
       for (let position = fromOffset; window.wholeLines().length === 0; ) {
         const from = position;
-        const wanted = Math.min(MAX_READ_BYTES, toOffset - from);
+        const wanted = Math.min(maxBytes, toOffset - from);
         const bytesRead = window.fill((room) => readSync(file, room, 0, Math.min(room.length, wanted), from));
         if (bytesRead === 0) break;
         position += bytesRead;

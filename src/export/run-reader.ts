@@ -31,12 +31,20 @@ const LIVE_MS = 30_000;
 const MAX_LIVE_BYTES = 4 * 1024 * 1024;
 /** So much of a log is mapped while it is not known yet which run of which job its items belong to. */
 const MAX_UNNAMED_BYTES = 16 * 1024 * 1024;
-/** Held spans that are let go in one turn, at most: all that may be held take long enough to keep others waiting. */
-const MAX_RELEASED = 1_024;
+/** What is mapped in a turn, in bytes of a log. */
+const MIN_PIECE_BYTES = 32 * 1024;
+const MAX_PIECE_BYTES = 256 * 1024;
+/** A turn that takes longer makes the next one smaller, one that takes less makes it larger; in milliseconds. */
+const LONG_TURN_MS = 8;
+const SHORT_TURN_MS = 3;
+/** A held span that is let go counts as so many bytes of a log. */
+const HELD_SPAN_BYTES = 256;
 
 /** The first links of the chain: reads a run's record log on from where its mapper stands, a bounded piece at a time, and maps it. */
 export class RunReader {
   private readonly finished: FinishedReplays;
+  /** How much is mapped in a turn: some milliseconds of work, and little while the code is not compiled yet. */
+  private pieceBytes = MIN_PIECE_BYTES;
 
   /** @param eventHoldMs how long spans are held for events that come after them, once their run is quiet. */
   constructor(
@@ -177,8 +185,9 @@ export class RunReader {
     const atMs = run.times.at(fromOffset);
     const isLive = atMs !== undefined && this.deps.clock.monotonicMs() - atMs < LIVE_MS;
     // Not beyond what is known to be durable.
-    const items = await this.deps.lines.read(traceId, { fromOffset, toOffset, isLive }, (lines) => {
-      if (lines.length > 0) return replay.pushLines(lines);
+    const stretch = { fromOffset, toOffset, maxBytes: this.pieceBytes, isLive };
+    const items = await this.deps.lines.read(traceId, stretch, (lines) => {
+      if (lines.length > 0) return this.inTime(() => replay.pushLines(lines));
       throw new Error(`the record log has ${fromOffset} bytes where ${toOffset} were expected; was it cut or removed?`);
     });
     const lines = replay.damagedCount - damagedCount;
@@ -189,12 +198,24 @@ export class RunReader {
   private readEnd(run: ExportRun, replay: RunReplay, isFlushing: boolean): Reading {
     const { finished } = run;
     const isFinished = finished?.logBytes === replay.readOffset;
-    if (isFinished && replay.heldCount <= MAX_RELEASED) {
+    const maxSpans = this.pieceBytes / HELD_SPAN_BYTES;
+    if (isFinished && replay.heldCount <= maxSpans) {
       return { items: replay.finish(finished), closingAtBytes: finished.logBytes, hasMore: false };
     }
     if (replay.heldCount === 0) return NOTHING;
     const quietInMs = run.lastAppendMs + this.eventHoldMs - this.deps.clock.monotonicMs();
     if (!isFinished && !isFlushing && quietInMs > 0) return { ...NOTHING, quietInMs };
-    return { items: replay.takePending(MAX_RELEASED), hasMore: replay.heldCount > 0 };
+    return { items: this.inTime(() => replay.takePending(maxSpans)), hasMore: replay.heldCount > 0 };
+  }
+
+  /** Does a turn's work, and decides by how long it takes how much the next one does. */
+  private inTime<Result>(work: () => Result): Result {
+    const { clock } = this.deps;
+    const startMs = clock.monotonicMs();
+    const result = work();
+    const tookMs = clock.monotonicMs() - startMs;
+    if (tookMs > LONG_TURN_MS) this.pieceBytes = Math.max(MIN_PIECE_BYTES, this.pieceBytes / 2);
+    else if (tookMs < SHORT_TURN_MS) this.pieceBytes = Math.min(MAX_PIECE_BYTES, this.pieceBytes * 2);
+    return result;
   }
 }

@@ -22,11 +22,11 @@ import { requestToWire, type WireSpelling } from './to-wire.js';
 /**
  * OTLP's binary encoding. A known field with the wrong wire type counts as unknown and is passed over, as protobuf
  * has it; what cannot be read at all (a length beyond the body, a broken varint, an unfinished group, more than 100
- * nested messages) is an OtlpDecodeError. The first one of a process reads OTLP's .proto files, about 10 ms.
+ * nested messages) is an OtlpDecodeError. Creating the first one reads OTLP's .proto files, about 10 ms.
  */
 export class ProtobufCodec implements OtlpCodec {
   readonly encoding = 'protobuf';
-  private readonly types = wireTypes();
+  private readonly types = loadWireTypes();
 
   decode(signal: Signal, body: Uint8Array): ExportRequest {
     try {
@@ -394,14 +394,13 @@ const LOGS = 'opentelemetry.proto.collector.logs.v1';
 
 let loaded: WireTypes | undefined;
 
-/** OTLP's messages, read once. */
-function wireTypes(): WireTypes {
-  loaded ??= loadWireTypes();
+/** Those of this thread; the first time it reads OTLP's .proto files, about 10 ms. */
+export function loadWireTypes(): WireTypes {
+  loaded ??= readWireTypes();
   return loaded;
 }
 
-/** Reads OTLP's .proto files; about 10 ms. */
-export function loadWireTypes(): WireTypes {
+function readWireTypes(): WireTypes {
   const root = loadProtoFiles([
     'opentelemetry/proto/collector/trace/v1/trace_service.proto',
     'opentelemetry/proto/collector/logs/v1/logs_service.proto',
