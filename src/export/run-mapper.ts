@@ -31,11 +31,15 @@ export interface RunMapper {
   /**
    * Takes the next lines of the log; most are never made records of. The items are the same in whatever pieces the log is
    * pushed. Keeps nothing of the bytes.
+   * @param maxSpans spans that are let go at a time: where more are due at a line, `stoppedAt` says so. Default: any number
+   * @param maxSpans spans that are let go at a time: where more are due at a line, `stoppedAt` says so. Default: any number
    * @returns how many lines were no records; they are passed over.
    */
-  pushLines(lines: LoggedLines): number;
+  pushLines(lines: LoggedLines, maxSpans?: number): number;
+  /** Offset of the line at which the last push stopped, for more spans were due than it may let go: it goes on there. `undefined` where it took all. */
+  readonly stoppedAt?: number | undefined;
   /** As `pushLines`, for items whose cells are still there. */
-  pushItems(items: LoggedItems): number;
+  pushItems(items: LoggedItems, maxSpans?: number): number;
   /** Sets the runs that the trace's commands belong to. */
   setOrigins?(origins: readonly RunOrigin[]): void;
   /** Whether a resource named an unknown step. */

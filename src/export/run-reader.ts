@@ -29,6 +29,8 @@ const ORIGIN_LOOK_MS = 50;
 const LIVE_MS = 30_000;
 /** What is appended at once is mapped in one go up to so many bytes, some 2,000 spans: more than that is read from the log in turns. */
 const MAX_LIVE_BYTES = 4 * 1024 * 1024;
+/** Held spans that are let go with it. */
+const MAX_LIVE_SPANS = 2_048;
 /** So much of a log is mapped while it is not known yet which run of which job its items belong to. */
 const MAX_UNNAMED_BYTES = 16 * 1024 * 1024;
 /** What is mapped in a turn, in bytes of a log. */
@@ -96,7 +98,7 @@ export class RunReader {
     if (replay === undefined || run.isReading || !replay.isAt(offset)) return undefined;
     if (run.closingAtBytes !== undefined || run.isEvicted || run.failedTurns > 0) return undefined;
     if (run.isUnnamed && offset > MAX_UNNAMED_BYTES) return undefined;
-    replay.pushAppended(pieces);
+    replay.pushAppended(pieces, MAX_LIVE_SPANS);
     return run.isUnnamed ? NOTHING.items : replay.takeReady();
   }
 
@@ -187,7 +189,7 @@ export class RunReader {
     // Not beyond what is known to be durable.
     const stretch = { fromOffset, toOffset, maxBytes: this.pieceBytes, isLive };
     const items = await this.deps.lines.read(traceId, stretch, (lines) => {
-      if (lines.length > 0) return this.inTime(() => replay.pushLines(lines));
+      if (lines.length > 0) return this.inTime(() => replay.pushLines(lines, this.maxSpans));
       throw new Error(`the record log has ${fromOffset} bytes where ${toOffset} were expected; was it cut or removed?`);
     });
     const lines = replay.damagedCount - damagedCount;
@@ -198,14 +200,18 @@ export class RunReader {
   private readEnd(run: ExportRun, replay: RunReplay, isFlushing: boolean): Reading {
     const { finished } = run;
     const isFinished = finished?.logBytes === replay.readOffset;
-    const maxSpans = this.pieceBytes / HELD_SPAN_BYTES;
-    if (isFinished && replay.heldCount <= maxSpans) {
+    if (isFinished && replay.heldCount <= this.maxSpans) {
       return { items: replay.finish(finished), closingAtBytes: finished.logBytes, hasMore: false };
     }
     if (replay.heldCount === 0) return NOTHING;
     const quietInMs = run.lastAppendMs + this.eventHoldMs - this.deps.clock.monotonicMs();
     if (!isFinished && !isFlushing && quietInMs > 0) return { ...NOTHING, quietInMs };
-    return { items: this.inTime(() => replay.takePending(maxSpans)), hasMore: replay.heldCount > 0 };
+    return { items: this.inTime(() => replay.takePending(this.maxSpans)), hasMore: replay.heldCount > 0 };
+  }
+
+  /** Held spans that are let go in a turn. */
+  private get maxSpans(): number {
+    return this.pieceBytes / HELD_SPAN_BYTES;
   }
 
   /** Does a turn's work, and decides by how long it takes how much the next one does. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import type { AppendedPiece } from '../log/appended.js';
+import type { CellBatch } from '../otlp/wire/item-chunk.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { ExportCursor } from '../storage/cursor-store.js';
@@ -52,8 +53,11 @@ export class RunReplay {
     return this.mapper.heldCount;
   }
 
-  /** Takes the next lines of the log and gives what became ready and was not sent. */
-  pushLines(pieces: readonly LoggedLines[]): MappedItems {
+  /**
+   * Takes the next lines of the log and gives what became ready and was not sent.
+   * @param maxSpans where more are due at a line, `readOffset` stays there, to be read on from. Default: any number
+   */
+  pushLines(pieces: readonly LoggedLines[], maxSpans?: number): MappedItems {
     const given: MappedItems[] = [];
     let rest = pieces;
     for (let boundary = this.boundaries[0]; boundary !== undefined; boundary = this.boundaries[0]) {
@@ -61,11 +65,12 @@ export class RunReplay {
       const parts = rest.map((piece) => cutLines(piece, limit));
       const after = parts.map(([, part]) => part).filter(({ lines }) => lines.length > 0);
       if (after.length === 0) break;
-      for (const [part] of parts) this.pushPiece(part);
+      rest = [];
+      if (!parts.every(([part]) => this.pushPiece(part, maxSpans))) break;
       rest = after;
       given.push(this.passBoundary(limit));
     }
-    for (const piece of rest) this.pushPiece(piece);
+    rest.every((piece) => this.pushPiece(piece, maxSpans));
     given.push(this.mapper.take(false));
     return this.onlyNew(given);
   }
@@ -75,14 +80,9 @@ export class RunReplay {
     return this.readOffset === offset && this.boundaries.length === 0 && this.mapper.lacksOrigin !== true;
   }
 
-  /** Takes what was just appended, from the cells that it was appended by. */
-  pushAppended(pieces: readonly AppendedPiece[]): void {
-    for (const { resource, offset, lines, items } of pieces) {
-      const piece = { resource, offset, lines };
-      this.damagedCount +=
-        items === undefined ? this.mapper.pushLines(piece) : this.mapper.pushItems({ ...piece, items });
-      this.readOffset = offset + lines.length;
-    }
+  /** Takes what was just appended, from the cells that it was appended by. @param maxSpans as for `pushLines` */
+  pushAppended(pieces: readonly AppendedPiece[], maxSpans: number): void {
+    pieces.every(({ resource, offset, lines, items }) => this.pushPiece({ resource, offset, lines }, maxSpans, items));
   }
 
   /** What became ready of what was pushed, and was not sent. */
@@ -106,10 +106,15 @@ export class RunReplay {
     return { traces: [...pending.traces, ...closing], logs: [...pending.logs, ...logs] };
   }
 
-  private pushPiece(piece: LoggedLines): void {
-    if (piece.lines.length === 0) return;
-    this.damagedCount += this.mapper.pushLines(piece);
-    this.readOffset = piece.offset + piece.lines.length;
+  /** @returns whether all of it was taken */
+  private pushPiece(piece: LoggedLines, maxSpans: number | undefined, items?: CellBatch): boolean {
+    if (piece.lines.length === 0) return true;
+    const { mapper } = this;
+    this.damagedCount +=
+      items === undefined ? mapper.pushLines(piece, maxSpans) : mapper.pushItems({ ...piece, items }, maxSpans);
+    const { stoppedAt } = mapper;
+    this.readOffset = stoppedAt ?? piece.offset + piece.lines.length;
+    return stoppedAt === undefined;
   }
 
   /** Whether the span that closes another one was not given before. */

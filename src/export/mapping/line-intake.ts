@@ -40,8 +40,8 @@ export interface RunMemory {
 
 /** Takes what lines bring. */
 export interface LineHost {
-  /** Time has passed in the run. */
-  advance(seconds: number, nanos: number): void;
+  /** Time has passed in the run. @returns whether it has dealt with that; else the line is to be taken again by the next push */
+  advance(seconds: number, nanos: number): boolean;
   /** A span has ended and waits for its events. @param held its item, or its line, which is only lent */
   hold(anchorOffset: number, resource: Resource, record: MappedRecord, held: PlacedItem | Buffer): void;
   /** A log record has come. @throws SyntaxError when it turns out to be damaged */
@@ -90,6 +90,10 @@ export class LineIntake {
   /** That of the run's statements, mostly. */
   private dialect: SqlDialect | undefined;
   private damagedCount = 0;
+  /** Whether the line that is being taken is to be taken again. */
+  private isStopped = false;
+  /** Offset of that line; `undefined` where all that was pushed last was taken. */
+  stoppedAt: number | undefined;
 
   constructor(
     private readonly memory: RunMemory,
@@ -106,6 +110,8 @@ export class LineIntake {
     pointAt(0);
     this.reading.layouts.tidy();
     this.damagedCount = 0;
+    this.isStopped = false;
+    this.stoppedAt = undefined;
     for (let start = 0; start < bytes.length; ) {
       const lineBreak = bytes.indexOf(LINE_BREAK, start);
       const end = lineBreak === -1 ? bytes.length : lineBreak;
@@ -114,6 +120,10 @@ export class LineIntake {
       texts.tidy();
       if (!(isUsual && this.takeUsual(bytes, start, end, offset + start, resource))) {
         this.count(this.takePlain(bytes.subarray(start, end), offset + start, resource));
+      }
+      if (this.isStopped) {
+        this.stoppedAt = offset + start;
+        break;
       }
       start = end + 1;
     }
@@ -129,23 +139,37 @@ export class LineIntake {
     const base = offset - chunk.place(from, PLACE.startLine);
     this.reading.layouts.tidy();
     this.damagedCount = 0;
+    this.isStopped = false;
+    this.stoppedAt = undefined;
     for (let index = from; index < to; index++) {
       texts.tidy();
       // A start whose end is the next line says nothing new.
       this.settle();
+      if (this.isStopped) {
+        this.stoppedAt = base + chunk.place(index, PLACE.startLine);
+        break;
+      }
       const anchorOffset = base + chunk.place(index, PLACE.endLine);
       if (!(chunk.look(index) && this.takeItem(items, index, anchorOffset))) {
         this.count(this.takePlain(chunk.lastLineOf(index), anchorOffset, resource));
+      }
+      if (this.isStopped) {
+        this.stoppedAt = anchorOffset;
+        break;
       }
     }
     return this.damagedCount;
   }
 
-  /** The start that was read last counts, though its end has not come. */
+  /** The start that was read last counts, though its end has not come. Where time is not dealt with by then, it goes on waiting. */
   settle(): void {
     const start = this.waitingStart;
+    if (start === undefined) return;
+    this.isStopped = false;
+    const isRecord = this.takeStart(start.line, start.resource);
+    if (this.isStopped) return;
     this.waitingStart = undefined;
-    if (start !== undefined) this.count(this.takeStart(start.line, start.resource));
+    this.count(isRecord);
   }
 
   /** @returns whether the line looks as nearly all do; else nothing was taken */
@@ -157,6 +181,7 @@ export class LineIntake {
     const kind = scanner.scan(place + start, place + this.windowEnd, to);
     if (kind === LineKind.start) {
       this.settle();
+      if (this.isStopped) return true;
       const line = bytes.subarray(start, end);
       this.waitingStart = { line, resource, high: scanner.idHigh, low: scanner.idLow };
       return true;
@@ -167,7 +192,7 @@ export class LineIntake {
     const { cells } = reading;
     if (!(isLog ? cells.readLog(itemStart, itemEnd) : cells.readSpan(itemStart, itemEnd))) return false;
     const record = this.begin(isLog);
-    if (record === undefined) return false;
+    if (record === undefined) return this.isStopped;
     if (isLog) this.host.log(anchorOffset, resource, record, () => plainOf(bytes, start, end));
     else if (this.addEnd(record, resource)) {
       keepCells(itemStart);
@@ -182,7 +207,7 @@ export class LineIntake {
   private takeItem({ chunk, resource }: CellBatch, index: number, anchorOffset: number): boolean {
     const isLog = chunk.isOfLogs;
     const record = this.begin(isLog);
-    if (record === undefined) return false;
+    if (record === undefined) return this.isStopped;
     if (isLog) {
       this.host.log(
         anchorOffset,
@@ -194,18 +219,19 @@ export class LineIntake {
     return true;
   }
 
-  /** Begins with the record that is looked at. @returns `undefined` where plain code has to take it; then nothing was done */
+  /** Begins with the record that is looked at. @returns `undefined` where plain code has to take it, or it is to be taken again, as `isStopped` says */
   private begin(isLog: boolean): CellRecord | undefined {
     // An error is told by plain code, which knows what errors say.
     if (isLog && cell(Cell.code) >= ERROR.number) return undefined;
     const plan = this.plans.of(cell(Cell.layout));
     if (plan.isQuery && CANCELED.test(namedText(plan, 'query_outcome')?.text ?? '')) return undefined;
     this.passStart(isLog ? 0 : cell(Cell.idHigh), isLog ? 0 : cell(Cell.idLow));
+    if (this.isStopped) return undefined;
     // What was waiting may have been read over them.
     const record = this.recordOf(plan, isLog);
     this.learn(plan, isLog);
-    this.host.advance(record.endSeconds, record.endNanos);
-    return record;
+    this.isStopped = !this.host.advance(record.endSeconds, record.endNanos);
+    return this.isStopped ? undefined : record;
   }
 
   /** Takes a record of any look. @returns whether it is one */
@@ -215,11 +241,13 @@ export class LineIntake {
     const record = new PlainRecord(found);
     const isEnd = found.recordType === 'SpanEnd';
     this.passStart(isEnd ? record.spanHigh : 0, isEnd ? record.spanLow : 0);
+    if (this.isStopped) return true;
     if (found.recordType === 'SpanStart') return this.takeStart(line, resource, record);
     const { host, memory } = this;
     try {
       learnNames(found, memory.redactor);
-      host.advance(record.endSeconds, record.endNanos);
+      this.isStopped = !host.advance(record.endSeconds, record.endNanos);
+      if (this.isStopped) return true;
       if (found.recordType === 'LogRecord') {
         memory.nodes.seeLog(record);
         host.log(anchorOffset, resource, record, () => record);
@@ -237,7 +265,8 @@ export class LineIntake {
     try {
       const record = read ?? start.read();
       learnNames(record.record, memory.redactor);
-      host.advance(record.startSeconds, record.startNanos);
+      this.isStopped = !host.advance(record.startSeconds, record.startNanos);
+      if (this.isStopped) return true;
       memory.tree.begin(record, start);
       memory.missingParents.arrived(record.spanHigh, record.spanLow);
       memory.nodes.seeSpan(record);

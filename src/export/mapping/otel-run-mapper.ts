@@ -57,6 +57,8 @@ export class OtelRunMapper implements RunMapper {
   /** Latest time of any record. */
   private latestSeconds = 0;
   private latestNanos = 0;
+  /** Spans that may be let go in the present call, as far as those after them may wait for the next one. */
+  private mayRelease = 0;
 
   /** @param shared what was made of texts: runs may share it. */
   constructor(
@@ -102,12 +104,18 @@ export class OtelRunMapper implements RunMapper {
     this.sentLogs = logsOffset;
   }
 
-  pushLines(lines: LoggedLines): number {
+  pushLines(lines: LoggedLines, maxSpans = Number.POSITIVE_INFINITY): number {
+    this.mayRelease = maxSpans;
     return this.intake.push(lines);
   }
 
-  pushItems(items: LoggedItems): number {
+  pushItems(items: LoggedItems, maxSpans = Number.POSITIVE_INFINITY): number {
+    this.mayRelease = maxSpans;
     return this.intake.pushItems(items);
+  }
+
+  get stoppedAt(): number | undefined {
+    return this.intake.stoppedAt;
   }
 
   setOrigins(origins: readonly RunOrigin[]): void {
@@ -181,15 +189,19 @@ export class OtelRunMapper implements RunMapper {
     if (this.heldCount > this.options.maxHeldSpans) this.releaseOldest();
   }
 
-  /** Time has passed in the run: what waited long enough is ready. */
-  private advance(seconds: number, nanos: number): void {
-    if (!isBefore(this.latestSeconds, this.latestNanos, seconds, nanos)) return;
-    this.latestSeconds = seconds;
-    this.latestNanos = nanos;
+  /** Time has passed in the run: what waited long enough is ready. @returns whether all of that was let go; else to be called again */
+  private advance(seconds: number, nanos: number): boolean {
+    if (!isBefore(this.latestSeconds, this.latestNanos, seconds, nanos)) return true;
     const borrowed = nanos < this.holdNanos ? 1 : 0;
     const sinceSeconds = seconds - this.holdSeconds - borrowed;
     const sinceNanos = nanos - this.holdNanos + borrowed * NANOS_PER_SECOND;
-    while (this.held.isOldestBefore(sinceSeconds, sinceNanos)) this.releaseOldest();
+    for (; this.held.isOldestBefore(sinceSeconds, sinceNanos); this.mayRelease--) {
+      if (this.mayRelease <= 0) return false;
+      this.releaseOldest();
+    }
+    this.latestSeconds = seconds;
+    this.latestNanos = nanos;
+    return true;
   }
 
   private given(): MappedItems {
@@ -200,8 +212,9 @@ export class OtelRunMapper implements RunMapper {
 
   private release(maxSpans: number): void {
     this.reader.tidy();
+    this.mayRelease = maxSpans;
     this.intake.settle();
-    for (let count = 0; count < maxSpans && this.heldCount > 0; count++) this.releaseOldest();
+    for (; this.mayRelease > 0 && this.heldCount > 0; this.mayRelease--) this.releaseOldest();
   }
 
   private releaseOldest(): void {

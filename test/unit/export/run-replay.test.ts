@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { DEFAULT_MAPPING_OPTIONS } from '../../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../../src/export/mapping/otel-run-mapper.js';
 import type { LoggedLines } from '../../../src/export/run-mapper.js';
 import { RunReplay } from '../../../src/export/run-replay.js';
@@ -33,15 +34,22 @@ function loggedRecords(): readonly LoggedRecord[] {
   });
 }
 
+/** So short that spans are let go as the run goes on. */
+const HOLD_MS = 20;
+
 /** Offset of the record at a part of the log's length. */
 function offsetAt(part: number): number {
   return RECORDS[Math.floor(RECORDS.length * part)]?.offset ?? BYTES.length;
 }
 
-function replayFrom(cursor: Partial<ExportCursor>): RunReplay {
+function replayFrom(cursor: Partial<ExportCursor>, eventHoldMs = DEFAULT_MAPPING_OPTIONS.eventHoldMs): RunReplay {
   const start = { destination: 'x', traceId: RUN, tracesOffset: 0, logsOffset: 0, finishedAtBytes: null };
   const summary = cursor.finishedAtBytes == null ? undefined : { ...SUMMARY, logBytes: cursor.finishedAtBytes };
-  return new RunReplay(new OtelRunMapper(), { ...start, ...cursor }, summary);
+  return new RunReplay(
+    new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, eventHoldMs }),
+    { ...start, ...cursor },
+    summary,
+  );
 }
 
 function said(items: MappedItems): readonly unknown[] {
@@ -83,6 +91,27 @@ describe('a replay of a record log', () => {
       expect(items).toEqual(expected);
     }
     expect(expected.length).toBeGreaterThan(50);
+  });
+
+  it.each([1, 7, 100])('gives the same where %i spans are let go at a time', (maxSpans) => {
+    for (const cursor of [{}, { tracesOffset: offsetAt(0.4), logsOffset: offsetAt(0.6) }]) {
+      const atOnce = replayFrom(cursor, HOLD_MS);
+      const expected = [atOnce.pushLines([piece(0, BYTES.length)]), atOnce.finish(SUMMARY)].flatMap(said);
+      const inParts = replayFrom(cursor, HOLD_MS);
+      const items: unknown[] = [];
+      let pushCount = 0;
+      while (inParts.readOffset < BYTES.length) {
+        const middle = RECORDS.find(({ offset }) => offset > (inParts.readOffset + BYTES.length) / 2)?.offset;
+        const pieces = middle === undefined ? [] : [piece(inParts.readOffset, middle)];
+        pieces.push(piece(middle ?? inParts.readOffset, BYTES.length));
+        items.push(...said(inParts.pushLines(pieces, maxSpans)));
+        pushCount += 1;
+      }
+      while (inParts.heldCount > 0) items.push(...said(inParts.takePending(maxSpans)));
+      items.push(...said(inParts.finish(SUMMARY)));
+      expect(items).toEqual(expected);
+      if (maxSpans === 1) expect(pushCount).toBeGreaterThan(10);
+    }
   });
 
   it('counts lines that are no records', () => {
