@@ -271,7 +271,7 @@ export class Exports implements Component, AppendListener, ForeignListener, RunL
     this.workers = opened.map(
       (one) =>
         new SupervisedWorker({
-          name: one.destination.name,
+          destination: one.destination,
           create: (onFailed) => createWorker(one, workerDeps, onFailed),
           openRuns,
           clock,

@@ -4,7 +4,7 @@ import type { Logger } from '../core/logger.js';
 import type { Appended } from '../log/appended.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunEvent } from '../run/run-event.js';
-import type { DestinationStatus } from './destination.js';
+import type { Destination, DestinationStatus } from './destination.js';
 import type { ExportWorker } from './export-worker.js';
 
 /** Runs that are remembered; of the one longest ago a worker hears when the state knows it, or its next records come. */
@@ -39,8 +39,7 @@ export class OpenRuns {
 
 /** What a supervised worker is made with. */
 export interface SupervisedWorkerDeps {
-  /** The destination's name. */
-  readonly name: string;
+  readonly destination: Pick<Destination, 'name' | 'close'>;
   /** Makes a worker that is not started. @param onFailed is called with the error that ends it */
   readonly create: (onFailed: (error: unknown) => void) => ExportWorker;
   readonly openRuns: OpenRuns;
@@ -74,7 +73,7 @@ export class SupervisedWorker {
   constructor(private readonly deps: SupervisedWorkerDeps) {}
 
   get name(): string {
-    return this.deps.name;
+    return this.deps.destination.name;
   }
 
   /** Starts the first worker. One that cannot start is tried again like one that failed. */
@@ -119,7 +118,8 @@ export class SupervisedWorker {
     this.isStopping = true;
     this.restartTimer?.cancel();
     await Promise.race([this.restarting, whenAborted(deadline)]);
-    await this.worker?.shutdown(deadline);
+    // A worker closes its destination itself.
+    await (this.worker?.shutdown(deadline) ?? this.deps.destination.close());
   }
 
   private async whenThere(deadline: AbortSignal): Promise<ExportWorker | undefined> {
@@ -132,12 +132,12 @@ export class SupervisedWorker {
     this.lastStatus = { ...worker.status(), state: 'waiting', lastError: reasonOf(reason) };
     this.worker = undefined;
     if (this.isStopping) return;
-    const { clock, logger, retryPolicy, name: destination } = this.deps;
+    const { clock, logger, retryPolicy } = this.deps;
     if (clock.monotonicMs() - this.startedMs >= HEALTHY_MS) this.failures = 0;
     this.failures += 1;
     const delayMs = retryPolicy.delayMs(this.failures, null);
     logger.error(
-      { destination, error: reasonOf(reason), delayMs },
+      { destination: this.name, error: reasonOf(reason), delayMs },
       this.hasWorked
         ? 'exports to a destination ended unexpectedly; restarting them where they stopped, no data is lost'
         : 'failed to start exports to a destination; retrying, no data is lost',
@@ -155,7 +155,7 @@ export class SupervisedWorker {
 
   /** Starts a worker, which hears of everything from now on. */
   private async run(): Promise<void> {
-    const { create, openRuns, clock, logger, name: destination } = this.deps;
+    const { create, openRuns, clock, logger } = this.deps;
     const worker: ExportWorker = create((error) => this.lost(worker, error));
     this.worker = worker;
     this.startedMs = clock.monotonicMs();
@@ -167,7 +167,7 @@ export class SupervisedWorker {
       return;
     }
     if (this.failures > 0 && worker === this.worker) {
-      logger.info({ destination }, 'exports to a destination are running again');
+      logger.info({ destination: this.name }, 'exports to a destination are running again');
     }
     this.hasWorked = true;
   }

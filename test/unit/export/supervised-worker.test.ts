@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RetryPolicy } from '../../../src/core/clock.js';
+import type { Destination } from '../../../src/export/destination.js';
 import { ExportTurns } from '../../../src/export/export-turns.js';
 import type { ExportWorker } from '../../../src/export/export-worker.js';
 import type { ExportWorkerDeps } from '../../../src/export/export-worker-options.js';
@@ -21,6 +22,7 @@ interface Fault {
 }
 
 let bench: ExportBench;
+let destination: Destination;
 let openRuns: OpenRuns;
 let supervised: SupervisedWorker;
 /** What is wrong with the next worker; those behind it are whole. */
@@ -31,9 +33,9 @@ beforeEach(async () => {
   openRuns = new OpenRuns();
   fault = {};
   workerCount = 0;
-  const destination = await bench.destination(bench.receiver.url);
+  destination = await bench.destination(bench.receiver.url);
   supervised = new SupervisedWorker({
-    name: 'jaeger',
+    destination,
     create: (onFailed) => {
       workerCount += 1;
       const { deps = {}, spoil = () => {} } = fault;
@@ -163,13 +165,18 @@ describe('a worker that fails for a reason that nothing handles', () => {
     expect(bench.logger.lines[0]?.message).toBe('failed to start exports to a destination; retrying, no data is lost');
   });
 
-  it('is not replaced once exports end', async () => {
+  it('is not replaced once exports end, and its destination is closed all the same', async () => {
     fault = { deps: { turns: failingTurns() } };
     await supervised.start();
     bench.log.append(RUN, ...spans(0, 20));
     bench.clock.advance(50);
     await untilTurned(() => supervised.status()?.lastError === 'no luck');
+    let closedCount = 0;
+    destination.close = async () => {
+      closedCount += 1;
+    };
     await supervised.shutdown(never);
+    expect(closedCount).toBe(1);
     bench.clock.advance(100_000);
     await new Promise(setImmediate);
     expect(workerCount).toBe(1);
