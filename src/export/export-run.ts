@@ -69,6 +69,11 @@ export class ExportRun {
     };
   }
 
+  /** Whether it is open and has not read all of its log. */
+  get isUnread(): boolean {
+    return this.replay !== undefined && this.replay.readOffset < this.knownBytes;
+  }
+
   /** Whether something of it waits for a request or an answer. */
   get isOutstanding(): boolean {
     return this.progress.traces.isOutstanding || this.progress.logs.isOutstanding;

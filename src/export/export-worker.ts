@@ -123,6 +123,8 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
       if (items === undefined) return;
       run.enqueue(items);
       this.schedule.hadTurn(run, this.deps.clock.monotonicMs());
+      // So much was due at once that it stopped on the way: it catches up before more comes.
+      if (run.isUnread) this.wake(run);
       for (const sender of this.bothSenders) sender.send(false);
     } catch (error) {
       this.fault(run, error);

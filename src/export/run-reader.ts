@@ -30,7 +30,7 @@ const LIVE_MS = 30_000;
 /** What is appended at once is mapped in one go up to so many bytes, some 2,000 spans: more than that is read from the log in turns. */
 const MAX_LIVE_BYTES = 4 * 1024 * 1024;
 /** Held spans that are let go with it. */
-const MAX_LIVE_SPANS = 1_024;
+const MAX_LIVE_SPANS = 2_048;
 /** So much of a log is mapped while it is not known yet which run of which job its items belong to. */
 const MAX_UNNAMED_BYTES = 16 * 1024 * 1024;
 /** What is mapped in a turn, in bytes of a log. */

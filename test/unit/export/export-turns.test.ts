@@ -124,7 +124,8 @@ describe('a long backlog', () => {
     }
     await untilTurned(() => worker.status().signals.traces.sentCount === 9_000);
     expect(new Set(bench.receiver.spanIds).size).toBe(9_000);
-    expect(counts.filter((count) => count > 0).length).toBeGreaterThanOrEqual(9);
-    expect(Math.max(...counts)).toBeLessThanOrEqual(1_024);
+    expect(counts.filter((count) => count > 0).length).toBeGreaterThanOrEqual(8);
+    // What is appended live is let go in parts, too, which may be twice as large.
+    expect(Math.max(...counts)).toBeLessThanOrEqual(2_048);
   });
 });
