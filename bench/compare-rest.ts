@@ -43,8 +43,8 @@ export async function comparePace(dist: string, seconds: number): Promise<RestRe
       ...rows,
     ].join('\n'),
     goals: [
-      { what: 'pace: p99 of answers in ms', value: ours.p99, floor: 20, atMost: 5, ...failed },
-      { what: 'pace: % of a core', value: ours.coreShare * 100, floor: 5, atMost: 3, ...failed },
+      { what: 'pace: p99 of answers in ms', value: ours.p99, floor: 15, atMost: 5, ...failed },
+      { what: 'pace: % of a core', value: ours.coreShare * 100, floor: 6, atMost: 4, ...failed },
     ],
   };
 }

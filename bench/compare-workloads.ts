@@ -61,15 +61,14 @@ interface Limit {
 }
 
 const LIMITS: readonly Limit[] = [
-  { figure: 'cpu', by: 'collector', floor: 1, goal: 0.6 },
-  { figure: 'cpu', by: 'collectorSynced', floor: 0.7, goal: 0.4 },
-  { figure: 'spansPerSecond', by: 'collector', floor: 1, goal: 1.5 },
-  { figure: 'spansPerSecond', by: 'collectorSynced', floor: 1.5, goal: 2.5 },
-  { figure: 'p99', by: 'collectorSynced', floor: 1, goal: 0.5 },
-  { figure: 'memory', by: 'collector', floor: 3, goal: 2 },
+  { figure: 'cpu', by: 'collector', floor: 1, goal: 0.7 },
+  { figure: 'cpu', by: 'collectorSynced', floor: 1, goal: 0.6 },
+  { figure: 'spansPerSecond', by: 'collector', floor: 0.75, goal: 1.1 },
+  { figure: 'p99', by: 'collector', floor: 2.2, goal: 1 },
+  { figure: 'memory', by: 'collector', floor: 3.8, goal: 2.5 },
 ];
 /** What Parquet may cost on top, in CPU seconds a million spans. */
-const PARQUET_LIMIT = { floor: 8, goal: 4 };
+const PARQUET_LIMIT = { floor: 8, goal: 5 };
 
 /** The rows of a table: each figure of all four, and what run-bridge's is by those of the Collector. */
 export function workloadTable(compared: readonly ComparedWorkload[]): string {
