@@ -11,6 +11,7 @@ import type { Resource } from '../src/record/attributes.js';
 import { LARGE_SAMPLES, largeSampleFolder } from '../test/tool/large-samples.js';
 import { formatSpread, spreadOf } from './spread.js';
 
+const loadCodecs = async () => ({ json: new JsonCodec(), protobuf: new ProtobufCodec() });
 /** How much of a log is pushed at once, as exports do. */
 const CHUNK_BYTES = 256 * 1024;
 const BATCH_ITEMS = 512;
@@ -49,8 +50,7 @@ async function measure(name: string, logs: readonly Buffer[]): Promise<void> {
 
 /** CPU time of the process, for spans; log records are in it. */
 async function microsPerSpan(logs: readonly Buffer[], known: SharedMapping): Promise<number> {
-  const codecs = { json: new JsonCodec(), protobuf: new ProtobufCodec() };
-  const encoder = new RequestEncoder('protobuf', async () => codecs, MAX_BODY_BYTES);
+  const encoder = new RequestEncoder('protobuf', loadCodecs, MAX_BODY_BYTES);
   const before = process.cpuUsage();
   let spanCount = 0;
   for (const log of logs) {
