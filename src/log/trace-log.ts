@@ -59,7 +59,6 @@ interface PendingLog {
   /** The halves of its span's id. */
   readonly idHigh: number;
   readonly idLow: number;
-  readonly timeUnixNano: UnixNano;
   readonly resource: Resource;
   /** Monotonic time of its arrival, in milliseconds. */
   readonly sinceMs: number;
@@ -278,14 +277,14 @@ export class TraceLog {
 
   /** The name of a log record's span as JSON; `undefined` where it is to wait for it. */
   private nameFor(
-    { chunk, index, idHigh, idLow, timeUnixNano, resource, sinceMs }: PendingLog,
+    { chunk, index, idHigh, idLow, resource, sinceMs }: PendingLog,
     nowMs: number,
     isTooMany: boolean,
   ): Uint8Array | undefined {
     const known = this.keys.spans.nameJson(idHigh, idLow);
     if (known !== undefined) return known;
     const endedUnixNano = this.endedResources.get(resourceKey(resource));
-    const hasEnded = endedUnixNano !== undefined && timeUnixNano <= endedUnixNano;
+    const hasEnded = endedUnixNano !== undefined && timeOfLog(chunk, index) <= endedUnixNano;
     const isOver = isTooMany || nowMs - sinceMs >= this.options.nameHoldMs || hasEnded;
     if (!isOver) return undefined;
     const [record] = chunk.recordsOf(index);
@@ -478,7 +477,7 @@ class LogCopies {
 
 function pendingLog(chunk: ItemChunk, index: number, resource: Resource, sinceMs: number): PendingLog {
   const [idHigh, idLow] = [chunk.place(index, PLACE.idHigh), chunk.place(index, PLACE.idLow)];
-  return { chunk, index, idHigh, idLow, timeUnixNano: timeOfLog(chunk, index), resource, sinceMs };
+  return { chunk, index, idHigh, idLow, resource, sinceMs };
 }
 
 function timeOfLog(chunk: ItemChunk, index: number): UnixNano {

@@ -3,7 +3,7 @@ import { itemReading } from '../otlp/wire/read-items.js';
 import { isStartBefore, StartLines } from '../otlp/wire/start-lines.js';
 import { buffer, constant, isSame, MAX_RECORD_BYTES, REGION, view } from '../record/arena.js';
 import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/attributes.js';
-import { Cell, cell } from '../record/cells.js';
+import { Cell, cell, pointAt } from '../record/cells.js';
 import { formatRecordLine, parseRecordLine, RecordParseError } from '../record/record-line.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { texts } from '../record/texts.js';
@@ -99,6 +99,8 @@ export class LineRows {
     }
     reading.layouts.tidy();
     texts.tidy();
+    // Others may look at a record of theirs.
+    pointAt(0);
     if (isStartBefore(start, end, limit) && this.takeStart(start, end, limit)) return true;
     const kind = scanner.scan(start, limit, ITEM);
     if (kind === LineKind.other) return false;

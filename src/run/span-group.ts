@@ -103,8 +103,8 @@ export class SpanGroup {
     this.noteItem(item);
     if (item.isLog && cell(Cell.code) >= ERROR_SEVERITY) this.errorLogCount += 1;
     if (this.isInvocation) return true;
-    const uniqueId = uniqueIdOf(layout);
-    if (uniqueId !== undefined) this.uniqueIds.add(uniqueId);
+    const uniqueId = uniqueIdOf(layout) ?? '';
+    if (uniqueId !== '') this.uniqueIds.add(uniqueId);
     return true;
   }
 

@@ -65,6 +65,7 @@ function map(run: string, redaction: RedactionLevel, isLive: boolean, disturb: D
   for (const piece of piecesOf(sampleDeliveries(run))) {
     const { resource, offset, lines } = piece;
     log.push(Buffer.from(lines));
+    disturb();
     if (isLive && piece.items !== undefined) {
       mapper.pushItems({ resource, offset, lines, items: piece.items });
       itemCount += piece.items.to - piece.items.from;

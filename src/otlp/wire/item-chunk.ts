@@ -47,7 +47,7 @@ const NAME_PLACE = Buffer.byteLength(
 /**
  * Items of one request, as OTLP has them, with their cells and their lines of JSONL: so that none costs objects or strings on its way.
  * A span has two lines, SpanStart and SpanEnd, one behind the other; a log record has one. The lines of consecutive items touch.
- * The items stand in the arena, and are copied out of it, and back, where others need the room. Lent by the decoder that fills it:
+ * The items stand in the arena, and are copied out of it where others need the room. Lent by the decoder that fills it:
  * not to be read after it was given back.
  */
 export class ItemChunk implements ItemOwner {
@@ -63,6 +63,8 @@ export class ItemChunk implements ItemOwner {
   private bodyLength = 0;
   /** The body, while it does not stand in the arena. */
   private copied: GrowingBytes | undefined;
+  /** The item that was looked at last, where it was brought back alone. */
+  private alone: PlacedItem | undefined;
   private nextCells = 0;
   private cellsEnd = 0;
   /** How often layouts had been forgotten when the cells were filled: later they name others. */
@@ -102,6 +104,7 @@ export class ItemChunk implements ItemOwner {
     this.batch?.letGo();
     this.batch = undefined;
     this.copied = undefined;
+    this.alone = undefined;
     this.bodyLength = 0;
     this.out.length = 0;
     this.itemCount = 0;
@@ -181,7 +184,9 @@ export class ItemChunk implements ItemOwner {
    * @returns whether it has cells; else its records have to be asked
    */
   look(index: number): boolean {
-    if (this.batch === undefined || this.layoutsSeen !== this.items.layouts.forgottenCount) this.readAgain();
+    if (this.place(index, PLACE.itemStart) === this.place(index, PLACE.itemEnd)) return false;
+    if (this.batch === undefined) return this.lookAtCopy(index);
+    if (this.layoutsSeen !== this.items.layouts.forgottenCount) this.readAgain(this.batch);
     const cells = this.place(index, PLACE.cells);
     if (cells < 0) return false;
     pointAt(cells);
@@ -190,8 +195,11 @@ export class ItemChunk implements ItemOwner {
 
   /** Where the item stands that is looked at, for those who want it longer. */
   placed(index: number): PlacedItem {
-    const { batch } = this;
-    if (batch === undefined) throw new Error('an item is wanted that does not stand in the arena');
+    const { batch, alone } = this;
+    if (batch === undefined) {
+      if (alone === undefined) throw new Error('an item is wanted that does not stand in the arena');
+      return alone;
+    }
     return {
       batch,
       start: batch.start + this.place(index, PLACE.itemStart),
@@ -283,7 +291,6 @@ export class ItemChunk implements ItemOwner {
   }
 
   private copyItem(from: ItemChunk, index: number, at: number): void {
-    if (this.batch !== undefined) this.spill(this.batch);
     const { copied } = this;
     const start = from.place(index, PLACE.itemStart);
     const end = from.place(index, PLACE.itemEnd);
@@ -324,30 +331,47 @@ export class ItemChunk implements ItemOwner {
     return batch;
   }
 
-  /** Fills the cells of all items anew: they were copied out of the arena, or what their layouts are numbered by was forgotten. */
-  private readAgain(): void {
-    const { layouts, cells } = this.items;
-    this.layoutsSeen = layouts.forgottenCount;
-    const { batch, copied } = this;
-    if (batch === undefined) {
-      const start = this.takeRoom()?.start;
-      if (start !== undefined) copied?.bytes.copy(buffer, start, 0, copied.length);
-      // One of copies may get more of them.
-      if (start !== undefined) this.copied = undefined;
-    } else this.nextCells = cellsBeside(batch.start);
-    const shift = this.batch?.start ?? 0;
+  /**
+   * Brings one item back into the arena and fills its cells. One by one: a delivery that has no room in all of it is gone through once for each of its
+   * traces.
+   */
+  private lookAtCopy(index: number): boolean {
+    const { copied } = this;
+    this.alone = undefined;
+    const from = this.place(index, PLACE.itemStart);
+    const length = this.place(index, PLACE.itemEnd) - from;
+    const batch = copied && itemRing.take(length + BYTES_A_CELL * MAX_CELLS);
+    if (copied === undefined || batch === undefined) return false;
+    const { start } = batch;
+    const end = start + length;
+    const cells = cellsBeside(start);
+    copied.bytes.copy(buffer, start, from, from + length);
+    pointAt(cells);
+    if (!this.read(start, end)) return false;
+    itemRing.shorten(batch, start + Math.max(length, BYTES_A_CELL * cellCount()));
+    this.alone = { batch, start, end, cells, layouts: this.items.layouts.forgottenCount };
+    return true;
+  }
+
+  /** Fills the cells of all items anew: what their layouts are numbered by was forgotten. */
+  private readAgain({ start: shift }: ItemBatch): void {
+    this.layoutsSeen = this.items.layouts.forgottenCount;
+    this.nextCells = cellsBeside(shift);
+    const before = pointAt(0);
     for (let index = 0; index < this.itemCount; index++) {
-      const start = this.place(index, PLACE.itemStart);
-      const end = this.place(index, PLACE.itemEnd);
-      const at = start === end ? -1 : this.freeCells;
-      const before = pointAt(Math.max(at, 0));
+      const at = this.freeCells;
+      pointAt(Math.max(at, 0));
       const isRead =
-        at >= 0 &&
-        (this.isOfLogs ? cells.readLog(start + shift, end + shift) : cells.readSpan(start + shift, end + shift));
+        at >= 0 && this.read(shift + this.place(index, PLACE.itemStart), shift + this.place(index, PLACE.itemEnd));
       if (isRead) this.nextCells += cellCount();
-      pointAt(before);
       this.setPlace(index * PLACES, PLACE.cells, isRead ? at : -1);
     }
+    pointAt(before);
+  }
+
+  private read(start: number, end: number): boolean {
+    const { cells } = this.items;
+    return this.isOfLogs ? cells.readLog(start, end) : cells.readSpan(start, end);
   }
 
   private record(index: number, from: number, to: number): TelemetryRecord {
