@@ -329,6 +329,7 @@ export class TraceLog {
         isSynced,
       );
     }
+    copies.load();
     return new Appended(this.traceId, pieces, this.log.lengthBytes, () => copies.release());
   }
 
@@ -468,6 +469,11 @@ class LogCopies {
     }
     chunk.copyLog(from, index, name);
     return chunk;
+  }
+
+  /** They are going to be looked at. */
+  load(): void {
+    for (const chunk of this.chunks) chunk.load();
   }
 
   release(): void {

@@ -274,6 +274,17 @@ export class ItemChunk implements ItemOwner {
     this.itemCount += 1;
   }
 
+  /** Brings all items of a chunk of copies into the arena, where everybody is going to look at them. */
+  load(): void {
+    const { copied } = this;
+    if (copied === undefined || copied.length === 0) return;
+    const batch = this.takeRoom();
+    if (batch === undefined) return;
+    copied.bytes.copy(buffer, batch.start, 0, copied.length);
+    this.copied = undefined;
+    this.readAgain(batch);
+  }
+
   /** Copies its body out of the arena. */
   spill(batch: ItemBatch): void {
     if (batch !== this.batch) return;
