@@ -52,7 +52,8 @@ class Texts {
   ofAttribute(attribute: number): KnownText {
     const start = cell(attribute + Attribute.valueStart);
     const length = cell(attribute + Attribute.valueEnd) - start;
-    const known = this.known[cell(attribute + Attribute.text) - 1];
+    const number = cell(attribute + Attribute.text);
+    const known = number > 0 && number <= this.known.length ? this.known[number - 1] : undefined;
     // Another one may have the number since all were forgotten.
     if (known?.length === length && (this.generation === 0 || isSame(known.at, start, length))) return known;
     const found = this.find(start, start + length);

@@ -14,20 +14,14 @@ export function isNested(plan: RecordPlan, index: number): boolean {
   return isOpening(view.getUint8(start));
 }
 
-/** The text of an attribute of the record that is looked at; `undefined` where it is none. */
+/** The text of an attribute of the record that is looked at; `undefined` where it is none. @param index -1 for an attribute that is not there */
 export function attributeText(plan: RecordPlan, index: number): KnownText | undefined {
   const hasText = index >= 0 && isText(index);
   return hasText && !isNested(plan, index) ? texts.ofAttribute(attributeAt(index)) : undefined;
 }
 
-/** The text of the attribute with a name; `undefined` where it is none. */
-export function namedText(plan: RecordPlan, name: string): KnownText | undefined {
-  return attributeText(plan, plan.placeOf(name));
-}
-
-/** The JSON of the attribute with a name, an object or a list; `undefined` where it is none. */
-export function namedJson(plan: RecordPlan, name: string): KnownText | undefined {
-  const index = plan.placeOf(name);
+/** The JSON of an attribute of the record that is looked at, an object or a list; `undefined` where it is none. */
+export function attributeJson(plan: RecordPlan, index: number): KnownText | undefined {
   return index >= 0 && isNested(plan, index) ? texts.ofAttribute(attributeAt(index)) : undefined;
 }
 
@@ -91,11 +85,11 @@ export class CellRecord implements MappedRecord {
   }
 
   get uniqueId(): string | undefined {
-    return namedText(this.plan, 'unique_id')?.text;
+    return attributeText(this.plan, this.plan.uniqueId)?.text;
   }
 
   text(name: string): string | undefined {
-    return namedText(this.plan, name)?.text;
+    return attributeText(this.plan, this.plan.placeOf(name))?.text;
   }
 
   /** What says so has no cells here. */

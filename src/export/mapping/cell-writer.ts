@@ -18,7 +18,7 @@ import { type KnownText, texts } from '../../record/texts.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import { AttributeTag, copyTagged, keyOf, putNumberAttribute, putTextAttribute } from '../wire/otlp-fields.js';
 import { EVENT, encodeLink, encodeSpanEnd, RECORD, SPAN, type SpanEvents, WireWriter } from '../wire/wire-writer.js';
-import { type CellRecord, isNested, namedJson, namedText } from './cell-record.js';
+import { attributeJson, attributeText, type CellRecord, isNested } from './cell-record.js';
 import { int64Value } from './flatten-attributes.js';
 import type { NodeIndex } from './node-index.js';
 import { type AttributePlan, type RecordPlan, Use } from './record-plans.js';
@@ -80,10 +80,10 @@ export class CellWriter {
     const hasMessage = cell(Cell.messageEnd) > cell(Cell.messageStart);
     if (plan.isOther || plan.isSpecial || hasMessage || cell(Cell.code) === SpanStatusCode.ERROR) return false;
     if (cell(Cell.itemEnd) - cell(Cell.itemStart) > MAX_ITEM_BYTES) return false;
-    const uniqueId = namedText(plan, 'unique_id');
+    const uniqueId = attributeText(plan, plan.uniqueId);
     const verdict = plan.isNode ? this.verdictOf(plan, uniqueId) : undefined;
     if (plan.isNode && verdict === undefined) return false;
-    if (plan.isQuery && namedText(plan, 'query_outcome')?.text !== 'QUERY_OUTCOME_SUCCESS') return false;
+    if (plan.isQuery && attributeText(plan, plan.queryOutcome)?.text !== 'QUERY_OUTCOME_SUCCESS') return false;
     this.isOther = false;
     let to = putSpanHead(ITEM);
     const name = this.nameOf(plan);
@@ -185,13 +185,13 @@ export class CellWriter {
   private verdictOf(plan: RecordPlan, uniqueId: KnownText | undefined): Range | undefined {
     const mayBeCanceled = this.switches['true-cancellations'] && uniqueId !== undefined;
     if (mayBeCanceled && this.nodes.hasInterruption(uniqueId.text)) return undefined;
-    const outcome = namedText(plan, 'node_outcome')?.text;
+    const outcome = attributeText(plan, plan.nodeOutcome)?.text;
     if (outcome === 'NODE_OUTCOME_SKIPPED') return SKIPPED;
     if (outcome !== 'NODE_OUTCOME_SUCCESS') return undefined;
-    for (const role of CHECKS) {
-      if (plan.placeOf(role) < 0) continue;
-      const detail = namedJson(plan, role);
-      if (detail === undefined || !this.shared.hasPassed(role, detail)) return undefined;
+    for (const index of plan.checks) {
+      const detail = attributeJson(plan, index);
+      const name = plan.attributes[index]?.name;
+      if (detail === undefined || name === undefined || !this.shared.hasPassed(name, detail)) return undefined;
     }
     return SUCCESS;
   }
@@ -290,8 +290,8 @@ export class CellWriter {
     tag: number,
     start: number,
   ): number {
-    const sql = namedText(plan, 'sql');
-    const adapter = namedText(plan, 'adapter_type');
+    const sql = attributeText(plan, plan.sql);
+    const adapter = attributeText(plan, plan.adapterType);
     if (sql === undefined && !isDatabaseSpan) return start;
     let to = start;
     const dialect = this.redactor.dialectOf(adapter?.text);
@@ -301,7 +301,7 @@ export class CellWriter {
       // It was learned from by the rules of the database that was known then, perhaps another one.
       if (adapter === undefined) this.redactor.learnIdentifiers(identifiers);
       if (!isHash) to = putTextAttribute(to, tag, isDatabaseSpan ? QUERY_TEXT : SQL, text.at, text.length);
-      else if (namedText(plan, 'sql_hash') === undefined)
+      else if (attributeText(plan, plan.sqlHash) === undefined)
         to = putTextAttribute(to, tag, SQL_HASH, text.at, text.length);
     }
     if (!isDatabaseSpan) return to;
@@ -324,7 +324,9 @@ export class CellWriter {
       to = putNumberAttribute(to, AttributeTag.span, QUERY_COUNT, time.count);
       to = putNumberAttribute(to, AttributeTag.span, QUERY_TIME, Math.trunc(time.nanos / 1_000) / 1_000);
     }
-    const rows = this.switches['database-attributes'] ? namedText(record.plan, 'rows_affected') : undefined;
+    const rows = this.switches['database-attributes']
+      ? attributeText(record.plan, record.plan.rowsAffected)
+      : undefined;
     if (rows !== undefined) {
       const value = int64Value(rows.text);
       if (typeof value === 'number') to = putNumberAttribute(to, AttributeTag.span, RETURNED_ROWS, value);
@@ -351,7 +353,7 @@ export class CellWriter {
 
   /** The link of a skipped node to the one that caused it. */
   private writeSkipLink(record: CellRecord): void {
-    const detail = namedJson(record.plan, 'node_skip_upstream_detail');
+    const detail = attributeJson(record.plan, record.plan.skipDetail);
     const upstreamId = detail === undefined ? undefined : this.shared.upstreamOf(detail);
     if (upstreamId === undefined) return;
     const cause = this.nodes.processedSpanOf(upstreamId, record);
@@ -361,8 +363,6 @@ export class CellWriter {
   }
 }
 
-/** Attributes with the result of a check (test, unit test, freshness). */
-const CHECKS = ['node_test_detail', 'node_freshness_outcome'] as const;
 const NO_ATTRIBUTES: OtelAttributes = {};
 const NO_NAMES: readonly string[] = [];
 const NOTHING: Range = { at: 0, length: 0 };

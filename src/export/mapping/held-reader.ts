@@ -16,42 +16,48 @@ export class HeldReader {
   private readonly reading = itemReading();
   private readonly plans = recordPlans();
   private record: CellRecord | undefined;
-  private start = 0;
-  private end = 0;
+  private itemStart = 0;
+  private itemEnd = 0;
+  /** What was looked at before, while an item is. */
+  private before = 0;
+  private isReading = false;
 
   /** Makes room where there is none; others may have forgotten what the layouts of held spans are made of. No record may be in use. */
   tidy(): void {
     this.reading.layouts.tidy();
   }
 
-  /** Calls `use` with the record of a span, which is only good for that time. */
-  read(held: HeldSpan, use: (record: CellRecord | PlainRecord) => void): void {
+  /** Looks at the record of a span: it is good until `end` is called, as it has to be. */
+  begin(held: HeldSpan): CellRecord | PlainRecord {
     if (held.line !== undefined) {
       const record = tryParseRecordLine(held.line.toString('utf8'));
       if (record === undefined) throw new Error('a line that was read cannot be read again');
-      use(new PlainRecord(record));
-      return;
+      return new PlainRecord(record);
     }
     texts.tidy();
     const before = pointAt(SECOND_RECORD);
-    try {
-      use(this.readItem(held));
-    } finally {
-      pointAt(before);
-    }
+    if (!this.isReading) this.before = before;
+    this.isReading = true;
+    return this.readItem(held);
+  }
+
+  /** Looks again at what was looked at before. */
+  end(): void {
+    if (this.isReading) pointAt(this.before);
+    this.isReading = false;
   }
 
   /** What plain code makes of the item that is being read. */
   plain(): PlainRecord {
-    return new PlainRecord(this.reading.endOf(Buffer.from(buffer.subarray(this.start, this.end))));
+    return new PlainRecord(this.reading.endOf(Buffer.from(buffer.subarray(this.itemStart, this.itemEnd))));
   }
 
   private readItem({ start, end, item, cells, layouts }: HeldSpan): CellRecord | PlainRecord {
-    this.start = item === undefined ? start : COPIED;
-    this.end = item === undefined ? end : COPIED + item.copy(buffer, COPIED);
+    this.itemStart = item === undefined ? start : COPIED;
+    this.itemEnd = item === undefined ? end : COPIED + item.copy(buffer, COPIED);
     const hasCells = item === undefined && layouts === this.reading.layouts.forgottenCount;
     if (hasCells) pointAt(cells);
-    if (!hasCells && !this.reading.cells.readSpan(this.start, this.end)) return this.plain();
+    if (!hasCells && !this.reading.cells.readSpan(this.itemStart, this.itemEnd)) return this.plain();
     const plan = this.plans.of(cell(Cell.layout));
     this.record ??= new CellRecord(plan, false);
     this.record.use(plan, false);

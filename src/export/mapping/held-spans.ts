@@ -17,6 +17,8 @@ export interface HeldSpan {
   readonly line: Buffer | undefined;
 }
 
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+
 const MIN_CAPACITY = 64;
 /** More places than these are given back once nothing is held. */
 const MAX_IDLE_CAPACITY = 4096;
@@ -30,6 +32,8 @@ export class HeldSpans implements ItemOwner {
   private from = 0;
   private heldCount = 0;
   private columns = new Columns(MIN_CAPACITY);
+  /** The one that was taken last: one object for all of them. */
+  private taken: Writable<HeldSpan> | undefined;
 
   get count(): number {
     return this.heldCount;
@@ -67,26 +71,36 @@ export class HeldSpans implements ItemOwner {
     return own < seconds || (own === seconds && (endNanos[this.from] ?? 0) < nanos);
   }
 
-  /** Takes the oldest one; its item stands where it does until the next one is held. */
+  /** Takes the oldest one, to be used before the next one is taken; its item stands where it does until the next one is held. */
   takeOldest(): HeldSpan | undefined {
     const { columns, from: at } = this;
     const resource = columns.resources[at];
     if (this.heldCount === 0 || resource === undefined) return undefined;
-    const oldest = {
-      anchorOffset: columns.anchorOffsets[at] ?? 0,
-      resource,
-      start: columns.starts[at] ?? 0,
-      end: columns.ends[at] ?? 0,
-      cells: columns.cells[at] ?? 0,
-      layouts: columns.layouts[at] ?? 0,
-      item: columns.items[at],
-      line: columns.lines[at],
-    };
+    const { taken } = this;
+    const anchorOffset = columns.anchorOffsets[at] as number;
+    const start = columns.starts[at] as number;
+    const end = columns.ends[at] as number;
+    const cells = columns.cells[at] as number;
+    const layouts = columns.layouts[at] as number;
+    const item = columns.items[at];
+    const line = columns.lines[at];
     this.letGo(at);
     this.from = (at + 1) & (this.capacity - 1);
     this.heldCount -= 1;
     if (this.heldCount === 0 && this.capacity > MAX_IDLE_CAPACITY) this.resize(MIN_CAPACITY);
-    return oldest;
+    if (taken === undefined) {
+      this.taken = { anchorOffset, resource, start, end, cells, layouts, item, line };
+      return this.taken;
+    }
+    taken.anchorOffset = anchorOffset;
+    taken.resource = resource;
+    taken.start = start;
+    taken.end = end;
+    taken.cells = cells;
+    taken.layouts = layouts;
+    taken.item = item;
+    taken.line = line;
+    return taken;
   }
 
   /** Copies what is held in a batch out of the arena. */

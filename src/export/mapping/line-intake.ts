@@ -5,14 +5,14 @@ import { buffer, MAX_RECORD_BYTES, REGION, SLACK } from '../../record/arena.js';
 import type { Resource } from '../../record/attributes.js';
 import { Cell, cell, cellsBeside, keepCells, pointAt, waitingBytes } from '../../record/cells.js';
 import { type ItemBatch, itemRing } from '../../record/item-ring.js';
-import { parseRecordLine, tryParseRecordLine } from '../../record/record-line.js';
+import { tryParseRecordLine } from '../../record/record-line.js';
 import { ERROR } from '../../record/severity.js';
 import { texts } from '../../record/texts.js';
 import { Taught, TaughtTexts } from '../../redaction/known-names.js';
 import { learnNames, type Redactor } from '../../redaction/redactor.js';
 import type { SqlDialect } from '../../redaction/sanitize-sql.js';
 import type { LoggedItems, LoggedLines } from '../run-mapper.js';
-import { attributeText, CellRecord, namedText } from './cell-record.js';
+import { attributeText, CellRecord } from './cell-record.js';
 import { type MappedRecord, PlainRecord } from './mapped-record.js';
 import type { MissingParents } from './missing-parents.js';
 import type { NodeIndex } from './node-index.js';
@@ -21,6 +21,7 @@ import type { SharedMapping } from './shared-mapping.js';
 import type { OpenStart, SpanTree } from './span-tree.js';
 
 const LINE_BREAK = 0x0a;
+const NO_BYTES = Buffer.alloc(0);
 /** Where the lines of a push stand, and how many bytes of them have room. */
 const LINES = REGION.bodies;
 const MAX_LINES_BYTES = REGION.texts - REGION.bodies - SLACK;
@@ -42,10 +43,12 @@ export interface RunMemory {
 export interface LineHost {
   /** Time has passed in the run. @returns whether it has dealt with that; else the line is to be taken again by the next push */
   advance(seconds: number, nanos: number): boolean;
-  /** A span has ended and waits for its events. @param held its item, or its line, which is only lent */
-  hold(anchorOffset: number, resource: Resource, record: MappedRecord, held: PlacedItem | Buffer): void;
-  /** A log record has come. @throws SyntaxError when it turns out to be damaged */
-  log(anchorOffset: number, resource: Resource, record: CellRecord | PlainRecord, plain: () => PlainRecord): void;
+  /** A span has ended and waits for its events. @param item lent for the time of the call */
+  hold(anchorOffset: number, resource: Resource, record: MappedRecord, item: PlacedItem): void;
+  /** The same of a span that has no cells. @param line lent for the time of the call */
+  holdLine(anchorOffset: number, resource: Resource, record: MappedRecord, line: Buffer): void;
+  /** A log record has come; `LineIntake.plainLog` is what plain code makes of it. @throws SyntaxError when it turns out to be damaged */
+  log(anchorOffset: number, resource: Resource, record: CellRecord | PlainRecord): void;
 }
 
 /** The line of a span's start, while the span is open. */
@@ -90,6 +93,10 @@ export class LineIntake {
   /** That of the run's statements, mostly. */
   private dialect: SqlDialect | undefined;
   private damagedCount = 0;
+  /** Where the line of the log record stands that is being taken. */
+  private logLine: Buffer = NO_BYTES;
+  private logStart = 0;
+  private logEnd = 0;
   /** Whether the line that is being taken is to be taken again. */
   private isStopped = false;
   /** Offset of that line; `undefined` where all that was pushed last was taken. */
@@ -161,6 +168,11 @@ export class LineIntake {
     return this.damagedCount;
   }
 
+  /** What plain code makes of the log record that is being taken. @throws SyntaxError when it is damaged */
+  plainLog(): PlainRecord {
+    return plainOf(this.logLine, this.logStart, this.logEnd);
+  }
+
   /** The start that was read last counts, though its end has not come. Where time is not dealt with by then, it goes on waiting. */
   settle(): void {
     const start = this.waitingStart;
@@ -193,8 +205,12 @@ export class LineIntake {
     if (!(isLog ? cells.readLog(itemStart, itemEnd) : cells.readSpan(itemStart, itemEnd))) return false;
     const record = this.begin(isLog);
     if (record === undefined) return this.isStopped;
-    if (isLog) this.host.log(anchorOffset, resource, record, () => plainOf(bytes, start, end));
-    else if (this.addEnd(record, resource)) {
+    if (isLog) {
+      this.logLine = bytes;
+      this.logStart = start;
+      this.logEnd = end;
+      this.host.log(anchorOffset, resource, record);
+    } else if (this.addEnd(record, resource)) {
       keepCells(itemStart);
       // The next one's cells stand behind these, too.
       this.next = (itemStart + Math.max(itemEnd - itemStart, waitingBytes()) + 3) & ~3;
@@ -209,12 +225,10 @@ export class LineIntake {
     const record = this.begin(isLog);
     if (record === undefined) return this.isStopped;
     if (isLog) {
-      this.host.log(
-        anchorOffset,
-        resource,
-        record,
-        () => new PlainRecord(parseRecordLine(chunk.lastLineOf(index).toString('utf8'))),
-      );
+      this.logLine = chunk.lines;
+      this.logStart = chunk.place(index, PLACE.endLine);
+      this.logEnd = chunk.place(index, PLACE.lineEnd) - 1;
+      this.host.log(anchorOffset, resource, record);
     } else if (this.addEnd(record, resource)) this.host.hold(anchorOffset, resource, record, chunk.placed(index));
     return true;
   }
@@ -224,7 +238,7 @@ export class LineIntake {
     // An error is told by plain code, which knows what errors say.
     if (isLog && cell(Cell.code) >= ERROR.number) return undefined;
     const plan = this.plans.of(cell(Cell.layout));
-    if (plan.isQuery && CANCELED.test(namedText(plan, 'query_outcome')?.text ?? '')) return undefined;
+    if (plan.isQuery && CANCELED.test(attributeText(plan, plan.queryOutcome)?.text ?? '')) return undefined;
     this.passStart(isLog ? 0 : cell(Cell.idHigh), isLog ? 0 : cell(Cell.idLow));
     if (this.isStopped) return undefined;
     // What was waiting may have been read over them.
@@ -250,8 +264,8 @@ export class LineIntake {
       if (this.isStopped) return true;
       if (found.recordType === 'LogRecord') {
         memory.nodes.seeLog(record);
-        host.log(anchorOffset, resource, record, () => record);
-      } else if (this.addEnd(record, resource)) host.hold(anchorOffset, resource, record, line);
+        host.log(anchorOffset, resource, record);
+      } else if (this.addEnd(record, resource)) host.holdLine(anchorOffset, resource, record, line);
       return true;
     } catch (error) {
       if (error instanceof SyntaxError) return false;
@@ -310,9 +324,9 @@ export class LineIntake {
       if (plan.attributes[index]?.isAdapter === true) redactor.useAdapter(known.text);
       else if (this.taught.isNew(known, Taught.words)) redactor.learnWords(this.shared.wordsOf(known));
     }
-    const sql = redactor.level === 'literals' ? namedText(plan, 'sql') : undefined;
+    const sql = redactor.level === 'literals' ? attributeText(plan, plan.sql) : undefined;
     if (sql === undefined) return;
-    const dialect = redactor.dialectOf(namedText(plan, 'adapter_type')?.text);
+    const dialect = redactor.dialectOf(attributeText(plan, plan.adapterType)?.text);
     // Read by another database's rules it may have other identifiers.
     this.dialect ??= dialect;
     if (dialect !== this.dialect || this.taught.isNew(sql, Taught.identifiers))

@@ -13,7 +13,7 @@ import { CellWriter } from './cell-writer.js';
 import { adoptOrphanEvents, ClosingSpans } from './closing-spans.js';
 import { EVENT_TYPE } from './event-types.js';
 import { HeldReader } from './held-reader.js';
-import { HeldSpans } from './held-spans.js';
+import { type HeldSpan, HeldSpans } from './held-spans.js';
 import { LineIntake, type StartLine } from './line-intake.js';
 import { EventBuffer, LogWriter, movedEvent } from './log-writer.js';
 import type { MappedRecord } from './mapped-record.js';
@@ -85,8 +85,9 @@ export class OtelRunMapper implements RunMapper {
       { redactor, tree, nodes, missingParents },
       {
         advance: (seconds, nanos) => this.advance(seconds, nanos),
-        hold: (anchorOffset, resource, record, held) => this.hold(anchorOffset, resource, record, held),
-        log: (anchorOffset, resource, record, plain) => this.pushLog(anchorOffset, resource, record, plain),
+        hold: (anchorOffset, resource, record, item) => this.hold(anchorOffset, resource, record, item),
+        holdLine: (anchorOffset, resource, record, line) => this.holdLine(anchorOffset, resource, record, line),
+        log: (anchorOffset, resource, record) => this.pushLog(anchorOffset, resource, record),
       },
       shared,
     );
@@ -141,17 +142,12 @@ export class OtelRunMapper implements RunMapper {
     return this.closing.spanIds(run);
   }
 
-  private pushLog(
-    anchorOffset: number,
-    resource: Resource,
-    record: CellRecord | PlainRecord,
-    plain: () => PlainRecord,
-  ): void {
+  private pushLog(anchorOffset: number, resource: Resource, record: CellRecord | PlainRecord): void {
     const { switches } = this.options;
     const isWanted = switches['log-records'] && anchorOffset >= this.sentLogs;
     const target = switches['span-events'] ? this.eventTarget(record) : undefined;
     if (!isWanted && target === undefined) return;
-    const event = this.mapLog(record, plain, isWanted);
+    const event = this.mapLog(record, isWanted);
     if (isWanted) this.windows.add('logs', this.resources.map(resource), anchorOffset);
     if (target === undefined) return;
     const { spanHigh, spanLow } = record;
@@ -160,16 +156,17 @@ export class OtelRunMapper implements RunMapper {
   }
 
   /** Makes the event of a log record, and writes that itself where it is wanted. */
-  private mapLog(record: CellRecord | PlainRecord, plain: () => PlainRecord, isWanted: boolean): string {
+  private mapLog(record: CellRecord | PlainRecord, isWanted: boolean): string {
     const { cells, logs, windows } = this;
-    if (!(record instanceof PlainRecord)) {
+    const isPlain = record instanceof PlainRecord;
+    if (!isPlain) {
       const event = cells.event(record);
       if (event !== undefined) {
         if (isWanted) cells.log(windows.begin(), record);
         return event;
       }
     }
-    const read = plain();
+    const read = isPlain ? record : this.intake.plainLog();
     logs.read(read);
     if (isWanted) logs.write(windows.begin(), read);
     return logs.eventText(read);
@@ -182,10 +179,17 @@ export class OtelRunMapper implements RunMapper {
     return tree.isSent(spanHigh, spanLow) ? tree.nearestUnsentAncestor(spanHigh, spanLow) : [spanHigh, spanLow];
   }
 
-  private hold(anchorOffset: number, resource: Resource, record: MappedRecord, held: PlacedItem | Buffer): void {
-    const { endSeconds, endNanos } = record;
-    if ('buffer' in held) this.held.addLine(anchorOffset, resource, endSeconds, endNanos, Buffer.from(held));
-    else this.held.addItem(anchorOffset, resource, endSeconds, endNanos, held);
+  private hold(anchorOffset: number, resource: Resource, record: MappedRecord, item: PlacedItem): void {
+    this.held.addItem(anchorOffset, resource, record.endSeconds, record.endNanos, item);
+    this.boundHeld();
+  }
+
+  private holdLine(anchorOffset: number, resource: Resource, record: MappedRecord, line: Buffer): void {
+    this.held.addLine(anchorOffset, resource, record.endSeconds, record.endNanos, Buffer.from(line));
+    this.boundHeld();
+  }
+
+  private boundHeld(): void {
     if (this.heldCount > this.options.maxHeldSpans) this.releaseOldest();
   }
 
@@ -220,17 +224,24 @@ export class OtelRunMapper implements RunMapper {
   private releaseOldest(): void {
     const oldest = this.held.takeOldest();
     if (oldest === undefined) return;
-    const { buffer, tree, reader } = this;
-    reader.read(oldest, (record) => {
-      const { spanHigh, spanLow } = record;
-      if (record.eventType === EVENT_TYPE.invocation) adoptOrphanEvents(tree, buffer, [adopterOf(record)]);
-      const events = buffer.take(spanHigh, spanLow);
-      if (oldest.anchorOffset >= this.sentTraces) {
-        if (this.writeSpan(record, events))
-          this.windows.add('traces', this.resources.map(oldest.resource), oldest.anchorOffset);
-      }
-      tree.sent(spanHigh, spanLow);
-    });
+    const { reader } = this;
+    try {
+      this.giveSpan(reader.begin(oldest), oldest);
+    } finally {
+      reader.end();
+    }
+  }
+
+  private giveSpan(record: CellRecord | PlainRecord, { anchorOffset, resource }: HeldSpan): void {
+    const { buffer, tree } = this;
+    const { spanHigh, spanLow } = record;
+    if (record.eventType === EVENT_TYPE.invocation) adoptOrphanEvents(tree, buffer, [adopterOf(record)]);
+    const events = buffer.take(spanHigh, spanLow);
+    const isWanted = anchorOffset >= this.sentTraces;
+    if (isWanted && this.writeSpan(record, events)) {
+      this.windows.add('traces', this.resources.map(resource), anchorOffset);
+    }
+    tree.sent(spanHigh, spanLow);
   }
 
   private writeSpan(record: CellRecord | PlainRecord, events: SpanEvents): boolean {

@@ -54,6 +54,17 @@ export class RecordPlan {
   readonly isQuery: boolean;
   /** Whether plain code has to map its spans: their outcome has rules of its own. */
   readonly isOther: boolean;
+  /** Indices of the attributes that the mapping asks for by name; -1 for those that there are none of. */
+  readonly uniqueId: number;
+  readonly sql: number;
+  readonly sqlHash: number;
+  readonly adapterType: number;
+  readonly queryOutcome: number;
+  readonly nodeOutcome: number;
+  readonly rowsAffected: number;
+  readonly skipDetail: number;
+  /** Those that have the result of a check: test, unit test, freshness. */
+  readonly checks: readonly number[];
   /** Index of each attribute. */
   private readonly places: ReadonlyMap<string, number>;
 
@@ -65,6 +76,15 @@ export class RecordPlan {
     this.attributes = attributes.map((attribute) => planOf(attribute, eventType));
     this.names = attributes.flatMap(({ name }, index) => (teachesName(name, isNaming) ? [index] : []));
     this.places = new Map(attributes.map(({ name }, index) => [name, index]));
+    this.uniqueId = this.placeOf('unique_id');
+    this.sql = this.placeOf('sql');
+    this.sqlHash = this.placeOf('sql_hash');
+    this.adapterType = this.placeOf('adapter_type');
+    this.queryOutcome = this.placeOf('query_outcome');
+    this.nodeOutcome = this.placeOf('node_outcome');
+    this.rowsAffected = this.placeOf('rows_affected');
+    this.skipDetail = this.placeOf('node_skip_upstream_detail');
+    this.checks = CHECKS.map((name) => this.placeOf(name)).filter((index) => index >= 0);
     this.isSpecial = attributes.some(({ name }) => isSpecialName(name) || name === 'node_outcome_detail');
     this.typeName = event.typeName;
     this.shortName = shortNameOf(event.typeName, eventType);
@@ -85,6 +105,8 @@ export class RecordPlan {
     return this.places.get(name) ?? -1;
   }
 }
+
+const CHECKS = ['node_test_detail', 'node_freshness_outcome'] as const;
 
 const OTHERS: ReadonlySet<string> = new Set([
   EVENT_TYPE.invocation,

@@ -14,6 +14,10 @@ export class ResourceMap {
   private byIdentity = new WeakMap<Resource, ExportGroup>();
   private readonly byKey = new Map<string, { readonly resource: Resource; readonly group: ExportGroup }>();
 
+  /** What was mapped last: the next item mostly has the same. */
+  private latest: Resource | undefined;
+  private latestGroup: ExportGroup | undefined;
+
   private origins: readonly RunOrigin[] = [];
   /** Whether a resource named an unknown step. */
   lacksOrigin = false;
@@ -31,6 +35,7 @@ export class ResourceMap {
   setOrigins(origins: readonly RunOrigin[], isForAll: boolean): void {
     this.origins = origins;
     this.lacksOrigin = false;
+    this.latest = undefined;
     if (isForAll) for (const { resource, group } of this.byKey.values()) group.describe(this.describe(resource));
     else {
       this.byIdentity = new WeakMap();
@@ -39,6 +44,13 @@ export class ResourceMap {
   }
 
   map(resource: Resource): ExportGroup {
+    if (resource === this.latest && this.latestGroup !== undefined) return this.latestGroup;
+    this.latestGroup = this.find(resource);
+    this.latest = resource;
+    return this.latestGroup;
+  }
+
+  private find(resource: Resource): ExportGroup {
     const known = this.byIdentity.get(resource);
     if (known !== undefined) return known;
     const key = resourceKey(resource);
