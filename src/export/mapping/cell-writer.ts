@@ -1,4 +1,4 @@
-import { type Attributes as OtelAttributes, SpanStatusCode } from '@opentelemetry/api';
+import { SpanStatusCode } from '@opentelemetry/api';
 import type { MappingSwitches } from '../../config/mapping-options.js';
 import {
   buffer,
@@ -17,7 +17,7 @@ import { spanIdOf } from '../../record/span-id-table.js';
 import { type KnownText, texts } from '../../record/texts.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import { AttributeTag, copyTagged, keyOf, putNumberAttribute, putTextAttribute } from '../wire/otlp-fields.js';
-import { EVENT, encodeLink, encodeSpanEnd, RECORD, SPAN, type SpanEvents, WireWriter } from '../wire/wire-writer.js';
+import { EVENT, encodeLink, RECORD, SAMPLED_FLAGS, SPAN, type SpanEvents, WireWriter } from '../wire/wire-writer.js';
 import { attributeJson, attributeText, type CellRecord, isNested } from './cell-record.js';
 import { int64Value } from './flatten-attributes.js';
 import type { NodeIndex } from './node-index.js';
@@ -58,8 +58,8 @@ export class CellWriter {
   /** Names of the attributes that were made of the record's objects: two may make the same. */
   private nestedNames: readonly string[] = [];
   private readonly isRedacted: boolean;
-  /** What stands behind a span's events. */
-  private readonly tail = new WireWriter(256);
+  /** The link of a skipped node. */
+  private readonly skipLink = new WireWriter(256);
   /** Where the attributes stand that an event and its log record have in common, of the event that was written last; and its body. */
   private sharedStart = 0;
   private sharedEnd = 0;
@@ -100,16 +100,19 @@ export class CellWriter {
     view.setUint8(to, SPAN.droppedAttributesCount);
     view.setUint8(to + 1, 0);
     to += 2;
-    this.writeTail(record, events.droppedCount);
+    const end = this.putTail(record, events.droppedCount, to);
     if (this.isOther) return false;
-    const { tail } = this;
     let eventBytes = 0;
     for (const event of events.events) eventBytes += event.length;
     out.tag(RECORD);
-    out.varint(to - ITEM + eventBytes + tail.length);
+    out.varint(end - ITEM + eventBytes);
+    if (eventBytes === 0) {
+      out.copy(buffer, ITEM, end);
+      return true;
+    }
     out.copy(buffer, ITEM, to);
     for (const event of events.events) out.latin1(event);
-    out.copy(tail.bytes, 0, tail.length);
+    out.copy(buffer, to, end);
     return true;
   }
 
@@ -336,34 +339,32 @@ export class CellWriter {
     return copyBytes(to, test.at, test.length);
   }
 
-  /** Writes what stands behind the events. */
-  private writeTail(record: CellRecord, droppedEventsCount: number): void {
-    const { tail } = this;
-    tail.length = 0;
-    tail.tag(SPAN.droppedEventsCount);
-    tail.varint(droppedEventsCount);
-    if ((cell(Cell.linkHigh) | cell(Cell.linkLow)) !== 0) {
-      encodeLink(tail, traceIdText(), spanIdOf(cell(Cell.linkHigh), cell(Cell.linkLow)), NO_ATTRIBUTES);
-    }
-    if (this.switches['skip-links']) this.writeSkipLink(record);
-    tail.tag(SPAN.droppedLinksCount);
-    tail.varint(0);
-    encodeSpanEnd(tail, { code: cell(Cell.code) });
+  /** Writes what stands behind the events. @returns the place behind it */
+  private putTail(record: CellRecord, droppedEventsCount: number, start: number): number {
+    view.setUint8(start, SPAN.droppedEventsCount);
+    let to = putVarint(start + 1, droppedEventsCount);
+    if ((cell(Cell.linkHigh) | cell(Cell.linkLow)) !== 0) to = putLink(to);
+    if (this.switches['skip-links'] && record.plan.skipDetail >= 0) to = this.putSkipLink(record, to);
+    view.setUint8(to, SPAN.droppedLinksCount);
+    view.setUint8(to + 1, 0);
+    return putSpanEnd(to + 2);
   }
 
   /** The link of a skipped node to the one that caused it. */
-  private writeSkipLink(record: CellRecord): void {
+  private putSkipLink(record: CellRecord, to: number): number {
     const detail = attributeJson(record.plan, record.plan.skipDetail);
     const upstreamId = detail === undefined ? undefined : this.shared.upstreamOf(detail);
-    if (upstreamId === undefined) return;
+    if (upstreamId === undefined) return to;
     const cause = this.nodes.processedSpanOf(upstreamId, record);
-    if (cause === undefined) return;
+    if (cause === undefined) return to;
     const attributes = { 'run_bridge.link.type': 'skip_cause', unique_id: upstreamId };
-    encodeLink(this.tail, traceIdText(), spanIdOf(cause[0], cause[1]), attributes);
+    const { skipLink } = this;
+    skipLink.length = 0;
+    encodeLink(skipLink, traceIdText(), spanIdOf(cause[0], cause[1]), attributes);
+    return to + skipLink.bytes.copy(buffer, to, 0, skipLink.length);
   }
 }
 
-const NO_ATTRIBUTES: OtelAttributes = {};
 const NO_NAMES: readonly string[] = [];
 const NOTHING: Range = { at: 0, length: 0 };
 const ZERO = 0x30;
@@ -372,6 +373,28 @@ const MAX_DIGITS = 15;
 
 function traceIdText(): string {
   return buffer.toString('hex', cell(Cell.traceId), cell(Cell.traceId) + 16);
+}
+
+/** Writes the link of the span that is looked at, as `encodeLink` does one without attributes. @returns the place behind it */
+function putLink(start: number): number {
+  // The ids have 35 bytes with what stands round them.
+  view.setInt32(start, 0x6a230a10);
+  const to = copyBytes(start + 4, cell(Cell.traceId), 16);
+  view.setUint16(to, 0x1208);
+  view.setInt32(to + 2, cell(Cell.linkHigh));
+  view.setInt32(to + 6, cell(Cell.linkLow));
+  view.setUint16(to + 10, 0x2800);
+  view.setUint8(to + 12, 0x35);
+  view.setInt32(to + 13, SAMPLED_FLAGS, true);
+  return to + 17;
+}
+
+/** Writes the status without a message and the flags, as `encodeSpanEnd` does. @returns the place behind them */
+function putSpanEnd(to: number): number {
+  view.setInt32(to, 0x7a021800 | cell(Cell.code));
+  view.setUint16(to + 4, 0x8501);
+  view.setInt32(to + 6, SAMPLED_FLAGS, true);
+  return to + 10;
 }
 
 /** Writes the ids. @returns the place behind them */
