@@ -4,6 +4,7 @@
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
+import { keepConstants } from './constants.mjs';
 import { thirdPartyNotices } from './third-party-notices.mjs';
 
 const root = join(import.meta.dirname, '..');
@@ -28,7 +29,7 @@ const programs = {
   'exporter-thread': 'src/export/exporter-thread-main.ts',
   'query-process': 'src/query/query-main.ts',
 };
-/** Programs of threads that do nothing but compute: a file each, since V8 takes what another module exports for no constant. */
+/** Programs of threads that do nothing but compute: a file each. */
 const alone = { 'parquet-thread': 'src/parquet/parquet-thread-main.ts', 'range-worker': 'src/parquet/range-worker.ts' };
 const files = { dir: dist, format: 'esm', entryFileNames: '[name].js', chunkFileNames: 'chunk/[name].js' };
 const builds = [
@@ -42,6 +43,7 @@ for (const [input, output] of builds) {
   const written = await bundle.write(output);
   modules.push(...written.output.flatMap((chunk) => ('moduleIds' in chunk ? chunk.moduleIds : [])));
 }
+keepConstants(dist);
 writeFileSync(join(dist, 'THIRD-PARTY-NOTICES.txt'), thirdPartyNotices(modules));
 
 /** OpenTelemetry's packages as modules, of which only what is used comes along; as Node finds them, all of them would be loaded at each start. */

@@ -39,6 +39,14 @@ test('threads that write Parquet are a file each, in which constants are known a
   }
 });
 
+test('constants of one chunk are constants in those that import them, classes too', () => {
+  const chunks = readdirSync(join(dist, 'chunk')).map((name) => readFileSync(join(dist, 'chunk', name), 'utf8'));
+  const users = chunks.filter((code) => /^import .* from "\.\/arena\.js";$/m.test(code) && /\bview\b/.test(code));
+  expect(users.length).toBeGreaterThan(3);
+  for (const code of users) expect(code).toMatch(/^const view = view\$imported;$/m);
+  for (const code of chunks) expect(code).not.toMatch(/^var \S+ = class\b/m);
+});
+
 test('exports bring what they use of OpenTelemetry, and not the packages behind that', () => {
   // What is loaded when they begin.
   const files = withImports(['chunk/exports.js', 'chunk/open-destinations.js', 'chunk/create-worker.js']);
