@@ -50,6 +50,16 @@ export function tooMany(kind: keyof typeof BODY_LIMITS): OtlpDecodeError {
 /** A shorter body needs no counting: the shortest message takes two bytes. */
 export const COUNTED_BYTES = 2 * Math.min(...Object.values(BODY_LIMITS));
 
+/** What is in the spans or log records of a shorter body cannot come to more than they may hold, so that alone they are counted. */
+const INNER_LIMITS = [
+  BODY_LIMITS.attributes,
+  BODY_LIMITS.events,
+  BODY_LIMITS.links,
+  BODY_LIMITS.messages,
+  BODY_LIMITS.fields,
+];
+const LOOKED_INTO_BYTES = 2 * Math.min(...INNER_LIMITS);
+
 /** Messages that can contain others. */
 const REQUEST = 1;
 const GROUP = 2;
@@ -112,7 +122,8 @@ function innerOf(item: number): Uint8Array {
 }
 
 /**
- * Counts the content of a request in protobuf from its framing alone, before it is decoded: some 30 ns a field.
+ * Counts the content of a request in protobuf from its framing alone, before it is decoded: some 30 ns a field. Into
+ * the spans and log records of a short one it does not look.
  * Invalid protobuf ends the counting; the decoder reports the error. It reads framing as protobufjs does, odd framing included.
  */
 export class WireCounter {
@@ -121,6 +132,8 @@ export class WireCounter {
   private readonly kinds = new Uint8Array(MAX_DEPTH + 1);
   private readonly ends = new Float64Array(MAX_DEPTH + 1);
   private readonly inner: Uint8Array;
+  /** The message that is counted, and not looked into; none if 0. */
+  private readonly counted: number;
   private groups = 0;
   private scopes = 0;
   /** Spans or log records so far; more than any request may hold where the rest could not be counted. */
@@ -139,6 +152,7 @@ export class WireCounter {
     private readonly bytes: Uint8Array,
   ) {
     this.inner = INNER[signal];
+    this.counted = bytes.length > LOOKED_INTO_BYTES ? 0 : signal === 'traces' ? SPAN : LOG;
     this.kinds[0] = REQUEST;
     this.ends[0] = bytes.length;
   }
@@ -188,7 +202,8 @@ export class WireCounter {
           }
           const field = tag >>> 3;
           const message = field < FIELD_NUMBERS ? (inner[kind * FIELD_NUMBERS + field] as number) : 0;
-          if (message === 0 || this.depth === MAX_DEPTH) {
+          if (message === 0 || message === this.counted || this.depth === MAX_DEPTH) {
+            if (message !== 0 && message === this.counted) this.addItem();
             position += contentLength;
             break;
           }
@@ -236,8 +251,7 @@ export class WireCounter {
         break;
       case SPAN:
       case LOG:
-        this.fields = 0;
-        if (++this.items > BODY_LIMITS.items) throw tooMany('items');
+        this.addItem();
         break;
       case ATTRIBUTE:
       case LIST_VALUE:
@@ -251,6 +265,11 @@ export class WireCounter {
         if (++this.links > BODY_LIMITS.links) throw tooMany('links');
         break;
     }
+  }
+
+  private addItem(): void {
+    this.fields = 0;
+    if (++this.items > BODY_LIMITS.items) throw tooMany('items');
   }
 
   private leave(): void {

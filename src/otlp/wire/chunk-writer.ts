@@ -1,6 +1,6 @@
 import { buffer, copyText, putId, REGION, view } from '../../record/arena.js';
 import { Cell, cell, pointAt } from '../../record/cells.js';
-import { digestOf } from '../../record/log-digest.js';
+import { type Digest, digestAt } from '../../record/log-digest.js';
 import { type ItemChunk, PLACE } from './item-chunk.js';
 import type { ItemReading } from './read-items.js';
 
@@ -66,7 +66,7 @@ export class ChunkWriter {
   }
 
   /** What tells the log record whose line was written last from others: see `logDigest`. @param scratch a place behind the line */
-  private digest(scratch: number): readonly [number, number] {
+  private digest(scratch: number): Digest {
     const { lines, layouts } = this.reading;
     const { typeName } = layouts.layout(cell(Cell.layout)).event;
     let to = putId(scratch, cell(Cell.idHigh), cell(Cell.idLow));
@@ -76,6 +76,6 @@ export class ChunkWriter {
     to = copyText(to, typeName.at, typeName.length);
     view.setUint8(to++, BAR);
     to = copyText(to, cell(Cell.textStart), cell(Cell.textEnd) - cell(Cell.textStart));
-    return digestOf(buffer.subarray(scratch, to));
+    return digestAt(view, scratch, to);
   }
 }
