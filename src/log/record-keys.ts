@@ -206,8 +206,11 @@ class Generation {
   append(from: Uint8Array, start: number, end: number): number {
     const { stored } = this;
     stored.reserve(Math.max(end - start, MIN_STORED_BYTES - stored.length));
-    for (let index = start; index < end; index++) stored.bytes[stored.length++] = from[index] as number;
-    this.ends.push(stored.length);
+    const { bytes } = stored;
+    let to = stored.length;
+    for (let index = start; index < end; index++) bytes[to++] = from[index] as number;
+    stored.length = to;
+    this.ends.push(to);
     return this.nextNumber - 1;
   }
 

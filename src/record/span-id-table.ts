@@ -2,6 +2,10 @@ import { randomInt } from 'node:crypto';
 import type { SpanId } from './telemetry-record.js';
 
 const MIN_CAPACITY = 64;
+/** Numbers of a slot: the halves of its id, and its value plus one. They stand side by side, since a slot is mostly far from the one before. */
+const SLOT = 3;
+const LOW = 1;
+const VALUE = 2;
 /** Slots are free while their value is this. */
 const FREE = 0;
 
@@ -10,10 +14,8 @@ const FREE = 0;
  * addressing over the id's two halves; the hash is seeded, so that a sender cannot choose ids that all meet in one place.
  */
 export class SpanIdTable {
-  private high = new Int32Array(MIN_CAPACITY);
-  private low = new Int32Array(MIN_CAPACITY);
-  /** Value plus one; 0 marks a free slot. */
-  private values = new Uint32Array(MIN_CAPACITY);
+  private slots = new Int32Array(SLOT * MIN_CAPACITY);
+  private mask = MIN_CAPACITY - 1;
   private count = 0;
 
   /** @param seed any 32 bits; random when left out. What the table holds does not depend on it. */
@@ -25,7 +27,7 @@ export class SpanIdTable {
 
   /** Memory that it takes, in bytes. */
   get byteCount(): number {
-    return this.high.byteLength + this.low.byteLength + this.values.byteLength;
+    return this.slots.byteLength;
   }
 
   /** The number that was set; `undefined` for an unknown id. */
@@ -40,23 +42,23 @@ export class SpanIdTable {
 
   /** As `get`, for any 64 bits given as two 32-bit integers, with a sign or without, the first the more significant one. */
   getHalves(high: number, low: number): number | undefined {
-    const value = this.values[this.slotOf(high, low)] ?? FREE;
-    return value === FREE ? undefined : value - 1;
+    const value = this.slots[this.slotOf(high, low) + VALUE] as number;
+    return value === FREE ? undefined : (value >>> 0) - 1;
   }
 
   /** The slot of an id, made with value 0 if it is new. Good until the next id is added. */
   slotFor(high: number, low: number): number {
     const slot = this.slotOf(high, low);
-    return this.values[slot] === FREE ? this.add(high, low, slot) : slot;
+    return this.slots[slot + VALUE] === FREE ? this.add(high, low, slot) : slot;
   }
 
   valueAt(slot: number): number {
-    return (this.values[slot] as number) - 1;
+    return ((this.slots[slot + VALUE] as number) >>> 0) - 1;
   }
 
   /** @param value as for `set` */
   setValueAt(slot: number, value: number): void {
-    this.values[slot] = value + 1;
+    this.slots[slot + VALUE] = value + 1;
   }
 
   /** As `set`, for any 64 bits given as two 32-bit integers. */
@@ -67,42 +69,43 @@ export class SpanIdTable {
   /** @param free the slot where the id would be if the table need not grow */
   private add(high: number, low: number, free: number): number {
     let slot = free;
-    if (2 * (this.count + 1) > this.values.length) {
+    if (2 * (this.count + 1) > this.mask + 1) {
       this.grow();
       slot = this.slotOf(high, low);
     }
     this.count += 1;
-    this.high[slot] = high;
-    this.low[slot] = low;
+    this.slots[slot] = high;
+    this.slots[slot + LOW] = low;
     this.setValueAt(slot, 0);
     return slot;
   }
 
-  /** Where the id is, or the free slot where it would be. */
+  /** Where the slot begins that the id is in, or the free one in which it would be. */
   private slotOf(high: number, low: number): number {
-    const mask = this.values.length - 1;
-    let slot = mix(high, low, this.seed) & mask;
+    const { slots, mask } = this;
     const ownHigh = high | 0;
     const ownLow = low | 0;
-    while (this.values[slot] !== FREE && (this.high[slot] !== ownHigh || this.low[slot] !== ownLow)) {
-      slot = (slot + 1) & mask;
+    let number = mix(high, low, this.seed) & mask;
+    let slot = SLOT * number;
+    while (slots[slot + VALUE] !== FREE && (slots[slot] !== ownHigh || slots[slot + LOW] !== ownLow)) {
+      number = (number + 1) & mask;
+      slot = SLOT * number;
     }
     return slot;
   }
 
   private grow(): void {
-    const { high, low, values } = this;
-    this.high = new Int32Array(2 * high.length);
-    this.low = new Int32Array(2 * low.length);
-    this.values = new Uint32Array(2 * values.length);
+    const { slots } = this;
+    this.slots = new Int32Array(2 * slots.length);
+    this.mask = 2 * this.mask + 1;
     // Tables are made and grown by the thousand: an iterator's pair for each slot would be most of what it costs.
-    for (let from = 0; from < values.length; from++) {
-      const value = values[from] ?? FREE;
+    for (let from = 0; from < slots.length; from += SLOT) {
+      const value = slots[from + VALUE] as number;
       if (value === FREE) continue;
-      const slot = this.slotOf(high[from] ?? 0, low[from] ?? 0);
-      this.high[slot] = high[from] ?? 0;
-      this.low[slot] = low[from] ?? 0;
-      this.values[slot] = value;
+      const slot = this.slotOf(slots[from] as number, slots[from + LOW] as number);
+      this.slots[slot] = slots[from] as number;
+      this.slots[slot + LOW] = slots[from + LOW] as number;
+      this.slots[slot + VALUE] = value;
     }
   }
 }

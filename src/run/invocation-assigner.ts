@@ -5,7 +5,7 @@ import type { EventLayout, Layout } from '../otlp/wire/layouts.js';
 import { itemReading } from '../otlp/wire/read-items.js';
 import { resourceKey } from '../record/attributes.js';
 import { Cell, cell } from '../record/cells.js';
-import { SpanIdTable, spanIdOf } from '../record/span-id-table.js';
+import { SpanIdTable, spanIdHalves, spanIdOf } from '../record/span-id-table.js';
 import type { LogRecord, SpanEnd, SpanId, SpanStart } from '../record/telemetry-record.js';
 import { texts } from '../record/texts.js';
 import { assignGroups } from './group-assignment.js';
@@ -142,7 +142,7 @@ export class InvocationAssigner {
     if (index === undefined) return undefined;
     const group = this.groupAt(index);
     if (!this.table.hasRecord(index) && !chunk.lacksName(item) && isInvocationName(chunk.nameOf(item))) {
-      group.noteLikelyInvocation(spanIdOf(high, low), CERTAIN);
+      this.noteCertain(index, high, low);
     }
     return group;
   }
@@ -153,8 +153,9 @@ export class InvocationAssigner {
     if (index === undefined) return undefined;
     if (!this.table.hasRecord(index)) {
       this.table.markRecord(index);
-      const likely = this.groups.get(this.table.rootOf(index))?.likelyInvocations;
-      if (likely !== undefined && likely.size > 0) likely.delete(spanIdOf(cell(Cell.idHigh), cell(Cell.idLow)));
+      if (this.table.isLikely(index)) {
+        this.groupAt(index).forgetLikelyInvocation(spanIdOf(cell(Cell.idHigh), cell(Cell.idLow)));
+      }
     }
     const parentHigh = cell(Cell.parentHigh);
     const parentLow = cell(Cell.parentLow);
@@ -162,7 +163,7 @@ export class InvocationAssigner {
       const parent = this.table.indexOfHalves(parentHigh, parentLow);
       if (parent !== undefined) {
         if (kind === ROW_KIND.nodeProcessed && !this.table.hasRecord(parent)) {
-          this.groupAt(parent).noteLikelyInvocation(spanIdOf(parentHigh, parentLow), CERTAIN);
+          this.noteCertain(parent, parentHigh, parentLow);
         }
         this.joinIndices(index, parent);
       }
@@ -219,7 +220,7 @@ export class InvocationAssigner {
     if (index === undefined) return this.knownGroup(record.spanId, record.parentSpanId) ?? this.overflow;
     if (!this.table.hasRecord(index)) {
       this.table.markRecord(index);
-      this.groupAt(index).likelyInvocations.delete(record.spanId);
+      this.groupAt(index).forgetLikelyInvocation(record.spanId);
     }
     // The parent of both root spans is the orchestrator's: what hangs on it is not one invocation.
     const name = eventName(record.eventType);
@@ -248,7 +249,16 @@ export class InvocationAssigner {
     const index = this.table.indexOf(id);
     if (index === undefined || this.table.hasRecord(index)) return;
     const evidence = parentEvidence(record);
-    if (evidence > 0) this.groupAt(index).noteLikelyInvocation(id, evidence);
+    if (evidence === 0) return;
+    this.table.markLikely(index, evidence === CERTAIN);
+    this.groupAt(index).noteLikelyInvocation(id, evidence);
+  }
+
+  /** As `noteEvidence`, where a child shows surely that a span is an invocation span. */
+  private noteCertain(index: number, high: number, low: number): void {
+    if (this.table.isCertain(index)) return;
+    this.table.markLikely(index, true);
+    this.groupAt(index).noteLikelyInvocation(spanIdOf(high, low), CERTAIN);
   }
 
   private joinWith(index: number, id: SpanId): void {
@@ -315,6 +325,11 @@ function kindOf(event: EventLayout): RowKind {
   return kind;
 }
 
+/** What is known of a span. */
+const HAS_RECORD = 1;
+const IS_LIKELY = 2;
+const IS_CERTAIN = 4;
+
 /**
  * Span ids of a trace and which of them belong together: a union-find over ids, about 30 bytes a span and nothing else
  * of it. Joining is the same in any order.
@@ -342,19 +357,19 @@ export class SpanTable {
 
   /** The span's index, given one if it is new; `undefined` when the table is full. */
   indexOf(id: SpanId): number | undefined {
-    const known = this.indices.get(id);
-    if (known !== undefined) return known;
-    const index = this.add();
-    if (index !== undefined) this.indices.set(id, index);
-    return index;
+    const [high, low] = spanIdHalves(id);
+    return this.indexOfHalves(high, low);
   }
 
   /** As `indexOf`, for the two halves of an id. */
   indexOfHalves(high: number, low: number): number | undefined {
-    const known = this.indices.getHalves(high, low);
-    if (known !== undefined) return known;
-    const index = this.add();
-    if (index !== undefined) this.indices.setHalves(high, low, index);
+    const { indices } = this;
+    const index = indices.size;
+    if (index >= this.maxSpans) return indices.getHalves(high, low);
+    const slot = indices.slotFor(high, low);
+    if (indices.size === index) return indices.valueAt(slot);
+    indices.setValueAt(slot, index);
+    this.addRow(index);
     return index;
   }
 
@@ -377,19 +392,29 @@ export class SpanTable {
 
   /** Whether a record of the span itself was seen. */
   hasRecord(index: number): boolean {
-    return this.known[index] === 1;
+    return ((this.known[index] as number) & HAS_RECORD) !== 0;
   }
 
   markRecord(index: number): void {
-    this.known[index] = 1;
+    this.known[index] = (this.known[index] as number) | HAS_RECORD;
   }
 
-  private add(): number | undefined {
-    const index = this.indices.size;
-    if (index >= this.maxSpans) return undefined;
+  /** Whether others showed that it may be an invocation span. */
+  isLikely(index: number): boolean {
+    return ((this.known[index] as number) & IS_LIKELY) !== 0;
+  }
+
+  isCertain(index: number): boolean {
+    return ((this.known[index] as number) & IS_CERTAIN) !== 0;
+  }
+
+  markLikely(index: number, isCertain: boolean): void {
+    this.known[index] = (this.known[index] as number) | IS_LIKELY | (isCertain ? IS_CERTAIN : 0);
+  }
+
+  private addRow(index: number): void {
     if (index === this.parents.length) this.grow();
     this.parents[index] = index;
-    return index;
   }
 
   private grow(): void {

@@ -1,5 +1,5 @@
 import { Form, type Layout, Role } from '../otlp/wire/layouts.js';
-import { buffer, textAt, view } from '../record/arena.js';
+import { view } from '../record/arena.js';
 import {
   Attributes,
   isJsonObject,
@@ -10,9 +10,8 @@ import {
 } from '../record/attributes.js';
 import { Attribute, attributeAt, Cell, cell, isText, nanosAt, Value } from '../record/cells.js';
 import { isOpening } from '../record/json-line.js';
-import { isSame } from '../record/record-line.js';
 import type { SpanEnd, SpanStatus, TelemetryRecord, UnixNano } from '../record/telemetry-record.js';
-import { texts } from '../record/texts.js';
+import { type KnownText, TextMemo, texts } from '../record/texts.js';
 import type { EngineWord, NodeVerdict } from './verdict.js';
 
 /** LogMessage code of a node whose task was cancelled; carries the node's `unique_id`. */
@@ -309,7 +308,7 @@ const NONE = 0;
 /** What came as an attribute that tells how nodes end. */
 interface KnownValue {
   readonly name: string;
-  readonly bytes: Buffer;
+  readonly text: string;
   /** As `"name":value`; of an outcome or a phase the value alone. */
   readonly json: string;
 }
@@ -319,7 +318,9 @@ interface KnownValue {
  * is made once, and what they mean together is found out once.
  */
 export class NodeEndReader {
-  private readonly values: KnownValue[] = [{ name: '', bytes: Buffer.alloc(0), json: '' }];
+  private readonly values: KnownValue[] = [{ name: '', text: '', json: '' }];
+  /** By the text that came. */
+  private readonly numbers = new TextMemo<number>();
   /** By status code and the numbers of outcome, phase and detail. */
   private readonly meanings = new Map<number, Meaning>();
 
@@ -359,19 +360,28 @@ export class NodeEndReader {
     const index = layout.roles[role] ?? -1;
     if (index < 0) return NONE;
     const at = attributeAt(index);
-    const start = cell(at + Attribute.valueStart);
-    const end = cell(at + Attribute.valueEnd);
-    if (!isText(index) || end - start > MAX_VALUE_BYTES) return undefined;
+    if (!isText(index) || cell(at + Attribute.valueEnd) - cell(at + Attribute.valueStart) > MAX_VALUE_BYTES)
+      return undefined;
+    const known = texts.ofAttribute(at);
     const name = layout.attributes[index]?.name ?? '';
+    const before = this.numbers.get(known);
+    if (before !== undefined && this.values[before]?.name === name) return before;
+    const number = this.find(name, known.text) ?? this.add(layout, index, known.text, role);
+    if (number !== undefined) this.numbers.set(known, number);
+    return number;
+  }
+
+  private find(name: string, text: string): number | undefined {
+    const number = this.values.findIndex((value) => value.name === name && value.text === text);
+    return number > NONE ? number : undefined;
+  }
+
+  private add(layout: Layout, index: number, text: string, role: number): number | undefined {
     const { values } = this;
-    for (let number = 1; number < values.length; number++) {
-      const known = values[number] as KnownValue;
-      if (known.name === name && isSame(known.bytes, buffer, start, end)) return number;
-    }
     if (values.length >= MAX_REMEMBERED) return undefined;
-    const json = jsonOf(layout, index, textAt(start, end), role === Role.detail);
-    if (json === undefined) return undefined;
-    return values.push({ name, bytes: Buffer.from(buffer.subarray(start, end)), json }) - 1;
+    const json = jsonOf(layout, index, text, role === Role.detail);
+    const name = layout.attributes[index]?.name ?? '';
+    return json === undefined ? undefined : values.push({ name, text: ownText(text), json }) - 1;
   }
 }
 
@@ -383,11 +393,22 @@ function jsonOf(layout: Layout, index: number, text: string, isDetail: boolean):
   return `${JSON.stringify(attribute?.name ?? '')}:${isNested ? text : JSON.stringify(text)}`;
 }
 
+/** Whether a query's outcome reports its cancellation. */
+export function isCanceledOutcome(outcome: KnownText): boolean {
+  let isCanceled = CANCELED_OUTCOMES.get(outcome);
+  if (isCanceled === undefined) {
+    isCanceled = /cancell?ed/i.test(outcome.text);
+    CANCELED_OUTCOMES.set(outcome, isCanceled);
+  }
+  return isCanceled;
+}
+
+const CANCELED_OUTCOMES = new TextMemo<boolean>();
+
 /** Whether the span that is looked at marks its node as selected. */
-function isSelectedNode({ attributes }: Layout): boolean {
-  const index = attributes.findIndex(({ name }) => name === 'in_selection');
-  if (index < 0) return false;
-  const at = attributeAt(index);
+function isSelectedNode({ inSelection }: Layout): boolean {
+  if (inSelection < 0) return false;
+  const at = attributeAt(inSelection);
   return cell(at + Attribute.kind) === Value.bool && view.getUint8(cell(at + Attribute.valueStart)) !== 0;
 }
 

@@ -20,6 +20,7 @@ import {
   type CellItem,
   eventName,
   interruptionOf,
+  isCanceledOutcome,
   isSelected,
   type NodeEndReader,
   NodeFacts,
@@ -59,8 +60,9 @@ export class SpanGroup {
   readonly invocations = new Map<SpanId, RootSpan>();
   /** Process spans, by id. */
   readonly processes = new Map<SpanId, RootSpan>();
-  /** Spans without a record of their own that are an invocation span by their children, and how surely (see `parent-evidence`). */
-  readonly likelyInvocations = new Map<SpanId, number>();
+  private readonly likely = new Map<SpanId, number>();
+  /** How many of them are so surely that they count as one. */
+  private likelyCount = 0;
   /** Nodes by unique id. */
   readonly nodes = new Map<string, NodeFacts>();
   /** Unique ids in its queries and log records; kept until the group belongs to an invocation. */
@@ -148,9 +150,7 @@ export class SpanGroup {
 
   /** Whether it holds an invocation span, or a span that its children show to be one. */
   get isInvocation(): boolean {
-    if (this.invocations.size > 0) return true;
-    for (const evidence of this.likelyInvocations.values()) if (evidence >= LIKELY) return true;
-    return false;
+    return this.invocations.size + this.likelyCount > 0;
   }
 
   /** Whether it holds a process span and nothing else: its two records at most. */
@@ -189,7 +189,21 @@ export class SpanGroup {
   }
 
   noteLikelyInvocation(id: SpanId, evidence: number): void {
-    this.likelyInvocations.set(id, Math.max(evidence, this.likelyInvocations.get(id) ?? 0));
+    const before = this.likely.get(id) ?? 0;
+    if (evidence <= before) return;
+    if (before < LIKELY && evidence >= LIKELY) this.likelyCount += 1;
+    this.likely.set(id, evidence);
+  }
+
+  /** The span's own record has come. */
+  forgetLikelyInvocation(id: SpanId): void {
+    if ((this.likely.get(id) ?? 0) >= LIKELY) this.likelyCount -= 1;
+    this.likely.delete(id);
+  }
+
+  /** Spans without a record of their own that are an invocation span by their children, and how surely (see `parentEvidence`). */
+  get likelyInvocations(): ReadonlyMap<SpanId, number> {
+    return this.likely;
   }
 
   private addSpan(record: Exclude<TelemetryRecord, { recordType: 'LogRecord' }>): void {
@@ -269,10 +283,8 @@ export function recordDigest(offset: number): number {
 /** Whether a query's end, whose cells are looked at, may report its cancellation. */
 function mayBeCanceled({ roles }: Layout): boolean {
   const index = roles[Role.outcome] ?? -1;
-  return index >= 0 && CANCELED.test(texts.ofAttribute(attributeAt(index)).text);
+  return index >= 0 && isCanceledOutcome(texts.ofAttribute(attributeAt(index)));
 }
-
-const CANCELED = /cancell?ed/i;
 
 function endOf(record: Exclude<TelemetryRecord, { recordType: 'LogRecord' }>): UnixNano {
   return record.recordType === 'SpanEnd' ? record.endTimeUnixNano : record.startTimeUnixNano;

@@ -11,6 +11,7 @@ import { texts } from '../../record/texts.js';
 import { Taught, TaughtTexts } from '../../redaction/known-names.js';
 import { learnNames, type Redactor } from '../../redaction/redactor.js';
 import type { SqlDialect } from '../../redaction/sanitize-sql.js';
+import { isCanceledOutcome } from '../../run/node-outcome.js';
 import type { LoggedItems, LoggedLines } from '../run-mapper.js';
 import { attributeText, CellRecord } from './cell-record.js';
 import { type MappedRecord, PlainRecord } from './mapped-record.js';
@@ -238,7 +239,8 @@ export class LineIntake {
     // An error is told by plain code, which knows what errors say.
     if (isLog && cell(Cell.code) >= ERROR.number) return undefined;
     const plan = this.plans.of(cell(Cell.layout));
-    if (plan.isQuery && CANCELED.test(attributeText(plan, plan.queryOutcome)?.text ?? '')) return undefined;
+    const outcome = plan.isQuery ? attributeText(plan, plan.queryOutcome) : undefined;
+    if (outcome !== undefined && isCanceledOutcome(outcome)) return undefined;
     this.passStart(isLog ? 0 : cell(Cell.idHigh), isLog ? 0 : cell(Cell.idLow));
     if (this.isStopped) return undefined;
     // What was waiting may have been read over them.
@@ -364,7 +366,6 @@ export class LineIntake {
   }
 }
 
-const CANCELED = /cancell?ed/i;
 const NONE: readonly number[] = [];
 
 function plainOf(bytes: Buffer, start: number, end: number): PlainRecord {

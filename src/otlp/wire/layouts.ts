@@ -155,7 +155,9 @@ export class Layout {
   readonly roles: Int32Array;
   /** Whether two attributes have one role: then only its records tell. */
   readonly hasOddRoles: boolean;
-  /** Index of the phase of an evaluated node; -1 for none, as in what follows. */
+  /** Index of what says whether a node was selected; -1 for none, as in what follows. */
+  readonly inSelection: number;
+  /** Index of the phase of an evaluated node. */
   readonly phase: number;
   /** Index of the one with whose value a start may have all that its end has. */
   private readonly deciding: number;
@@ -173,6 +175,7 @@ export class Layout {
     this.codes = Int32Array.from(attributes.flatMap(({ quoted, form }) => [quoted.at, quoted.length - 1, form]));
     this.roles = Int32Array.from(Object.values(Role), (role) => attributes.findIndex((one) => one.role === role));
     this.hasOddRoles = attributes.some(({ role }, at) => role >= 0 && this.roles[role] !== at);
+    this.inSelection = attributes.findIndex(({ name }) => name === 'in_selection');
     this.phase = event.isEvaluated ? attributes.findIndex(({ name }) => name === 'phase') : -1;
     this.deciding = attributes.findIndex(({ name }) => name === event.wholeWith?.name);
     this.known = attributes.findIndex(({ knownAtStart }) => knownAtStart !== undefined);
