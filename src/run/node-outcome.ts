@@ -343,8 +343,10 @@ export class NodeEndReader {
 
   private meaning(code: number, outcome: number, phase: number, detail: number): Meaning {
     const key = ((code * MAX_REMEMBERED + outcome) * MAX_REMEMBERED + phase) * MAX_REMEMBERED + detail;
-    const known = this.meanings.get(key);
-    if (known !== undefined) return known;
+    return this.meanings.get(key) ?? this.newMeaning(key, code, outcome, phase, detail);
+  }
+
+  private newMeaning(key: number, code: number, outcome: number, phase: number, detail: number): Meaning {
     const json = (value: number) => this.values[value]?.json ?? '';
     const members = [`"node_outcome":${json(outcome)}`, `"phase":${json(phase) || '""'}`];
     if (detail !== NONE) members.push(json(detail));

@@ -56,17 +56,14 @@ export class SpanGroup {
   resource: Resource | null = null;
   /** The step that its resource names; `null` where it names none. */
   stepId: string | null = null;
-  /** Invocation spans, by id; one, unless the telemetry contradicts itself. */
-  readonly invocations = new Map<SpanId, RootSpan>();
-  /** Process spans, by id. */
-  readonly processes = new Map<SpanId, RootSpan>();
-  private readonly likely = new Map<SpanId, number>();
+  // Most groups are of a span whose log records came first, and are soon merged: they have no maps of what they have none of.
+  private invocationRoots: Map<SpanId, RootSpan> | undefined;
+  private processRoots: Map<SpanId, RootSpan> | undefined;
+  private likely: Map<SpanId, number> | undefined;
   /** How many of them are so surely that they count as one. */
   private likelyCount = 0;
-  /** Nodes by unique id. */
-  readonly nodes = new Map<string, NodeFacts>();
-  /** Unique ids in its queries and log records; kept until the group belongs to an invocation. */
-  readonly uniqueIds = new Set<string>();
+  private nodeFacts: Map<string, NodeFacts> | undefined;
+  private namedIds: Set<string> | undefined;
   /** Time of the first sign that work was cut short. */
   interruptedAtUnixNano: UnixNano | null = null;
   /** Whether a log message reported it, and not only a cancelled query. */
@@ -106,7 +103,7 @@ export class SpanGroup {
     if (item.isLog && cell(Cell.code) >= ERROR_SEVERITY) this.errorLogCount += 1;
     if (this.isInvocation) return true;
     const uniqueId = uniqueIdOf(layout) ?? '';
-    if (uniqueId !== '') this.uniqueIds.add(uniqueId);
+    if (uniqueId !== '') this.addId(uniqueId);
     return true;
   }
 
@@ -115,10 +112,10 @@ export class SpanGroup {
     const end = uniqueId === undefined ? undefined : nodeEnds.read(item.layout);
     if (uniqueId === undefined || end === undefined) return false;
     this.noteItem(item);
-    const node = this.nodes.get(uniqueId) ?? this.newNode(uniqueId);
+    const node = this.nodeFacts?.get(uniqueId) ?? this.newNode(uniqueId);
     if (item.kind === ROW_KIND.nodeProcessed) node.addProcessedEnd(end);
     else node.addEvaluatedEnd(end);
-    if (!this.isInvocation) this.uniqueIds.add(uniqueId);
+    if (!this.isInvocation) this.addId(uniqueId);
     return true;
   }
 
@@ -131,6 +128,26 @@ export class SpanGroup {
     this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
     this.noteResource(resource);
     this.time.noteCells();
+  }
+
+  /** Invocation spans, by id; one, unless the telemetry contradicts itself. */
+  get invocations(): ReadonlyMap<SpanId, RootSpan> {
+    return this.invocationRoots ?? NO_ROOTS;
+  }
+
+  /** Process spans, by id. */
+  get processes(): ReadonlyMap<SpanId, RootSpan> {
+    return this.processRoots ?? NO_ROOTS;
+  }
+
+  /** Nodes by unique id. */
+  get nodes(): ReadonlyMap<string, NodeFacts> {
+    return this.nodeFacts ?? NO_NODES;
+  }
+
+  /** Unique ids in its queries and log records; kept until the group belongs to an invocation. */
+  get uniqueIds(): ReadonlySet<string> {
+    return this.namedIds ?? NO_IDS;
   }
 
   /** Time of its first record; `null` where it has none. */
@@ -150,7 +167,7 @@ export class SpanGroup {
 
   /** Whether it holds an invocation span, or a span that its children show to be one. */
   get isInvocation(): boolean {
-    return this.invocations.size + this.likelyCount > 0;
+    return this.likelyCount > 0 || (this.invocationRoots !== undefined && this.invocationRoots.size > 0);
   }
 
   /** Whether it holds a process span and nothing else: its two records at most. */
@@ -177,18 +194,21 @@ export class SpanGroup {
     this.stepId ??= other.stepId;
     if (other.resource !== null) this.noteResource(other.resource);
     this.time.merge(other.time);
-    mergeRoots(this.invocations, other.invocations);
-    mergeRoots(this.processes, other.processes);
-    for (const [id, evidence] of other.likelyInvocations) this.noteLikelyInvocation(id, evidence);
-    for (const [uniqueId, facts] of other.nodes) this.node(uniqueId).merge(facts);
-    if (this.isInvocation) this.uniqueIds.clear();
-    else for (const uniqueId of other.uniqueIds) this.uniqueIds.add(uniqueId);
+    this.invocationRoots = mergedRoots(this.invocationRoots, other.invocationRoots);
+    this.processRoots = mergedRoots(this.processRoots, other.processRoots);
+    if (other.likely !== undefined) for (const [id, evidence] of other.likely) this.noteLikelyInvocation(id, evidence);
+    if (other.nodeFacts !== undefined) {
+      for (const [uniqueId, facts] of other.nodeFacts) this.node(uniqueId).merge(facts);
+    }
+    if (this.isInvocation) this.namedIds = undefined;
+    else if (other.namedIds !== undefined) for (const uniqueId of other.namedIds) this.addId(uniqueId);
     if (other.interruptedAtUnixNano !== null) this.noteInterruptionTime(other.interruptedAtUnixNano);
     this.hasCancelMessage ||= other.hasCancelMessage;
     this.errorLogCount += other.errorLogCount;
   }
 
   noteLikelyInvocation(id: SpanId, evidence: number): void {
+    this.likely ??= new Map();
     const before = this.likely.get(id) ?? 0;
     if (evidence <= before) return;
     if (before < LIKELY && evidence >= LIKELY) this.likelyCount += 1;
@@ -197,22 +217,22 @@ export class SpanGroup {
 
   /** The span's own record has come. */
   forgetLikelyInvocation(id: SpanId): void {
-    if ((this.likely.get(id) ?? 0) >= LIKELY) this.likelyCount -= 1;
-    this.likely.delete(id);
+    if ((this.likely?.get(id) ?? 0) >= LIKELY) this.likelyCount -= 1;
+    this.likely?.delete(id);
   }
 
   /** Spans without a record of their own that are an invocation span by their children, and how surely (see `parentEvidence`). */
   get likelyInvocations(): ReadonlyMap<SpanId, number> {
-    return this.likely;
+    return this.likely ?? NO_EVIDENCE;
   }
 
   private addSpan(record: Exclude<TelemetryRecord, { recordType: 'LogRecord' }>): void {
     switch (eventName(record.eventType)) {
       case 'Invocation':
-        rootOf(this.invocations, record.spanId).add(record);
+        this.invocationRoots = withRoot(this.invocationRoots, record);
         break;
       case 'Process':
-        rootOf(this.processes, record.spanId).add(record);
+        this.processRoots = withRoot(this.processRoots, record);
         break;
       case 'NodeProcessed': {
         const uniqueId = record.attributes.text('unique_id');
@@ -234,7 +254,7 @@ export class SpanGroup {
   /** Found in the text: queries carry long statements, which need not be parsed for this. */
   private noteUniqueId(record: TelemetryRecord): void {
     const uniqueId = UNIQUE_ID.exec(record.attributes.json)?.[1];
-    if (uniqueId !== undefined) this.uniqueIds.add(ownText(uniqueId));
+    if (uniqueId !== undefined) this.addId(ownText(uniqueId));
   }
 
   private noteInterruption(record: TelemetryRecord): void {
@@ -259,13 +279,19 @@ export class SpanGroup {
   }
 
   private node(uniqueId: string): NodeFacts {
-    return this.nodes.get(uniqueId) ?? this.newNode(ownText(uniqueId));
+    return this.nodeFacts?.get(uniqueId) ?? this.newNode(ownText(uniqueId));
   }
 
   private newNode(uniqueId: string): NodeFacts {
     const created = new NodeFacts();
-    this.nodes.set(uniqueId, created);
+    this.nodeFacts ??= new Map();
+    this.nodeFacts.set(uniqueId, created);
     return created;
+  }
+
+  private addId(uniqueId: string): void {
+    this.namedIds ??= new Set();
+    this.namedIds.add(uniqueId);
   }
 }
 
@@ -309,20 +335,30 @@ function preference(resource: Resource): string {
 /** Asked of every record, and records share a few resources. */
 const PREFERENCES = new WeakMap<Resource, string>();
 
-function rootOf(roots: Map<SpanId, RootSpan>, id: SpanId): RootSpan {
-  const known = roots.get(id);
-  if (known !== undefined) return known;
-  const created = new RootSpan(id);
-  roots.set(id, created);
-  return created;
+const NO_ROOTS: ReadonlyMap<SpanId, RootSpan> = new Map();
+const NO_NODES: ReadonlyMap<string, NodeFacts> = new Map();
+const NO_IDS: ReadonlySet<string> = new Set();
+const NO_EVIDENCE: ReadonlyMap<SpanId, number> = new Map();
+
+type Roots = Map<SpanId, RootSpan> | undefined;
+
+function withRoot(roots: Roots, record: Exclude<TelemetryRecord, { recordType: 'LogRecord' }>): Roots {
+  const into = roots ?? new Map<SpanId, RootSpan>();
+  const root = into.get(record.spanId) ?? new RootSpan(record.spanId);
+  into.set(record.spanId, root);
+  root.add(record);
+  return into;
 }
 
-function mergeRoots(into: Map<SpanId, RootSpan>, from: ReadonlyMap<SpanId, RootSpan>): void {
+/** @param from not used any more */
+function mergedRoots(into: Roots, from: Roots): Roots {
+  if (into === undefined || from === undefined) return into ?? from;
   for (const [id, root] of from) {
     const known = into.get(id);
     if (known === undefined) into.set(id, root);
     else known.merge(root);
   }
+  return into;
 }
 
 /** The state of an invocation span or a process span, from its start, its end or both. */

@@ -114,9 +114,10 @@ class NanosClock {
       this.highNanos = Number(start % 1_000_000_000n);
     }
     const nanos = this.highNanos + (low >>> 0);
-    const more = Math.floor(nanos / 1e9);
+    // Integers of 32 bits: V8 makes an object of any other number each time that it is handed on.
+    const more = (nanos / 1e9) | 0;
     this.seconds = this.highSeconds + more;
-    this.nanos = nanos - more * 1e9;
+    this.nanos = (nanos - more * 1e9) | 0;
   }
 }
 

@@ -204,7 +204,11 @@ export class CellWriter {
     const at = cell(Cell.textStart);
     const length = cell(Cell.textEnd) - at;
     const isKept = plan.isNameKept || (plan.isNameStructural && !this.switches['stable-names']);
-    if (isKept) return { shown: { at, length }, original: NOTHING };
+    if (isKept) {
+      OWN_NAME.shown.at = at;
+      OWN_NAME.shown.length = length;
+      return OWN_NAME;
+    }
     if (!plan.isNameStructural) return undefined;
     return this.shared.stableName(plan.eventType, texts.find(at, at + length));
   }
@@ -313,11 +317,9 @@ export class CellWriter {
       to = copyBytes(to, system.at, system.length);
     }
     if (statement !== undefined) to = copyBytes(to, statement.about.at, statement.about.length);
-    const relation = uniqueId === undefined ? undefined : this.nodes.relationOf(uniqueId.text);
-    if (relation === undefined) return to;
-    const namespace = [relation.database, relation.schema].filter((part) => part !== undefined && part !== '');
-    if (namespace.length === 0) return to;
-    return putTextAttribute(to, tag, NAMESPACE, VALUE, putText(VALUE, namespace.join('|')) - VALUE);
+    const namespace = uniqueId === undefined ? undefined : this.nodes.namespaceOf(uniqueId.text);
+    if (namespace === undefined) return to;
+    return putTextAttribute(to, tag, NAMESPACE, VALUE, putText(VALUE, namespace) - VALUE);
   }
 
   private nodeAttributes(record: CellRecord, uniqueId: KnownText, verdict: Range, start: number): number {
@@ -367,6 +369,8 @@ export class CellWriter {
 
 const NO_NAMES: readonly string[] = [];
 const NOTHING: Range = { at: 0, length: 0 };
+/** One object for all names that are exported as they stand. */
+const OWN_NAME = { shown: { at: 0, length: 0 }, original: NOTHING };
 const ZERO = 0x30;
 /** Longest integer that is surely exact. */
 const MAX_DIGITS = 15;

@@ -37,6 +37,8 @@ interface NodeFacts {
   areQueriesComplete: boolean;
   database: string | undefined;
   schema: string | undefined;
+  /** Both together, once they were asked for. */
+  namespace: string | undefined;
 }
 
 /** How many of a kind are remembered for one node, the latest ones; of queries none beyond, and then no sum is given. */
@@ -90,13 +92,16 @@ export class NodeIndex {
       if (span.isEnd) this.seeQuery(facts, span);
       return;
     }
-    facts.database ??= span.text('database');
-    facts.schema ??= span.text('schema');
+    if (facts.database === undefined || facts.schema === undefined) {
+      facts.database ??= span.text('database');
+      facts.schema ??= span.text('schema');
+      facts.namespace = undefined;
+    }
     if (span.eventType !== EVENT_TYPE.nodeProcessed) return;
     const { spanHigh, spanLow, parentHigh, parentLow } = span;
-    if (facts.processedSpans.some(({ id }) => id[0] === spanHigh && id[1] === spanLow)) return;
+    for (const { id } of facts.processedSpans) if (id[0] === spanHigh && id[1] === spanLow) return;
     const seen = { id: [spanHigh, spanLow], parentId: [parentHigh, parentLow] } as const;
-    facts.processedSpans = remember(facts.processedSpans, seen);
+    facts.processedSpans = facts.processedSpans.length === 0 ? [seen] : remember(facts.processedSpans, seen);
   }
 
   seeLog(record: SeenLog): void {
@@ -170,11 +175,12 @@ export class NodeIndex {
     return count === 0 ? undefined : { count, nanos };
   }
 
-  /** Database and schema of a node's relation. */
-  relationOf(
-    uniqueId: string,
-  ): { readonly database: string | undefined; readonly schema: string | undefined } | undefined {
-    return this.nodes.get(uniqueId);
+  /** Database and schema of a node's relation, as `db.namespace` has them; `undefined` where neither is known. */
+  namespaceOf(uniqueId: string): string | undefined {
+    const facts = this.nodes.get(uniqueId);
+    if (facts === undefined) return undefined;
+    facts.namespace ??= [facts.database, facts.schema].filter((part) => part !== undefined && part !== '').join('|');
+    return facts.namespace === '' ? undefined : facts.namespace;
   }
 
   private strongestSign(uniqueId: string, matches: (fact: Cancellation) => boolean): InterruptionSign {
@@ -213,6 +219,7 @@ export class NodeIndex {
       areQueriesComplete: true,
       database: undefined,
       schema: undefined,
+      namespace: undefined,
     };
     this.nodes.set(uniqueId, facts);
     if (this.nodes.size > this.maxNodes) {

@@ -120,8 +120,8 @@ export class SpanWriter {
   private writeStatement(record: PlainRecord, into: OtelAttributes): void {
     const isQuery = record.eventType === EVENT_TYPE.queryExecuted && this.switches['database-attributes'];
     const uniqueId = isQuery ? record.uniqueId : undefined;
-    const relation = uniqueId === undefined ? undefined : this.nodes.relationOf(uniqueId);
-    writeStatement(record, into, this.redactor, relation, isQuery);
+    const namespace = uniqueId === undefined ? undefined : this.nodes.namespaceOf(uniqueId);
+    writeStatement(record, into, this.redactor, namespace, isQuery);
   }
 
   /** The result of a command that ended with errors: it was interrupted, unless it was to stop by itself at the first failure. */
@@ -193,13 +193,13 @@ export function systemNameOf(adapterType: string): string {
 /**
  * Writes a record's statement: as `db.query.text` beside the other `db.*` attributes for a query, as `sql` otherwise. Where
  * no SQL may be shown, `run_bridge.sql.sha256` stands for a statement that the engine gave no `sql_hash`.
- * @param database where the relation lies that the query works for, for `db.namespace`.
+ * @param namespace where the relation lies that the query works for, for `db.namespace`.
  */
 export function writeStatement(
   record: { text(name: string): string | undefined },
   into: OtelAttributes,
   redactor: Redactor,
-  database: { readonly database: string | undefined; readonly schema: string | undefined } | undefined,
+  namespace: string | undefined,
   isDatabaseSpan: boolean,
 ): void {
   const statement = record.text('sql');
@@ -213,8 +213,7 @@ export function writeStatement(
   if (sql?.operation !== undefined) into[ATTR_DB_OPERATION_NAME] = sql.operation;
   if (sql?.summary !== undefined) into[ATTR_DB_QUERY_SUMMARY] = sql.summary;
   if (sql?.collection !== undefined) into[ATTR_DB_COLLECTION_NAME] = sql.collection;
-  const namespace = [database?.database, database?.schema].filter((part) => part !== undefined && part !== '');
-  if (namespace.length > 0) into[ATTR_DB_NAMESPACE] = namespace.join('|');
+  if (namespace !== undefined) into[ATTR_DB_NAMESPACE] = namespace;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { type Constants, isSame, LAYOUT_CONSTANTS, type Range, textAt, view } from '../../record/arena.js';
-import { MAX_ATTRIBUTES } from '../../record/cells.js';
+import { Attribute, attributeAt, cell, isText, MAX_ATTRIBUTES } from '../../record/cells.js';
 import { DEBUG, INFO, type Severity } from '../../record/severity.js';
 import {
   type AttributeField,
@@ -29,6 +29,7 @@ interface KnownValue {
   readonly tail: number;
   /** With its quotes. */
   readonly json: Range;
+  readonly quoted: string;
   readonly name: string;
 }
 
@@ -102,7 +103,8 @@ export class AttributeLayout {
     if (field === undefined || end - start > MAX_VALUE_BYTES || isFull) return undefined;
     const name = textAt(start, end);
     if (!/^\w+$/.test(name) || modernEnumName(name, field) !== name) return undefined;
-    const value = { raw: constants.add(name), tail, json: constants.add(JSON.stringify(name)), name };
+    const quoted = JSON.stringify(name);
+    const value = { raw: constants.add(name), tail, json: constants.add(quoted), name, quoted };
     this.values.push(value);
     return value;
   }
@@ -163,7 +165,7 @@ export class Layout {
   private readonly deciding: number;
   /** Index of the one whose value a start may know. */
   private readonly known: number;
-  private readonly stretches: (readonly Stretch[] | undefined)[] = [];
+  private readonly variants: (readonly Stretch[] | undefined)[] = [];
 
   constructor(
     readonly number: number,
@@ -181,30 +183,36 @@ export class Layout {
     this.known = attributes.findIndex(({ knownAtStart }) => knownAtStart !== undefined);
   }
 
-  /** What a start has of the attributes. @param placeOf where the value of an attribute begins and ends */
-  stretchesFor(placeOf: (index: number) => readonly [number, number]): readonly Stretch[] {
+  /** What a start has of the attributes of the span that is looked at. */
+  stretches(): readonly Stretch[] {
     if (this.deciding < 0 && this.known < 0) return this.variant(false, false);
-    return this.variant(this.isWhole(placeOf), this.isKnown(placeOf));
+    return this.variant(this.isWhole(), this.isKnown());
   }
 
-  private isWhole(placeOf: (index: number) => readonly [number, number]): boolean {
-    const deciding = this.attributes[this.deciding];
-    const value = deciding?.valueAt(...placeOf(this.deciding));
-    return value !== undefined && this.event.wholeWith?.values.has(JSON.stringify(value.name)) === true;
+  /** The enum's value that an attribute of the span that is looked at has; `undefined` for none, and where it is no text. */
+  valueOf(index: number): KnownValue | undefined {
+    const attribute = this.attributes[index];
+    if (attribute === undefined || !isText(index)) return undefined;
+    const at = attributeAt(index);
+    return attribute.valueAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
   }
 
-  private isKnown(placeOf: (index: number) => readonly [number, number]): boolean {
-    const known = this.attributes[this.known];
-    const json = known?.valueAt(...placeOf(this.known))?.json;
-    const wanted = known?.knownAtStart;
+  private isWhole(): boolean {
+    const value = this.valueOf(this.deciding);
+    return value !== undefined && this.event.wholeWith?.values.has(value.quoted) === true;
+  }
+
+  private isKnown(): boolean {
+    const json = this.valueOf(this.known)?.json;
+    const wanted = this.attributes[this.known]?.knownAtStart;
     if (json === undefined || wanted === undefined) return false;
     return json.length === wanted.length && isSame(json.at, wanted.at, wanted.length);
   }
 
   private variant(isWhole: boolean, isKnown: boolean): readonly Stretch[] {
     const number = (isWhole ? 1 : 0) + (isKnown ? 2 : 0);
-    const found = this.stretches[number] ?? this.newStretches(isWhole, isKnown);
-    this.stretches[number] = found;
+    const found = this.variants[number] ?? this.newStretches(isWhole, isKnown);
+    this.variants[number] = found;
     return found;
   }
 
@@ -240,8 +248,7 @@ export class KeyStep {
   follow(start: number, length: number): KeyStep | undefined {
     const { next } = this;
     if (next !== undefined && next.keyLength === length && isSame(next.keyAt, start, length)) return next;
-    const step = this.others.find((one) => one.keyLength === length && isSame(one.keyAt, start, length));
-    this.next = step ?? this.newStep(start, length);
+    this.next = this.otherStep(start, length) ?? this.newStep(start, length);
     return this.next;
   }
 
@@ -249,6 +256,11 @@ export class KeyStep {
   get layout(): Layout {
     this.known ??= this.event.layouts.add(this.event, this.attributes());
     return this.known;
+  }
+
+  private otherStep(start: number, length: number): KeyStep | undefined {
+    for (const one of this.others) if (one.keyLength === length && isSame(one.keyAt, start, length)) return one;
+    return undefined;
   }
 
   private newStep(start: number, length: number): KeyStep | undefined {
@@ -374,20 +386,26 @@ export class Layouts {
   ofSpan(start: number, end: number): EventLayout | undefined {
     const { latest } = this;
     if (latest !== undefined && begins(latest.range, start, end)) return latest.event;
-    const found = this.beginnings.find(({ range }) => begins(range, start, end));
-    if (found === undefined) return undefined;
-    found.event ??= new EventLayout(this, found.eventType);
-    this.latest = found;
-    return found.event;
+    for (const beginning of this.beginnings) {
+      if (!begins(beginning.range, start, end)) continue;
+      beginning.event ??= new EventLayout(this, beginning.eventType);
+      this.latest = beginning;
+      return beginning.event;
+    }
+    return undefined;
   }
 
   /** The event type of a log record; `undefined` where it is not remembered. */
   ofLog(start: number, end: number): EventLayout | undefined {
     const { latestLog } = this;
-    const isAt = ({ typeName: { at, length } }: EventLayout) => length === end - start && isSame(at, start, length);
-    if (latestLog !== undefined && isAt(latestLog)) return latestLog;
-    this.latestLog = this.logs.find(isAt) ?? this.newLog(start, end);
+    if (latestLog !== undefined && isWhole(latestLog.typeName, start, end)) return latestLog;
+    this.latestLog = this.otherLog(start, end) ?? this.newLog(start, end);
     return this.latestLog;
+  }
+
+  private otherLog(start: number, end: number): EventLayout | undefined {
+    for (const log of this.logs) if (isWhole(log.typeName, start, end)) return log;
+    return undefined;
   }
 
   private newLog(start: number, end: number): EventLayout | undefined {
@@ -411,6 +429,10 @@ export class Layouts {
       ({ beginning, eventType }) => ({ range: this.constants.add(beginning), eventType, event: undefined }),
     );
   }
+}
+
+function isWhole(range: Range, start: number, end: number): boolean {
+  return end - start === range.length && isSame(range.at, start, range.length);
 }
 
 function begins(range: Range, start: number, end: number): boolean {

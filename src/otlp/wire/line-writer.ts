@@ -76,7 +76,7 @@ export class LineWriter {
     this.isUnusual = false;
     const layout = this.layouts.layout(cell(Cell.layout));
     const { event } = layout;
-    const stretches = layout.stretchesFor(textPlaceOf);
+    const stretches = layout.stretches();
     const severity = this.isInfo(layout) ? event.infoSeverity : event.usualSeverity;
     let to = put(start, START_HEAD);
     const head = to;
@@ -286,17 +286,9 @@ export class LineWriter {
   }
 
   /** Whether it is the phase of an evaluated node in which it is run. */
-  private isInfo({ phase, attributes }: Layout): boolean {
-    if (phase < 0 || cell(HEADER + phase * ATTRIBUTE_CELLS + Attribute.kind) !== Value.text) return false;
-    return attributes[phase]?.valueAt(...textPlaceOf(phase))?.name === 'EXECUTION_PHASE_RUN';
+  private isInfo(layout: Layout): boolean {
+    return layout.phase >= 0 && layout.valueOf(layout.phase)?.name === 'EXECUTION_PHASE_RUN';
   }
-}
-
-/** Where the value of an attribute stands; nowhere where it is no text. */
-export function textPlaceOf(index: number): readonly [number, number] {
-  const at = HEADER + index * ATTRIBUTE_CELLS;
-  if (cell(at + Attribute.kind) !== Value.text) return [0, 0];
-  return [cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd)];
 }
 
 function put(to: number, range: Range): number {
@@ -327,7 +319,9 @@ function putLink(start: number): number {
 }
 
 function putInteger(to: number, value: number): number {
-  if (value >= 10) return to + buffer.write(String(value), to, 'latin1');
-  view.setUint8(to, 0x30 + value);
-  return to + 1;
+  if (value >= 100) return to + buffer.write(String(value), to, 'latin1');
+  const tens = Math.floor(value / 10);
+  view.setUint8(to, 0x30 + (tens === 0 ? value : tens));
+  view.setUint8(to + 1, 0x30 + value - 10 * tens);
+  return to + (tens === 0 ? 1 : 2);
 }

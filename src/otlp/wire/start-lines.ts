@@ -2,7 +2,7 @@ import { isSame, type Range, view } from '../../record/arena.js';
 import { CLOSE, COMMA, OPEN } from '../../record/json-line.js';
 import type { Layout, Stretch } from './layouts.js';
 import type { LineScanner } from './line-scanner.js';
-import { END_HEAD, NULL, SPAN_ID, START_HEAD, START_TIME, textPlaceOf } from './line-writer.js';
+import { END_HEAD, NULL, SPAN_ID, START_HEAD, START_TIME } from './line-writer.js';
 
 const LINE_BREAK = 0x0a;
 /** A trace id, and a span's id behind it. */
@@ -18,7 +18,7 @@ export function isStartBefore(start: number, end: number, limit: number): boolea
 
 /** Tells whether a start is the one that `LineWriter` writes of its end: then all that it says stands in the end's cells. */
 export class StartLines {
-  /** What the start has of the end's attributes, see `Layout.stretchesFor`. */
+  /** What the start has of the end's attributes, see `Layout.stretches`. */
   stretches: readonly Stretch[] = [];
   /** Where its attributes stand in its line, and where they end. */
   attributesAt = 0;
@@ -30,7 +30,7 @@ export class StartLines {
     const { event } = layout;
     const headStart = end + END_HEAD.length;
     this.at = start;
-    this.stretches = layout.stretchesFor(textPlaceOf);
+    this.stretches = layout.stretches();
     return (
       this.passes(START_HEAD) &&
       this.passesSame(headStart, scanner.linksAt - headStart) &&
