@@ -202,10 +202,41 @@ const HIGHS = new Int32Array(16);
 const SECONDS = new Float64Array(16);
 const NANOS = new Float64Array(16);
 
+/** The slot above of a half. */
+function highSlot(high: number): number {
+  const slot = high & 15;
+  if (high !== HIGHS[slot]) {
+    const start = BigInt(high >>> 0) << 32n;
+    HIGHS[slot] = high;
+    SECONDS[slot] = Number(start / 10n ** 9n);
+    NANOS[slot] = Number(start % 10n ** 9n);
+  }
+  return slot;
+}
+
+/** Unix nanoseconds of two halves as seconds and nanoseconds. */
+export class NanosClock {
+  seconds = 0;
+  nanos = 0;
+
+  read(high: number, low: number): void {
+    const slot = highSlot(high);
+    const nanos = (NANOS[slot] as number) + (low >>> 0);
+    // Integers of 32 bits: V8 makes an object of any other number each time that it is handed on.
+    const more = (nanos / 1e9) | 0;
+    this.seconds = (SECONDS[slot] as number) + more;
+    this.nanos = (nanos - more * 1e9) | 0;
+  }
+}
+
+/** Halves of which times have 19 digits: up to the year 2286. */
+const MIN_HIGH = Number((10n ** 18n) >> 32n) + 1;
+const MAX_HIGH = Number((10n ** 19n) >> 32n) - 1;
+
 /** Writes 64 bits in decimal digits. Times of our days have 19, which are written four at a time. @returns the place behind them */
 export function putDecimal(to: number, low: number, high: number): number {
-  const slot = high & 15;
-  if (high !== HIGHS[slot] || high === 0) return putAnyDecimal(to, low, high);
+  if (high >>> 0 < MIN_HIGH || high >>> 0 > MAX_HIGH) return putAnyDecimal(to, low, high);
+  const slot = highSlot(high);
   const nanos = (NANOS[slot] as number) + (low >>> 0);
   const more = Math.floor(nanos / 1e9);
   const seconds = (SECONDS[slot] as number) + more;
@@ -220,13 +251,7 @@ export function putDecimal(to: number, low: number, high: number): number {
 }
 
 function putAnyDecimal(to: number, low: number, high: number): number {
-  const start = BigInt(high >>> 0) << 32n;
-  if (start >= 10n ** 18n) {
-    HIGHS[high & 15] = high;
-    SECONDS[high & 15] = Number(start / 10n ** 9n);
-    NANOS[high & 15] = Number(start % 10n ** 9n);
-  }
-  return to + buffer.write(String(start | BigInt(low >>> 0)), to, 'latin1');
+  return to + buffer.write(String((BigInt(high >>> 0) << 32n) | BigInt(low >>> 0)), to, 'latin1');
 }
 
 function putEight(to: number, value: number): void {

@@ -4,6 +4,11 @@ import { Attribute, cell, setCell } from './cells.js';
 
 const SLOTS = 1 << 16;
 const MAX_TEXTS = SLOTS >> 1;
+/** Numbers of a slot, which stand side by side: a text's number plus one (0 for none), its hash, where it stands and how long it is. */
+const SLOT = 4;
+const HASH = 1;
+const AT = 2;
+const LENGTH = 3;
 /** A longer text is not remembered. */
 const MAX_TEXT_BYTES = 64 * 1024;
 
@@ -36,8 +41,7 @@ const MIN_FREE_BYTES = 8 * 1024 * 1024;
 class Texts {
   /** How often all were forgotten: a number is that of another text then. */
   generation = 0;
-  private readonly slots = new Int32Array(SLOTS);
-  private readonly hashes = new Int32Array(MAX_TEXTS);
+  private readonly slots = new Int32Array(SLOT * SLOTS);
   private known: KnownText[] = [];
   private end: number = REGION.texts;
   private readonly seed = randomInt(2 ** 32) | 0;
@@ -65,12 +69,12 @@ class Texts {
     const length = end - start;
     if (length > MAX_TEXT_BYTES) return new KnownText(-1, start, length);
     const hash = hashOf(start, length, this.seed);
-    const { slots, hashes } = this;
-    let slot = hash & (SLOTS - 1);
-    for (let number = slots[slot] ?? 0; number !== 0; number = slots[slot] ?? 0) {
-      const known = hashes[number - 1] === hash ? this.known[number - 1] : undefined;
-      if (known?.length === length && isSame(known.at, start, length)) return known;
-      slot = (slot + 1) & (SLOTS - 1);
+    const { slots } = this;
+    let slot = SLOT * (hash & (SLOTS - 1));
+    for (let number = slots[slot] as number; number !== 0; number = slots[slot] as number) {
+      const isIt = slots[slot + HASH] === hash && slots[slot + LENGTH] === length;
+      if (isIt && isSame(slots[slot + AT] as number, start, length)) return this.known[number - 1] as KnownText;
+      slot = (slot + SLOT) & (SLOT * SLOTS - 1);
     }
     return this.add(start, length, hash, slot);
   }
@@ -97,9 +101,11 @@ class Texts {
     copyText(this.end, start, length);
     const known = new KnownText(this.known.length, this.end, length);
     this.end += length + 8;
-    this.hashes[known.number] = hash;
     this.known.push(known);
     this.slots[slot] = this.known.length;
+    this.slots[slot + HASH] = hash;
+    this.slots[slot + AT] = known.at;
+    this.slots[slot + LENGTH] = length;
     return known;
   }
 }

@@ -1,4 +1,4 @@
-import { view } from '../../record/arena.js';
+import { NanosClock, view } from '../../record/arena.js';
 import { Attribute, attributeAt, Cell, cell, isText } from '../../record/cells.js';
 import { isOpening } from '../../record/json-line.js';
 import { type KnownText, texts } from '../../record/texts.js';
@@ -95,29 +95,6 @@ export class CellRecord implements MappedRecord {
   /** What says so has no cells here. */
   interruption(): undefined {
     return undefined;
-  }
-}
-
-/** Reads Unix nanoseconds of two halves; what the higher half comes to is mostly that of the time before. */
-class NanosClock {
-  seconds = 0;
-  nanos = 0;
-  private high = 0;
-  private highSeconds = 0;
-  private highNanos = 0;
-
-  read(high: number, low: number): void {
-    if (high !== this.high) {
-      const start = BigInt(high >>> 0) << 32n;
-      this.high = high;
-      this.highSeconds = Number(start / 1_000_000_000n);
-      this.highNanos = Number(start % 1_000_000_000n);
-    }
-    const nanos = this.highNanos + (low >>> 0);
-    // Integers of 32 bits: V8 makes an object of any other number each time that it is handed on.
-    const more = (nanos / 1e9) | 0;
-    this.seconds = this.highSeconds + more;
-    this.nanos = (nanos - more * 1e9) | 0;
   }
 }
 

@@ -65,6 +65,8 @@ export class ItemChunk implements ItemOwner {
   private copied: GrowingBytes | undefined;
   /** The item that was looked at last, where it was brought back alone. */
   private alone: PlacedItem | undefined;
+  /** One object for all that `placed` returns. */
+  private latest: { -readonly [Key in keyof PlacedItem]: PlacedItem[Key] } | undefined;
   private nextCells = 0;
   private cellsEnd = 0;
   /** How often layouts had been forgotten when the cells were filled: later they name others. */
@@ -193,20 +195,24 @@ export class ItemChunk implements ItemOwner {
     return true;
   }
 
-  /** Where the item stands that is looked at, for those who want it longer. */
+  /** Where the item stands that is looked at, for those who want it longer; good until it is called again. */
   placed(index: number): PlacedItem {
     const { batch, alone } = this;
     if (batch === undefined) {
       if (alone === undefined) throw new Error('an item is wanted that does not stand in the arena');
       return alone;
     }
-    return {
-      batch,
-      start: batch.start + this.place(index, PLACE.itemStart),
-      end: batch.start + this.place(index, PLACE.itemEnd),
-      cells: this.place(index, PLACE.cells),
-      layouts: this.layoutsSeen,
-    };
+    const start = batch.start + this.place(index, PLACE.itemStart);
+    const end = batch.start + this.place(index, PLACE.itemEnd);
+    const cells = this.place(index, PLACE.cells);
+    this.latest ??= { batch, start, end, cells, layouts: this.layoutsSeen };
+    const { latest } = this;
+    latest.batch = batch;
+    latest.start = start;
+    latest.end = end;
+    latest.cells = cells;
+    latest.layouts = this.layoutsSeen;
+    return latest;
   }
 
   /** The item's records in the order of their lines, read from these. */
