@@ -52,6 +52,13 @@ export class SpanIdTable {
     return this.slots[slot + VALUE] === FREE ? this.add(high, low, slot) : slot;
   }
 
+  /** All numbers that were set, in no order. */
+  *values(): Generator<number> {
+    for (let slot = 0; slot < this.slots.length; slot += SLOT) {
+      if (this.slots[slot + VALUE] !== FREE) yield this.valueAt(slot);
+    }
+  }
+
   valueAt(slot: number): number {
     return ((this.slots[slot + VALUE] as number) >>> 0) - 1;
   }

@@ -6,7 +6,7 @@ import { OtelRunMapper } from '../../src/export/mapping/otel-run-mapper.js';
 import { type AppendedPiece, FreshRecords } from '../../src/log/appended.js';
 import { CellBatch } from '../../src/otlp/wire/item-chunk.js';
 import { itemReading } from '../../src/otlp/wire/read-items.js';
-import { Cell, pointAt, setCell } from '../../src/record/cells.js';
+import { Cell, cellsBeside, pointAt, setCell } from '../../src/record/cells.js';
 import { itemRing } from '../../src/record/item-ring.js';
 import type { Delivery } from '../../src/record/record-batch.js';
 import { texts } from '../../src/record/texts.js';
@@ -35,7 +35,9 @@ const forgetLayouts: Disturbance = () => {
 };
 /** Somebody looks at an item of his own, and changes a number that he reads from it. */
 const lookElsewhere: Disturbance = () => {
-  pointAt(9_000_000 / 4);
+  const own = itemRing.take(4096);
+  if (own === undefined) throw new Error('the ring has no room');
+  pointAt(cellsBeside(own.start));
   setCell(Cell.layout, 0);
 };
 

@@ -60,7 +60,10 @@ export class CellWriter {
   private readonly isRedacted: boolean;
   /** The link of a skipped node. */
   private readonly skipLink = new WireWriter(256);
-  /** Where the attributes stand that an event and its log record have in common, of the event that was written last; and its body. */
+  /** Where the event stands that was made last, its tag and length included. */
+  eventStart = 0;
+  eventEnd = 0;
+  /** Where the attributes stand that it has in common with its log record; and its body. */
   private sharedStart = 0;
   private sharedEnd = 0;
   private body: Range = DENIED;
@@ -102,24 +105,22 @@ export class CellWriter {
     to += 2;
     const end = this.putTail(record, events.droppedCount, to);
     if (this.isOther) return false;
-    let eventBytes = 0;
-    for (const event of events.events) eventBytes += event.length;
     out.tag(RECORD);
-    out.varint(end - ITEM + eventBytes);
-    if (eventBytes === 0) {
+    out.varint(end - ITEM + events.byteCount);
+    if (events.byteCount === 0) {
       out.copy(buffer, ITEM, end);
       return true;
     }
     out.copy(buffer, ITEM, to);
-    for (const event of events.events) out.latin1(event);
+    events.writeTo(out);
     out.copy(buffer, to, end);
     return true;
   }
 
-  /** Makes the event of a log record, as `EventBuffer` keeps it; `log` may then write the same as a log record. */
-  event(record: CellRecord): string | undefined {
+  /** Makes the event of a log record between `eventStart` and `eventEnd` of the arena; `log` may then write the same as a log record. @returns whether it could */
+  event(record: CellRecord): boolean {
     const { plan } = record;
-    if (plan.isSpecial || cell(Cell.itemEnd) - cell(Cell.itemStart) > MAX_ITEM_BYTES) return undefined;
+    if (plan.isSpecial || cell(Cell.itemEnd) - cell(Cell.itemStart) > MAX_ITEM_BYTES) return false;
     this.isOther = false;
     view.setUint8(ITEM, EVENT.time);
     view.setInt32(ITEM + 1, cell(Cell.startLow), true);
@@ -140,11 +141,17 @@ export class CellWriter {
     view.setUint8(to, EVENT.droppedAttributesCount);
     view.setUint8(to + 1, 0);
     to += 2;
-    if (this.isOther) return undefined;
-    const begin = ITEM - 1 - varintSize(to - ITEM);
-    view.setUint8(begin, EVENT.message);
-    putVarint(begin + 1, to - ITEM);
-    return buffer.toString('latin1', begin, to);
+    if (this.isOther) return false;
+    this.eventStart = ITEM - 1 - varintSize(to - ITEM);
+    this.eventEnd = to;
+    view.setUint8(this.eventStart, EVENT.message);
+    putVarint(this.eventStart + 1, to - ITEM);
+    return true;
+  }
+
+  /** The event that was made last, as `EventBuffer.addText` takes it. */
+  eventText(): string {
+    return buffer.toString('latin1', this.eventStart, this.eventEnd);
   }
 
   /** Writes the log record whose event was made last, its tag and length included. */

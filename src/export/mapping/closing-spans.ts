@@ -14,9 +14,10 @@ import {
   type SpanEvents,
   type WireWriter,
 } from '../wire/wire-writer.js';
+import type { EventBuffer } from './event-buffer.js';
 import { EVENT_TYPE } from './event-types.js';
 import type { StartLine } from './line-intake.js';
-import { type EventBuffer, eventTimeOf, movedEvent } from './log-writer.js';
+import { eventTimeOf, movedEvent } from './log-writer.js';
 import type { MissingParent, MissingParents } from './missing-parents.js';
 import type { NodeIndex } from './node-index.js';
 import type { ResourceMap } from './resource-map.js';
@@ -220,7 +221,7 @@ function writeSynthetic(out: WireWriter, traceId: TraceId, span: SyntheticSpan):
   encodeAttributes(out, SPAN.attributes, span.attributes);
   out.tag(SPAN.droppedAttributesCount);
   out.varint(0);
-  for (const event of span.events.events) out.latin1(event);
+  span.events.writeTo(out);
   out.tag(SPAN.droppedEventsCount);
   out.varint(span.events.droppedCount);
   out.tag(SPAN.droppedLinksCount);
@@ -243,11 +244,11 @@ interface Adopter {
 export function adoptOrphanEvents(tree: SpanTree, buffer: EventBuffer, invocations: readonly Adopter[]): void {
   for (const id of buffer.waitingSpans()) {
     if (tree.knows(id[0], id[1]) || invocations.some((one) => isSame(one.id, id))) continue;
-    for (const event of buffer.take(id[0], id[1]).events) {
+    for (const event of buffer.take(id[0], id[1]).texts()) {
       const time = eventTimeOf(event);
       const adopter = invocations.find((by) => time >= by.startTimeUnixNano && time <= by.endTimeUnixNano);
-      if (adopter === undefined) buffer.add(id[0], id[1], event);
-      else buffer.add(adopter.id[0], adopter.id[1], movedEvent(event, id));
+      if (adopter === undefined) buffer.addText(id[0], id[1], event);
+      else buffer.addText(adopter.id[0], adopter.id[1], movedEvent(event, id));
     }
   }
 }

@@ -8,15 +8,13 @@ import {
   encodeAttributes,
   encodeValue,
   LOG,
-  NO_EVENTS,
   optionalText,
   RECORD,
-  type SpanEvents,
   WireWriter,
 } from '../wire/wire-writer.js';
 import { shortEventType } from './event-types.js';
 import type { PlainRecord } from './mapped-record.js';
-import { type IdHalves, SpanIdMap } from './span-tree.js';
+import type { IdHalves } from './span-tree.js';
 import { attributesOf, writeStatement } from './span-writer.js';
 
 /**
@@ -41,7 +39,7 @@ export class LogWriter {
     writeStatement(record, this.attributes, redactor, undefined, false);
   }
 
-  /** The event, as `EventBuffer` keeps it. */
+  /** The event, as `EventBuffer.addText` takes it. */
   eventText(record: PlainRecord): string {
     const { event: out } = this;
     out.length = 0;
@@ -91,60 +89,6 @@ export class LogWriter {
     out.time(record.startSeconds, record.startNanos);
     optionalText(out, LOG.eventName, record.eventType);
     out.close(start);
-  }
-}
-
-/**
- * Events that wait for their spans, in OTLP's protobuf. Each is a text, see `SpanEvents`: in memory of its own, where a range
- * of a larger block of bytes would keep all of that. Bounded by span and over all; what does not fit is
- * counted as dropped.
- */
-export class EventBuffer {
-  private readonly bySpan = new SpanIdMap<{ events: string[]; droppedCount: number }>();
-  private waitingCount = 0;
-
-  constructor(
-    private readonly maxEventsPerSpan: number,
-    private readonly maxWaitingEvents: number,
-  ) {}
-
-  add(high: number, low: number, event: string): void {
-    let waiting = this.bySpan.get(high, low);
-    if (waiting === undefined) {
-      if (this.waitingCount >= this.maxWaitingEvents) return;
-      waiting = { events: [], droppedCount: 0 };
-      this.bySpan.add(high, low, waiting);
-    }
-    if (waiting.events.length >= this.maxEventsPerSpan || this.waitingCount >= this.maxWaitingEvents) {
-      waiting.droppedCount++;
-      return;
-    }
-    waiting.events.push(event);
-    this.waitingCount++;
-  }
-
-  /** The same events, to be taken out there alone. */
-  copy(): EventBuffer {
-    const copy = new EventBuffer(this.maxEventsPerSpan, this.maxWaitingEvents);
-    for (const [[high, low], { events, droppedCount }] of this.bySpan) {
-      copy.bySpan.add(high, low, { events: [...events], droppedCount });
-    }
-    copy.waitingCount = this.waitingCount;
-    return copy;
-  }
-
-  /** Takes a span's events out. */
-  take(high: number, low: number): SpanEvents {
-    const waiting = this.bySpan.size === 0 ? undefined : this.bySpan.get(high, low);
-    if (waiting === undefined) return NO_EVENTS;
-    this.bySpan.delete(high, low);
-    this.waitingCount -= waiting.events.length;
-    return waiting;
-  }
-
-  /** Spans that events wait for. */
-  waitingSpans(): readonly IdHalves[] {
-    return Array.from(this.bySpan, ([id]) => id);
   }
 }
 

@@ -11,11 +11,12 @@ import type { SpanEvents } from '../wire/wire-writer.js';
 import type { CellRecord } from './cell-record.js';
 import { CellWriter } from './cell-writer.js';
 import { adoptOrphanEvents, ClosingSpans } from './closing-spans.js';
+import { EventBuffer } from './event-buffer.js';
 import { EVENT_TYPE } from './event-types.js';
 import { HeldReader } from './held-reader.js';
 import { type HeldSpan, HeldSpans } from './held-spans.js';
 import { LineIntake, type StartLine } from './line-intake.js';
-import { EventBuffer, LogWriter, movedEvent } from './log-writer.js';
+import { LogWriter, movedEvent } from './log-writer.js';
 import type { MappedRecord } from './mapped-record.js';
 import { PlainRecord } from './mapped-record.js';
 import { MissingParents } from './missing-parents.js';
@@ -147,24 +148,25 @@ export class OtelRunMapper implements RunMapper {
     const isWanted = switches['log-records'] && anchorOffset >= this.sentLogs;
     const target = switches['span-events'] ? this.eventTarget(record) : undefined;
     if (!isWanted && target === undefined) return;
-    const event = this.mapLog(record, isWanted);
+    const text = this.mapLog(record, isWanted);
     if (isWanted) this.windows.add('logs', this.resources.map(resource), anchorOffset);
     if (target === undefined) return;
     const { spanHigh, spanLow } = record;
-    const isOwn = target[0] === spanHigh && target[1] === spanLow;
-    this.buffer.add(target[0], target[1], isOwn ? event : movedEvent(event, [spanHigh, spanLow]));
+    const [high, low] = target;
+    const { buffer, cells } = this;
+    const isOwn = high === spanHigh && low === spanLow;
+    if (!isOwn) buffer.addText(high, low, movedEvent(text ?? cells.eventText(), [spanHigh, spanLow]));
+    else if (text === undefined) buffer.add(high, low, cells.eventStart, cells.eventEnd);
+    else buffer.addText(high, low, text);
   }
 
-  /** Makes the event of a log record, and writes that itself where it is wanted. */
-  private mapLog(record: CellRecord | PlainRecord, isWanted: boolean): string {
+  /** Makes the event of a log record, and writes that itself where it is wanted. @returns the event where plain code made it; else `cells` has it */
+  private mapLog(record: CellRecord | PlainRecord, isWanted: boolean): string | undefined {
     const { cells, logs, windows } = this;
     const isPlain = record instanceof PlainRecord;
-    if (!isPlain) {
-      const event = cells.event(record);
-      if (event !== undefined) {
-        if (isWanted) cells.log(windows.begin(), record);
-        return event;
-      }
+    if (!isPlain && cells.event(record)) {
+      if (isWanted) cells.log(windows.begin(), record);
+      return undefined;
     }
     const read = isPlain ? record : this.intake.plainLog();
     logs.read(read);

@@ -130,7 +130,7 @@ export class SpanWriter {
   }
 
   private writeTail(out: WireWriter, record: PlainRecord, events: SpanEvents, outcome: SpanOutcome): void {
-    for (const event of events.events) out.latin1(event);
+    events.writeTo(out);
     if (outcome.event !== undefined) encodeEvent(out, outcome.event);
     out.tag(SPAN.droppedEventsCount);
     out.varint(events.droppedCount);

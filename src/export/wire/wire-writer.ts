@@ -115,12 +115,6 @@ export class WireWriter extends GrowingBytes {
     this.length = at;
   }
 
-  /** Bytes that are kept in a text, one in each character. */
-  latin1(text: string): void {
-    this.reserve(text.length);
-    this.length += this.bytes.write(text, this.length, 'latin1');
-  }
-
   /** Bytes as they are, without their length. */
   raw(from: Uint8Array): void {
     this.reserve(from.length);
@@ -244,15 +238,18 @@ export const SPAN = {
   flags: tagOf(16, FIXED32),
 } as const;
 
-/** A span's events, in order of time, and how many there was no room for. */
+/** A span's events, in order of time, and how many there was no room for. Each is as it stands in its span, tag and length included. */
 export interface SpanEvents {
-  /** Each as it stands in its span, tag and length included: a text with one byte in each character. */
-  readonly events: readonly string[];
+  readonly byteCount: number;
   readonly droppedCount: number;
+  /** Writes one behind the other. */
+  writeTo(out: WireWriter): void;
+  /** Each as a text, with one byte in each character. */
+  texts(): readonly string[];
 }
 
 /** Of a span without any. */
-export const NO_EVENTS: SpanEvents = { events: [], droppedCount: 0 };
+export const NO_EVENTS: SpanEvents = { byteCount: 0, droppedCount: 0, writeTo() {}, texts: () => [] };
 
 /** Tags of a span's event, and of its fields. */
 export const EVENT = {
