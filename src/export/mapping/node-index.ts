@@ -22,18 +22,21 @@ interface Cancellation extends Fact {
   readonly kind: Interruption['kind'];
 }
 
-/** A query, at the time of its start. */
-interface Query extends Fact {
-  readonly durationNanos: number;
-}
+/** Numbers of a query in a list of them, one behind the other: its span, when it began, and how long it took. */
+const QUERY = 5;
+/** Numbers of a NodeProcessed span in such a list: its id and that of its parent. */
+const PROCESSED = 4;
 
 interface NodeFacts {
   readonly uniqueId: string;
-  // Most nodes have nothing in most of these lists, and then share one empty list.
-  processedSpans: readonly { readonly id: IdHalves; readonly parentId: IdHalves }[];
+  // Most nodes have nothing in most of these lists, and then share one empty list. Thousands of nodes have the lists of numbers: objects
+  // in them are what V8 would move each time that it collects garbage.
+  /** See `PROCESSED`. */
+  processedSpans: readonly number[];
   errors: readonly NodeError[];
   cancellations: readonly Cancellation[];
-  queries: Query[] | undefined;
+  /** See `QUERY`. */
+  queries: number[] | undefined;
   areQueriesComplete: boolean;
   database: string | undefined;
   schema: string | undefined;
@@ -99,9 +102,12 @@ export class NodeIndex {
     }
     if (span.eventType !== EVENT_TYPE.nodeProcessed) return;
     const { spanHigh, spanLow, parentHigh, parentLow } = span;
-    for (const { id } of facts.processedSpans) if (id[0] === spanHigh && id[1] === spanLow) return;
-    const seen = { id: [spanHigh, spanLow], parentId: [parentHigh, parentLow] } as const;
-    facts.processedSpans = facts.processedSpans.length === 0 ? [seen] : remember(facts.processedSpans, seen);
+    const known = facts.processedSpans;
+    for (let at = 0; at < known.length; at += PROCESSED) {
+      if (known[at] === spanHigh && known[at + 1] === spanLow) return;
+    }
+    const seen = [spanHigh, spanLow, parentHigh, parentLow];
+    facts.processedSpans = known.length === 0 ? seen : [...known, ...seen].slice(-MAX_FACTS * PROCESSED);
   }
 
   seeLog(record: SeenLog): void {
@@ -123,7 +129,7 @@ export class NodeIndex {
     const errors = this.nodes.get(uniqueId)?.errors ?? NONE;
     if (errors.length === 0) return undefined;
     const own = this.tree.processedSpanOf(span.spanHigh, span.spanLow);
-    return errors.findLast((error) => isOf(error, span)) ?? errors.findLast((error) => this.belongs(error, span, own));
+    return errors.findLast((error) => isOf(error, span)) ?? errors.findLast((error) => this.isFactOf(error, span, own));
   }
 
   /** Whether a message of the engine reports that it was interrupted. */
@@ -139,7 +145,7 @@ export class NodeIndex {
   /** The strongest sign that a node was interrupted during its own span (NodeProcessed). */
   interruptionOfNode(uniqueId: string, span: Interval): InterruptionSign {
     const own = this.tree.processedSpanOf(span.spanHigh, span.spanLow);
-    return this.strongestSign(uniqueId, (fact) => this.belongs(fact, span, own));
+    return this.strongestSign(uniqueId, (fact) => this.isFactOf(fact, span, own));
   }
 
   /** The strongest sign that one phase of a node (NodeEvaluated) was interrupted: in that very span, or in a query of it. */
@@ -149,27 +155,29 @@ export class NodeIndex {
 
   /** The NodeProcessed span of another node, of the same invocation where it is known. */
   processedSpanOf(uniqueId: string, ofSpan: SeenNodeSpan): IdHalves | undefined {
-    const candidates = this.nodes.get(uniqueId)?.processedSpans ?? NONE;
-    if (candidates.length <= 1) return candidates[0]?.id;
+    const all = this.nodes.get(uniqueId)?.processedSpans ?? NONE;
+    if (all.length === 0) return undefined;
+    const last = all.length - PROCESSED;
+    if (last === 0) return idAt(all, 0);
     const own = this.tree.processedSpanOf(ofSpan.spanHigh, ofSpan.spanLow);
     const known = own === undefined ? undefined : this.tree.invocationOf(own[0], own[1]);
     const invocation = known ?? [ofSpan.parentHigh, ofSpan.parentLow];
-    return (candidates.find(({ parentId }) => isSame(parentId, invocation)) ?? candidates.at(-1))?.id;
+    for (let at = 0; at < last; at += PROCESSED) if (isSame(idAt(all, at + 2), invocation)) return idAt(all, at);
+    return idAt(all, last);
   }
 
   /** Number and time of a node's queries during its span; `undefined` where none, or too many, were seen. */
   queryTimeOf(uniqueId: string, span: Interval): { readonly count: number; readonly nanos: number } | undefined {
     const facts = this.nodes.get(uniqueId);
     if (facts?.queries === undefined || !facts.areQueriesComplete) return undefined;
-    const { spanHigh, spanLow, startSeconds, startNanos, endSeconds, endNanos } = span;
-    // Read once: a line's are made anew each time.
-    const interval = { spanHigh, spanLow, startSeconds, startNanos, endSeconds, endNanos };
-    const own = this.tree.processedSpanOf(spanHigh, spanLow);
+    const own = this.tree.processedSpanOf(span.spanHigh, span.spanLow);
     let nanos = 0;
     let count = 0;
-    for (const query of facts.queries) {
-      if (!this.belongs(query, interval, own)) continue;
-      nanos += query.durationNanos;
+    const { queries } = facts;
+    for (let at = 0; at < queries.length; at += QUERY) {
+      const [high, low] = [queries[at] as number, queries[at + 1] as number];
+      if (!this.belongs(high, low, queries[at + 2] as number, queries[at + 3] as number, span, own)) continue;
+      nanos += queries[at + 4] as number;
       count++;
     }
     return count === 0 ? undefined : { count, nanos };
@@ -194,12 +202,22 @@ export class NodeIndex {
   }
 
   /** @param own the node's span above the interval's, where it is known */
-  private belongs(fact: Fact, span: Interval, own: IdHalves | undefined): boolean {
-    const { seconds, nanos } = fact;
+  private isFactOf({ spanHigh, spanLow, seconds, nanos }: Fact, span: Interval, own: IdHalves | undefined): boolean {
+    return this.belongs(spanHigh, spanLow, seconds, nanos, span, own);
+  }
+
+  private belongs(
+    high: number,
+    low: number,
+    seconds: number,
+    nanos: number,
+    span: Interval,
+    own: IdHalves | undefined,
+  ): boolean {
     if (isBefore(seconds, nanos, span.startSeconds, span.startNanos)) return false;
     if (isBefore(span.endSeconds, span.endNanos, seconds, nanos)) return false;
-    if (own === undefined || (fact.spanHigh === 0 && fact.spanLow === 0)) return true;
-    const owner = this.tree.processedSpanOf(fact.spanHigh, fact.spanLow);
+    if (own === undefined || (high === 0 && low === 0)) return true;
+    const owner = this.tree.processedSpanOf(high, low);
     return owner === undefined || isSame(own, owner);
   }
 
@@ -232,10 +250,10 @@ export class NodeIndex {
   private seeQuery(facts: NodeFacts, query: SeenNodeSpan): void {
     const { spanHigh, spanLow, startSeconds, startNanos, endSeconds, endNanos } = query;
     facts.queries ??= [];
-    if (facts.queries.length >= MAX_QUERIES) facts.areQueriesComplete = false;
+    if (facts.queries.length >= MAX_QUERIES * QUERY) facts.areQueriesComplete = false;
     else {
       const durationNanos = (endSeconds - startSeconds) * NANOS_PER_SECOND + endNanos - startNanos;
-      facts.queries.push({ spanHigh, spanLow, seconds: startSeconds, nanos: startNanos, durationNanos });
+      facts.queries.push(spanHigh, spanLow, startSeconds, startNanos, durationNanos);
     }
     const interruption = query.interruption();
     if (interruption === undefined) return;
@@ -271,6 +289,10 @@ const NANOS_PER_SECOND = 1_000_000_000;
 /** Whether a fact is of that very span. */
 function isOf(fact: Fact, { spanHigh, spanLow }: Pick<Interval, 'spanHigh' | 'spanLow'>): boolean {
   return fact.spanHigh === spanHigh && fact.spanLow === spanLow;
+}
+
+function idAt(numbers: readonly number[], at: number): IdHalves {
+  return [numbers[at] as number, numbers[at + 1] as number];
 }
 
 function isSame(id: IdHalves, other: IdHalves): boolean {

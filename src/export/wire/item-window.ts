@@ -3,7 +3,7 @@ import type { Signal } from '../../record/record-batch.js';
 import type { ExportGroup } from './export-group.js';
 import { WireWriter } from './wire-writer.js';
 
-const MIN_ITEMS = 16;
+const MIN_ITEMS = 64;
 
 /**
  * Spans or log records that a run gave one after the other with one resource and scope, as OTLP has them in a ScopeSpans or
