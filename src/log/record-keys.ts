@@ -21,7 +21,7 @@ const NAMELESS = 0xffff;
  *
  * (Two equal log records without an event id in different deliveries count as one. Which event ids stand for records that
  * came without one is forgotten when the log is closed: the first ones that come again stand for them then.)
- * Contents and event ids are remembered by 64 bits of a SHA-1. Memory: about 30 bytes a span, a log record's content and
+ * Contents and event ids are remembered by a hash of 64 bits. Memory: about 30 bytes a span, a log record's content and
  * an event id each, while the log is open.
  */
 export class RecordKeys {
