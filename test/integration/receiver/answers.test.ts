@@ -32,6 +32,14 @@ test("the engine's own bodies are taken, and answered with an empty message in p
   }
 });
 
+test.each(['/v1/traces/', '/V1/Traces', '/v1/traces?from=agent'])('%s is answered as /v1/traces is', async (path) => {
+  const usual = await bench.send({ path: '/v1/traces', headers: PROTOBUF, body: TRACES });
+  const answer = await bench.send({ path, headers: PROTOBUF, body: TRACES });
+  const { date: _, ...headers } = answer.headers;
+  expect(answer).toMatchObject({ status: usual.status, body: usual.body });
+  expect(usual.headers).toMatchObject(headers);
+});
+
 test('JSON is answered in JSON, with a charset parameter or without', async () => {
   for (const contentType of ['application/json', 'application/json; charset=utf-8']) {
     const answer = await bench.postJson(spans(SPAN), { 'Content-Type': contentType });
