@@ -73,7 +73,7 @@ export class ForeignSegments implements ForeignLogReader {
     if (this.file === undefined || this.file.lengthBytes > SEGMENT_BYTES) await this.nextSegment();
     const bytes = Buffer.from(batches.map((batch) => `${batch.body}\n`).join(''));
     try {
-      await this.file?.append([bytes], this.options.isSynced);
+      await this.file?.append([bytes]);
     } catch (error) {
       // Opened again by the next append: the file, or its folder, may have been removed.
       await this.close().catch(() => undefined);
@@ -123,13 +123,16 @@ export class ForeignSegments implements ForeignLogReader {
 
   private async openSegment(name: string): Promise<void> {
     await makeFolder(this.folder, false);
-    const file = await AppendFile.open(join(this.folder, name), async (folder) => {
-      if (!this.options.isSynced) return;
-      await syncFolder(dirname(folder));
-      await syncFolder(folder);
+    const { isSynced } = this.options;
+    const file = await AppendFile.open(join(this.folder, name), {
+      isSynced,
+      syncFolder: async (folder) => {
+        if (!isSynced) return;
+        await syncFolder(dirname(folder));
+        await syncFolder(folder);
+      },
     });
-    // Nothing here counts as known, and the next append syncs all of the file.
-    await closeOnFailure(file, () => file.settle(false));
+    await closeOnFailure(file, () => file.settle());
     this.file = file;
     this.segment = name;
   }

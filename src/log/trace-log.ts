@@ -18,7 +18,7 @@ import { logDigest } from '../record/log-digest.js';
 import type { RecordBatch } from '../record/record-batch.js';
 import { tryParseRecordLine } from '../record/record-line.js';
 import type { LogRecord, SpanEnd, TelemetryRecord, TraceId, UnixNano } from '../record/telemetry-record.js';
-import { AppendFile, LOG_FILE, makeFolder, PENDING_FILE, RESOURCES_FILE, sizeOf } from './append-file.js';
+import { AppendFile, LOG_FILE, makeFolder, PENDING_FILE, RESOURCES_FILE, sizeOf, syncFolder } from './append-file.js';
 import { Appended, type AppendedPiece, FreshRecords } from './appended.js';
 import { ENDED, type Occurrences, RecordKeys, STARTED } from './record-keys.js';
 import { ResourceIndex } from './resource-index.js';
@@ -79,12 +79,13 @@ export class TraceLog {
     try {
       let isNew = false;
       // Both files may be new: one sync of their folder does for both.
-      const later = async () => {
+      const syncLater = async () => {
         isNew = true;
       };
-      const log = await AppendFile.open(join(folder, LOG_FILE), later);
+      const opening = { isSynced: options.isSynced, syncFolder: syncLater };
+      const log = await AppendFile.open(join(folder, LOG_FILE), opening);
       files.push(log);
-      const resourceFile = await AppendFile.open(join(folder, RESOURCES_FILE), later);
+      const resourceFile = await AppendFile.open(join(folder, RESOURCES_FILE), opening);
       files.push(resourceFile);
       if (isNew) {
         // The folder's own entry, too: whoever created it may have failed to make it durable.
@@ -92,8 +93,8 @@ export class TraceLog {
         await options.syncFolder(folder);
       }
       if (isCreated) return new TraceLog(folder, traceId, options, log, resourceFile, new ResourceIndex());
-      await log.settle(options.isSynced);
-      await resourceFile.settle(options.isSynced);
+      await log.settle();
+      await resourceFile.settle();
       const index = ResourceIndex.parse(await readFile(resourceFile.path, 'utf8'));
       const opened = new TraceLog(folder, traceId, options, log, resourceFile, index);
       await opened.learn();
@@ -321,14 +322,8 @@ export class TraceLog {
       current = resource;
     }
     // The resources first: a part without records does no harm, records without their resource do.
-    const { isSynced } = this.options;
-    if (resourceLines !== '') await this.resourceFile.append([Buffer.from(resourceLines)], isSynced);
-    if (pieces.length > 0) {
-      await this.log.append(
-        pieces.map(({ lines }) => lines),
-        isSynced,
-      );
-    }
+    if (resourceLines !== '') await this.resourceFile.append([Buffer.from(resourceLines)]);
+    if (pieces.length > 0) await this.log.append(pieces.map(({ lines }) => lines));
     copies.load();
     return new Appended(this.traceId, pieces, this.log.lengthBytes, () => copies.release());
   }
@@ -336,10 +331,11 @@ export class TraceLog {
   private async writePending(lines: readonly Uint8Array[]): Promise<void> {
     if (lines.length === 0) return;
     // The folder's account decides for an existing file.
-    const sync = this.hasPendingFile ? async () => {} : this.options.syncFolder;
-    this.pendingFile ??= await AppendFile.open(join(this.folder, PENDING_FILE), sync);
+    const { isSynced } = this.options;
+    const syncFolder = this.hasPendingFile ? async () => {} : this.options.syncFolder;
+    this.pendingFile ??= await AppendFile.open(join(this.folder, PENDING_FILE), { isSynced, syncFolder });
     this.hasPendingFile = true;
-    await this.pendingFile.append(lines, this.options.isSynced);
+    await this.pendingFile.append(lines);
   }
 
   /** Most of the time nothing waits: then the file takes no descriptor. */
@@ -390,9 +386,9 @@ export class TraceLog {
     // A file without bytes may have an entry that is not durable yet.
     this.hasPendingFile = (await sizeOf(path)) > 0;
     if (!this.hasPendingFile) return;
-    const file = await AppendFile.open(path);
+    const file = await AppendFile.open(path, { isSynced: this.options.isSynced, syncFolder });
     await closeOnFailure(file, async () => {
-      await file.settle(this.options.isSynced);
+      await file.settle();
       await this.readPending(path, nowMs);
     });
     this.pendingFile = file;

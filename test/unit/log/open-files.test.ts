@@ -15,7 +15,8 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 describe('a file that fails when it was just opened is closed', () => {
   it('a log whose folder cannot be synced', async () => {
     const path = join(folder, 'telemetry.jsonl');
-    await expect(AppendFile.open(path, () => Promise.reject(new Error('EIO')))).rejects.toThrow('EIO');
+    const syncFolder = () => Promise.reject(new Error('EIO'));
+    await expect(AppendFile.open(path, { isSynced: true, syncFolder })).rejects.toThrow('EIO');
     expect(openPaths()).not.toContain(path);
   });
 
