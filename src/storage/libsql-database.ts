@@ -4,9 +4,19 @@ import Database from 'libsql';
 import { errorCode, reasonOf } from '../core/errors.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';
 
-/** One connection to an SQLite file for Kysely's SQLite dialect; every failure is a `StoreError`. */
+/** Statements that stay prepared; of more, those that were used longest ago do not. */
+const MAX_PREPARED = 128;
+/** What changes the columns of others. */
+const SCHEMA_CHANGE = /^\s*(?:create|alter|drop|vacuum|pragma)\b/i;
+
+/**
+ * One connection to an SQLite file for Kysely's SQLite dialect; every failure is a `StoreError`. Statements stay prepared, by
+ * their text: preparing one takes longer than most of them do.
+ */
 export class LibsqlDatabase implements SqliteDatabase {
   private readonly database: Database.Database;
+  /** The one used last stands last. */
+  private readonly prepared = new Map<string, SqliteStatement>();
   private isDamaged = false;
 
   /**
@@ -32,12 +42,38 @@ export class LibsqlDatabase implements SqliteDatabase {
     // SQLite rolls back by itself if the disk is full, and when it is closed: reporting that would hide the cause.
     // The driver ends the whole process when a closed connection is asked for its transaction.
     if (sql === 'rollback' && !(this.database.open && this.database.inTransaction)) return NOTHING;
-    const statement = this.guard(() => this.database.prepare(sql));
+    let statement = this.prepared.get(sql);
+    if (statement === undefined) {
+      if (SCHEMA_CHANGE.test(sql)) {
+        this.prepared.clear();
+        return this.prepareNow(sql);
+      }
+      statement = this.prepareNow(sql);
+      const [oldest] = this.prepared.keys();
+      if (this.prepared.size >= MAX_PREPARED && oldest !== undefined) this.prepared.delete(oldest);
+    } else this.prepared.delete(sql);
+    this.prepared.set(sql, statement);
+    return statement;
+  }
+
+  private prepareNow(sql: string): SqliteStatement {
+    const prepare = () => this.database.prepare(sql);
+    const statement = this.guard(prepare);
+    const run = <Result>(action: () => Result) => {
+      try {
+        return this.guard(action);
+      } catch (error) {
+        // It may stand in the middle of what it was doing.
+        this.prepared.delete(sql);
+        throw error;
+      }
+    };
     return {
       reader: statement.reader,
-      all: (parameters) => this.guard(() => statement.all(storableValues(parameters))),
-      run: (parameters) => this.guard(() => statement.run(storableValues(parameters))),
-      iterate: (parameters) => this.guard(() => statement.iterate(storableValues(parameters))),
+      all: (parameters) => run(() => statement.all(storableValues(parameters))),
+      run: (parameters) => run(() => statement.run(storableValues(parameters))),
+      // Whoever goes through rows one by one may run it again meanwhile.
+      iterate: (parameters) => this.guard(() => prepare().iterate(storableValues(parameters))),
     };
   }
 
@@ -47,6 +83,7 @@ export class LibsqlDatabase implements SqliteDatabase {
    * a full disk, the log stays beside the file, and the next program that opens the file reads both: nothing is lost.
    */
   close(): void {
+    this.prepared.clear();
     try {
       this.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all();
     } catch {
@@ -58,6 +95,7 @@ export class LibsqlDatabase implements SqliteDatabase {
 
   /** Closes the file and leaves its write-ahead log to other connections. */
   release(): void {
+    this.prepared.clear();
     this.database.close();
   }
 
