@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { CompiledQuery, sql } from 'kysely';
 import type { TraceId } from '../record/telemetry-record.js';
 import { type Fence, ownTraces } from './fence.js';
 import { isOwn } from './journal-store.js';
@@ -74,6 +74,9 @@ interface PendingRow extends CursorRow {
 
 /** Cursors in an SQL database. */
 export class SqlCursorStore implements CursorStore {
+  /** Texts of statements that save cursors, by how many. Putting one together takes longer than running it, which is done once a request. */
+  private readonly texts = new Map<number, string>();
+
   /** @param fence the identity of this process, if several share the database */
   constructor(
     private readonly db: StateDb,
@@ -94,15 +97,25 @@ export class SqlCursorStore implements CursorStore {
     if (all.length === 0) return;
     const { fence } = this;
     if (fence === undefined) {
-      await write(this.db, all);
+      await this.write(this.db, all);
       return;
     }
     await this.db.transaction().execute(async (transaction) => {
       const traceIds = all.map(({ traceId }) => traceId);
       const own = await ownTraces(transaction, traceIds, fence);
       const cursors = all.filter(({ traceId }) => own.has(traceId));
-      if (cursors.length > 0) await write(transaction, cursors);
+      if (cursors.length > 0) await this.write(transaction, cursors);
     });
+  }
+
+  private async write(db: StateDb, cursors: readonly ExportCursor[]): Promise<void> {
+    const count = cursors.length;
+    let text = this.texts.get(count);
+    if (text === undefined) {
+      text = insertOf(db, cursors).sql;
+      if (count <= MAX_KEPT_TEXTS) this.texts.set(count, text);
+    }
+    await db.executeQuery(CompiledQuery.raw(text, cursors.flatMap(valuesOf)));
   }
 
   /** Two halves, so that each walks one index: runs seen since the registration, and older ones that have a cursor. */
@@ -206,8 +219,12 @@ export class SqlCursorStore implements CursorStore {
   }
 }
 
-async function write(db: StateDb, cursors: readonly ExportCursor[]): Promise<void> {
-  await db
+/** Cursors that are saved together, of whose statements the text is kept. */
+const MAX_KEPT_TEXTS = 16;
+
+/** The statement that saves some cursors. */
+function insertOf(db: StateDb, cursors: readonly ExportCursor[]): CompiledQuery {
+  return db
     .insertInto('export_cursors')
     .values(
       cursors.map((cursor) => ({
@@ -227,7 +244,13 @@ async function write(db: StateDb, cursors: readonly ExportCursor[]): Promise<voi
         resent_unix_ms: row.ref('excluded.resent_unix_ms'),
       })),
     )
-    .execute();
+    .compile();
+}
+
+/** What `insertOf` puts into its statement, in its order. */
+function valuesOf(cursor: ExportCursor): readonly unknown[] {
+  const { destination, traceId, tracesOffset, logsOffset, finishedAtBytes, resentUnixMs = null } = cursor;
+  return [destination, traceId, tracesOffset, logsOffset, finishedAtBytes, resentUnixMs];
 }
 
 /** Whether a destination with a cursor (`sent`) has something of the trace (`run`) to get. */
