@@ -299,6 +299,8 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     this.lingerTimer = undefined;
     const runs = [...this.lingering];
     this.lingering.clear();
+    // What they gave has waited long enough, too.
+    this.sentAllMs = Number.NEGATIVE_INFINITY;
     for (const run of runs) this.wake(run);
   }
 
@@ -334,10 +336,11 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     return undefined;
   }
 
-  /** Sends what may be sent. While runs are read, requests fill up; but nothing waits for that longer than for more records. */
+  /** Sends what may be sent. While runs are read, and while they get records, requests fill up; but nothing waits for that longer than for more records. */
   private send(): void {
     const nowMs = this.deps.clock.monotonicMs();
-    const isAll = this.inTurn === undefined || nowMs - this.sentAllMs >= this.options.batchDelayMs;
+    const isQuiet = this.inTurn === undefined && this.lingering.size === 0;
+    const isAll = isQuiet || nowMs - this.sentAllMs >= this.options.batchDelayMs;
     if (isAll) this.sentAllMs = nowMs;
     for (const sender of this.bothSenders) sender.send(isAll);
   }
@@ -346,6 +349,8 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
   private async takeTurn(run: ExportRun): Promise<void> {
     run.isInTurn = true;
     run.isBehind = false;
+    // What it got until now waits no longer.
+    this.lingering.delete(run);
     try {
       const reading = await this.reader.read(run, this.isFlushing);
       if (run.isGone) run.abandon();

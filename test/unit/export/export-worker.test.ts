@@ -87,6 +87,25 @@ describe('an export worker', () => {
     expect(bench.receiver.requests).toHaveLength(1);
   });
 
+  it('fills requests while records come, also when others were just answered', async () => {
+    const worker = await bench.worker({ options: { batchDelayMs: 200, maxBatchItems: 4 } });
+    const answered = (count: number) => untilTurned(() => worker.status().signals.logs.sentCount === count);
+    const append = (from: number, count: number) => {
+      for (const number of numbers(count, from)) bench.log.append(RUN, logRecord(RUN, number, `${number}`));
+    };
+    append(1, 5);
+    bench.clock.advance(200);
+    await answered(5);
+    append(6, 5);
+    await answered(9);
+    append(11, 3);
+    await answered(13);
+    expect(bench.receiver.requests).toHaveLength(4);
+    append(14, 1);
+    bench.clock.advance(200);
+    await answered(14);
+  });
+
   it('waits a moment for what tells whose the first records are, and no longer than that', async () => {
     const known = new Set<string>();
     const originsOf = async (traceId: string) =>
