@@ -63,7 +63,7 @@ const MAX_PARALLEL_LOGS = 64;
  */
 export class JsonlRecordLog implements Component, RecordConsumer {
   readonly name = 'record log';
-  private readonly open = new Map<TraceId, TraceLog>();
+  private readonly open = new OpenLogs();
   /** Traces whose appends wait until these resolve. */
   private readonly held = new Map<TraceId, Promise<void>>();
   /** Running appends; at most one per trace. */
@@ -148,7 +148,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   /** Appends what waits for a span's name and is due. */
   async flushPending(): Promise<void> {
     await this.running;
-    if ([...this.open.values()].some((log) => log.pendingCount > 0)) await this.enqueue({ batches: [], foreign: [] });
+    if (this.open.waiting.size > 0) await this.enqueue({ batches: [], foreign: [] });
   }
 
   /** What still waits for a span's name is written without waiting for it. */
@@ -157,9 +157,8 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     this.pendingTimer?.cancel();
     await this.restoring;
     await this.running;
-    for (const [traceId, log] of this.open) if (log.pendingCount > 0) await this.appendTo(traceId, [], NO_HOLD);
-    await Promise.all([...this.open.values()].map((log) => log.close()));
-    this.open.clear();
+    for (const traceId of [...this.open.waiting]) await this.appendTo(traceId, [], NO_HOLD);
+    await Promise.all(this.open.traceIds.map((traceId) => this.open.take(traceId)?.close()));
     await this.deps.foreign.close();
   }
 
@@ -175,9 +174,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
 
   private async runRound(jobs: readonly Job[]): Promise<void> {
     const additions = groupByTrace(jobs);
-    for (const [traceId, log] of this.open) {
-      if (log.pendingCount > 0 && !additions.has(traceId)) additions.set(traceId, []);
-    }
+    for (const traceId of this.open.waiting) if (!additions.has(traceId)) additions.set(traceId, []);
     const failures = new Map<TraceId | 'foreign', unknown>();
     await this.appendForeign(jobs).catch((error: unknown) => failures.set('foreign', error));
     const all = [...additions];
@@ -221,9 +218,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     try {
       for (const traceId of own) {
         await this.appending.get(traceId)?.ended;
-        const log = this.open.get(traceId);
-        this.open.delete(traceId);
-        await log?.close();
+        await this.open.take(traceId)?.close();
       }
       return await action();
     } finally {
@@ -240,7 +235,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   ): Promise<unknown> {
     await this.held.get(traceId);
     // Nothing of it waits any more: it may have been let go of, and its folder is not to come back.
-    if (additions.length === 0 && !this.open.has(traceId)) return undefined;
+    if (additions.length === 0 && this.open.get(traceId) === undefined) return undefined;
     const pendingSinceMs = this.pendingSinceMs(traceId);
     const ended = this.append(traceId, additions, nowMs);
     this.appending.set(traceId, { ended, pendingSinceMs });
@@ -255,16 +250,16 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     try {
       const log = await this.logOf(traceId, nowMs);
       const appended = await log.append(additions, nowMs);
+      this.open.used(log);
       if (!appended.isEmpty) for (const listener of this.deps.listeners) listener.onAppended(appended);
       appended.release();
       return undefined;
     } catch (error) {
       this.deps.onFailed?.();
       await this.open
-        .get(traceId)
+        .take(traceId)
         ?.close()
         .catch(() => undefined);
-      this.open.delete(traceId);
       return error;
     }
   }
@@ -275,42 +270,40 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   }
 
   private async logOf(traceId: TraceId, nowMs: number): Promise<TraceLog> {
-    let log = this.open.get(traceId);
-    if (log === undefined) {
-      const folder = join(this.config.dataFolder, 'runs', traceId);
-      const open = () => TraceLog.open(folder, traceId, this.traceOptions, nowMs);
-      log = await open().catch(async (error: unknown) => {
-        if (!OUT_OF_FILES.has(errorCode(error) ?? '')) throw error;
-        await this.closeIdle();
-        return await open();
-      });
-    } else {
-      this.open.delete(traceId);
-    }
-    this.open.set(traceId, log);
+    const known = this.open.get(traceId);
+    if (known !== undefined) return known;
+    const folder = join(this.config.dataFolder, 'runs', traceId);
+    const open = () => TraceLog.open(folder, traceId, this.traceOptions, nowMs);
+    const log = await open().catch(async (error: unknown) => {
+      if (!OUT_OF_FILES.has(errorCode(error) ?? '')) throw error;
+      await this.closeIdle();
+      return await open();
+    });
+    this.open.used(log);
     return log;
   }
 
   /** Keeps the number of open logs, and what they take, within bounds; the latest stays in any case. */
   private async closeLeastUsed(): Promise<void> {
     const { maxOpenLogs = MAX_OPEN_LOGS, maxOpenBytes = MAX_OPEN_BYTES } = this.config;
-    let memoryBytes = 0;
-    for (const log of this.open.values()) memoryBytes += log.memoryBytes;
-    for (const [traceId, log] of this.open) {
-      if (this.open.size <= maxOpenLogs && (memoryBytes <= maxOpenBytes || this.open.size === 1)) return;
-      memoryBytes -= log.memoryBytes;
-      if (log.pendingCount > 0) await this.appendTo(traceId, [], NO_HOLD);
-      this.open.delete(traceId);
+    const { open } = this;
+    while (open.size > maxOpenLogs || (open.memoryBytes > maxOpenBytes && open.size > 1)) {
+      const traceId = open.leastUsed;
+      if (traceId === undefined) return;
+      if (open.waiting.has(traceId)) await this.appendTo(traceId, [], NO_HOLD);
       // Everything in it is synced already.
-      await log.close().catch(() => undefined);
+      await open
+        .take(traceId)
+        ?.close()
+        .catch(() => undefined);
     }
   }
 
   /** Gives descriptors back: closes the logs that nothing is being written to, and that nothing waits in. */
   private async closeIdle(): Promise<void> {
-    const idle = [...this.open].filter(([traceId, log]) => !this.appending.has(traceId) && log.pendingCount === 0);
-    for (const [traceId] of idle) this.open.delete(traceId);
-    await Promise.allSettled(idle.map(([, log]) => log.close()));
+    const { open, appending } = this;
+    const idle = open.traceIds.filter((traceId) => !appending.has(traceId) && !open.waiting.has(traceId));
+    await Promise.allSettled(idle.map((traceId) => open.take(traceId)?.close()));
   }
 
   /** Restores log records that waited for a name when the process ended; nothing else may open their trace again. */
@@ -341,7 +334,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
 
   private watchPending(): void {
     if (this.isStopped || this.pendingTimer !== undefined) return;
-    if (![...this.open.values()].some((log) => log.pendingCount > 0)) return;
+    if (this.open.waiting.size === 0) return;
     this.pendingTimer = this.deps.clock.after(PENDING_CHECK_MS, () => {
       this.pendingTimer = undefined;
       if (this.isStopped) return;
@@ -349,6 +342,55 @@ export class JsonlRecordLog implements Component, RecordConsumer {
         this.deps.logger.error({ error: String(error) }, 'failed to write pending log records'),
       );
     });
+  }
+}
+
+/** The record logs that are open, and what all of them take together: a round of appends looks at none but its own. */
+class OpenLogs {
+  /** Traces whose log records wait for their span's name. */
+  readonly waiting = new Set<TraceId>();
+  /** What they take, in bytes, as each was when it was used last. */
+  memoryBytes = 0;
+  /** The one that was used longest ago first. */
+  private readonly logs = new Map<TraceId, TraceLog>();
+  private readonly bytesOf = new Map<TraceId, number>();
+
+  get size(): number {
+    return this.logs.size;
+  }
+
+  get traceIds(): readonly TraceId[] {
+    return [...this.logs.keys()];
+  }
+
+  /** The one that was used longest ago. */
+  get leastUsed(): TraceId | undefined {
+    const [traceId] = this.logs.keys();
+    return traceId;
+  }
+
+  get(traceId: TraceId): TraceLog | undefined {
+    return this.logs.get(traceId);
+  }
+
+  /** A log was opened, or appended to: it is the last one to be closed. */
+  used(log: TraceLog): void {
+    const { traceId, memoryBytes, pendingCount } = log;
+    this.take(traceId);
+    this.logs.set(traceId, log);
+    this.bytesOf.set(traceId, memoryBytes);
+    this.memoryBytes += memoryBytes;
+    if (pendingCount > 0) this.waiting.add(traceId);
+  }
+
+  /** Takes one out, to be closed. */
+  take(traceId: TraceId): TraceLog | undefined {
+    const log = this.logs.get(traceId);
+    this.memoryBytes -= this.bytesOf.get(traceId) ?? 0;
+    this.logs.delete(traceId);
+    this.bytesOf.delete(traceId);
+    this.waiting.delete(traceId);
+    return log;
   }
 }
 
