@@ -286,7 +286,7 @@ const BOTH = STARTED | ENDED;
  */
 export class JsonlKeys {
   private readonly spans = new SpanIdTable();
-  /** By 64 bits of a SHA-1: how many log records the JSONL brought that did not come over OTLP yet. */
+  /** By a hash of 64 bits: how many log records the JSONL brought that did not come over OTLP yet. */
   private readonly logs = new SpanIdTable();
   /** The same log records, of whatever span. */
   private readonly logsOfAnySpan = new SpanIdTable();
