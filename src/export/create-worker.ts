@@ -35,6 +35,9 @@ export interface ExportDeps {
   readonly random: () => number;
 }
 
+/** How long after the worker was made its mapper is loaded, in milliseconds. */
+const LOAD_MAPPER_MS = 100;
+
 /** The worker of a destination. @param onFailed is told of an error that ends it */
 export function createWorker(
   opened: OpenedExport,
@@ -42,11 +45,12 @@ export function createWorker(
   onFailed: ExportWorkerDeps['onFailed'],
 ): ExportWorker {
   const { destination, mapping, isMapped = true, maxBacklogAgeMs } = opened;
-  // Loaded for the first run: it is most of what exports take in memory.
   const mappers = lazy(async () => {
     const { mapperFactory } = await import('./mapping/otel-run-mapper.js');
     return mapperFactory(mapping);
   });
+  // A start does not wait for it, and the first runs do not either: what they lag by at full load they catch up with late. Where it fails, the first run says why.
+  if (isMapped) deps.clock.after(LOAD_MAPPER_MS, () => void mappers.get().catch(() => undefined));
   return new ExportWorker(
     {
       ...DEFAULT_EXPORT_WORKER_OPTIONS,

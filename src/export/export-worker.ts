@@ -97,8 +97,9 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
 
   /** @param appended what was appended, or only how long the log is */
   onAppended(appended: Appended | Pick<Appended, 'traceId' | 'lengthBytes'>): void {
-    if (this.stop.signal.aborted) return;
     const { traceId, lengthBytes } = appended;
+    // A run whose log records all wait for their spans has nothing in its log yet: with its first line it begins.
+    if (this.stop.signal.aborted || lengthBytes === 0) return;
     const { batchDelayMs } = this.options;
     const isNew = !this.runs.has(traceId);
     const run = this.runFor(traceId);
