@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
-import { setFlagsFromString } from 'node:v8';
 import type { CommandExit } from './cli/exit-code.js';
 import type { ProcessTakeover } from './cli/process-context.js';
 
@@ -25,10 +24,6 @@ if (maxFiles < MIN_FILES) {
   );
   process.exit(2);
 }
-
-// How much V8 inlines into one function, in bytes of bytecode; its own limit is 920. For a few large runs of the engine a third
-// of all CPU is for compiling: with half of the limit they take an eighth less in all, and many take no more.
-setFlagsFromString('--max-inlined-bytecode-size-cumulative=460');
 
 const [
   { homedir, hostname, networkInterfaces, tmpdir },
