@@ -163,7 +163,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
   // What cannot be accepted by several processes says nothing of the disk.
   const consumer = cluster?.writer ?? new WatchedConsumer(recordLog, limits.watch);
   const { maxInFlightBytes } = limits;
-  const bodies = cluster?.writer ?? new DecodedBodies(decoding.bodies, consumer);
+  const bodies = cluster?.writer ?? new DecodedBodies(decoding.bodies, consumer, 'durable');
   const intake = new ExportIntake({ maxBodyBytes, maxInFlightBytes }, { codecs, bodies, guards, clock, logger });
   health.register(notes.name, () => notes.health());
   if (config['database-url'] !== 'off') {

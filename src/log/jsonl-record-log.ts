@@ -179,10 +179,21 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     await this.appendForeign(jobs).catch((error: unknown) => failures.set('foreign', error));
     const all = [...additions];
     for (let from = 0; from < all.length; from += MAX_PARALLEL_LOGS) {
+      const to = from + MAX_PARALLEL_LOGS;
+      const part = all.slice(from, to);
+      // Nobody waits for those that wait themselves.
+      const late = new Set(part.flatMap(([traceId]) => (this.held.has(traceId) ? [traceId] : [])));
+      const meeting = new Meeting(part.length - late.size, async () => {
+        if (to >= all.length)
+          await tellDurable(jobs, (job) => failedOf(job, failures) === undefined && !isOneOf(job, late));
+      });
       await Promise.all(
-        all.slice(from, from + MAX_PARALLEL_LOGS).map(async ([traceId, list]) => {
-          const failure = await this.appendTo(traceId, list);
-          if (failure !== undefined) failures.set(traceId, failure);
+        part.map(async ([traceId, list]) => {
+          const ended = (failure?: unknown) => {
+            if (failure !== undefined) failures.set(traceId, failure);
+            return late.has(traceId) ? undefined : meeting.arrive();
+          };
+          await this.appendTo(traceId, list, this.deps.clock.monotonicMs(), ended);
         }),
       );
       await this.closeLeastUsed();
@@ -227,40 +238,50 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     }
   }
 
-  /** Returns an error, if any; the log is then reopened on its next use. */
+  /** @param onWritten see `append` */
   private async appendTo(
     traceId: TraceId,
     additions: readonly Addition[],
-    nowMs = this.deps.clock.monotonicMs(),
-  ): Promise<unknown> {
+    nowMs: number,
+    onWritten: (failure?: unknown) => Promise<void> | undefined = () => undefined,
+  ): Promise<void> {
     await this.held.get(traceId);
     // Nothing of it waits any more: it may have been let go of, and its folder is not to come back.
-    if (additions.length === 0 && this.open.get(traceId) === undefined) return undefined;
-    const pendingSinceMs = this.pendingSinceMs(traceId);
-    const ended = this.append(traceId, additions, nowMs);
-    this.appending.set(traceId, { ended, pendingSinceMs });
-    try {
-      return await ended;
-    } finally {
-      this.appending.delete(traceId);
+    if (additions.length === 0 && this.open.get(traceId) === undefined) {
+      await onWritten();
+      return;
     }
+    const pendingSinceMs = this.pendingSinceMs(traceId);
+    const ended = this.append(traceId, additions, nowMs, onWritten);
+    this.appending.set(traceId, { ended, pendingSinceMs });
+    await ended;
+    this.appending.delete(traceId);
   }
 
-  private async append(traceId: TraceId, additions: readonly Addition[], nowMs: number): Promise<unknown> {
+  /**
+   * @param onWritten is called once: when the records are durable, before listeners hear of them, who wait for it; or with an
+   * error, and the log is reopened on its next use. If a listener throws, it is called again, with that.
+   */
+  private async append(
+    traceId: TraceId,
+    additions: readonly Addition[],
+    nowMs: number,
+    onWritten: (failure?: unknown) => Promise<void> | undefined,
+  ): Promise<void> {
     try {
       const log = await this.logOf(traceId, nowMs);
       const appended = await log.append(additions, nowMs);
       this.open.used(log);
+      await onWritten();
       if (!appended.isEmpty) for (const listener of this.deps.listeners) listener.onAppended(appended);
       appended.release();
-      return undefined;
     } catch (error) {
       this.deps.onFailed?.();
       await this.open
         .take(traceId)
         ?.close()
         .catch(() => undefined);
-      return error;
+      await onWritten(error);
     }
   }
 
@@ -414,9 +435,52 @@ function groupByTrace(jobs: readonly Job[]): Map<TraceId, Addition[]> {
   return additions;
 }
 
-function answer(job: Job, failures: ReadonlyMap<TraceId | 'foreign', unknown>): void {
-  const failed = job.delivery.batches.find((batch) => failures.has(batch.traceId))?.traceId;
-  const where = failed ?? (job.delivery.foreign.length > 0 && failures.has('foreign') ? 'foreign' : undefined);
+/** Where the appends of a round meet before anybody hears of them: when all are durable, their senders are answered first. */
+class Meeting {
+  private readonly opened: Promise<void>;
+  private open: () => void = () => {};
+
+  /** @param count of those who come @param onAll what is done when all have come, and before they go on */
+  constructor(
+    private count: number,
+    private readonly onAll: () => Promise<void>,
+  ) {
+    this.opened = new Promise((resolve) => {
+      this.open = resolve;
+    });
+  }
+
+  /** Resolves when all have come. */
+  arrive(): Promise<void> {
+    this.count -= 1;
+    if (this.count === 0) void this.onAll().then(this.open);
+    return this.opened;
+  }
+}
+
+/** Says of what is durable that it is, and gives those who were told a round of the event loop: to answer, before others go on. */
+async function tellDurable(jobs: readonly Job[], isDurable: (job: Job) => boolean): Promise<void> {
+  const told = jobs.filter((job) => job.delivery.onDurable !== undefined && isDurable(job));
+  if (told.length === 0) return;
+  for (const { delivery } of told) delivery.onDurable?.();
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+type Failures = ReadonlyMap<TraceId | 'foreign', unknown>;
+
+function isOneOf({ delivery }: Job, traceIds: ReadonlySet<TraceId>): boolean {
+  return traceIds.size > 0 && delivery.batches.some(({ traceId }) => traceIds.has(traceId));
+}
+
+/** What of a job could not be written. */
+function failedOf({ delivery }: Job, failures: Failures): TraceId | 'foreign' | undefined {
+  if (failures.size === 0) return undefined;
+  const failed = delivery.batches.find((batch) => failures.has(batch.traceId))?.traceId;
+  return failed ?? (delivery.foreign.length > 0 && failures.has('foreign') ? 'foreign' : undefined);
+}
+
+function answer(job: Job, failures: Failures): void {
+  const where = failedOf(job, failures);
   if (where === undefined) {
     job.resolve();
     return;

@@ -102,20 +102,30 @@ export interface AcceptedBody {
 
 /** Makes records of requests, and hands them to a consumer. */
 export class DecodedBodies implements BodyConsumer {
+  /** @param resolvesWhen a request is answered: as soon as it is durable, or when whoever follows records has heard of it as well */
   constructor(
     private readonly decoders: Readonly<Record<OtlpEncoding, Readonly<Record<Signal, BodyDecoder>>>>,
     private readonly consumer: RecordConsumer,
+    private readonly resolvesWhen: 'durable' | 'consumed' = 'consumed',
   ) {}
 
   async consumeBody(signal: Signal, encoding: OtlpEncoding, body: WholeBody, sender: Sender): Promise<AcceptedBody> {
     const { delivery, rejectedCount, rejectionMessage } = await this.decode(signal, encoding, body);
     const itemCount = itemCountOf(signal, delivery);
-    try {
-      if (!isEmpty(delivery)) await this.consumer.consume(deliveryOf(delivery, sender));
-    } finally {
-      delivery.release?.();
-    }
+    if (isEmpty(delivery)) delivery.release?.();
+    else await this.consume(delivery, sender);
     return { itemCount, rejectedCount, rejectionMessage };
+  }
+
+  private consume(delivery: Delivery, sender: Sender): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const own = deliveryOf(delivery, sender);
+      const sent = this.resolvesWhen === 'durable' ? { ...own, onDurable: resolve } : own;
+      this.consumer
+        .consume(sent)
+        .finally(() => delivery.release?.())
+        .then(resolve, reject);
+    });
   }
 
   /** What comes out holds nothing of the body. */

@@ -27,6 +27,8 @@ export interface Delivery {
   readonly foreign: readonly ForeignBatch[];
   /** Gives back memory that its maker lends: to be called when it was consumed (or not), and nothing of it is read after. */
   release?(): void;
+  /** Is called when all of it is durable, by consumers that know it before they resolve; it must not throw. */
+  onDurable?(): void;
 }
 
 /** Takes records for good. */

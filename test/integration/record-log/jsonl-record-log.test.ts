@@ -411,6 +411,52 @@ describe('a log record without the name of its span', () => {
   });
 });
 
+describe('who waits for an answer', () => {
+  it('hears that all is durable, and has time to answer, before listeners hear of it', async () => {
+    const seen: string[] = [];
+    listener = () => seen.push('heard');
+    const answer = async () => {
+      seen.push(`durable: ${lines().length}`);
+      // An answer is some promises away.
+      for (let hop = 0; hop < 50; hop++) await undefined;
+      seen.push('answered');
+    };
+    await log.consume({ ...delivery(records), onDurable: () => void answer() });
+    expect(seen).toEqual([`durable: ${records.length}`, 'answered', 'heard']);
+  });
+
+  it('hears nothing of what could not be written, and of others what could', async () => {
+    await log.consume(delivery(records.slice(0, 10)));
+    const known = { ...delivery(records.slice(0, 10)) };
+    const others = { batches: [ofTrace(7)], foreign: [] };
+    rmSync(path());
+    const told: string[] = [];
+    const consumed = [
+      log.consume({ ...known, onDurable: () => told.push('known') }),
+      log.consume({ ...others, onDurable: () => told.push('others') }),
+    ];
+    expect((await Promise.allSettled(consumed)).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+    expect(told).toEqual(['others']);
+  });
+
+  it('waits for a trace that is being removed; other traces of the same delivery do not', async () => {
+    const [first, second] = [ofTrace(1), ofTrace(2)];
+    let letGo = () => {};
+    const removed = log.whileClosed([first.traceId], () => new Promise<void>((resolve) => (letGo = resolve)));
+    let isDurable = false;
+    const onDurable = () => {
+      isDurable = true;
+    };
+    const consumed = log.consume({ batches: [first, second], foreign: [], onDurable });
+    await untilTurned(() => appended.length === 1);
+    await log.whileClosed([second.traceId], async () => {});
+    expect(isDurable).toBe(false);
+    letGo();
+    await Promise.all([removed, consumed]);
+    expect(appended.map((one) => one.traceId)).toEqual([second.traceId, first.traceId]);
+  });
+});
+
 describe('what may go wrong on the disk', () => {
   it('brings no folder back that was removed while what waits for a name is written', async () => {
     await close();
