@@ -63,6 +63,8 @@ export class ItemChunk implements ItemOwner {
   private bodyLength = 0;
   /** The body, while it does not stand in the arena. */
   private copied: GrowingBytes | undefined;
+  /** What copies stood in before, for the next ones. */
+  private spare: GrowingBytes | undefined;
   /** The item that was looked at last, where it was brought back alone. */
   private alone: PlacedItem | undefined;
   /** One object for all that `placed` returns. */
@@ -98,7 +100,8 @@ export class ItemChunk implements ItemOwner {
   beginCopies(): void {
     this.clear();
     this.signal = 'logs';
-    this.copied = new GrowingBytes(0);
+    this.copied = this.spare ?? new GrowingBytes(0);
+    this.copied.length = 0;
   }
 
   /** Forgets all items. */
@@ -288,6 +291,7 @@ export class ItemChunk implements ItemOwner {
     if (batch === undefined) return;
     copied.bytes.copy(buffer, batch.start, 0, copied.length);
     this.copied = undefined;
+    if (copied.bytes.length <= MAX_KEPT_BYTES) this.spare = copied;
     this.readAgain(batch);
   }
 
