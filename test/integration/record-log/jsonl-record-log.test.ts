@@ -56,14 +56,14 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function open(maxQueuedRecords = 200_000, maxOpenLogs = 2): Promise<void> {
+async function open(maxQueuedRecords = 200_000, maxOpenLogs = 2, maxOpenBytes = 32 * 2 ** 20): Promise<void> {
   clock = new FakeClock();
   logger = new RecordingLogger();
   appended = [];
   notified = [];
   listener = () => {};
   log = new JsonlRecordLog(
-    { dataFolder: folder, durability: 'fsync', maxOpenLogs, maxQueuedRecords, nameHoldMs: 6000 },
+    { dataFolder: folder, durability: 'fsync', maxOpenLogs, maxOpenBytes, maxQueuedRecords, nameHoldMs: 6000 },
     {
       clock,
       logger,
@@ -496,6 +496,23 @@ describe('what may go wrong on the disk', () => {
     await log.consume({ batches, foreign: [] });
     expect(mostFiles - before).toBeLessThan(200);
     expect(readdirSync(join(folder, 'runs'))).toHaveLength(2000);
+  });
+
+  it('keeps open what there is memory for, the latest in any case, and writes what waits in those that it closes', async () => {
+    await close();
+    await open(200_000, 256, 1);
+    await log.consume(delivery(logsOf(records).slice(0, 3).map(overOtlp)));
+    expect(existsSync(path())).toBe(true);
+    expect(lines()).toEqual([]);
+    await log.consume({ batches: [ofTrace(1)], foreign: [] });
+    expect(lines()).toHaveLength(3);
+    await log.consume({ batches: [ofTrace(2)], foreign: [] });
+    const isOpen = [traceId, traceIdOf(1), traceIdOf(2)].map((id) => log.durableLength(id) !== undefined);
+    expect(isOpen).toEqual([false, false, true]);
+    await close();
+    await open();
+    for (const number of [1, 2]) await log.consume({ batches: [ofTrace(number)], foreign: [] });
+    expect([1, 2].map((number) => log.durableLength(traceIdOf(number)) !== undefined)).toEqual([true, true]);
   });
 
   it('refuses, and does not take into a file without a name, when its folder is removed', async () => {
