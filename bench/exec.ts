@@ -24,10 +24,11 @@ const folder = mkdtempSync(join(tmpdir(), 'run-bridge-exec-bench-'));
 const main = resolve(values.dist, 'main.js');
 const receiver = await answeringReceiver();
 
-/** One build: the engine's own wall-clock and that of all of it, in milliseconds. */
+/** One build: the engine's own wall-clock, that of all of it, and the CPU that all of it took, in milliseconds. */
 interface Build {
   readonly engineMs: number;
   readonly wallMs: number;
+  readonly cpuMs: number;
 }
 
 /** A way to run the engine: what comes before its command, and what is set for it. */
@@ -58,6 +59,10 @@ try {
   console.log(`alone: ${of(({ alone }) => alone.engineMs)} ms`);
   console.log(`with its telemetry on, which nobody reads: ${more('telemetry')} % more`);
   console.log(`under exec: ${more('wrapped')} % more`);
+  const moreCpu = of(({ wrapped, telemetry }) => (wrapped.cpuMs - telemetry.cpuMs) / 1000, 2);
+  console.log(
+    `CPU: alone ${of(({ alone }) => alone.cpuMs / 1000, 1)} s, under exec ${moreCpu} s more than with its telemetry on`,
+  );
   console.log(`start and end of exec together: ${of(({ wrapped }) => wrapped.wallMs - wrapped.engineMs)} ms`);
 } finally {
   receiver.close();
@@ -85,13 +90,25 @@ async function build({ wrap, env }: Way): Promise<Build> {
   const times = join(folder, 'times');
   const script = `cd "$PROJECT"; a=$(date +%s%N); dbt build --threads 4 >/dev/null 2>&1; code=$?; b=$(date +%s%N); echo $((b - a)) > "$TIMES"; exit $code`;
   const startMs = performance.now();
-  const { exitCode, output } = await engine.runCommand([...wrap, 'sh', '-c', script], {
+  const cpu = join(folder, 'cpu');
+  const measured = ['bash', '-c', '"$@"; code=$?; times > "$CPU"; exit $code', 'bash', ...wrap, 'sh', '-c', script];
+  const { exitCode, output } = await engine.runCommand(measured, {
     PROJECT: project,
     DBT_PROFILES_DIR: project,
     TIMES: times,
+    CPU: cpu,
     ...env,
   });
   const wallMs = performance.now() - startMs;
   if (exitCode !== 0) throw new Error(`the build ended with ${exitCode}: ${output}`);
-  return { engineMs: Number(readFileSync(times, 'utf8')) / 1e6, wallMs };
+  return { engineMs: Number(readFileSync(times, 'utf8')) / 1e6, wallMs, cpuMs: cpuOf(readFileSync(cpu, 'utf8')) };
+}
+
+/** What `times` of bash says, its own and its children's, such as `0m1.500s 0m0.250s`, in milliseconds. */
+function cpuOf(times: string): number {
+  const spent = Array.from(
+    times.matchAll(/(\d+)m([\d.]+)s/g),
+    ([, minutes, seconds]) => 60 * Number(minutes) + Number(seconds),
+  );
+  return 1000 * spent.reduce((sum, one) => sum + one, 0);
 }
