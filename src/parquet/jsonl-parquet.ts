@@ -13,21 +13,25 @@ const RANGE_BYTES = 80 * 1024 * 1024;
 /** A file that is encoded before a thread has started. */
 const SMALL_BYTES = 8 * 1024 * 1024;
 
-/** Which lines are encoded, and how. */
-interface JsonlParquetOptions {
+/** Which lines are encoded. */
+interface LinesToParquet {
   /** Where to begin in the file, at the start of a line; lines are counted from there. Default: 0. */
   readonly fromOffset?: number;
   /** Length of the file as far as it is read; none of its lines begins after it. */
   readonly byteCount: number;
+  readonly signal: AbortSignal;
+  /** Lines are counted from 1 in the file. */
+  readonly onReject: (reject: LineReject) => void;
+  readonly onProgress?: (bytesRead: number, recordCount: number) => void;
+}
+
+/** How they are encoded. */
+interface EncodingOptions {
   /** How many threads may work at a time; 0 to work in this one, between other things. */
   readonly threads: number;
   readonly limits: RangeLimits;
   /** As in `LineRowsOptions`; threads have their own. */
   readonly toModern: LineRowsOptions['toModern'];
-  readonly signal: AbortSignal;
-  /** Lines are counted from 1 in the file. */
-  readonly onReject: (reject: LineReject) => void;
-  readonly onProgress?: (bytesRead: number, recordCount: number) => void;
 }
 
 /** The result of encoding a range. */
@@ -40,7 +44,6 @@ interface Part {
 /** Something that encodes one range at a time: a thread, or this one. */
 interface Encoder {
   encode(file: number, range: FileRange, onStep: (step: RangeStep) => void): Promise<void>;
-  end(): Promise<void>;
 }
 
 /**
@@ -49,13 +52,17 @@ interface Encoder {
  * @param file the open file's descriptor
  * @throws what the file systems throw, and the signal's reason.
  */
-export async function jsonlToParquet(file: number, output: ParquetOutput, options: JsonlParquetOptions): Promise<void> {
-  const { signal, limits, byteCount, fromOffset = 0 } = options;
+export async function jsonlToParquet(
+  file: number,
+  output: ParquetOutput,
+  { limits, toModern, ...options }: LinesToParquet & EncodingOptions,
+): Promise<void> {
+  const { signal, byteCount, fromOffset = 0 } = options;
   signal.throwIfAborted();
   const ranges = rangesOf(fromOffset, byteCount);
   const threads = byteCount - fromOffset <= SMALL_BYTES ? 0 : Math.min(options.threads, ranges.length);
-  const encoders: readonly Encoder[] =
-    threads === 0 ? [new OwnThread(options)] : Array.from({ length: threads }, () => new RangeThread(limits));
+  if (threads === 0) return jsonlToParquetHere(new RangeEncoder(limits, toModern), file, output, options);
+  const encoders = Array.from({ length: threads }, () => new RangeThread(limits));
   const endAll = () => Promise.all(encoders.map((encoder) => encoder.end()));
   signal.addEventListener('abort', endAll);
   try {
@@ -69,12 +76,26 @@ export async function jsonlToParquet(file: number, output: ParquetOutput, option
   }
 }
 
+/**
+ * The same in this thread, between the other things that it does.
+ * @param encoder does one range at a time
+ */
+export async function jsonlToParquetHere(
+  encoder: RangeEncoder,
+  file: number,
+  output: ParquetOutput,
+  options: LinesToParquet,
+): Promise<void> {
+  const ranges = rangesOf(options.fromOffset ?? 0, options.byteCount);
+  await writeParts([new OwnThread(encoder, options.signal)], ranges, file, output, options);
+}
+
 async function writeParts(
   encoders: readonly Encoder[],
   ranges: readonly FileRange[],
   file: number,
   output: ParquetOutput,
-  { onReject, onProgress }: JsonlParquetOptions,
+  { onReject, onProgress }: LinesToParquet,
 ): Promise<void> {
   const written: Promise<void>[] = [];
   const ahead = 2 * encoders.length;
@@ -135,13 +156,10 @@ function rangesOf(first: number, end: number): readonly FileRange[] {
 
 /** Encodes between the other things that this thread does. */
 class OwnThread implements Encoder {
-  private readonly encoder: RangeEncoder;
-  private readonly signal: AbortSignal;
-
-  constructor({ limits, toModern, signal }: JsonlParquetOptions) {
-    this.encoder = new RangeEncoder(limits, toModern);
-    this.signal = signal;
-  }
+  constructor(
+    private readonly encoder: RangeEncoder,
+    private readonly signal: AbortSignal,
+  ) {}
 
   async encode(file: number, range: FileRange, onStep: (step: RangeStep) => void): Promise<void> {
     for (const step of this.encoder.encode(file, range)) {
@@ -150,12 +168,10 @@ class OwnThread implements Encoder {
       this.signal.throwIfAborted();
     }
   }
-
-  async end(): Promise<void> {}
 }
 
 /** A thread that encodes ranges of files, one at a time. It has about 15 MB of its own; `end` gives them back. */
-class RangeThread {
+class RangeThread implements Encoder {
   private readonly thread: Thread<RangeThreadCalls>;
   private onStep: (step: RangeStep) => void = () => {};
 

@@ -43,10 +43,14 @@ export interface RangeStep {
   readonly groups: readonly EncodedRowGroup[];
 }
 
-/** Turns ranges of JSONL files into row groups. Holds one row group, compressed, and about 2 MiB of lines. */
+/**
+ * Turns ranges of JSONL files into row groups, one range after another: what the columns of one took serves the next. Holds one row
+ * group, compressed, and about 2 MiB of lines.
+ */
 export class RangeEncoder {
   private readonly columns = new RowGroupColumns();
   private readonly rows: LineRows;
+  private readonly window: LineWindow;
 
   /** @param toModern as in `LineRowsOptions` */
   constructor(
@@ -54,21 +58,23 @@ export class RangeEncoder {
     toModern: LineRowsOptions['toModern'],
   ) {
     this.rows = new LineRows(this.columns, { isModern: limits.isRecordLog, toModern });
+    this.window = new LineWindow(limits.maxLineBytes);
     // V8 takes fields that nobody has assigned again for constants, and throws the code that it has optimized away when
     // the first page and row group end. Ended once before, they cost nothing later.
     this.columns.finish();
   }
 
   /**
-   * Reads the range in steps, so that its caller can do something else between them.
+   * Reads the range in steps, so that its caller can do something else between them. Nothing is left of a range that was given up.
    * @param file an open file's descriptor; its own position is not used
    * @throws what the file system throws when the file cannot be read
    */
   *encode(file: number, { fromOffset, toOffset }: FileRange): Generator<RangeStep> {
     // The byte before tells whether a line begins at the very start.
     let position = Math.max(0, fromOffset - 1);
-    const window = new LineWindow(this.limits.maxLineBytes);
+    const { window } = this;
     window.moveTo(position);
+    if (this.columns.rowCount > 0) this.columns.finish();
     // What comes before the first line feed is then the line of the part before, or nothing.
     let lineCount = fromOffset === 0 ? 0 : -1;
     for (let isOver = false; !isOver; ) {

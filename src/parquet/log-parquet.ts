@@ -2,7 +2,8 @@ import { open } from 'node:fs/promises';
 import type { FileMetaData } from 'hyparquet';
 import { z } from 'zod';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { jsonlToParquet } from './jsonl-parquet.js';
+import { jsonlToParquetHere } from './jsonl-parquet.js';
+import { RangeEncoder } from './line-encoder.js';
 import { readParquetFooter } from './parquet-reader.js';
 import { ParquetOutput, ParquetWriter } from './parquet-writer.js';
 import { DEFAULT_LIMITS } from './row-group.js';
@@ -36,44 +37,43 @@ const pickedPartsSchema = z
   .array(z.tuple([endSchema, endSchema, z.number().int().nonnegative()]))
   .transform((all) => all.map(([endGroup, endBytes, digest]): PickedPart => ({ endGroup, endBytes, digest })));
 
-/**
- * Writes a record log as a Parquet file, straight from its bytes: the rows of the file that `ParquetWriter` makes of its
- * records. Keeps the thread that it is called in busy for about as long as it takes. The file appears under its name only
- * when it is complete.
- *
- * Where the log has grown since the file was written, what came since becomes further row groups, and the others are
- * copied as they are. Parts that are no larger than what comes after them are written again with it, so that a file has few
- * row groups, and a record is written again a few times at the most, however many come late.
- * @param byteCount length of the part to be written; it ends with a line
- * @throws when the log cannot be read or the file cannot be written; an earlier file of that name is left as it was.
- */
-export async function writeLogAsParquet(
-  logPath: string,
-  byteCount: number,
-  parquetPath: string,
-  onDamage: LineDamageReport,
-): Promise<void> {
-  const log = await open(logPath, 'r');
-  try {
-    const { output, parts } = await begin(parquetPath, byteCount);
-    const fromOffset = parts.at(-1)?.endBytes ?? 0;
-    const counted = fromOffset === 0 ? '' : ` (lines counted from byte ${fromOffset})`;
+/** Writes record logs as Parquet files, one at a time, straight from their bytes: what one took of memory serves the next. */
+export class LogParquetWriter {
+  private readonly encoder = new RangeEncoder(
+    { ...DEFAULT_LIMITS, maxLineBytes: MAX_LINE_BYTES, isRecordLog: true },
+    (record) => record,
+  );
+
+  /**
+   * Writes the rows of the file that `ParquetWriter` makes of a log's records. Keeps the thread that it is called in busy for about
+   * as long as it takes. The file appears under its name only when it is complete.
+   *
+   * Where the log has grown since the file was written, what came since becomes further row groups, and the others are
+   * copied as they are. Parts that are no larger than what comes after them are written again with it, so that a file has few
+   * row groups, and a record is written again a few times at the most, however many come late.
+   * @param byteCount length of the part to be written; it ends with a line
+   * @throws when the log cannot be read or the file cannot be written; an earlier file of that name is left as it was.
+   */
+  async write(logPath: string, byteCount: number, parquetPath: string, onDamage: LineDamageReport): Promise<void> {
+    const log = await open(logPath, 'r');
     try {
-      await jsonlToParquet(log.fd, output, {
-        ...{ fromOffset, byteCount },
-        threads: 0,
-        limits: { ...DEFAULT_LIMITS, maxLineBytes: MAX_LINE_BYTES, isRecordLog: true },
-        toModern: (record) => record,
-        signal: new AbortController().signal,
-        onReject: ({ line, reason = `longer than ${MAX_LINE_BYTES} bytes` }) => onDamage(line, `${reason}${counted}`),
-      });
-      await output.close(noteOf([...parts, { endGroup: output.rowGroupCount, endBytes: byteCount }]));
-    } catch (error) {
-      await output.abort();
-      throw error;
+      const { output, parts } = await begin(parquetPath, byteCount);
+      const fromOffset = parts.at(-1)?.endBytes ?? 0;
+      const counted = fromOffset === 0 ? '' : ` (lines counted from byte ${fromOffset})`;
+      try {
+        await jsonlToParquetHere(this.encoder, log.fd, output, {
+          ...{ fromOffset, byteCount },
+          signal: new AbortController().signal,
+          onReject: ({ line, reason = `longer than ${MAX_LINE_BYTES} bytes` }) => onDamage(line, `${reason}${counted}`),
+        });
+        await output.close(noteOf([...parts, { endGroup: output.rowGroupCount, endBytes: byteCount }]));
+      } catch (error) {
+        await output.abort();
+        throw error;
+      }
+    } finally {
+      await log.close();
     }
-  } finally {
-    await log.close();
   }
 }
 

@@ -1,4 +1,4 @@
-import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -53,6 +53,34 @@ describe('RangeEncoder', () => {
       }),
       { numRuns: 300 },
     );
+  });
+
+  it('encodes a range as a new one does after others, and after one that was given up', () => {
+    const lines = (name: string, count: number) =>
+      Array.from({ length: count }, () => `${sampleLines(name).join('\n')}\n`);
+    writeFileSync(path, [...lines('build-mixed', 12), ...lines('parse', 3)].join(''));
+    const content = readFileSync(path);
+    const middle = Buffer.byteLength(lines('build-mixed', 12).join(''));
+    expect(middle).toBeGreaterThan(2 ** 20);
+    const second = { fromOffset: middle, toOffset: content.length };
+    const file = openSync(path, 'r');
+    try {
+      const groupsOf = (encoder: RangeEncoder, range: FileRange) =>
+        [...encoder.encode(file, range)].flatMap(({ groups }) => groups);
+      const [first, other] = [ALL, second].map((range) =>
+        groupsOf(new RangeEncoder(limits, (record) => record), range),
+      );
+      const encoder = new RangeEncoder(limits, (record) => record);
+      expect(groupsOf(encoder, ALL)).toEqual(first);
+      for (const step of encoder.encode(file, ALL)) {
+        expect(step.recordCount).toBeGreaterThan(0);
+        break;
+      }
+      expect(groupsOf(encoder, second)).toEqual(other);
+      expect(groupsOf(encoder, ALL)).toEqual(first);
+    } finally {
+      closeSync(file);
+    }
   });
 
   it('passes over a line longer than the limit, and counts it', () => {

@@ -6,7 +6,7 @@ import { parquetMetadata } from 'hyparquet';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { InvocationFiles } from '../../../src/parquet/invocation-files.js';
-import { writeLogAsParquet } from '../../../src/parquet/log-parquet.js';
+import { LogParquetWriter } from '../../../src/parquet/log-parquet.js';
 import { readParquetRows } from '../../../src/parquet/parquet-reader.js';
 import { recordFromRow } from '../../../src/parquet/record-from-row.js';
 import { InvocationParquet } from '../../../src/parquet/run-parquet.js';
@@ -31,11 +31,12 @@ afterEach(async () => {
 
 /** As in a thread that has just begun. */
 function invocationFiles(): InvocationFiles {
+  const writer = new LogParquetWriter();
   return new InvocationFiles(bench.folder, {
     reader: bench.reader,
     writeLog: async (traceId, byteCount, path) => {
       const log = join(bench.folder, 'runs', traceId, 'telemetry.jsonl');
-      await writeLogAsParquet(log, byteCount, path, () => {});
+      await writer.write(log, byteCount, path, () => {});
       logs.push(path.slice(path.lastIndexOf('/') + 1));
     },
   });

@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { parquetMetadata } from 'hyparquet';
 import { afterAll, describe, expect, it } from 'vitest';
-import { writeLogAsParquet } from '../../../src/parquet/log-parquet.js';
+import { LogParquetWriter } from '../../../src/parquet/log-parquet.js';
 import { sampleLines, sampleRecords, writeParquet } from './samples.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'log-parquet-'));
 const log = join(folder, 'telemetry.jsonl');
+/** One for all files, as the thread has it. */
+const writer = new LogParquetWriter();
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const ofRecords = async (sample: string) => {
@@ -27,7 +29,7 @@ it('makes the same file of a record log as of its records', async () => {
   const path = join(folder, 'whole.parquet');
   const text = `${sampleLines('build-mixed').join('\n')}\n`;
   writeFileSync(log, text);
-  await writeLogAsParquet(log, Buffer.byteLength(text), path, () => {});
+  await writer.write(log, Buffer.byteLength(text), path, () => {});
   expect(rowGroupsOf(path).equals(await ofRecords('build-mixed'))).toBe(true);
 });
 
@@ -36,7 +38,7 @@ it('leaves out what comes after the part that it is told to write, and a line th
   const text = `${sampleLines('parse').join('\n')}\n`;
   for (const more of [`${sampleLines('joined')[0]}\n`, sampleLines('joined')[0]?.slice(0, 200) ?? '']) {
     writeFileSync(log, text + more);
-    await writeLogAsParquet(log, Buffer.byteLength(text), path, () => {});
+    await writer.write(log, Buffer.byteLength(text), path, () => {});
     expect(rowGroupsOf(path).equals(await ofRecords('parse'))).toBe(true);
   }
 });
@@ -47,14 +49,14 @@ it('passes damaged lines over and tells which they are', async () => {
   const lines = sampleLines('parse');
   const text = `${lines.slice(0, 3).join('\n')}\n{"record_ty\n${lines.slice(3).join('\n')}\n`;
   writeFileSync(log, text);
-  await writeLogAsParquet(log, Buffer.byteLength(text), path, (line, reason) => damage.push(`${line}: ${reason}`));
+  await writer.write(log, Buffer.byteLength(text), path, (line, reason) => damage.push(`${line}: ${reason}`));
   expect(damage).toEqual([expect.stringMatching(/^4: not JSON/)]);
   expect(rowGroupsOf(path).equals(await ofRecords('parse'))).toBe(true);
 });
 
 it('leaves nothing behind when the log cannot be read', async () => {
   const path = join(folder, 'none.parquet');
-  await expect(writeLogAsParquet(folder, 1000, path, () => {})).rejects.toThrow(/EISDIR/);
+  await expect(writer.write(folder, 1000, path, () => {})).rejects.toThrow(/EISDIR/);
   expect(existsSync(path)).toBe(false);
   expect(readdirSync(folder).filter((name) => name.endsWith('.partial'))).toEqual([]);
 });
@@ -64,7 +66,7 @@ describe('a log that has grown', () => {
   const bytesOf = (count: number) => Buffer.byteLength(`${lines.slice(0, count).join('\n')}\n`);
   const write = async (path: string, count: number) => {
     writeFileSync(log, `${lines.slice(0, count).join('\n')}\n`);
-    await writeLogAsParquet(log, bytesOf(count), path, () => {});
+    await writer.write(log, bytesOf(count), path, () => {});
   };
   const groupsOf = (path: string) => {
     const bytes = readFileSync(path);
