@@ -41,11 +41,17 @@ interface Part {
   readonly order: KeyOrder | undefined;
 }
 
+/** Where the attributes of a record stand as JSON. */
+export interface AttributePlaces {
+  readonly start: number;
+  readonly end: number;
+  /** Where each begins there, see `LineScanner`. */
+  readonly places: Int32Array;
+}
+
 const NOTHING: Range = { at: 0, length: 0 };
 /** Where payloads are made. */
 const PAYLOAD = REGION.scratch + 8 * 1024 * 1024 + 2048;
-/** The end of the one that was made last. */
-let madeEnd: number = PAYLOAD;
 
 /** The first cell of an attribute. */
 export function attributeAt(index: number): number {
@@ -90,21 +96,17 @@ export class CellPayload {
     return true;
   }
 
-  /**
-   * Writes that of the record that is looked at.
-   * @param start where its attributes stand as JSON; @param end their end
-   * @param places where each begins there, see `LineScanner`
-   */
-  write(row: number, arena: ByteSource, start: number, end: number, places: Int32Array): void {
+  /** Writes that of the record that is looked at. */
+  write(row: number, arena: ByteSource, { start, end, places }: AttributePlaces): void {
     const { payloadColumn } = this.event;
     if (this.isRaw) payloadColumn.append(row, arena, start, end);
     else if (this.whole === undefined) payloadColumn.append(row, arena, PAYLOAD, this.make(places));
     else if (this.isThere) payloadColumn.appendConstant(row, this.whole);
   }
 
-  /** Writes it once more for the end behind a start of whose payload `isSameAs` said so. */
-  writeAgain(row: number, arena: ByteSource): void {
-    this.event.payloadColumn.appendAgain(row, arena, PAYLOAD, madeEnd);
+  /** Writes it for the end that is looked at and for the start before it, of whose payload `isSameAs` said so. @param row that of the start */
+  writeTwice(row: number, arena: ByteSource, places: Int32Array): void {
+    this.event.payloadColumn.appendTwice(row, arena, PAYLOAD, this.make(places));
   }
 
   /** Whether another is made of the same attributes in the same way. */
@@ -150,7 +152,6 @@ export class CellPayload {
     view.setUint8(PAYLOAD, OPEN);
     if (to === PAYLOAD + 1) to += 1;
     view.setUint8(to - 1, CLOSE);
-    madeEnd = to;
     return to;
   }
 

@@ -5,28 +5,27 @@ import type { StartLines } from '../otlp/wire/start-lines.js';
 import { buffer, view } from '../record/arena.js';
 import { Cell, cell } from '../record/cells.js';
 import { INFO } from '../record/severity.js';
+import type { AttributePlaces } from './cell-payload.js';
 import type { ConstantText } from './column.js';
 import { constantText, type EventPlans } from './event-plan.js';
 import type { RowGroupColumns } from './row-group.js';
-import { attributesAtStart, attributesOf, NOTHING_SHARED, RowPlan, type SharedTexts } from './row-plan.js';
+import { attributesAtStart, attributesOf, PairPlan, RowPlan } from './row-plan.js';
 
 const ARENA = new ByteSource(buffer);
 const EMPTY_OBJECT = ByteSource.of('{}');
 const TRACE_ID_BYTES = 16;
 
-/** The plan of starts that stand before their ends, and what the ends have from them. */
-interface StartPlan {
+/** The plan of ends with the starts that stand before them. */
+interface KnownPair {
   readonly stretches: readonly Stretch[];
-  readonly plan: RowPlan;
-  readonly shared: SharedTexts;
+  readonly plan: PairPlan;
 }
 
 /** The plans of records with one layout. */
 interface LayoutPlans {
   readonly layout: Layout;
   readonly own: RowPlan;
-  /** Those of the starts that stand before them. */
-  readonly starts: StartPlan[];
+  readonly pairs: KnownPair[];
 }
 
 /** Writes records that have cells as rows. What they say is read from the cells that are looked at, and from the line that was scanned. */
@@ -36,8 +35,6 @@ export class CellRows {
   private readonly severityTexts = new Map<string, ConstantText>();
   private readonly lastTraceId = new Int32Array(TRACE_ID_BYTES / 4);
   private traceId = constantText('');
-  /** What the end has from the start that was written last. */
-  private shared = NOTHING_SHARED;
 
   constructor(
     private readonly columns: RowGroupColumns,
@@ -46,32 +43,46 @@ export class CellRows {
     private readonly scanner: LineScanner,
   ) {}
 
-  /** Writes a start that stands before the end that was scanned. @returns `false` where plain code has to do it; nothing was written then */
-  writeStartOf(start: StartLines): boolean {
-    const plans = this.plansOfLayout();
-    const { plan, shared } = startPlanOf(plans, start.stretches);
+  /** Whether the start that stands before the end that was scanned can be written with it. */
+  isPair(start: StartLines): boolean {
+    const { own } = this.plansOfLayout();
     // All that the start has of its own is known, and fits.
-    if (plan.isPlain || plans.own.isPlain || !plans.own.fits()) return false;
-    this.shared = shared;
-    this.span(plan, plans.layout, false, start.attributesAt, start.attributesEnd);
-    return true;
+    return !own.isPlain && !this.pairPlan(start).plan.isPlain && own.fits();
   }
 
-  /** Writes the end that was scanned, behind its start. */
-  writeEnd(): void {
-    const { own, layout } = this.plansOfLayout();
-    this.span(own, layout, true, this.attributesAt, this.attributesEnd, this.shared);
+  /** Writes a start and the end behind it that was scanned, of which `isPair` said so. */
+  writePair(start: StartLines): void {
+    const { columns, eventPlans, scanner } = this;
+    const { layout, own } = this.plansOfLayout();
+    const { recordTypes } = eventPlans;
+    const row = columns.rowCount;
+    columns.rowCount += 2;
+    const severity = scanner.isInfo ? INFO : layout.event.severity;
+    const parentHigh = cell(Cell.parentHigh);
+    const parentLow = cell(Cell.parentLow);
+    columns.recordType.appendConstant(row, recordTypes.SpanStart);
+    columns.recordType.appendConstant(row + 1, recordTypes.SpanEnd);
+    columns.traceId.appendConstantTwice(row, this.traceIdText());
+    columns.spanId.appendTwice(row, cell(Cell.idHigh), cell(Cell.idLow));
+    columns.eventType.appendConstantTwice(row, own.event.eventType);
+    columns.spanName.appendTwice(row, ARENA, cell(Cell.textStart), cell(Cell.textEnd));
+    columns.severityNumber.appendTwice(row, 0, severity.number);
+    columns.severityText.appendConstantTwice(row, this.severityText(severity.text));
+    if ((parentHigh | parentLow) !== 0) columns.parentSpanId.appendTwice(row, parentHigh, parentLow);
+    columns.startTime.appendTwice(row, cell(Cell.startHigh), cell(Cell.startLow));
+    this.end(row + 1);
+    this.pairPlan(start).plan.write(row, ARENA, this.placesOf(start), this.ownPlaces());
   }
 
-  /** Writes the start or the end that was scanned. @returns as `writeStartOf` */
+  /** Writes the start or the end that was scanned. @returns `false` where plain code has to do it; nothing was written then */
   writeSpan(isEnd: boolean): boolean {
     const { own, layout } = this.plansOfLayout();
     if (own.isPlain || !own.fits()) return false;
-    this.span(own, layout, isEnd, this.attributesAt, this.attributesEnd);
+    this.span(own, layout, isEnd);
     return true;
   }
 
-  /** Writes the log record that was scanned. @returns as `writeStartOf` */
+  /** Writes the log record that was scanned. @returns as `writeSpan` */
   writeLog(): boolean {
     const { columns, scanner } = this;
     const { own } = this.plansOfLayout();
@@ -85,27 +96,17 @@ export class CellRows {
     columns.severityText.append(row, ARENA, cell(Cell.messageStart), cell(Cell.messageEnd));
     columns.time.append(row, cell(Cell.startHigh), cell(Cell.startLow));
     columns.body.append(row, ARENA, cell(Cell.textStart), cell(Cell.textEnd));
-    own.write(row, ARENA, NOTHING_SHARED);
-    own.payload.write(row, ARENA, this.attributesAt, this.attributesEnd, scanner.places);
+    own.values.write(row, ARENA);
+    own.payload.write(row, ARENA, this.ownPlaces());
     return true;
   }
 
-  private span(
-    plan: RowPlan,
-    { event }: Layout,
-    isEnd: boolean,
-    attributesAt: number,
-    attributesEnd: number,
-    shared?: SharedTexts,
-  ): void {
+  private span(plan: RowPlan, { event }: Layout, isEnd: boolean): void {
     const { columns, scanner } = this;
     const { recordTypes } = this.eventPlans;
     const row = this.begin(isEnd ? recordTypes.SpanEnd : recordTypes.SpanStart, plan);
     const severity = scanner.isInfo ? INFO : event.severity;
-    const nameStart = cell(Cell.textStart);
-    const nameEnd = cell(Cell.textEnd);
-    if (shared === undefined) columns.spanName.append(row, ARENA, nameStart, nameEnd);
-    else columns.spanName.appendAgain(row, ARENA, nameStart, nameEnd);
+    columns.spanName.append(row, ARENA, cell(Cell.textStart), cell(Cell.textEnd));
     columns.severityNumber.append(row, 0, severity.number);
     columns.severityText.appendConstant(row, this.severityText(severity.text));
     const parentHigh = cell(Cell.parentHigh);
@@ -113,9 +114,8 @@ export class CellRows {
     if ((parentHigh | parentLow) !== 0) columns.parentSpanId.append(row, parentHigh, parentLow);
     columns.startTime.append(row, cell(Cell.startHigh), cell(Cell.startLow));
     if (isEnd) this.end(row);
-    plan.write(row, ARENA, shared ?? NOTHING_SHARED);
-    if (shared?.isPayload === true) plan.payload.writeAgain(row, ARENA);
-    else plan.payload.write(row, ARENA, attributesAt, attributesEnd, scanner.places);
+    plan.values.write(row, ARENA);
+    plan.payload.write(row, ARENA, this.ownPlaces());
   }
 
   private end(row: number): void {
@@ -132,11 +132,11 @@ export class CellRows {
   private link(row: number): void {
     const { linkTraceId, linkSpanId, linkPayload } = this.columns;
     const { source } = this.traceIdText();
-    for (const { writer } of [linkTraceId, linkSpanId, linkPayload]) writer.beginRow(row);
+    for (const { writer } of [linkTraceId, linkSpanId, linkPayload]) writer.beginList(row);
     linkTraceId.appendItem(0, source, 0, source.bytes.length);
     linkSpanId.appendItem(0, cell(Cell.linkHigh), cell(Cell.linkLow));
     linkPayload.appendItem(0, EMPTY_OBJECT, 0, EMPTY_OBJECT.bytes.length);
-    for (const column of [linkTraceId, linkSpanId, linkPayload]) column.endRow();
+    for (const column of [linkTraceId, linkSpanId, linkPayload]) column.endList(row);
   }
 
   private begin(recordType: ConstantText, { event }: RowPlan): number {
@@ -174,13 +174,16 @@ export class CellRows {
     return known;
   }
 
-  /** Of the line that was scanned, without the braces round the record. */
-  private get attributesAt(): number {
-    return this.scanner.places[0] as number;
+  /** Where the attributes of the line that was scanned stand. */
+  private ownPlaces(): AttributePlaces {
+    const { places } = this.scanner;
+    const count = cell(Cell.attributeCount);
+    // Behind the last one stands the brace.
+    return { start: places[0] as number, end: (places[count] as number) + (count === 0 ? 2 : 1), places };
   }
 
-  private get attributesEnd(): number {
-    return (this.scanner.places[cell(Cell.attributeCount)] as number) + (cell(Cell.attributeCount) === 0 ? 2 : 1);
+  private placesOf({ attributesAt, attributesEnd }: StartLines): AttributePlaces {
+    return { start: attributesAt, end: attributesEnd, places: this.scanner.places };
   }
 
   private plansOfLayout(): LayoutPlans {
@@ -191,16 +194,17 @@ export class CellRows {
     if (known?.layout === layout) return known;
     if (number === 0 || number > this.plans.length) this.plans = Array.from({ length: number }, () => undefined);
     const event = this.eventPlans.of(layout.event.eventType);
-    const made: LayoutPlans = { layout, own: new RowPlan(event, attributesOf(layout)), starts: [] };
+    const made: LayoutPlans = { layout, own: new RowPlan(event, attributesOf(layout)), pairs: [] };
     this.plans[number] = made;
     return made;
   }
-}
 
-function startPlanOf({ layout, own, starts }: LayoutPlans, stretches: readonly Stretch[]): StartPlan {
-  for (const known of starts) if (known.stretches === stretches) return known;
-  const plan = new RowPlan(own.event, attributesAtStart(layout, stretches));
-  const made = { stretches, plan, shared: own.sharedWith(plan) };
-  starts.push(made);
-  return made;
+  private pairPlan({ stretches }: StartLines): KnownPair {
+    const { layout, own, pairs } = this.plansOfLayout();
+    for (const known of pairs) if (known.stretches === stretches) return known;
+    const start = new RowPlan(own.event, attributesAtStart(layout, stretches));
+    const made = { stretches, plan: new PairPlan(start, own) };
+    pairs.push(made);
+    return made;
+  }
 }

@@ -2,7 +2,7 @@ import type { Encoding, ParquetType, Statistics } from 'hyparquet';
 import type { ByteSource } from '../core/bytes.js';
 import { ByteBuffer, Uint32List } from './bytes.js';
 import { NumberDictionary, TextDictionary } from './dictionary.js';
-import { appendHybrid, type EncodedChunk, ListLevels, type PageEncoder, PresenceLevels } from './page.js';
+import { appendHybrid, type EncodedChunk, ListLevels, PAGE_ROWS, type PageEncoder, PresenceLevels } from './page.js';
 import type { LeafColumn } from './schema.js';
 
 /** A text that a column gets again and again: it is looked up in the dictionary once a row group. */
@@ -31,9 +31,23 @@ export class TextColumn implements ColumnValues {
 
   /** Writes a row's text, which lies in `source` as UTF-8 from `start` to `end`. */
   append(row: number, source: ByteSource, start: number, end: number): void {
-    this.writer.beginRow(row);
-    this.appendValue(source, start, end);
-    this.writer.endRow(this.isFull);
+    const { writer } = this;
+    writer.beginRow(row);
+    if (this.push(source, start, end)) writer.endFullPage(row + 1);
+    else writer.endRow(row);
+  }
+
+  /** Writes the text of a row and of the one behind it, which is the same. */
+  appendTwice(row: number, source: ByteSource, start: number, end: number): void {
+    const { writer } = this;
+    writer.beginRow(row);
+    const isFull = this.push(source, start, end);
+    if (isFull) writer.endFullPage(row + 1);
+    else if (this.pages.isOpen && !writer.isLastOfPage(row)) {
+      this.appendIndex(row + 1, this.texts.last);
+      return;
+    } else writer.endRow(row);
+    this.append(row + 1, source, start, end);
   }
 
   /** @param text one of this column alone */
@@ -51,22 +65,21 @@ export class TextColumn implements ColumnValues {
     this.append(row, source, 0, source.bytes.length);
   }
 
-  /** Writes the text once more that the row before was given by `append`; it still lies in `source`. */
-  appendAgain(row: number, source: ByteSource, start: number, end: number): void {
-    // In another row group nothing is known of it.
-    if (this.pages.isOpen && this.texts.count > 0) this.appendIndex(row, this.texts.last);
-    else this.append(row, source, start, end);
+  /** The same for a row and the one behind it. */
+  appendConstantTwice(row: number, text: ConstantText): void {
+    this.appendConstant(row, text);
+    this.appendConstant(row + 1, text);
   }
 
-  /** Writes an item of a row's list; between the writer's `beginRow` and this `endRow`. */
+  /** Writes an item of a row's list; between the writer's `beginList` and this `endList`. */
   appendItem(index: number, source: ByteSource, start: number, end: number): void {
     this.writer.beginItem(index);
-    this.appendValue(source, start, end);
+    this.push(source, start, end);
   }
 
   /** Ends a row that is a list. */
-  endRow(): void {
-    this.writer.endRow(this.isFull);
+  endList(row: number): void {
+    this.writer.endList(row, this.isFull);
   }
 
   get bufferedBytes(): number {
@@ -106,16 +119,18 @@ export class TextColumn implements ColumnValues {
   private appendIndex(row: number, index: number): void {
     this.writer.beginRow(row);
     this.pages.push(index);
-    this.writer.endRow(false);
+    this.writer.endRow(row);
   }
 
-  private appendValue(source: ByteSource, start: number, end: number): void {
+  /** @returns whether the page is full with it */
+  private push(source: ByteSource, start: number, end: number): boolean {
     if (this.pages.isOpen) {
       this.pages.push(this.texts.indexOf(source, start, end));
     } else {
       this.plain.appendUint32(end - start);
       this.plain.appendBytes(source, start, end);
     }
+    return this.isFull;
   }
 }
 
@@ -163,20 +178,35 @@ export class NumberColumn implements ColumnValues {
 
   /** Writes a row's number. @param high 0 for numbers of four bytes */
   append(row: number, high: number, low: number): void {
-    this.writer.beginRow(row);
-    this.appendValue(high, low);
-    this.writer.endRow(this.isFull);
+    const { writer } = this;
+    writer.beginRow(row);
+    if (this.push(high, low)) writer.endFullPage(row + 1);
+    else writer.endRow(row);
   }
 
-  /** Writes an item of a row's list; between the writer's `beginRow` and this `endRow`. */
+  /** Writes the number of a row and of the one behind it, which is the same. */
+  appendTwice(row: number, high: number, low: number): void {
+    const { writer, pages } = this;
+    writer.beginRow(row);
+    if (this.push(high, low)) writer.endFullPage(row + 1);
+    else if (pages.isOpen && !writer.isLastOfPage(row)) {
+      writer.beginRow(row + 1);
+      pages.push(this.numbers.last);
+      writer.endRow(row + 1);
+      return;
+    } else writer.endRow(row);
+    this.append(row + 1, high, low);
+  }
+
+  /** Writes an item of a row's list; between the writer's `beginList` and this `endList`. */
   appendItem(index: number, high: number, low: number): void {
     this.writer.beginItem(index);
-    this.appendValue(high, low);
+    this.push(high, low);
   }
 
   /** Ends a row that is a list. */
-  endRow(): void {
-    this.writer.endRow(this.isFull);
+  endList(row: number): void {
+    this.writer.endList(row, this.isFull);
   }
 
   get bufferedBytes(): number {
@@ -218,18 +248,22 @@ export class NumberColumn implements ColumnValues {
     this.isEmpty = true;
   }
 
-  private appendValue(high: number, low: number): void {
+  /** @returns whether the page is full with it */
+  private push(high: number, low: number): boolean {
     if (!this.pages.isOpen) {
       this.compare(high ^ SIGN, low ^ this.lowSign);
       this.plain.appendUint32(low);
       if (this.type === 'INT64') this.plain.appendUint32(high);
-      return;
+      return this.isFull;
     }
     const index = this.numbers.indexOf(high, low);
-    // One that is there already was compared when it came first.
-    if (index >= this.comparedCount) this.compare(high ^ SIGN, low ^ this.lowSign);
-    this.comparedCount = this.numbers.count;
     this.pages.push(index);
+    // One that is there already was compared when it came first.
+    if (index >= this.comparedCount) {
+      this.compare(high ^ SIGN, low ^ this.lowSign);
+      this.comparedCount = this.numbers.count;
+    }
+    return this.isFull;
   }
 
   /** Values that are all different, such as times of ends, take less room, and no time to be found, without one. */
@@ -279,7 +313,13 @@ export class BooleanColumn implements ColumnValues {
     if (value) this.hasTrue = true;
     else this.hasFalse = true;
     // A page of 20,000 bits is never large.
-    this.writer.endRow(false);
+    this.writer.endRow(row);
+  }
+
+  /** Writes the value of a row and of the one behind it, which is the same. */
+  appendTwice(row: number, value: boolean): void {
+    this.append(row, value);
+    this.append(row + 1, value);
   }
 
   get bufferedBytes(): number {
@@ -335,9 +375,6 @@ interface ColumnValues {
   clear(): void;
 }
 
-/** Rows after which a page ends: the engine's own. */
-const PAGE_ROWS = 20_000;
-
 /** A finished page: its bytes in the file and the first row that it holds. */
 interface Page {
   readonly bytes: Uint8Array;
@@ -347,14 +384,18 @@ interface Page {
 /**
  * Writes one column, row group after row group. Only finished, compressed pages, the dictionary (at most 1 MiB) and one
  * open page (at most 1 MiB or 20,000 rows) are held. Rows that are passed over are null, so an absent value costs nothing.
- * A value is written between `beginRow` and `endRow`, straight into the column's values.
+ * A value is written between `beginRow` and `endRow`, or `endFullPage`, straight into the column's values; a list between
+ * `beginList` and `endList`.
  */
 export class ColumnWriter {
   private pages: Page[] = [];
   private readonly presence: PresenceLevels | undefined;
   private readonly list: ListLevels | undefined;
-  private rows = 0;
   private firstRowOfPage = 0;
+  /** The row behind the last one that the open page can have. */
+  private pageEnd = PAGE_ROWS;
+  /** Of a column of lists, the row whose levels come next. */
+  private nextList = 0;
   private levelCount = 0;
   private nullCount = 0;
   private uncompressedBytes = 0;
@@ -376,15 +417,37 @@ export class ColumnWriter {
 
   /** The next value is that of `row`; rows between the last written one and this one become null. */
   beginRow(row: number): void {
-    if (this.rows < row) this.appendNulls(row);
+    if (row >= this.pageEnd) this.endPages(row);
     this.presence?.set(row - this.firstRowOfPage);
   }
 
+  /** Ends the row that was begun. */
+  endRow(row: number): void {
+    if (row + 1 === this.pageEnd) this.endPage(row + 1);
+  }
+
+  /** Whether the page ends with the row that was begun. */
+  isLastOfPage(row: number): boolean {
+    return row + 1 === this.pageEnd;
+  }
+
+  /** The column's values say that the page has to end. @param end the row behind the one that was begun */
+  endFullPage(end: number): void {
+    this.endPage(end);
+    this.values.endDictionary();
+  }
+
+  /** The same as `beginRow` for a row that is a list. */
+  beginList(row: number): void {
+    if (row >= this.pageEnd) this.endPages(row);
+    this.passLists(row);
+  }
+
   /** @param isFull whether the column's values say that the page has to end */
-  endRow(isFull: boolean): void {
-    this.rows++;
-    if (isFull) this.endFullPage();
-    else if (this.rows - this.firstRowOfPage === PAGE_ROWS) this.endPage();
+  endList(row: number, isFull: boolean): void {
+    this.nextList = row + 1;
+    if (isFull) this.endFullPage(row + 1);
+    else this.endRow(row);
   }
 
   /** The next value is the item `index` of the list of this row. */
@@ -400,8 +463,8 @@ export class ColumnWriter {
 
   /** Ends the row group of `rowCount` rows: tells its chunk, puts the bytes behind `out` and begins the next one. */
   finish(rowCount: number, out: Uint8Array[]): EncodedChunk {
-    this.appendNulls(rowCount);
-    if (this.rows > this.firstRowOfPage) this.endPage();
+    this.endPages(rowCount);
+    if (rowCount > this.firstRowOfPage) this.endPage(rowCount);
     const { values, column } = this;
     const dictionary = values.dictionary();
     const dictionaryPage =
@@ -434,37 +497,38 @@ export class ColumnWriter {
     this.presence?.clear();
     this.list?.clear();
     this.values.clear();
-    this.rows = 0;
     this.firstRowOfPage = 0;
+    this.pageEnd = PAGE_ROWS;
+    this.nextList = 0;
     this.levelCount = 0;
     this.nullCount = 0;
     this.uncompressedBytes = 0;
     this.pageBytes = 0;
   }
 
-  private appendNulls(beforeRow: number): void {
-    while (this.rows < beforeRow) {
-      const count = Math.min(beforeRow - this.rows, this.firstRowOfPage + PAGE_ROWS - this.rows);
-      this.list?.pushNulls(count);
-      this.nullCount += count;
-      this.rows += count;
-      if (this.rows - this.firstRowOfPage === PAGE_ROWS) this.endPage();
-    }
+  /** Ends the pages that have all of their rows before one. */
+  private endPages(row: number): void {
+    while (row >= this.pageEnd) this.endPage(this.pageEnd);
   }
 
-  private endFullPage(): void {
-    this.endPage();
-    this.values.endDictionary();
+  /** Rows before this one that are not written are no lists. */
+  private passLists(row: number): void {
+    const { list } = this;
+    if (list === undefined || row === this.nextList) return;
+    list.pushNulls(row - this.nextList);
+    this.nullCount += row - this.nextList;
+    this.nextList = row;
   }
 
-  private endPage(): void {
-    const { list, encoder } = this;
+  private endPage(end: number): void {
+    const { list, presence, encoder } = this;
     const { body } = encoder;
-    const rowsInPage = this.rows - this.firstRowOfPage;
+    const rowsInPage = end - this.firstRowOfPage;
+    this.passLists(end);
     const levelsInPage = list?.count ?? rowsInPage;
     body.clear();
     list?.appendPage(body);
-    this.presence?.appendPage(body, rowsInPage);
+    if (presence !== undefined) this.nullCount += rowsInPage - presence.appendPage(body, rowsInPage);
     const encoding = this.values.appendPage(body);
     const { bytes, uncompressedBytes } = encoder.encode(body, {
       type: 'DATA_PAGE',
@@ -479,7 +543,8 @@ export class ColumnWriter {
     this.pages.push({ bytes, firstRow: this.firstRowOfPage });
     this.pageBytes += bytes.length;
     this.levelCount += levelsInPage;
-    this.firstRowOfPage = this.rows;
+    this.firstRowOfPage = end;
+    this.pageEnd = end + PAGE_ROWS;
   }
 }
 

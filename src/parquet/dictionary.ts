@@ -98,7 +98,8 @@ export class NumberDictionary {
   readonly values = new ByteBuffer(1024);
   private readonly slots = new HashSlots();
   private highs = new Int32Array(32);
-  private last = 0;
+  /** Index of the number that was found or added last. */
+  last = 0;
   private lows = new Int32Array(32);
 
   /** @param byteCount 4 or 8; with 4 the high half is not written */

@@ -2,7 +2,13 @@ import { readSync } from 'node:fs';
 import { LineWindow } from '../core/lines.js';
 import { recordParts } from '../record/record-line.js';
 import { LineRows, type LineRowsOptions } from './line-rows.js';
-import { type EncodedRowGroup, isGroupFull, type ParquetWriterLimits, RowGroupColumns } from './row-group.js';
+import {
+  type EncodedRowGroup,
+  hasRoomForTwo,
+  isGroupFull,
+  type ParquetWriterLimits,
+  RowGroupColumns,
+} from './row-group.js';
 
 /** A part of a JSONL file: the lines whose first byte lies in it. */
 export interface FileRange {
@@ -88,6 +94,9 @@ export class RangeEncoder {
         if (isOver) break;
         if (++lineCount > 0) this.appendLine(window, lineCount, step);
       }
+      const before = this.columns.rowCount;
+      this.rows.flush();
+      step.recordCount += this.columns.rowCount - before;
       isOver ||= bytesRead === 0;
       if (isOver && this.columns.rowCount > 0) step.groups.push(this.columns.finish());
       yield { ...step, bytesRead, lineCount: Math.max(0, lineCount) };
@@ -101,7 +110,9 @@ export class RangeEncoder {
   ): void {
     const { columns, limits } = this;
     const before = columns.rowCount;
-    const reason = isTooLong ? undefined : this.rows.append(source.bytes, lineStart, lineEnd);
+    if (isTooLong) this.rows.flush();
+    const mayWait = hasRoomForTwo(columns, limits);
+    const reason = isTooLong ? undefined : this.rows.append(source.bytes, lineStart, lineEnd, mayWait);
     if (isTooLong) step.rejects.push({ line, reason });
     else if (reason !== undefined) {
       const parts = recordParts(source.bytes, lineStart, lineEnd);

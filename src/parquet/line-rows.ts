@@ -1,7 +1,7 @@
 import { LineKind, LineScanner } from '../otlp/wire/line-scanner.js';
 import { itemReading } from '../otlp/wire/read-items.js';
 import { isStartBefore, StartLines } from '../otlp/wire/start-lines.js';
-import { buffer, constant, isSame, MAX_RECORD_BYTES, REGION, view } from '../record/arena.js';
+import { buffer, constant, isSame, MAX_RECORD_BYTES, REGION, textAt, view } from '../record/arena.js';
 import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/attributes.js';
 import { Cell, cell, pointAt } from '../record/cells.js';
 import { formatRecordLine, parseRecordLine, RecordParseError } from '../record/record-line.js';
@@ -40,8 +40,9 @@ export class LineRows {
   private windowStart = 0;
   private windowEnd = 0;
   private end = 0;
-  /** The line of an end that was scanned with its start; 0 for none. */
-  private scannedEnd = 0;
+  /** The line of a start that waits to be written with its end, which was scanned, and the line of that; 0 for none. */
+  private waitingStart = 0;
+  private waitingEnd = 0;
 
   constructor(
     columns: RowGroupColumns,
@@ -53,27 +54,53 @@ export class LineRows {
   }
 
   /**
-   * What is appended next stands in other bytes than before, or something else may have been done in this thread.
+   * What is appended next stands in other bytes than before, or something else may have been done in this thread. A line that still
+   * waits is forgotten.
    * @param end where the bytes end that are lines
    */
   begin(end: number): void {
     this.windowEnd = 0;
     this.end = end;
+    this.waitingEnd = 0;
   }
 
   /**
    * Writes the line that lies in the bytes from `start` to `end`, without its line feed; a blank one writes nothing. Lines behind it
    * are looked at.
+   * @param mayWait whether a start may be kept until the next line comes, to be written with it, or until `flush`
    * @returns why the line is no record and was passed over; `undefined` when all is well
    */
-  append(bytes: Buffer, start: number, end: number): string | undefined {
-    if (end - start < MAX_RECORD_BYTES) {
-      if (start < this.windowStart || end >= this.windowEnd) this.moveWindow(bytes, start, end);
-      const place = LINES - this.windowStart;
-      view.setUint8(place + end, LINE_BREAK);
-      if (this.takeUsual(place + start, place + end + 1, place + this.windowEnd)) return undefined;
+  append(bytes: Buffer, start: number, end: number, mayWait = false): string | undefined {
+    if (end - start >= MAX_RECORD_BYTES) {
+      this.flush();
+      return this.takePlain(bytes.toString('utf8', start, end));
     }
-    return this.takePlain(bytes.toString('utf8', start, end));
+    if (start < this.windowStart || end >= this.windowEnd) this.moveWindow(bytes, start, end);
+    const place = LINES - this.windowStart;
+    const lineStart = place + start;
+    const next = place + end + 1;
+    view.setUint8(place + end, LINE_BREAK);
+    if (this.waitingEnd === lineStart) {
+      this.waitingEnd = 0;
+      this.cells.writePair(this.starts);
+      return undefined;
+    }
+    this.flush();
+    const limit = place + this.windowEnd;
+    if (mayWait && this.isPair(lineStart, next, limit)) {
+      this.waitingStart = lineStart;
+      this.waitingEnd = next;
+      return undefined;
+    }
+    return this.takeUsual(lineStart, limit) ? undefined : this.takePlain(bytes.toString('utf8', start, end));
+  }
+
+  /** Writes a start that waits. */
+  flush(): void {
+    const { waitingStart, waitingEnd } = this;
+    if (waitingEnd === 0) return;
+    this.waitingEnd = 0;
+    if (!this.takeUsual(waitingStart, waitingEnd)) this.takePlain(textAt(waitingStart, waitingEnd - 1));
   }
 
   /** Writes a record, by way of its line. */
@@ -83,25 +110,15 @@ export class LineRows {
     if (line.length < MAX_RECORD_BYTES) {
       const end = LINES + buffer.write(line, LINES);
       view.setUint8(end, LINE_BREAK);
-      if (this.takeUsual(LINES, end + 1, end + 1)) return;
+      if (this.takeUsual(LINES, end + 1)) return;
     }
     this.plain.write(record);
   }
 
   /** @returns whether the line looks as nearly all do; else nothing was written */
-  private takeUsual(start: number, end: number, limit: number): boolean {
+  private takeUsual(start: number, limit: number): boolean {
     const { reading, scanner, cells } = this;
-    const isScanned = start === this.scannedEnd;
-    this.scannedEnd = 0;
-    if (isScanned) {
-      cells.writeEnd();
-      return true;
-    }
-    reading.layouts.tidy();
-    texts.tidy();
-    // Others may look at a record of theirs.
-    pointAt(0);
-    if (isStartBefore(start, end, limit) && this.takeStart(start, end, limit)) return true;
+    this.tidy();
     const kind = scanner.scan(start, limit, ITEM);
     if (kind === LineKind.other) return false;
     if (kind !== LineKind.log) {
@@ -111,15 +128,22 @@ export class LineRows {
     return (this.options.isModern || !isDocumented(scanner)) && cells.writeLog();
   }
 
-  /** Takes a start whose end is the next line, so that only that has to be read. */
-  private takeStart(start: number, end: number, limit: number): boolean {
+  /** Whether a start stands before its end, so that only that has to be read. */
+  private isPair(start: number, end: number, limit: number): boolean {
+    if (!isStartBefore(start, end, limit)) return false;
     const { reading, scanner, starts } = this;
+    this.tidy();
     if (scanner.scan(end, limit, ITEM) !== LineKind.span) return false;
     if (!reading.cells.readSpan(scanner.start, scanner.end)) return false;
     const layout = reading.layouts.layout(cell(Cell.layout));
-    if (!starts.isStartOf(scanner, layout, start, end) || !this.cells.writeStartOf(starts)) return false;
-    this.scannedEnd = end;
-    return true;
+    return starts.isStartOf(scanner, layout, start, end) && this.cells.isPair(starts);
+  }
+
+  private tidy(): void {
+    this.reading.layouts.tidy();
+    texts.tidy();
+    // Others may look at a record of theirs.
+    pointAt(0);
   }
 
   private takePlain(lineText: string): string | undefined {
@@ -137,9 +161,9 @@ export class LineRows {
   }
 
   private moveWindow(bytes: Buffer, start: number, end: number): void {
+    this.flush();
     this.windowStart = start;
     this.windowEnd = Math.min(this.end, Math.max(end + 1, start + WINDOW_BYTES));
-    this.scannedEnd = 0;
     bytes.copy(buffer, LINES, start, this.windowEnd);
   }
 }

@@ -1,7 +1,7 @@
 import type { ColumnChunk, Encoding, PageHeader, ParquetType, Statistics } from 'hyparquet';
 import { ByteWriter } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
-import { type ByteSource, grown } from '../core/bytes.js';
+import type { ByteSource } from '../core/bytes.js';
 import { ByteBuffer, Uint32List } from './bytes.js';
 
 /** A page as it lies in the file: its header and its compressed body. */
@@ -83,23 +83,31 @@ export function pageLocations(
   });
 }
 
+/** Rows after which a page ends: the engine's own. */
+export const PAGE_ROWS = 20_000;
+
+/** How many bits of each byte are set. */
+const BIT_COUNTS = Uint8Array.from({ length: 256 }, (_, byte) => byte.toString(2).replaceAll('0', '').length);
+
 /** Which rows of the open page have a value: one bit each, so that rows without one cost nothing. */
 export class PresenceLevels {
-  private bits = new Uint8Array(128);
+  private readonly bits = new Uint8Array(Math.ceil(PAGE_ROWS / 8));
 
   /** @param rowInPage counts from 0 in each page */
   set(rowInPage: number): void {
     const at = rowInPage >>> 3;
-    // A column's first value may stand far into the page, so doubling once may not be enough.
-    if (at >= this.bits.length) this.bits = grown(this.bits, at + 1);
-    this.bits[at] = (this.bits[at] ?? 0) | (1 << (rowInPage & 7));
+    this.bits[at] = (this.bits[at] as number) | (1 << (rowInPage & 7));
   }
 
-  /** Appends the page's definition levels and begins the next page. */
-  appendPage(body: ByteBuffer, rowsInPage: number): void {
-    if (this.bits.length * 8 < rowsInPage) this.bits = grown(this.bits, Math.ceil(rowsInPage / 8));
-    appendBlock(body, () => appendHybridBits(body, this.bits, rowsInPage));
-    this.clear();
+  /** Appends the page's definition levels and begins the next page. @returns how many rows have a value */
+  appendPage(body: ByteBuffer, rowsInPage: number): number {
+    const { bits } = this;
+    const byteCount = (rowsInPage + 7) >>> 3;
+    let present = 0;
+    for (let at = 0; at < byteCount; at++) present += BIT_COUNTS[bits[at] as number] as number;
+    appendBlock(body, () => appendHybridBits(body, bits, rowsInPage));
+    bits.fill(0, 0, byteCount);
+    return present;
   }
 
   clear(): void {

@@ -89,7 +89,7 @@ export class PlainRows {
   private links(row: number, links: readonly SpanLink[]): void {
     const { linkTraceId, linkSpanId, linkPayload } = this.columns;
     for (const { writer } of [linkTraceId, linkSpanId, linkPayload]) {
-      writer.beginRow(row);
+      writer.beginList(row);
       if (links.length === 0) writer.appendEmptyList();
     }
     for (const [index, { traceId, spanId, attributes }] of links.entries()) {
@@ -98,7 +98,7 @@ export class PlainRows {
       linkSpanId.appendItem(index, high, low);
       linkPayload.appendItem(index, this.put(withoutBlanks(attributes.json)).source, 0, this.bytes.length);
     }
-    for (const column of [linkTraceId, linkSpanId, linkPayload]) column.endRow();
+    for (const column of [linkTraceId, linkSpanId, linkPayload]) column.endList(row);
   }
 
   private text(column: TextColumn, row: number, text: string | null): void {

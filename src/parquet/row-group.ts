@@ -137,7 +137,12 @@ export const DEFAULT_LIMITS: ParquetWriterLimits = {
 /** Rows after which the held bytes are counted. */
 const SIZE_CHECK_ROWS = 1_000;
 
-/** Whether a row group has reached its limits; to be asked after each row. */
+/** Whether a row group can take two more rows before it has to be asked whether it is full. */
+export function hasRoomForTwo({ rowCount }: RowGroupColumns, { maxRowGroupRows }: ParquetWriterLimits): boolean {
+  return rowCount + 2 <= maxRowGroupRows && (rowCount + 1) % SIZE_CHECK_ROWS !== 0;
+}
+
+/** Whether a row group has reached its limits; to be asked after each row, unless it had room for two. */
 export function isGroupFull(columns: RowGroupColumns, limits: ParquetWriterLimits): boolean {
   const { rowCount } = columns;
   if (rowCount >= limits.maxRowGroupRows) return true;

@@ -3,7 +3,7 @@ import { Form, type Layout, type Stretch } from '../otlp/wire/layouts.js';
 import { view } from '../record/arena.js';
 import { Attribute, cell, Value } from '../record/cells.js';
 import { OPEN } from '../record/json-line.js';
-import { attributeAt, CellPayload, type RowAttribute } from './cell-payload.js';
+import { type AttributePlaces, attributeAt, CellPayload, type RowAttribute } from './cell-payload.js';
 import type { BooleanColumn, ConstantText, NumberColumn, TextColumn } from './column.js';
 import { constantText, type EventPlan } from './event-plan.js';
 
@@ -13,13 +13,83 @@ interface FromCell<Column> {
   readonly at: number;
 }
 
-/** Texts that a row has from the row before. */
-export interface SharedTexts {
-  readonly texts: Uint8Array;
-  readonly isPayload: boolean;
+/** A text that a column holds for all records alike. */
+interface FixedText {
+  readonly column: TextColumn;
+  readonly text: ConstantText;
 }
 
-export const NOTHING_SHARED: SharedTexts = { texts: new Uint8Array(0), isPayload: false };
+/** A number that it does. */
+interface FixedNumber {
+  readonly column: NumberColumn;
+  readonly value: number;
+}
+
+/** What of a row goes into columns, the payload's apart. Each kind of column has a loop of its own. */
+class RowValues {
+  constructor(
+    readonly texts: FromCell<TextColumn>[] = [],
+    readonly counts: FromCell<NumberColumn>[] = [],
+    readonly integers: FromCell<NumberColumn>[] = [],
+    readonly booleans: FromCell<BooleanColumn>[] = [],
+    readonly constants: FixedText[] = [],
+    readonly zeros: FixedNumber[] = [],
+  ) {}
+
+  /** Those of them that another row has too, or has not. */
+  filtered(other: RowValues, isShared: boolean): RowValues {
+    const isIn = <Value>(values: readonly Value[], isSame: (one: Value, two: Value) => boolean) => {
+      return (value: Value) => values.some((one) => isSame(one, value)) === isShared;
+    };
+    const isSameCell = (one: FromCell<unknown>, two: FromCell<unknown>) =>
+      one.column === two.column && one.at === two.at;
+    return new RowValues(
+      this.texts.filter(isIn(other.texts, isSameCell)),
+      this.counts.filter(isIn(other.counts, isSameCell)),
+      this.integers.filter(isIn(other.integers, isSameCell)),
+      this.booleans.filter(isIn(other.booleans, isSameCell)),
+      this.constants.filter(isIn(other.constants, (one, two) => one.column === two.column && one.text === two.text)),
+      this.zeros.filter(isIn(other.zeros, (one, two) => one.column === two.column && one.value === two.value)),
+    );
+  }
+
+  write(row: number, arena: ByteSource): void {
+    const { texts, counts, integers, booleans, constants, zeros } = this;
+    for (const { column, at } of texts) {
+      column.append(row, arena, cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
+    }
+    for (const { column, text } of constants) column.appendConstant(row, text);
+    for (const { column, at } of counts) {
+      const value = digitsAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
+      column.append(row, (value / 0x1_0000_0000) | 0, value | 0);
+    }
+    for (const { column, at } of integers) {
+      column.append(row, 0, varintAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd)));
+    }
+    for (const { column, at } of booleans) column.append(row, view.getUint8(cell(at + Attribute.valueStart)) !== 0);
+    for (const { column, value } of zeros) column.append(row, 0, value);
+  }
+
+  /** Writes them into a row and the one behind it. */
+  writeTwice(row: number, arena: ByteSource): void {
+    const { texts, counts, integers, booleans, constants, zeros } = this;
+    for (const { column, at } of texts) {
+      column.appendTwice(row, arena, cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
+    }
+    for (const { column, text } of constants) column.appendConstantTwice(row, text);
+    for (const { column, at } of counts) {
+      const value = digitsAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
+      column.appendTwice(row, (value / 0x1_0000_0000) | 0, value | 0);
+    }
+    for (const { column, at } of integers) {
+      column.appendTwice(row, 0, varintAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd)));
+    }
+    for (const { column, at } of booleans) {
+      column.appendTwice(row, view.getUint8(cell(at + Attribute.valueStart)) !== 0);
+    }
+    for (const { column, value } of zeros) column.appendTwice(row, 0, value);
+  }
+}
 
 /** What an attribute has to be, so that it fits its place. */
 const Check = { text: 0, bool: 1, integer: 2, count: 3, object: 4 } as const;
@@ -30,21 +100,13 @@ interface CheckedCell {
   readonly check: number;
 }
 
-/**
- * How records that have the same attributes, in the same order, become cells of a row: found out once. Each kind of column has a
- * loop of its own.
- */
+/** How records that have the same attributes, in the same order, become cells of a row: found out once. */
 export class RowPlan {
   /** Whether plain code has to write them: something goes elsewhere than usual. */
   isPlain = false;
   readonly payload: CellPayload;
+  readonly values = new RowValues();
   private readonly checks: CheckedCell[] = [];
-  private readonly texts: FromCell<TextColumn>[] = [];
-  private readonly counts: FromCell<NumberColumn>[] = [];
-  private readonly integers: FromCell<NumberColumn>[] = [];
-  private readonly booleans: FromCell<BooleanColumn>[] = [];
-  private readonly constants: { readonly column: TextColumn; readonly text: ConstantText }[] = [];
-  private readonly zeros: { readonly column: NumberColumn; readonly value: number }[] = [];
 
   constructor(
     readonly event: EventPlan,
@@ -52,7 +114,7 @@ export class RowPlan {
   ) {
     const byName = new Map(attributes.map((attribute) => [attribute.name, attribute]));
     for (const field of event.isWhole ? [] : event.columns) this.addColumn(field, byName.get(field.name));
-    if (event.constant !== undefined) this.constants.push(event.constant);
+    if (event.constant !== undefined) this.values.constants.push(event.constant);
     const columnNames = new Set(event.columns.map(({ name }) => name));
     this.payload = new CellPayload(
       event,
@@ -70,43 +132,13 @@ export class RowPlan {
     return this.payload.fits();
   }
 
-  /**
-   * Of each text 1 where the start before an end was given the same one, and whether the payload is the same.
-   * @param start the plan of that start
-   */
-  sharedWith(start: RowPlan): SharedTexts {
-    const found = this.texts.map(({ at }) => Number(start.texts.some((text) => text.at === at)));
-    return { texts: Uint8Array.from(found), isPayload: this.payload.isSameAs(start.payload) };
-  }
-
-  /** Writes what has columns; the payload has its own way. */
-  write(row: number, arena: ByteSource, shared: SharedTexts): void {
-    const { texts, constants, counts, integers, booleans, zeros } = this;
-    for (let index = 0; index < texts.length; index++) {
-      const { column, at } = texts[index] as FromCell<TextColumn>;
-      const start = cell(at + Attribute.valueStart);
-      const end = cell(at + Attribute.valueEnd);
-      if (shared.texts[index] === 1) column.appendAgain(row, arena, start, end);
-      else column.append(row, arena, start, end);
-    }
-    for (const { column, text } of constants) column.appendConstant(row, text);
-    for (const { column, at } of counts) {
-      const value = digitsAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
-      column.append(row, (value / 0x1_0000_0000) | 0, value | 0);
-    }
-    for (const { column, at } of integers) {
-      column.append(row, 0, varintAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd)));
-    }
-    for (const { column, at } of booleans) column.append(row, view.getUint8(cell(at + Attribute.valueStart)) !== 0);
-    for (const { column, value } of zeros) column.append(row, 0, value);
-  }
-
   private addColumn({ writer, zero }: EventPlan['columns'][number], attribute: RowAttribute | undefined): void {
+    const { values } = this;
     if (attribute === undefined) {
       if (typeof zero === 'object' && writer.kind === 'text')
-        this.constants.push({ column: writer.column, text: zero });
+        values.constants.push({ column: writer.column, text: zero });
       if (typeof zero === 'number' && (writer.kind === 'int32' || writer.kind === 'uint32')) {
-        this.zeros.push({ column: writer.column, value: zero });
+        values.zeros.push({ column: writer.column, value: zero });
       }
       return;
     }
@@ -114,7 +146,7 @@ export class RowPlan {
     if (index < 0) {
       const value: unknown = JSON.parse(json);
       if (writer.kind !== 'text' || typeof value !== 'string') this.isPlain = true;
-      else this.constants.push({ column: writer.column, text: constantText(value) });
+      else values.constants.push({ column: writer.column, text: constantText(value) });
       return;
     }
     if (form === Form.nested) this.isPlain = true;
@@ -122,19 +154,58 @@ export class RowPlan {
     switch (writer.kind) {
       case 'text':
         this.checks.push({ at, check: Check.text });
-        this.texts.push({ column: writer.column, at });
+        values.texts.push({ column: writer.column, at });
         break;
       case 'boolean':
         this.checks.push({ at, check: Check.bool });
-        this.booleans.push({ column: writer.column, at });
+        values.booleans.push({ column: writer.column, at });
         break;
       case 'uint64':
         this.checks.push({ at, check: Check.count });
-        this.counts.push({ column: writer.column, at });
+        values.counts.push({ column: writer.column, at });
         break;
       default:
         this.checks.push({ at, check: Check.integer });
-        this.integers.push({ column: writer.column, at });
+        values.integers.push({ column: writer.column, at });
+    }
+  }
+}
+
+/** How a start and its end behind it become two rows: what both have is written at once. */
+export class PairPlan {
+  /** Whether plain code has to write the start. */
+  readonly isPlain: boolean;
+  private readonly both: RowValues;
+  private readonly ofStart: RowValues;
+  private readonly ofEnd: RowValues;
+  private readonly isPayloadShared: boolean;
+
+  constructor(
+    private readonly start: RowPlan,
+    private readonly end: RowPlan,
+  ) {
+    this.isPlain = start.isPlain;
+    this.both = end.values.filtered(start.values, true);
+    this.ofStart = start.values.filtered(end.values, false);
+    this.ofEnd = end.values.filtered(start.values, false);
+    this.isPayloadShared = end.payload.isSameAs(start.payload);
+  }
+
+  /**
+   * Writes both rows of the end that is looked at.
+   * @param row that of the start
+   * @param starts where the start's attributes stand; @param ends where those of the end do
+   */
+  write(row: number, arena: ByteSource, starts: AttributePlaces, ends: AttributePlaces): void {
+    const { both, ofStart, ofEnd, start, end } = this;
+    both.writeTwice(row, arena);
+    ofStart.write(row, arena);
+    ofEnd.write(row + 1, arena);
+    if (this.isPayloadShared) {
+      end.payload.writeTwice(row, arena, ends.places);
+    } else {
+      start.payload.write(row, arena, starts);
+      end.payload.write(row + 1, arena, ends);
     }
   }
 }

@@ -29,7 +29,8 @@ const rejectsOf = (steps: readonly RangeStep[]) => steps.flatMap((step) => step.
 
 describe('RangeEncoder', () => {
   it('takes each line in exactly one range, wherever the file is cut', () => {
-    const texts = [...sampleLines('parse').slice(0, 6), 'no record', ''];
+    // The sixth and the seventh are a span's start and its end, which are written together where they are in one range.
+    const texts = [...sampleLines('parse').slice(0, 7), 'no record', ''];
     const arbitrary = fc.record({
       lines: fc.array(fc.constantFrom(...texts), { maxLength: 12 }),
       cuts: fc.array(fc.nat({ max: 6_000 }), { maxLength: 4 }),
@@ -81,6 +82,16 @@ describe('RangeEncoder', () => {
     } finally {
       closeSync(file);
     }
+  });
+
+  it('ends row groups where they are full, between a start and its end too', () => {
+    const [start = '', end = ''] = sampleLines('parse').slice(5, 7);
+    const lines = Array.from({ length: 20 }, () => `${start}\n${end}\n`).join('');
+    const [odd = [], single = []] = [7, 1].map((maxRowGroupRows) =>
+      encode(lines, [ALL], { maxRowGroupRows }).flatMap((steps) => steps.flatMap(({ groups }) => groups)),
+    );
+    expect(odd.map(({ rowCount }) => rowCount)).toEqual([7, 7, 7, 7, 7, 5]);
+    expect(single.map(({ rowCount }) => rowCount)).toEqual(Array.from({ length: 40 }, () => 1));
   });
 
   it('passes over a line longer than the limit, and counts it', () => {
