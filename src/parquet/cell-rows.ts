@@ -1,5 +1,6 @@
 import { ByteSource } from '../core/bytes.js';
 import type { Layout, Layouts, Stretch } from '../otlp/wire/layouts.js';
+import type { CellSink } from '../otlp/wire/line-cells.js';
 import type { LineScanner } from '../otlp/wire/line-scanner.js';
 import type { StartLines } from '../otlp/wire/start-lines.js';
 import { buffer, view } from '../record/arena.js';
@@ -40,7 +41,7 @@ export class CellRows {
     private readonly columns: RowGroupColumns,
     private readonly eventPlans: EventPlans,
     private readonly layouts: Layouts,
-    private readonly scanner: LineScanner,
+    private readonly scanner: LineScanner<CellSink>,
   ) {}
 
   /** Whether the start that stands before the end that was scanned can be written with it. */

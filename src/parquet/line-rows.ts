@@ -1,3 +1,4 @@
+import { CellSink } from '../otlp/wire/line-cells.js';
 import { LineKind, LineScanner } from '../otlp/wire/line-scanner.js';
 import { itemReading } from '../otlp/wire/read-items.js';
 import { isStartBefore, StartLines } from '../otlp/wire/start-lines.js';
@@ -16,8 +17,8 @@ const LINE_BREAK = 0x0a;
 /** Where lines stand, and how many bytes of them at a time: few enough for the processor's cache, unless a line has more. */
 const LINES = REGION.bodies;
 const WINDOW_BYTES = 128 * 1024;
-/** Where an item is made of each: behind the texts that it has no place for. */
-const ITEM = REGION.scratch + 4 * 1024 * 1024;
+/** Where texts are written that have escapes. */
+const UNESCAPED = REGION.scratch + 4 * 1024 * 1024;
 /** The name that documentation gives to spans of nodes. */
 const DOCUMENTED_NAME = constant('Node(');
 
@@ -32,7 +33,7 @@ export interface LineRowsOptions {
 /** Writes lines of JSONL as rows: from their cells where they look as nearly all do, else by plain code from the record that they are. */
 export class LineRows {
   private readonly reading = itemReading();
-  private readonly scanner = new LineScanner(this.reading.layouts, true);
+  private readonly scanner = new LineScanner(this.reading.layouts, new CellSink());
   private readonly starts = new StartLines();
   private readonly plain: PlainRows;
   private readonly cells: CellRows;
@@ -117,14 +118,11 @@ export class LineRows {
 
   /** @returns whether the line looks as nearly all do; else nothing was written */
   private takeUsual(start: number, limit: number): boolean {
-    const { reading, scanner, cells } = this;
+    const { scanner, cells } = this;
     this.tidy();
-    const kind = scanner.scan(start, limit, ITEM);
+    const kind = scanner.scan(start, limit, UNESCAPED);
     if (kind === LineKind.other) return false;
-    if (kind !== LineKind.log) {
-      return reading.cells.readSpan(scanner.start, scanner.end) && cells.writeSpan(kind === LineKind.span);
-    }
-    if (!reading.cells.readLog(scanner.start, scanner.end)) return false;
+    if (kind !== LineKind.log) return cells.writeSpan(kind === LineKind.span);
     return (this.options.isModern || !isDocumented(scanner)) && cells.writeLog();
   }
 
@@ -133,8 +131,7 @@ export class LineRows {
     if (!isStartBefore(start, end, limit)) return false;
     const { reading, scanner, starts } = this;
     this.tidy();
-    if (scanner.scan(end, limit, ITEM) !== LineKind.span) return false;
-    if (!reading.cells.readSpan(scanner.start, scanner.end)) return false;
+    if (scanner.scan(end, limit, UNESCAPED) !== LineKind.span) return false;
     const layout = reading.layouts.layout(cell(Cell.layout));
     return starts.isStartOf(scanner, layout, start, end) && this.cells.isPair(starts);
   }
@@ -169,7 +166,7 @@ export class LineRows {
 }
 
 /** Whether a log record's span is named as documentation does. */
-function isDocumented({ spanNameStart, spanNameEnd }: LineScanner): boolean {
+function isDocumented({ spanNameStart, spanNameEnd }: LineScanner<CellSink>): boolean {
   const { at, length } = DOCUMENTED_NAME;
   return spanNameEnd - spanNameStart >= length && isSame(at, spanNameStart, length);
 }

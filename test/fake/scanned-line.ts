@@ -2,9 +2,11 @@ import { PublicAttributeSchema } from '../../src/otlp/attribute-schema.js';
 import { PublicSchema } from '../../src/otlp/public-schema.js';
 import { ItemCells } from '../../src/otlp/wire/item-cells.js';
 import { Layouts } from '../../src/otlp/wire/layouts.js';
+import { CellSink } from '../../src/otlp/wire/line-cells.js';
+import { ItemSink } from '../../src/otlp/wire/line-items.js';
 import { LineKind, LineScanner } from '../../src/otlp/wire/line-scanner.js';
 import { LineWriter } from '../../src/otlp/wire/line-writer.js';
-import { buffer, REGION } from '../../src/record/arena.js';
+import { buffer, REGION, SLACK } from '../../src/record/arena.js';
 import { ATTRIBUTE_CELLS, Attribute, Cell, cell, HEADER } from '../../src/record/cells.js';
 import type { Signal } from '../../src/record/record-batch.js';
 import { tryParseRecordLine } from '../../src/record/record-line.js';
@@ -19,7 +21,8 @@ const schema = new PublicAttributeSchema(PublicSchema.load());
 const layouts = new Layouts(schema);
 const items = new ItemCells(layouts);
 const writer = new LineWriter(layouts);
-const scanner = new LineScanner(layouts);
+const scanner = new LineScanner(layouts, new ItemSink());
+const cellScanner = new LineScanner(layouts, new CellSink());
 
 /** What a scanner made of a line. */
 export interface ScannedLine {
@@ -48,10 +51,11 @@ export function scanLine(line: Uint8Array, isLast = false): ScannedLine {
   const kind = scanner.scan(start, start + line.length, to);
   const margins = Buffer.concat([buffer.subarray(REGION.items, to), buffer.subarray(end, end + MARGIN)]);
   if (margins.some((byte) => byte !== FILLING)) throw new Error('written beyond its room');
-  if (scanner.start !== to || scanner.end < to || scanner.end > end) throw new Error('no place of an item');
+  const { start: itemStart, to: itemEnd } = scanner.sink;
+  if (itemStart !== to || itemEnd < to || itemEnd > end) throw new Error('no place of an item');
   if (Buffer.compare(buffer.subarray(start, start + line.length), line) !== 0) throw new Error('the line was changed');
   const signal = kind === LineKind.span ? 'traces' : kind === LineKind.log ? 'logs' : undefined;
-  const item = signal === undefined ? undefined : readItem(signal, scanner.start, scanner.end);
+  const item = signal === undefined ? undefined : readItem(signal, itemStart, itemEnd);
   // Nobody writes the line again, so nothing may turn out only then.
   if (item?.isUnusual === true) throw new Error('the cells do not tell what the line says');
   return {
@@ -62,6 +66,27 @@ export function scanLine(line: Uint8Array, isLast = false): ScannedLine {
       .reverse()
       .toString('hex'),
   };
+}
+
+/** The same without an item: what the line's own cells say. @returns the kind, and the line that is written of them; of a start none */
+function scanCells(line: Uint8Array, isLast: boolean): { readonly kind: number; readonly written: string | undefined } {
+  layouts.tidy();
+  // Who writes the values again may read a little behind them.
+  const start = isLast ? REGION.end - SLACK - line.length : REGION.bodies;
+  const to = REGION.items + MARGIN;
+  const end = to + line.length + ROOM;
+  buffer.fill(FILLING, REGION.items, end + MARGIN);
+  buffer.set(line, start);
+  if (!isLast) buffer.fill(FILLING, start + line.length, start + line.length + MARGIN);
+  const kind = cellScanner.scan(start, start + line.length, to);
+  const margins = Buffer.concat([buffer.subarray(REGION.items, to), buffer.subarray(end, end + MARGIN)]);
+  if (margins.some((byte) => byte !== FILLING)) throw new Error('written beyond its room');
+  if (Buffer.compare(buffer.subarray(start, start + line.length), line) !== 0) throw new Error('the line was changed');
+  if (kind === LineKind.other || kind === LineKind.start) return { kind, written: undefined };
+  const linesEnd = kind === LineKind.span ? writer.span(REGION.lines) : writer.log(REGION.lines);
+  if (writer.isUnusual) throw new Error('the cells do not tell what the line says');
+  const lineStart = kind === LineKind.span ? writer.endLine : REGION.lines;
+  return { kind, written: buffer.toString('latin1', lineStart, linesEnd) };
 }
 
 /** An item on the wire as its lines (of a span its end is `line`) and its cells; `undefined` where it looks otherwise than nearly all do. */
@@ -100,6 +125,9 @@ function readCells(): readonly (number | string)[] {
   return [...plain, trace, ...texts, ...attributes.flat()];
 }
 
+/** A log record's line whose event has an id. */
+const EVENT_ID = /^\{"record_type":"LogRecord",.*"event_id":"/s;
+
 const SPAN_NAME_OF_LOG =
   /^(\{"record_type":"LogRecord","trace_id":"[0-9a-f]{32}","span_id":"[0-9a-f]{16}","span_name":)(?:null|"(?:[^"\\]|\\.)*")(?=,"event_id":null,"time_unix_nano":")/s;
 
@@ -112,6 +140,12 @@ export function onWire(line: string): string {
 export function misscan(line: Uint8Array, isLast = false): string | undefined {
   const text = Buffer.from(line).toString('latin1');
   const { kind, written, id } = scanLine(line, isLast);
+  const own = scanCells(line, isLast);
+  if (written !== undefined && (own.kind !== kind || own.written !== written))
+    return `${own.written} by cells: ${text}`;
+  // What an item cannot say, lines can: an event's id.
+  const wasRead = own.kind !== LineKind.other && own.kind !== LineKind.start;
+  if (written === undefined && wasRead && !EVENT_ID.test(text)) return `cells of ${text}`;
   if (kind === LineKind.other || (written === undefined && kind !== LineKind.start)) return undefined;
   if (kind === LineKind.start) {
     const head = /^\{"record_type":"SpanStart","trace_id":"[0-9a-f]{32}","span_id":"([0-9a-f]{16})","span_name":"/.exec(

@@ -1,4 +1,5 @@
 import { type CellBatch, PLACE, type PlacedItem } from '../../otlp/wire/item-chunk.js';
+import { ItemSink } from '../../otlp/wire/line-items.js';
 import { LineKind, LineScanner } from '../../otlp/wire/line-scanner.js';
 import { itemReading } from '../../otlp/wire/read-items.js';
 import { buffer, MAX_RECORD_BYTES, REGION, SLACK } from '../../record/arena.js';
@@ -80,7 +81,7 @@ interface WaitingStart {
 /** Takes a run's records as the bytes of their lines: through cells where they look as nearly all do. */
 export class LineIntake {
   private readonly reading = itemReading();
-  private readonly scanner = new LineScanner(this.reading.layouts);
+  private readonly scanner = new LineScanner(this.reading.layouts, new ItemSink());
   private readonly plans = recordPlans();
   private readonly taught = new TaughtTexts();
   private record: CellRecord | undefined;
@@ -201,7 +202,7 @@ export class LineIntake {
     }
     const isLog = kind === LineKind.log;
     if (!isLog && kind !== LineKind.span) return false;
-    const { start: itemStart, end: itemEnd } = scanner;
+    const { start: itemStart, to: itemEnd } = scanner.sink;
     const { cells } = reading;
     if (!(isLog ? cells.readLog(itemStart, itemEnd) : cells.readSpan(itemStart, itemEnd))) return false;
     const record = this.begin(isLog);

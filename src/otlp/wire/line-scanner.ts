@@ -1,20 +1,9 @@
-import {
-  bytes,
-  constant,
-  copyText,
-  isSame,
-  MAX_RECORD_BYTES,
-  putVarint,
-  type Range,
-  REGION,
-  varintSize,
-  view,
-} from '../../record/arena.js';
+import { constant, isSame, MAX_RECORD_BYTES, type Range, view } from '../../record/arena.js';
 import { MAX_ATTRIBUTES } from '../../record/cells.js';
 import { CLOSE, COMMA, isOpening, JsonChecker, OPEN, OPEN_LIST, QUOTE } from '../../record/json-line.js';
 import { ENUM_FIELDS } from '../attribute-schema.js';
 import { type AttributeLayout, type EventLayout, Form, type KeyStep, type Layouts } from './layouts.js';
-import { HEX, nineDigits, UnescapedText } from './line-text.js';
+import { HEX, nineDigits } from './line-text.js';
 import {
   BODY,
   CODES,
@@ -59,12 +48,11 @@ const RUN_PHASE = constant('EXECUTION_PHASE_RUN');
 
 const LINE_BREAK = 0x0a;
 const ZERO = 0x30;
-/** Bytes behind a text that copying it may read. */
-const COPIED_AT_ONCE = 16;
-/** Where the texts stand that a log record's item has no place for. */
-const NAMES = REGION.scratch;
 const NANOS_A_SECOND = 1e9;
+const TRACE_ID_DIGITS = 32;
 const MAX_SEVERITY = 24;
+/** The higher half of the last time that 63 bits hold. */
+const MAX_HIGH = 0x7fff_ffff;
 const MAX_KEY_BYTES = 127;
 /** What the bytes of a varint can hold that `ItemCells` reads as a value. */
 const MAX_INTEGER = 2 ** 28 - 1;
@@ -74,15 +62,69 @@ const MAX_INTEGER_DIGITS = 9;
 const NAME_BYTES = Uint8Array.from({ length: 256 }, (_, byte) => (/[\w.-]/.test(String.fromCharCode(byte)) ? 1 : 0));
 NAME_BYTES.fill(0, 0x80);
 
+/** What a line says; a record has at most one of each. */
+export const Field = {
+  ownId: 0,
+  parentId: 1,
+  startTime: 2,
+  endTime: 3,
+  logTime: 4,
+  name: 5,
+  severity: 6,
+  body: 7,
+  event: 8,
+  message: 9,
+} as const;
+
 /**
- * Makes of a line of the record log the item on the wire that it came from, so that `ItemCells` reads the cells of both: after a
- * restart, and for a destination that lags behind. It takes nothing for granted: where `ItemCells` reads the item that it made of
- * a SpanEnd or a log record, `LineWriter` writes that very line of it, but for the name of a log record's span, which OTLP does not carry.
+ * Takes what a line says, in its order: `ItemSink` as the item on the wire that the line came from, `CellSink` as cells. Where a line
+ * turns out to be none, what was taken counts for nothing.
  */
-export class LineScanner {
-  /** Of the item that was written last: where it begins and ends in the arena. */
-  start = 0;
-  end = 0;
+export interface LineSink {
+  /** Whether all is wanted that lines have and the wire has not: starts, which become spans without an end, names of log records' spans, and events' ids. */
+  readonly isWhole: boolean;
+  /** Where the text begins and ends that was read last, without its escapes. */
+  readonly textStart: number;
+  readonly textEnd: number;
+  /** @param to where there is room for what is written */
+  begin(isLog: boolean, to: number): void;
+  /** @param words its 16 bytes */
+  traceId(words: Int32Array): void;
+  /** @param field one of `Field`, as below */
+  id(field: number, high: number, low: number): void;
+  /** The one link, to another span of the same trace. */
+  link(high: number, low: number): void;
+  time(field: number, high: number, low: number): void;
+  /**
+   * Reads a text from the line, behind its quote, up to `limit` at most.
+   * @returns where its closing quote stands; -1 where it has none, or `LineWriter` writes the text otherwise
+   */
+  text(field: number, from: number, limit: number): number;
+  /** The same for a text that the wire does not have. */
+  aside(from: number, limit: number): number;
+  /** The number of a log record's severity. */
+  severity(number: number): void;
+  /** A code, behind the message if there is one. */
+  status(code: number): void;
+  /** An attribute begins. */
+  key(key: Range): void;
+  /** The same as `text` for its value, which `endText` ends. */
+  value(from: number, limit: number): number;
+  endText(): void;
+  /** Its value is JSON, as it stands in the line. */
+  json(from: number, length: number, limit: number): void;
+  integer(value: number): void;
+  bool(value: number): void;
+  /** @param last the key that came last @returns whether the record is such as has cells */
+  end(last: KeyStep): boolean;
+}
+
+/**
+ * Reads lines of the record log: for exports after a restart, or to a destination that lags behind, and for Parquet. It takes nothing for
+ * granted: where it reads a SpanEnd or a log record, `LineWriter` writes that very line of the record's cells, but for the name of
+ * a log record's span, which OTLP does not carry.
+ */
+export class LineScanner<Sink extends LineSink> {
   /** The halves of the id of the span whose start or end the line was, so that a start whose end follows directly can be passed over. */
   idHigh = 0;
   idLow = 0;
@@ -100,79 +142,77 @@ export class LineScanner {
   /** What is read next, and where the line ends at the latest. */
   private at = 0;
   private limit = 0;
-  /** Where the item's next byte is written to. */
-  private to = 0;
+  /** The halves of the id that was read last. */
+  private high = 0;
+  private low = 0;
+  /** The trace id that was read last, and its digits: most lines have it again. */
+  private readonly trace = new Int32Array(4);
+  private readonly traceDigits = new Int32Array(TRACE_ID_DIGITS / 4);
+  private hasTrace = false;
+  private readonly linkTrace = new Int32Array(4);
   /** Whether it is the phase of an evaluated node in which it is run, as its attribute says. */
   private isRun = false;
   private readonly json = new JsonChecker(ENUM_FIELDS);
-  private readonly unescaped = new UnescapedText();
 
-  /**
-   * @param layouts those of the `ItemCells` that reads the items
-   * @param isWhole whether all is wanted that lines have and the wire has not: starts, which become spans without an end, and `spanNameStart` and so on
-   */
   constructor(
     private readonly layouts: Layouts,
-    private readonly isWhole = false,
+    readonly sink: Sink,
   ) {}
 
   /**
-   * Writes the item of the line that begins at `start` in the arena (its line break stands before `limit`) to place `to`. It reads
-   * nothing from `limit` on, and writes at most 4 KiB more than the line has. Of a start nothing is looked at behind its id, unless all is wanted.
+   * Reads the line that begins at `start` in the arena (its line break stands before `limit`), and nothing from `limit` on. Of a start
+   * nothing is looked at behind its id, unless all is wanted.
+   * @param to where the sink writes, at most 4 KiB more than the line has
    * @returns what it is, one of `LineKind`
    */
   scan(start: number, limit: number, to: number): number {
+    const { sink } = this;
     this.at = start;
     this.limit = Math.min(limit, start + MAX_RECORD_BYTES);
-    this.to = this.start = this.end = to;
-    if (this.passes(END_HEAD)) return this.span(true) && this.endsHere() ? LineKind.span : LineKind.other;
+    sink.begin(false, to);
+    if (this.passes(END_HEAD)) return this.span(true) ? LineKind.span : LineKind.other;
     if (this.passes(START_HEAD)) {
-      const isStart = this.isWhole ? this.span(false) && this.endsHere() : this.startHead();
-      return isStart ? LineKind.start : LineKind.other;
+      return (sink.isWhole ? this.span(false) : this.startHead()) ? LineKind.start : LineKind.other;
     }
-    if (this.passes(LOG_HEAD)) return this.log() && this.endsHere() ? LineKind.log : LineKind.other;
-    return LineKind.other;
+    if (!this.passes(LOG_HEAD)) return LineKind.other;
+    sink.begin(true, to);
+    return this.log() ? LineKind.log : LineKind.other;
   }
 
   private startHead(): boolean {
-    return this.traceId(0x0a) && this.passes(SPAN_ID) && this.ownId(0x12) && this.passes(SPAN_NAME);
+    return this.traceId() && this.passes(SPAN_ID) && this.ownId() && this.passes(SPAN_NAME);
   }
 
   private span(hasEnded: boolean): boolean {
-    if (!this.startHead()) return false;
-    const nameStart = this.framed(0x2a);
-    const event = nameStart < 0 ? undefined : this.layouts.ofSpan(nameStart, this.to);
-    if (event === undefined) return false;
-    if (!this.passes(NO_PARENT) && !(this.passes(PARENT) && this.id(0x22) && this.passes(LINKS))) return false;
+    const { sink } = this;
+    if (!this.startHead() || !this.text(Field.name)) return false;
+    const event = this.layouts.ofSpan(sink.textStart, sink.textEnd);
+    if (event === undefined || !this.parent()) return false;
     this.linksAt = this.at;
     if (!this.passes(NULL) && !this.link()) return false;
     if (!this.passes(START_TIME)) return false;
     this.startTimeAt = this.at;
-    if (!this.time(0x39) || (hasEnded && !(this.passes(END_TIME) && this.time(0x41)))) return false;
+    if (!this.time(Field.startTime)) return false;
+    if (hasEnded && !(this.passes(END_TIME) && this.time(Field.endTime))) return false;
     this.isInfo = event.isEvaluated && this.passes(event.infoSeverity);
     if (!this.isInfo && !this.passes(event.usualSeverity)) return false;
     if ((hasEnded && !(this.passes(STATUS) && this.status())) || !this.passes(event.typeHead)) return false;
-    return this.attributes(event, 0x4a) && this.isInfo === (event.isEvaluated && this.isRun);
+    return this.attributes(event) && this.isInfo === (event.isEvaluated && this.isRun);
   }
 
   private log(): boolean {
-    if (!this.traceId(0x4a) || !this.passes(SPAN_ID) || !this.ownId(0x52) || !this.passes(LOG_SPAN_NAME)) return false;
+    const { sink } = this;
+    if (!this.traceId() || !this.passes(SPAN_ID) || !this.ownId() || !this.passes(LOG_SPAN_NAME)) return false;
     this.spanNameStart = this.eventIdStart = 0;
     if (!this.passes(NULL) && !this.passesName()) return false;
-    if (!this.passes(EVENT_ID) && !(this.isWhole && this.passesEventId())) return false;
-    if (!this.time(0x09)) return false;
+    if (!this.passes(EVENT_ID) && !(sink.isWhole && this.passesEventId())) return false;
+    if (!this.time(Field.logTime)) return false;
     if (!this.passes(SEVERITY_NUMBER) || !this.severityNumber()) return false;
-    if (!this.passes(SEVERITY_TEXT) || this.framed(0x1a) < 0) return false;
-    if (!this.passes(BODY) || !this.framedTwice(0x2a, 0x0a, 0) || !this.passes(EVENT_TYPE)) return false;
-    const typeStart = this.framed(0x62);
-    const event = typeStart < 0 ? undefined : this.layouts.ofLog(typeStart, this.to);
-    return event !== undefined && this.passes(ATTRIBUTES) && this.attributes(event, 0x32);
-  }
-
-  /** The record's own brace and the line's break. */
-  private endsHere(): boolean {
-    this.end = this.to;
-    return this.byte(0) === CLOSE && this.byte(1) === LINE_BREAK && this.end - this.start <= MAX_RECORD_BYTES;
+    if (!this.passes(SEVERITY_TEXT) || !this.text(Field.severity)) return false;
+    if (!this.passes(BODY) || !this.text(Field.body) || !this.passes(EVENT_TYPE) || !this.text(Field.event))
+      return false;
+    const event = this.layouts.ofLog(sink.textStart, sink.textEnd);
+    return event !== undefined && this.passes(ATTRIBUTES) && this.attributes(event);
   }
 
   /** A byte so far ahead; 0, which no line has, behind the last one. */
@@ -187,42 +227,82 @@ export class LineScanner {
   }
 
   private passesName(): boolean {
+    const { sink } = this;
     if (this.byte(0) !== QUOTE) return false;
-    this.at += 1;
-    this.spanNameStart = this.isWhole ? NAMES : this.to;
-    this.spanNameEnd = this.text(this.spanNameStart);
-    this.at += 1;
-    return this.spanNameEnd >= 0;
+    const end = sink.aside(this.at + 1, this.limit);
+    this.at = end + 1;
+    this.spanNameStart = sink.textStart;
+    this.spanNameEnd = sink.textEnd;
+    return end >= 0;
   }
 
   private passesEventId(): boolean {
+    const { sink } = this;
     if (!this.passes(OWN_EVENT_ID)) return false;
-    this.eventIdStart = Math.max(NAMES, this.spanNameEnd + COPIED_AT_ONCE);
-    this.eventIdEnd = this.text(this.eventIdStart);
-    return this.eventIdEnd >= 0 && this.passes(TIME);
+    const end = sink.aside(this.at, this.limit);
+    this.at = end;
+    this.eventIdStart = sink.textStart;
+    this.eventIdEnd = sink.textEnd;
+    return end >= 0 && this.passes(TIME);
   }
 
-  private traceId(tag: number): boolean {
-    view.setUint16(this.to, (tag << 8) | 16);
-    this.to += 2;
-    return this.hexWord() && this.hexWord() && this.hexWord() && this.hexWord();
+  private traceId(): boolean {
+    const { trace } = this;
+    if (!this.isTraceAgain()) {
+      this.hasTrace = false;
+      if (!this.words(trace) || trace.every((word) => word === 0)) return false;
+      this.hasTrace = true;
+    }
+    this.sink.traceId(trace);
+    return true;
   }
 
-  private ownId(tag: number): boolean {
-    if (!this.id(tag)) return false;
-    this.idHigh = view.getInt32(this.to - 8);
-    this.idLow = view.getInt32(this.to - 4);
+  /** Passes the digits of the trace id that was read last. */
+  private isTraceAgain(): boolean {
+    const { at, traceDigits } = this;
+    if (at + TRACE_ID_DIGITS > this.limit) return false;
+    let differences = 0;
+    for (let word = 0; word < traceDigits.length; word++) {
+      const digits = view.getInt32(at + 4 * word, true);
+      differences |= (traceDigits[word] as number) ^ digits;
+      traceDigits[word] = digits;
+    }
+    if (differences !== 0 || !this.hasTrace) return false;
+    this.at = at + TRACE_ID_DIGITS;
+    return true;
+  }
+
+  private words(words: Int32Array): boolean {
+    for (let word = 0; word < words.length; word++) {
+      if (!this.hexWord()) return false;
+      words[word] = this.low;
+    }
+    return true;
+  }
+
+  private ownId(): boolean {
+    if (!this.id()) return false;
+    this.idHigh = this.high;
+    this.idLow = this.low;
+    this.sink.id(Field.ownId, this.high, this.low);
+    return true;
+  }
+
+  private parent(): boolean {
+    if (this.passes(NO_PARENT)) return true;
+    if (!this.passes(PARENT) || !this.id() || !this.passes(LINKS)) return false;
+    this.sink.id(Field.parentId, this.high, this.low);
     return true;
   }
 
   /** A span's id, which has a bit that is set. */
-  private id(tag: number): boolean {
-    view.setUint16(this.to, (tag << 8) | 8);
-    this.to += 2;
-    return this.hexWord() && this.hexWord() && (view.getInt32(this.to - 8) | view.getInt32(this.to - 4)) !== 0;
+  private id(): boolean {
+    if (!this.hexWord()) return false;
+    this.high = this.low;
+    return this.hexWord() && (this.high | this.low) !== 0;
   }
 
-  /** Four bytes in hexadecimal digits. */
+  /** Four bytes in hexadecimal digits, which become the low half. */
   private hexWord(): boolean {
     const { at } = this;
     if (at + 8 > this.limit) return false;
@@ -233,23 +313,24 @@ export class LineScanner {
       invalid |= digit;
       word = (word << 4) | digit;
     }
-    view.setInt32(this.to, word);
-    this.to += 4;
+    this.low = word;
     this.at = at + 8;
     return invalid >= 0;
   }
 
-  /** The only link, to another span, without attributes. */
+  /** The only link, to another span of the trace, without attributes. */
   private link(): boolean {
-    if (!this.passes(LINK_HEAD)) return false;
-    view.setUint16(this.to, 0x6a1c);
-    this.to += 2;
-    return this.traceId(0x0a) && this.passes(SPAN_ID) && this.id(0x12) && this.passes(LINK_TAIL);
+    const { trace, linkTrace } = this;
+    if (!this.passes(LINK_HEAD) || !this.words(linkTrace)) return false;
+    for (let word = 0; word < trace.length; word++) if (trace[word] !== linkTrace[word]) return false;
+    if (!this.passes(SPAN_ID) || !this.id() || !this.passes(LINK_TAIL)) return false;
+    this.sink.link(this.high, this.low);
+    return true;
   }
 
   /** A time of our days, whose seconds have ten digits. */
-  private time(tag: number): boolean {
-    const { at, to } = this;
+  private time(field: number): boolean {
+    const { at } = this;
     if (at + 19 > this.limit || view.getUint8(at) === ZERO) return false;
     const tenSeconds = nineDigits(at);
     const second = view.getUint8(at + 9) - ZERO;
@@ -260,19 +341,18 @@ export class LineScanner {
     const lower = (seconds % 0x1_0000) * NANOS_A_SECOND + nanos;
     const upper = Math.floor(seconds / 0x1_0000) * NANOS_A_SECOND;
     const low = lower + (upper % 0x1_0000) * 0x1_0000;
-    view.setUint8(to, tag);
-    view.setUint32(to + 1, low % 0x1_0000_0000, true);
-    view.setUint32(to + 5, Math.floor(upper / 0x1_0000) + Math.floor(low / 0x1_0000_0000), true);
-    this.to = to + 9;
+    const high = Math.floor(upper / 0x1_0000) + Math.floor(low / 0x1_0000_0000);
     this.at = at + 19;
+    // From 2262 on.
+    if (high > MAX_HIGH) return false;
+    this.sink.time(field, high, (low % 0x1_0000_0000) | 0);
     return true;
   }
 
   private severityNumber(): boolean {
     const number = this.integer();
     if (number < 1 || number > MAX_SEVERITY) return false;
-    view.setUint16(this.to, 0x1000 | number);
-    this.to += 2;
+    this.sink.severity(number);
     return true;
   }
 
@@ -295,49 +375,49 @@ export class LineScanner {
   private status(): boolean {
     if (this.passes(NULL)) return true;
     if (!this.passes(MESSAGE)) return false;
-    const { to } = this;
     const isSilent = this.passes(NULL);
-    if (isSilent) {
-      view.setUint16(to, 0x7a02);
-      this.to += 2;
-    } else {
+    if (!isSilent) {
       if (this.byte(0) !== QUOTE || this.byte(1) === QUOTE) return false;
       this.at += 1;
-      if (!this.framedTwice(0x7a, 0x12, 2)) return false;
+      if (!this.text(Field.message)) return false;
       this.at += 1;
     }
     // No message and the code 0 are no status.
     for (let code = isSilent ? 1 : 0; code < CODES.length; code++) {
       if (!this.passes(CODES[code] as Range)) continue;
-      view.setUint16(this.to, 0x1800 | code);
-      this.to += 2;
+      this.sink.status(code);
       return true;
     }
     return false;
   }
 
-  private attributes(event: EventLayout, tag: number): boolean {
+  /** Reads the attributes, the record's own brace and the line's break. */
+  private attributes(event: EventLayout): boolean {
     const { places } = this;
     this.isRun = false;
     places[0] = this.at;
     if (this.byte(0) !== OPEN) return false;
     if (this.byte(1) === CLOSE) {
       this.at += 2;
-      return true;
+      return this.endsWith(event.first);
     }
     let step: KeyStep | undefined = event.first;
     for (let count = 0; count < MAX_ATTRIBUTES; count++) {
       step = this.key(step);
-      if (step?.attribute === undefined || !this.attribute(step.attribute, tag)) return false;
+      if (step?.attribute === undefined || !this.attribute(step.attribute)) return false;
       places[count + 1] = this.at;
       const next = this.byte(0);
       if (next === CLOSE) {
         this.at += 1;
-        return true;
+        return this.endsWith(step);
       }
       if (next !== COMMA) return false;
     }
     return false;
+  }
+
+  private endsWith(step: KeyStep): boolean {
+    return this.byte(0) === CLOSE && this.byte(1) === LINE_BREAK && this.sink.end(step);
   }
 
   /** From the comma, or the brace, before a name to its value. */
@@ -367,122 +447,55 @@ export class LineScanner {
     return step;
   }
 
-  private attribute(attribute: AttributeLayout, tag: number): boolean {
-    const { key, form, isSuspect, name } = attribute;
+  private attribute(attribute: AttributeLayout): boolean {
+    const { form, isSuspect, name } = attribute;
     if (isSuspect) return false;
-    const { to } = this;
-    // Lengths of one byte are enough but for long texts: such names have at most 100.
-    view.setUint8(to, tag);
-    view.setUint16(to + 2, 0x0a00 | key.length);
-    const keyEnd = copyText(to + 4, key.at, key.length);
-    view.setUint8(keyEnd, 0x12);
-    const start = keyEnd + 4;
+    const { sink, at } = this;
+    sink.key(attribute.key);
     switch (this.byte(0)) {
       case QUOTE: {
-        this.at += 1;
-        const end = this.text(start);
+        const end = sink.value(at + 1, this.limit);
         if (end < 0) return false;
-        this.at += 1;
-        if (form === Form.enum && attribute.valueAt(start, end) === undefined) return false;
-        if (form === Form.nested && end > start && isOpening(view.getUint8(start))) return false;
-        if (name === 'phase') this.isRun = end - start === RUN_PHASE.length && isSame(RUN_PHASE.at, start, end - start);
-        this.endText(keyEnd, end);
+        this.at = end + 1;
+        const { textStart, textEnd } = sink;
+        if (form === Form.enum && attribute.valueAt(textStart, textEnd) === undefined) return false;
+        if (form === Form.nested && textEnd > textStart && isOpening(view.getUint8(textStart))) return false;
+        if (name === 'phase') this.isRun = isRunPhase(textStart, textEnd);
+        sink.endText();
         return true;
       }
       case OPEN:
       case OPEN_LIST: {
-        const { at } = this;
         const length = form === Form.nested ? this.json.valueEnd(at, this.limit) - at : -1;
         if (length < 0) return false;
-        this.copy(start, length);
-        this.endText(keyEnd, start + length);
+        sink.json(at, length, this.limit);
+        this.at = at + length;
         return true;
       }
       case 0x74:
-        return this.passes(TRUE) && this.endNumber(keyEnd, 0x10, 1);
+        if (!this.passes(TRUE)) return false;
+        sink.bool(1);
+        return true;
       case 0x66:
-        return this.passes(FALSE) && this.endNumber(keyEnd, 0x10, 0);
+        if (!this.passes(FALSE)) return false;
+        sink.bool(0);
+        return true;
       default: {
         const value = form === Form.enum || form === Form.int64 ? -1 : this.integer();
-        return value >= 0 && this.endNumber(keyEnd, 0x18, value);
+        if (value >= 0) sink.integer(value);
+        return value >= 0;
       }
     }
   }
 
-  /** Ends an attribute whose value is a number, and stands behind its key. */
-  private endNumber(keyEnd: number, tag: number, value: number): boolean {
-    const { to } = this;
-    view.setUint8(keyEnd + 2, tag);
-    const end = putVarint(keyEnd + 3, value);
-    view.setUint8(keyEnd + 1, end - keyEnd - 2);
-    view.setUint8(to + 1, end - to - 2);
-    this.to = end;
-    return true;
+  /** Reads a text up to its closing quote, where it goes on then. */
+  private text(field: number): boolean {
+    const end = this.sink.text(field, this.at, this.limit);
+    this.at = end;
+    return end >= 0;
   }
+}
 
-  /** Ends an attribute whose text was written four bytes behind its key, as if all lengths had one byte: where one has more, all behind it moves. */
-  private endText(keyEnd: number, textEnd: number): void {
-    const { to } = this;
-    const start = keyEnd + 4;
-    const length = textEnd - start;
-    const valueLength = 1 + varintSize(length) + length;
-    const keyLength = keyEnd - to - 2;
-    const all = keyLength + 1 + varintSize(valueLength) + valueLength;
-    const content = to + 1 + varintSize(all);
-    const moved = content + all - length;
-    if (moved !== start) {
-      bytes.copyWithin(moved, start, textEnd);
-      bytes.copyWithin(content, to + 2, keyEnd);
-      view.setUint8(content + keyLength, 0x12);
-    }
-    putVarint(to + 1, all);
-    view.setUint8(putVarint(content + keyLength + 1, valueLength), 0x0a);
-    putVarint(moved - varintSize(length), length);
-    this.to = moved + length;
-  }
-
-  /** Reads a text up to its closing quote, and writes it as a field. @returns where it begins in the item; -1 where it is none */
-  private framed(tag: number): number {
-    const { to } = this;
-    const end = this.text(to + 2);
-    if (end < 0) return -1;
-    const length = end - to - 2;
-    const start = to + 1 + varintSize(length);
-    if (start !== to + 2) bytes.copyWithin(start, to + 2, end);
-    view.setUint8(to, tag);
-    putVarint(to + 1, length);
-    this.to = start + length;
-    return start;
-  }
-
-  /** The same as a field of a message that is a field, and has so many bytes more behind it. @returns whether it is a text */
-  private framedTwice(outer: number, inner: number, more: number): boolean {
-    const { to } = this;
-    const end = this.text(to + 4);
-    if (end < 0) return false;
-    const length = end - to - 4;
-    const all = 1 + varintSize(length) + length + more;
-    const start = to + 2 + varintSize(all) + varintSize(length);
-    if (start !== to + 4) bytes.copyWithin(start, to + 4, end);
-    view.setUint8(to, outer);
-    view.setUint8(putVarint(to + 1, all), inner);
-    putVarint(start - varintSize(length), length);
-    this.to = start + length;
-    return true;
-  }
-
-  /** Copies what stands here as it is. */
-  private copy(to: number, length: number): void {
-    const { at } = this;
-    if (at + length + COPIED_AT_ONCE > this.limit) bytes.copyWithin(to, at, at + length);
-    else copyText(to, at, length);
-    this.at = at + length;
-  }
-
-  /** Writes the text that begins here, behind its quote, up to the closing one, where it goes on then. @returns as `UnescapedText` */
-  private text(to: number): number {
-    const end = this.unescaped.write(this.at, this.limit, to);
-    this.at = this.unescaped.textEnd;
-    return end;
-  }
+function isRunPhase(start: number, end: number): boolean {
+  return end - start === RUN_PHASE.length && isSame(RUN_PHASE.at, start, end - start);
 }

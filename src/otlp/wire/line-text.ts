@@ -18,6 +18,28 @@ export class UnescapedText {
   textEnd = 0;
 
   /**
+   * Where the closing quote stands of the text that begins at `from`, behind its quote, where it has no escape: then it need not be written.
+   * @returns -1 where it has one, or `write` would not write it
+   */
+  endAsItIs(from: number, limit: number): number {
+    let at = from;
+    let isAscii = true;
+    for (;;) {
+      for (; at + 8 <= limit; at += 8) {
+        if (((specials(view.getInt32(at, true)) | specials(view.getInt32(at + 4, true))) & HIGHEST_BITS) !== 0) break;
+      }
+      while (at < limit && ESCAPES[view.getUint8(at)] === 0) at++;
+      if (at >= limit) return -1;
+      const byte = view.getUint8(at);
+      if (byte === QUOTE) break;
+      if (byte < 0x80) return -1;
+      isAscii = false;
+      at += 1;
+    }
+    return isAscii || !textAt(from, at).includes('\ufffd') ? at : -1;
+  }
+
+  /**
    * Writes the text that begins at `from`, behind its quote. It is read up to `limit` at most.
    * @returns the place behind it; -1 where it has no end before `limit`, or `LineWriter` writes it otherwise
    */

@@ -1,7 +1,7 @@
 import { isSame, type Range, view } from '../../record/arena.js';
 import { CLOSE, COMMA, OPEN } from '../../record/json-line.js';
 import type { Layout, Stretch } from './layouts.js';
-import type { LineScanner } from './line-scanner.js';
+import type { LineScanner, LineSink } from './line-scanner.js';
 import { END_HEAD, NULL, SPAN_ID, START_HEAD, START_TIME } from './line-writer.js';
 
 const LINE_BREAK = 0x0a;
@@ -26,7 +26,7 @@ export class StartLines {
   private at = 0;
 
   /** @param scanner has read the end, which has cells; @param start where the line of the start begins; @param end where that of the end does */
-  isStartOf(scanner: LineScanner, layout: Layout, start: number, end: number): boolean {
+  isStartOf(scanner: LineScanner<LineSink>, layout: Layout, start: number, end: number): boolean {
     const { event } = layout;
     const headStart = end + END_HEAD.length;
     this.at = start;
