@@ -54,6 +54,10 @@ export function grown<A extends Uint8Array | Uint16Array | Uint32Array | Int32Ar
 }
 
 const MIN_ENTRIES = 32;
+/** A table is at most half full. */
+const SLOTS_AN_ENTRY = 2;
+/** Slots for an entry from which on a table is much too large. */
+const SPARSE = 16;
 /** Slots that are looked at before a table is called crowded: only made-up keys with equal hashes come that far. */
 const MAX_PROBES = 64;
 
@@ -68,9 +72,9 @@ export class HashSlots {
   count = 0;
   /** Too many keys have the same hash; looking for more would take long. */
   isCrowded = false;
-  /** An entry's number plus one; 0 is free. */
-  private slots = new Int32Array(2 * MIN_ENTRIES);
-  private hashes = new Int32Array(MIN_ENTRIES);
+  /** Of each slot its entry's number plus one, 0 where it is free, and the entry's hash: one look into memory finds both. */
+  private slots = new Int32Array(2 * SLOTS_AN_ENTRY * MIN_ENTRIES);
+  private mask = SLOTS_AN_ENTRY * MIN_ENTRIES - 1;
   private hash = 0;
   private slot = 0;
   private candidates = 0;
@@ -79,59 +83,67 @@ export class HashSlots {
   seek(hash: number): number {
     this.hash = hash;
     this.candidates = 0;
-    return this.from(hash & (this.slots.length - 1));
+    return this.from(hash & this.mask);
   }
 
   /** The next entry with the hash that was sought; -1 if there is no more. */
   next(): number {
     if (this.candidates++ > MAX_PROBES) this.isCrowded = true;
-    return this.from((this.slot + 1) & (this.slots.length - 1));
+    return this.from((this.slot + 1) & this.mask);
   }
 
   /** Adds an entry with the hash that was sought last, of which `next` has given all. @returns its number */
   add(): number {
     const entry = this.count++;
-    if (entry === this.hashes.length) this.grow();
-    this.hashes[entry] = this.hash;
+    if (SLOTS_AN_ENTRY * this.count > this.mask + 1) this.grow();
     // The search ended at a free slot.
-    this.slots[this.slot] = entry + 1;
+    this.put(this.slot, entry + 1, this.hash);
     return entry;
   }
 
+  /** Forgets all entries. A table that was much larger than it had to be becomes half as large, so that clearing it costs less. */
   clear(): void {
-    this.slots.fill(0);
+    if (this.mask > MIN_ENTRIES * SLOTS_AN_ENTRY && this.count * SPARSE < this.mask) {
+      this.slots = new Int32Array(this.slots.length / 2);
+      this.mask >>>= 1;
+    } else this.slots.fill(0);
     this.count = 0;
     this.isCrowded = false;
   }
 
   private from(first: number): number {
-    const { slots, hashes, hash } = this;
-    const mask = slots.length - 1;
+    const { slots, mask, hash } = this;
     let slot = first;
-    let entry = (slots[slot] as number) - 1;
-    for (let probes = 0; entry >= 0 && hashes[entry] !== hash; probes++) {
+    let entry = (slots[2 * slot] as number) - 1;
+    for (let probes = 0; entry >= 0 && slots[2 * slot + 1] !== hash; probes++) {
       if (probes > MAX_PROBES) this.isCrowded = true;
       slot = (slot + 1) & mask;
-      entry = (slots[slot] as number) - 1;
+      entry = (slots[2 * slot] as number) - 1;
     }
     this.slot = slot;
     return entry;
   }
 
+  private put(slot: number, number: number, hash: number): void {
+    this.slots[2 * slot] = number;
+    this.slots[2 * slot + 1] = hash;
+  }
+
   private freeSlot(hash: number): number {
-    const { slots } = this;
-    const mask = slots.length - 1;
+    const { slots, mask } = this;
     let slot = hash & mask;
-    while (slots[slot] !== 0) slot = (slot + 1) & mask;
+    while (slots[2 * slot] !== 0) slot = (slot + 1) & mask;
     return slot;
   }
 
   private grow(): void {
-    this.hashes = grown(this.hashes);
-    this.slots = new Int32Array(2 * this.slots.length);
-    for (let entry = 0; entry < this.count - 1; entry++) {
-      const slot = this.freeSlot(this.hashes[entry] as number);
-      this.slots[slot] = entry + 1;
+    const { slots } = this;
+    this.slots = new Int32Array(2 * slots.length);
+    this.mask = 2 * this.mask + 1;
+    for (let at = 0; at < slots.length; at += 2) {
+      const number = slots[at] as number;
+      const hash = slots[at + 1] as number;
+      if (number !== 0) this.put(this.freeSlot(hash), number, hash);
     }
     this.slot = this.freeSlot(this.hash);
   }

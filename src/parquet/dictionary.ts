@@ -9,8 +9,8 @@ export class TextDictionary {
   /** The texts one after another, each behind its length in four bytes, as a dictionary page holds them. */
   readonly values = new ByteBuffer(1024);
   private readonly slots = new HashSlots();
-  private starts = new Uint32Array(32);
-  private lengths = new Uint32Array(32);
+  /** Of each text where it begins in the values, and its length. */
+  private places = new Int32Array(64);
   /** Index of the text that was found or added last. */
   last = 0;
   private least = 0;
@@ -52,19 +52,17 @@ export class TextDictionary {
   }
 
   private isAt(index: number, { bytes, view }: ByteSource, start: number, length: number): boolean {
-    if (this.lengths[index] !== length) return false;
-    return isSameBytes(this.values.source, this.starts[index] as number, bytes, view, start, length);
+    const { places } = this;
+    if (places[2 * index + 1] !== length) return false;
+    return isSameBytes(this.values.source, places[2 * index] as number, bytes, view, start, length);
   }
 
   private add(source: ByteSource, start: number, end: number): number {
     const index = this.slots.add();
-    if (index === this.starts.length) {
-      this.starts = grown(this.starts);
-      this.lengths = grown(this.lengths);
-    }
+    if (2 * index === this.places.length) this.places = grown(this.places);
     this.values.appendUint32(end - start);
-    this.starts[index] = this.values.length;
-    this.lengths[index] = end - start;
+    this.places[2 * index] = this.values.length;
+    this.places[2 * index + 1] = end - start;
     this.values.appendBytes(source, start, end);
     if (index === 0 || this.compare(index, this.least) < 0) this.least = index;
     if (index === 0 || this.compare(index, this.greatest) > 0) this.greatest = index;
@@ -73,11 +71,12 @@ export class TextDictionary {
   }
 
   private compare(index: number, other: number): number {
+    const { places } = this;
     const { bytes } = this.values.source;
-    const start = this.starts[index] ?? 0;
-    const otherStart = this.starts[other] ?? 0;
-    const length = this.lengths[index] ?? 0;
-    const otherLength = this.lengths[other] ?? 0;
+    const start = places[2 * index] ?? 0;
+    const otherStart = places[2 * other] ?? 0;
+    const length = places[2 * index + 1] ?? 0;
+    const otherLength = places[2 * other + 1] ?? 0;
     const common = Math.min(length, otherLength);
     for (let i = 0; i < common; i++) {
       const difference = (bytes[start + i] ?? 0) - (bytes[otherStart + i] ?? 0);
@@ -87,8 +86,8 @@ export class TextDictionary {
   }
 
   private copyOf(index: number): Uint8Array {
-    const start = this.starts[index] ?? 0;
-    return Uint8Array.prototype.slice.call(this.values.source.bytes, start, start + (this.lengths[index] ?? 0));
+    const start = this.places[2 * index] ?? 0;
+    return Uint8Array.prototype.slice.call(this.values.source.bytes, start, start + (this.places[2 * index + 1] ?? 0));
   }
 }
 
@@ -96,11 +95,11 @@ export class TextDictionary {
 export class NumberDictionary {
   /** The numbers one after another, as a dictionary page holds them. */
   readonly values = new ByteBuffer(1024);
-  private readonly slots = new HashSlots();
-  private highs = new Int32Array(32);
-  /** Index of the number that was found or added last. */
+  /** Index of the number that was found or added last, and its halves. */
   last = 0;
-  private lows = new Int32Array(32);
+  private lastHigh = 0;
+  private lastLow = 0;
+  private readonly slots = new HashSlots();
 
   /** @param byteCount 4 or 8; with 4 the high half is not written */
   constructor(private readonly byteCount: 4 | 8) {}
@@ -108,10 +107,12 @@ export class NumberDictionary {
   /** The number's index; a new one gets the next. The halves are signed. */
   indexOf(high: number, low: number): number {
     // Neighbours often hold the same number.
-    if (this.count > 0 && this.lows[this.last] === low && this.highs[this.last] === high) return this.last;
+    if (this.lastLow === low && this.lastHigh === high && this.count > 0) return this.last;
+    this.lastHigh = high;
+    this.lastLow = low;
     const { slots } = this;
     for (let index = slots.seek(hashOfNumber(high, low)); index >= 0; index = slots.next()) {
-      if (this.lows[index] === low && this.highs[index] === high) {
+      if (this.isAt(index, high, low)) {
         this.last = index;
         return index;
       }
@@ -133,14 +134,14 @@ export class NumberDictionary {
     this.slots.clear();
   }
 
+  private isAt(index: number, high: number, low: number): boolean {
+    const { view } = this.values;
+    const at = index * this.byteCount;
+    return view.getInt32(at, true) === low && (this.byteCount === 4 || view.getInt32(at + 4, true) === high);
+  }
+
   private add(high: number, low: number): number {
     const index = this.slots.add();
-    if (index === this.lows.length) {
-      this.highs = grown(this.highs);
-      this.lows = grown(this.lows);
-    }
-    this.highs[index] = high;
-    this.lows[index] = low;
     this.last = index;
     this.values.appendUint32(low);
     if (this.byteCount === 8) this.values.appendUint32(high);

@@ -25,6 +25,16 @@ describe('HashSlots', () => {
     );
   });
 
+  it('numbers keys anew after it was cleared, however many there were before', () => {
+    const slots = new HashSlots();
+    for (const count of [1000, 3, 0, 2, 300, 1, 1, 1, 1, 1, 1, 1, 70]) {
+      const keys: number[] = [];
+      const numbers = Array.from({ length: 2 * count }, (_, at) => numberOf(slots, keys, at >> 1, (at >> 1) * 7919));
+      expect(numbers).toEqual(Array.from({ length: 2 * count }, (_, at) => at >> 1));
+      slots.clear();
+    }
+  });
+
   it('says that it is crowded when many keys have one hash, until it is cleared', () => {
     const slots = new HashSlots();
     const keys: number[] = [];
