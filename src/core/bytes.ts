@@ -149,10 +149,30 @@ export class HashSlots {
   }
 }
 
-/** Four bytes at a time; the shifts bring high bits, which a product leaves alone, down to where a table looks. */
+/**
+ * Four bytes at a time, of long texts in four lanes that do not wait for each other; the shifts bring high bits, which a product leaves alone, down
+ * to where a table looks.
+ */
 export function hashOfBytes(bytes: Buffer, view: DataView, start: number, end: number, seed: number): number {
   let hash = seed ^ (end - start);
   let at = start;
+  if (end - start >= 32) {
+    let second = hash ^ 0x3c6ef372;
+    let third = hash ^ 0x1b873593;
+    let fourth = hash ^ 0x52dce729;
+    for (; at + 16 <= end; at += 16) {
+      hash = Math.imul(hash ^ view.getInt32(at, true), 0x9e3779b1);
+      second = Math.imul(second ^ view.getInt32(at + 4, true), 0x85ebca77);
+      third = Math.imul(third ^ view.getInt32(at + 8, true), 0xc2b2ae3d);
+      fourth = Math.imul(fourth ^ view.getInt32(at + 12, true), 0x27d4eb2f);
+      hash ^= hash >>> 15;
+      second ^= second >>> 15;
+      third ^= third >>> 15;
+      fourth ^= fourth >>> 15;
+    }
+    hash = Math.imul(hash ^ second, 0x2c1b3c6d) ^ Math.imul(third ^ (fourth >>> 3), 0x297a2d39);
+    hash ^= hash >>> 15;
+  }
   for (; at + 4 <= end; at += 4) {
     hash = Math.imul(hash ^ view.getInt32(at, true), 0x9e3779b1);
     hash ^= hash >>> 15;
@@ -173,6 +193,11 @@ export function isSameBytes(
 ): boolean {
   const { bytes: knownBytes, view: knownView } = known;
   let left = length;
+  for (; left >= 8; left -= 8) {
+    const last = knownView.getInt32(knownStart + left - 4, true) ^ view.getInt32(start + left - 4, true);
+    const before = knownView.getInt32(knownStart + left - 8, true) ^ view.getInt32(start + left - 8, true);
+    if ((last | before) !== 0) return false;
+  }
   for (; left >= 4; left -= 4) {
     if (knownView.getInt32(knownStart + left - 4, true) !== view.getInt32(start + left - 4, true)) return false;
   }

@@ -66,6 +66,10 @@ export class ByteBuffer extends GrowingBytes {
     const { bytes: own, view } = this;
     let to = this.length;
     let at = start;
+    for (; at + 8 <= end; at += 8, to += 8) {
+      view.setInt32(to, from.getInt32(at, true), true);
+      view.setInt32(to + 4, from.getInt32(at + 4, true), true);
+    }
     for (; at + 4 <= end; at += 4, to += 4) view.setInt32(to, from.getInt32(at, true), true);
     for (; at < end; at++, to++) own[to] = bytes[at] ?? 0;
   }

@@ -289,6 +289,15 @@ export class SnappyCompressor {
 function matchEnd({ bytes, view }: ByteSource, earlier: number, at: number, end: number): number {
   let from = earlier;
   let to = at;
+  while (
+    to + 8 <= end &&
+    ((view.getInt32(from, true) ^ view.getInt32(to, true)) |
+      (view.getInt32(from + 4, true) ^ view.getInt32(to + 4, true))) ===
+      0
+  ) {
+    from += 8;
+    to += 8;
+  }
   while (to + 4 <= end && view.getInt32(from, true) === view.getInt32(to, true)) {
     from += 4;
     to += 4;
