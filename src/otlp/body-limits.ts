@@ -47,7 +47,7 @@ export function tooMany(kind: keyof typeof BODY_LIMITS): OtlpDecodeError {
   return new OtlpDecodeError(`A request may hold ${BODY_LIMITS[kind]} ${NAMES[kind]}; send smaller batches.`);
 }
 
-/** A shorter body needs no counting: the shortest message takes two bytes. */
+/** A shorter body is counted at a time: the shortest message takes two bytes, so that it has few, but each scope has its resource's attributes made again. */
 export const COUNTED_BYTES = 2 * Math.min(...Object.values(BODY_LIMITS));
 
 /** What is in the spans or log records of a shorter body cannot come to more than they may hold, so that alone they are counted. */
@@ -119,6 +119,11 @@ function innerOf(item: number): Uint8Array {
   has(LIST, 1, LIST_VALUE);
   has(MAP, 1, ATTRIBUTE);
   return inner;
+}
+
+/** Counts what a short body holds in one go. @throws OtlpDecodeError beyond one of {@link BODY_LIMITS} */
+export function checkShortBody(signal: Signal, body: Uint8Array): void {
+  if (body.length <= COUNTED_BYTES) new WireCounter(signal, body).count(COUNTED_BYTES);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { LogRecord } from './telemetry-record.js';
 
-/** 64 bits in halves. Those of another start of the program are others. */
+/** 64 bits in halves. Those of another thread, or another start of the program, are others: none is to be kept or handed on. */
 export type Digest = readonly [high: number, low: number];
 
 /** What tells a log record from others, which OTLP gives no id: its span, time, event type and body. */

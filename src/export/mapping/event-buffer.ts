@@ -259,6 +259,8 @@ class TakenEvents implements SpanEvents {
     this.byteCount = 0;
     this.count = 0;
     this.droppedCount = droppedCount;
+    // Those of a span with many events would keep as many blocks.
+    if (this.blocks.length > MAX_LOOSE_BLOCKS) this.blocks.length = 0;
   }
 
   add(block: Block, start: number, end: number): void {

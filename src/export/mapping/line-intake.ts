@@ -136,6 +136,7 @@ export class LineIntake {
       }
       start = end + 1;
     }
+    this.logLine = NO_BYTES;
     this.keepStart();
     if (this.batch !== undefined) itemRing.shorten(this.batch, this.next);
     this.batch = undefined;
@@ -167,6 +168,7 @@ export class LineIntake {
         break;
       }
     }
+    this.logLine = NO_BYTES;
     return this.damagedCount;
   }
 

@@ -6,7 +6,7 @@ import type { Delivery, ForeignBatch, RecordBatch, Signal } from '../../record/r
 import { isSame } from '../../record/record-line.js';
 import type { TelemetryRecord, TraceId } from '../../record/telemetry-record.js';
 import { lengthDelimited, UNUSUAL, UnusualShape, valueJson, WireCursor, wrapped } from '../any-value.js';
-import { COUNTED_BYTES, MAX_ITEM_BYTES, WireCounter } from '../body-limits.js';
+import { COUNTED_BYTES, checkShortBody, MAX_ITEM_BYTES, WireCounter } from '../body-limits.js';
 import {
   EngineRecognition,
   hasSignAmong,
@@ -58,6 +58,8 @@ export class WireDecoder implements PieceDecoder {
   private readonly reading = itemReading();
   private readonly writer = new ChunkWriter(this.reading);
   private readonly resources = new Map<string, KnownResource>();
+  /** The latest that was too long for that. */
+  private longest: { readonly resource: Buffer; readonly scope: Buffer; readonly known: KnownResource } | undefined;
   private readonly chunks = new ChunkPool();
 
   /**
@@ -74,6 +76,7 @@ export class WireDecoder implements PieceDecoder {
   /** @throws OtlpDecodeError when the body is no such request, or has too many records */
   decode(body: Uint8Array): DecodedRequest {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+    checkShortBody(this.signal, bytes);
     const chunk = this.chunks.take(bytes.length * LINES_PER_BODY + 4096);
     const before = pointAt(0);
     try {
@@ -249,7 +252,7 @@ export class WireDecoder implements PieceDecoder {
   }
 
   private resourceOf(resource: Buffer, scope: Buffer): KnownResource {
-    if (resource.length + scope.length > MAX_RESOURCE_BYTES) return this.readResource(resource, scope);
+    if (resource.length + scope.length > MAX_RESOURCE_BYTES) return this.longResourceOf(resource, scope);
     const key = `${resource.length}:${resource.toString('latin1')}${scope.toString('latin1')}`;
     let found = this.resources.get(key);
     if (found === undefined) {
@@ -258,6 +261,15 @@ export class WireDecoder implements PieceDecoder {
       this.resources.set(key, found);
     }
     return found;
+  }
+
+  /** Of those that are too long to remember the latest one stays for the scopes behind it. */
+  private longResourceOf(resource: Buffer, scope: Buffer): KnownResource {
+    const { longest } = this;
+    if (longest?.scope.equals(scope) === true && longest.resource.equals(resource)) return longest.known;
+    const known = this.readResource(resource, scope);
+    this.longest = { resource: Buffer.from(resource), scope: Buffer.from(scope), known };
+    return known;
   }
 
   private readResource(resource: Buffer, scope: Buffer): KnownResource {

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { lengthDelimited } from '../../../src/otlp/any-value.js';
 import { BODY_LIMITS, WireCounter } from '../../../src/otlp/body-limits.js';
+import { createDecoding } from '../../../src/otlp/create-decoding.js';
+import { LargeBodyDecoder } from '../../../src/otlp/wire/wire-decoder.js';
 import type { Signal } from '../../../src/record/record-batch.js';
+import { decodeAtOnce } from '../../fake/decode-at-once.js';
 import { sampleBodies } from '../../fake/sample-run.js';
 
 /** So many messages in one field, none of which has anything in it. */
@@ -38,6 +41,16 @@ describe('counting what a request holds', () => {
     expect(() => countAll(signal, bodyOf(limit + 2_000))).toThrow(
       /^A request may hold \d+ [a-z, ]+; send smaller batches\.$/,
     );
+  });
+
+  it.each(['protobuf', 'json'] as const)('counts that of a short body as well, in %s', (encoding) => {
+    const { codecs, bodies } = createDecoding({ engineNames: [] });
+    const body = group(Buffer.concat([lengthDelimited(1, empties(1, 9_000)), empties(2, 500)]));
+    expect(body.length).toBeLessThan(20_000);
+    const sent = encoding === 'json' ? codecs.json.encode(codecs.protobuf.decode('traces', body)) : body;
+    const { traces } = bodies[encoding];
+    if (!(traces instanceof LargeBodyDecoder)) throw new Error('another decoder');
+    expect(() => decodeAtOnce(traces, sent)).toThrow(/attributes/);
   });
 
   it('counts a resource once for each of its scopes, wherever it stands', () => {
