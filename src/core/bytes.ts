@@ -149,6 +149,13 @@ export class HashSlots {
   }
 }
 
+/** MurmurHash3's finalizer: each bit that goes in decides about all that come out. @returns 32 bits with a sign */
+export function spread(bits: number): number {
+  let mixed = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return mixed ^ (mixed >>> 16);
+}
+
 /**
  * Four bytes at a time, of long texts in four lanes that do not wait for each other; the shifts bring high bits, which a product leaves alone, down
  * to where a table looks.

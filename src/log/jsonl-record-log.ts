@@ -185,7 +185,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       const late = new Set(part.flatMap(([traceId]) => (this.held.has(traceId) ? [traceId] : [])));
       const meeting = new Meeting(part.length - late.size, async () => {
         if (to >= all.length)
-          await tellDurable(jobs, (job) => failedOf(job, failures) === undefined && !isOneOf(job, late));
+          await notifyDurable(jobs, (job) => failedOf(job, failures) === undefined && !isOneOf(job, late));
       });
       await Promise.all(
         part.map(async ([traceId, list]) => {
@@ -458,11 +458,11 @@ class Meeting {
   }
 }
 
-/** Says of what is durable that it is, and gives those who were told a round of the event loop: to answer, before others go on. */
-async function tellDurable(jobs: readonly Job[], isDurable: (job: Job) => boolean): Promise<void> {
-  const told = jobs.filter((job) => job.delivery.onDurable !== undefined && isDurable(job));
-  if (told.length === 0) return;
-  for (const { delivery } of told) delivery.onDurable?.();
+/** Notifies the senders of what is durable, and gives them a round of the event loop: to answer, before others go on. */
+async function notifyDurable(jobs: readonly Job[], isDurable: (job: Job) => boolean): Promise<void> {
+  const notified = jobs.filter((job) => job.delivery.onDurable !== undefined && isDurable(job));
+  if (notified.length === 0) return;
+  for (const { delivery } of notified) delivery.onDurable?.();
   await new Promise((resolve) => setImmediate(resolve));
 }
 

@@ -47,10 +47,10 @@ export function tooMany(kind: keyof typeof BODY_LIMITS): OtlpDecodeError {
   return new OtlpDecodeError(`A request may hold ${BODY_LIMITS[kind]} ${NAMES[kind]}; send smaller batches.`);
 }
 
-/** A shorter body is counted at a time: the shortest message takes two bytes, so that it has few, but each scope has its resource's attributes made again. */
+/** A shorter body is counted in one go. The shortest message takes two bytes, so it holds few of each, but each scope has its resource's attributes made again. */
 export const COUNTED_BYTES = 2 * Math.min(...Object.values(BODY_LIMITS));
 
-/** What is in the spans or log records of a shorter body cannot come to more than they may hold, so that alone they are counted. */
+/** The spans and log records of a shorter body cannot hold more than these limits allow: they are counted without looking into them. */
 const INNER_LIMITS = [
   BODY_LIMITS.attributes,
   BODY_LIMITS.events,

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { spread } from '../core/bytes.js';
 import type { LogRecord } from './telemetry-record.js';
 
 /** 64 bits in halves. Those of another thread, or another start of the program, are others: none is to be kept or handed on. */
@@ -60,10 +61,4 @@ function mixLow(low: number, high: number, word: number): number {
 
 function turned(bits: number, count: number): number {
   return (bits << count) | (bits >>> (32 - count));
-}
-
-function spread(bits: number): number {
-  let spreadBits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
-  spreadBits = Math.imul(spreadBits ^ (spreadBits >>> 13), 0xc2b2ae35);
-  return spreadBits ^ (spreadBits >>> 16);
 }

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { spread } from '../core/bytes.js';
 import type { SpanId } from './telemetry-record.js';
 
 const MIN_CAPACITY = 64;
@@ -139,10 +140,7 @@ const TEN = 0x61 - 10;
 
 /** MurmurHash3's mixing of two blocks, with its finalizer. */
 function mix(high: number, low: number, seed: number): number {
-  let hash = mixBlock(mixBlock(seed, high), low);
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return (hash ^ (hash >>> 16)) >>> 0;
+  return spread(mixBlock(mixBlock(seed, high), low));
 }
 
 function mixBlock(hash: number, block: number): number {

@@ -1,3 +1,4 @@
+import { spread } from '../core/bytes.js';
 import type { LoggedRecord } from '../log/record-log.js';
 import { type Layout, Role } from '../otlp/wire/layouts.js';
 import {
@@ -300,10 +301,7 @@ export class SpanGroup {
  * four thousand million, those of the same records.
  */
 export function recordDigest(offset: number): number {
-  let mixed = (offset % 2 ** 32) + 1;
-  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
-  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
-  return (mixed ^ (mixed >>> 16)) >>> 0;
+  return spread((offset % 2 ** 32) + 1) >>> 0;
 }
 
 /** Whether a query's end, whose cells are looked at, may report its cancellation. */

@@ -36,8 +36,7 @@ export class HeldReader {
       return new PlainRecord(record);
     }
     texts.tidy();
-    const before = pointAt(SECOND_RECORD);
-    if (!this.isReading) this.before = before;
+    this.before = pointAt(SECOND_RECORD);
     this.isReading = true;
     return this.readItem(held);
   }

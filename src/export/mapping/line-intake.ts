@@ -45,9 +45,9 @@ export interface RunMemory {
 export interface LineHost {
   /** Time has passed in the run. @returns whether it has dealt with that; else the line is to be taken again by the next push */
   advance(seconds: number, nanos: number): boolean;
-  /** A span has ended and waits for its events. @param item lent for the time of the call */
+  /** A span has ended and waits for its events. @param item good for the time of the call */
   hold(anchorOffset: number, resource: Resource, record: MappedRecord, item: PlacedItem): void;
-  /** The same of a span that has no cells. @param line lent for the time of the call */
+  /** The same of a span that has no cells. @param line good for the time of the call */
   holdLine(anchorOffset: number, resource: Resource, record: MappedRecord, line: Buffer): void;
   /** A log record has come; `LineIntake.plainLog` is what plain code makes of it. @throws SyntaxError when it turns out to be damaged */
   log(anchorOffset: number, resource: Resource, record: CellRecord | PlainRecord): void;

@@ -291,7 +291,7 @@ export class ItemChunk implements ItemOwner {
     if (batch === undefined) return;
     copied.bytes.copy(buffer, batch.start, 0, copied.length);
     this.copied = undefined;
-    if (copied.bytes.length <= MAX_KEPT_BYTES) this.spare = copied;
+    this.spare = copied.bytes.length <= MAX_KEPT_BYTES ? copied : undefined;
     this.readAgain(batch);
   }
 
