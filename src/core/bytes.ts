@@ -21,8 +21,9 @@ export class GrowingBytes {
   /** Where the next byte goes. */
   length = 0;
 
-  constructor(sizeBytes: number) {
-    this.source = new ByteSource(Buffer.allocUnsafeSlow(sizeBytes));
+  /** @param initial the bytes that it begins with, or how many these are */
+  constructor(initial: number | Buffer) {
+    this.source = new ByteSource(typeof initial === 'number' ? Buffer.allocUnsafeSlow(initial) : initial);
     this.bytes = this.source.bytes;
     this.view = this.source.view;
   }
@@ -39,6 +40,34 @@ export class GrowingBytes {
     this.source = new ByteSource(larger);
     this.bytes = larger;
     this.view = this.source.view;
+  }
+}
+
+/** Number and maximum size of buffers that a pool keeps for those who need one next. */
+const MAX_KEPT = 8;
+const MAX_KEPT_BYTES = 2 * 1024 * 1024;
+/** Sizes are rounded up to this, so that what has about the same size fits each other's buffers. */
+const STEP_BYTES = 64 * 1024;
+
+/**
+ * Buffers that are used again and again: one that is allocated for each use is memory that the system has to clear and the
+ * collector to find again, some hundred megabytes between two collections.
+ */
+export class BufferPool {
+  private readonly free: Buffer[] = [];
+
+  /** A buffer of at least so many bytes, with anything in it. */
+  take(byteCount: number): Buffer {
+    const index = this.free.findIndex(({ length }) => length >= byteCount);
+    const [found] = index < 0 ? [] : this.free.splice(index, 1);
+    return found ?? Buffer.allocUnsafeSlow(Math.ceil(byteCount / STEP_BYTES) * STEP_BYTES);
+  }
+
+  /** @param buffer from this pool, no longer used */
+  giveBack(buffer: Buffer): void {
+    if (buffer.length > MAX_KEPT_BYTES) return;
+    if (this.free.length >= MAX_KEPT) this.free.shift();
+    this.free.push(buffer);
   }
 }
 

@@ -59,6 +59,8 @@ export interface HttpAnswer {
   readonly body: Uint8Array;
   /** `cut` if it is longer; an error if the rest did not arrive. */
   readonly bodyEnd: 'complete' | 'cut' | Error;
+  /** Whether the request was written whole, so that nothing reads its body any more. */
+  readonly isSent: boolean;
 }
 
 /** A reused connection was closed before the first byte of the response: the request may be repeated on a new one. */
@@ -83,7 +85,8 @@ export async function exchange(
   const timer = timeout?.clock.after(timeout.ms, () => sending.request?.destroy(new Error(timeout.message)));
   try {
     const { status, headers, body } = await send(request, signal, sending);
-    return { status, headers, ...(await readBounded(body, maxBodyBytes)) };
+    const read = await readBounded(body, maxBodyBytes);
+    return { status, headers, ...read, isSent: sending.request?.writableFinished === true };
   } finally {
     timer?.cancel();
     // What the other side did not want to read of a body is not sent.

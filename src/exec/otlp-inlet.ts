@@ -1,10 +1,10 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
+import { BufferPool } from '../core/bytes.js';
 import type { Clock, Timer } from '../core/clock.js';
 import { HostCheck, HttpListener } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
 import {
-  BodyPool,
   ByteBudget,
   findEncoding,
   MEDIA_TYPES,
@@ -95,7 +95,7 @@ const SIGNALS: ReadonlyMap<string | undefined, Signal> = new Map([
 export class ParkedRequests {
   private readonly requests: ParkedRequest[] = [];
   private readonly budget = new ByteBudget(MAX_PARKED_BYTES);
-  private readonly pool = new BodyPool();
+  private readonly pool = new BufferPool();
   private take: ParkedRequestTaker | undefined;
   private beforeEnd: BeforeEnd | undefined;
   private timer: Timer | undefined;

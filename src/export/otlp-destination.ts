@@ -55,10 +55,15 @@ export class HttpTransport implements Transport {
     this.agent = isSecure ? new https.Agent({ keepAlive: true, ...options.tls }) : new http.Agent({ keepAlive: true });
   }
 
-  async send(body: Uint8Array, signal: AbortSignal): Promise<SendResult> {
-    const content = this.options.compression === 'gzip' ? await gzipAsync(body) : body;
+  /** @param onRead called once where nothing reads the body any more; not where that is not known */
+  async send(body: Uint8Array, signal: AbortSignal, onRead: () => void = () => {}): Promise<SendResult> {
+    const isPacked = this.options.compression === 'gzip';
+    const content = isPacked ? await gzipAsync(body) : body;
+    if (isPacked) onRead();
     try {
-      return this.toResult(await this.post(content, signal));
+      const answer = await this.post(content, signal);
+      if (answer.isSent && !isPacked) onRead();
+      return this.toResult(answer);
     } catch (error) {
       return {
         kind: 'retryable',
@@ -177,8 +182,9 @@ export class OtlpDestination implements Destination {
   async send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
     const sender = this.senders[batch.signal];
     if (sender === undefined) return { result: NOT_ASKED, itemCount: countOf(batch.ranges) };
-    const { body, itemCount } = await sender.encoder.encode(batch);
-    return { result: await sender.transport.send(body, abort), itemCount };
+    const { encoder, transport } = sender;
+    const { body, itemCount } = await encoder.encode(batch);
+    return { result: await transport.send(body, abort, () => encoder.giveBack(body)), itemCount };
   }
 
   async forward(signal: Signal, body: string, abort: AbortSignal, isHalved = false): Promise<SendResult> {

@@ -41,7 +41,7 @@ export function packSpans(ranges: readonly ItemRange[]): PackedSpans {
       const number = numbers.get(window.group) ?? numbers.size;
       numbers.set(window.group, number);
       byteCount += end - start;
-      parts.push(window.block.bytes.subarray(start, end));
+      parts.push(window.block.out.bytes.subarray(start, end));
       ends.push(byteCount);
       groupOf.push(number);
     }

@@ -234,7 +234,7 @@ export class TraceLog {
       if (!this.keys.add(record, occurrences)) continue;
       if (record.recordType === 'SpanEnd') this.noteEnd(record, resource);
       if (mustWait(record)) {
-        chunk ??= newCopies(BYTES_PER_LOG);
+        chunk ??= newCopies(BYTES_PER_LOG, 0);
         chunk.addLog(record, logDigest(record));
         arrived.push(pendingLog(chunk, chunk.itemCount - 1, resource, nowMs));
       } else fresh.addRecord(record, resource);
@@ -252,7 +252,7 @@ export class TraceLog {
     const copies = new LogCopies(
       () => {
         const chunk = chunks.take(BYTES_PER_LOG);
-        chunk.beginCopies();
+        chunk.beginCopies(0);
         return chunk;
       },
       (chunk) => chunks.giveBack(chunk),
@@ -299,7 +299,13 @@ export class TraceLog {
     const own = new Set(arrived);
     const waiting = this.pending.filter((log) => own.has(log));
     if (waiting.length === 0) return [];
-    const kept = new LogCopies(() => newCopies(waiting.length * BYTES_PER_LOG));
+    let lineBytes = 0;
+    let itemBytes = 0;
+    for (const { chunk, index } of waiting) {
+      lineBytes += chunk.place(index, PLACE.lineEnd) - chunk.place(index, PLACE.startLine);
+      itemBytes += chunk.place(index, PLACE.itemEnd) - chunk.place(index, PLACE.itemStart);
+    }
+    const kept = new LogCopies(() => newCopies(lineBytes, itemBytes));
     const lines: Uint8Array[] = [];
     for (const log of waiting) {
       if (log.resource !== this.pendingResource) {
@@ -397,7 +403,7 @@ export class TraceLog {
 
   private async readPending(path: string, nowMs: number): Promise<void> {
     const occurrences: Occurrences = new Map();
-    const chunk = newCopies(BYTES_PER_LOG);
+    const chunk = newCopies(BYTES_PER_LOG, 0);
     // Where the disk damaged the line that names it.
     let resource = this.index.first;
     for await (const { lines } of readLines(path)) {
@@ -440,9 +446,9 @@ function parseResource(text: string): Resource | undefined {
 /** Log records are copied into a new chunk beyond so many bytes of lines. */
 const MAX_COPIES_BYTES = 1024 * 1024;
 
-function newCopies(lineBytes: number): ItemChunk {
+function newCopies(lineBytes: number, itemBytes: number): ItemChunk {
   const chunk = new ItemChunk(Math.min(lineBytes, MAX_COPIES_BYTES));
-  chunk.beginCopies();
+  chunk.beginCopies(Math.min(itemBytes, MAX_COPIES_BYTES));
   return chunk;
 }
 

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Readable, Transform } from 'node:stream';
 import { createGunzip, createInflate, createInflateRaw } from 'node:zlib';
+import type { BufferPool } from '../core/bytes.js';
 import { reasonOf } from '../core/errors.js';
 import { ZstdUnpacker } from '../core/zstd.js';
 import type { OtlpEncoding } from './otlp-codec.js';
@@ -74,7 +75,7 @@ export interface BodyRoom {
   /** Grows with the body; if it cannot, the body is refused. */
   readonly reservation: Reservation;
   /** Where the memory comes from. */
-  readonly pool: BodyPool;
+  readonly pool: BufferPool;
 }
 
 /** How a body comes. */
@@ -266,7 +267,7 @@ export class BodyBuffer implements WholeBody {
   /** @param expectedBytes announced length; reserved when a second piece arrives. 0 if unknown. */
   constructor(
     private readonly expectedBytes: number,
-    private readonly pool: BodyPool,
+    private readonly pool: BufferPool,
   ) {}
 
   get byteLength(): number {
@@ -305,34 +306,6 @@ export class BodyBuffer implements WholeBody {
     if (this.buffer !== undefined && this.isFromPool) this.pool.giveBack(this.buffer);
     this.buffer = grown;
     this.isFromPool = true;
-  }
-}
-
-/** Number and maximum size of buffers that are kept for the next bodies. */
-const MAX_KEPT = 8;
-const MAX_KEPT_BYTES = 2 * 1024 * 1024;
-/** Sizes are rounded up to this, so that bodies of about the same size fit each other's buffers. */
-const STEP_BYTES = 64 * 1024;
-
-/**
- * Buffers for bodies, which go around: one that is allocated for each body is memory that the system has to clear and the
- * collector to find again, some hundred megabytes between two collections.
- */
-export class BodyPool {
-  private readonly free: Buffer[] = [];
-
-  /** A buffer of at least so many bytes, with anything in it. */
-  take(byteCount: number): Buffer {
-    const index = this.free.findIndex(({ length }) => length >= byteCount);
-    const [found] = index < 0 ? [] : this.free.splice(index, 1);
-    return found ?? Buffer.allocUnsafeSlow(Math.ceil(byteCount / STEP_BYTES) * STEP_BYTES);
-  }
-
-  /** @param buffer from this pool, no longer used */
-  giveBack(buffer: Buffer): void {
-    if (buffer.length > MAX_KEPT_BYTES) return;
-    if (this.free.length >= MAX_KEPT) this.free.shift();
-    this.free.push(buffer);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express';
+import { BufferPool } from '../core/bytes.js';
 import type { Clock } from '../core/clock.js';
 import { type Guard, MEMORY_PER_BODY_BYTE } from '../core/guard.js';
 import type { Health, HealthState } from '../core/health.js';
@@ -15,7 +16,6 @@ import type { Logger } from '../core/logger.js';
 import type { SenderGate } from '../core/sender-gate.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import {
-  BodyPool,
   type BodyRoom,
   ByteBudget,
   findEncoding,
@@ -146,7 +146,7 @@ export class ExportIntake {
   readonly counts = new IntakeCounts();
   private readonly maxBodyBytes: number;
   private readonly budget: ByteBudget;
-  private readonly pool = new BodyPool();
+  private readonly pool = new BufferPool();
   private readonly refusals: RefusalLog;
 
   constructor(

@@ -28,7 +28,7 @@ export function itemsOf({ traces, logs }: MappedItems): readonly MappedItem[] {
   const places = [...placesOf('traces', traces), ...placesOf('logs', logs)];
   return places.sort(byTime).map(({ signal, window, index }) => {
     const anchorOffset = window.anchorOf(index);
-    const bytes = window.block.bytes.subarray(window.startOf(index), window.endOf(index));
+    const bytes = window.block.out.bytes.subarray(window.startOf(index), window.endOf(index));
     const message = window.messageOf(index);
     if (signal === 'traces') return { signal, anchorOffset, bytes, span: new DecodedSpan(message, window.group) };
     const { resource, scope: instrumentationScope } = window.group;

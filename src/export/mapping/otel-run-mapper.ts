@@ -59,7 +59,7 @@ export class OtelRunMapper implements RunMapper {
   private latestSeconds = 0;
   private latestNanos = 0;
   /** Spans that may be let go in the present call, as far as those after them may wait for the next one. */
-  private mayRelease = 0;
+  private mayRelease = Number.POSITIVE_INFINITY;
 
   /** @param shared what was made of texts: runs may share it. */
   constructor(

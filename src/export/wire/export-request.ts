@@ -1,3 +1,4 @@
+import { BufferPool } from '../../core/bytes.js';
 import type { OtlpCodec, OtlpEncoding } from '../../otlp/otlp-codec.js';
 import { LENGTH, tagOf } from '../../otlp/wire-type.js';
 import { varintSize } from '../../record/arena.js';
@@ -22,6 +23,8 @@ export interface EncodedRequest {
 /** Loads both encodings of OTLP. */
 export type LoadCodecs = () => Promise<{ readonly json: OtlpCodec; readonly protobuf: OtlpCodec }>;
 
+const BODIES = new BufferPool();
+
 /** Puts items together to OTLP's export requests: in protobuf, in which they are encoded already, or that in JSON. */
 export class RequestEncoder {
   /** @param maxBodyBytes of a body before compression, where it has more than one item */
@@ -30,6 +33,11 @@ export class RequestEncoder {
     private readonly codecs: LoadCodecs,
     private readonly maxBodyBytes: number,
   ) {}
+
+  /** Nobody reads a body of this encoder any more. To be called once at most; where it is not, its bytes are not used again. */
+  giveBack(body: Uint8Array): void {
+    if (this.encoding === 'protobuf') BODIES.giveBack(Buffer.from(body.buffer));
+  }
 
   /** As many items from the front as stay below the limit; a single item that is larger goes alone. */
   async encode({ signal, ranges }: ItemBatch): Promise<EncodedRequest> {
@@ -106,7 +114,7 @@ class RequestSlices {
 
   /** The request's body. */
   finish(): Uint8Array {
-    const out = new WireWriter(this.byteCount);
+    const out = new WireWriter(BODIES.take(this.byteCount));
     for (const { head, scopes } of this.resources.values()) {
       let byteCount = head.length;
       for (const scope of scopes.values()) byteCount += 1 + framed(sizeOf(scope));
@@ -150,7 +158,7 @@ function writeScope(out: WireWriter, scope: ScopeItems): void {
 
 /** Copies a range's items, those that stand side by side together. */
 function writeItems(out: WireWriter, { window, from, to }: ItemRange): void {
-  const { bytes } = window.block;
+  const { bytes } = window.block.out;
   for (let index = from; index < to; ) {
     const start = window.startOf(index);
     let end = window.endOf(index++);

@@ -1,4 +1,4 @@
-import { grown } from '../../core/bytes.js';
+import { BufferPool, grown } from '../../core/bytes.js';
 import type { Signal } from '../../record/record-batch.js';
 import type { ExportGroup } from './export-group.js';
 import { WireWriter } from './wire-writer.js';
@@ -20,7 +20,7 @@ export class ItemWindow {
   constructor(
     readonly number: number,
     readonly group: ExportGroup,
-    readonly block: WireWriter,
+    readonly block: ItemBlock,
   ) {}
 
   get count(): number {
@@ -30,6 +30,7 @@ export class ItemWindow {
   /** Adds an item that stands in the block. @param anchorOffset offset in the log of the record that caused it; never less than the one before */
   add(start: number, end: number, anchorOffset: number): void {
     const index = this.itemCount;
+    this.block.userCount += 1;
     if (index === this.starts.length) {
       this.starts = grown(this.starts);
       this.ends = grown(this.ends);
@@ -55,7 +56,7 @@ export class ItemWindow {
 
   /** The message in an item, without its tag and length. */
   messageOf(index: number): Buffer {
-    const { bytes } = this.block;
+    const { bytes } = this.block.out;
     let at = this.startOf(index) + 1;
     while ((bytes[at] ?? 0) >= 0x80) at++;
     return bytes.subarray(at + 1, this.endOf(index));
@@ -85,6 +86,11 @@ export class ItemRange {
 
   get lastAnchor(): number {
     return this.window.anchorOf(this.to - 1);
+  }
+
+  /** Nobody reads the items any more. To be called once at most for each of them; where it is not, the block is not used again. */
+  letGo(): void {
+    this.window.block.letGo(this.count);
   }
 
   /** The items that are anchored at or behind an offset; `undefined` where none is. */
@@ -143,6 +149,24 @@ const BLOCK_BYTES = 256 * 1024;
 /** A block with less room than this is full: most items need no more, and those that do make it grow. */
 const ROOM_BYTES = 4 * 1024;
 
+const BLOCKS = new BufferPool();
+
+/** The bytes of items, which windows share. They go to another block as soon as nobody uses them. */
+export class ItemBlock {
+  readonly out: WireWriter;
+  /** Items that somebody may read, and one for who writes them. */
+  userCount = 1;
+
+  constructor(byteCount: number) {
+    this.out = new WireWriter(byteCount === 0 ? 0 : BLOCKS.take(byteCount));
+  }
+
+  letGo(count: number): void {
+    this.userCount -= count;
+    if (this.userCount === 0) BLOCKS.giveBack(this.out.bytes);
+  }
+}
+
 /** A signal's windows that are being filled. */
 interface OpenWindows {
   last: ItemWindow | undefined;
@@ -154,7 +178,7 @@ interface OpenWindows {
 
 /** Writes a run's items into windows. */
 export class WindowWriter {
-  private block = new WireWriter(0);
+  private block = new ItemBlock(0);
   /** Where the last item in the block ends. */
   private end = 0;
   private nextNumber = 0;
@@ -168,13 +192,14 @@ export class WindowWriter {
   /** Where the next item is to be written, its tag and length included. What was begun and not added is written over. */
   begin(): WireWriter {
     const { block, end } = this;
-    if (end + ROOM_BYTES > block.bytes.length) {
-      this.block = new WireWriter(this.blockBytes);
-      this.end = 0;
-    } else {
-      block.length = end;
+    if (end + ROOM_BYTES <= block.out.bytes.length) {
+      block.out.length = end;
+      return block.out;
     }
-    return this.block;
+    if (end > 0) block.letGo(1);
+    this.block = new ItemBlock(this.blockBytes);
+    this.end = 0;
+    return this.block.out;
   }
 
   /** Adds the item that was written since `begin`. */
@@ -187,7 +212,7 @@ export class WindowWriter {
       last = new ItemWindow(this.nextNumber++, group, block);
       open.last = last;
     }
-    this.end = block.length;
+    this.end = block.out.length;
     last.add(start, this.end, anchorOffset);
   }
 

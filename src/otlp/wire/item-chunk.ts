@@ -96,11 +96,11 @@ export class ItemChunk implements ItemOwner {
     return batch?.start;
   }
 
-  /** Begins a chunk of log records that are copied from others. */
-  beginCopies(): void {
+  /** Begins a chunk of log records that are copied from others. @param itemBytes what these items take, about */
+  beginCopies(itemBytes: number): void {
     this.clear();
     this.signal = 'logs';
-    this.copied = this.spare ?? new GrowingBytes(0);
+    this.copied = this.spare ?? new GrowingBytes(itemBytes);
     this.copied.length = 0;
   }
 

@@ -71,6 +71,38 @@ describe('the HTTP transport', () => {
     ]);
   });
 
+  it('says when nothing reads a body any more, and not before it was sent whole', async () => {
+    const body = Buffer.alloc(16 * 1024 * 1024);
+    let readCount = 0;
+    const onRead = () => {
+      readCount += 1;
+    };
+    const reading = await serve((_request, response) => response.end());
+    const taken = transportTo(reading).send(body, never, onRead);
+    expect(readCount).toBe(0);
+    expect(await taken).toMatchObject({ kind: 'accepted' });
+    expect(readCount).toBe(1);
+
+    // Answers as soon as the request begins, and reads nothing of it.
+    const hasty = createServer((socket) => {
+      socket.once('data', () => {
+        socket.pause();
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+      });
+    });
+    hasty.listen(0, '127.0.0.1');
+    await once(hasty, 'listening');
+    cleanups.push(() => hasty.close());
+    const { port } = hasty.address() as AddressInfo;
+    const url = new URL(`http://127.0.0.1:${port}/v1/traces`);
+    expect(await transportTo(url).send(body, never, onRead)).toMatchObject({ kind: 'accepted' });
+    expect(readCount).toBe(1);
+    expect(await transportTo(url, { compression: 'gzip' }).send(body, never, onRead)).toMatchObject({
+      kind: 'accepted',
+    });
+    expect(readCount).toBe(2);
+  });
+
   it('compresses with gzip when asked to', async () => {
     let received = '';
     const url = await serve((request, response, body) => {

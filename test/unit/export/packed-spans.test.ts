@@ -37,7 +37,7 @@ const sent = (ranges: readonly ItemRange[]) => unpackSpans(structuredClone(packS
 function* itemsOf(ranges: readonly ItemRange[]) {
   for (const { window, from, to } of ranges) {
     for (let index = from; index < to; index++) {
-      const bytes = window.block.bytes.toString('hex', window.startOf(index), window.endOf(index));
+      const bytes = window.block.out.bytes.toString('hex', window.startOf(index), window.endOf(index));
       yield { bytes, group: window.group, span: new DecodedSpan(window.messageOf(index), window.group) };
     }
   }

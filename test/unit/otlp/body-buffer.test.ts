@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { BodyBuffer, BodyPool } from '../../../src/otlp/read-body.js';
+import { BufferPool } from '../../../src/core/bytes.js';
+import { BodyBuffer } from '../../../src/otlp/read-body.js';
 
 test('pieces come out as one, whatever was expected', () => {
   const pieces = fc.array(fc.uint8Array({ maxLength: 40_000, size: 'max' }), { maxLength: 6 });
   fc.assert(
     fc.property(pieces, fc.nat(100_000), (list, expectedBytes) => {
-      const buffer = new BodyBuffer(expectedBytes, new BodyPool());
+      const buffer = new BodyBuffer(expectedBytes, new BufferPool());
       for (const piece of list) buffer.append(Buffer.from(piece));
       const whole = Buffer.concat(list);
       expect(buffer.byteLength).toBe(whole.length);
@@ -18,27 +19,27 @@ test('pieces come out as one, whatever was expected', () => {
 
 test('a body in one piece is not copied', () => {
   const piece = Buffer.from('whole');
-  const buffer = new BodyBuffer(5, new BodyPool());
+  const buffer = new BodyBuffer(5, new BufferPool());
   buffer.append(piece);
   expect(buffer.bytes().buffer).toBe(piece.buffer);
 });
 
 test('pieces of one byte take little more memory than they are long', () => {
-  const buffer = new BodyBuffer(0, new BodyPool());
+  const buffer = new BodyBuffer(0, new BufferPool());
   for (let i = 0; i < 1_000_000; i++) buffer.append(Buffer.from([i & 0xff]));
   expect(buffer.bytes().byteLength).toBe(1_000_000);
   expect(buffer.bytes().buffer.byteLength).toBeLessThan(2_200_000);
 });
 
 test('an announced length is set aside at once, rounded up', () => {
-  const buffer = new BodyBuffer(100_000, new BodyPool());
+  const buffer = new BodyBuffer(100_000, new BufferPool());
   buffer.append(Buffer.from('a'));
   buffer.append(Buffer.from('b'));
   expect(buffer.bytes().buffer.byteLength).toBe(131_072);
 });
 
 test('gives its memory to the next body, and only when nobody reads it any more', () => {
-  const pool = new BodyPool();
+  const pool = new BufferPool();
   const fill = (byte: number) => {
     const buffer = new BodyBuffer(100_000, pool);
     for (let piece = 0; piece < 3; piece++) buffer.append(Buffer.alloc(40_000, byte));

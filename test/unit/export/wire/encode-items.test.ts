@@ -151,7 +151,7 @@ describe('the protobuf writer', () => {
     addSpan(alone, kept);
     addSpan(alone, dropped);
     const bytes = ({ window, from, to }: ItemRange) =>
-      window.block.bytes.subarray(window.startOf(from), window.endOf(to - 1));
+      window.block.out.bytes.subarray(window.startOf(from), window.endOf(to - 1));
     expect(windows.take().traces.map(bytes)).toEqual(alone.take().traces.map(bytes));
   });
 });

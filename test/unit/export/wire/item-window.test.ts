@@ -6,6 +6,9 @@ import { countOf, cutRanges, type ItemRange, WindowWriter } from '../../../../sr
 
 const GROUPS = ['one', 'other'].map((name) => new ExportGroup(resourceFromAttributes({ name }), { name: 'dbt' }));
 
+/** Has room for two or three of the longest items. */
+const BLOCK_BYTES = 64 * 1024;
+
 /** An item of so many bytes that tells its number. */
 interface Item {
   readonly signal: 'traces' | 'logs';
@@ -26,7 +29,7 @@ const items: fc.Arbitrary<readonly Item[]> = fc.array(
 
 /** Writes items, each anchored at its number. */
 function write(all: readonly Item[]): Readonly<Record<Item['signal'], readonly ItemRange[]>> {
-  const windows = new WindowWriter(8_192);
+  const windows = new WindowWriter(BLOCK_BYTES);
   const taken: Record<Item['signal'], ItemRange[]> = { traces: [], logs: [] };
   const take = () => {
     const { traces, logs } = windows.take();
@@ -47,13 +50,34 @@ function write(all: readonly Item[]): Readonly<Record<Item['signal'], readonly I
 function contentOf(ranges: readonly ItemRange[]) {
   return ranges.flatMap(({ window, from, to }) =>
     Array.from({ length: to - from }, (_, place) => {
-      const bytes = window.block.bytes.subarray(window.startOf(from + place), window.endOf(from + place));
+      const bytes = window.block.out.bytes.subarray(window.startOf(from + place), window.endOf(from + place));
       return [window.anchorOf(from + place), window.group, bytes.length, new Set(bytes)];
     }),
   );
 }
 
 describe('windows', () => {
+  it('use a block again once all of its items were let go, and no sooner', () => {
+    const windows = new WindowWriter(BLOCK_BYTES);
+    const add = () => {
+      const block = windows.begin();
+      block.raw(new Uint8Array(31_000));
+      windows.add('traces', GROUPS[0] as ExportGroup, 0);
+      return block.bytes;
+    };
+    const first = add();
+    const [range] = windows.take().traces;
+    range?.letGo();
+    // It is still being filled.
+    expect(add()).toBe(first);
+    const [other] = windows.take().traces;
+    expect(add()).not.toBe(first);
+    const unfilled = new WindowWriter(BLOCK_BYTES).begin().bytes;
+    expect(unfilled).not.toBe(first);
+    other?.letGo();
+    expect(new WindowWriter(BLOCK_BYTES).begin().bytes).toBe(first);
+  });
+
   it('hold what was written of each signal, in order and whole, whenever it is taken', () => {
     fc.assert(
       fc.property(items, (all) => {
