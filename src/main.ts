@@ -30,6 +30,10 @@ if (maxFiles < MIN_FILES) {
 // server's first large runs, would have optimised does not run often enough to be worth it. Later versions of Node compile in more steps.
 if (major === 20) setFlagsFromString('--interrupt-budget=400000');
 
+// How much the heap grows until V8 marks all of it: as much again. V8 would let it grow by 8 MB while little is allocated, and count the
+// buffers of requests into that: at a few thousand spans a second it then marked everything each second.
+setFlagsFromString('--heap-growing-percent=100');
+
 const [
   { homedir, hostname, networkInterfaces, tmpdir },
   { fileURLToPath },
