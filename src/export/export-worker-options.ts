@@ -17,7 +17,7 @@ export interface ExportWorkerOptions {
   readonly maxBatchItems: number;
   /** How long a span waits for events that come after it, once its run is quiet. Default 2,000 ms. */
   readonly eventHoldMs: number;
-  /** How long appended records wait for more of them to share a request. Default 200 ms. */
+  /** How long appended records wait for more of them to share a request. Default 500 ms. */
   readonly batchDelayMs: number;
   /** Requests of a signal at the same time; a destination may allow fewer. Default 4. */
   readonly maxInFlight: number;
@@ -37,7 +37,7 @@ export interface ExportWorkerOptions {
 export const DEFAULT_EXPORT_WORKER_OPTIONS: ExportWorkerOptions = {
   maxBatchItems: 1_024,
   eventHoldMs: 2_000,
-  batchDelayMs: 200,
+  batchDelayMs: 500,
   maxInFlight: 4,
   maxWaitingItems: 4_096,
   maxOpenRuns: 1_024,

@@ -443,7 +443,7 @@ describe('an export worker whose destination fails', () => {
     );
     await killed.start();
     killed.onAppended(bench.log.append(RUN, ...spans(42)));
-    bench.clock.advance(200);
+    bench.clock.advance(DEFAULT_EXPORT_WORKER_OPTIONS.batchDelayMs);
     await untilTurned(() => savesLeft === -1);
     await bench.finish(RUN);
     const next = await bench.worker({ options });
