@@ -40,7 +40,7 @@ export class RunParts {
   readonly parquetThread: ParquetThread;
   private readonly appendListeners: AppendListener[] = [];
   private readonly foreignListeners: ForeignListener[] = [];
-  private readonly runListeners: RunListener[];
+  private readonly runListeners: RunListener[] = [];
 
   /** @param imported as in `OpenOptions` */
   constructor(
@@ -62,6 +62,11 @@ export class RunParts {
     if (cluster === undefined) {
       const log = this.openLog(configuration, { clock, logger });
       this.recordLog = log;
+      this.runListeners.push({
+        onRunEvent: async ({ type, run }) => {
+          if (type === 'finished') log.noteEnded(run.traceId, run.logBytes);
+        },
+      });
       this.reader = new RecordLogFiles(dataFolder, onDamage, (traceId) => log.durableLength(traceId));
     } else {
       this.recordLog = cluster.writer;
@@ -74,7 +79,7 @@ export class RunParts {
     const parquet = configuration.parquet ? new InvocationParquet(logFolder, this.parquetThread) : null;
     const files = cluster === undefined ? parquet : cluster.sharing(parquet);
     this.notes = new InvocationNotes({ store: opened.state.invocations, files, places: this.places, clock, logger });
-    this.runListeners = [this.notes, new RunLog(logger)];
+    this.runListeners.push(this.notes, new RunLog(logger));
     this.tracker = new RunTracker(
       { ...RUN_TRACKER_DEFAULTS, ...(imported === undefined ? servingConfig(configuration) : IMPORT_TIMES) },
       {

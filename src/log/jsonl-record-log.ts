@@ -25,6 +25,8 @@ export interface RecordLogConfig {
   readonly maxOpenLogs?: number;
   /** Memory of open record logs, in bytes (mostly ids of their spans); beyond it the least recently used one is closed. Default 32 MiB. */
   readonly maxOpenBytes?: number;
+  /** The same of those whose runs have ended, which nobody is going to write to any more, but for what comes late. Default 4 MiB. */
+  readonly maxEndedBytes?: number;
   /** Maximum number of records that are accepted and not yet durable; beyond it senders are asked to retry. Default 200,000. */
   readonly maxQueuedRecords?: number;
   /** How long a log record waits for its span's name. Default 6,000 ms: the engine sends spans every 5 s. */
@@ -52,6 +54,7 @@ const OUT_OF_FILES: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE']);
 const RETRY_AFTER_MS = 1000;
 const MAX_OPEN_LOGS = 256;
 const MAX_OPEN_BYTES = 32 * 1024 * 1024;
+const MAX_ENDED_BYTES = 4 * 1024 * 1024;
 const MAX_QUEUED_RECORDS = 200_000;
 const NAME_HOLD_MS = 6_000;
 /** Record logs that are written at the same time; with those that stay open it bounds the open files. */
@@ -143,6 +146,25 @@ export class JsonlRecordLog implements Component, RecordConsumer {
    */
   pendingSinceMs(traceId: TraceId): number | undefined {
     return (this.appending.get(traceId) ?? this.open.get(traceId))?.pendingSinceMs;
+  }
+
+  /**
+   * A run has ended: its record log is closed before those of others, and soon. What comes late opens it again, which reads it once.
+   * @param logBytes of the log when it ended; where it has grown since, the run goes on
+   */
+  noteEnded(traceId: TraceId, logBytes: number): void {
+    const { open, appending } = this;
+    if (open.get(traceId)?.lengthBytes !== logBytes || appending.has(traceId) || open.waiting.has(traceId)) return;
+    open.ended.add(traceId);
+    const { maxEndedBytes = MAX_ENDED_BYTES } = this.config;
+    let byteCount = 0;
+    for (const each of open.ended) byteCount += open.bytesOf(each);
+    for (const each of open.ended) {
+      if (byteCount <= maxEndedBytes) break;
+      if (appending.has(each)) continue;
+      byteCount -= open.bytesOf(each);
+      void this.close(each);
+    }
   }
 
   /** Appends what waits for a span's name and is due. */
@@ -277,10 +299,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       appended.release();
     } catch (error) {
       this.deps.onFailed?.();
-      await this.open
-        .take(traceId)
-        ?.close()
-        .catch(() => undefined);
+      await this.close(traceId);
       await onWritten(error);
     }
   }
@@ -312,12 +331,16 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       const traceId = open.leastUsed;
       if (traceId === undefined) return;
       if (open.waiting.has(traceId)) await this.appendTo(traceId, [], NO_HOLD);
-      // Everything in it is synced already.
-      await open
-        .take(traceId)
-        ?.close()
-        .catch(() => undefined);
+      await this.close(traceId);
     }
+  }
+
+  /** Closes a log to which nothing is being written: everything in it is synced already. */
+  private async close(traceId: TraceId): Promise<void> {
+    await this.open
+      .take(traceId)
+      ?.close()
+      .catch(() => undefined);
   }
 
   /** Gives descriptors back: closes the logs that nothing is being written to, and that nothing waits in. */
@@ -370,11 +393,13 @@ export class JsonlRecordLog implements Component, RecordConsumer {
 class OpenLogs {
   /** Traces whose log records wait for their span's name. */
   readonly waiting = new Set<TraceId>();
+  /** Traces whose runs have ended and have not been appended to since, the one that ended first in front. */
+  readonly ended = new Set<TraceId>();
   /** What they take, in bytes, as each was when it was used last. */
   memoryBytes = 0;
   /** The one that was used longest ago first. */
   private readonly logs = new Map<TraceId, TraceLog>();
-  private readonly bytesOf = new Map<TraceId, number>();
+  private readonly bytes = new Map<TraceId, number>();
 
   get size(): number {
     return this.logs.size;
@@ -384,14 +409,20 @@ class OpenLogs {
     return [...this.logs.keys()];
   }
 
-  /** The one that was used longest ago. */
+  /** The one to be closed next: of an ended run, else the one that was used longest ago. */
   get leastUsed(): TraceId | undefined {
+    const [ended] = this.ended;
     const [traceId] = this.logs.keys();
-    return traceId;
+    return ended ?? traceId;
   }
 
   get(traceId: TraceId): TraceLog | undefined {
     return this.logs.get(traceId);
+  }
+
+  /** What one takes, as `memoryBytes`. */
+  bytesOf(traceId: TraceId): number {
+    return this.bytes.get(traceId) ?? 0;
   }
 
   /** A log was opened, or appended to: it is the last one to be closed. */
@@ -399,7 +430,7 @@ class OpenLogs {
     const { traceId, memoryBytes, pendingCount } = log;
     this.take(traceId);
     this.logs.set(traceId, log);
-    this.bytesOf.set(traceId, memoryBytes);
+    this.bytes.set(traceId, memoryBytes);
     this.memoryBytes += memoryBytes;
     if (pendingCount > 0) this.waiting.add(traceId);
   }
@@ -407,10 +438,11 @@ class OpenLogs {
   /** Takes one out, to be closed. */
   take(traceId: TraceId): TraceLog | undefined {
     const log = this.logs.get(traceId);
-    this.memoryBytes -= this.bytesOf.get(traceId) ?? 0;
+    this.memoryBytes -= this.bytesOf(traceId);
     this.logs.delete(traceId);
-    this.bytesOf.delete(traceId);
+    this.bytes.delete(traceId);
     this.waiting.delete(traceId);
+    this.ended.delete(traceId);
     return log;
   }
 }

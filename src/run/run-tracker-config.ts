@@ -28,6 +28,8 @@ export interface RunTrackerConfig {
    * were active in the last seconds. Default 24 MiB.
    */
   readonly maxMemoryBytes: number;
+  /** The same of runs whose end was reported: all that comes to them is what is late. Default 4 MiB. */
+  readonly maxSettledBytes: number;
   /** How often the end of a run is notified again after a listener failed (full disk), before the next start does it. Default 30, about half an hour. */
   readonly maxRetries: number;
   /** How long a finished run is kept in memory for late records, in milliseconds. Default 60,000. */
@@ -41,6 +43,7 @@ export const RUN_TRACKER_DEFAULTS: RunTrackerConfig = {
   silenceMs: 600_000,
   maxOpenRuns: 200,
   maxMemoryBytes: 24 * 1024 * 1024,
+  maxSettledBytes: 4 * 1024 * 1024,
   maxRetries: 30,
   parkAfterMs: 60_000,
 };

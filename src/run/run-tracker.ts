@@ -272,28 +272,37 @@ export class RunTracker implements Component, AppendListener, StepListener {
   /** Checks memory occasionally: the size of runs grows with their records, and never faster. */
   private noteAppended({ offset, lengthBytes }: Appended): void {
     this.appendedBytes += lengthBytes - offset;
-    if (this.appendedBytes >= this.config.maxMemoryBytes / 4) this.parkIdlest();
+    if (this.appendedBytes >= Math.min(this.config.maxMemoryBytes / 4, MAX_UNCHECKED_BYTES)) this.parkIdlest();
   }
 
   /** Keeps runs in memory within their bounds: settled ones go first, then those idle longest. */
   private parkIdlest(): void {
     this.appendedBytes = 0;
     const loaded = [...this.active].filter((run) => run.isLoaded || run.isWorking);
+    this.active = new Set(loaded);
     const idle = loaded.filter((run) => !run.isWorking);
     idle.sort((a, b) => Number(b.isSettled) - Number(a.isSettled) || a.idleSinceMs - b.idleSinceMs);
     let count = loaded.length;
     let memoryBytes = 0;
-    for (const run of loaded) memoryBytes += run.memoryBytes;
+    let settledBytes = 0;
+    for (const run of loaded) {
+      memoryBytes += run.memoryBytes;
+      if (run.isSettled) settledBytes += run.memoryBytes;
+    }
     const idleSinceMs = this.deps.clock.monotonicMs() - MIN_IDLE_MS;
     for (const run of idle) {
-      const isTooMuch = memoryBytes > this.config.maxMemoryBytes && run.idleSinceMs <= idleSinceMs;
-      if (count <= this.config.maxOpenRuns && !isTooMuch) break;
+      const { isSettled } = run;
+      const hasRoom =
+        memoryBytes <= this.config.maxMemoryBytes && !(isSettled && settledBytes > this.config.maxSettledBytes);
+      if (count <= this.config.maxOpenRuns && (hasRoom || run.idleSinceMs > idleSinceMs)) break;
       memoryBytes -= run.memoryBytes;
       count -= 1;
-      if (run.isSettled) this.runs.delete(run.traceId);
-      else this.park(run);
+      this.active.delete(run);
+      if (isSettled) {
+        settledBytes -= run.memoryBytes;
+        this.runs.delete(run.traceId);
+      } else this.park(run);
     }
-    this.active = new Set(loaded.filter((run) => run.isLoaded || run.isWorking));
     // Active runs cannot be evicted; checking all of them for each new run would become slow.
     this.parkAtCount = Math.max(this.config.maxOpenRuns, Math.ceil(this.active.size * PARKING_GROWTH));
   }
@@ -304,6 +313,8 @@ export class RunTracker implements Component, AppendListener, StepListener {
  * In milliseconds.
  */
 const MIN_IDLE_MS = 1_000;
+/** Memory is checked when at least so much was appended, in bytes: two large runs. */
+const MAX_UNCHECKED_BYTES = 16 * 1024 * 1024;
 /** Eviction is tried again when there are this many times the runs that had to stay. */
 const PARKING_GROWTH = 1.25;
 

@@ -21,7 +21,7 @@ import { batchOfAccount } from '../../../src/otlp/wire/item-chunk.js';
 import { accountOf, ofAccount, type Resource, UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import { ConsumeError, type Delivery, type RecordBatch } from '../../../src/record/record-batch.js';
 import { formatRecordLine, parseRecordLine } from '../../../src/record/record-line.js';
-import type { LogRecord, TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import type { LogRecord, SpanId, TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { traceIdOf } from '../../fake/memory-record-log.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
@@ -56,14 +56,22 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function open(maxQueuedRecords = 200_000, maxOpenLogs = 2, maxOpenBytes = 32 * 2 ** 20): Promise<void> {
+async function open(
+  maxQueuedRecords = 200_000,
+  maxOpenLogs = 2,
+  maxOpenBytes = 32 * 2 ** 20,
+  maxEndedBytes?: number,
+): Promise<void> {
   clock = new FakeClock();
   logger = new RecordingLogger();
   appended = [];
   notified = [];
   listener = () => {};
   log = new JsonlRecordLog(
-    { dataFolder: folder, durability: 'fsync', maxOpenLogs, maxOpenBytes, maxQueuedRecords, nameHoldMs: 6000 },
+    {
+      ...{ dataFolder: folder, durability: 'fsync', maxOpenLogs, maxOpenBytes, maxQueuedRecords, nameHoldMs: 6000 },
+      ...(maxEndedBytes !== undefined && { maxEndedBytes }),
+    },
     {
       clock,
       logger,
@@ -457,6 +465,71 @@ describe('who waits for an answer', () => {
   });
 });
 
+describe('the log of a run that has ended', () => {
+  const END = records.slice(0, -5);
+  const LATE = records.slice(-5);
+  const ended = (id = traceId) => log.noteEnded(id, log.durableLength(id) ?? 0);
+  const isOpen = (id = traceId) => log.durableLength(id) !== undefined;
+
+  it('stays open while those that have ended take little, and is closed before others', async () => {
+    await log.consume({ batches: [ofTrace(1), ofTrace(2)], foreign: [] });
+    ended(traceIdOf(2));
+    expect(isOpen(traceIdOf(2))).toBe(true);
+    await log.consume({ batches: [ofTrace(3)], foreign: [] });
+    expect([1, 2, 3].map((number) => isOpen(traceIdOf(number)))).toEqual([true, false, true]);
+  });
+
+  it('is closed beyond their bound, and recognises what comes again or late', async () => {
+    await close();
+    await open(200_000, 256, 32 * 2 ** 20, 0);
+    await log.consume(delivery(END));
+    ended();
+    expect(isOpen()).toBe(false);
+    await log.consume(delivery(END));
+    expect(lines()).toEqual(sampleLines(RUN).slice(0, -5));
+    ended();
+    await log.consume(delivery([...END.slice(-3), ...LATE]));
+    expect(lines()).toEqual(sampleLines(RUN));
+    expect(notified.map(({ record }) => formatRecordLine(record))).toEqual(sampleLines(RUN));
+  });
+
+  it('still has the names of spans for log records that come late', async () => {
+    await close();
+    await open(200_000, 256, 32 * 2 ** 20, 0);
+    const late = logsOf(records).filter(({ spanId }) => spansOf(records).some((span) => span.spanId === spanId));
+    await log.consume(delivery(spansOf(records)));
+    ended();
+    await log.consume(delivery(late.map(overOtlp)));
+    const names = lines()
+      .map(parseRecordLine)
+      .flatMap((record) => (record.recordType === 'LogRecord' ? [record.spanName] : []));
+    expect(names).toEqual(late.map(({ spanName }) => spanName));
+  });
+
+  it('stays open where more of it has come, is coming, or waits for the name of its span', async () => {
+    await close();
+    await open(200_000, 256, 32 * 2 ** 20, 0);
+    await log.consume(delivery(spansOf(records).slice(0, 10)));
+    const before = log.durableLength(traceId) ?? 0;
+    await log.consume(delivery(spansOf(records).slice(10, 20)));
+    log.noteEnded(traceId, before);
+    expect(isOpen()).toBe(true);
+    const coming = log.consume(delivery(spansOf(records).slice(20, 40)));
+    ended();
+    await coming;
+    expect(isOpen()).toBe(true);
+    await log.consume(
+      delivery(
+        logsOf(records)
+          .slice(0, 1)
+          .map((record) => ({ ...overOtlp(record), spanId: OTHER_SPAN })),
+      ),
+    );
+    ended();
+    expect(isOpen()).toBe(true);
+  });
+});
+
 describe('what may go wrong on the disk', () => {
   it('brings no folder back that was removed while what waits for a name is written', async () => {
     await close();
@@ -574,6 +647,8 @@ describe('what may go wrong on the disk', () => {
 });
 
 const FOREIGN = { signal: 'traces' as const, body: '{"resourceSpans":[]}', recordCount: 1 };
+
+const OTHER_SPAN = 'abcdef0123456789' as SpanId;
 
 function ofTrace(number: number): RecordBatch {
   const id = number.toString(16).padStart(32, '0') as typeof traceId;

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
 import { RunTracker } from '../../../src/run/run-tracker.js';
-import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
+import { RUN_TRACKER_DEFAULTS, type RunTrackerConfig } from '../../../src/run/run-tracker-config.js';
 import { fromJsonl, fromOtlp } from './logged-samples.js';
 import { asTrace, RecordingListener, TrackerBench } from './tracker-bench.js';
 
@@ -323,6 +323,44 @@ it.each([{ maxOpenRuns: 2 }, { maxMemoryBytes: 10_000 }])(
     }
   },
 );
+
+describe('a run that has ended', () => {
+  const RECORDS = fromJsonl('parse');
+  const LATE = RECORDS.slice(10, 11);
+  const IN_TIME = RECORDS.filter((record) => !LATE.includes(record));
+  const [FIRST, SECOND, THIRD] = ['1', '2', '3'].map((digit) => digit.repeat(32)) as [TraceId, TraceId, TraceId];
+
+  async function openWith(limit: Partial<RunTrackerConfig>): Promise<void> {
+    await bench.close();
+    bench = await TrackerBench.open(limit);
+    await bench.append(asTrace(IN_TIME, FIRST));
+    await bench.pass(10_000);
+    expect(bench.listener.story).toEqual(['started', 'ended 1 success', 'finished']);
+  }
+
+  it.each([
+    { maxSettledBytes: 2 ** 20, readTraceIds: [] },
+    { maxSettledBytes: 1, readTraceIds: [FIRST] },
+  ])('is dropped from memory before others, and is read again for what comes late: %j', async (limit) => {
+    const { readTraceIds, ...bounds } = limit;
+    await openWith({ maxMemoryBytes: 200_000, ...bounds });
+    // So much that memory is checked.
+    await bench.append(asTrace(fromJsonl('build-clean'), SECOND));
+    await bench.append(asTrace(LATE, FIRST));
+    await bench.pass(10_000);
+    expect(bench.readTraceIds).toEqual(readTraceIds);
+    expect(bench.listener.story.at(-1)).toBe('finished');
+    expect((await bench.tracker.find(FIRST))?.invocations[0]?.recordCount).toBe(RECORDS.length);
+  });
+
+  it('was dropped from memory, goes on with what comes late, and is not dropped again for having ended once', async () => {
+    await openWith({ maxOpenRuns: 1 });
+    await bench.append(asTrace(RECORDS.slice(0, 20), SECOND));
+    await bench.append(asTrace(LATE, FIRST));
+    await bench.append(asTrace(RECORDS.slice(0, 20), THIRD));
+    expect(bench.tracker.openCount).toBe(3);
+  });
+});
 
 describe('a run that was dropped from memory', () => {
   const RECORDS = fromJsonl('parse');
