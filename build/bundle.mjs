@@ -3,6 +3,7 @@
 // With --if-changed it does nothing where dist/ is newer than all that it is made of.
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 import { keepConstants } from './constants.mjs';
 import { thirdPartyNotices } from './third-party-notices.mjs';
@@ -13,6 +14,9 @@ if (process.argv.includes('--if-changed') && isUpToDate()) process.exit();
 
 const shared = {
   cwd: root,
+  plugins: [
+    { name: 'schema', load: (id) => (id.endsWith('/src/otlp/read-schema.ts') ? readSchemaOf(schema) : undefined) },
+  ],
   platform: 'node',
   // The checksums and packers of Kafka's client, with their WebAssembly in the module: the usual entry reads a file beside itself.
   resolve: { alias: { ...openTelemetryModules(), '@platformatic/wasm-utils$': '@platformatic/wasm-utils/bundled' } },
@@ -37,6 +41,7 @@ const builds = [
   ...Object.entries(alone).map(([name, entry]) => [{ [name]: entry }, { ...files, codeSplitting: false }]),
 ];
 rmSync(dist, { recursive: true, force: true });
+const schema = await readSchema();
 const modules = [];
 for (const [input, output] of builds) {
   const bundle = await rolldown({ ...shared, input });
@@ -45,6 +50,22 @@ for (const [input, output] of builds) {
 }
 keepConstants(dist);
 writeFileSync(join(dist, 'THIRD-PARTY-NOTICES.txt'), thirdPartyNotices(modules));
+
+/** What the .proto files say, which the programs then have without reading them. */
+async function readSchema() {
+  const file = join(dist, 'read-schema.js');
+  const bundle = await rolldown({ ...shared, plugins: [], input: 'src/otlp/read-schema.ts' });
+  await bundle.write({ file, format: 'esm' });
+  const { readSchema } = await import(pathToFileURL(file).href);
+  rmSync(file);
+  return readSchema();
+}
+
+/** The module that says it. */
+function readSchemaOf(described) {
+  const text = JSON.stringify(JSON.stringify(described));
+  return { code: `export const readSchema = () => JSON.parse(${text});`, moduleType: 'js' };
+}
 
 /** OpenTelemetry's packages as modules, of which only what is used comes along; as Node finds them, all of them would be loaded at each start. */
 function openTelemetryModules() {

@@ -16,7 +16,7 @@ import type {
   TracesRequest,
 } from './export-request.js';
 import { checkFieldCount, checkValueLevel, type OtlpCodec, OtlpDecodeError } from './otlp-codec.js';
-import { loadProtoFiles } from './public-schema.js';
+import { loadProtoFiles } from './proto-files.js';
 import { requestToWire, type WireSpelling } from './to-wire.js';
 
 /**

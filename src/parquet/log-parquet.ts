@@ -1,6 +1,5 @@
 import { open } from 'node:fs/promises';
 import type { FileMetaData } from 'hyparquet';
-import { z } from 'zod';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { jsonlToParquetHere } from './jsonl-parquet.js';
 import { RangeEncoder } from './line-encoder.js';
@@ -28,14 +27,6 @@ export interface PickedPart extends LogPart {
   /** Tells which records the file has up to the part's end. */
   readonly digest: number;
 }
-
-const endSchema = z.number().int().positive();
-const logPartsSchema = z
-  .array(z.tuple([endSchema, endSchema]))
-  .transform((pairs) => pairs.map(([endGroup, endBytes]): LogPart => ({ endGroup, endBytes })));
-const pickedPartsSchema = z
-  .array(z.tuple([endSchema, endSchema, z.number().int().nonnegative()]))
-  .transform((all) => all.map(([endGroup, endBytes, digest]): PickedPart => ({ endGroup, endBytes, digest })));
 
 /** Writes record logs as Parquet files, one at a time, straight from their bytes: what one took of memory serves the next. */
 export class LogParquetWriter {
@@ -84,7 +75,7 @@ async function begin(
 ): Promise<{ readonly output: ParquetOutput; readonly parts: readonly LogPart[] }> {
   try {
     const footer = await readParquetFooter(path);
-    const known = partsOf(footer, logPartsSchema);
+    const known = partsOf(footer, logPartOf);
     const last = known.at(-1);
     const sizes = known.map(({ endBytes }, at) => endBytes - (known[at - 1]?.endBytes ?? 0));
     const grownBytes = byteCount - (last?.endBytes ?? 0);
@@ -112,14 +103,37 @@ function keptParts<Part extends LogPart>(
   return parts.slice(0, count);
 }
 
-/** @returns none where the file does not say all of its parts */
+/**
+ * @param partOf what one of them is; `undefined` for anything else
+ * @returns none where the file does not say all of its parts
+ */
 function partsOf<Part extends LogPart>(
   { created_by, row_groups }: FileMetaData,
-  schema: z.ZodType<readonly Part[]>,
+  partOf: (tuple: unknown) => Part | undefined,
 ): readonly Part[] {
   const [, text] = (created_by ?? '').split(PARTS_NOTE);
-  const parts = text === undefined ? [] : (schema.safeParse(JSON.parse(text)).data ?? []);
-  return parts.at(-1)?.endGroup === row_groups.length ? parts : [];
+  const tuples: unknown = text === undefined ? [] : JSON.parse(text);
+  const found = Array.isArray(tuples) ? tuples.map(partOf) : [];
+  const parts = found.flatMap((part) => part ?? []);
+  return parts.length === found.length && parts.at(-1)?.endGroup === row_groups.length ? parts : [];
+}
+
+// A schema library would be half of what the thread that writes Parquet has to load.
+function logPartOf(tuple: unknown): LogPart | undefined {
+  if (!Array.isArray(tuple) || tuple.length !== 2) return undefined;
+  const [endGroup, endBytes]: readonly unknown[] = tuple;
+  return isCount(endGroup) && isCount(endBytes) && endGroup > 0 && endBytes > 0 ? { endGroup, endBytes } : undefined;
+}
+
+function pickedPartOf(tuple: unknown): PickedPart | undefined {
+  if (!Array.isArray(tuple) || tuple.length !== 3) return undefined;
+  const [digest]: readonly unknown[] = tuple.slice(2);
+  const part = logPartOf(tuple.slice(0, 2));
+  return part !== undefined && isCount(digest) ? { ...part, digest } : undefined;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
 function noteOf(parts: readonly (LogPart & Partial<PickedPart>)[]): string {
@@ -193,7 +207,7 @@ export class PickedParquet {
 async function readPicked(path: string) {
   try {
     const footer = await readParquetFooter(path);
-    const parts = partsOf(footer, pickedPartsSchema);
+    const parts = partsOf(footer, pickedPartOf);
     return parts.length === 0 ? undefined : { footer, parts };
   } catch {
     // There is none, or it is damaged.

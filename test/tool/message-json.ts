@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import type protobuf from 'protobufjs';
-import { loadProtoFiles, PROTO_FOLDER } from '../../src/otlp/public-schema.js';
+import { loadProtoFiles, PROTO_FOLDER } from '../../src/otlp/proto-files.js';
 import type { JsonObject } from '../../src/record/attributes.js';
 
 const PUBLIC = 'dbtlabs/proto/public/';

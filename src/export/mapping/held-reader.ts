@@ -1,7 +1,11 @@
+import { wrapped } from '../../otlp/any-value.js';
+import type { ItemRecords } from '../../otlp/item-records.js';
+import { ProtobufCodec } from '../../otlp/protobuf-codec.js';
 import { itemReading } from '../../otlp/wire/read-items.js';
 import { buffer, REGION, textAt } from '../../record/arena.js';
 import { Cell, cell, pointAt, SECOND_RECORD } from '../../record/cells.js';
 import { tryParseRecordLine } from '../../record/record-line.js';
+import type { SpanEnd } from '../../record/telemetry-record.js';
 import { texts } from '../../record/texts.js';
 import { CellRecord } from './cell-record.js';
 import type { HeldSpan } from './held-spans.js';
@@ -49,9 +53,10 @@ export class HeldReader {
 
   /** What plain code makes of the item that is being read. */
   plain(): PlainRecord {
-    return (
-      this.ofLine() ?? new PlainRecord(this.reading.endOf(Buffer.from(buffer.subarray(this.itemStart, this.itemEnd))))
-    );
+    const known = this.ofLine();
+    if (known !== undefined) return known;
+    const item = Buffer.from(buffer.subarray(this.itemStart, this.itemEnd));
+    return new PlainRecord(endOf(item, this.reading.records));
   }
 
   /** The record of the line that is written of the item that is looked at, which is parsed several times faster; `undefined` where it has no cells. */
@@ -76,4 +81,19 @@ export class HeldReader {
     this.record.use(plan, false);
     return this.record;
   }
+}
+
+const NOTHING = Buffer.alloc(0);
+/** Made when the first item is read that has no cells: hardly any. */
+let codec: ProtobufCodec | undefined;
+
+/** The end of a span, of its item without tag and length. @throws Error where it is none that was kept */
+function endOf(item: Buffer, records: ItemRecords): SpanEnd {
+  codec ??= new ProtobufCodec();
+  const request = codec.decode('traces', wrapped(NOTHING, NOTHING, item));
+  const span = request.signal === 'traces' ? request.resources[0]?.scopes[0]?.records[0] : undefined;
+  const all = span === undefined ? [] : records.ofSpan(span);
+  const end = typeof all === 'string' ? undefined : all.at(-1);
+  if (end?.recordType !== 'SpanEnd') throw new Error('an item that was kept cannot be read');
+  return end;
 }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import protobuf from 'protobufjs';
 import { describe, expect, it } from 'vitest';
-import { loadProtoFiles, PROTO_FOLDER } from '../../../src/otlp/public-schema.js';
+import { loadProtoFiles, PROTO_FOLDER } from '../../../src/otlp/proto-files.js';
 import { presentSchema } from './present-schema.js';
 import { readSchemaJson } from './schema-json.js';
 
