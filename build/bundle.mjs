@@ -79,7 +79,7 @@ function isUpToDate() {
   const last = join(dist, 'THIRD-PARTY-NOTICES.txt');
   if (!existsSync(last)) return false;
   const builtMs = statSync(last).mtimeMs;
-  const files = ['src', 'build'].flatMap((folder) => [
+  const files = ['src', 'build', 'proto'].flatMap((folder) => [
     folder,
     ...readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, String(name))),
   ]);
