@@ -1,15 +1,15 @@
 import { type Clock, pause } from '../core/clock.js';
 import { groupBy } from '../core/lists.js';
 import { type Reject, readRecords, type TailChunk, type TailPosition } from '../files/feature.js';
-import { CellBatch, PLACE } from '../otlp/wire/item-chunk.js';
+import { type ItemKeys, readItemKeys } from '../otlp/wire/item-keys.js';
 import type { DecodedRequest } from '../otlp/wire/wire-decoder.js';
 import type { Resource } from '../record/attributes.js';
-import { type Digest, logDigest } from '../record/log-digest.js';
+import { type Digest, type Digested, logDigest } from '../record/log-digest.js';
 import type { Delivery, RecordBatch, RecordConsumer, Signal } from '../record/record-batch.js';
 import { SpanIdTable, spanIdHalves } from '../record/span-id-table.js';
 import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord, TraceId } from '../record/telemetry-record.js';
 import { isProcess } from './command-steps.js';
-import type { PendingRequests } from './pending-requests.js';
+import type { PendingRequest, PendingRequests } from './pending-requests.js';
 
 /** What the records of one wrapped command come from and go to. */
 export interface CommandRecordsDeps {
@@ -37,7 +37,7 @@ export interface CommandRecordsDeps {
   readonly clock: Clock;
 }
 
-/** How long the JSONL of a trace that came over OTLP is waited for, in milliseconds: the engine writes each line at once. */
+/** How long the JSONL of what came over OTLP is waited for, in milliseconds: the engine writes each line at once. */
 const JSONL_GRACE_MS = 2_000;
 /**
  * How often the JSONL of a trace looks for its resource, which comes over OTLP: 1.5 s, since the engine sends logs every
@@ -79,6 +79,25 @@ export class CommandRecords {
     return new Set([...this.inJsonl.keys(), ...this.firstOverOtlpMs.keys()]);
   }
 
+  /**
+   * Takes in a request of which the JSONL has brought something, and needs nothing decoded for that: it is held, unless the JSONL has brought all of it.
+   * @returns false for any other request, of which nothing was taken
+   * @throws what holding it throws
+   */
+  async holdUnread(signal: Signal, bytes: Uint8Array): Promise<boolean> {
+    const items = readItemKeys(signal, bytes);
+    // The first request of a trace says its resource.
+    if (items === undefined || !this.firstOverOtlpMs.has(items.traceId)) return false;
+    const keys = this.inJsonl.get(items.traceId);
+    if (keys === undefined) return false;
+    if (keys.hasAll(items)) return true;
+    // Of another service the JSONL has nothing.
+    if (!keys.hasFirst(items)) return false;
+    const sinceMs = this.deps.clock.monotonicMs();
+    await this.deps.held.add({ signal, traceIds: [items.traceId], hasForeign: undefined, sinceMs }, bytes);
+    return true;
+  }
+
   /** Takes a request in: it is held, unless the JSONL has brought all of it. @throws what holding it throws. */
   async hold({ delivery }: DecodedRequest, signal: 'traces' | 'logs', bytes: Uint8Array): Promise<void> {
     const nowMs = this.deps.clock.monotonicMs();
@@ -89,9 +108,10 @@ export class CommandRecords {
       }
       if (!this.resources.has(traceId)) this.resources.set(traceId, resource);
     }
-    if (this.isInJsonl(delivery)) return;
+    const hasForeign = delivery.foreign.length > 0;
+    if (!hasForeign && this.isInJsonl(signal, bytes)) return;
     const traceIds = delivery.batches.map(({ traceId }) => traceId);
-    await this.deps.held.add({ signal, traceIds, hasForeign: delivery.foreign.length > 0 }, bytes);
+    await this.deps.held.add({ signal, traceIds, hasForeign, sinceMs: nowMs }, bytes);
   }
 
   /** Up to where the JSONL was taken, in bytes. */
@@ -104,7 +124,10 @@ export class CommandRecords {
     await Promise.all([this.takeLines(giveUp), this.takeDueRequests(giveUp)]);
     await this.deps.held.drain(
       () => true,
-      (signal, bytes) => this.deliverRequest(signal, bytes, (delivery) => this.lacking(delivery)),
+      async ({ signal }, bytes) => {
+        if (this.isInJsonl(signal, bytes)) return;
+        await this.deliverRequest(signal, bytes, (delivery) => this.lacking(delivery));
+      },
     );
   }
 
@@ -207,18 +230,41 @@ export class CommandRecords {
       if (this.unnamed.size > 0) await this.inTurn(() => this.deliverUnnamed());
       const isRead = !(await this.deps.hasUnreadLines(this.taken));
       await this.deps.held.drain(
-        ({ hasForeign, traceIds }) =>
-          hasForeign || (isRead && traceIds.some((traceId) => this.isWithoutJsonl(traceId))),
-        (signal, bytes) => this.deliverRequest(signal, bytes, (delivery) => delivery),
+        (request) => this.isDue(request, isRead),
+        (request, bytes) => this.takeDue(request, bytes),
       );
       await pause(this.deps.clock, LOOK_MS, isOver);
     }
   }
 
+  /** @param isRead whether all lines are taken that the JSONL has now */
+  private isDue({ hasForeign, traceIds, sinceMs }: PendingRequest, isRead: boolean): boolean {
+    if (hasForeign === undefined) return this.isLate(sinceMs);
+    return hasForeign || (isRead && traceIds.some((traceId) => this.isWithoutJsonl(traceId)));
+  }
+
+  /** Takes out what is due, and looks into what nobody has looked into: the JSONL has had time to bring all of it. */
+  private async takeDue({ signal, hasForeign }: PendingRequest, bytes: Uint8Array): Promise<void> {
+    if (hasForeign !== undefined) {
+      await this.deliverRequest(signal, bytes, (delivery) => delivery);
+      return;
+    }
+    if (this.isInJsonl(signal, bytes)) return;
+    const decoded = await this.deps.decode(signal, bytes);
+    try {
+      await this.hold(decoded, signal, bytes);
+    } finally {
+      decoded.delivery.release?.();
+    }
+  }
+
   private isWithoutJsonl(traceId: TraceId): boolean {
     const firstMs = this.firstOverOtlpMs.get(traceId);
-    if (firstMs === undefined || this.inJsonl.has(traceId)) return false;
-    return this.deps.clock.monotonicMs() - firstMs >= JSONL_GRACE_MS;
+    return firstMs !== undefined && !this.inJsonl.has(traceId) && this.isLate(firstMs);
+  }
+
+  private isLate(sinceMs: number): boolean {
+    return this.deps.clock.monotonicMs() - sinceMs >= JSONL_GRACE_MS;
   }
 
   /** The engine says its resource over OTLP alone; what it said of one trace goes for all of it. */
@@ -241,12 +287,10 @@ export class CommandRecords {
     return this.resources.get(traceId);
   }
 
-  /** Whether nothing of it will be asked for; most of the OTLP comes after its lines were taken. */
-  private isInJsonl({ batches, foreign }: Delivery): boolean {
-    const [first] = batches;
-    if (first === undefined || foreign.length > 0) return false;
-    const isOneTrace = batches.every(({ traceId }) => traceId === first.traceId);
-    return isOneTrace && this.inJsonl.get(first.traceId)?.hasAll(batches) === true;
+  /** Whether nothing of a request will be asked for; most of the OTLP comes after its lines were taken. */
+  private isInJsonl(signal: Signal, bytes: Uint8Array): boolean {
+    const items = readItemKeys(signal, bytes);
+    return items !== undefined && this.inJsonl.get(items.traceId)?.hasAll(items) === true;
   }
 
   /** What the JSONL of its trace did not bring. */
@@ -297,8 +341,7 @@ export class JsonlKeys {
       this.addSpan(record);
       return;
     }
-    count(this.logs, logDigest(record), 1);
-    count(this.logsOfAnySpan, digestWithoutSpan(record), 1);
+    this.countLog(record, 1);
   }
 
   /** Whether the JSONL lacks a record that came over OTLP; to be asked once for each, when all of the JSONL has come. */
@@ -309,34 +352,30 @@ export class JsonlKeys {
     return !count(this.logsOfAnySpan, digestWithoutSpan(record), -1) && !isBelowItsSpan;
   }
 
-  /** Whether the JSONL lacks nothing of what came over OTLP; what is asked of it then counts as asked, and otherwise not. */
-  hasAll(batches: readonly RecordBatch[]): boolean {
-    const counted: (readonly [table: SpanIdTable, digest: Digest])[] = [];
-    const has = (table: SpanIdTable, digest: Digest) => {
-      if (!count(table, digest, -1)) return false;
-      counted.push([table, digest]);
-      return true;
-    };
-    const hasLog = (digest: Digest) => has(this.logs, digest);
-    const hasRecord = (record: TelemetryRecord) =>
-      record.recordType === 'LogRecord'
-        ? hasLog(logDigest(record)) && has(this.logsOfAnySpan, digestWithoutSpan(record))
-        : this.hasSpan(spanIdHalves(record.spanId), partOf(record));
-    const hasIt = batches.every((batch) =>
-      batch instanceof CellBatch ? this.hasItems(batch, hasLog) : batch.records.every(hasRecord),
-    );
-    if (!hasIt) for (const [table, digest] of counted) count(table, digest, 1);
-    return hasIt;
+  /** Whether the JSONL lacks nothing of a request; what is asked of it then counts as asked, and otherwise not. */
+  hasAll({ spanIds, logs }: Pick<ItemKeys, 'spanIds' | 'logs'>): boolean {
+    for (let at = 0; at < spanIds.length; at += 2) if (!this.hasWholeSpan(spanIds, at)) return false;
+    const missing = logs.findIndex((log) => !this.countLog(log, -1));
+    if (missing >= 0) for (const log of logs.slice(0, missing)) this.countLog(log, 1);
+    return missing < 0;
   }
 
-  private hasItems({ chunk, from, to }: CellBatch, hasLog: (digest: Digest) => boolean): boolean {
-    for (let index = from; index < to; index++) {
-      const has = chunk.isOfLogs
-        ? hasLog([chunk.place(index, PLACE.digestHigh), chunk.place(index, PLACE.digestLow)])
-        : this.hasSpan([chunk.place(index, PLACE.idHigh), chunk.place(index, PLACE.idLow)], BOTH);
-      if (!has) return false;
-    }
-    return true;
+  /** Whether the JSONL brought the first item of a request. */
+  hasFirst({ spanIds, logs: [log] }: Pick<ItemKeys, 'spanIds' | 'logs'>): boolean {
+    return log === undefined ? this.hasWholeSpan(spanIds, 0) : (this.logs.getHalves(...logDigest(log)) ?? 0) > 0;
+  }
+
+  private hasWholeSpan(spanIds: readonly number[], at: number): boolean {
+    return this.hasSpan([spanIds[at] ?? 0, spanIds[at + 1] ?? 0], BOTH);
+  }
+
+  /** Counts a log record. @returns false where there would be fewer than none, and nothing is counted. */
+  private countLog(log: Digested, by: 1 | -1): boolean {
+    const [digest, spanless] = [logDigest(log), digestWithoutSpan(log)];
+    if (!count(this.logs, digest, by)) return false;
+    if (count(this.logsOfAnySpan, spanless, by)) return true;
+    count(this.logs, digest, 1);
+    return false;
   }
 
   private hasSpan([high, low]: readonly [number, number], parts: number): boolean {
@@ -354,8 +393,8 @@ export class JsonlKeys {
   }
 }
 
-function digestWithoutSpan(record: LogRecord): Digest {
-  return logDigest({ ...record, spanId: null });
+function digestWithoutSpan({ timeUnixNano, eventType, body }: Digested): Digest {
+  return logDigest({ spanId: null, timeUnixNano, eventType, body });
 }
 
 /** Counts in a table by digests. @returns false where there would be fewer than none, and nothing is counted. */

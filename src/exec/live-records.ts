@@ -317,10 +317,12 @@ export class LiveRecords {
 
   /** What turns out to be no OTLP cannot be refused any more. @throws ConsumeError */
   private async takeAnswered(signal: Signal, bytes: Uint8Array): Promise<void> {
+    const { snapshots } = this.artifacts;
     try {
+      const isHeld = await this.records.holdUnread(signal, bytes);
+      if (isHeld && !snapshots.has(bytes)) return;
       const tap = await this.tap.get();
-      await tap.takeAnswered(signal, bytes);
-      const { snapshots } = this.artifacts;
+      if (!isHeld) await tap.takeAnswered(signal, bytes);
       if (!snapshots.has(bytes)) return;
       const { delivery } = await tap.decode(signal, bytes);
       for (const engine of endedEngines(delivery)) snapshots.bind(bytes, engine);

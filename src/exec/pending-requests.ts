@@ -9,8 +9,10 @@ export interface PendingRequest {
   readonly signal: Signal;
   /** Traces of the engine's records in it. */
   readonly traceIds: readonly TraceId[];
-  /** Whether it holds telemetry of another service, too. */
-  readonly hasForeign: boolean;
+  /** Whether it holds telemetry of another service, too; `undefined` where nobody has looked. */
+  readonly hasForeign: boolean | undefined;
+  /** When it came, on a monotonic clock in milliseconds. */
+  readonly sinceMs: number;
 }
 
 interface Entry {
@@ -60,10 +62,10 @@ export class PendingRequests {
   /** Hands over, one after the other and in protobuf, those that `isDue` picks; one is let go when `deliver` has resolved. @throws what `deliver` throws. */
   async drain(
     isDue: (request: PendingRequest) => boolean,
-    deliver: (signal: Signal, bytes: Uint8Array) => Promise<void>,
+    deliver: (request: PendingRequest, bytes: Uint8Array) => Promise<void>,
   ): Promise<void> {
     for (const entry of this.entries.filter(({ request }) => isDue(request))) {
-      await deliver(entry.request.signal, await this.read(entry));
+      await deliver(entry.request, await this.read(entry));
       this.entries.splice(this.entries.indexOf(entry), 1);
       if (entry.bytes !== undefined) this.memoryBytes -= entry.bytes.length;
     }

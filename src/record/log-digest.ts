@@ -5,8 +5,11 @@ import type { LogRecord } from './telemetry-record.js';
 /** 64 bits in halves. Those of another thread, or another start of the program, are others: none is to be kept or handed on. */
 export type Digest = readonly [high: number, low: number];
 
-/** What tells a log record from others, which OTLP gives no id: its span, time, event type and body. */
-export function logDigest({ spanId, timeUnixNano, eventType, body }: LogRecord): Digest {
+/** What tells a log record from others, which OTLP gives no id. */
+export type Digested = Pick<LogRecord, 'spanId' | 'timeUnixNano' | 'eventType' | 'body'>;
+
+/** The digest of a log record's span, time, event type and body. */
+export function logDigest({ spanId, timeUnixNano, eventType, body }: Digested): Digest {
   return digestOf(`${spanId}|${timeUnixNano}|${eventType}|${body}`);
 }
 

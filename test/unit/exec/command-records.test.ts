@@ -8,7 +8,6 @@ import { PendingRequests } from '../../../src/exec/pending-requests.js';
 import type { TailChunk } from '../../../src/files/jsonl-tail.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
-import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import type { Signal } from '../../../src/record/record-batch.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import { parseSpanId, type TelemetryRecord } from '../../../src/record/telemetry-record.js';
@@ -86,6 +85,11 @@ class LiveLines implements AsyncIterable<TailChunk> {
   }
 }
 
+/** Takes a body in as the command's port does. */
+async function take(records: CommandRecords, { signal, bytes }: Body): Promise<void> {
+  if (!(await records.holdUnread(signal, bytes))) await records.hold(decodeBody(signal, bytes), signal, bytes);
+}
+
 /** Brings both ways together in the given order; each turn takes a range of lines, or a body. */
 async function bringIn(
   lines: readonly string[],
@@ -117,12 +121,10 @@ async function bringIn(
   for (const turn of [...turns, Number.MAX_SAFE_INTEGER]) {
     const body = turn === 0 ? bodiesLeft.shift() : undefined;
     if (body === undefined) live.add(linesLeft.splice(0, turn));
-    else await records.hold(decodeBody(body.signal, body.bytes), body.signal, body.bytes);
+    else await take(records, body);
     await new Promise((resolve) => setImmediate(resolve));
   }
-  for (const { signal, bytes } of bodiesLeft) {
-    await records.hold(decodeBody(signal, bytes), signal, bytes);
-  }
+  for (const body of bodiesLeft) await take(records, body);
   live.end();
   records.end();
   await running;
@@ -237,7 +239,7 @@ describe('requests of which the JSONL has brought everything', () => {
     // The last span over OTLP is not among the lines yet.
     live.add(lines.slice(0, -1));
     await new Promise((resolve) => setImmediate(resolve));
-    for (const body of bodies) await records.hold(decodeBody(body.signal, body.bytes), body.signal, body.bytes);
+    for (const body of bodies) await take(records, body);
     expect(held.count).toBeGreaterThan(0);
     expect(held.count).toBeLessThan(bodies.length);
     live.add(lines.slice(-1));
@@ -253,19 +255,15 @@ describe('requests of which the JSONL has brought everything', () => {
     const log = linesOf('build-clean')
       .map(parseRecordLine)
       .find(({ recordType }) => recordType === 'LogRecord');
-    if (log === undefined) throw new Error('no log record');
-    const batchOf = (count: number) => ({
-      traceId: log.traceId,
-      resource: UNKNOWN_RESOURCE,
-      records: Array.from({ length: count }, () => log),
-    });
+    if (log?.recordType !== 'LogRecord') throw new Error('no log record');
     fc.assert(
       fc.property(fc.nat(5), fc.array(fc.nat(4), { maxLength: 6 }), (jsonlCount, requests) => {
         const keys = new JsonlKeys();
         for (let count = 0; count < jsonlCount; count++) keys.note(log);
         let left = jsonlCount;
         for (const count of requests) {
-          expect(keys.hasAll([batchOf(count)])).toBe(count <= left);
+          const logs = Array.from({ length: count }, () => log);
+          expect(keys.hasAll({ spanIds: [], logs })).toBe(count <= left);
           if (count <= left) left -= count;
         }
         expect(Array.from({ length: 6 }, () => keys.lacks(log)).filter((isLacking) => !isLacking)).toHaveLength(left);
@@ -300,9 +298,7 @@ it('is not taken from its OTLP while lines of its JSONL wait to be read, however
     async onRejects() {},
   });
   const running = records.run(new AbortController().signal);
-  for (const { signal, bytes } of bodies) {
-    await records.hold(decodeBody(signal, bytes), signal, bytes);
-  }
+  for (const body of bodies) await take(records, body);
   const pass = async () => {
     clock.advance(5_000);
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
