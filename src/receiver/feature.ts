@@ -6,8 +6,9 @@ import type { ConnectionCounts, ListenAddress } from '../core/http-listener.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import type { SenderGate } from '../core/sender-gate.js';
+import type { ExportIntake } from './export-intake.js';
 import type { OtlpGrpcReceiverConfig } from './grpc/grpc-services.js';
-import type { ExportIntake, OtlpHttpReceiverConfig } from './otlp-http-receiver.js';
+import type { OtlpHttpReceiverConfig } from './otlp-http-receiver.js';
 
 // The door of the receivers: no other folder imports anything else of this one. Express and gRPC are loaded when receivers are created.
 
@@ -19,7 +20,7 @@ export {
   type IntakeCounts,
   inFlightLimit,
   itemCountOf,
-} from './otlp-http-receiver.js';
+} from './export-intake.js';
 
 /** The ports of a configuration. */
 export interface ReceiversConfig {

@@ -3,13 +3,8 @@ import type { Guard } from '../../src/core/guard.js';
 import { Health } from '../../src/core/health.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
-import {
-  DecodedBodies,
-  ExportIntake,
-  type ExportIntakeConfig,
-  OtlpHttpReceiver,
-  type OtlpHttpReceiverConfig,
-} from '../../src/receiver/otlp-http-receiver.js';
+import { DecodedBodies, ExportIntake, type ExportIntakeConfig } from '../../src/receiver/export-intake.js';
+import { OtlpHttpReceiver, type OtlpHttpReceiverConfig } from '../../src/receiver/otlp-http-receiver.js';
 import { foreignBodies } from './foreign-decoder.js';
 import { type Answer, RawConnection, type Sending, send } from './http-client.js';
 import { MemoryConsumer } from './memory-consumer.js';

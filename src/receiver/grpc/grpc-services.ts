@@ -29,7 +29,7 @@ import {
 } from '../../otlp/read-body.js';
 import { NO_METRICS, type Refusal, RequestError } from '../../otlp/refusal.js';
 import type { Signal } from '../../record/record-batch.js';
-import type { ExportIntake } from '../otlp-http-receiver.js';
+import type { ExportIntake } from '../export-intake.js';
 
 /** The receiver's address and limits. */
 export interface OtlpGrpcReceiverConfig {

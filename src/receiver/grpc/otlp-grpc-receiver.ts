@@ -13,7 +13,7 @@ import type { Component } from '../../core/lifecycle.js';
 import type { Logger } from '../../core/logger.js';
 import type { SenderGate } from '../../core/sender-gate.js';
 import { RequestError } from '../../otlp/refusal.js';
-import type { ExportIntake } from '../otlp-http-receiver.js';
+import type { ExportIntake } from '../export-intake.js';
 import type { OtlpGrpcReceiverConfig } from './grpc-services.js';
 
 /** A sender has so long to close a connection that was ended, in milliseconds. */

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import type { BodyDecoder } from '../../../src/otlp/wire/wire-decoder.js';
-import { DecodedBodies } from '../../../src/receiver/otlp-http-receiver.js';
+import { DecodedBodies } from '../../../src/receiver/export-intake.js';
 import type { Delivery } from '../../../src/record/record-batch.js';
 import { foreignBodies } from '../../fake/foreign-decoder.js';
 

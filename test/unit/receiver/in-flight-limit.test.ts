@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { inFlightLimit } from '../../../src/receiver/otlp-http-receiver.js';
+import { inFlightLimit } from '../../../src/receiver/export-intake.js';
 
 const MIB = 2 ** 20;
 
