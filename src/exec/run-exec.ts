@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import type { Invocation } from '../cli/command-line.js';
 import { ENGINE_QUEUES } from '../cli/engine-queues.js';
 import type { CommandExit } from '../cli/exit-code.js';
-import { loggerOf } from '../cli/logger-of.js';
 import { resolveWithDestinations } from '../cli/resolve-for-command.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
@@ -243,7 +242,7 @@ export class CommandBridge {
     const { configuration: asked, rows, warnings } = await resolveWithDestinations(invocation);
     for (const warning of warnings) notices.say(warning);
     const isSet = (name: string) => rows.some((row) => row.name === name && row.origin !== 'default');
-    const logger = isSet('log-level') ? loggerOf(asked, context) : silentLogger;
+    const logger = isSet('log-level') ? (await import('../cli/logger-of.js')).loggerOf(asked, context) : silentLogger;
     // Standard output is the command's.
     const configuration: Configuration = asked.jsonl === '-' ? { ...asked, jsonl: 'off' } : asked;
     const stepId = options.stepId ?? randomUUID();
