@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -8,8 +8,8 @@ import { generateProject } from '../test/tool/many-models.js';
 import { answeringReceiver } from './answering-receiver.js';
 import { formatSpread, spreadOf } from './spread.js';
 
-// What `exec` costs the engine: the same build alone, with its telemetry on and nobody reading it, and under `exec`; one
-// after the other, and who begins changes with each round.
+// What `exec` costs the engine: the same build alone, with its telemetry on and nobody reading it, under `exec`, and under `exec` that keeps
+// the build's artifacts as well; one after the other, and who begins changes with each round.
 const { values } = parseArgs({
   options: {
     pairs: { type: 'string', default: '10' },
@@ -24,11 +24,12 @@ const folder = mkdtempSync(join(tmpdir(), 'run-bridge-exec-bench-'));
 const main = resolve(values.dist, 'main.js');
 const receiver = await answeringReceiver();
 
-/** One build: the engine's own wall-clock, that of all of it, and the CPU that all of it took, in milliseconds. */
+/** One build: the engine's own wall-clock and that of all of it, the CPU that the engine took, and what all else took, in milliseconds. */
 interface Build {
   readonly engineMs: number;
   readonly wallMs: number;
-  readonly cpuMs: number;
+  readonly engineCpuMs: number;
+  readonly ownCpuMs: number;
 }
 
 /** A way to run the engine: what comes before its command, and what is set for it. */
@@ -37,9 +38,27 @@ interface Way {
   readonly env: Readonly<Record<string, string>>;
 }
 
-const WAYS = ['alone', 'telemetry', 'wrapped'] as const;
+const WAYS = ['alone', 'telemetry', 'wrapped', 'kept'] as const;
+const LABELS = {
+  telemetry: 'with its telemetry on, which nobody reads',
+  wrapped: 'under exec',
+  kept: 'under exec, artifacts kept',
+} as const;
 const work = { rowCount: Number(values.rows), waitMs: Number(values['wait-ms']) };
 const project = generateProject(Number(values.models), work);
+/** Where builds go when they are measured. To remove their thousands of files before the next one would cost that one: ext4 passes over inodes that were just freed. */
+const done = mkdtempSync(join(tmpdir(), 'run-bridge-exec-done-'));
+let movedCount = 0;
+/** The engine by its name, which says how much CPU it took. */
+const dbt = join(folder, 'bin', 'dbt');
+mkdirSync(join(folder, 'bin'));
+writeFileSync(
+  dbt,
+  `#!/bin/sh
+cd "$PROJECT"; a=$(date +%s%N); '${engine.dbt}' "$@" >/dev/null 2>&1; code=$?; b=$(date +%s%N); echo $((b - a)) > "$TIMES"; times > "$ENGINE_CPU"; exit $code
+`,
+  { mode: 0o755 },
+);
 
 try {
   await build(wayOf('alone', 0));
@@ -57,24 +76,31 @@ try {
     `${values.models} models of ${work.rowCount} rows that wait for ${work.waitMs} ms, ${values.pairs} rounds; the engine's own wall-clock`,
   );
   console.log(`alone: ${of(({ alone }) => alone.engineMs)} ms`);
-  console.log(`with its telemetry on, which nobody reads: ${more('telemetry')} % more`);
-  console.log(`under exec: ${more('wrapped')} % more`);
-  const moreCpu = of(({ wrapped, telemetry }) => (wrapped.cpuMs - telemetry.cpuMs) / 1000, 2);
+  for (const way of ['telemetry', 'wrapped', 'kept'] as const) console.log(`${LABELS[way]}: ${more(way)} % more`);
+  const seconds = (pick: (round: (typeof rounds)[number]) => number) => of((round) => pick(round) / 1000, 2);
+  console.log(`CPU of the engine: alone ${seconds(({ alone }) => alone.engineCpuMs)} s`);
+  for (const way of ['telemetry', 'wrapped', 'kept'] as const) {
+    const engineMore = seconds((round) => round[way].engineCpuMs - round.alone.engineCpuMs);
+    console.log(`  ${LABELS[way]}: ${engineMore} s more; of exec itself ${seconds((round) => round[way].ownCpuMs)} s`);
+  }
+  const beside = seconds(({ wrapped, telemetry }) => cpuOf(wrapped) - cpuOf(telemetry));
+  console.log(`CPU of both under exec, more than of the engine with its telemetry on: ${beside} s`);
   console.log(
-    `CPU: alone ${of(({ alone }) => alone.cpuMs / 1000, 1)} s, under exec ${moreCpu} s more than with its telemetry on`,
+    `start and end of exec together: ${of(({ wrapped }) => wrapped.wallMs - wrapped.engineMs)} ms, artifacts kept ${of(({ kept }) => kept.wallMs - kept.engineMs)} ms`,
   );
-  console.log(`start and end of exec together: ${of(({ wrapped }) => wrapped.wallMs - wrapped.engineMs)} ms`);
 } finally {
   receiver.close();
   rmSync(folder, { recursive: true, force: true });
-  rmSync(project, { recursive: true, force: true });
+  for (const made of [project, done]) rmSync(made, { recursive: true, force: true });
   engine.remove();
 }
 
 function wayOf(way: (typeof WAYS)[number], round: number): Way {
   if (way === 'alone') return { wrap: [], env: {} };
-  if (way === 'wrapped') {
-    return { wrap: [process.execPath, main, 'exec', '--data-dir', join(folder, `data-${round}`), '--'], env: {} };
+  if (way === 'wrapped' || way === 'kept') {
+    const wrap = [process.execPath, main, 'exec', '--quiet', '--data-dir', join(folder, `data-${way}-${round}`), '--'];
+    // It looks for artifacts in the project that it knows of.
+    return { wrap, env: way === 'kept' ? { DBT_PROJECT_DIR: project } : {} };
   }
   const env = {
     DBT_EXPORT_TO_OTLP: 'true',
@@ -86,26 +112,48 @@ function wayOf(way: (typeof WAYS)[number], round: number): Way {
 }
 
 async function build({ wrap, env }: Way): Promise<Build> {
-  for (const made of ['logs', 'target', 'many.duckdb']) rmSync(join(project, made), { recursive: true, force: true });
-  const times = join(folder, 'times');
-  const script = `cd "$PROJECT"; a=$(date +%s%N); dbt build --threads 4 >/dev/null 2>&1; code=$?; b=$(date +%s%N); echo $((b - a)) > "$TIMES"; exit $code`;
+  for (const made of ['logs', 'target', 'many.duckdb']) {
+    const path = join(project, made);
+    if (existsSync(path)) renameSync(path, join(done, `${made}-${movedCount++}`));
+  }
+  const [times, engineCpu, cpu] = ['times', 'engine-cpu', 'cpu'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
   const startMs = performance.now();
-  const cpu = join(folder, 'cpu');
-  const measured = ['bash', '-c', '"$@"; code=$?; times > "$CPU"; exit $code', 'bash', ...wrap, 'sh', '-c', script];
+  const measured = [
+    'bash',
+    '-c',
+    '"$@"; code=$?; times > "$CPU"; exit $code',
+    'bash',
+    ...wrap,
+    dbt,
+    'build',
+    '--threads',
+    '4',
+  ];
   const { exitCode, output } = await engine.runCommand(measured, {
     PROJECT: project,
     DBT_PROFILES_DIR: project,
     TIMES: times,
+    ENGINE_CPU: engineCpu,
     CPU: cpu,
     ...env,
   });
   const wallMs = performance.now() - startMs;
   if (exitCode !== 0) throw new Error(`the build ended with ${exitCode}: ${output}`);
-  return { engineMs: Number(readFileSync(times, 'utf8')) / 1e6, wallMs, cpuMs: cpuOf(readFileSync(cpu, 'utf8')) };
+  const engineCpuMs = spentOf(readFileSync(engineCpu, 'utf8'));
+  const ownCpuMs = spentOf(readFileSync(cpu, 'utf8')) - engineCpuMs;
+  return { engineMs: Number(readFileSync(times, 'utf8')) / 1e6, wallMs, engineCpuMs, ownCpuMs };
 }
 
-/** What `times` of bash says, its own and its children's, such as `0m1.500s 0m0.250s`, in milliseconds. */
-function cpuOf(times: string): number {
+function cpuOf({ engineCpuMs, ownCpuMs }: Build): number {
+  return engineCpuMs + ownCpuMs;
+}
+
+/** What `times` of a shell says, its own and its children's, such as `0m1.500s 0m0.250s`, in milliseconds. */
+function spentOf(times: string): number {
   const spent = Array.from(
     times.matchAll(/(\d+)m([\d.]+)s/g),
     ([, minutes, seconds]) => 60 * Number(minutes) + Number(seconds),
