@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseAnyLine, parseCanonicalLine } from '../../../src/record/record-line.js';
+import { parseCanonicalLine } from '../../../src/record/canonical-line.js';
+import { parseAnyLine } from '../../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { SMALL_SAMPLES, sampleLines } from '../../fake/sample-run.js';
 

@@ -1,0 +1,171 @@
+import { Attributes, isJsonObject, type JsonValue } from './attributes.js';
+import {
+  parseSpanId,
+  parseTraceId,
+  parseUnixNano,
+  type SpanId,
+  type SpanLink,
+  type SpanStatus,
+  type TelemetryRecord,
+  type TraceId,
+  type UnixNano,
+} from './telemetry-record.js';
+
+// Sources of patterns: texts and scalars as JSON has them, and fields as the engine writes them.
+const TEXT = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"`;
+const SCALAR = String.raw`(?:${TEXT}|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)`;
+const TRACE_ID = '"((?!0{32})[0-9a-f]{32})"';
+const SPAN_ID = '"((?!0{16})[0-9a-f]{16})"';
+const TIME = String.raw`"(\d{1,19})"`;
+const SEVERITY = String.raw`"severity_number":(0|-?[1-9]\d{0,9}),"severity_text":(${TEXT})`;
+const TYPE = `"event_type":(${TEXT}),"attributes":`;
+
+/** A span's line up to its attributes. What only an end has, is optional here. */
+const SPAN_HEAD = new RegExp(
+  `^{"record_type":"(SpanStart|SpanEnd)","trace_id":${TRACE_ID},"span_id":${SPAN_ID},"span_name":(${TEXT}),` +
+    String.raw`"parent_span_id":(?:null|${SPAN_ID}),"links":(null|\[[^]*?\]),"start_time_unix_nano":${TIME}` +
+    String.raw`(?:,"end_time_unix_nano":${TIME})?,${SEVERITY},(?:"status":(null|\{[^]*?\}),)?${TYPE}`,
+);
+/** The same of a log record. */
+const LOG_HEAD = new RegExp(
+  `^{"record_type":"LogRecord","trace_id":${TRACE_ID},"span_id":(?:null|${SPAN_ID}),"span_name":(null|${TEXT}),` +
+    `"event_id":(null|${TEXT}),"time_unix_nano":${TIME},${SEVERITY},"body":(${TEXT}),${TYPE}`,
+);
+/** An object of scalars, and of two further levels of objects and lists. */
+const SHALLOW = new RegExp(`^${objectOf(anyOf(anyOf(SCALAR)))}$`);
+
+function objectOf(value: string): string {
+  return String.raw`\{(?:${TEXT}:${value}(?:,${TEXT}:${value})*)?\}`;
+}
+
+function anyOf(inner: string): string {
+  return String.raw`(?:${SCALAR}|${objectOf(inner)}|\[(?:${inner}(?:,${inner})*)?\])`;
+}
+
+/** The line is not laid out as the engine lays out its own; thrown again and again, so it carries no stack. */
+const OTHERWISE = new Error('not the layout of the engine');
+
+/**
+ * Reads a line that is laid out to the letter as the engine lays out its own: keys in its order, no blanks, nothing it
+ * does not write. One pattern cuts the line at its keys, and another checks the attributes, which are parsed when somebody wants one of them:
+ * patterns are fast from the first line on, and most commands end before V8 has compiled much. The attributes' text is kept, so that a number's
+ * spelling survives. `undefined` for any other line.
+ */
+export function parseCanonicalLine(line: string): TelemetryRecord | undefined {
+  try {
+    const span = SPAN_HEAD.exec(line);
+    return span === null ? readLog(line) : readSpan(line, span);
+  } catch {
+    return undefined;
+  }
+}
+
+function readSpan(line: string, found: RegExpExecArray): TelemetryRecord {
+  const [head, recordType, traceId, spanId, name, parentSpanId, links, start, end, number, severity, status, type] =
+    found;
+  const span = {
+    traceId: traceId as TraceId,
+    spanId: spanId as SpanId,
+    spanName: textOf(name),
+    parentSpanId: (parentSpanId ?? null) as SpanId | null,
+    links: linksOf(jsonOf(links)),
+    startTimeUnixNano: timeOf(start),
+  };
+  const severityText = severityOf(number, severity);
+  const rest = { severityNumber: Number(number), severityText };
+  const eventType = textOf(type);
+  const attributes = attributesOf(line, head);
+  if (recordType === 'SpanStart') {
+    if (end !== undefined || status !== undefined) throw OTHERWISE;
+    return { recordType, ...span, ...rest, eventType, attributes, line };
+  }
+  if (recordType !== 'SpanEnd' || status === undefined) throw OTHERWISE;
+  const endTimeUnixNano = timeOf(end);
+  return {
+    recordType,
+    ...span,
+    endTimeUnixNano,
+    ...rest,
+    status: statusOf(jsonOf(status)),
+    eventType,
+    attributes,
+    line,
+  };
+}
+
+function readLog(line: string): TelemetryRecord {
+  const [head, traceId, spanId, spanName, eventId, time, number, severity, body, type] =
+    LOG_HEAD.exec(line) ?? otherwise();
+  return {
+    recordType: 'LogRecord',
+    traceId: traceId as TraceId,
+    spanId: (spanId ?? null) as SpanId | null,
+    spanName: spanName === 'null' ? null : textOf(spanName),
+    eventId: eventId === 'null' ? null : textOf(eventId),
+    timeUnixNano: timeOf(time),
+    severityNumber: Number(number),
+    severityText: severityOf(number, severity),
+    body: textOf(body),
+    eventType: textOf(type),
+    attributes: attributesOf(line, head),
+    line,
+  };
+}
+
+/** @param quoted a text as JSON; all groups of a pattern that are not optional are there */
+function textOf(quoted = ''): string {
+  return quoted.includes('\\') ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
+}
+
+function timeOf(digits = ''): UnixNano {
+  return parseUnixNano(digits) ?? otherwise();
+}
+
+function jsonOf(json = ''): JsonValue {
+  return json === 'null' ? null : (JSON.parse(json) as JsonValue);
+}
+
+/** The text says what the number leaves open. */
+function severityOf(number: string | undefined, quoted: string | undefined): string {
+  const text = textOf(quoted);
+  if (number === '0' && text !== '') throw OTHERWISE;
+  return text;
+}
+
+/** The attributes, with which the line ends. */
+function attributesOf(line: string, { length }: string): Attributes {
+  if (!line.endsWith('}')) throw OTHERWISE;
+  const json = line.slice(length, -1);
+  if (SHALLOW.test(json)) return Attributes.fromJson(json);
+  const value = JSON.parse(json) as JsonValue;
+  if (!isJsonObject(value)) throw OTHERWISE;
+  return Attributes.parsed(json, value);
+}
+
+function linksOf(value: JsonValue): readonly SpanLink[] | null {
+  if (value === null) return null;
+  if (!Array.isArray(value)) throw OTHERWISE;
+  return (value as readonly JsonValue[]).map((link) => {
+    if (!isJsonObject(link) || Object.keys(link).join() !== 'trace_id,span_id,attributes') throw OTHERWISE;
+    const { trace_id: trace, span_id: span, attributes } = link;
+    if (typeof trace !== 'string' || typeof span !== 'string' || !isJsonObject(attributes)) throw OTHERWISE;
+    return {
+      traceId: parseTraceId(trace) ?? otherwise(),
+      spanId: parseSpanId(span) ?? otherwise(),
+      attributes: Attributes.of(attributes),
+    };
+  });
+}
+
+function statusOf(value: JsonValue): SpanStatus | null {
+  if (value === null) return null;
+  if (!isJsonObject(value) || Object.keys(value).join() !== 'message,code') throw OTHERWISE;
+  const { message, code } = value;
+  if (typeof code !== 'number' || !Number.isInteger(code)) throw OTHERWISE;
+  if (message !== null && typeof message !== 'string') throw OTHERWISE;
+  return { message, code };
+}
+
+function otherwise(): never {
+  throw OTHERWISE;
+}
