@@ -5,7 +5,6 @@ import {
   parseUnixNano,
   type SpanId,
   type SpanLink,
-  type SpanStatus,
   type TelemetryRecord,
   type TraceId,
   type UnixNano,
@@ -24,7 +23,7 @@ const TYPE = `"event_type":(${TEXT}),"attributes":`;
 const SPAN_HEAD = new RegExp(
   `^{"record_type":"(SpanStart|SpanEnd)","trace_id":${TRACE_ID},"span_id":${SPAN_ID},"span_name":(${TEXT}),` +
     String.raw`"parent_span_id":(?:null|${SPAN_ID}),"links":(null|\[[^]*?\]),"start_time_unix_nano":${TIME}` +
-    String.raw`(?:,"end_time_unix_nano":${TIME})?,${SEVERITY},(?:"status":(null|\{[^]*?\}),)?${TYPE}`,
+    String.raw`(?:,"end_time_unix_nano":${TIME})?,${SEVERITY},(?:"status":(?:(null)|\{"message":(null|${TEXT}),"code":(0|-?[1-9]\d{0,9})\}),)?${TYPE}`,
 );
 /** The same of a log record. */
 const LOG_HEAD = new RegExp(
@@ -61,8 +60,9 @@ export function parseCanonicalLine(line: string): TelemetryRecord | undefined {
 }
 
 function readSpan(line: string, found: RegExpExecArray): TelemetryRecord {
-  const [head, recordType, traceId, spanId, name, parentSpanId, links, start, end, number, severity, status, type] =
-    found;
+  const [head, recordType, traceId, spanId, name, parentSpanId, links, start, end, number, severity, ...behind] = found;
+  const [noStatus, message, code, type] = behind;
+  const hasStatus = noStatus !== undefined || code !== undefined;
   const span = {
     traceId: traceId as TraceId,
     spanId: spanId as SpanId,
@@ -76,17 +76,17 @@ function readSpan(line: string, found: RegExpExecArray): TelemetryRecord {
   const eventType = textOf(type);
   const attributes = attributesOf(line, head);
   if (recordType === 'SpanStart') {
-    if (end !== undefined || status !== undefined) throw OTHERWISE;
+    if (end !== undefined || hasStatus) throw OTHERWISE;
     return { recordType, ...span, ...rest, eventType, attributes, line };
   }
-  if (recordType !== 'SpanEnd' || status === undefined) throw OTHERWISE;
+  if (recordType !== 'SpanEnd' || !hasStatus) throw OTHERWISE;
   const endTimeUnixNano = timeOf(end);
   return {
     recordType,
     ...span,
     endTimeUnixNano,
     ...rest,
-    status: statusOf(jsonOf(status)),
+    status: code === undefined ? null : { message: message === 'null' ? null : textOf(message), code: Number(code) },
     eventType,
     attributes,
     line,
@@ -155,15 +155,6 @@ function linksOf(value: JsonValue): readonly SpanLink[] | null {
       attributes: Attributes.of(attributes),
     };
   });
-}
-
-function statusOf(value: JsonValue): SpanStatus | null {
-  if (value === null) return null;
-  if (!isJsonObject(value) || Object.keys(value).join() !== 'message,code') throw OTHERWISE;
-  const { message, code } = value;
-  if (typeof code !== 'number' || !Number.isInteger(code)) throw OTHERWISE;
-  if (message !== null && typeof message !== 'string') throw OTHERWISE;
-  return { message, code };
 }
 
 function otherwise(): never {
