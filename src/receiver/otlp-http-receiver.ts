@@ -22,7 +22,6 @@ import {
 import { NO_METRICS, RequestError } from '../otlp/refusal.js';
 import { parseScopePath } from '../otlp/scope-path.js';
 import type { Signal } from '../record/record-batch.js';
-
 import type { ExportIntake } from './export-intake.js';
 
 /** The addresses to which nearly all requests go. */
