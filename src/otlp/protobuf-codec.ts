@@ -22,14 +22,11 @@ import { requestToWire, type WireSpelling } from './to-wire.js';
 /**
  * OTLP's binary encoding. A known field with the wrong wire type counts as unknown and is passed over, as protobuf
  * has it; what cannot be read at all (a length beyond the body, a broken varint, an unfinished group, more than 100
- * nested messages) is an OtlpDecodeError. The first use reads OTLP's .proto files, about 10 ms.
+ * nested messages) is an OtlpDecodeError. Creating the first one reads OTLP's .proto files, about 10 ms.
  */
 export class ProtobufCodec implements OtlpCodec {
   readonly encoding = 'protobuf';
-
-  private get types(): WireTypes {
-    return loadWireTypes();
-  }
+  private readonly types = loadWireTypes();
 
   decode(signal: Signal, body: Uint8Array): ExportRequest {
     try {
