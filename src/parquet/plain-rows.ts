@@ -178,8 +178,9 @@ function writeZero(writer: AttributeWriter, zero: ConstantText | number | undefi
   }
 }
 
+// Integers of 32 bits: V8 has the least one of a bigint as a number of another kind, and would then make objects of all halves.
 function halvesOf(number: bigint): readonly [high: number, low: number] {
-  return [Number(number >> 32n) | 0, Number(BigInt.asIntN(32, number))];
+  return [Number(number >> 32n) | 0, Number(BigInt.asIntN(32, number)) | 0];
 }
 
 /** A number beyond the column's, which no program writes, becomes the nearest that it can hold. */
