@@ -89,9 +89,15 @@ export class Uint32List {
     return this.items;
   }
 
-  push(value: number): void {
-    if (this.end === this.items.length) this.items = grown(this.items);
-    this.items[this.end++] = value;
+  /** Appends a value, as many times as said. @param times 1 or 2 */
+  push(value: number, times: number): void {
+    const { end } = this;
+    if (end + 2 > this.items.length) this.items = grown(this.items);
+    const { items } = this;
+    items[end] = value;
+    // What stands behind the last one does not count.
+    items[end + 1] = value;
+    this.end = end + times;
   }
 
   /** Appends one value `count` times. */

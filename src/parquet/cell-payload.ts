@@ -96,17 +96,16 @@ export class CellPayload {
     return true;
   }
 
-  /** Writes that of the record that is looked at. */
-  write(row: number, arena: ByteSource, { start, end, places }: AttributePlaces): void {
+  /**
+   * Writes that of the record that is looked at into a row; or into that of a start and that of its end, of whose payloads `isSameAs`
+   * said so.
+   * @param rowCount 1 or 2
+   */
+  write(row: number, rowCount: number, arena: ByteSource, { start, end, places }: AttributePlaces): void {
     const { payloadColumn } = this.event;
-    if (this.isRaw) payloadColumn.append(row, arena, start, end);
-    else if (this.whole === undefined) payloadColumn.append(row, arena, PAYLOAD, this.make(places));
-    else if (this.isThere) payloadColumn.appendConstant(row, this.whole);
-  }
-
-  /** Writes it for the end that is looked at and for the start before it, of whose payload `isSameAs` said so. @param row that of the start */
-  writeTwice(row: number, arena: ByteSource, places: Int32Array): void {
-    this.event.payloadColumn.appendTwice(row, arena, PAYLOAD, this.make(places));
+    if (this.isRaw) payloadColumn.append(row, rowCount, arena, start, end);
+    else if (this.whole === undefined) payloadColumn.append(row, rowCount, arena, PAYLOAD, this.make(places));
+    else if (this.isThere) payloadColumn.appendConstant(row, rowCount, this.whole);
   }
 
   /** Whether another is made of the same attributes in the same way. */

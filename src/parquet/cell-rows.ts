@@ -53,24 +53,13 @@ export class CellRows {
 
   /** Writes a start and the end behind it that was scanned, of which `isPair` said so. */
   writePair(start: StartLines): void {
-    const { columns, eventPlans, scanner } = this;
+    const { columns } = this;
+    const { recordTypes } = this.eventPlans;
     const { layout, own } = this.plansOfLayout();
-    const { recordTypes } = eventPlans;
-    const row = columns.rowCount;
-    columns.rowCount += 2;
-    const severity = scanner.isInfo ? INFO : layout.event.severity;
-    const parentHigh = cell(Cell.parentHigh);
-    const parentLow = cell(Cell.parentLow);
-    columns.recordType.appendConstant(row, recordTypes.SpanStart);
-    columns.recordType.appendConstant(row + 1, recordTypes.SpanEnd);
-    columns.traceId.appendConstantTwice(row, this.traceIdText());
-    columns.spanId.appendTwice(row, cell(Cell.idHigh), cell(Cell.idLow));
-    columns.eventType.appendConstantTwice(row, own.event.eventType);
-    columns.spanName.appendTwice(row, ARENA, cell(Cell.textStart), cell(Cell.textEnd));
-    columns.severityNumber.appendTwice(row, 0, severity.number);
-    columns.severityText.appendConstantTwice(row, this.severityText(severity.text));
-    if ((parentHigh | parentLow) !== 0) columns.parentSpanId.appendTwice(row, parentHigh, parentLow);
-    columns.startTime.appendTwice(row, cell(Cell.startHigh), cell(Cell.startLow));
+    const row = this.begin(2, own);
+    columns.recordType.appendConstant(row, 1, recordTypes.SpanStart);
+    columns.recordType.appendConstant(row + 1, 1, recordTypes.SpanEnd);
+    this.span(row, 2, layout);
     this.end(row + 1);
     this.pairPlan(start).plan.write(row, ARENA, this.placesOf(start), this.ownPlaces());
   }
@@ -79,7 +68,12 @@ export class CellRows {
   writeSpan(isEnd: boolean): boolean {
     const { own, layout } = this.plansOfLayout();
     if (own.isPlain || !own.fits()) return false;
-    this.span(own, layout, isEnd);
+    const { recordTypes } = this.eventPlans;
+    const row = this.begin(1, own);
+    this.columns.recordType.appendConstant(row, 1, isEnd ? recordTypes.SpanEnd : recordTypes.SpanStart);
+    this.span(row, 1, layout);
+    if (isEnd) this.end(row);
+    this.writeValues(row, own);
     return true;
   }
 
@@ -88,44 +82,45 @@ export class CellRows {
     const { columns, scanner } = this;
     const { own } = this.plansOfLayout();
     if (own.isPlain || !own.fits()) return false;
-    const row = this.begin(this.eventPlans.recordTypes.LogRecord, own);
+    const row = this.begin(1, own);
+    columns.recordType.appendConstant(row, 1, this.eventPlans.recordTypes.LogRecord);
     if (scanner.spanNameStart !== 0) {
-      columns.spanName.append(row, ARENA, scanner.spanNameStart, scanner.spanNameEnd);
+      columns.spanName.append(row, 1, ARENA, scanner.spanNameStart, scanner.spanNameEnd);
     }
-    if (scanner.eventIdStart !== 0) columns.eventId.append(row, ARENA, scanner.eventIdStart, scanner.eventIdEnd);
-    columns.severityNumber.append(row, 0, cell(Cell.code));
-    columns.severityText.append(row, ARENA, cell(Cell.messageStart), cell(Cell.messageEnd));
-    columns.time.append(row, cell(Cell.startHigh), cell(Cell.startLow));
-    columns.body.append(row, ARENA, cell(Cell.textStart), cell(Cell.textEnd));
-    own.values.write(row, ARENA);
-    own.payload.write(row, ARENA, this.ownPlaces());
+    if (scanner.eventIdStart !== 0) columns.eventId.append(row, 1, ARENA, scanner.eventIdStart, scanner.eventIdEnd);
+    columns.severityNumber.append(row, 1, 0, cell(Cell.code));
+    columns.severityText.append(row, 1, ARENA, cell(Cell.messageStart), cell(Cell.messageEnd));
+    columns.time.append(row, 1, cell(Cell.startHigh), cell(Cell.startLow));
+    columns.body.append(row, 1, ARENA, cell(Cell.textStart), cell(Cell.textEnd));
+    this.writeValues(row, own);
     return true;
   }
 
-  private span(plan: RowPlan, { event }: Layout, isEnd: boolean): void {
+  private writeValues(row: number, { values, payload }: RowPlan): void {
+    values.write(row, 1, ARENA);
+    payload.write(row, 1, ARENA, this.ownPlaces());
+  }
+
+  /** Writes what a span's start and its end have alike. @param rowCount 1, or 2 where both are written */
+  private span(row: number, rowCount: number, { event }: Layout): void {
     const { columns, scanner } = this;
-    const { recordTypes } = this.eventPlans;
-    const row = this.begin(isEnd ? recordTypes.SpanEnd : recordTypes.SpanStart, plan);
     const severity = scanner.isInfo ? INFO : event.severity;
-    columns.spanName.append(row, ARENA, cell(Cell.textStart), cell(Cell.textEnd));
-    columns.severityNumber.append(row, 0, severity.number);
-    columns.severityText.appendConstant(row, this.severityText(severity.text));
     const parentHigh = cell(Cell.parentHigh);
     const parentLow = cell(Cell.parentLow);
-    if ((parentHigh | parentLow) !== 0) columns.parentSpanId.append(row, parentHigh, parentLow);
-    columns.startTime.append(row, cell(Cell.startHigh), cell(Cell.startLow));
-    if (isEnd) this.end(row);
-    plan.values.write(row, ARENA);
-    plan.payload.write(row, ARENA, this.ownPlaces());
+    columns.spanName.append(row, rowCount, ARENA, cell(Cell.textStart), cell(Cell.textEnd));
+    columns.severityNumber.append(row, rowCount, 0, severity.number);
+    columns.severityText.appendConstant(row, rowCount, this.severityText(severity.text));
+    if ((parentHigh | parentLow) !== 0) columns.parentSpanId.append(row, rowCount, parentHigh, parentLow);
+    columns.startTime.append(row, rowCount, cell(Cell.startHigh), cell(Cell.startLow));
   }
 
   private end(row: number): void {
     const { columns } = this;
-    columns.endTime.append(row, cell(Cell.endHigh), cell(Cell.endLow));
+    columns.endTime.append(row, 1, cell(Cell.endHigh), cell(Cell.endLow));
     const code = cell(Cell.code);
     const isSilent = cell(Cell.messageStart) === cell(Cell.messageEnd);
-    if (code !== 0 || !isSilent) columns.statusCode.append(row, 0, code);
-    if (!isSilent) columns.statusMessage.append(row, ARENA, cell(Cell.messageStart), cell(Cell.messageEnd));
+    if (code !== 0 || !isSilent) columns.statusCode.append(row, 1, 0, code);
+    if (!isSilent) columns.statusMessage.append(row, 1, ARENA, cell(Cell.messageStart), cell(Cell.messageEnd));
     if ((cell(Cell.linkHigh) | cell(Cell.linkLow)) !== 0) this.link(row);
   }
 
@@ -140,13 +135,13 @@ export class CellRows {
     for (const column of [linkTraceId, linkSpanId, linkPayload]) column.endList(row);
   }
 
-  private begin(recordType: ConstantText, { event }: RowPlan): number {
+  private begin(rowCount: number, { event }: RowPlan): number {
     const { columns } = this;
-    const row = columns.rowCount++;
-    columns.recordType.appendConstant(row, recordType);
-    columns.traceId.appendConstant(row, this.traceIdText());
-    columns.spanId.append(row, cell(Cell.idHigh), cell(Cell.idLow));
-    columns.eventType.appendConstant(row, event.eventType);
+    const row = columns.rowCount;
+    columns.rowCount += rowCount;
+    columns.traceId.appendConstant(row, rowCount, this.traceIdText());
+    columns.spanId.append(row, rowCount, cell(Cell.idHigh), cell(Cell.idLow));
+    columns.eventType.appendConstant(row, rowCount, event.eventType);
     return row;
   }
 

@@ -29,52 +29,41 @@ export class TextColumn implements ColumnValues {
     this.writer = new ColumnWriter(leaf, this, encoder);
   }
 
-  /** Writes a row's text, which lies in `source` as UTF-8 from `start` to `end`. */
-  append(row: number, source: ByteSource, start: number, end: number): void {
+  /**
+   * Writes a text into a row, or into two that follow one another.
+   * @param rowCount 1 or 2
+   * @param source where the text lies as UTF-8, from `start` to `end`
+   */
+  append(row: number, rowCount: number, source: ByteSource, start: number, end: number): void {
     const { writer } = this;
-    writer.beginRow(row);
-    if (this.push(source, start, end)) writer.endFullPage(row + 1);
-    else writer.endRow(row);
+    const taken = this.push(writer.beginRows(row, rowCount), source, start, end);
+    writer.endRows(row, taken, this.isFull);
+    if (taken < rowCount) this.append(row + taken, rowCount - taken, source, start, end);
   }
 
-  /** Writes the text of a row and of the one behind it, which is the same. */
-  appendTwice(row: number, source: ByteSource, start: number, end: number): void {
-    const { writer } = this;
-    writer.beginRow(row);
-    const isFull = this.push(source, start, end);
-    if (isFull) writer.endFullPage(row + 1);
-    else if (this.pages.isOpen && !writer.isLastOfPage(row)) {
-      this.appendIndex(row + 1, this.texts.last);
-      return;
-    } else writer.endRow(row);
-    this.append(row + 1, source, start, end);
-  }
-
-  /** @param text one of this column alone */
-  appendConstant(row: number, text: ConstantText): void {
-    const { pages, group } = this;
+  /** The same for a text of this column alone. */
+  appendConstant(row: number, rowCount: number, text: ConstantText): void {
+    const { pages, group, writer } = this;
+    const { source } = text;
     if (text.group === group && pages.isOpen) {
-      this.appendIndex(row, text.index);
+      const taken = writer.beginRows(row, rowCount);
+      pages.push(text.index, taken);
+      // The dictionary has the text, so that it does not become full.
+      writer.endRows(row, taken, false);
+      if (taken < rowCount) this.appendConstant(row + taken, rowCount - taken, text);
       return;
     }
-    const { source } = text;
     if (pages.isOpen) {
       text.index = this.texts.indexOf(source, 0, source.bytes.length);
       text.group = group;
     }
-    this.append(row, source, 0, source.bytes.length);
-  }
-
-  /** The same for a row and the one behind it. */
-  appendConstantTwice(row: number, text: ConstantText): void {
-    this.appendConstant(row, text);
-    this.appendConstant(row + 1, text);
+    this.append(row, rowCount, source, 0, source.bytes.length);
   }
 
   /** Writes an item of a row's list; between the writer's `beginList` and this `endList`. */
   appendItem(index: number, source: ByteSource, start: number, end: number): void {
     this.writer.beginItem(index);
-    this.push(source, start, end);
+    this.push(1, source, start, end);
   }
 
   /** Ends a row that is a list. */
@@ -115,22 +104,18 @@ export class TextColumn implements ColumnValues {
     this.group++;
   }
 
-  /** The dictionary has the text, so that it does not become full. */
-  private appendIndex(row: number, index: number): void {
-    this.writer.beginRow(row);
-    this.pages.push(index);
-    this.writer.endRow(row);
-  }
-
-  /** @returns whether the page is full with it */
-  private push(source: ByteSource, start: number, end: number): boolean {
-    if (this.pages.isOpen) {
-      this.pages.push(this.texts.indexOf(source, start, end));
-    } else {
-      this.plain.appendUint32(end - start);
-      this.plain.appendBytes(source, start, end);
+  /** @returns how many times it was written: once where the page may be full with it */
+  private push(times: number, source: ByteSource, start: number, end: number): number {
+    const { pages, texts, plain } = this;
+    if (pages.isOpen) {
+      const index = texts.indexOf(source, start, end);
+      const taken = this.isFull ? 1 : times;
+      pages.push(index, taken);
+      return taken;
     }
-    return this.isFull;
+    plain.appendUint32(end - start);
+    plain.appendBytes(source, start, end);
+    return 1;
   }
 }
 
@@ -176,32 +161,18 @@ export class NumberColumn implements ColumnValues {
     this.writer = new ColumnWriter(leaf, this, encoder);
   }
 
-  /** Writes a row's number. @param high 0 for numbers of four bytes */
-  append(row: number, high: number, low: number): void {
+  /** Writes a number into a row, or into two that follow one another. @param rowCount 1 or 2 @param high 0 for numbers of four bytes */
+  append(row: number, rowCount: number, high: number, low: number): void {
     const { writer } = this;
-    writer.beginRow(row);
-    if (this.push(high, low)) writer.endFullPage(row + 1);
-    else writer.endRow(row);
-  }
-
-  /** Writes the number of a row and of the one behind it, which is the same. */
-  appendTwice(row: number, high: number, low: number): void {
-    const { writer, pages } = this;
-    writer.beginRow(row);
-    if (this.push(high, low)) writer.endFullPage(row + 1);
-    else if (pages.isOpen && !writer.isLastOfPage(row)) {
-      writer.beginRow(row + 1);
-      pages.push(this.numbers.last);
-      writer.endRow(row + 1);
-      return;
-    } else writer.endRow(row);
-    this.append(row + 1, high, low);
+    const taken = this.push(writer.beginRows(row, rowCount), high, low);
+    writer.endRows(row, taken, this.isFull);
+    if (taken < rowCount) this.append(row + taken, rowCount - taken, high, low);
   }
 
   /** Writes an item of a row's list; between the writer's `beginList` and this `endList`. */
   appendItem(index: number, high: number, low: number): void {
     this.writer.beginItem(index);
-    this.push(high, low);
+    this.push(1, high, low);
   }
 
   /** Ends a row that is a list. */
@@ -248,22 +219,24 @@ export class NumberColumn implements ColumnValues {
     this.isEmpty = true;
   }
 
-  /** @returns whether the page is full with it */
-  private push(high: number, low: number): boolean {
-    if (!this.pages.isOpen) {
+  /** @returns how many times it was written: once where the page may be full with it */
+  private push(times: number, high: number, low: number): number {
+    const { pages, numbers, plain } = this;
+    if (!pages.isOpen) {
       this.compare(high ^ SIGN, low ^ this.lowSign);
-      this.plain.appendUint32(low);
-      if (this.type === 'INT64') this.plain.appendUint32(high);
-      return this.isFull;
+      plain.appendUint32(low);
+      if (this.type === 'INT64') plain.appendUint32(high);
+      return 1;
     }
-    const index = this.numbers.indexOf(high, low);
-    this.pages.push(index);
+    const index = numbers.indexOf(high, low);
     // One that is there already was compared when it came first.
     if (index >= this.comparedCount) {
       this.compare(high ^ SIGN, low ^ this.lowSign);
-      this.comparedCount = this.numbers.count;
+      this.comparedCount = numbers.count;
     }
-    return this.isFull;
+    const taken = this.isFull ? 1 : times;
+    pages.push(index, taken);
+    return taken;
   }
 
   /** Values that are all different, such as times of ends, take less room, and no time to be found, without one. */
@@ -305,21 +278,20 @@ export class BooleanColumn implements ColumnValues {
     this.writer = new ColumnWriter(leaf, this, encoder);
   }
 
-  append(row: number, value: boolean): void {
-    this.writer.beginRow(row);
-    if (this.count % 8 === 0) this.plain.appendUint8(0);
-    if (value) this.plain.setBit(this.plain.length - 1, this.count % 8);
-    this.count++;
+  /** Writes a value into a row, or into two that follow one another. @param rowCount 1 or 2 */
+  append(row: number, rowCount: number, value: boolean): void {
+    const { writer, plain } = this;
+    const taken = writer.beginRows(row, rowCount);
+    for (let time = 0; time < taken; time++) {
+      if (this.count % 8 === 0) plain.appendUint8(0);
+      if (value) plain.setBit(plain.length - 1, this.count % 8);
+      this.count++;
+    }
     if (value) this.hasTrue = true;
     else this.hasFalse = true;
     // A page of 20,000 bits is never large.
-    this.writer.endRow(row);
-  }
-
-  /** Writes the value of a row and of the one behind it, which is the same. */
-  appendTwice(row: number, value: boolean): void {
-    this.append(row, value);
-    this.append(row + 1, value);
+    writer.endRows(row, taken, false);
+    if (taken < rowCount) this.append(row + taken, rowCount - taken, value);
   }
 
   get bufferedBytes(): number {
@@ -384,8 +356,8 @@ interface Page {
 /**
  * Writes one column, row group after row group. Only finished, compressed pages, the dictionary (at most 1 MiB) and one
  * open page (at most 1 MiB or 20,000 rows) are held. Rows that are passed over are null, so an absent value costs nothing.
- * A value is written between `beginRow` and `endRow`, or `endFullPage`, straight into the column's values; a list between
- * `beginList` and `endList`.
+ * A value is written between `beginRows` and `endRows`, straight into the column's values; a list between `beginList` and
+ * `endList`.
  */
 export class ColumnWriter {
   private pages: Page[] = [];
@@ -415,39 +387,34 @@ export class ColumnWriter {
     return this.pageBytes + this.values.bufferedBytes;
   }
 
-  /** The next value is that of `row`; rows between the last written one and this one become null. */
-  beginRow(row: number): void {
+  /**
+   * The next value is that of `row`, and of the one behind it where `count` is 2; rows between the last written one and this one
+   * become null.
+   * @returns how many of them the open page can have
+   */
+  beginRows(row: number, count: number): number {
     if (row >= this.pageEnd) this.endPages(row);
-    this.presence?.set(row - this.firstRowOfPage);
+    return row + count > this.pageEnd ? this.pageEnd - row : count;
   }
 
-  /** Ends the row that was begun. */
-  endRow(row: number): void {
-    if (row + 1 === this.pageEnd) this.endPage(row + 1);
+  /** Ends the rows that were begun, as many of them as have the value. @param isFull whether the column's values say that the page has to end */
+  endRows(row: number, count: number, isFull: boolean): void {
+    this.presence?.set(row - this.firstRowOfPage, count);
+    const end = row + count;
+    if (isFull || end === this.pageEnd) this.endPage(end);
+    if (isFull) this.values.endDictionary();
   }
 
-  /** Whether the page ends with the row that was begun. */
-  isLastOfPage(row: number): boolean {
-    return row + 1 === this.pageEnd;
-  }
-
-  /** The column's values say that the page has to end. @param end the row behind the one that was begun */
-  endFullPage(end: number): void {
-    this.endPage(end);
-    this.values.endDictionary();
-  }
-
-  /** The same as `beginRow` for a row that is a list. */
+  /** The same as `beginRows` for a row that is a list. */
   beginList(row: number): void {
     if (row >= this.pageEnd) this.endPages(row);
     this.passLists(row);
   }
 
-  /** @param isFull whether the column's values say that the page has to end */
+  /** The same as `endRows` for it. */
   endList(row: number, isFull: boolean): void {
     this.nextList = row + 1;
-    if (isFull) this.endFullPage(row + 1);
-    else this.endRow(row);
+    this.endRows(row, 1, isFull);
   }
 
   /** The next value is the item `index` of the list of this row. */
@@ -574,8 +541,8 @@ class DictionaryPages {
     return this.indexes.length * 4;
   }
 
-  push(index: number): void {
-    this.indexes.push(index);
+  push(index: number, times: number): void {
+    this.indexes.push(index, times);
   }
 
   close(): void {

@@ -93,10 +93,13 @@ const BIT_COUNTS = Uint8Array.from({ length: 256 }, (_, byte) => byte.toString(2
 export class PresenceLevels {
   private readonly bits = new Uint8Array(Math.ceil(PAGE_ROWS / 8));
 
-  /** @param rowInPage counts from 0 in each page */
-  set(rowInPage: number): void {
+  /** @param rowInPage counts from 0 in each page @param count how many rows from it on: 1 or 2 */
+  set(rowInPage: number, count: number): void {
+    const { bits } = this;
     const at = rowInPage >>> 3;
-    this.bits[at] = (this.bits[at] as number) | (1 << (rowInPage & 7));
+    const set = (2 * count - 1) << (rowInPage & 7);
+    bits[at] = (bits[at] as number) | set;
+    if (set > 0xff) bits[at + 1] = 1;
   }
 
   /** Appends the page's definition levels and begins the next page. @returns how many rows have a value */
@@ -125,8 +128,8 @@ export class ListLevels {
   }
 
   push(definition: number, repetition: number): void {
-    this.definitions.push(definition);
-    this.repetitions.push(repetition);
+    this.definitions.push(definition, 1);
+    this.repetitions.push(repetition, 1);
   }
 
   pushNulls(count: number): void {

@@ -20,26 +20,26 @@ export class PlainRows {
     const { columns } = this;
     const plan = this.plans.of(record.eventType);
     const row = columns.rowCount++;
-    columns.recordType.appendConstant(row, this.plans.recordTypes[record.recordType]);
+    columns.recordType.appendConstant(row, 1, this.plans.recordTypes[record.recordType]);
     this.text(columns.traceId, row, record.traceId);
     appendId(columns.spanId, row, record.spanId);
     this.text(columns.spanName, row, record.spanName);
-    columns.severityNumber.append(row, 0, within(record.severityNumber, -(2 ** 31), 2 ** 31 - 1));
+    columns.severityNumber.append(row, 1, 0, within(record.severityNumber, -(2 ** 31), 2 ** 31 - 1));
     this.text(columns.severityText, row, record.severityText);
-    columns.eventType.appendConstant(row, plan.eventType);
+    columns.eventType.appendConstant(row, 1, plan.eventType);
     if (record.recordType === 'LogRecord') {
       this.text(columns.eventId, row, record.eventId);
-      columns.time.append(row, ...halvesOf(record.timeUnixNano));
+      columns.time.append(row, 1, ...halvesOf(record.timeUnixNano));
       this.text(columns.body, row, record.body);
     } else {
       appendId(columns.parentSpanId, row, record.parentSpanId);
       if (record.links !== null) this.links(row, record.links);
-      columns.startTime.append(row, ...halvesOf(record.startTimeUnixNano));
+      columns.startTime.append(row, 1, ...halvesOf(record.startTimeUnixNano));
     }
     if (record.recordType === 'SpanEnd') {
-      columns.endTime.append(row, ...halvesOf(record.endTimeUnixNano));
+      columns.endTime.append(row, 1, ...halvesOf(record.endTimeUnixNano));
       const { status } = record;
-      if (status !== null) columns.statusCode.append(row, 0, within(status.code, 0, 2 ** 32 - 1) | 0);
+      if (status !== null) columns.statusCode.append(row, 1, 0, within(status.code, 0, 2 ** 32 - 1) | 0);
       this.text(columns.statusMessage, row, status?.message ?? null);
     }
     this.attributes(plan, row, withoutBlanks(record.attributes.json));
@@ -65,7 +65,7 @@ export class PlainRows {
       if (value === undefined) writeZero(writer, zero, row);
       else if (!this.cell(writer, row, value)) misfits.push(`"${name}":${value}`);
     }
-    plan.constant?.column.appendConstant(row, plan.constant.text);
+    plan.constant?.column.appendConstant(row, 1, plan.constant.text);
     const payload = [...payloadOf(plan, known, misfits), ...misfits, ...others];
     if (payload.length > 0 || plan.isPayloadAlways) this.text(plan.payloadColumn, row, `{${payload.join()}}`);
   }
@@ -77,11 +77,11 @@ export class PlainRows {
       this.text(writer.column, row, JSON.parse(json));
     } else if (writer.kind === 'boolean') {
       if (json !== 'true' && json !== 'false') return false;
-      writer.column.append(row, json === 'true');
+      writer.column.append(row, 1, json === 'true');
     } else {
       const number = writer.kind === 'uint64' ? uint64Of(json) : smallNumberOf(json, writer.kind);
       if (number === undefined) return false;
-      writer.column.append(row, ...halvesOf(number));
+      writer.column.append(row, 1, ...halvesOf(number));
     }
     return true;
   }
@@ -102,7 +102,7 @@ export class PlainRows {
   }
 
   private text(column: TextColumn, row: number, text: string | null): void {
-    if (text !== null) column.append(row, this.put(text).source, 0, this.bytes.length);
+    if (text !== null) column.append(row, 1, this.put(text).source, 0, this.bytes.length);
   }
 
   private put(text: string): ByteBuffer {
@@ -115,7 +115,7 @@ export class PlainRows {
 const QUOTE = 0x22;
 
 function appendId(column: NumberColumn, row: number, id: string | null): void {
-  if (id !== null) column.append(row, ...halvesOf(BigInt(`0x${id}`)));
+  if (id !== null) column.append(row, 1, ...halvesOf(BigInt(`0x${id}`)));
 }
 
 function payloadOf(plan: EventPlan, known: ReadonlyMap<string, string>, misfits: string[]): readonly string[] {
@@ -172,9 +172,9 @@ function numberOf(json: string): number | undefined {
 }
 
 function writeZero(writer: AttributeWriter, zero: ConstantText | number | undefined, row: number): void {
-  if (writer.kind === 'text' && typeof zero === 'object') writer.column.appendConstant(row, zero);
+  if (writer.kind === 'text' && typeof zero === 'object') writer.column.appendConstant(row, 1, zero);
   else if ((writer.kind === 'int32' || writer.kind === 'uint32') && typeof zero === 'number') {
-    writer.column.append(row, 0, zero);
+    writer.column.append(row, 1, 0, zero);
   }
 }
 

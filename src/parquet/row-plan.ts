@@ -53,41 +53,24 @@ class RowValues {
     );
   }
 
-  write(row: number, arena: ByteSource): void {
+  /** Writes them into a row, or into two that follow one another. @param rowCount 1 or 2 */
+  write(row: number, rowCount: number, arena: ByteSource): void {
     const { texts, counts, integers, booleans, constants, zeros } = this;
     for (const { column, at } of texts) {
-      column.append(row, arena, cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
+      column.append(row, rowCount, arena, cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
     }
-    for (const { column, text } of constants) column.appendConstant(row, text);
+    for (const { column, text } of constants) column.appendConstant(row, rowCount, text);
     for (const { column, at } of counts) {
       const value = digitsAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
-      column.append(row, (value / 0x1_0000_0000) | 0, value | 0);
+      column.append(row, rowCount, (value / 0x1_0000_0000) | 0, value | 0);
     }
     for (const { column, at } of integers) {
-      column.append(row, 0, varintAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd)));
-    }
-    for (const { column, at } of booleans) column.append(row, view.getUint8(cell(at + Attribute.valueStart)) !== 0);
-    for (const { column, value } of zeros) column.append(row, 0, value);
-  }
-
-  /** Writes them into a row and the one behind it. */
-  writeTwice(row: number, arena: ByteSource): void {
-    const { texts, counts, integers, booleans, constants, zeros } = this;
-    for (const { column, at } of texts) {
-      column.appendTwice(row, arena, cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
-    }
-    for (const { column, text } of constants) column.appendConstantTwice(row, text);
-    for (const { column, at } of counts) {
-      const value = digitsAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
-      column.appendTwice(row, (value / 0x1_0000_0000) | 0, value | 0);
-    }
-    for (const { column, at } of integers) {
-      column.appendTwice(row, 0, varintAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd)));
+      column.append(row, rowCount, 0, varintAt(cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd)));
     }
     for (const { column, at } of booleans) {
-      column.appendTwice(row, view.getUint8(cell(at + Attribute.valueStart)) !== 0);
+      column.append(row, rowCount, view.getUint8(cell(at + Attribute.valueStart)) !== 0);
     }
-    for (const { column, value } of zeros) column.appendTwice(row, 0, value);
+    for (const { column, value } of zeros) column.append(row, rowCount, 0, value);
   }
 }
 
@@ -198,14 +181,14 @@ export class PairPlan {
    */
   write(row: number, arena: ByteSource, starts: AttributePlaces, ends: AttributePlaces): void {
     const { both, ofStart, ofEnd, start, end } = this;
-    both.writeTwice(row, arena);
-    ofStart.write(row, arena);
-    ofEnd.write(row + 1, arena);
+    both.write(row, 2, arena);
+    ofStart.write(row, 1, arena);
+    ofEnd.write(row + 1, 1, arena);
     if (this.isPayloadShared) {
-      end.payload.writeTwice(row, arena, ends.places);
+      end.payload.write(row, 2, arena, ends);
     } else {
-      start.payload.write(row, arena, starts);
-      end.payload.write(row + 1, arena, ends);
+      start.payload.write(row, 1, arena, starts);
+      end.payload.write(row + 1, 1, arena, ends);
     }
   }
 }
