@@ -103,8 +103,7 @@ export class Uint32List {
   /** Appends one value `count` times. */
   pushMany(value: number, count: number): void {
     if (this.end + count > this.items.length) this.items = grown(this.items, this.end + count);
-    this.items.fill(value, this.end, this.end + count);
-    this.end += count;
+    for (const end = this.end + count; this.end < end; this.end++) this.items[this.end] = value;
   }
 
   clear(): void {

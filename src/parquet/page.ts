@@ -221,17 +221,21 @@ function appendLiterals(out: ByteBuffer, values: Uint32Array, start: number, end
   if (start >= end) return;
   const groups = (end - start + 7) >>> 3;
   out.appendVarint(groups * 2 + 1);
+  out.reserve(groups * bitWidth);
+  const { bytes } = out;
+  let to = out.length;
   let pending = 0;
   let pendingBits = 0;
   for (let i = start; i < start + groups * 8; i++) {
-    pending |= (i < end ? (values[i] ?? 0) : 0) << pendingBits;
+    pending |= (i < end ? (values[i] as number) : 0) << pendingBits;
     pendingBits += bitWidth;
     while (pendingBits >= 8) {
-      out.appendUint8(pending & 0xff);
+      bytes[to++] = pending;
       pending >>>= 8;
       pendingBits -= 8;
     }
   }
+  out.length = to;
 }
 
 /** Matches are looked for within blocks of this length, so that a place in one fits 16 bits. */
@@ -251,6 +255,8 @@ export class SnappyCompressor {
   /** Compresses the first `length` bytes of a source and appends them. */
   compress(source: ByteSource, length: number, out: ByteBuffer): void {
     out.appendVarint(length);
+    // As the format's authors have it for the longest result.
+    out.reserve(32 + length + Math.ceil(length / 6));
     for (let start = 0; start < length; start += BLOCK_BYTES) {
       this.compressBlock(source, start, Math.min(start + BLOCK_BYTES, length), out);
     }
@@ -269,7 +275,7 @@ export class SnappyCompressor {
     for (let at = start + 1; at < limit; ) {
       const word = view.getInt32(at, true);
       const slot = Math.imul(word, 0x1e35a7bd) >>> shift;
-      const candidate = start + (table[slot] ?? 0);
+      const candidate = start + (table[slot] as number);
       table[slot] = at - start;
       if (view.getInt32(candidate, true) !== word) {
         at += misses++ >>> 5;
@@ -312,35 +318,42 @@ function matchEnd({ bytes, view }: ByteSource, earlier: number, at: number, end:
   return to;
 }
 
+// What follows is written where there is room already.
+
 function appendLiteral(out: ByteBuffer, source: ByteSource, start: number, end: number): void {
   const last = end - start - 1;
+  const { bytes } = out;
+  let to = out.length;
   if (last < 60) {
-    out.appendUint8(last << 2);
+    bytes[to++] = last << 2;
   } else if (last < 256) {
-    out.appendUint8(60 << 2);
-    out.appendUint8(last);
+    bytes[to++] = 60 << 2;
+    bytes[to++] = last;
   } else {
-    out.appendUint8(61 << 2);
-    out.appendUint8(last & 0xff);
-    out.appendUint8(last >>> 8);
+    bytes[to++] = 61 << 2;
+    bytes[to++] = last;
+    bytes[to++] = last >>> 8;
   }
+  out.length = to;
   out.appendBytes(source, start, end);
 }
 
 /** Appends copies of at most 64 bytes each, none of them shorter than four. */
 function appendCopy(out: ByteBuffer, offset: number, length: number): void {
+  const { bytes } = out;
+  let to = out.length;
   let left = length;
-  for (; left > 64; left -= left >= 68 ? 64 : 60) appendLongCopy(out, offset, left >= 68 ? 64 : 60);
-  if (left < 12 && offset < 2048) {
-    out.appendUint8(((offset >>> 8) << 5) | ((left - 4) << 2) | 1);
-    out.appendUint8(offset & 0xff);
-  } else {
-    appendLongCopy(out, offset, left);
+  while (left > 64) {
+    const part = left >= 68 ? 64 : 60;
+    bytes[to] = ((part - 1) << 2) | 2;
+    bytes[to + 1] = offset;
+    bytes[to + 2] = offset >>> 8;
+    to += 3;
+    left -= part;
   }
-}
-
-function appendLongCopy(out: ByteBuffer, offset: number, length: number): void {
-  out.appendUint8(((length - 1) << 2) | 2);
-  out.appendUint8(offset & 0xff);
-  out.appendUint8(offset >>> 8);
+  const isShort = left < 12 && offset < 2048;
+  bytes[to] = isShort ? ((offset >>> 8) << 5) | ((left - 4) << 2) | 1 : ((left - 1) << 2) | 2;
+  bytes[to + 1] = offset;
+  bytes[to + 2] = offset >>> 8;
+  out.length = to + (isShort ? 2 : 3);
 }
