@@ -59,15 +59,25 @@ export function copyBytes(to: number, from: number, length: number): number {
   return to + length;
 }
 
-/** Whether two ranges hold the same bytes. The last four are compared together, though some of them were before. */
+/** Whether two ranges hold the same bytes. The last eight or four are compared together, though some of them were before. */
 export function isSame(a: number, b: number, length: number): boolean {
-  if (length < 4) {
-    for (let at = 0; at < length; at++) if (view.getUint8(a + at) !== view.getUint8(b + at)) return false;
-    return true;
+  if (length >= 8) {
+    const last = length - 8;
+    for (let at = 0; at < last; at += 8) if (!isSameEight(a + at, b + at)) return false;
+    return isSameEight(a + last, b + last);
   }
-  const last = length - 4;
-  for (let at = 0; at < last; at += 4) if (view.getInt32(a + at, true) !== view.getInt32(b + at, true)) return false;
-  return view.getInt32(a + last, true) === view.getInt32(b + last, true);
+  if (length >= 4) return isSameFour(a, b) && isSameFour(a + length - 4, b + length - 4);
+  for (let at = 0; at < length; at++) if (view.getUint8(a + at) !== view.getUint8(b + at)) return false;
+  return true;
+}
+
+function isSameEight(a: number, b: number): boolean {
+  const first = view.getInt32(a, true) ^ view.getInt32(b, true);
+  return (first | (view.getInt32(a + 4, true) ^ view.getInt32(b + 4, true))) === 0;
+}
+
+function isSameFour(a: number, b: number): boolean {
+  return view.getInt32(a, true) === view.getInt32(b, true);
 }
 
 /** A hash of a range, as 32 bits; the seed keeps senders from choosing texts that meet in one place. */

@@ -120,5 +120,5 @@ export function isText(index: number): boolean {
 
 /** Makes the header all zeros. */
 export function clearHeader(): void {
-  numbers.fill(0, record, record + HEADER);
+  for (let at = record; at < record + HEADER; at++) numbers[at] = 0;
 }

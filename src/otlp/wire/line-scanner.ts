@@ -337,15 +337,17 @@ export class LineScanner<Sink extends LineSink> {
     const nanos = nineDigits(at + 10);
     if (tenSeconds < 0 || second >>> 0 > 9 || nanos < 0) return false;
     const seconds = tenSeconds * 10 + second;
-    // 64 bits, as two numbers that are exact: the upper one in units of 2^16.
-    const lower = (seconds % 0x1_0000) * NANOS_A_SECOND + nanos;
-    const upper = Math.floor(seconds / 0x1_0000) * NANOS_A_SECOND;
-    const low = lower + (upper % 0x1_0000) * 0x1_0000;
-    const high = Math.floor(upper / 0x1_0000) + Math.floor(low / 0x1_0000_0000);
+    // 64 bits, as two numbers that are exact: the upper one in units of 2^16. A remainder of such numbers would be the call of a function.
+    const upperSeconds = Math.floor(seconds / 0x1_0000);
+    const upper = upperSeconds * NANOS_A_SECOND;
+    const upperHigh = Math.floor(upper / 0x1_0000);
+    const lower = (seconds - upperSeconds * 0x1_0000) * NANOS_A_SECOND + nanos;
+    const low = lower + (upper - upperHigh * 0x1_0000) * 0x1_0000;
+    const high = upperHigh + Math.floor(low / 0x1_0000_0000);
     this.at = at + 19;
     // From 2262 on.
     if (high > MAX_HIGH) return false;
-    this.sink.time(field, high, (low % 0x1_0000_0000) | 0);
+    this.sink.time(field, high | 0, low | 0);
     return true;
   }
 
