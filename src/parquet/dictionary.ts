@@ -1,9 +1,6 @@
 import { type ByteSource, grown, HashSlots, hashOfBytes, isSameBytes } from '../core/bytes.js';
 import { ByteBuffer } from './bytes.js';
 
-/** What a text's length takes before it. */
-const LENGTH_BYTES = 4;
-
 /**
  * The distinct texts of a column chunk as UTF-8, each with its index: found by a hash of the bytes, so that no string has
  * to be made for a text that is there already.
@@ -12,8 +9,8 @@ export class TextDictionary {
   /** The texts one after another, each behind its length in four bytes, as a dictionary page holds them. */
   readonly values = new ByteBuffer(1024);
   private readonly slots = new HashSlots();
-  /** Where each text begins in the values, behind its length. */
-  private places = new Int32Array(32);
+  /** Of each text where it begins in the values, and its length. */
+  private places = new Int32Array(64);
   /** Index of the text that was found or added last. */
   last = 0;
   private least = 0;
@@ -55,17 +52,17 @@ export class TextDictionary {
   }
 
   private isAt(index: number, { bytes, view }: ByteSource, start: number, length: number): boolean {
-    const { source } = this.values;
-    const place = this.places[index] as number;
-    if (source.view.getInt32(place - LENGTH_BYTES, true) !== length) return false;
-    return isSameBytes(source, place, bytes, view, start, length);
+    const { places } = this;
+    if (places[2 * index + 1] !== length) return false;
+    return isSameBytes(this.values.source, places[2 * index] as number, bytes, view, start, length);
   }
 
   private add(source: ByteSource, start: number, end: number): number {
     const index = this.slots.add();
-    if (index === this.places.length) this.places = grown(this.places);
+    if (2 * index === this.places.length) this.places = grown(this.places);
     this.values.appendUint32(end - start);
-    this.places[index] = this.values.length;
+    this.places[2 * index] = this.values.length;
+    this.places[2 * index + 1] = end - start;
     this.values.appendBytes(source, start, end);
     if (index === 0 || this.compare(index, this.least) < 0) this.least = index;
     if (index === 0 || this.compare(index, this.greatest) > 0) this.greatest = index;
@@ -74,11 +71,12 @@ export class TextDictionary {
   }
 
   private compare(index: number, other: number): number {
+    const { places } = this;
     const { bytes, view } = this.values;
-    const start = this.places[index] as number;
-    const otherStart = this.places[other] as number;
-    const length = this.lengthOf(index);
-    const otherLength = this.lengthOf(other);
+    const start = places[2 * index] as number;
+    const otherStart = places[2 * other] as number;
+    const length = places[2 * index + 1] as number;
+    const otherLength = places[2 * other + 1] as number;
     const common = Math.min(length, otherLength);
     let at = 0;
     // Names of one kind begin alike.
@@ -90,13 +88,9 @@ export class TextDictionary {
     return length - otherLength;
   }
 
-  private lengthOf(index: number): number {
-    return this.values.view.getInt32((this.places[index] as number) - LENGTH_BYTES, true);
-  }
-
   private copyOf(index: number): Uint8Array {
-    const start = this.places[index] as number;
-    return Uint8Array.prototype.slice.call(this.values.source.bytes, start, start + this.lengthOf(index));
+    const start = this.places[2 * index] ?? 0;
+    return Uint8Array.prototype.slice.call(this.values.source.bytes, start, start + (this.places[2 * index + 1] ?? 0));
   }
 }
 
