@@ -33,8 +33,6 @@ export class EventBuffer {
   private freeRow = NO_ROW;
   private readonly blocks: (Block | undefined)[] = [];
   private block = new Block(0);
-  /** A block in which no event waits any more, for the next ones. */
-  private spare: Block | undefined;
   /** Bytes of blocks in which events wait, and of these events. */
   private blockBytes = 0;
   private eventBytes = 0;
@@ -180,21 +178,14 @@ export class EventBuffer {
 
   private newBlock(length: number): Block {
     if (this.block.waitingCount === 0) this.blockBytes -= this.block.bytes.length;
-    const { spare } = this;
-    if (spare !== undefined && length + SLACK <= BLOCK_BYTES) {
-      spare.length = 0;
-      this.block = spare;
-      this.spare = undefined;
-    } else this.block = new Block(length + SLACK);
+    this.block = new Block(length + SLACK);
     this.blockBytes += this.block.bytes.length;
     return this.block;
   }
 
   private letGo(block: Block): void {
     block.waitingCount -= 1;
-    if (block.waitingCount > 0 || block === this.block) return;
-    this.blockBytes -= block.bytes.length;
-    if (block.bytes.length === BLOCK_BYTES) this.spare = block;
+    if (block.waitingCount === 0 && block !== this.block) this.blockBytes -= block.bytes.length;
   }
 
   /** Moves all events into new blocks, that of the one which is being added excepted. */

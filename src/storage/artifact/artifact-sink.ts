@@ -34,14 +34,15 @@ const CHUNK_BYTES = 64 * 1024;
 
 /** Most artifacts are small: a stream for each would take longer than reading it. */
 async function* contentOf(handle: FileHandle, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  let { size: left } = await handle.stat();
-  for (;;) {
+  const { size } = await handle.stat();
+  // With room for one byte more than it has: what ends before that was read whole.
+  let length = Math.min(size + 1, CHUNK_BYTES);
+  for (let readBytes = 0; ; length = CHUNK_BYTES) {
     signal.throwIfAborted();
-    // With room for one byte more: a file that ends before that has ended.
-    const length = Math.min(left + 1, CHUNK_BYTES);
     const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length);
+    readBytes += bytesRead;
     if (bytesRead > 0) yield buffer.subarray(0, bytesRead);
-    if (bytesRead < length) return;
-    left = Math.max(0, left - bytesRead);
+    // A read may give less than it could before the end of the file.
+    if (bytesRead === 0 || (bytesRead < length && readBytes >= size)) return;
   }
 }
