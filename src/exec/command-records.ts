@@ -80,9 +80,9 @@ export class CommandRecords {
   }
 
   /**
-   * Takes in a request of which the JSONL has brought something, and needs nothing decoded for that: it is held, unless the JSONL has brought all of it.
+   * Takes in a request without decoding it, where the JSONL has brought some of its items: it waits for the others, unless there are none.
    * @returns false for any other request, of which nothing was taken
-   * @throws what holding it throws
+   * @throws what `PendingRequests.add` throws
    */
   async holdUnread(signal: Signal, bytes: Uint8Array): Promise<boolean> {
     const items = readItemKeys(signal, bytes);

@@ -55,14 +55,14 @@ export class HttpTransport implements Transport {
     this.agent = isSecure ? new https.Agent({ keepAlive: true, ...options.tls }) : new http.Agent({ keepAlive: true });
   }
 
-  /** @param onRead called once where nothing reads the body any more; not where that is not known */
-  async send(body: Uint8Array, signal: AbortSignal, onRead: () => void = () => {}): Promise<SendResult> {
+  /** @param releaseBody called once when nothing reads the body any more; never where that is not known */
+  async send(body: Uint8Array, signal: AbortSignal, releaseBody: () => void = () => {}): Promise<SendResult> {
     const isPacked = this.options.compression === 'gzip';
     const content = isPacked ? await gzipAsync(body) : body;
-    if (isPacked) onRead();
+    if (isPacked) releaseBody();
     try {
       const answer = await this.post(content, signal);
-      if (answer.isSent && !isPacked) onRead();
+      if (answer.isSent && !isPacked) releaseBody();
       return this.toResult(answer);
     } catch (error) {
       return {

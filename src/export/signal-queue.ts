@@ -189,7 +189,7 @@ export class SignalProgress {
       for (let index = ahead.from; index < ahead.to; index++)
         answeredAhead.add(this.keyOf(ahead.window, index, batch.closingAt), ahead.window.anchorOf(index));
     }
-    for (const range of batch.ranges) range.letGo();
+    for (const range of batch.ranges) range.release();
   }
 
   /** The items of a batch are to be sent again, after a while. */

@@ -234,7 +234,7 @@ export class TraceLog {
       if (!this.keys.add(record, occurrences)) continue;
       if (record.recordType === 'SpanEnd') this.noteEnd(record, resource);
       if (mustWait(record)) {
-        chunk ??= newCopies(BYTES_PER_LOG, 0);
+        chunk ??= newCopies(BYTES_PER_LOG);
         chunk.addLog(record, logDigest(record));
         arrived.push(pendingLog(chunk, chunk.itemCount - 1, resource, nowMs));
       } else fresh.addRecord(record, resource);
@@ -252,7 +252,7 @@ export class TraceLog {
     const copies = new LogCopies(
       () => {
         const chunk = chunks.take(BYTES_PER_LOG);
-        chunk.beginCopies(0);
+        chunk.beginCopies();
         return chunk;
       },
       (chunk) => chunks.giveBack(chunk),
@@ -403,7 +403,7 @@ export class TraceLog {
 
   private async readPending(path: string, nowMs: number): Promise<void> {
     const occurrences: Occurrences = new Map();
-    const chunk = newCopies(BYTES_PER_LOG, 0);
+    const chunk = newCopies(BYTES_PER_LOG);
     // Where the disk damaged the line that names it.
     let resource = this.index.first;
     for await (const { lines } of readLines(path)) {
@@ -446,7 +446,7 @@ function parseResource(text: string): Resource | undefined {
 /** Log records are copied into a new chunk beyond so many bytes of lines. */
 const MAX_COPIES_BYTES = 1024 * 1024;
 
-function newCopies(lineBytes: number, itemBytes: number): ItemChunk {
+function newCopies(lineBytes: number, itemBytes = 0): ItemChunk {
   const chunk = new ItemChunk(Math.min(lineBytes, MAX_COPIES_BYTES));
   chunk.beginCopies(Math.min(itemBytes, MAX_COPIES_BYTES));
   return chunk;

@@ -89,8 +89,8 @@ export class ItemRange {
   }
 
   /** Nobody reads the items any more. To be called once at most for each of them; where it is not, the block is not used again. */
-  letGo(): void {
-    this.window.block.letGo(this.count);
+  release(): void {
+    this.window.block.release(this.count);
   }
 
   /** The items that are anchored at or behind an offset; `undefined` where none is. */
@@ -161,7 +161,7 @@ export class ItemBlock {
     this.out = new WireWriter(byteCount === 0 ? 0 : BLOCKS.take(byteCount));
   }
 
-  letGo(count: number): void {
+  release(count: number): void {
     this.userCount -= count;
     if (this.userCount === 0) BLOCKS.giveBack(this.out.bytes);
   }
@@ -196,7 +196,7 @@ export class WindowWriter {
       block.out.length = end;
       return block.out;
     }
-    if (end > 0) block.letGo(1);
+    if (end > 0) block.release(1);
     this.block = new ItemBlock(this.blockBytes);
     this.end = 0;
     return this.block.out;

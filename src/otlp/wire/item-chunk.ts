@@ -97,7 +97,7 @@ export class ItemChunk implements ItemOwner {
   }
 
   /** Begins a chunk of log records that are copied from others. @param itemBytes what these items take, about */
-  beginCopies(itemBytes: number): void {
+  beginCopies(itemBytes = 0): void {
     this.clear();
     this.signal = 'logs';
     this.copied = this.spare ?? new GrowingBytes(itemBytes);

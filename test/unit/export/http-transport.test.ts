@@ -71,17 +71,17 @@ describe('the HTTP transport', () => {
     ]);
   });
 
-  it('says when nothing reads a body any more, and not before it was sent whole', async () => {
+  it('releases a body when nothing reads it any more, and not before it was sent whole', async () => {
     const body = Buffer.alloc(16 * 1024 * 1024);
-    let readCount = 0;
-    const onRead = () => {
-      readCount += 1;
+    let releaseCount = 0;
+    const releaseBody = () => {
+      releaseCount += 1;
     };
     const reading = await serve((_request, response) => response.end());
-    const taken = transportTo(reading).send(body, never, onRead);
-    expect(readCount).toBe(0);
+    const taken = transportTo(reading).send(body, never, releaseBody);
+    expect(releaseCount).toBe(0);
     expect(await taken).toMatchObject({ kind: 'accepted' });
-    expect(readCount).toBe(1);
+    expect(releaseCount).toBe(1);
 
     // Answers as soon as the request begins, and reads nothing of it.
     const hasty = createServer((socket) => {
@@ -95,12 +95,12 @@ describe('the HTTP transport', () => {
     cleanups.push(() => hasty.close());
     const { port } = hasty.address() as AddressInfo;
     const url = new URL(`http://127.0.0.1:${port}/v1/traces`);
-    expect(await transportTo(url).send(body, never, onRead)).toMatchObject({ kind: 'accepted' });
-    expect(readCount).toBe(1);
-    expect(await transportTo(url, { compression: 'gzip' }).send(body, never, onRead)).toMatchObject({
+    expect(await transportTo(url).send(body, never, releaseBody)).toMatchObject({ kind: 'accepted' });
+    expect(releaseCount).toBe(1);
+    expect(await transportTo(url, { compression: 'gzip' }).send(body, never, releaseBody)).toMatchObject({
       kind: 'accepted',
     });
-    expect(readCount).toBe(2);
+    expect(releaseCount).toBe(2);
   });
 
   it('compresses with gzip when asked to', async () => {

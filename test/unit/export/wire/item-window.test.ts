@@ -57,7 +57,7 @@ function contentOf(ranges: readonly ItemRange[]) {
 }
 
 describe('windows', () => {
-  it('use a block again once all of its items were let go, and no sooner', () => {
+  it('use a block again once all of its items were released, and no sooner', () => {
     const windows = new WindowWriter(BLOCK_BYTES);
     const add = () => {
       const block = windows.begin();
@@ -67,14 +67,14 @@ describe('windows', () => {
     };
     const first = add();
     const [range] = windows.take().traces;
-    range?.letGo();
+    range?.release();
     // It is still being filled.
     expect(add()).toBe(first);
     const [other] = windows.take().traces;
     expect(add()).not.toBe(first);
     const unfilled = new WindowWriter(BLOCK_BYTES).begin().bytes;
     expect(unfilled).not.toBe(first);
-    other?.letGo();
+    other?.release();
     expect(new WindowWriter(BLOCK_BYTES).begin().bytes).toBe(first);
   });
 

@@ -38,7 +38,7 @@ it('log records that came as records take no room among items', () => {
   const records = [...sampleDeliveries('build-clean')].flatMap(({ batches }) => batches.flatMap((one) => one.records));
   const taken = vi.spyOn(itemRing, 'take');
   const chunk = new ItemChunk(1024);
-  chunk.beginCopies(0);
+  chunk.beginCopies();
   const logs = records.filter((record) => record.recordType === 'LogRecord');
   expect(logs.length).toBeGreaterThan(5);
   for (const log of logs) chunk.addLog(log, logDigest(log));
