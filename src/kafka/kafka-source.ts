@@ -118,6 +118,12 @@ export interface TopicCounts {
 type MessageKind = { readonly signal: Signal; readonly encoding: OtlpEncoding } | 'jsonl';
 
 type BytesConsumer = Consumer<Buffer, Buffer, Buffer, Buffer>;
+/** What one reading works with: `admin` asks about topics, on connections of its own. */
+interface Clients {
+  readonly admin: Admin;
+  readonly consumer: BytesConsumer;
+  readonly committer: BytesConsumer;
+}
 type BytesMessage = Message<Buffer, Buffer, Buffer, Buffer>;
 
 /** A broker that is back is found within about ten seconds. */
@@ -299,7 +305,7 @@ export class KafkaSource implements Component {
       logger.info({ topics: topics.join(','), groupId }, 'reading from Kafka');
       const until = AbortSignal.any([signal, failed.signal]);
       while (!until.aborted && joined !== undefined)
-        await this.readGeneration(consumer, committer, joined, topics, until);
+        await this.readGeneration({ admin, consumer, committer }, joined, topics, until);
       if (failed.signal.aborted && !signal.aborted) throw failed.signal.reason;
     } finally {
       void looking.stop();
@@ -314,8 +320,7 @@ export class KafkaSource implements Component {
 
   /** Reads what the member has until that changes. @throws what the client throws */
   private async readGeneration(
-    consumer: BytesConsumer,
-    committer: BytesConsumer,
+    { admin, consumer, committer }: Clients,
     { generationId = 0, memberId, assignments = [] }: ConsumerGroupJoinPayload,
     topics: readonly string[],
     signal: AbortSignal,
@@ -326,7 +331,8 @@ export class KafkaSource implements Component {
     consumer.once('consumer:group:join', onJoin);
     try {
       const partitions = new Set(assignments.flatMap((one) => one.partitions));
-      const partitionCounts = await partitionCountsOf(consumer, topics);
+      // Not by the consumer's connection: where the group already makes the next generation, the broker answers nothing else there before it has.
+      const partitionCounts = await partitionCountsOf(admin, topics);
       await this.custody.begin({ generation: generationId, partitions, partitionCounts }, until);
       if (until.aborted) return;
       const commit = async (offsets: readonly PartitionOffset[]) => {
