@@ -26,7 +26,7 @@ export default defineConfig({
         exclude: TRIED_LATER,
         globalSetup: POSTGRES,
         maxWorkers: WORKERS,
-        // No module of this program keeps anything that tests could share, so each is loaded once a worker.
+        // Modules keep nothing but spare buffers and what they worked out before, so each is loaded once a worker.
         isolate: false,
       }),
       project('whole', {

@@ -157,13 +157,17 @@ export class ItemBlock {
   /** Items that somebody may read, and one for who writes them. */
   userCount = 1;
 
-  constructor(byteCount: number) {
-    this.out = new WireWriter(byteCount === 0 ? 0 : BLOCKS.take(byteCount));
+  /** @param pool lends the block's bytes */
+  constructor(
+    byteCount: number,
+    private readonly pool: BufferPool,
+  ) {
+    this.out = new WireWriter(byteCount === 0 ? 0 : pool.take(byteCount));
   }
 
   release(count: number): void {
     this.userCount -= count;
-    if (this.userCount === 0) BLOCKS.giveBack(this.out.bytes);
+    if (this.userCount === 0) this.pool.giveBack(this.out.bytes);
   }
 }
 
@@ -178,7 +182,7 @@ interface OpenWindows {
 
 /** Writes a run's items into windows. */
 export class WindowWriter {
-  private block = new ItemBlock(0);
+  private block: ItemBlock;
   /** Where the last item in the block ends. */
   private end = 0;
   private nextNumber = 0;
@@ -187,7 +191,12 @@ export class WindowWriter {
     logs: { last: undefined, takenCount: 0, ready: [] },
   };
 
-  constructor(private readonly blockBytes = BLOCK_BYTES) {}
+  constructor(
+    private readonly blockBytes = BLOCK_BYTES,
+    private readonly pool = BLOCKS,
+  ) {
+    this.block = new ItemBlock(0, pool);
+  }
 
   /** Where the next item is to be written, its tag and length included. What was begun and not added is written over. */
   begin(): WireWriter {
@@ -197,7 +206,7 @@ export class WindowWriter {
       return block.out;
     }
     if (end > 0) block.release(1);
-    this.block = new ItemBlock(this.blockBytes);
+    this.block = new ItemBlock(this.blockBytes, this.pool);
     this.end = 0;
     return this.block.out;
   }

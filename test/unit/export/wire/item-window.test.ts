@@ -1,6 +1,7 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { BufferPool } from '../../../../src/core/bytes.js';
 import { ExportGroup } from '../../../../src/export/wire/export-group.js';
 import { countOf, cutRanges, type ItemRange, WindowWriter } from '../../../../src/export/wire/item-window.js';
 
@@ -58,7 +59,8 @@ function contentOf(ranges: readonly ItemRange[]) {
 
 describe('windows', () => {
   it('use a block again once all of its items were released, and no sooner', () => {
-    const windows = new WindowWriter(BLOCK_BYTES);
+    const pool = new BufferPool();
+    const windows = new WindowWriter(BLOCK_BYTES, pool);
     const add = () => {
       const block = windows.begin();
       block.raw(new Uint8Array(31_000));
@@ -72,10 +74,10 @@ describe('windows', () => {
     expect(add()).toBe(first);
     const [other] = windows.take().traces;
     expect(add()).not.toBe(first);
-    const unfilled = new WindowWriter(BLOCK_BYTES).begin().bytes;
+    const unfilled = new WindowWriter(BLOCK_BYTES, pool).begin().bytes;
     expect(unfilled).not.toBe(first);
     other?.release();
-    expect(new WindowWriter(BLOCK_BYTES).begin().bytes).toBe(first);
+    expect(new WindowWriter(BLOCK_BYTES, pool).begin().bytes).toBe(first);
   });
 
   it('hold what was written of each signal, in order and whole, whenever it is taken', () => {
