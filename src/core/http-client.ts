@@ -1,7 +1,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction, Socket } from 'node:net';
-import { type Duplex, pipeline } from 'node:stream';
+import { type Duplex, pipeline, Readable } from 'node:stream';
 import type { Clock } from './clock.js';
 import { errorCode } from './errors.js';
 
@@ -47,8 +47,8 @@ export interface ExchangeLimits {
 export interface HttpResponse {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
-  /** Throws if the rest does not arrive. A caller that stops reading closes the connection. */
-  readonly body: AsyncIterable<Uint8Array>;
+  /** Of bytes; fails if the rest does not arrive. A caller that stops reading closes the connection. */
+  readonly body: Readable;
 }
 
 /** What was answered. */
@@ -69,7 +69,6 @@ export class StaleConnectionError extends Error {
 }
 
 const STALE_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
-const NOTHING: AsyncIterable<Uint8Array> = { async *[Symbol.asyncIterator]() {} };
 
 /**
  * Sends one request and reads its response. Settles whatever the other side does: a connection that is closed without a response
@@ -130,7 +129,7 @@ function sendOnce(
     let socketOf: { readonly socket: Socket; readonly bytesReadBefore: number } | undefined;
     const length = body === undefined ? undefined : isStreamed(body) ? body.sizeBytes : body.byteLength;
     const options = {
-      ...{ method, signal },
+      method,
       headers: {
         'user-agent': 'run-bridge',
         ...headers,
@@ -143,6 +142,7 @@ function sendOnce(
     };
     const request = url.protocol === 'https:' ? https.request(url, options) : http.request(url, options);
     sending.request = request;
+    endWith(request, signal);
     request.on('error', (error) => {
       // Once a response has started, reading it reports the rest.
       if (!isAnswered) reject(isStale(error) ? new StaleConnectionError(error.message, { cause: error }) : error);
@@ -163,7 +163,7 @@ function sendOnce(
       isAnswered = true;
       socket.on('error', () => {});
       socket.destroy();
-      resolve({ status: statusCode, headers, body: NOTHING });
+      resolve({ status: statusCode, headers, body: Readable.from([]) });
     });
     request.once('response', (response) => {
       isAnswered = true;
@@ -214,24 +214,37 @@ export function exchangeErrorText(error: unknown, maxLength: number): string {
   return (first instanceof Error ? first.message : error.message).slice(0, maxLength);
 }
 
-async function readBounded(
-  response: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-): Promise<Pick<HttpAnswer, 'body' | 'bodyEnd'>> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  let bodyEnd: HttpAnswer['bodyEnd'] = 'complete';
-  try {
-    for await (const chunk of response) {
+/** Ends a request when a signal does. Node's own option follows a request's every event for that. */
+function endWith(request: http.ClientRequest, signal: AbortSignal): void {
+  const end = () => request.destroy(new AbortedError('The operation was aborted', { cause: signal.reason }));
+  signal.addEventListener('abort', end, { once: true });
+  request.once('close', () => signal.removeEventListener('abort', end));
+  if (signal.aborted) end();
+}
+
+/** As Node has it. */
+class AbortedError extends Error {
+  override readonly name = 'AbortError';
+  readonly code = 'ABORT_ERR';
+}
+
+/** Reads a response by its events: iterating it costs as much as the rest of a small exchange. */
+function readBounded(response: Readable, maxBytes: number): Promise<Pick<HttpAnswer, 'body' | 'bodyEnd'>> {
+  return new Promise((resolve) => {
+    const chunks: Uint8Array[] = [];
+    let length = 0;
+    const end = (bodyEnd: HttpAnswer['bodyEnd']) =>
+      resolve({ body: Buffer.concat(chunks).subarray(0, maxBytes), bodyEnd });
+    response.on('data', (chunk: Uint8Array) => {
       chunks.push(chunk);
       length += chunk.byteLength;
-      if (length <= maxBytes) continue;
-      bodyEnd = 'cut';
+      if (length <= maxBytes) return;
+      end('cut');
       // The connection is closed with it: the rest is not awaited.
-      break;
-    }
-  } catch (error) {
-    bodyEnd = error instanceof Error ? error : new Error(String(error));
-  }
-  return { body: Buffer.concat(chunks).subarray(0, maxBytes), bodyEnd };
+      response.destroy();
+    });
+    response.once('end', () => end('complete'));
+    response.on('error', end);
+    response.once('close', () => end(new Error('the connection was closed before the answer was whole')));
+  });
 }
