@@ -59,6 +59,35 @@ export function copyBytes(to: number, from: number, length: number): number {
   return to + length;
 }
 
+/** Views that are kept have lengths in steps of so many bytes, up to this. */
+const VIEW_STEP = 64;
+const MAX_VIEW_STEPS = 256;
+
+/**
+ * Copies what is written at one place of the arena out of it, again and again, through views that are kept: making one
+ * takes longer than such a copy.
+ */
+export class Outlet {
+  private readonly views = new Array<Uint8Array | undefined>(MAX_VIEW_STEPS + 1).fill(undefined);
+
+  constructor(private readonly start: number) {}
+
+  /** Copies bytes into a target that has room for them. Up to 63 bytes behind them are overwritten there. */
+  copyTo(target: Uint8Array, at: number, length: number): void {
+    const steps = Math.ceil(length / VIEW_STEP);
+    const isViewed = steps <= MAX_VIEW_STEPS && at + steps * VIEW_STEP <= target.length;
+    target.set(isViewed ? this.viewOf(steps) : bytes.subarray(this.start, this.start + length), at);
+  }
+
+  private viewOf(steps: number): Uint8Array {
+    const known = this.views[steps];
+    if (known !== undefined) return known;
+    const made = new Uint8Array(memory, this.start, steps * VIEW_STEP);
+    this.views[steps] = made;
+    return made;
+  }
+}
+
 /** Whether two ranges hold the same bytes. The last eight or four are compared together, though some of them were before. */
 export function isSame(a: number, b: number, length: number): boolean {
   if (length >= 8) {

@@ -83,9 +83,13 @@ export function setCell(at: number, value: number): void {
   numbers[record + at] = value;
 }
 
+const HALVES = new DataView(new ArrayBuffer(8));
+
 /** Unix nanoseconds, which two cells of the record that is looked at hold as halves. @param low the first one */
 export function nanosAt(low: number): bigint {
-  return (BigInt(cell(low + 1) >>> 0) << 32n) | BigInt(cell(low) >>> 0);
+  HALVES.setInt32(0, cell(low + 1));
+  HALVES.setInt32(4, cell(low));
+  return HALVES.getBigUint64(0);
 }
 
 /** How many cells the record that is looked at has. */

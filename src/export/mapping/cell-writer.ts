@@ -5,6 +5,7 @@ import {
   constant,
   copyBytes,
   copyText,
+  Outlet,
   putText,
   putVarint,
   type Range,
@@ -27,6 +28,8 @@ import type { SharedMapping } from './shared-mapping.js';
 /** Where a span or an event is written, behind room for its tag and length; and where a log record is. */
 const ITEM = REGION.scratch + 16;
 const LOG_ITEM = REGION.scratch + 4 * 1024 * 1024;
+const ITEM_OUTLET = new Outlet(ITEM);
+const LOG_OUTLET = new Outlet(LOG_ITEM);
 const VALUE = REGION.scratch + 8 * 1024 * 1024;
 /** A longer item is plain code's, and one with longer attributes: what is made of it surely has room. */
 const MAX_ITEM_BYTES = 256 * 1024;
@@ -108,10 +111,10 @@ export class CellWriter {
     out.tag(RECORD);
     out.varint(end - ITEM + events.byteCount);
     if (events.byteCount === 0) {
-      out.copy(buffer, ITEM, end);
+      out.copyOut(ITEM_OUTLET, end - ITEM);
       return true;
     }
-    out.copy(buffer, ITEM, to);
+    out.copyOut(ITEM_OUTLET, to - ITEM);
     events.writeTo(out);
     out.copy(buffer, to, end);
     return true;
@@ -188,7 +191,7 @@ export class CellWriter {
     to = copyText(putVarint(to + 20, plan.typeName.length), plan.typeName.at, plan.typeName.length);
     out.tag(RECORD);
     out.varint(to - LOG_ITEM);
-    out.copy(buffer, LOG_ITEM, to);
+    out.copyOut(LOG_OUTLET, to - LOG_ITEM);
   }
 
   /** The verdict on a node that ended well, or was skipped; `undefined` for others. */

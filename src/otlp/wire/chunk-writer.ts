@@ -1,10 +1,12 @@
-import { buffer, copyText, putId, REGION, view } from '../../record/arena.js';
+import { copyText, Outlet, putId, REGION, view } from '../../record/arena.js';
 import { Cell, cell, pointAt } from '../../record/cells.js';
 import { type Digest, digestAt } from '../../record/log-digest.js';
 import { type ItemChunk, PLACE } from './item-chunk.js';
 import type { ItemReading } from './read-items.js';
 
 const BAR = 0x7c;
+/** All lines are written at the same place. */
+const LINES = new Outlet(REGION.lines);
 
 /**
  * Adds spans and log records that stand in the arena to a chunk, with their lines: what `ItemRecords` makes of the same, for those that
@@ -54,7 +56,8 @@ export class ChunkWriter {
     const { out } = chunk;
     const shift = out.length - REGION.lines;
     out.reserve(linesEnd - REGION.lines);
-    out.copyFrom(buffer, REGION.lines, linesEnd);
+    LINES.copyTo(out.bytes, out.length, linesEnd - REGION.lines);
+    out.length += linesEnd - REGION.lines;
     chunk.setPlace(item, PLACE.idHigh, cell(Cell.idHigh));
     chunk.setPlace(item, PLACE.idLow, cell(Cell.idLow));
     chunk.setPlace(item, PLACE.startLine, REGION.lines + shift);
