@@ -87,12 +87,14 @@ const MIN_ENTRIES = 32;
 const SLOTS_AN_ENTRY = 2;
 /** Slots for an entry from which on a table is much too large. */
 const SPARSE = 16;
+/** The bits of a slot that are an entry's number: of more entries than one record has values. */
+const NUMBER_BITS = 0x3f_ffff;
 /** Slots that are looked at before a table is called crowded: only made-up keys with equal hashes come that far. */
 const MAX_PROBES = 64;
 
 /**
- * A hash table of entries that its owner keeps in arrays, numbered from 0 on; at most half full (open addressing). To find
- * one, `seek` its hash and compare each candidate:
+ * A hash table of entries that its owner keeps in arrays, numbered from 0 on; at most half full (open addressing). It is small, for
+ * what is looked up in a large one seldom is in the processor's cache. To find an entry, `seek` its hash and compare each candidate:
  *
  *     for (let entry = slots.seek(hash); entry >= 0; entry = slots.next()) if (isSame(entry)) return entry;
  *     return slots.add();
@@ -101,21 +103,26 @@ export class HashSlots {
   count = 0;
   /** Too many keys have the same hash; looking for more would take long. */
   isCrowded = false;
-  /** Of each slot its entry's number plus one, 0 where it is free, and the entry's hash: one look into memory finds both. */
-  private slots = new Int32Array(2 * SLOTS_AN_ENTRY * MIN_ENTRIES);
+  /**
+   * Of each slot its entry's number plus one in the low bits, and the high bits of the entry's hash in the others: one look into memory
+   * finds both. 0 where it is free.
+   */
+  private slots = new Int32Array(SLOTS_AN_ENTRY * MIN_ENTRIES);
+  /** The hash of each entry, as many as the table may have. */
+  private hashes = new Int32Array(MIN_ENTRIES);
   private mask = SLOTS_AN_ENTRY * MIN_ENTRIES - 1;
   private hash = 0;
   private slot = 0;
   private candidates = 0;
 
-  /** The first entry with this hash; -1 if there is none. */
+  /** The first entry that may have this hash; -1 if there is none. */
   seek(hash: number): number {
     this.hash = hash;
     this.candidates = 0;
     return this.from(hash & this.mask);
   }
 
-  /** The next entry with the hash that was sought; -1 if there is no more. */
+  /** The next entry that may have the hash that was sought; -1 if there is no more. */
   next(): number {
     if (this.candidates++ > MAX_PROBES) this.isCrowded = true;
     return this.from((this.slot + 1) & this.mask);
@@ -125,8 +132,9 @@ export class HashSlots {
   add(): number {
     const entry = this.count++;
     if (SLOTS_AN_ENTRY * this.count > this.mask + 1) this.grow();
+    this.hashes[entry] = this.hash;
     // The search ended at a free slot.
-    this.put(this.slot, entry + 1, this.hash);
+    this.put(this.slot, entry);
     return entry;
   }
 
@@ -134,6 +142,7 @@ export class HashSlots {
   clear(): void {
     if (this.mask > MIN_ENTRIES * SLOTS_AN_ENTRY && this.count * SPARSE < this.mask) {
       this.slots = new Int32Array(this.slots.length / 2);
+      this.hashes = new Int32Array(this.hashes.length / 2);
       this.mask >>>= 1;
     } else this.slots.fill(0);
     this.count = 0;
@@ -143,37 +152,32 @@ export class HashSlots {
   private from(first: number): number {
     const { slots, mask, hash } = this;
     let slot = first;
-    let entry = (slots[2 * slot] as number) - 1;
-    for (let probes = 0; entry >= 0 && slots[2 * slot + 1] !== hash; probes++) {
+    let found = slots[slot] as number;
+    for (let probes = 0; found !== 0 && ((found ^ hash) & ~NUMBER_BITS) !== 0; probes++) {
       if (probes > MAX_PROBES) this.isCrowded = true;
       slot = (slot + 1) & mask;
-      entry = (slots[2 * slot] as number) - 1;
+      found = slots[slot] as number;
     }
     this.slot = slot;
-    return entry;
+    return (found & NUMBER_BITS) - 1;
   }
 
-  private put(slot: number, number: number, hash: number): void {
-    this.slots[2 * slot] = number;
-    this.slots[2 * slot + 1] = hash;
+  private put(slot: number, entry: number): void {
+    this.slots[slot] = ((this.hashes[entry] as number) & ~NUMBER_BITS) | (entry + 1);
   }
 
   private freeSlot(hash: number): number {
     const { slots, mask } = this;
     let slot = hash & mask;
-    while (slots[2 * slot] !== 0) slot = (slot + 1) & mask;
+    while (slots[slot] !== 0) slot = (slot + 1) & mask;
     return slot;
   }
 
   private grow(): void {
-    const { slots } = this;
-    this.slots = new Int32Array(2 * slots.length);
+    this.slots = new Int32Array(2 * this.slots.length);
+    this.hashes = grown(this.hashes);
     this.mask = 2 * this.mask + 1;
-    for (let at = 0; at < slots.length; at += 2) {
-      const number = slots[at] as number;
-      const hash = slots[at + 1] as number;
-      if (number !== 0) this.put(this.freeSlot(hash), number, hash);
-    }
+    for (let entry = 0; entry < this.count - 1; entry++) this.put(this.freeSlot(this.hashes[entry] as number), entry);
     this.slot = this.freeSlot(this.hash);
   }
 }
