@@ -1,4 +1,3 @@
-import type { ByteSource } from '../core/bytes.js';
 import { constant, copyText, isSame, putText, type Range, REGION, view } from '../record/arena.js';
 import { ATTRIBUTE_CELLS, Attribute, cell, HEADER } from '../record/cells.js';
 import { CLOSE, COMMA, OPEN, OPEN_LIST, QUOTE, stringEnd } from '../record/json-line.js';
@@ -50,8 +49,24 @@ export interface AttributePlaces {
 }
 
 const NOTHING: Range = { at: 0, length: 0 };
-/** Where payloads are made. */
-const PAYLOAD = REGION.scratch + 8 * 1024 * 1024 + 2048;
+
+/** Where texts are written that do not stand in a line so, and how many bytes of them there are at most, but for those of one line. */
+const ROOM = REGION.scratch + 4 * 1024 * 1024;
+const ROOM_BYTES = 4 * 1024 * 1024;
+
+/** Room in the arena for texts that wait to be written into columns. */
+export class TextRoom {
+  /** Where the next one goes. */
+  end = ROOM;
+
+  get isFull(): boolean {
+    return this.end > ROOM + ROOM_BYTES;
+  }
+
+  clear(): void {
+    this.end = ROOM;
+  }
+}
 
 /** The first cell of an attribute. */
 export function attributeAt(index: number): number {
@@ -100,12 +115,16 @@ export class CellPayload {
    * Writes that of the record that is looked at into a row; or into that of a start and that of its end, of whose payloads `isSameAs`
    * said so.
    * @param rowCount 1 or 2
+   * @param room where it is made
    */
-  write(row: number, rowCount: number, arena: ByteSource, { start, end, places }: AttributePlaces): void {
+  write(row: number, rowCount: number, room: TextRoom, { start, end, places }: AttributePlaces): void {
     const { payloadColumn } = this.event;
-    if (this.isRaw) payloadColumn.append(row, rowCount, arena, start, end);
-    else if (this.whole === undefined) payloadColumn.append(row, rowCount, arena, PAYLOAD, this.make(places));
-    else if (this.isThere) payloadColumn.appendConstant(row, rowCount, this.whole);
+    if (this.isRaw) payloadColumn.append(row, rowCount, start, end);
+    else if (this.whole === undefined) {
+      const from = room.end;
+      room.end = this.make(from, places);
+      payloadColumn.append(row, rowCount, from, room.end);
+    } else if (this.isThere) payloadColumn.appendConstant(row, rowCount, this.whole);
   }
 
   /** Whether another is made of the same attributes in the same way. */
@@ -117,9 +136,10 @@ export class CellPayload {
     });
   }
 
-  private make(places: Int32Array): number {
+  /** @returns the place behind it */
+  private make(from: number, places: Int32Array): number {
     const { parts } = this;
-    let to: number = PAYLOAD + 1;
+    let to = from + 1;
     for (let number = 0; number < parts.length; number++) {
       const { head, use, index, order } = parts[number] as Part;
       const at = attributeAt(index);
@@ -148,8 +168,8 @@ export class CellPayload {
       }
       to += 1;
     }
-    view.setUint8(PAYLOAD, OPEN);
-    if (to === PAYLOAD + 1) to += 1;
+    view.setUint8(from, OPEN);
+    if (to === from + 1) to += 1;
     view.setUint8(to - 1, CLOSE);
     return to;
   }

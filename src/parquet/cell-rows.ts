@@ -6,13 +6,12 @@ import type { StartLines } from '../otlp/wire/start-lines.js';
 import { buffer, view } from '../record/arena.js';
 import { Cell, cell } from '../record/cells.js';
 import { INFO } from '../record/severity.js';
-import type { AttributePlaces } from './cell-payload.js';
+import type { AttributePlaces, TextRoom } from './cell-payload.js';
 import type { ConstantText } from './column.js';
 import { constantText, type EventPlans } from './event-plan.js';
 import type { RowGroupColumns } from './row-group.js';
 import { attributesAtStart, attributesOf, PairPlan, RowPlan } from './row-plan.js';
 
-const ARENA = new ByteSource(buffer);
 const EMPTY_OBJECT = ByteSource.of('{}');
 const TRACE_ID_BYTES = 16;
 
@@ -42,6 +41,7 @@ export class CellRows {
     private readonly eventPlans: EventPlans,
     private readonly layouts: Layouts,
     private readonly scanner: LineScanner<CellSink>,
+    private readonly room: TextRoom,
   ) {}
 
   /** Whether the start that stands before the end that was scanned can be written with it. */
@@ -61,7 +61,7 @@ export class CellRows {
     columns.recordType.appendConstant(row + 1, 1, recordTypes.SpanEnd);
     this.span(row, 2, layout);
     this.end(row + 1);
-    this.pairPlan(start).plan.write(row, ARENA, this.placesOf(start), this.ownPlaces());
+    this.pairPlan(start).plan.write(row, this.room, this.placesOf(start), this.ownPlaces());
   }
 
   /** Writes the start or the end that was scanned. @returns `false` where plain code has to do it; nothing was written then */
@@ -85,20 +85,20 @@ export class CellRows {
     const row = this.begin(1, own);
     columns.recordType.appendConstant(row, 1, this.eventPlans.recordTypes.LogRecord);
     if (scanner.spanNameStart !== 0) {
-      columns.spanName.append(row, 1, ARENA, scanner.spanNameStart, scanner.spanNameEnd);
+      columns.spanName.append(row, 1, scanner.spanNameStart, scanner.spanNameEnd);
     }
-    if (scanner.eventIdStart !== 0) columns.eventId.append(row, 1, ARENA, scanner.eventIdStart, scanner.eventIdEnd);
+    if (scanner.eventIdStart !== 0) columns.eventId.append(row, 1, scanner.eventIdStart, scanner.eventIdEnd);
     columns.severityNumber.append(row, 1, 0, cell(Cell.code));
-    columns.severityText.append(row, 1, ARENA, cell(Cell.messageStart), cell(Cell.messageEnd));
+    columns.severityText.append(row, 1, cell(Cell.messageStart), cell(Cell.messageEnd));
     columns.time.append(row, 1, cell(Cell.startHigh), cell(Cell.startLow));
-    columns.body.append(row, 1, ARENA, cell(Cell.textStart), cell(Cell.textEnd));
+    columns.body.append(row, 1, cell(Cell.textStart), cell(Cell.textEnd));
     this.writeValues(row, own);
     return true;
   }
 
   private writeValues(row: number, { values, payload }: RowPlan): void {
-    values.write(row, 1, ARENA);
-    payload.write(row, 1, ARENA, this.ownPlaces());
+    values.write(row, 1);
+    payload.write(row, 1, this.room, this.ownPlaces());
   }
 
   /** Writes what a span's start and its end have alike. @param rowCount 1, or 2 where both are written */
@@ -107,7 +107,7 @@ export class CellRows {
     const severity = scanner.isInfo ? INFO : event.severity;
     const parentHigh = cell(Cell.parentHigh);
     const parentLow = cell(Cell.parentLow);
-    columns.spanName.append(row, rowCount, ARENA, cell(Cell.textStart), cell(Cell.textEnd));
+    columns.spanName.append(row, rowCount, cell(Cell.textStart), cell(Cell.textEnd));
     columns.severityNumber.append(row, rowCount, 0, severity.number);
     columns.severityText.appendConstant(row, rowCount, this.severityText(severity.text));
     if ((parentHigh | parentLow) !== 0) columns.parentSpanId.append(row, rowCount, parentHigh, parentLow);
@@ -120,7 +120,7 @@ export class CellRows {
     const code = cell(Cell.code);
     const isSilent = cell(Cell.messageStart) === cell(Cell.messageEnd);
     if (code !== 0 || !isSilent) columns.statusCode.append(row, 1, 0, code);
-    if (!isSilent) columns.statusMessage.append(row, 1, ARENA, cell(Cell.messageStart), cell(Cell.messageEnd));
+    if (!isSilent) columns.statusMessage.append(row, 1, cell(Cell.messageStart), cell(Cell.messageEnd));
     if ((cell(Cell.linkHigh) | cell(Cell.linkLow)) !== 0) this.link(row);
   }
 

@@ -1,5 +1,6 @@
 import type { Encoding, ParquetType, Statistics } from 'hyparquet';
-import type { ByteSource } from '../core/bytes.js';
+import { ByteSource } from '../core/bytes.js';
+import { buffer } from '../record/arena.js';
 import { ByteBuffer, Uint32List } from './bytes.js';
 import { NumberDictionary, TextDictionary } from './dictionary.js';
 import { appendHybrid, type EncodedChunk, ListLevels, PAGE_ROWS, type PageEncoder, PresenceLevels } from './page.js';
@@ -7,12 +8,42 @@ import type { LeafColumn } from './schema.js';
 
 /** A text that a column gets again and again: it is looked up in the dictionary once a row group. */
 export class ConstantText {
-  /** The row group, of those of its column, for which `index` was found. */
+  /** The row group, of those of its column, that has got it. */
   group = -1;
+  /** Its number among those that the row group has got. */
+  number = -1;
+  /** Where the row group's dictionary has it; -1 before it was looked up. */
   index = -1;
 
   constructor(readonly source: ByteSource) {}
 }
+
+/** Where texts stand that wait to be written. */
+const ARENA = new ByteSource(buffer);
+
+/** How many values of a column wait at most: about as many as one window of lines has. */
+const MAX_WAITING = 512;
+/** Numbers of a value that waits: twice its row, and one more where the next row has it too; then two that say what it is. */
+const WAITING_NUMBERS = 3;
+
+/** Values that wait: those of one column are written in a row, so that the processor has the column's tables in its cache. */
+class WaitingValues {
+  readonly numbers = new Int32Array(MAX_WAITING * WAITING_NUMBERS);
+  length = 0;
+
+  /** @returns whether there is no room for another */
+  push(row: number, rowCount: number, first: number, second: number): boolean {
+    const { numbers, length } = this;
+    numbers[length] = 2 * row + rowCount - 1;
+    numbers[length + 1] = first;
+    numbers[length + 2] = second;
+    this.length = length + WAITING_NUMBERS;
+    return this.length === numbers.length;
+  }
+}
+
+/** In place of where a text begins: it is a constant. */
+const CONSTANT = -1;
 
 /** A column of texts. */
 export class TextColumn implements ColumnValues {
@@ -22,6 +53,9 @@ export class TextColumn implements ColumnValues {
   private readonly texts = new TextDictionary();
   private readonly pages = new DictionaryPages(this.texts);
   private readonly plain = new ByteBuffer();
+  private readonly waiting = new WaitingValues();
+  /** Those that the row group has got. */
+  private constants: ConstantText[] = [];
   /** Row groups that it has written. */
   private group = 0;
 
@@ -30,34 +64,42 @@ export class TextColumn implements ColumnValues {
   }
 
   /**
-   * Writes a text into a row, or into two that follow one another.
+   * Has a text written into a row, or into two that follow one another. It stands in the arena from `start` to `end`, and has to until `flush`.
    * @param rowCount 1 or 2
-   * @param source where the text lies as UTF-8, from `start` to `end`
    */
-  append(row: number, rowCount: number, source: ByteSource, start: number, end: number): void {
-    const { writer } = this;
-    const taken = this.push(writer.beginRows(row, rowCount), source, start, end);
-    writer.endRows(row, taken, this.isFull);
-    if (taken < rowCount) this.append(row + taken, rowCount - taken, source, start, end);
+  append(row: number, rowCount: number, start: number, end: number): void {
+    if (this.waiting.push(row, rowCount, start, end)) this.flush();
   }
 
   /** The same for a text of this column alone. */
   appendConstant(row: number, rowCount: number, text: ConstantText): void {
-    const { pages, group, writer } = this;
-    const { source } = text;
-    if (text.group === group && pages.isOpen) {
-      const taken = writer.beginRows(row, rowCount);
-      pages.push(text.index, taken);
-      // The dictionary has the text, so that it does not become full.
-      writer.endRows(row, taken, false);
-      if (taken < rowCount) this.appendConstant(row + taken, rowCount - taken, text);
-      return;
+    if (text.group !== this.group) {
+      text.group = this.group;
+      text.number = this.constants.push(text) - 1;
+      text.index = -1;
     }
-    if (pages.isOpen) {
-      text.index = this.texts.indexOf(source, 0, source.bytes.length);
-      text.group = group;
+    if (this.waiting.push(row, rowCount, CONSTANT, text.number)) this.flush();
+  }
+
+  /** Writes a text that stands anywhere. */
+  appendBytes(row: number, { source, length }: ByteBuffer): void {
+    this.flush();
+    this.write(row, 1, source, 0, length);
+  }
+
+  /** Writes what waits. */
+  flush(): void {
+    const { waiting, constants } = this;
+    const { numbers, length } = waiting;
+    for (let at = 0; at < length; at += WAITING_NUMBERS) {
+      const row = (numbers[at] as number) >>> 1;
+      const rowCount = ((numbers[at] as number) & 1) + 1;
+      const start = numbers[at + 1] as number;
+      const end = numbers[at + 2] as number;
+      if (start === CONSTANT) this.writeConstant(row, rowCount, constants[end] as ConstantText);
+      else this.write(row, rowCount, ARENA, start, end);
     }
-    this.append(row, rowCount, source, 0, source.bytes.length);
+    waiting.length = 0;
   }
 
   /** Writes an item of a row's list; between the writer's `beginList` and this `endList`. */
@@ -101,7 +143,30 @@ export class TextColumn implements ColumnValues {
     this.texts.clear();
     this.pages.clear();
     this.plain.clear();
+    this.constants = [];
     this.group++;
+  }
+
+  private write(row: number, rowCount: number, source: ByteSource, start: number, end: number): void {
+    const { writer } = this;
+    const taken = this.push(writer.beginRows(row, rowCount), source, start, end);
+    writer.endRows(row, taken, this.isFull);
+    if (taken < rowCount) this.write(row + taken, rowCount - taken, source, start, end);
+  }
+
+  private writeConstant(row: number, rowCount: number, text: ConstantText): void {
+    const { pages, writer } = this;
+    const { source, index } = text;
+    if (index < 0 || !pages.isOpen) {
+      if (pages.isOpen) text.index = this.texts.indexOf(source, 0, source.bytes.length);
+      this.write(row, rowCount, source, 0, source.bytes.length);
+      return;
+    }
+    const taken = writer.beginRows(row, rowCount);
+    pages.push(index, taken);
+    // The dictionary has the text, so that it does not become full.
+    writer.endRows(row, taken, false);
+    if (taken < rowCount) this.writeConstant(row + taken, rowCount - taken, text);
   }
 
   /** @returns how many times it was written: once where the page may be full with it */
@@ -139,6 +204,7 @@ export class NumberColumn implements ColumnValues {
   private readonly numbers: NumberDictionary;
   private readonly pages: DictionaryPages;
   private readonly plain = new ByteBuffer();
+  private readonly waiting = new WaitingValues();
   /** Of the dictionary's numbers, those that are in the bounds. */
   private comparedCount = 0;
   private isEmpty = true;
@@ -161,12 +227,20 @@ export class NumberColumn implements ColumnValues {
     this.writer = new ColumnWriter(leaf, this, encoder);
   }
 
-  /** Writes a number into a row, or into two that follow one another. @param rowCount 1 or 2 @param high 0 for numbers of four bytes */
+  /** Has a number written into a row, or into two that follow one another. @param rowCount 1 or 2 @param high 0 for numbers of four bytes */
   append(row: number, rowCount: number, high: number, low: number): void {
-    const { writer } = this;
-    const taken = this.push(writer.beginRows(row, rowCount), high, low);
-    writer.endRows(row, taken, this.isFull);
-    if (taken < rowCount) this.append(row + taken, rowCount - taken, high, low);
+    if (this.waiting.push(row, rowCount, high, low)) this.flush();
+  }
+
+  /** Writes what waits. */
+  flush(): void {
+    const { waiting } = this;
+    const { numbers, length } = waiting;
+    for (let at = 0; at < length; at += WAITING_NUMBERS) {
+      const row = (numbers[at] as number) >>> 1;
+      this.write(row, ((numbers[at] as number) & 1) + 1, numbers[at + 1] as number, numbers[at + 2] as number);
+    }
+    waiting.length = 0;
   }
 
   /** Writes an item of a row's list; between the writer's `beginList` and this `endList`. */
@@ -217,6 +291,13 @@ export class NumberColumn implements ColumnValues {
     this.plain.clear();
     this.comparedCount = 0;
     this.isEmpty = true;
+  }
+
+  private write(row: number, rowCount: number, high: number, low: number): void {
+    const { writer } = this;
+    const taken = this.push(writer.beginRows(row, rowCount), high, low);
+    writer.endRows(row, taken, this.isFull);
+    if (taken < rowCount) this.write(row + taken, rowCount - taken, high, low);
   }
 
   /** @returns how many times it was written: once where the page may be full with it */

@@ -8,6 +8,7 @@ import { Cell, cell, pointAt } from '../record/cells.js';
 import { formatRecordLine, parseRecordLine, RecordParseError } from '../record/record-line.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { texts } from '../record/texts.js';
+import { TextRoom } from './cell-payload.js';
 import { CellRows } from './cell-rows.js';
 import { EventPlans } from './event-plan.js';
 import { PlainRows } from './plain-rows.js';
@@ -17,8 +18,6 @@ const LINE_BREAK = 0x0a;
 /** Where lines stand, and how many bytes of them at a time: few enough for the processor's cache, unless a line has more. */
 const LINES = REGION.bodies;
 const WINDOW_BYTES = 128 * 1024;
-/** Where texts are written that have escapes. */
-const UNESCAPED = REGION.scratch + 4 * 1024 * 1024;
 /** The name that documentation gives to spans of nodes. */
 const DOCUMENTED_NAME = constant('Node(');
 
@@ -37,6 +36,7 @@ export class LineRows {
   private readonly starts = new StartLines();
   private readonly plain: PlainRows;
   private readonly cells: CellRows;
+  private readonly room = new TextRoom();
   /** Which of the bytes stand in the arena. */
   private windowStart = 0;
   private windowEnd = 0;
@@ -44,19 +44,20 @@ export class LineRows {
   /** The line of a start that waits to be written with its end, which was scanned, and the line of that; 0 for none. */
   private waitingStart = 0;
   private waitingEnd = 0;
+  /** Where the line of the next record is written. */
+  private recordStart: number = LINES;
 
   constructor(
-    columns: RowGroupColumns,
+    private readonly columns: RowGroupColumns,
     private readonly options: LineRowsOptions,
   ) {
     const plans = new EventPlans(columns);
     this.plain = new PlainRows(columns, plans);
-    this.cells = new CellRows(columns, plans, this.reading.layouts, this.scanner);
+    this.cells = new CellRows(columns, plans, this.reading.layouts, this.scanner, this.room);
   }
 
   /**
-   * What is appended next stands in other bytes than before, or something else may have been done in this thread. A line that still
-   * waits is forgotten.
+   * What is appended next stands in other bytes than before, or something else may have been done in this thread since `flush`.
    * @param end where the bytes end that are lines
    */
   begin(end: number): void {
@@ -86,7 +87,7 @@ export class LineRows {
       this.cells.writePair(this.starts);
       return undefined;
     }
-    this.flush();
+    this.takeWaiting();
     const limit = place + this.windowEnd;
     if (mayWait && this.isPair(lineStart, next, limit)) {
       this.waitingStart = lineStart;
@@ -96,31 +97,56 @@ export class LineRows {
     return this.takeUsual(lineStart, limit) ? undefined : this.takePlain(bytes.toString('utf8', start, end));
   }
 
-  /** Writes a start that waits. */
+  /** Writes all that waits: a start, and values of columns. */
   flush(): void {
+    this.takeWaiting();
+    this.flushColumns();
+    this.recordStart = LINES;
+  }
+
+  /** Writes a record, by way of its line; by `flush` at the latest. */
+  appendRecord(record: TelemetryRecord): void {
+    const line = formatRecordLine(record);
+    if (this.recordStart > LINES + WINDOW_BYTES) this.flush();
+    const start = this.recordStart;
+    if (line.length < MAX_RECORD_BYTES) {
+      const end = start + buffer.write(line, start);
+      view.setUint8(end, LINE_BREAK);
+      this.recordStart = end + 1;
+      if (this.takeUsual(start, end + 1)) return;
+    }
+    this.plain.write(record);
+  }
+
+  private takeWaiting(): void {
     const { waitingStart, waitingEnd } = this;
     if (waitingEnd === 0) return;
     this.waitingEnd = 0;
     if (!this.takeUsual(waitingStart, waitingEnd)) this.takePlain(textAt(waitingStart, waitingEnd - 1));
   }
 
-  /** Writes a record, by way of its line. */
-  appendRecord(record: TelemetryRecord): void {
-    const line = formatRecordLine(record);
-    this.begin(0);
-    if (line.length < MAX_RECORD_BYTES) {
-      const end = LINES + buffer.write(line, LINES);
-      view.setUint8(end, LINE_BREAK);
-      if (this.takeUsual(LINES, end + 1)) return;
-    }
-    this.plain.write(record);
+  private flushColumns(): void {
+    this.columns.flush();
+    this.room.clear();
+  }
+
+  /** @returns what the line is, one of `LineKind` */
+  private scan(start: number, limit: number): number {
+    const { scanner, room } = this;
+    this.reading.layouts.tidy();
+    texts.tidy();
+    // Others may look at a record of theirs.
+    pointAt(0);
+    if (room.isFull) this.flushColumns();
+    const kind = scanner.scan(start, limit, room.end);
+    room.end = scanner.sink.to;
+    return kind;
   }
 
   /** @returns whether the line looks as nearly all do; else nothing was written */
   private takeUsual(start: number, limit: number): boolean {
     const { scanner, cells } = this;
-    this.tidy();
-    const kind = scanner.scan(start, limit, UNESCAPED);
+    const kind = this.scan(start, limit);
     if (kind === LineKind.other) return false;
     if (kind !== LineKind.log) return cells.writeSpan(kind === LineKind.span);
     return (this.options.isModern || !isDocumented(scanner)) && cells.writeLog();
@@ -130,17 +156,9 @@ export class LineRows {
   private isPair(start: number, end: number, limit: number): boolean {
     if (!isStartBefore(start, end, limit)) return false;
     const { reading, scanner, starts } = this;
-    this.tidy();
-    if (scanner.scan(end, limit, UNESCAPED) !== LineKind.span) return false;
+    if (this.scan(end, limit) !== LineKind.span) return false;
     const layout = reading.layouts.layout(cell(Cell.layout));
     return starts.isStartOf(scanner, layout, start, end) && this.cells.isPair(starts);
-  }
-
-  private tidy(): void {
-    this.reading.layouts.tidy();
-    texts.tidy();
-    // Others may look at a record of theirs.
-    pointAt(0);
   }
 
   private takePlain(lineText: string): string | undefined {

@@ -45,6 +45,8 @@ export class ParquetWriter {
       this.rows.appendRecord(record);
       if (isGroupFull(this.columns, this.limits)) await this.output.write(this.columns.finish());
     }
+    // Others may use the arena before more is appended.
+    this.rows.flush();
   }
 
   /** Writes what is left as a row group. @returns how many row groups there are */

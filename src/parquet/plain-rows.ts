@@ -102,7 +102,7 @@ export class PlainRows {
   }
 
   private text(column: TextColumn, row: number, text: string | null): void {
-    if (text !== null) column.append(row, 1, this.put(text).source, 0, this.bytes.length);
+    if (text !== null) column.appendBytes(row, this.put(text));
   }
 
   private put(text: string): ByteBuffer {

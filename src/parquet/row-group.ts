@@ -21,6 +21,8 @@ export class RowGroupColumns {
   rowCount = 0;
   private readonly encoder = new PageEncoder();
   private readonly writers = new Map<string, ColumnWriter>();
+  /** Those whose values wait. */
+  private readonly waiting: (TextColumn | NumberColumn)[] = [];
   readonly recordType = this.text('record_type');
   readonly traceId = this.text('trace_id');
   readonly spanId = this.number('span_id', 'uint64');
@@ -47,13 +49,20 @@ export class RowGroupColumns {
 
   /** Bytes held until the row group is finished, roughly. */
   get bufferedBytes(): number {
+    this.flush();
     let bytes = 0;
     for (const writer of this.writers.values()) bytes += writer.bufferedBytes;
     return bytes;
   }
 
+  /** Writes the values that wait: the texts among them need not stand where they stood any longer. */
+  flush(): void {
+    for (const column of this.waiting) column.flush();
+  }
+
   /** Ends the row group and begins the next. */
   finish(): EncodedRowGroup {
+    this.flush();
     const { rowCount } = this;
     const parts: Uint8Array[] = [];
     const chunks = LEAF_COLUMNS.map((leaf) => {
@@ -93,12 +102,14 @@ export class RowGroupColumns {
 
   private text(path: string): TextColumn {
     const column = new TextColumn(leafOf(path), this.encoder);
+    this.waiting.push(column);
     this.writers.set(path, column.writer);
     return column;
   }
 
   private number(path: string, kind: NumberKind): NumberColumn {
     const column = new NumberColumn(leafOf(path), kind, this.encoder);
+    this.waiting.push(column);
     this.writers.set(path, column.writer);
     return column;
   }

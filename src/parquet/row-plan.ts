@@ -1,9 +1,8 @@
-import type { ByteSource } from '../core/bytes.js';
 import { Form, type Layout, type Stretch } from '../otlp/wire/layouts.js';
 import { view } from '../record/arena.js';
 import { Attribute, cell, Value } from '../record/cells.js';
 import { OPEN } from '../record/json-line.js';
-import { type AttributePlaces, attributeAt, CellPayload, type RowAttribute } from './cell-payload.js';
+import { type AttributePlaces, attributeAt, CellPayload, type RowAttribute, type TextRoom } from './cell-payload.js';
 import type { BooleanColumn, ConstantText, NumberColumn, TextColumn } from './column.js';
 import { constantText, type EventPlan } from './event-plan.js';
 
@@ -54,10 +53,10 @@ class RowValues {
   }
 
   /** Writes them into a row, or into two that follow one another. @param rowCount 1 or 2 */
-  write(row: number, rowCount: number, arena: ByteSource): void {
+  write(row: number, rowCount: number): void {
     const { texts, counts, integers, booleans, constants, zeros } = this;
     for (const { column, at } of texts) {
-      column.append(row, rowCount, arena, cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
+      column.append(row, rowCount, cell(at + Attribute.valueStart), cell(at + Attribute.valueEnd));
     }
     for (const { column, text } of constants) column.appendConstant(row, rowCount, text);
     for (const { column, at } of counts) {
@@ -177,18 +176,19 @@ export class PairPlan {
   /**
    * Writes both rows of the end that is looked at.
    * @param row that of the start
+   * @param room as in `CellPayload.write`
    * @param starts where the start's attributes stand; @param ends where those of the end do
    */
-  write(row: number, arena: ByteSource, starts: AttributePlaces, ends: AttributePlaces): void {
+  write(row: number, room: TextRoom, starts: AttributePlaces, ends: AttributePlaces): void {
     const { both, ofStart, ofEnd, start, end } = this;
-    both.write(row, 2, arena);
-    ofStart.write(row, 1, arena);
-    ofEnd.write(row + 1, 1, arena);
+    both.write(row, 2);
+    ofStart.write(row, 1);
+    ofEnd.write(row + 1, 1);
     if (this.isPayloadShared) {
-      end.payload.write(row, 2, arena, ends);
+      end.payload.write(row, 2, room, ends);
     } else {
-      start.payload.write(row, 1, arena, starts);
-      end.payload.write(row + 1, 1, arena, ends);
+      start.payload.write(row, 1, room, starts);
+      end.payload.write(row + 1, 1, room, ends);
     }
   }
 }

@@ -15,9 +15,9 @@ export class CellSink implements LineSink {
   readonly isWhole = true;
   textStart = 0;
   textEnd = 0;
-  private isLog = false;
   /** Where the next byte is written to of what does not stand in the line so. */
-  private to = 0;
+  to = 0;
+  private isLog = false;
   private attributeCount = 0;
   private readonly unescaped = new UnescapedText();
 
