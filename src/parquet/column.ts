@@ -1,8 +1,8 @@
 import type { Encoding, ParquetType, Statistics } from 'hyparquet';
 import { ByteSource } from '../core/bytes.js';
-import { buffer } from '../record/arena.js';
+import { buffer, isSame } from '../record/arena.js';
 import { ByteBuffer, Uint32List } from './bytes.js';
-import { NumberDictionary, TextDictionary } from './dictionary.js';
+import { hashOfNumber, hashOfText, NumberDictionary, TextDictionary } from './dictionary.js';
 import { appendHybrid, type EncodedChunk, ListLevels, PAGE_ROWS, type PageEncoder, PresenceLevels } from './page.js';
 import type { LeafColumn } from './schema.js';
 
@@ -23,18 +23,27 @@ const ARENA = new ByteSource(buffer);
 
 /** How many values of a column wait at most: about as many as one window of lines has. */
 const MAX_WAITING = 512;
-/** Numbers of a value that waits: twice its row, and one more where the next row has it too; then two that say what it is. */
-const WAITING_NUMBERS = 3;
+/** Numbers of a value that waits: its row with the bits below, two that say what it is, and its hash. */
+const WAITING_NUMBERS = 4;
+const IS_TWICE = 1;
+/** The value is the one of the column that came before, constants apart. */
+const IS_AGAIN = 2;
+const ROW_SHIFT = 2;
 
-/** Values that wait: those of one column are written in a row, so that the processor has the column's tables in its cache. */
+/**
+ * Values that wait: those of one column are written in a row. Before that, the hash of each is made and its place in the table read, so that
+ * the processor fetches many of them from memory at a time.
+ */
 class WaitingValues {
   readonly numbers = new Int32Array(MAX_WAITING * WAITING_NUMBERS);
   length = 0;
+  /** What was read of tables, so that V8 does not leave it out. */
+  touched = 0;
 
   /** @returns whether there is no room for another */
   push(row: number, rowCount: number, first: number, second: number): boolean {
     const { numbers, length } = this;
-    numbers[length] = 2 * row + rowCount - 1;
+    numbers[length] = (row << ROW_SHIFT) | (rowCount - 1);
     numbers[length + 1] = first;
     numbers[length + 2] = second;
     this.length = length + WAITING_NUMBERS;
@@ -56,6 +65,8 @@ export class TextColumn implements ColumnValues {
   private readonly waiting = new WaitingValues();
   /** Those that the row group has got. */
   private constants: ConstantText[] = [];
+  /** The index of the text that was written last; -1 where it has to be looked up. */
+  private index = -1;
   /** Row groups that it has written. */
   private group = 0;
 
@@ -84,28 +95,56 @@ export class TextColumn implements ColumnValues {
   /** Writes a text that stands anywhere. */
   appendBytes(row: number, { source, length }: ByteBuffer): void {
     this.flush();
-    this.write(row, 1, source, 0, length);
+    this.write(row, 1, source, 0, length, hashOfText(source, 0, length));
   }
 
   /** Writes what waits. */
   flush(): void {
     const { waiting, constants } = this;
     const { numbers, length } = waiting;
+    if (this.pages.isOpen) this.touch(waiting);
     for (let at = 0; at < length; at += WAITING_NUMBERS) {
-      const row = (numbers[at] as number) >>> 1;
-      const rowCount = ((numbers[at] as number) & 1) + 1;
+      const bits = numbers[at] as number;
+      const row = bits >>> ROW_SHIFT;
+      const rowCount = (bits & IS_TWICE) + 1;
       const start = numbers[at + 1] as number;
       const end = numbers[at + 2] as number;
       if (start === CONSTANT) this.writeConstant(row, rowCount, constants[end] as ConstantText);
-      else this.write(row, rowCount, ARENA, start, end);
+      else {
+        if ((bits & IS_AGAIN) === 0) this.index = -1;
+        this.write(row, rowCount, ARENA, start, end, numbers[at + 3] as number);
+      }
     }
+    this.index = -1;
     waiting.length = 0;
+  }
+
+  private touch(waiting: WaitingValues): void {
+    const { texts } = this;
+    const { numbers, length } = waiting;
+    let [lastStart, lastEnd, touched] = [0, 0, 0];
+    for (let at = 0; at < length; at += WAITING_NUMBERS) {
+      const start = numbers[at + 1] as number;
+      const end = numbers[at + 2] as number;
+      if (start === CONSTANT) continue;
+      if (lastStart !== 0 && end - start === lastEnd - lastStart && isSame(lastStart, start, end - start)) {
+        numbers[at] = (numbers[at] as number) | IS_AGAIN;
+      } else {
+        const hash = hashOfText(ARENA, start, end);
+        numbers[at + 3] = hash;
+        touched ^= texts.touch(hash);
+      }
+      lastStart = start;
+      lastEnd = end;
+    }
+    waiting.touched = touched;
   }
 
   /** Writes an item of a row's list; between the writer's `beginList` and this `endList`. */
   appendItem(index: number, source: ByteSource, start: number, end: number): void {
     this.writer.beginItem(index);
-    this.push(1, source, start, end);
+    this.index = -1;
+    this.push(1, source, start, end, hashOfText(source, start, end));
   }
 
   /** Ends a row that is a list. */
@@ -147,19 +186,23 @@ export class TextColumn implements ColumnValues {
     this.group++;
   }
 
-  private write(row: number, rowCount: number, source: ByteSource, start: number, end: number): void {
+  private write(row: number, rowCount: number, source: ByteSource, start: number, end: number, hash: number): void {
     const { writer } = this;
-    const taken = this.push(writer.beginRows(row, rowCount), source, start, end);
+    const taken = this.push(writer.beginRows(row, rowCount), source, start, end, hash);
     writer.endRows(row, taken, this.isFull);
-    if (taken < rowCount) this.write(row + taken, rowCount - taken, source, start, end);
+    if (taken < rowCount) this.write(row + taken, rowCount - taken, source, start, end, hash);
   }
 
   private writeConstant(row: number, rowCount: number, text: ConstantText): void {
     const { pages, writer } = this;
     const { source, index } = text;
     if (index < 0 || !pages.isOpen) {
-      if (pages.isOpen) text.index = this.texts.indexOf(source, 0, source.bytes.length);
-      this.write(row, rowCount, source, 0, source.bytes.length);
+      const { length } = source.bytes;
+      const before = this.index;
+      this.index = -1;
+      this.write(row, rowCount, source, 0, length, hashOfText(source, 0, length));
+      text.index = this.index;
+      this.index = before;
       return;
     }
     const taken = writer.beginRows(row, rowCount);
@@ -170,12 +213,12 @@ export class TextColumn implements ColumnValues {
   }
 
   /** @returns how many times it was written: once where the page may be full with it */
-  private push(times: number, source: ByteSource, start: number, end: number): number {
+  private push(times: number, source: ByteSource, start: number, end: number, hash: number): number {
     const { pages, texts, plain } = this;
     if (pages.isOpen) {
-      const index = texts.indexOf(source, start, end);
+      if (this.index < 0) this.index = texts.indexOf(source, start, end, hash);
       const taken = this.isFull ? 1 : times;
-      pages.push(index, taken);
+      pages.push(this.index, taken);
       return taken;
     }
     plain.appendUint32(end - start);
@@ -205,6 +248,8 @@ export class NumberColumn implements ColumnValues {
   private readonly pages: DictionaryPages;
   private readonly plain = new ByteBuffer();
   private readonly waiting = new WaitingValues();
+  /** The index of the number that was written last; -1 where it has to be looked up. */
+  private index = -1;
   /** Of the dictionary's numbers, those that are in the bounds. */
   private comparedCount = 0;
   private isEmpty = true;
@@ -236,17 +281,41 @@ export class NumberColumn implements ColumnValues {
   flush(): void {
     const { waiting } = this;
     const { numbers, length } = waiting;
+    if (this.pages.isOpen) this.touch(waiting);
     for (let at = 0; at < length; at += WAITING_NUMBERS) {
-      const row = (numbers[at] as number) >>> 1;
-      this.write(row, ((numbers[at] as number) & 1) + 1, numbers[at + 1] as number, numbers[at + 2] as number);
+      const bits = numbers[at] as number;
+      if ((bits & IS_AGAIN) === 0) this.index = -1;
+      const high = numbers[at + 1] as number;
+      const low = numbers[at + 2] as number;
+      this.write(bits >>> ROW_SHIFT, (bits & IS_TWICE) + 1, high, low, numbers[at + 3] as number);
     }
+    this.index = -1;
     waiting.length = 0;
+  }
+
+  private touch(waiting: WaitingValues): void {
+    const { numbers: dictionary } = this;
+    const { numbers, length } = waiting;
+    let touched = 0;
+    for (let at = 0; at < length; at += WAITING_NUMBERS) {
+      const high = numbers[at + 1] as number;
+      const low = numbers[at + 2] as number;
+      if (at > 0 && numbers[at - 2] === low && numbers[at - 3] === high) {
+        numbers[at] = (numbers[at] as number) | IS_AGAIN;
+        continue;
+      }
+      const hash = hashOfNumber(high, low);
+      numbers[at + 3] = hash;
+      touched ^= dictionary.touch(hash);
+    }
+    waiting.touched = touched;
   }
 
   /** Writes an item of a row's list; between the writer's `beginList` and this `endList`. */
   appendItem(index: number, high: number, low: number): void {
     this.writer.beginItem(index);
-    this.push(1, high, low);
+    this.index = -1;
+    this.push(1, high, low, hashOfNumber(high, low));
   }
 
   /** Ends a row that is a list. */
@@ -293,15 +362,15 @@ export class NumberColumn implements ColumnValues {
     this.isEmpty = true;
   }
 
-  private write(row: number, rowCount: number, high: number, low: number): void {
+  private write(row: number, rowCount: number, high: number, low: number, hash: number): void {
     const { writer } = this;
-    const taken = this.push(writer.beginRows(row, rowCount), high, low);
+    const taken = this.push(writer.beginRows(row, rowCount), high, low, hash);
     writer.endRows(row, taken, this.isFull);
-    if (taken < rowCount) this.write(row + taken, rowCount - taken, high, low);
+    if (taken < rowCount) this.write(row + taken, rowCount - taken, high, low, hash);
   }
 
   /** @returns how many times it was written: once where the page may be full with it */
-  private push(times: number, high: number, low: number): number {
+  private push(times: number, high: number, low: number, hash: number): number {
     const { pages, numbers, plain } = this;
     if (!pages.isOpen) {
       this.compare(high ^ SIGN, low ^ this.lowSign);
@@ -309,14 +378,16 @@ export class NumberColumn implements ColumnValues {
       if (this.type === 'INT64') plain.appendUint32(high);
       return 1;
     }
-    const index = numbers.indexOf(high, low);
-    // One that is there already was compared when it came first.
-    if (index >= this.comparedCount) {
-      this.compare(high ^ SIGN, low ^ this.lowSign);
-      this.comparedCount = numbers.count;
+    if (this.index < 0) {
+      this.index = numbers.indexOf(high, low, hash);
+      // One that is there already was compared when it came first.
+      if (this.index >= this.comparedCount) {
+        this.compare(high ^ SIGN, low ^ this.lowSign);
+        this.comparedCount = numbers.count;
+      }
     }
     const taken = this.isFull ? 1 : times;
-    pages.push(index, taken);
+    pages.push(this.index, taken);
     return taken;
   }
 

@@ -11,24 +11,21 @@ export class TextDictionary {
   private readonly slots = new HashSlots();
   /** Of each text where it begins in the values, and its length. */
   private places = new Int32Array(64);
-  /** Index of the text that was found or added last. */
-  last = 0;
   private least = 0;
   private greatest = 0;
 
-  /** The text's index; a new text gets the next one. It lies in `source` from `start` to `end`. */
-  indexOf(source: ByteSource, start: number, end: number): number {
-    // Neighbours often hold the same text.
-    if (this.count > 0 && this.isAt(this.last, source, start, end - start)) return this.last;
+  /** The text's index; a new text gets the next one. It lies in `source` from `start` to `end`, and has the hash that `hashOfText` says. */
+  indexOf(source: ByteSource, start: number, end: number, hash: number): number {
     const { slots } = this;
-    const hash = hashOfBytes(source.bytes, source.view, start, end, 0);
     for (let index = slots.seek(hash); index >= 0; index = slots.next()) {
-      if (this.isAt(index, source, start, end - start)) {
-        this.last = index;
-        return index;
-      }
+      if (this.isAt(index, source, start, end - start)) return index;
     }
     return this.add(source, start, end);
+  }
+
+  /** As that of `HashSlots`. */
+  touch(hash: number): number {
+    return this.slots.touch(hash);
   }
 
   get count(): number {
@@ -66,7 +63,6 @@ export class TextDictionary {
     this.values.appendBytes(source, start, end);
     if (index === 0 || this.compare(index, this.least) < 0) this.least = index;
     if (index === 0 || this.compare(index, this.greatest) > 0) this.greatest = index;
-    this.last = index;
     return index;
   }
 
@@ -94,33 +90,31 @@ export class TextDictionary {
   }
 }
 
+export function hashOfText({ bytes, view }: ByteSource, start: number, end: number): number {
+  return hashOfBytes(bytes, view, start, end, 0);
+}
+
 /** The distinct numbers of a column chunk, each with its index. A number is two halves of 32 bits, since bigints are slow. */
 export class NumberDictionary {
   /** The numbers one after another, as a dictionary page holds them. */
   readonly values = new ByteBuffer(1024);
-  /** Index of the number that was found or added last, and its halves. */
-  last = 0;
-  private lastHigh = 0;
-  private lastLow = 0;
   private readonly slots = new HashSlots();
 
   /** @param byteCount 4 or 8; with 4 the high half is not written */
   constructor(private readonly byteCount: 4 | 8) {}
 
-  /** The number's index; a new one gets the next. The halves are signed. */
-  indexOf(high: number, low: number): number {
-    // Neighbours often hold the same number.
-    if (this.lastLow === low && this.lastHigh === high && this.count > 0) return this.last;
-    this.lastHigh = high;
-    this.lastLow = low;
+  /** The number's index; a new one gets the next. The halves are signed; `hashOfNumber` says the hash. */
+  indexOf(high: number, low: number, hash: number): number {
     const { slots } = this;
-    for (let index = slots.seek(hashOfNumber(high, low)); index >= 0; index = slots.next()) {
-      if (this.isAt(index, high, low)) {
-        this.last = index;
-        return index;
-      }
+    for (let index = slots.seek(hash); index >= 0; index = slots.next()) {
+      if (this.isAt(index, high, low)) return index;
     }
     return this.add(high, low);
+  }
+
+  /** As that of `HashSlots`. */
+  touch(hash: number): number {
+    return this.slots.touch(hash);
   }
 
   get count(): number {
@@ -145,14 +139,13 @@ export class NumberDictionary {
 
   private add(high: number, low: number): number {
     const index = this.slots.add();
-    this.last = index;
     this.values.appendUint32(low);
     if (this.byteCount === 8) this.values.appendUint32(high);
     return index;
   }
 }
 
-function hashOfNumber(high: number, low: number): number {
+export function hashOfNumber(high: number, low: number): number {
   let hash = Math.imul(low ^ Math.imul(high, 0x85ebca6b), 0x9e3779b1);
   hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
   return hash ^ (hash >>> 13);
