@@ -42,7 +42,7 @@ import { StepArtifacts } from './step-artifacts.js';
 /** What OTLP bodies may take in memory while the JSONL is read, in bytes: 64 MiB; beyond it they go to the private folder. */
 const MAX_MEMORY_BYTES = 64 * 1024 * 1024;
 /** How long lines are gathered while the command runs, in milliseconds: each look takes processor time from it. */
-const GATHER_MS = 200;
+const GATHER_MS = 1_000;
 /** How long requests under way may take when the command has ended, in milliseconds. */
 const LAST_REQUESTS_MS = 1_000;
 /** How long reports may take, in milliseconds; one of 35,000 records takes about two seconds. */
@@ -130,7 +130,8 @@ export class LiveRecords {
     const { stepId } = facts;
     const watch = { stepId, clock, hasEnded: this.hasEnded.signal, onCancelled };
     void watchCancellation(this.target.forCancellation(), watch);
-    this.tail = new JsonlTail(file?.path ?? '', { from: file?.from, gatherMs: GATHER_MS }, clock);
+    const looking = { from: file?.from, isWatched: false, gatherMs: GATHER_MS };
+    this.tail = new JsonlTail(file?.path ?? '', looking, clock);
     this.records = new CommandRecords({
       lines: file === undefined ? [] : this.tail.chunks(this.giveUp.signal),
       isShared: file?.isShared === true,

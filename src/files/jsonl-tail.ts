@@ -15,7 +15,9 @@ export interface JsonlTailOptions {
   readonly from?: TailPosition | undefined;
   /** How often the file is looked at when the system says nothing, in milliseconds. Default 80. */
   readonly pollMs?: number;
-  /** How long to let more come when the file has grown, so that not each line is taken alone, in milliseconds. Default 10. */
+  /** Whether the system is to say when the file grows, which takes a moment for each write. Default: it is; of a named pipe it always is. */
+  readonly isWatched?: boolean;
+  /** How long to let more come when the file has grown, so that not each line is taken alone, in milliseconds. Default 10, and always that of a named pipe, which holds little: who writes into it would wait. */
   readonly gatherMs?: number;
   /** The longest line that is taken, in bytes. Default 64 MiB. */
   readonly maxLineBytes?: number;
@@ -74,7 +76,7 @@ export class JsonlTail {
     this.maxLineBytes = options.maxLineBytes ?? MAX_LINE_BYTES;
     this.gatherMs = options.gatherMs ?? DEFAULT_GATHER_MS;
     this.retiredMs = options.retiredMs ?? DEFAULT_RETIRED_MS;
-    this.watch = new FileWatch(path, clock, options.pollMs ?? DEFAULT_POLL_MS);
+    this.watch = new FileWatch(path, clock, options.pollMs ?? DEFAULT_POLL_MS, options.isWatched);
   }
 
   /**
@@ -104,8 +106,9 @@ export class JsonlTail {
           yield* this.takeRests();
           return;
         }
-        await this.watch.wait(signal, this.current?.isPipe === true);
-        await pause(this.clock, this.gatherMs, ended);
+        const { current } = this;
+        await this.watch.wait(signal, current?.isPipe === true);
+        if (current !== undefined) await pause(this.clock, current.isPipe ? DEFAULT_GATHER_MS : this.gatherMs, ended);
       }
     } catch (cause) {
       throw unreadable(this.path, cause);
@@ -173,11 +176,12 @@ export class JsonlTail {
     }
   }
 
+  /** All that is there now: what is written while that is taken waits for more to come, but for the end. */
   private async *linesOf(file: TailedFile, signal: AbortSignal, isCurrent: boolean): AsyncGenerator<TailChunk> {
     for (let read = await file.read(); read !== undefined; read = await file.read()) {
       const chunk = this.toChunk(read, isCurrent);
       if (chunk.lines.length > 0 || chunk.rejects.length > 0) yield chunk;
-      if (signal.aborted) return;
+      if (signal.aborted || !(file.mayHaveMore || this.isFinishing)) return;
     }
   }
 
@@ -233,6 +237,7 @@ export class FileWatch {
     private readonly clock: Clock,
     /** How long to wait at most, in milliseconds. */
     private readonly pollMs: number,
+    private readonly isWatched = true,
   ) {}
 
   /**
@@ -241,7 +246,8 @@ export class FileWatch {
    * @param isPipe whether the file is a named pipe: its folder's watcher does not notice what is written into it.
    */
   async wait(signal: AbortSignal, isPipe: boolean): Promise<void> {
-    this.folder ??= this.begin(dirname(this.path), (name) => name === null || name === basename(this.path));
+    if (this.isWatched)
+      this.folder ??= this.begin(dirname(this.path), (name) => name === null || name === basename(this.path));
     if (isPipe) this.file ??= this.begin(this.path, () => true);
     if (!this.isWoken && !signal.aborted) {
       // The clock's timers let a process end, and so do watchers where there are none.

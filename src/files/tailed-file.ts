@@ -46,6 +46,8 @@ export class TailedFile {
   private head: Uint8Array = EMPTY;
   private readOffset = 0;
   private modifiedMs = -1;
+  /** How long it was at the last read, in bytes. */
+  private seenBytes = 0;
 
   private constructor(
     private readonly handle: FileHandle,
@@ -57,6 +59,11 @@ export class TailedFile {
 
   get isPipe(): boolean {
     return this.kind.isPipe;
+  }
+
+  /** Whether the last read stopped before all was read that was there then; of a pipe nobody knows. */
+  get mayHaveMore(): boolean {
+    return this.isPipe || this.readOffset < this.seenBytes;
   }
 
   /** What tells it from the file that has its name by now. */
@@ -77,6 +84,7 @@ export class TailedFile {
     const { size, mtimeMs } = await this.handle.stat();
     const isTouched = mtimeMs !== this.modifiedMs;
     this.modifiedMs = mtimeMs;
+    this.seenBytes = size;
     // Written anew to the same length, it begins with other bytes.
     if (size === this.readOffset && (size === 0 || !isTouched || (await this.hasSameHead()))) return undefined;
     const bytes = size > this.readOffset ? await this.readFrom(this.readOffset, size) : EMPTY;

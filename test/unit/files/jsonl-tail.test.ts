@@ -289,6 +289,29 @@ describe('JsonlTail', () => {
     });
   });
 
+  it('lets lines gather once the file is there, also those that come while others are taken', async () => {
+    const clock = new FakeClock();
+    const path = newPath();
+    const tail = new JsonlTail(path, { isWatched: false, pollMs: 80, gatherMs: 1_000 }, clock);
+    const stop = new AbortController();
+    const chunks = tail.chunks(stop.signal);
+    const first = chunks.next();
+    await untilTurned(() => clock.nextTimerMs === 80);
+    writeFileSync(path, '1\n');
+    clock.advance(80);
+    expect((await first).value?.lines).toHaveLength(1);
+    appendFileSync(path, '2\n');
+    const second = chunks.next();
+    await untilTurned(() => clock.nextTimerMs === 80);
+    clock.advance(80);
+    await untilTurned(() => clock.nextTimerMs === 1_000);
+    appendFileSync(path, '3\n');
+    clock.advance(1_000);
+    expect((await second).value?.lines).toHaveLength(2);
+    stop.abort();
+    expect(await chunks.next()).toMatchObject({ done: true });
+  });
+
   it('reads on only when it is asked for more', async () => {
     const path = newPath();
     writeFileSync(path, `${'z'.repeat(100)}\n`.repeat(50_000));
