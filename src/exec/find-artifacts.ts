@@ -1,4 +1,4 @@
-import type { Dirent } from 'node:fs';
+import { type Dirent, lstatSync, type Stats } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
@@ -34,19 +34,28 @@ export async function findArtifacts(
   const found: FoundArtifact[] = [];
   const walk = new Walk(targetFolder);
   const isWanted = ({ name }: Dirent) => name.endsWith('.json') && !name.startsWith('.');
-  for (const file of await walk.files(targetFolder, isWanted, false)) found.push(...(await take(file)));
+  for (const file of await walk.files(targetFolder, isWanted, false)) found.push(...take(file));
   const documentCount = found.length;
   for (const folder of SQL_FOLDERS) {
     const isSql = ({ name }: Dirent) => name.endsWith('.sql');
-    for (const file of await walk.files(join(targetFolder, folder), isSql, true)) found.push(...(await take(file)));
+    for (const file of await walk.files(join(targetFolder, folder), isSql, true)) found.push(...take(file));
   }
   return bound([...bySize(found.slice(0, documentCount)), ...found.slice(documentCount)], limits, walk.isCutShort);
 
-  async function take(file: string): Promise<readonly FoundArtifact[]> {
+  function take(file: string): readonly FoundArtifact[] {
     const path = artifactPathIn(targetFolder, file);
-    const stats = await lstat(file).catch(() => undefined);
+    const stats = statsOf(file);
     if (path === undefined || stats?.isFile() !== true || !isSince(stats.mtimeMs, sinceUnixMs)) return [];
     return [{ path, file, sizeBytes: stats.size }];
+  }
+}
+
+/** At once: the command has just written it, so the system has the answer in memory. `undefined` where there is none. */
+function statsOf(file: string): Stats | undefined {
+  try {
+    return lstatSync(file);
+  } catch {
+    return undefined;
   }
 }
 

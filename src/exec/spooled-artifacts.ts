@@ -1,6 +1,7 @@
-import { constants } from 'node:fs';
-import { chmod, copyFile, lstat, mkdir, readdir } from 'node:fs/promises';
+import { chmodSync, constants, copyFileSync } from 'node:fs';
+import { lstat, mkdir, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { errorCode } from '../core/errors.js';
 import { namesIn } from '../core/folders.js';
 import { slices } from '../core/lists.js';
@@ -26,14 +27,14 @@ export async function spoolArtifacts(
   const folders = new Set(artifacts.map(({ path }) => dirname(join(base, path))));
   for (const folder of folders) await mkdir(folder, { recursive: true, mode: 0o700 });
   for (const some of slices(artifacts, COPIED_AT_A_TIME)) {
-    await Promise.all(
-      some.map(async ({ path, file }) => {
-        const copy = join(base, path);
-        // Where the file system can, both share their blocks until one is written.
-        await copyFile(file, copy, constants.COPYFILE_FICLONE);
-        await chmod(copy, 0o600);
-      }),
-    );
+    for (const { path, file } of some) {
+      const copy = join(base, path);
+      // Where the file system can, both share their blocks until one is written.
+      copyFileSync(file, copy, constants.COPYFILE_FICLONE);
+      chmodSync(copy, 0o600);
+    }
+    // In between, signals and timers have their turn.
+    await setImmediate();
   }
 }
 

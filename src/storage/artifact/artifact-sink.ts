@@ -1,5 +1,4 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import type { ArtifactKey, ArtifactStore } from './artifact-store.js';
 
 /** Where artifacts of steps are brought to: a store of this process's own, or a bridge that runs. */
@@ -20,11 +19,11 @@ export class StoreArtifactSink implements ArtifactSink {
   async put(key: ArtifactKey, file: string, signal: AbortSignal): Promise<void> {
     const store = await this.openStore();
     signal.throwIfAborted();
-    const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+    const descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW);
     try {
-      await store.put(key, contentOf(handle, signal));
+      await store.put(key, contentOf(descriptor, signal));
     } finally {
-      await handle.close();
+      closeSync(descriptor);
     }
   }
 }
@@ -32,14 +31,18 @@ export class StoreArtifactSink implements ArtifactSink {
 /** What is read in one piece, in bytes: 64 KiB. */
 const CHUNK_BYTES = 64 * 1024;
 
-/** Most artifacts are small: a stream for each would take longer than reading it. */
-async function* contentOf(handle: FileHandle, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  const { size } = await handle.stat();
+/**
+ * Read at once: the command has just written it, so the system has it in memory. Most artifacts are small, and to ask the pool of
+ * threads for each of their pieces would take longer than all else.
+ */
+async function* contentOf(descriptor: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const { size } = fstatSync(descriptor);
   // With room for one byte more than it has: what ends before that was read whole.
   let length = Math.min(size + 1, CHUNK_BYTES);
   for (let readBytes = 0; ; length = CHUNK_BYTES) {
     signal.throwIfAborted();
-    const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length);
+    const buffer = Buffer.allocUnsafe(length);
+    const bytesRead = readSync(descriptor, buffer, 0, length, null);
     readBytes += bytesRead;
     if (bytesRead > 0) yield buffer.subarray(0, bytesRead);
     // A read may give less than it could before the end of the file.

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Dirent } from 'node:fs';
-import { type FileHandle, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
+import { type Dirent, existsSync, realpathSync } from 'node:fs';
+import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { closeOnFailure, errorCode } from '../../core/errors.js';
 import { readFolderUsage } from '../../core/folders.js';
@@ -142,28 +142,28 @@ export class FolderArtifactStore implements ArtifactStore {
   private async openFile(key: ArtifactKey): Promise<FileHandle | undefined> {
     const path = this.pathOf(key);
     const folder = dirname(path);
-    const isHere = await this.isWithin(folder).catch((error: unknown) => {
-      if (isAbsent(error)) return false;
+    try {
+      return this.isWithin(folder) ? await openRegularFile(path) : undefined;
+    } catch (error) {
+      if (isAbsent(error)) return undefined;
       throw error;
-    });
-    return isHere ? openRegularFile(path) : undefined;
+    }
   }
 
-  /** Whether a folder is at its path without any link on the way. */
-  private async isWithin(folder: string): Promise<boolean> {
-    return (await realpath(folder)) === join(await realpath(this.folder), relative(this.folder, folder));
+  /** Whether a folder is at its path without any link on the way. @throws where there is no such folder */
+  private isWithin(folder: string): boolean {
+    // At once: asking the pool of threads, for each artifact, costs more than the answer, which the system has in memory.
+    return realpathSync.native(folder) === join(realpathSync.native(this.folder), relative(this.folder, folder));
   }
 
   private async moveIn(incoming: string, path: string): Promise<void> {
     const folder = dirname(path);
-    const isWithin = await this.isWithin(folder).catch(async (error: unknown) => {
-      // Of the files of a step, all but the first find their folder.
-      if (errorCode(error) !== 'ENOENT') throw error;
+    // Of the files of a step, all but the first find their folder.
+    if (!existsSync(folder)) {
       this.synced.delete(folder);
       await mkdir(folder, { recursive: true, mode: 0o700 });
-      return await this.isWithin(folder);
-    });
-    if (!isWithin) throw new ArtifactError('refused', `${folder} is a symbolic link to elsewhere`);
+    }
+    if (!this.isWithin(folder)) throw new ArtifactError('refused', `${folder} is a symbolic link to elsewhere`);
     await rename(incoming, path);
     if (!this.isSynced) return;
     const isKnown = this.synced.has(folder);
