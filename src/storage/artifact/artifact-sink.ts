@@ -19,7 +19,8 @@ export class StoreArtifactSink implements ArtifactSink {
   async put(key: ArtifactKey, file: string, signal: AbortSignal): Promise<void> {
     const store = await this.openStore();
     signal.throwIfAborted();
-    const descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+    // What has become a named pipe meanwhile is not waited for.
+    const descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
       await store.put(key, contentOf(descriptor, signal));
     } finally {
