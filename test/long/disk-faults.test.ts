@@ -236,8 +236,10 @@ describe('a data folder', () => {
     renameSync(`${dataFolder}-away`, dataFolder);
     await untilReady();
     await untilAccepted();
-    // Which of the two notices first, and how often, is a matter of moments.
-    expect(new Set(said())).toEqual(new Set([WRITE_BEGAN, DISK_BEGAN, WRITE_ENDED, DISK_ENDED]));
+    const noted = new Set(said());
+    expect([...noted]).toEqual(expect.arrayContaining([DISK_BEGAN, DISK_ENDED]));
+    // A write fails only where a request comes before the guard has noticed, which is a matter of moments.
+    expect(noted.has(WRITE_ENDED)).toBe(noted.has(WRITE_BEGAN));
   });
 
   test('may lose its runs to somebody who tidies up, and goes on', async () => {
