@@ -145,8 +145,8 @@ export class HttpListener {
     });
     this.server.maxConnections = config.maxConnections ?? 1_024;
     this.server.on('connection', (socket) => this.track(socket));
-    this.server.on('request', (request, response) => this.trackRequest(request.socket, response));
     this.server.on('request', (request, response) => {
+      this.trackRequest(request.socket, response);
       const problem = config.hosts?.findProblem(request.headers.host, request.socket.localAddress);
       if (problem === undefined) handler(request, response);
       else misdirect(response, problem);

@@ -36,6 +36,7 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
   private readonly schedule: RunSchedule;
   private readonly reader: RunReader;
   private readonly senders: Readonly<Record<Signal, SignalSender>>;
+  private readonly bothSenders: readonly SignalSender[];
   private readonly saver: CursorSaver;
   private readonly backlog: BacklogKeeper;
   private readonly foreign: ForeignForwarder | undefined;
@@ -65,6 +66,7 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     this.deps = deps;
     this.name = `export to ${destination.name}`;
     this.senders = { traces: this.createSender('traces'), logs: this.createSender('logs') };
+    this.bothSenders = Object.values(this.senders);
     this.schedule = new RunSchedule(options);
     this.reader = new RunReader(options.eventHoldMs, deps);
     this.saver = new CursorSaver(destination.name, deps, this.stop.signal);
@@ -214,10 +216,6 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     return this.isDrained ? 'idle' : 'sending';
   }
 
-  private get bothSenders(): readonly SignalSender[] {
-    return [this.senders.traces, this.senders.logs];
-  }
-
   /** Whether no signal is sent any more before the next start. */
   private get isOff(): boolean {
     return this.bothSenders.every(({ breaker }) => breaker.state === 'off');
@@ -226,8 +224,13 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
   /** Whether there is room for more items: some signal is taken now, and none that is has its queue full. */
   private get hasRoom(): boolean {
     if (this.isOff) return true;
-    const ready = this.bothSenders.filter(({ breaker }) => breaker.state === 'ready');
-    return ready.length > 0 && ready.every(({ queue }) => queue.count < queue.maxItems);
+    let isTaken = false;
+    for (const { breaker, queue } of this.bothSenders) {
+      if (breaker.state !== 'ready') continue;
+      if (queue.count >= queue.maxItems) return false;
+      isTaken = true;
+    }
+    return isTaken;
   }
 
   /** Whether nothing can be done before a pause is over, or something comes. */

@@ -108,6 +108,10 @@ export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): P
     const body = new BodyBuffer(coding === 'identity' ? announcedBytes : 0, room.pool);
     let wireByteCount = 0;
     let inflater: Transform | undefined;
+    // From the body's end on the sender may go: nothing more is needed from it.
+    let hasArrived = false;
+    // Listeners stay where they are: to remove them takes longer than to ask, and what comes of a refused body has to be taken anyway.
+    let isSettled = false;
 
     request.on('data', onWireData);
     request.on('end', onWireEnd);
@@ -121,6 +125,7 @@ export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): P
     else if (stop?.aborted === true) onStop();
 
     function onWireData(chunk: Buffer): void {
+      if (isSettled) return;
       wireByteCount += chunk.length;
       if (isExact && wireByteCount > announcedBytes) fail(otherLength(announcedBytes, 'more came'));
       else if (coding === 'identity') keep(chunk);
@@ -138,8 +143,8 @@ export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): P
     }
 
     function onWireEnd(): void {
-      // From here on the sender may go: nothing more is needed from it.
-      request.off('close', onAbort).off('aborted', onAbort).off('error', onAbort);
+      hasArrived = true;
+      if (isSettled) return;
       if (isExact && wireByteCount < announcedBytes) fail(otherLength(announcedBytes, `${wireByteCount} came`));
       else if (inflater === undefined) finish();
       else inflater.end();
@@ -154,6 +159,7 @@ export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): P
     }
 
     function keep(chunk: Buffer): void {
+      if (isSettled) return;
       const byteCount = body.byteLength + chunk.length;
       if (byteCount > room.maxBodyBytes) fail(tooLarge(room));
       else if (room.reservation.growTo(byteCount)) body.append(chunk);
@@ -161,7 +167,8 @@ export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): P
     }
 
     function onAbort(): void {
-      fail(new RequestError('aborted', 'The sender closed the connection before its whole body arrived.'));
+      if (!hasArrived)
+        fail(new RequestError('aborted', 'The sender closed the connection before its whole body arrived.'));
     }
 
     function onStop(): void {
@@ -169,23 +176,23 @@ export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): P
     }
 
     function finish(): void {
-      release();
-      resolve(body);
+      if (settle()) resolve(body);
     }
 
     function fail(error: unknown): void {
-      release();
+      if (!settle()) return;
       body.release();
+      request.resume();
       reject(error);
     }
 
-    function release(): void {
-      request.off('data', onWireData).off('end', onWireEnd);
-      request.off('close', onAbort).off('aborted', onAbort).off('error', onAbort);
-      request.on('error', () => {});
+    /** @returns whether nobody did before */
+    function settle(): boolean {
+      if (isSettled) return false;
+      isSettled = true;
       stop?.removeEventListener('abort', onStop);
-      inflater?.off('data', keep).off('end', finish).destroy();
-      request.resume();
+      inflater?.destroy();
+      return true;
     }
   });
 }
