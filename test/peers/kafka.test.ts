@@ -219,7 +219,8 @@ describe('topics of Kafka', () => {
     await kafka.kill();
     await kafka.resume();
     expect(before).toBeLessThan(messages.length);
-    expect(await kafka.committed('killed', names.jsonl)).toBeLessThan(before);
+    // Not less, where the broker took the last commit and stood still before it answered.
+    expect(await kafka.committed('killed', names.jsonl)).toBeLessThanOrEqual(before);
 
     const second = await startBridge(lines, { dataFolder: data });
     await until('every commit', async () => (await kafka.committed('killed', names.jsonl)) === messages.length);
