@@ -245,6 +245,8 @@ function readBounded(response: Readable, maxBytes: number): Promise<Pick<HttpAns
     });
     response.once('end', () => end('complete'));
     response.on('error', end);
-    response.once('close', () => end(new Error('the connection was closed before the answer was whole')));
+    response.once('close', () => {
+      if (!response.readableEnded) end(new Error('the connection was closed before the answer was whole'));
+    });
   });
 }
