@@ -1,3 +1,5 @@
+import type { GrowingBytes } from '../core/bytes.js';
+
 /**
  * One block of memory in which records are decoded and their lines are written. A place in it is an integer, so what is in one
  * region is copied into another without a view, a string or an object. Pages of it that were never written to take no memory.
@@ -72,11 +74,15 @@ export class Outlet {
 
   constructor(private readonly start: number) {}
 
-  /** Copies bytes into a target that has room for them. Up to 63 bytes behind them are overwritten there. */
-  copyTo(target: Uint8Array, at: number, length: number): void {
-    const steps = Math.ceil(length / VIEW_STEP);
-    const isViewed = steps <= MAX_VIEW_STEPS && at + steps * VIEW_STEP <= target.length;
-    target.set(isViewed ? this.viewOf(steps) : bytes.subarray(this.start, this.start + length), at);
+  /** Appends so many bytes to others, which grow where they have no room. */
+  appendTo(target: GrowingBytes, byteCount: number): void {
+    target.reserve(byteCount);
+    const { length: at, bytes: into } = target;
+    const steps = Math.ceil(byteCount / VIEW_STEP);
+    // What is copied beyond the bytes is overwritten by what comes behind them.
+    const isViewed = steps <= MAX_VIEW_STEPS && at + steps * VIEW_STEP <= into.length;
+    into.set(isViewed ? this.viewOf(steps) : bytes.subarray(this.start, this.start + byteCount), at);
+    target.length = at + byteCount;
   }
 
   private viewOf(steps: number): Uint8Array {

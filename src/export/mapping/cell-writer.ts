@@ -111,10 +111,10 @@ export class CellWriter {
     out.tag(RECORD);
     out.varint(end - ITEM + events.byteCount);
     if (events.byteCount === 0) {
-      out.copyOut(ITEM_OUTLET, end - ITEM);
+      ITEM_OUTLET.appendTo(out, end - ITEM);
       return true;
     }
-    out.copyOut(ITEM_OUTLET, to - ITEM);
+    ITEM_OUTLET.appendTo(out, to - ITEM);
     events.writeTo(out);
     out.copy(buffer, to, end);
     return true;
@@ -191,7 +191,7 @@ export class CellWriter {
     to = copyText(putVarint(to + 20, plan.typeName.length), plan.typeName.at, plan.typeName.length);
     out.tag(RECORD);
     out.varint(to - LOG_ITEM);
-    out.copyOut(LOG_OUTLET, to - LOG_ITEM);
+    LOG_OUTLET.appendTo(out, to - LOG_ITEM);
   }
 
   /** The verdict on a node that ended well, or was skipped; `undefined` for others. */

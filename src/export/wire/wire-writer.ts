@@ -2,7 +2,7 @@ import { type Attributes, type AttributeValue, type SpanStatus, TraceFlags } fro
 import type { TimedEvent } from '@opentelemetry/sdk-trace-base';
 import { GrowingBytes } from '../../core/bytes.js';
 import { FIXED32, FIXED64, LENGTH, tagOf, VARINT } from '../../otlp/wire-type.js';
-import { type Outlet, varintSize } from '../../record/arena.js';
+import { varintSize } from '../../record/arena.js';
 
 /**
  * Writes protobuf's wire format into bytes that grow as needed. Numbers and short texts go byte by byte: a call into
@@ -113,13 +113,6 @@ export class WireWriter extends GrowingBytes {
     if (end - start > MAX_LOOP_LENGTH) at += from.copy(bytes, at, start, end);
     else for (let index = start; index < end; index++) bytes[at++] = from[index] as number;
     this.length = at;
-  }
-
-  /** What stands at an outlet of the arena as it is. */
-  copyOut(from: Outlet, byteCount: number): void {
-    this.reserve(byteCount);
-    from.copyTo(this.bytes, this.length, byteCount);
-    this.length += byteCount;
   }
 
   /** Bytes as they are, without their length. */

@@ -55,9 +55,7 @@ export class ChunkWriter {
     const { lines, layouts } = this.reading;
     const { out } = chunk;
     const shift = out.length - REGION.lines;
-    out.reserve(linesEnd - REGION.lines);
-    LINES.copyTo(out.bytes, out.length, linesEnd - REGION.lines);
-    out.length += linesEnd - REGION.lines;
+    LINES.appendTo(out, linesEnd - REGION.lines);
     chunk.setPlace(item, PLACE.idHigh, cell(Cell.idHigh));
     chunk.setPlace(item, PLACE.idLow, cell(Cell.idLow));
     chunk.setPlace(item, PLACE.startLine, REGION.lines + shift);
