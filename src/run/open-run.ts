@@ -206,7 +206,7 @@ export function summarizeInvocation(
   const { invocation } = parts;
   const ending = registered?.step.ending ?? null;
   const isStopped = ending !== null && wasStopped(ending);
-  const verdict = isOver ? judge({ ...evidenceOf(parts, nodes, nodeCounts), isStopped }, registered) : null;
+  const verdict = isOver ? judge(evidenceOf(parts, nodes, nodeCounts, isStopped), registered) : null;
   return {
     index,
     spanId: parts.spanId,
@@ -263,7 +263,8 @@ function evidenceOf(
   parts: InvocationParts,
   nodes: ReadonlyMap<string, NodeFacts>,
   nodeCounts: NodeCounts,
-): Omit<VerdictEvidence, 'isStopped'> {
+  isStopped: boolean,
+): VerdictEvidence {
   return {
     hasInvocationEnd: parts.hasInvocationEnd,
     hasProcessEnd: parts.hasProcessEnd,
@@ -271,11 +272,15 @@ function evidenceOf(
     totalErrors: parts.invocation?.totalErrors ?? null,
     rawCommand: parts.invocation?.rawCommand ?? null,
     nodeCounts,
-    firstFailure: firstFailureOf(nodes),
+    // Asked of interrupted commands alone: it is found among all nodes.
+    get firstFailure() {
+      return firstFailureOf(nodes);
+    },
     interruptedAtUnixNano: earliest(parts.groups.map((group) => group.interruptedAtUnixNano)),
     hasCancelMessage: parts.groups.some((group) => group.hasCancelMessage),
     errorLogCount: parts.groups.reduce((sum, group) => sum + group.errorLogCount, 0),
     isBareProcess: parts.groups.every((group) => group.isBareProcess),
+    isStopped,
   };
 }
 

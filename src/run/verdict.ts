@@ -147,11 +147,11 @@ export function verdictOf(evidence: VerdictEvidence): VerdictWithReason {
   const failedCount = evidence.nodeCounts.failed + evidence.nodeCounts.error;
   if (wasInterrupted(evidence)) {
     const cut = cutShort(evidence.nodeCounts);
-    const failFast = wasFailFast(evidence);
-    if (failFast !== 'no') {
-      const cause = evidence.firstFailure === null ? '' : ` after ${evidence.firstFailure.uniqueId} failed`;
+    const { firstFailure } = evidence;
+    const failFast = firstFailure === null ? 'no' : wasFailFast(evidence, firstFailure.timeUnixNano);
+    if (firstFailure !== null && failFast !== 'no') {
       const by = failFast === 'yes' ? 'Stopped by fail-fast' : 'Stopped by fail-fast or by somebody';
-      return { verdict: 'error', statusMessage: `${by}${cause}: ${cut}` };
+      return { verdict: 'error', statusMessage: `${by} after ${firstFailure.uniqueId} failed: ${cut}` };
     }
     return { verdict: 'canceled', statusMessage: `Interrupted: ${cut}` };
   }
@@ -187,12 +187,13 @@ function wasInterrupted(evidence: VerdictEvidence): boolean {
 }
 
 /** Whether the failure of a node, and not the user, cut the work short. */
-function wasFailFast(evidence: VerdictEvidence): 'yes' | 'maybe' | 'no' {
-  const { firstFailure, interruptedAtUnixNano, rawCommand, isStopped } = evidence;
-  if (firstFailure === null) return 'no';
+function wasFailFast(
+  { interruptedAtUnixNano, rawCommand, isStopped }: VerdictEvidence,
+  failedAtUnixNano: UnixNano,
+): 'yes' | 'maybe' | 'no' {
   if (rawCommand !== null && FAIL_FAST.test(rawCommand)) return 'yes';
   if (interruptedAtUnixNano === null || isStopped) return 'no';
-  const gap = interruptedAtUnixNano - firstFailure.timeUnixNano;
+  const gap = interruptedAtUnixNano - failedAtUnixNano;
   // A variable (DBT_FAIL_FAST) may ask for it as well, and somebody may have stopped it just then.
   return gap <= FAIL_FAST_WINDOW_NANO && gap >= -FAIL_FAST_WINDOW_NANO ? 'maybe' : 'no';
 }
