@@ -9,15 +9,7 @@ import { SpanIdTable, spanIdHalves, spanIdOf } from '../record/span-id-table.js'
 import type { LogRecord, SpanEnd, SpanId, SpanStart } from '../record/telemetry-record.js';
 import { texts } from '../record/texts.js';
 import { assignGroups } from './group-assignment.js';
-import {
-  areRolesPlain,
-  type CellItem,
-  eventName,
-  NodeEndReader,
-  ROW_KIND,
-  type RowKind,
-  rowKind,
-} from './node-outcome.js';
+import { areRolesPlain, type CellItem, eventName, ROW_KIND, type RowKind, rowKind } from './node-outcome.js';
 import { CERTAIN, isInvocationName, parentEvidence, SpanGroup } from './span-group.js';
 import type { InvocationParts } from './trace-steps.js';
 
@@ -43,7 +35,6 @@ export class InvocationAssigner {
   private readonly groups = new Map<number, SpanGroup>();
   private readonly spanless = new Map<string, SpanGroup>();
   private readonly overflow = new SpanGroup();
-  private readonly nodeEnds = new NodeEndReader();
   /** The one that is being added, of those that have cells. */
   private item: CellItem | undefined;
   private resolved: {
@@ -94,7 +85,7 @@ export class InvocationAssigner {
   private addCells(chunk: ItemChunk, index: number, item: CellItem): boolean {
     if (item.kind === ROW_KIND.telling || !areRolesPlain(item.layout)) return false;
     const group = item.isLog ? this.groupOfLogCells(chunk, index) : this.groupOfSpanCells(item.kind);
-    return group?.addItem(item, this.nodeEnds) === true;
+    return group?.addItem(item) === true;
   }
 
   private itemOf(

@@ -8,10 +8,11 @@ import {
   ownText,
   type Resource,
 } from '../record/attributes.js';
-import { Attribute, attributeAt, Cell, cell, isText, nanosAt, Value } from '../record/cells.js';
+import { Attribute, attributeAt, Cell, cell, isText, Value } from '../record/cells.js';
 import { isOpening } from '../record/json-line.js';
 import type { SpanEnd, SpanStatus, TelemetryRecord, UnixNano } from '../record/telemetry-record.js';
 import { type KnownText, TextMemo, texts } from '../record/texts.js';
+import { highOf, isAfter, lowOf, nanosOf } from './time-range.js';
 import type { EngineWord, NodeVerdict } from './verdict.js';
 
 /** LogMessage code of a node whose task was cancelled; carries the node's `unique_id`. */
@@ -186,29 +187,30 @@ export function enumValue(value: JsonValue | undefined, prefix: string): string 
 }
 
 /**
- * The state of one node of an invocation, about 200 bytes: records are added in any order, and two halves
+ * The state of one node of an invocation, about 150 bytes: records are added in any order, and two halves
  * merge into the same result.
  */
 export class NodeFacts {
-  /** The end of its NodeProcessed span; the latest where there are several. */
-  private processed: NodeEnd | null = null;
-  /** The end of its NodeEvaluated span of phase RUN, or of one that failed: all there is where NodeProcessed never ended. */
-  private evaluated: NodeEnd | null = null;
+  /**
+   * The end of its NodeProcessed span; where that never ended, of its NodeEvaluated span of phase RUN, or of one that failed.
+   * The latest where there are several.
+   */
+  private end: NodeEnd | null = null;
+  private isProcessed = false;
   private interruption: InterruptionSign = 'none';
   private selected: boolean | null = null;
 
-  /** The start of its NodeProcessed span. */
-  addProcessedStart(isSelected: boolean): void {
+  /** What a record of its NodeProcessed span says, the start as well as the end. */
+  noteSelected(isSelected: boolean): void {
     this.selected = this.selected || isSelected;
   }
 
   addProcessedEnd(end: NodeEnd): void {
-    this.selected = this.selected || end.isSelected;
-    this.processed = later(this.processed, end);
+    this.take(end, true);
   }
 
   addEvaluatedEnd(end: NodeEnd): void {
-    if (end.isLastPhase || end.plain === 'error') this.evaluated = later(this.evaluated, end);
+    if (end.meaning.isLast) this.take(end, false);
   }
 
   addInterruption(kind: Interruption['kind']): void {
@@ -216,8 +218,7 @@ export class NodeFacts {
   }
 
   merge(other: NodeFacts): void {
-    if (other.processed !== null) this.processed = later(this.processed, other.processed);
-    if (other.evaluated !== null) this.evaluated = later(this.evaluated, other.evaluated);
+    if (other.end !== null) this.take(other.end, other.isProcessed);
     this.interruption = stronger(this.interruption, other.interruption);
     this.selected = this.selected || (other.selected ?? this.selected);
   }
@@ -228,30 +229,31 @@ export class NodeFacts {
   }
 
   get verdict(): NodeVerdict {
-    const end = this.processed ?? this.evaluated;
-    if (end === null) return nodeVerdictOf(null, this.interruption);
+    if (this.end === null) return nodeVerdictOf(null, this.interruption);
     if (this.interruption === 'hard') return 'canceled';
-    return this.interruption === 'query' ? end.afterCanceledQuery : end.plain;
+    const { plain, afterCanceledQuery } = this.end.meaning;
+    return this.interruption === 'query' ? afterCanceledQuery : plain;
   }
 
   /** When the node was found to have failed; `null` where it did not, or was cut short. */
   get failureTimeUnixNano(): UnixNano | null {
     const { verdict } = this;
     if (verdict !== 'failed' && verdict !== 'error') return null;
-    return (this.processed ?? this.evaluated)?.endTimeUnixNano ?? null;
+    return this.end?.endTimeUnixNano ?? null;
   }
 
   /** Whether NodeProcessed ended, and not around these times: they belong to the node in another invocation. */
   excludes(startTimeUnixNano: UnixNano, endTimeUnixNano: UnixNano): boolean {
-    if (this.processed === null) return false;
-    return startTimeUnixNano < this.processed.startTimeUnixNano || endTimeUnixNano > this.processed.endTimeUnixNano;
+    if (this.end === null || !this.isProcessed) return false;
+    return startTimeUnixNano < this.end.startTimeUnixNano || endTimeUnixNano > this.end.endTimeUnixNano;
   }
-}
 
-function later(a: NodeEnd | null, b: NodeEnd): NodeEnd {
-  if (a === null || b.endTimeUnixNano > a.endTimeUnixNano) return b;
-  if (b.endTimeUnixNano < a.endTimeUnixNano) return a;
-  return b.plain > a.plain ? b : a;
+  private take(end: NodeEnd, isProcessed: boolean): void {
+    if (this.isProcessed && !isProcessed) return;
+    const isFirst = this.end === null || this.isProcessed !== isProcessed;
+    this.isProcessed = isProcessed;
+    if (isFirst || (this.end !== null && end.isAfter(this.end))) this.end = end;
+  }
 }
 
 const STRENGTH: Readonly<Record<InterruptionSign, number>> = { none: 0, query: 1, hard: 2 };
@@ -260,17 +262,44 @@ function stronger(a: InterruptionSign, b: InterruptionSign): InterruptionSign {
   return STRENGTH[a] >= STRENGTH[b] ? a : b;
 }
 
-/** The content of one span's end about a node. */
-export interface NodeEnd {
-  readonly startTimeUnixNano: UnixNano;
-  readonly endTimeUnixNano: UnixNano;
+/** What the end of a span says about its node, without the times. Ends that say the same share it. */
+export interface EndMeaning {
   /** Verdicts without an interruption, and with the weak sign of one. */
   readonly plain: NodeVerdict;
   readonly afterCanceledQuery: NodeVerdict;
-  /** Whether it was the phase that executes the node, which is its last one. */
-  readonly isLastPhase: boolean;
-  /** `in_selection` of NodeProcessed, which is left out where it is false; NodeEvaluated has none. */
-  readonly isSelected: boolean;
+  /** Whether nothing came after it: it was the phase that executes the node, or it failed. */
+  readonly isLast: boolean;
+}
+
+/** The end of one span about a node. Its times are in halves, since of most it is only asked which is the later. */
+export class NodeEnd {
+  constructor(
+    readonly meaning: EndMeaning,
+    private readonly startHigh: number,
+    private readonly startLow: number,
+    private readonly endHigh: number,
+    private readonly endLow: number,
+  ) {}
+
+  /** That of the span which is looked at. */
+  static ofCells(meaning: EndMeaning): NodeEnd {
+    return new NodeEnd(meaning, cell(Cell.startHigh), cell(Cell.startLow), cell(Cell.endHigh), cell(Cell.endLow));
+  }
+
+  get startTimeUnixNano(): UnixNano {
+    return nanosOf(this.startHigh, this.startLow);
+  }
+
+  get endTimeUnixNano(): UnixNano {
+    return nanosOf(this.endHigh, this.endLow);
+  }
+
+  /** Whether it came later than the other one; of two at once, one by what they say. */
+  isAfter(other: NodeEnd): boolean {
+    if (this.endHigh !== other.endHigh || this.endLow !== other.endLow)
+      return isAfter(this.endHigh, this.endLow, other.endHigh, other.endLow);
+    return this.meaning.plain > other.meaning.plain;
+  }
 }
 
 /** What is read of the end of a node's span. */
@@ -278,14 +307,17 @@ export type NodeSpanEnd = Pick<SpanEnd, 'attributes' | 'status' | 'startTimeUnix
 
 /** Reads the end of a NodeProcessed or NodeEvaluated span. */
 export function nodeEndOf(end: NodeSpanEnd): NodeEnd {
+  const { startTimeUnixNano: start, endTimeUnixNano } = end;
+  return new NodeEnd(meaningOf(end), highOf(start), lowOf(start), highOf(endTimeUnixNano), lowOf(endTimeUnixNano));
+}
+
+function meaningOf(end: Pick<SpanEnd, 'attributes' | 'status'>): EndMeaning {
   const phase = end.attributes.text('phase')?.toUpperCase() ?? '';
+  const plain = nodeVerdictOf(end, 'none');
   return {
-    startTimeUnixNano: end.startTimeUnixNano,
-    endTimeUnixNano: end.endTimeUnixNano,
-    plain: nodeVerdictOf(end, 'none'),
+    plain,
     afterCanceledQuery: nodeVerdictOf(end, 'query'),
-    isLastPhase: phase === 'RUN' || phase === 'EXECUTION_PHASE_RUN',
-    isSelected: isSelected(end),
+    isLast: phase === 'RUN' || phase === 'EXECUTION_PHASE_RUN' || plain === 'error',
   };
 }
 
@@ -299,9 +331,6 @@ const MAX_REMEMBERED = 256;
 /** The longest of them, in bytes; nodes with longer ones are read from their records. */
 const MAX_VALUE_BYTES = 256;
 
-/** What an outcome and a phase mean, without the times. */
-type Meaning = Pick<NodeEnd, 'plain' | 'afterCanceledQuery' | 'isLastPhase'>;
-
 /** No value. */
 const NONE = 0;
 
@@ -313,47 +342,50 @@ interface KnownValue {
   readonly json: string;
 }
 
+const NO_VALUE: KnownValue = { name: '', text: '', json: '' };
+/** Values of a span. */
+const MAX_VALUES = 3;
+
 /**
  * Reads how nodes ended from the cells of their spans. Thousands of nodes share a handful of outcomes, phases and details, so each
- * is made once, and what they mean together is found out once.
+ * is made once, and what they mean together is found out once. When there are too many, all are forgotten.
  */
-export class NodeEndReader {
-  private readonly values: KnownValue[] = [{ name: '', text: '', json: '' }];
+class EndMeanings {
+  private values: KnownValue[] = [NO_VALUE];
   /** By the text that came. */
-  private readonly numbers = new TextMemo<number>();
+  private numbers = new TextMemo<number>();
   /** By status code and the numbers of outcome, phase and detail. */
-  private readonly meanings = new Map<number, Meaning>();
+  private readonly meanings = new Map<number, EndMeaning>();
 
   /** How the node ended whose span is looked at; `undefined` where its records have to be asked. */
-  read(layout: Layout): NodeEnd | undefined {
+  read(layout: Layout): EndMeaning | undefined {
+    this.tidy();
     const outcome = this.value(layout, Role.outcome);
     const phase = this.value(layout, Role.phase);
     const detail = this.value(layout, Role.detail);
     if (outcome === undefined || outcome === NONE || phase === undefined || detail === undefined) return undefined;
-    const { plain, afterCanceledQuery, isLastPhase } = this.meaning(cell(Cell.code), outcome, phase, detail);
-    return {
-      startTimeUnixNano: nanosAt(Cell.startLow),
-      endTimeUnixNano: nanosAt(Cell.endLow),
-      plain,
-      afterCanceledQuery,
-      isLastPhase,
-      isSelected: isSelectedNode(layout),
-    };
+    return this.meaning(cell(Cell.code), outcome, phase, detail);
   }
 
-  private meaning(code: number, outcome: number, phase: number, detail: number): Meaning {
+  private tidy(): void {
+    if (this.values.length <= MAX_REMEMBERED - MAX_VALUES && this.meanings.size < MAX_REMEMBERED) return;
+    this.values = [NO_VALUE];
+    this.numbers = new TextMemo();
+    this.meanings.clear();
+  }
+
+  private meaning(code: number, outcome: number, phase: number, detail: number): EndMeaning {
     const key = ((code * MAX_REMEMBERED + outcome) * MAX_REMEMBERED + phase) * MAX_REMEMBERED + detail;
     return this.meanings.get(key) ?? this.newMeaning(key, code, outcome, phase, detail);
   }
 
-  private newMeaning(key: number, code: number, outcome: number, phase: number, detail: number): Meaning {
+  private newMeaning(key: number, code: number, outcome: number, phase: number, detail: number): EndMeaning {
     const json = (value: number) => this.values[value]?.json ?? '';
     const members = [`"node_outcome":${json(outcome)}`, `"phase":${json(phase) || '""'}`];
     if (detail !== NONE) members.push(json(detail));
     const attributes = Attributes.of(JSON.parse(`{${members.join(',')}}`) as JsonObject);
-    const times = { startTimeUnixNano: 0n, endTimeUnixNano: 0n };
-    const meaning = nodeEndOf({ attributes, status: { message: null, code }, ...times });
-    if (this.meanings.size < MAX_REMEMBERED) this.meanings.set(key, meaning);
+    const meaning = meaningOf({ attributes, status: { message: null, code } });
+    this.meanings.set(key, meaning);
     return meaning;
   }
 
@@ -379,13 +411,14 @@ export class NodeEndReader {
   }
 
   private add(layout: Layout, index: number, text: string, role: number): number | undefined {
-    const { values } = this;
-    if (values.length >= MAX_REMEMBERED) return undefined;
     const json = jsonOf(layout, index, text, role === Role.detail);
     const name = layout.attributes[index]?.name ?? '';
-    return json === undefined ? undefined : values.push({ name, text: ownText(text), json }) - 1;
+    return json === undefined ? undefined : this.values.push({ name, text: ownText(text), json }) - 1;
   }
 }
+
+/** Those of this thread. */
+export const endMeanings = new EndMeanings();
 
 /** A value as its line has it; `undefined` where plain code has to say. */
 function jsonOf(layout: Layout, index: number, text: string, isDetail: boolean): string | undefined {
@@ -408,7 +441,7 @@ export function isCanceledOutcome(outcome: KnownText): boolean {
 const CANCELED_OUTCOMES = new TextMemo<boolean>();
 
 /** Whether the span that is looked at marks its node as selected. */
-function isSelectedNode({ inSelection }: Layout): boolean {
+export function isSelectedNode({ inSelection }: Layout): boolean {
   if (inSelection < 0) return false;
   const at = attributeAt(inSelection);
   return cell(at + Attribute.kind) === Value.bool && view.getUint8(cell(at + Attribute.valueStart)) !== 0;

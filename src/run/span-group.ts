@@ -19,11 +19,13 @@ import type { SpanEnd, SpanId, SpanStart, SpanStatus, TelemetryRecord, UnixNano 
 import { texts } from '../record/texts.js';
 import {
   type CellItem,
+  endMeanings,
   eventName,
   interruptionOf,
   isCanceledOutcome,
   isSelected,
-  type NodeEndReader,
+  isSelectedNode,
+  NodeEnd,
   NodeFacts,
   nodeEndOf,
   ROW_KIND,
@@ -96,9 +98,9 @@ export class SpanGroup {
   }
 
   /** As `add` for all records of an item that has cells. False, and nothing done, where its records have to be asked. */
-  addItem(item: CellItem, nodeEnds: NodeEndReader): boolean {
+  addItem(item: CellItem): boolean {
     const { layout, kind } = item;
-    if (kind === ROW_KIND.nodeProcessed || kind === ROW_KIND.nodeEvaluated) return this.addNode(item, nodeEnds);
+    if (kind === ROW_KIND.nodeProcessed || kind === ROW_KIND.nodeEvaluated) return this.addNode(item);
     if (kind === ROW_KIND.query && mayBeCanceled(layout)) return false;
     this.noteItem(item);
     if (item.isLog && cell(Cell.code) >= ERROR_SEVERITY) this.errorLogCount += 1;
@@ -108,14 +110,17 @@ export class SpanGroup {
     return true;
   }
 
-  private addNode(item: CellItem, nodeEnds: NodeEndReader): boolean {
-    const uniqueId = uniqueIdOf(item.layout);
-    const end = uniqueId === undefined ? undefined : nodeEnds.read(item.layout);
-    if (uniqueId === undefined || end === undefined) return false;
+  private addNode(item: CellItem): boolean {
+    const { layout, kind } = item;
+    const uniqueId = uniqueIdOf(layout);
+    const meaning = uniqueId === undefined ? undefined : endMeanings.read(layout);
+    if (uniqueId === undefined || meaning === undefined) return false;
     this.noteItem(item);
     const node = this.nodeFacts?.get(uniqueId) ?? this.newNode(uniqueId);
-    if (item.kind === ROW_KIND.nodeProcessed) node.addProcessedEnd(end);
-    else node.addEvaluatedEnd(end);
+    if (kind === ROW_KIND.nodeProcessed) {
+      node.noteSelected(isSelectedNode(layout));
+      node.addProcessedEnd(NodeEnd.ofCells(meaning));
+    } else if (meaning.isLast) node.addEvaluatedEnd(NodeEnd.ofCells(meaning));
     if (!this.isInvocation) this.addId(uniqueId);
     return true;
   }
@@ -239,8 +244,8 @@ export class SpanGroup {
         const uniqueId = record.attributes.text('unique_id');
         if (uniqueId === undefined) break;
         const node = this.node(uniqueId);
+        node.noteSelected(isSelected(record));
         if (record.recordType === 'SpanEnd') node.addProcessedEnd(nodeEndOf(record));
-        else node.addProcessedStart(isSelected(record));
         break;
       }
       case 'NodeEvaluated': {

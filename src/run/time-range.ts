@@ -1,29 +1,28 @@
 import { Cell, cell } from '../record/cells.js';
 import type { UnixNano } from '../record/telemetry-record.js';
 
-const HALF = 2 ** 32;
-
-/** The first and the last time of records, in halves: a number of 64 bits is an object, and most records move neither. */
+/** The first and the last time of records, in halves as cells have them: a number of 64 bits is an object, and most records move neither. */
 export class TimeRange {
-  private startHigh = Number.POSITIVE_INFINITY;
-  private startLow = 0;
-  private endHigh = Number.NEGATIVE_INFINITY;
+  private startHigh = 0x7fff_ffff;
+  private startLow = -1;
+  /** Less than 0 while there is none: no time has so many bits. */
+  private endHigh = -1;
   private endLow = 0;
 
   get start(): UnixNano | null {
-    return this.startHigh === Number.POSITIVE_INFINITY ? null : nanosOf(this.startHigh, this.startLow);
+    return this.endHigh < 0 ? null : nanosOf(this.startHigh, this.startLow);
   }
 
   get end(): UnixNano | null {
-    return this.endHigh === Number.NEGATIVE_INFINITY ? null : nanosOf(this.endHigh, this.endLow);
+    return this.endHigh < 0 ? null : nanosOf(this.endHigh, this.endLow);
   }
 
   /** Notes the times of the item that is looked at. After the clock was set back a span may end before its start; both are times of the range. */
   noteCells(): void {
-    const high = cell(Cell.startHigh) >>> 0;
-    const low = cell(Cell.startLow) >>> 0;
-    const endHigh = cell(Cell.endHigh) >>> 0;
-    const endLow = cell(Cell.endLow) >>> 0;
+    const high = cell(Cell.startHigh);
+    const low = cell(Cell.startLow);
+    const endHigh = cell(Cell.endHigh);
+    const endLow = cell(Cell.endLow);
     this.noteStart(high, low);
     if (isAfter(endHigh, endLow, high, low)) this.noteEnd(endHigh, endLow);
     else this.noteEnd(high, low);
@@ -35,7 +34,7 @@ export class TimeRange {
   }
 
   merge(other: TimeRange): void {
-    if (other.startHigh === Number.POSITIVE_INFINITY) return;
+    if (other.endHigh < 0) return;
     this.noteStart(other.startHigh, other.startLow);
     this.noteEnd(other.endHigh, other.endLow);
   }
@@ -53,18 +52,20 @@ export class TimeRange {
   }
 }
 
-function isAfter(high: number, low: number, thanHigh: number, thanLow: number): boolean {
-  return high > thanHigh || (high === thanHigh && low > thanLow);
+/** Compares times in halves. */
+export function isAfter(high: number, low: number, thanHigh: number, thanLow: number): boolean {
+  return high > thanHigh || (high === thanHigh && low >>> 0 > thanLow >>> 0);
 }
 
-function highOf(nanos: UnixNano): number {
-  return Number(nanos / BigInt(HALF));
+/** The halves of a time, as integers of 32 bits with a sign: without one, half of them would be objects where they are kept. */
+export function highOf(nanos: UnixNano): number {
+  return Number(nanos >> 32n);
 }
 
-function lowOf(nanos: UnixNano): number {
-  return Number(nanos % BigInt(HALF));
+export function lowOf(nanos: UnixNano): number {
+  return Number(BigInt.asIntN(32, nanos));
 }
 
-function nanosOf(high: number, low: number): UnixNano {
-  return BigInt(high) * BigInt(HALF) + BigInt(low);
+export function nanosOf(high: number, low: number): UnixNano {
+  return (BigInt(high) << 32n) | BigInt(low >>> 0);
 }

@@ -85,10 +85,8 @@ export class NodeCollector {
     const { attributes, startTimeUnixNano } = record;
     this.noteSource(record);
     this.processedStart ??= startTimeUnixNano;
-    if (record.recordType === 'SpanStart') {
-      this.facts.addProcessedStart(isSelected(record));
-      return;
-    }
+    this.facts.noteSelected(isSelected(record));
+    if (record.recordType === 'SpanStart') return;
     const { endTimeUnixNano } = record;
     this.facts.addProcessedEnd(nodeEndOf(record));
     if (this.processed !== null && this.processed.endTimeUnixNano >= endTimeUnixNano) return;
