@@ -19,6 +19,7 @@ const MAX_SPANS = 4_000_000;
 const SPANLESS_SLICE_NANO = 10_000_000n;
 /** Slices of log records without a span; what goes beyond is assigned as one. */
 const MAX_SPANLESS_SLICES = 10_000;
+const PLACE_BYTES = 8;
 
 /**
  * Assigns each record of a trace to an invocation. Records come in any order (over OTLP children come before their
@@ -31,8 +32,8 @@ const MAX_SPANLESS_SLICES = 10_000;
  */
 export class InvocationAssigner {
   private readonly table: SpanTable;
-  /** Groups by their index in the table. */
-  private readonly groups = new Map<number, SpanGroup>();
+  /** Groups by their number in the table, from 1 and in the order in which they came up; those that were merged into others left their places. */
+  private readonly groups: (SpanGroup | undefined)[] = [undefined];
   private readonly spanless = new Map<string, SpanGroup>();
   private readonly overflow = new SpanGroup();
   /** The one that is being added, of those that have cells. */
@@ -49,8 +50,8 @@ export class InvocationAssigner {
 
   /** Memory that it takes, in bytes, about. */
   get memoryBytes(): number {
-    let bytes = this.table.byteCount;
-    for (const group of this.groups.values()) bytes += group.memoryBytes;
+    let bytes = this.table.byteCount + PLACE_BYTES * this.groups.length;
+    for (const group of this.groups) bytes += group?.memoryBytes ?? 0;
     for (const group of this.spanless.values()) bytes += group.memoryBytes;
     return bytes;
   }
@@ -197,7 +198,11 @@ export class InvocationAssigner {
 
   private resolve() {
     if (this.resolved !== null) return this.resolved;
-    const invocations = assignGroups([...this.groups.values(), ...this.spanless.values(), this.overflow]);
+    const invocations = assignGroups([
+      ...this.groups.filter((group) => group !== undefined),
+      ...this.spanless.values(),
+      this.overflow,
+    ]);
     const indices = new Map<SpanGroup, number>();
     for (const [index, parts] of invocations.entries()) {
       for (const group of parts.groups) indices.set(group, index + 1);
@@ -262,23 +267,27 @@ export class InvocationAssigner {
     const b = this.table.rootOf(otherIndex);
     if (a === b) return;
     // Most spans are joined before they carry any data: they have no group yet, and need none.
-    const groupA = this.groups.get(a);
-    const groupB = this.groups.get(b);
+    const groupA = this.groups[this.table.groupOf(a)];
+    const groupB = this.groups[this.table.groupOf(b)];
     const isInA = groupA !== undefined && (groupB === undefined || groupA.nodes.size >= groupB.nodes.size);
-    const [into, from] = isInA ? [a, b] : [b, a];
-    if (groupA !== undefined && groupB !== undefined) {
-      (isInA ? groupA : groupB).merge(isInA ? groupB : groupA);
-      this.groups.delete(from);
+    if (isInA) this.joinRoots(a, groupA, b, groupB);
+    else this.joinRoots(b, groupB, a, groupA);
+  }
+
+  private joinRoots(into: number, group: SpanGroup | undefined, from: number, other: SpanGroup | undefined): void {
+    if (group !== undefined && other !== undefined) {
+      group.merge(other);
+      this.groups[this.table.groupOf(from)] = undefined;
     }
     this.table.join(into, from);
   }
 
   private groupAt(index: number): SpanGroup {
     const root = this.table.rootOf(index);
-    const known = this.groups.get(root);
+    const known = this.groups[this.table.groupOf(root)];
     if (known !== undefined) return known;
     const created = new SpanGroup();
-    this.groups.set(root, created);
+    this.table.setGroup(root, this.groups.push(created) - 1);
     return created;
   }
 
@@ -320,6 +329,8 @@ function kindOf(event: EventLayout): RowKind {
 const HAS_RECORD = 1;
 const IS_LIKELY = 2;
 const IS_CERTAIN = 4;
+/** Less than any index. */
+const NO_GROUP = -1;
 
 /**
  * Span ids of a trace and which of them belong together: a union-find over ids, about 30 bytes a span and nothing else
@@ -327,6 +338,7 @@ const IS_CERTAIN = 4;
  */
 export class SpanTable {
   private readonly indices = new SpanIdTable();
+  /** What each was joined with; of a root `NO_GROUP`, less the number of its group. */
   private parents = new Int32Array(64);
   private known = new Uint8Array(64);
 
@@ -367,9 +379,10 @@ export class SpanTable {
   /** The index of the set that this one was merged into. */
   rootOf(index: number): number {
     let root = index;
-    for (let parent = this.parents[root]; parent !== undefined && parent !== root; parent = this.parents[root]) {
+    for (let parent = this.parents[root] as number; parent >= 0; parent = this.parents[root] as number) {
       // Halve the path on the way, so that chains stay short.
-      const grandparent = this.parents[parent] ?? parent;
+      const grandparent = this.parents[parent] as number;
+      if (grandparent < 0) return parent;
       this.parents[root] = grandparent;
       root = grandparent;
     }
@@ -379,6 +392,15 @@ export class SpanTable {
   /** From now on everything joined with `from` is joined with `into`. Both are roots. */
   join(into: number, from: number): void {
     this.parents[from] = into;
+  }
+
+  /** The number of the group of a root; 0 for none. */
+  groupOf(root: number): number {
+    return NO_GROUP - (this.parents[root] as number);
+  }
+
+  setGroup(root: number, group: number): void {
+    this.parents[root] = NO_GROUP - group;
   }
 
   /** Whether a record of the span itself was seen. */
@@ -405,7 +427,7 @@ export class SpanTable {
 
   private addRow(index: number): void {
     if (index === this.parents.length) this.grow();
-    this.parents[index] = index;
+    this.parents[index] = NO_GROUP;
   }
 
   private grow(): void {

@@ -44,14 +44,15 @@ const UNIQUE_ID = /"unique_id":\s?"([^"\\]+)"/;
 /**
  * The state of spans that certainly belong to one invocation: those joined by parents and links. Records are added in
  * any order, and two groups can merge; both give the same result. Stores no record: about 200 bytes a node.
+ * Most are of spans whose parents are not known yet, and soon merged into others: they have no maps of what they have none of.
  */
 export class SpanGroup {
   /** Offset of its first record in the record log. */
-  firstOffset = Number.MAX_SAFE_INTEGER;
+  firstOffset = 0;
   /** Where its last record ends in the record log. */
   endOffset = 0;
   recordCount = 0;
-  /** Identifies its records, by their positions in the log and in any order; see `recordDigest`. */
+  /** Identifies its records, by their positions in the log and in any order; see `recordDigest`. With a sign: without one, it would be an object. */
   digest = 0;
   private readonly time = new TimeRange();
   /** When its last record arrived, on the tracker's monotonic clock. */
@@ -59,14 +60,15 @@ export class SpanGroup {
   resource: Resource | null = null;
   /** The step that its resource names; `null` where it names none. */
   stepId: string | null = null;
-  // Most groups are of a span whose log records came first, and are soon merged: they have no maps of what they have none of.
   private invocationRoots: Map<SpanId, RootSpan> | undefined;
   private processRoots: Map<SpanId, RootSpan> | undefined;
   private likely: Map<SpanId, number> | undefined;
   /** How many of them are so surely that they count as one. */
   private likelyCount = 0;
   private nodeFacts: Map<string, NodeFacts> | undefined;
-  private namedIds: Set<string> | undefined;
+  /** Most name one node. */
+  private firstId: string | undefined;
+  private furtherIds: Set<string> | undefined;
   /** Time of the first sign that work was cut short. */
   interruptedAtUnixNano: UnixNano | null = null;
   /** Whether a log message reported it, and not only a cancelled query. */
@@ -74,14 +76,9 @@ export class SpanGroup {
   errorLogCount = 0;
   /** Whether the log records in it name no span. */
   isSpanless = false;
-  private keyOfOrigin: string | null = null;
 
   add({ record, resource, offset, endOffset }: LoggedRecord, arrivalMs: number): void {
-    this.recordCount += 1;
-    this.digest = (this.digest + recordDigest(offset)) >>> 0;
-    this.firstOffset = Math.min(this.firstOffset, offset);
-    this.endOffset = Math.max(this.endOffset, endOffset);
-    this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
+    this.note(1, recordDigest(offset), offset, endOffset, arrivalMs);
     this.noteResource(resource);
     if (record.recordType === 'LogRecord') {
       this.time.note(record.timeUnixNano, record.timeUnixNano);
@@ -126,14 +123,19 @@ export class SpanGroup {
   }
 
   private noteItem({ isLog, resource, startLine, endLine, lineEnd, arrivalMs }: CellItem): void {
-    this.recordCount += isLog ? 1 : 2;
-    this.digest = (this.digest + recordDigest(startLine)) >>> 0;
-    if (!isLog) this.digest = (this.digest + recordDigest(endLine)) >>> 0;
-    this.firstOffset = Math.min(this.firstOffset, startLine);
-    this.endOffset = Math.max(this.endOffset, lineEnd);
-    this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
+    const digest = recordDigest(startLine);
+    if (isLog) this.note(1, digest, startLine, lineEnd, arrivalMs);
+    else this.note(2, digest + recordDigest(endLine), startLine, lineEnd, arrivalMs);
     this.noteResource(resource);
     this.time.noteCells();
+  }
+
+  private note(count: number, digest: number, firstOffset: number, endOffset: number, arrivalMs: number): void {
+    if (this.recordCount === 0 || firstOffset < this.firstOffset) this.firstOffset = firstOffset;
+    this.recordCount += count;
+    this.digest = (this.digest + digest) | 0;
+    this.endOffset = Math.max(this.endOffset, endOffset);
+    this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
   }
 
   /** Invocation spans, by id; one, unless the telemetry contradicts itself. */
@@ -152,8 +154,8 @@ export class SpanGroup {
   }
 
   /** Unique ids in its queries and log records; kept until the group belongs to an invocation. */
-  get uniqueIds(): ReadonlySet<string> {
-    return this.namedIds ?? NO_IDS;
+  get uniqueIds(): readonly string[] {
+    return this.firstId === undefined ? [] : [this.firstId, ...(this.furtherIds ?? [])];
   }
 
   /** Time of its first record; `null` where it has none. */
@@ -168,7 +170,7 @@ export class SpanGroup {
 
   /** Memory that it takes, in bytes, about. */
   get memoryBytes(): number {
-    return GROUP_BYTES + this.nodes.size * NODE_BYTES + this.uniqueIds.size * TEXT_BYTES;
+    return GROUP_BYTES + this.nodes.size * NODE_BYTES + (this.furtherIds?.size ?? 0) * TEXT_BYTES;
   }
 
   /** Whether it holds an invocation span, or a span that its children show to be one. */
@@ -182,32 +184,32 @@ export class SpanGroup {
   }
 
   /**
-   * Equal for groups of one step and, without a step, of equal resources, whatever the import; computed once,
-   * since assigning compares it often. The JSONL of a command has fewer resource attributes than its OTLP.
+   * Equal for groups of one step and, without a step, of equal resources, whatever the import. The JSONL of a command has
+   * fewer resource attributes than its OTLP.
    */
   get originKey(): string {
-    this.keyOfOrigin ??= this.stepId ?? resourceKey(withoutImport(this.resource ?? UNKNOWN_RESOURCE));
-    return this.keyOfOrigin;
+    return this.stepId ?? originKeyOf(this.resource ?? UNKNOWN_RESOURCE);
   }
 
   /** Merges the other group into this one; the other is not used any more. */
   merge(other: SpanGroup): void {
-    this.recordCount += other.recordCount;
-    this.digest = (this.digest + other.digest) >>> 0;
-    this.firstOffset = Math.min(this.firstOffset, other.firstOffset);
-    this.endOffset = Math.max(this.endOffset, other.endOffset);
-    this.lastArrivalMs = Math.max(this.lastArrivalMs, other.lastArrivalMs);
+    if (other.recordCount > 0) {
+      this.note(other.recordCount, other.digest, other.firstOffset, other.endOffset, other.lastArrivalMs);
+    }
     this.stepId ??= other.stepId;
     if (other.resource !== null) this.noteResource(other.resource);
     this.time.merge(other.time);
-    this.invocationRoots = mergedRoots(this.invocationRoots, other.invocationRoots);
-    this.processRoots = mergedRoots(this.processRoots, other.processRoots);
+    this.invocationRoots = merged(this.invocationRoots, other.invocationRoots);
+    this.processRoots = merged(this.processRoots, other.processRoots);
     if (other.likely !== undefined) for (const [id, evidence] of other.likely) this.noteLikelyInvocation(id, evidence);
-    if (other.nodeFacts !== undefined) {
-      for (const [uniqueId, facts] of other.nodeFacts) this.node(uniqueId).merge(facts);
+    this.nodeFacts = merged(this.nodeFacts, other.nodeFacts);
+    if (this.isInvocation) {
+      this.firstId = undefined;
+      this.furtherIds = undefined;
+    } else if (other.firstId !== undefined) {
+      this.addId(other.firstId);
+      if (other.furtherIds !== undefined) for (const uniqueId of other.furtherIds) this.addId(uniqueId);
     }
-    if (this.isInvocation) this.namedIds = undefined;
-    else if (other.namedIds !== undefined) for (const uniqueId of other.namedIds) this.addId(uniqueId);
     if (other.interruptedAtUnixNano !== null) this.noteInterruptionTime(other.interruptedAtUnixNano);
     this.hasCancelMessage ||= other.hasCancelMessage;
     this.errorLogCount += other.errorLogCount;
@@ -279,7 +281,6 @@ export class SpanGroup {
   private noteResource(resource: Resource): void {
     if (resource === this.resource) return;
     this.stepId ??= stepIdOf(resource);
-    this.keyOfOrigin = null;
     if (this.resource !== null && preference(resource) <= preference(this.resource)) return;
     this.resource = resource;
   }
@@ -296,8 +297,10 @@ export class SpanGroup {
   }
 
   private addId(uniqueId: string): void {
-    this.namedIds ??= new Set();
-    this.namedIds.add(uniqueId);
+    this.firstId ??= uniqueId;
+    if (uniqueId === this.firstId) return;
+    this.furtherIds ??= new Set();
+    this.furtherIds.add(uniqueId);
   }
 }
 
@@ -318,6 +321,18 @@ function mayBeCanceled({ roles }: Layout): boolean {
 function endOf(record: Exclude<TelemetryRecord, { recordType: 'LogRecord' }>): UnixNano {
   return record.recordType === 'SpanEnd' ? record.endTimeUnixNano : record.startTimeUnixNano;
 }
+
+function originKeyOf(resource: Resource): string {
+  let known = ORIGIN_KEYS.get(resource);
+  if (known === undefined) {
+    known = resourceKey(withoutImport(resource));
+    ORIGIN_KEYS.set(resource, known);
+  }
+  return known;
+}
+
+/** Assigning compares them often. */
+const ORIGIN_KEYS = new WeakMap<Resource, string>();
 
 function preference(resource: Resource): string {
   let known = PREFERENCES.get(resource);
@@ -340,7 +355,6 @@ const PREFERENCES = new WeakMap<Resource, string>();
 
 const NO_ROOTS: ReadonlyMap<SpanId, RootSpan> = new Map();
 const NO_NODES: ReadonlyMap<string, NodeFacts> = new Map();
-const NO_IDS: ReadonlySet<string> = new Set();
 const NO_EVIDENCE: ReadonlyMap<SpanId, number> = new Map();
 
 type Roots = Map<SpanId, RootSpan> | undefined;
@@ -354,12 +368,15 @@ function withRoot(roots: Roots, record: Exclude<TelemetryRecord, { recordType: '
 }
 
 /** @param from not used any more */
-function mergedRoots(into: Roots, from: Roots): Roots {
+function merged<Key, Value extends { merge(other: Value): void }>(
+  into: Map<Key, Value> | undefined,
+  from: Map<Key, Value> | undefined,
+): Map<Key, Value> | undefined {
   if (into === undefined || from === undefined) return into ?? from;
-  for (const [id, root] of from) {
-    const known = into.get(id);
-    if (known === undefined) into.set(id, root);
-    else known.merge(root);
+  for (const [key, value] of from) {
+    const known = into.get(key);
+    if (known === undefined) into.set(key, value);
+    else known.merge(value);
   }
   return into;
 }
