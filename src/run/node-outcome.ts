@@ -187,7 +187,7 @@ export function enumValue(value: JsonValue | undefined, prefix: string): string 
 }
 
 /**
- * The state of one node of an invocation, about 150 bytes: records are added in any order, and two halves
+ * The state of one node of an invocation, about 120 bytes: records are added in any order, and two halves
  * merge into the same result.
  */
 export class NodeFacts {
@@ -336,6 +336,7 @@ const NONE = 0;
 
 /** What came as an attribute that tells how nodes end. */
 interface KnownValue {
+  /** Of a detail: an outcome or a phase means the same under any name. */
   readonly name: string;
   readonly text: string;
   /** As `"name":value`; of an outcome or a phase the value alone. */
@@ -397,22 +398,22 @@ class EndMeanings {
     if (!isText(index) || cell(at + Attribute.valueEnd) - cell(at + Attribute.valueStart) > MAX_VALUE_BYTES)
       return undefined;
     const known = texts.ofAttribute(at);
-    const name = layout.attributes[index]?.name ?? '';
+    const name = role === Role.detail ? (layout.attributes[index]?.name ?? '') : '';
     const before = this.numbers.get(known);
     if (before !== undefined && this.values[before]?.name === name) return before;
-    const number = this.find(name, known.text) ?? this.add(layout, index, known.text, role);
+    const number = this.find(name, known.text) ?? this.add(layout, index, name, known.text, role);
     if (number !== undefined) this.numbers.set(known, number);
     return number;
   }
 
   private find(name: string, text: string): number | undefined {
-    const number = this.values.findIndex((value) => value.name === name && value.text === text);
+    // From the end: the first one stands for no value, and is as an empty one.
+    const number = this.values.findLastIndex((value) => value.name === name && value.text === text);
     return number > NONE ? number : undefined;
   }
 
-  private add(layout: Layout, index: number, text: string, role: number): number | undefined {
+  private add(layout: Layout, index: number, name: string, text: string, role: number): number | undefined {
     const json = jsonOf(layout, index, text, role === Role.detail);
-    const name = layout.attributes[index]?.name ?? '';
     return json === undefined ? undefined : this.values.push({ name, text: ownText(text), json }) - 1;
   }
 }
