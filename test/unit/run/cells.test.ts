@@ -5,11 +5,27 @@ import { itemReading } from '../../../src/otlp/wire/read-items.js';
 import { buffer, REGION } from '../../../src/record/arena.js';
 import type { Delivery } from '../../../src/record/record-batch.js';
 import { RunState } from '../../../src/run/open-run.js';
+import { decodeBody } from '../../fake/decode-at-once.js';
 import { sampleDeliveries, sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
+import { sampleBodies } from '../../fake/sample-run.js';
 import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 
 const NO_WAIT = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0 };
 const RUNS = ['build-clean', 'build-mixed', 'fail-fast', 'interrupted', 'joined', 'test-command', ...LARGE_SAMPLES];
+
+const OUTCOME = 'NODE_OUTCOME_SUCCESS';
+
+/** A sample's deliveries where each success has a word of its own. */
+function* deliveriesWithOwnWords(run: string): Iterable<Delivery> {
+  let count = 0;
+  for (const { signal, body } of sampleBodies(run)) {
+    for (let at = body.indexOf(OUTCOME); at >= 0; at = body.indexOf(OUTCOME, at + 1)) {
+      count += 1;
+      body.write(`NODE_OUTCOME_W${String(count).padStart(6, '0')}`, at);
+    }
+    yield decodeBody(signal, body).delivery;
+  }
+}
 
 /** What a run's deliveries add up to, told one by one as a record log tells of them. */
 function judge(deliveries: Iterable<Delivery>) {
@@ -37,6 +53,17 @@ describe('a run whose spans and log records have cells', () => {
     const byCells = judge(sampleDeliveries(run));
     expect(byCells.invocations.length).toBeGreaterThan(0);
     expect(byCells).toEqual(judge(sampleDeliveriesOfRecords(run)));
+  });
+
+  it('also when their nodes ended in more ways than are remembered', () => {
+    const byCells = judge(deliveriesWithOwnWords('big-build'));
+    const words = Object.keys(byCells.invocations[0]?.nodeCounts ?? {});
+    expect(words).toContain('other');
+    const records = [...deliveriesWithOwnWords('big-build')].map(({ batches, foreign }) => ({
+      batches: batches.map(({ traceId, resource, records }) => ({ traceId, resource, records })),
+      foreign,
+    }));
+    expect(byCells).toEqual(judge(records));
   });
 
   it.each(LARGE_SAMPLES)('also when others needed the room of its items, and layouts were forgotten: %s', (run) => {
