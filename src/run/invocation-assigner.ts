@@ -19,6 +19,7 @@ const MAX_SPANS = 4_000_000;
 const SPANLESS_SLICE_NANO = 10_000_000n;
 /** Slices of log records without a span; what goes beyond is assigned as one. */
 const MAX_SPANLESS_SLICES = 10_000;
+/** What the place of a group takes, also of one that left it. */
 const PLACE_BYTES = 8;
 
 /**
