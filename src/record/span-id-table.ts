@@ -47,7 +47,7 @@ export class SpanIdTable {
     return value === FREE ? undefined : (value >>> 0) - 1;
   }
 
-  /** The slot of an id, made with value 0 if it is new. Good until the next id is added. */
+  /** The slot of an id, made with value 0 if it is new. Good until the next id is added or removed. */
   slotFor(high: number, low: number): number {
     const slot = this.slotOf(high, low);
     return this.slots[slot + VALUE] === FREE ? this.add(high, low, slot) : slot;
@@ -72,6 +72,27 @@ export class SpanIdTable {
   /** As `set`, for any 64 bits given as two 32-bit integers. */
   setHalves(high: number, low: number, value: number): void {
     this.setValueAt(this.slotFor(high, low), value);
+  }
+
+  /** Removes an id, as far as it is there. Those behind it move up, so that no search ends before what it is for. */
+  deleteHalves(high: number, low: number): void {
+    const { slots, mask } = this;
+    const slot = this.slotOf(high, low);
+    if (slots[slot + VALUE] === FREE) return;
+    let gap = (slot / SLOT) | 0;
+    for (let number = (gap + 1) & mask; slots[SLOT * number + VALUE] !== FREE; number = (number + 1) & mask) {
+      const at = SLOT * number;
+      const wanted = mix(slots[at] as number, slots[at + LOW] as number, this.seed);
+      // It may stand no further to the front than where its search begins.
+      if (((number - wanted) & mask) < ((number - gap) & mask)) continue;
+      const to = SLOT * gap;
+      slots[to] = slots[at] as number;
+      slots[to + LOW] = slots[at + LOW] as number;
+      slots[to + VALUE] = slots[at + VALUE] as number;
+      gap = number;
+    }
+    slots[SLOT * gap + VALUE] = FREE;
+    this.count -= 1;
   }
 
   /** @param free the slot where the id would be if the table need not grow */

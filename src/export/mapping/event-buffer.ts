@@ -18,16 +18,13 @@ const ORDER = 8;
 const ROW = 9;
 const NO_ROW = -1;
 
-/** Number of a span whose events were taken: the table knows no removal, and is made anew when most of it is of such. */
-const TAKEN = 0x7fff_ffff;
-const MAX_TAKEN = 1024;
-
 /**
  * Events that wait for their spans, in OTLP's protobuf: in columns of numbers and blocks of bytes, since as objects they are most of
  * what V8 moves when it collects garbage. Bounded by span and over all; what does not fit is counted as dropped.
  */
 export class EventBuffer {
-  private table = new SpanIdTable();
+  /** Rows of first events by span. */
+  private readonly table = new SpanIdTable();
   private rows = new Int32Array(ROW * 16);
   private rowCount = 0;
   private freeRow = NO_ROW;
@@ -37,7 +34,6 @@ export class EventBuffer {
   private blockBytes = 0;
   private eventBytes = 0;
   private eventCount = 0;
-  private spanCount = 0;
   private order = 0;
   private readonly taken = new TakenEvents();
 
@@ -69,9 +65,8 @@ export class EventBuffer {
 
   /** Takes a span's events out; they are good until the next one is added or taken. */
   take(high: number, low: number): SpanEvents {
-    if (this.spanCount === 0) return NO_EVENTS;
     const number = this.table.getHalves(high, low);
-    if (number === undefined || number === TAKEN) return NO_EVENTS;
+    if (number === undefined) return NO_EVENTS;
     const { rows, blocks, taken } = this;
     taken.clear(rows[ROW * number + DROPPED] as number);
     for (let row = number; row !== NO_ROW; ) {
@@ -89,9 +84,7 @@ export class EventBuffer {
     }
     this.eventCount -= taken.count;
     this.eventBytes -= taken.byteCount;
-    this.spanCount -= 1;
-    this.table.setHalves(high, low, TAKEN);
-    if (this.table.size > MAX_TAKEN + 2 * this.spanCount) this.forgetTaken();
+    this.table.deleteHalves(high, low);
     return taken;
   }
 
@@ -117,17 +110,15 @@ export class EventBuffer {
   }
 
   private firstRows(): readonly number[] {
-    const rows: number[] = [];
-    for (const number of this.table.values()) if (number !== TAKEN) rows.push(number);
     const orderOf = (row: number) => this.rows[ROW * row + ORDER] as number;
-    return rows.sort((a, b) => orderOf(a) - orderOf(b));
+    return Array.from(this.table.values()).sort((a, b) => orderOf(a) - orderOf(b));
   }
 
   /** A row for one more event of a span, which counts once it is placed; `NO_ROW` where it is dropped. */
   private rowFor(high: number, low: number): number {
-    const number = this.table.getHalves(high, low) ?? TAKEN;
+    const number = this.table.getHalves(high, low);
     const isFull = this.eventCount >= this.maxWaitingEvents;
-    if (number === TAKEN) return isFull ? NO_ROW : this.firstRow(high, low);
+    if (number === undefined) return isFull ? NO_ROW : this.firstRow(high, low);
     const first = ROW * number;
     if (isFull || (this.rows[first + COUNT] as number) >= this.maxEventsPerSpan) {
       this.rows[first + DROPPED] = (this.rows[first + DROPPED] as number) + 1;
@@ -152,7 +143,6 @@ export class EventBuffer {
     rows[at + LOW] = low;
     rows[at + ORDER] = this.order++;
     this.table.setHalves(high, low, row);
-    this.spanCount += 1;
     return row;
   }
 
@@ -217,13 +207,6 @@ export class EventBuffer {
     this.blocks[row] = block;
     block.length += length;
     block.waitingCount += 1;
-  }
-
-  private forgetTaken(): void {
-    const rows = this.firstRows();
-    this.table = new SpanIdTable();
-    for (const row of rows)
-      this.table.setHalves(this.rows[ROW * row + HIGH] as number, this.rows[ROW * row + LOW] as number, row);
   }
 }
 

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import type { HrTime } from '@opentelemetry/api';
 import { grown } from '../../core/bytes.js';
 import { SpanIdTable } from '../../record/span-id-table.js';
@@ -36,8 +35,7 @@ const IS_ROOT = 8;
  * in arrays of numbers, 33 bytes a span and as much again for finding it: as objects in a Map they took 300.
  */
 export class SpanTree<Start extends OpenStart = OpenStart> {
-  /** Places by id. The place of a span that was forgotten is another's: its id there tells. */
-  private places = new SpanIdTable();
+  private readonly places = new SpanIdTable();
   private count = 0;
   private high = new Int32Array(MIN_PLACES);
   private low = new Int32Array(MIN_PLACES);
@@ -140,15 +138,14 @@ export class SpanTree<Start extends OpenStart = OpenStart> {
   }
 
   private placeOf(high: number, low: number): number | undefined {
-    const place = this.places.getHalves(high, low);
-    return place !== undefined && this.high[place] === high && this.low[place] === low ? place : undefined;
+    return this.places.getHalves(high, low);
   }
 
   /** Remembers a span, in the place of the oldest one when there are too many. */
   private add(span: SeenSpan, state: number): number {
     const place = this.count++ % this.maxRememberedSpans;
     if (place >= this.high.length) this.grow();
-    this.closeStart(place);
+    if (this.count > this.maxRememberedSpans) this.forget(place);
     this.high[place] = span.spanHigh;
     this.low[place] = span.spanLow;
     this.parentHigh[place] = span.parentHigh;
@@ -158,18 +155,13 @@ export class SpanTree<Start extends OpenStart = OpenStart> {
     const isInvocation = span.eventType === EVENT_TYPE.invocation;
     const isRoot = isInvocation || span.eventType === EVENT_TYPE.process;
     this.flags[place] = state | (isInvocation ? IS_INVOCATION : 0) | (isRoot ? IS_ROOT : 0);
-    if (this.places.size >= 2 * this.maxRememberedSpans) this.forgetOldPlaces();
-    else this.places.setHalves(span.spanHigh, span.spanLow, place);
+    this.places.setHalves(span.spanHigh, span.spanLow, place);
     return place;
   }
 
-  /** The table knows no removal: when half of it is of forgotten spans, it is made anew. */
-  private forgetOldPlaces(): void {
-    this.places = new SpanIdTable();
-    const placeCount = Math.min(this.count, this.maxRememberedSpans);
-    for (let place = 0; place < placeCount; place++) {
-      this.places.setHalves(this.high[place] ?? 0, this.low[place] ?? 0, place);
-    }
+  private forget(place: number): void {
+    this.closeStart(place);
+    this.places.deleteHalves(this.high[place] as number, this.low[place] as number);
   }
 
   private grow(): void {
@@ -237,89 +229,6 @@ function highOf(id: SpanId): number {
 /** The less significant half. */
 function lowOf(id: SpanId): number {
   return Number.parseInt(id.slice(8), 16) | 0;
-}
-
-interface Entry<V> {
-  readonly high: number;
-  readonly low: number;
-  value: V;
-  /** Another id with the same hash. */
-  next: Entry<V> | undefined;
-  /** Those that were added before it and after it. */
-  before: Entry<V> | undefined;
-  after: Entry<V> | undefined;
-}
-
-/**
- * Values by span id, without a text for each id. Of limited size: beyond it the entry that was added first goes.
- * The hash is seeded, so that a sender cannot choose ids that all meet in one place.
- */
-export class SpanIdMap<V> {
-  private readonly entries = new Map<number, Entry<V>>();
-  /** The entries know their order: an iterator that is kept at the oldest one keeps all that the Map ever was. */
-  private first: Entry<V> | undefined;
-  private last: Entry<V> | undefined;
-  private count = 0;
-
-  /** @param seed any 32 bits. The content of the map does not depend on it. */
-  constructor(
-    private readonly maxSize = Number.POSITIVE_INFINITY,
-    private readonly seed = randomInt(2 ** 32),
-  ) {}
-
-  get size(): number {
-    return this.count;
-  }
-
-  get(high: number, low: number): V | undefined {
-    let entry = this.entries.get(this.hashOf(high, low));
-    while (entry !== undefined && (entry.high !== high || entry.low !== low)) entry = entry.next;
-    return entry?.value;
-  }
-
-  /** Adds an id that is not there. */
-  add(high: number, low: number, value: V): void {
-    const hash = this.hashOf(high, low);
-    const others = this.entries.get(hash);
-    const entry: Entry<V> = { high, low, value, next: others, before: this.last, after: undefined };
-    this.entries.set(hash, entry);
-    if (this.last === undefined) this.first = entry;
-    else this.last.after = entry;
-    this.last = entry;
-    this.count++;
-    if (this.count > this.maxSize && this.first !== undefined) this.delete(this.first.high, this.first.low);
-  }
-
-  delete(high: number, low: number): void {
-    const hash = this.hashOf(high, low);
-    let previous: Entry<V> | undefined;
-    let entry = this.entries.get(hash);
-    while (entry !== undefined && (entry.high !== high || entry.low !== low)) {
-      previous = entry;
-      entry = entry.next;
-    }
-    if (entry === undefined) return;
-    if (previous !== undefined) previous.next = entry.next;
-    else if (entry.next !== undefined) this.entries.set(hash, entry.next);
-    else this.entries.delete(hash);
-    if (entry.before === undefined) this.first = entry.after;
-    else entry.before.after = entry.after;
-    if (entry.after === undefined) this.last = entry.before;
-    else entry.after.before = entry.before;
-    this.count--;
-  }
-
-  /** In the order in which they were added. */
-  *[Symbol.iterator](): Generator<readonly [id: IdHalves, value: V]> {
-    for (let entry = this.first; entry !== undefined; entry = entry.after) {
-      yield [[entry.high, entry.low], entry.value];
-    }
-  }
-
-  private hashOf(high: number, low: number): number {
-    const hash = Math.imul(high ^ this.seed, 0x9e3779b1) ^ low;
-    return Math.imul(hash ^ (hash >>> 15), 0x85ebca6b);
-  }
 }
 
 const NANOS_PER_SECOND_BIGINT = 1_000_000_000n;
