@@ -31,6 +31,8 @@ const LOG_ITEM = REGION.scratch + 4 * 1024 * 1024;
 const ITEM_OUTLET = new Outlet(ITEM);
 const LOG_OUTLET = new Outlet(LOG_ITEM);
 const VALUE = REGION.scratch + 8 * 1024 * 1024;
+/** What stands there: most queries have the namespace of the one before. */
+const WRITTEN = { namespace: '', end: VALUE };
 /** A longer item is plain code's, and one with longer attributes: what is made of it surely has room. */
 const MAX_ITEM_BYTES = 256 * 1024;
 const MAX_ATTRIBUTES_BYTES = 1024 * 1024;
@@ -59,7 +61,7 @@ export class CellWriter {
   /** Whether plain code has to write the record. */
   private isOther = false;
   /** Names of the attributes that were made of the record's objects: two may make the same. */
-  private nestedNames: readonly string[] = [];
+  private readonly nestedNames: string[] = [];
   private readonly isRedacted: boolean;
   /** The link of a skipped node. */
   private readonly skipLink = new WireWriter(256);
@@ -225,7 +227,7 @@ export class CellWriter {
 
   private attributes(plan: RecordPlan, tag: number, start: number): number {
     let to = putTextAttribute(start, tag, TYPE, plan.typeName.at, plan.typeName.length);
-    this.nestedNames = NO_NAMES;
+    this.nestedNames.length = 0;
     const { attributes } = plan;
     const { isRedacted } = this;
     for (let index = 0; index < attributes.length; index++) {
@@ -268,13 +270,22 @@ export class CellWriter {
   /** Attributes of what is in an attribute's JSON. */
   private nested(plan: RecordPlan, attribute: AttributePlan, known: KnownText, tag: number, to: number): number {
     const nested = this.shared.nested(plan, attribute, known, this.redactor, this.switches);
-    const { nestedNames } = this;
-    if (nested === undefined || (nestedNames.length > 0 && nested.names.some((name) => nestedNames.includes(name)))) {
+    if (nested === undefined || !this.addNames(nested.names)) {
       this.isOther = true;
       return to;
     }
-    this.nestedNames = nestedNames.length === 0 ? nested.names : [...nestedNames, ...nested.names];
     return retagged(to, tag, nested.range.at, nested.range.at + nested.range.length);
+  }
+
+  /** @returns whether none of the names was there before */
+  private addNames(names: readonly string[]): boolean {
+    const { nestedNames } = this;
+    const { length: count } = nestedNames;
+    for (const name of names) {
+      if (count > 0 && nestedNames.includes(name)) return false;
+      nestedNames.push(name);
+    }
+    return true;
   }
 
   private int64({ key }: AttributePlan, start: number, end: number, tag: number, to: number): number {
@@ -289,7 +300,8 @@ export class CellWriter {
   private bodyOf(): Range {
     const at = cell(Cell.textStart);
     const length = cell(Cell.textEnd) - at;
-    if (!this.isRedacted || length === 0) return { at, length };
+    if (length === 0) return NOTHING;
+    if (!this.isRedacted) return { at, length };
     const known = texts.find(at, at + length);
     return this.made(this.shared.shown(known, this.redactor.text(known.text, true)));
   }
@@ -329,7 +341,11 @@ export class CellWriter {
     if (statement !== undefined) to = copyBytes(to, statement.about.at, statement.about.length);
     const namespace = uniqueId === undefined ? undefined : this.nodes.namespaceOf(uniqueId.text);
     if (namespace === undefined) return to;
-    return putTextAttribute(to, tag, NAMESPACE, VALUE, putText(VALUE, namespace) - VALUE);
+    if (namespace !== WRITTEN.namespace) {
+      WRITTEN.namespace = namespace;
+      WRITTEN.end = putText(VALUE, namespace);
+    }
+    return putTextAttribute(to, tag, NAMESPACE, VALUE, WRITTEN.end - VALUE);
   }
 
   private nodeAttributes(record: CellRecord, uniqueId: KnownText, verdict: Range, start: number): number {
@@ -377,7 +393,6 @@ export class CellWriter {
   }
 }
 
-const NO_NAMES: readonly string[] = [];
 const NOTHING: Range = { at: 0, length: 0 };
 /** One object for all names that are exported as they stand. */
 const OWN_NAME = { shown: { at: 0, length: 0 }, original: NOTHING };

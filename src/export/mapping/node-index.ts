@@ -40,8 +40,18 @@ interface NodeFacts {
   areQueriesComplete: boolean;
   database: string | undefined;
   schema: string | undefined;
-  /** Both together, once they were asked for. */
-  namespace: string | undefined;
+}
+
+interface QueryTime {
+  count: number;
+  nanos: number;
+}
+
+/** Database and schema, and both together. */
+interface Namespace {
+  readonly database: string | undefined;
+  readonly schema: string | undefined;
+  readonly text: string;
 }
 
 /** How many of a kind are remembered for one node, the latest ones; of queries none beyond, and then no sum is given. */
@@ -80,6 +90,10 @@ export class NodeIndex {
   /** Whether any node was interrupted: in most runs none is, and none need be looked up. */
   private hasCancellations = false;
   private hasMessageOfInterruption = false;
+  /** What was asked for last: most nodes have the same. */
+  private namespace: Namespace = { database: undefined, schema: undefined, text: '' };
+  /** One object for all that `queryTimeOf` returns. */
+  private readonly queryTime: QueryTime = { count: 0, nanos: 0 };
 
   constructor(
     private readonly maxNodes: number,
@@ -98,7 +112,6 @@ export class NodeIndex {
     if (facts.database === undefined || facts.schema === undefined) {
       facts.database ??= span.text('database');
       facts.schema ??= span.text('schema');
-      facts.namespace = undefined;
     }
     if (span.eventType !== EVENT_TYPE.nodeProcessed) return;
     const { spanHigh, spanLow, parentHigh, parentLow } = span;
@@ -128,7 +141,7 @@ export class NodeIndex {
   errorOf(uniqueId: string, span: Interval): NodeError | undefined {
     const errors = this.nodes.get(uniqueId)?.errors ?? NONE;
     if (errors.length === 0) return undefined;
-    const own = this.tree.processedSpanOf(span.spanHigh, span.spanLow);
+    const own = this.tree.nodePlaceOf(span.spanHigh, span.spanLow);
     return errors.findLast((error) => isOf(error, span)) ?? errors.findLast((error) => this.isFactOf(error, span, own));
   }
 
@@ -144,7 +157,7 @@ export class NodeIndex {
 
   /** The strongest sign that a node was interrupted during its own span (NodeProcessed). */
   interruptionOfNode(uniqueId: string, span: Interval): InterruptionSign {
-    const own = this.tree.processedSpanOf(span.spanHigh, span.spanLow);
+    const own = this.tree.nodePlaceOf(span.spanHigh, span.spanLow);
     return this.strongestSign(uniqueId, (fact) => this.isFactOf(fact, span, own));
   }
 
@@ -166,29 +179,39 @@ export class NodeIndex {
     return idAt(all, last);
   }
 
-  /** Number and time of a node's queries during its span; `undefined` where none, or too many, were seen. */
-  queryTimeOf(uniqueId: string, span: Interval): { readonly count: number; readonly nanos: number } | undefined {
+  /** Number and time of a node's queries during its span, good until it is asked again; `undefined` where none, or too many, were seen. */
+  queryTimeOf(uniqueId: string, span: Interval): Readonly<QueryTime> | undefined {
     const facts = this.nodes.get(uniqueId);
     if (facts?.queries === undefined || !facts.areQueriesComplete) return undefined;
-    const own = this.tree.processedSpanOf(span.spanHigh, span.spanLow);
+    const own = this.tree.nodePlaceOf(span.spanHigh, span.spanLow);
     let nanos = 0;
     let count = 0;
     const { queries } = facts;
     for (let at = 0; at < queries.length; at += QUERY) {
-      const [high, low] = [queries[at] as number, queries[at + 1] as number];
+      const high = queries[at] as number;
+      const low = queries[at + 1] as number;
       if (!this.belongs(high, low, queries[at + 2] as number, queries[at + 3] as number, span, own)) continue;
       nanos += queries[at + 4] as number;
       count++;
     }
-    return count === 0 ? undefined : { count, nanos };
+    if (count === 0) return undefined;
+    const { queryTime } = this;
+    queryTime.count = count;
+    queryTime.nanos = nanos;
+    return queryTime;
   }
 
   /** Database and schema of a node's relation, as `db.namespace` has them; `undefined` where neither is known. */
   namespaceOf(uniqueId: string): string | undefined {
     const facts = this.nodes.get(uniqueId);
     if (facts === undefined) return undefined;
-    facts.namespace ??= [facts.database, facts.schema].filter((part) => part !== undefined && part !== '').join('|');
-    return facts.namespace === '' ? undefined : facts.namespace;
+    const { database, schema } = facts;
+    if (database !== this.namespace.database || schema !== this.namespace.schema) {
+      const text = [database, schema].filter((part) => part !== undefined && part !== '').join('|');
+      this.namespace = { database, schema, text };
+    }
+    const { text } = this.namespace;
+    return text === '' ? undefined : text;
   }
 
   private strongestSign(uniqueId: string, matches: (fact: Cancellation) => boolean): InterruptionSign {
@@ -201,8 +224,8 @@ export class NodeIndex {
     return sign;
   }
 
-  /** @param own the node's span above the interval's, where it is known */
-  private isFactOf({ spanHigh, spanLow, seconds, nanos }: Fact, span: Interval, own: IdHalves | undefined): boolean {
+  /** @param own the interval's place of its node, where it is known */
+  private isFactOf({ spanHigh, spanLow, seconds, nanos }: Fact, span: Interval, own: number | undefined): boolean {
     return this.belongs(spanHigh, spanLow, seconds, nanos, span, own);
   }
 
@@ -212,13 +235,13 @@ export class NodeIndex {
     seconds: number,
     nanos: number,
     span: Interval,
-    own: IdHalves | undefined,
+    own: number | undefined,
   ): boolean {
     if (isBefore(seconds, nanos, span.startSeconds, span.startNanos)) return false;
     if (isBefore(span.endSeconds, span.endNanos, seconds, nanos)) return false;
     if (own === undefined || (high === 0 && low === 0)) return true;
-    const owner = this.tree.processedSpanOf(high, low);
-    return owner === undefined || isSame(own, owner);
+    const owner = this.tree.nodePlaceOf(high, low);
+    return owner === undefined || this.tree.isSameNode(own, owner);
   }
 
   private factsOf(uniqueId: string): NodeFacts {
@@ -237,7 +260,6 @@ export class NodeIndex {
       areQueriesComplete: true,
       database: undefined,
       schema: undefined,
-      namespace: undefined,
     };
     this.nodes.set(uniqueId, facts);
     if (this.nodes.size > this.maxNodes) {
@@ -249,12 +271,10 @@ export class NodeIndex {
 
   private seeQuery(facts: NodeFacts, query: SeenNodeSpan): void {
     const { spanHigh, spanLow, startSeconds, startNanos, endSeconds, endNanos } = query;
-    facts.queries ??= [];
-    if (facts.queries.length >= MAX_QUERIES * QUERY) facts.areQueriesComplete = false;
-    else {
-      const durationNanos = (endSeconds - startSeconds) * NANOS_PER_SECOND + endNanos - startNanos;
-      facts.queries.push(spanHigh, spanLow, startSeconds, startNanos, durationNanos);
-    }
+    const durationNanos = (endSeconds - startSeconds) * NANOS_PER_SECOND + endNanos - startNanos;
+    if (facts.queries === undefined) facts.queries = [spanHigh, spanLow, startSeconds, startNanos, durationNanos];
+    else if (facts.queries.length >= MAX_QUERIES * QUERY) facts.areQueriesComplete = false;
+    else facts.queries.push(spanHigh, spanLow, startSeconds, startNanos, durationNanos);
     const interruption = query.interruption();
     if (interruption === undefined) return;
     const { parentHigh, parentLow } = query;

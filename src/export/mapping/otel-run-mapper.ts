@@ -23,7 +23,7 @@ import { MissingParents } from './missing-parents.js';
 import { NodeIndex } from './node-index.js';
 import { ResourceMap } from './resource-map.js';
 import { SharedMapping } from './shared-mapping.js';
-import { type IdHalves, isBefore, SpanTree } from './span-tree.js';
+import { isBefore, SpanTree } from './span-tree.js';
 import { SpanWriter } from './span-writer.js';
 
 /** Makes the mappers of a destination, which share what they made of texts. */
@@ -146,18 +146,20 @@ export class OtelRunMapper implements RunMapper {
   private pushLog(anchorOffset: number, resource: Resource, record: CellRecord | PlainRecord): void {
     const { switches } = this.options;
     const isWanted = switches['log-records'] && anchorOffset >= this.sentLogs;
-    const target = switches['span-events'] ? this.eventTarget(record) : undefined;
-    if (!isWanted && target === undefined) return;
+    const { buffer, cells, tree } = this;
+    const { spanHigh, spanLow } = record;
+    // It becomes an event of its own span, or of the nearest one above it that was not sent.
+    const isEvent = switches['span-events'] && (spanHigh !== 0 || spanLow !== 0);
+    const isOwn = isEvent && !tree.isSent(spanHigh, spanLow);
+    const above = isEvent && !isOwn ? tree.nearestUnsentAncestor(spanHigh, spanLow) : undefined;
+    if (!isWanted && !isOwn && above === undefined) return;
     const text = this.mapLog(record, isWanted);
     if (isWanted) this.windows.add('logs', this.resources.map(resource), anchorOffset);
-    if (target === undefined) return;
-    const { spanHigh, spanLow } = record;
-    const [high, low] = target;
-    const { buffer, cells } = this;
-    const isOwn = high === spanHigh && low === spanLow;
-    if (!isOwn) buffer.addText(high, low, movedEvent(text ?? cells.eventText(), [spanHigh, spanLow]));
-    else if (text === undefined) buffer.add(high, low, cells.eventStart, cells.eventEnd);
-    else buffer.addText(high, low, text);
+    if (above !== undefined)
+      buffer.addText(above[0], above[1], movedEvent(text ?? cells.eventText(), [spanHigh, spanLow]));
+    else if (!isOwn) return;
+    else if (text === undefined) buffer.add(spanHigh, spanLow, cells.eventStart, cells.eventEnd);
+    else buffer.addText(spanHigh, spanLow, text);
   }
 
   /** Makes the event of a log record, and writes that itself where it is wanted. @returns the event where plain code made it; else `cells` has it */
@@ -172,13 +174,6 @@ export class OtelRunMapper implements RunMapper {
     logs.read(read);
     if (isWanted) logs.write(windows.begin(), read);
     return logs.eventText(read);
-  }
-
-  /** The span that a log record is to be an event of: its own, or the nearest one above it that was not sent. */
-  private eventTarget({ spanHigh, spanLow }: MappedRecord): IdHalves | undefined {
-    if (spanHigh === 0 && spanLow === 0) return undefined;
-    const { tree } = this;
-    return tree.isSent(spanHigh, spanLow) ? tree.nearestUnsentAncestor(spanHigh, spanLow) : [spanHigh, spanLow];
   }
 
   private hold(anchorOffset: number, resource: Resource, record: MappedRecord, item: PlacedItem): void {

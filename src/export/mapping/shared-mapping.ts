@@ -49,6 +49,7 @@ const MAX_NESTED = 16;
 /** Policies by which a text is shown whatever names a run knows. */
 const PURE: ReadonlySet<string> = new Set(['keep', 'deny']);
 const NOTHING: Range = { at: 0, length: 0 };
+const NO_NESTED: readonly RememberedNested[] = [];
 
 /**
  * What the runs of a destination made of texts, for those that come after: a project's runs say much the same. What has no room is
@@ -74,10 +75,10 @@ export class SharedMapping {
 
   /** The bytes of what is shown of a text. */
   shown(known: KnownText, text: string): Range | undefined {
+    if (text === known.text && known.number >= 0) return known;
     const before = this.shownTexts.get(known);
     if (before !== undefined && before.text === text) return before.range;
-    const isSame = text === known.text && known.number >= 0;
-    const range = isSame ? { at: known.at, length: known.length } : this.textRange(text);
+    const range = this.textRange(text);
     if (range !== undefined) this.shownTexts.set(known, { text, range });
     return range;
   }
@@ -114,9 +115,18 @@ export class SharedMapping {
     redactor: Redactor,
     switches: MappingSwitches,
   ): Nested | undefined {
-    const before = this.nestedTexts.get(known);
-    const found = before?.find((one) => one.plan === plan && one.attribute === attribute);
-    if (found !== undefined) return found;
+    const before = this.nestedTexts.get(known) ?? NO_NESTED;
+    for (const one of before) if (one.plan === plan && one.attribute === attribute) return one;
+    return this.newNested(plan, attribute, known, redactor, switches);
+  }
+
+  private newNested(
+    plan: RecordPlan,
+    attribute: AttributePlan,
+    known: KnownText,
+    redactor: Redactor,
+    switches: MappingSwitches,
+  ): Nested | undefined {
     const value = jsonOf(known.text);
     if (value === undefined) return undefined;
     const { name } = attribute;
@@ -133,7 +143,7 @@ export class SharedMapping {
       (PURE.has(attributePolicyOf(added, plan.eventType)) && !isJson(attributes[added]));
     if (range === undefined) return undefined;
     if (redactor.level !== 'off' && !names.every(isPure)) return { range, names };
-    const all = before ?? [];
+    const all = this.nestedTexts.get(known) ?? [];
     const made = { plan, attribute, range, names };
     if (all.length < MAX_NESTED) all.push(made);
     this.nestedTexts.set(known, all);

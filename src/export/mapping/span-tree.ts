@@ -99,16 +99,31 @@ export class SpanTree<Start extends OpenStart = OpenStart> {
     return above === undefined || this.isSent(above[0], above[1]) ? undefined : above;
   }
 
-  /** The NodeProcessed span of the node that a span works for, as far as its ancestors are known. */
-  processedSpanOf(high: number, low: number): IdHalves | undefined {
+  /**
+   * Where it stands which node a span works for, as far as its ancestors are known: the place of the span that has its own NodeProcessed
+   * span or links to it. Good until the next span is added.
+   */
+  nodePlaceOf(high: number, low: number): number | undefined {
     let place = this.placeOf(high, low);
     for (let depth = 0; place !== undefined && depth <= MAX_DEPTH; depth++) {
-      const processed = halves(this.processedHigh, this.processedLow, place);
-      if (processed !== undefined) return processed;
+      if (((this.processedHigh[place] as number) | (this.processedLow[place] as number)) !== 0) return place;
       place = this.parentOf(place);
     }
     return undefined;
   }
+
+  /** Whether two such places are of the same node. */
+  isSameNode(place: number, other: number): boolean {
+    const { processedHigh, processedLow } = this;
+    return processedHigh[place] === processedHigh[other] && processedLow[place] === processedLow[other];
+  }
+
+  /** The NodeProcessed span of the node that a span works for. */
+  processedSpanOf(high: number, low: number): IdHalves | undefined {
+    const place = this.nodePlaceOf(high, low);
+    return place === undefined ? undefined : halves(this.processedHigh, this.processedLow, place);
+  }
+
   /** The invocation span above a span, as far as its ancestors are known. */
   invocationOf(high: number, low: number): IdHalves | undefined {
     const own = this.placeOf(high, low);
