@@ -122,14 +122,29 @@ export function hashOf(start: number, length: number, seed: number): number {
     for (let at = 0; at < length; at++) hash = Math.imul(hash ^ view.getUint8(start + at), 0x01000193);
   } else {
     const last = start + length - 4;
-    for (let at = start; at < last; at += 4) {
-      hash = Math.imul(hash ^ view.getInt32(at, true), 0x9e3779b1);
-      hash ^= hash >>> 15;
+    let at = start;
+    if (length > LONG_TEXT) {
+      // Two hashes that do not wait for each other: of a long text that takes half the time.
+      let other = ~seed;
+      for (; at < last - 4; at += 8) {
+        hash = hashedWith(hash, view.getInt32(at, true));
+        other = hashedWith(other, view.getInt32(at + 4, true));
+      }
+      hash = hashedWith(hash, other);
     }
+    for (; at < last; at += 4) hash = hashedWith(hash, view.getInt32(at, true));
     hash = Math.imul(hash ^ view.getInt32(last, true), 0x01000193);
   }
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   return hash ^ (hash >>> 13);
+}
+
+/** Shorter texts are hashed as fast one after the other. */
+const LONG_TEXT = 64;
+
+function hashedWith(hash: number, four: number): number {
+  const mixed = Math.imul(hash ^ four, 0x9e3779b1);
+  return mixed ^ (mixed >>> 15);
 }
 
 /** Writes a text's UTF-8. @returns the place behind it */

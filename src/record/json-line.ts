@@ -1,4 +1,4 @@
-import { textAt, view } from './arena.js';
+import { constant, isSame, type Range, view } from './arena.js';
 
 /** Deepest nesting; what is deeper stays a text. */
 const MAX_DEPTH = 100;
@@ -14,11 +14,14 @@ export class JsonChecker {
   /** The latest key. */
   private keyStart = 0;
   private keyEnd = 0;
-  /** 1 for the lengths of such fields, and for what they begin with: of most others no text has to be made. */
+  /** 1 for the lengths of such fields, and for what they begin with: most others need not be compared. */
   private readonly lengths = new Uint8Array(256);
   private readonly beginnings = new Uint8Array(256);
 
-  constructor(private readonly enumFields: ReadonlySet<string>) {
+  private readonly enumFields: readonly Range[];
+
+  constructor(enumFields: ReadonlySet<string>) {
+    this.enumFields = Array.from(enumFields, constant);
     for (const name of enumFields) this.lengths[name.length] = this.beginnings[name.charCodeAt(0)] = 1;
   }
 
@@ -56,9 +59,11 @@ export class JsonChecker {
   }
 
   private isEnumField(): boolean {
-    const { keyStart, keyEnd } = this;
-    if (this.lengths[keyEnd - keyStart] !== 1 || this.beginnings[view.getUint8(keyStart)] !== 1) return false;
-    return this.enumFields.has(textAt(keyStart, keyEnd));
+    const { keyStart } = this;
+    const keyLength = this.keyEnd - keyStart;
+    if (this.lengths[keyLength] !== 1 || this.beginnings[view.getUint8(keyStart)] !== 1) return false;
+    for (const { at, length } of this.enumFields) if (length === keyLength && isSame(at, keyStart, length)) return true;
+    return false;
   }
 
   private members(start: number, end: number, depth: number, isObject: boolean): number {

@@ -4,11 +4,8 @@ import { Attribute, cell, setCell } from './cells.js';
 
 const SLOTS = 1 << 16;
 const MAX_TEXTS = SLOTS >> 1;
-/** Numbers of a slot, which stand side by side: a text's number plus one (0 for none), its hash, where it stands and how long it is. */
-const SLOT = 4;
-const HASH = 1;
-const AT = 2;
-const LENGTH = 3;
+/** The bits of a slot that are a text's number plus one; the others are those of its hash. */
+const NUMBER_BITS = SLOTS - 1;
 /** A longer text is not remembered. */
 const MAX_TEXT_BYTES = 64 * 1024;
 
@@ -41,7 +38,11 @@ const MIN_FREE_BYTES = 8 * 1024 * 1024;
 class Texts {
   /** How often all were forgotten: a number is that of another text then. */
   generation = 0;
-  private readonly slots = new Int32Array(SLOT * SLOTS);
+  /**
+   * Of each slot its text's number plus one, and the high bits of the text's hash; 0 where it is free. Where texts stand is asked of
+   * them: they stand in the order in which they came, and mostly come in that order again, while slots are far from each other.
+   */
+  private readonly slots = new Int32Array(SLOTS);
   private known: KnownText[] = [];
   private end: number = REGION.texts;
   private readonly seed = randomInt(2 ** 32) | 0;
@@ -70,11 +71,13 @@ class Texts {
     if (length > MAX_TEXT_BYTES) return new KnownText(-1, start, length);
     const hash = hashOf(start, length, this.seed);
     const { slots } = this;
-    let slot = SLOT * (hash & (SLOTS - 1));
-    for (let number = slots[slot] as number; number !== 0; number = slots[slot] as number) {
-      const isIt = slots[slot + HASH] === hash && slots[slot + LENGTH] === length;
-      if (isIt && isSame(slots[slot + AT] as number, start, length)) return this.known[number - 1] as KnownText;
-      slot = (slot + SLOT) & (SLOT * SLOTS - 1);
+    let slot = hash & (SLOTS - 1);
+    for (let found = slots[slot] as number; found !== 0; found = slots[slot] as number) {
+      if (((found ^ hash) & ~NUMBER_BITS) === 0) {
+        const known = this.known[(found & NUMBER_BITS) - 1] as KnownText;
+        if (known.length === length && isSame(known.at, start, length)) return known;
+      }
+      slot = (slot + 1) & (SLOTS - 1);
     }
     return this.add(start, length, hash, slot);
   }
@@ -102,10 +105,7 @@ class Texts {
     const known = new KnownText(this.known.length, this.end, length);
     this.end += length + 8;
     this.known.push(known);
-    this.slots[slot] = this.known.length;
-    this.slots[slot + HASH] = hash;
-    this.slots[slot + AT] = known.at;
-    this.slots[slot + LENGTH] = length;
+    this.slots[slot] = (hash & ~NUMBER_BITS) | this.known.length;
     return known;
   }
 }

@@ -1,4 +1,4 @@
-import { grown } from '../../core/bytes.js';
+import { ByteSource, grown } from '../../core/bytes.js';
 import { view as arena } from '../../record/arena.js';
 import { SpanIdTable } from '../../record/span-id-table.js';
 import { NO_EVENTS, type SpanEvents, type WireWriter } from '../wire/wire-writer.js';
@@ -218,15 +218,12 @@ const MAX_LOOSE_BLOCKS = 8;
 const SLACK = 4;
 
 /** Bytes of events, and how many of them wait. */
-class Block {
-  readonly bytes: Buffer;
-  readonly view: DataView;
+class Block extends ByteSource {
   length = 0;
   waitingCount = 0;
 
   constructor(byteCount: number) {
-    this.bytes = Buffer.allocUnsafeSlow(byteCount === 0 ? 0 : Math.max(byteCount, BLOCK_BYTES));
-    this.view = new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.length);
+    super(Buffer.allocUnsafeSlow(byteCount === 0 ? 0 : Math.max(byteCount, BLOCK_BYTES)));
   }
 }
 
@@ -256,8 +253,7 @@ class TakenEvents implements SpanEvents {
 
   writeTo(out: WireWriter): void {
     for (let index = 0; index < this.count; index++) {
-      const { bytes } = this.blocks[index] as Block;
-      out.copy(bytes, this.places[2 * index] as number, this.places[2 * index + 1] as number);
+      out.copy(this.blocks[index] as Block, this.places[2 * index] as number, this.places[2 * index + 1] as number);
     }
   }
 

@@ -158,12 +158,12 @@ function writeScope(out: WireWriter, scope: ScopeItems): void {
 
 /** Copies a range's items, those that stand side by side together. */
 function writeItems(out: WireWriter, { window, from, to }: ItemRange): void {
-  const { bytes } = window.block.out;
+  const { source } = window.block.out;
   for (let index = from; index < to; ) {
     const start = window.startOf(index);
     let end = window.endOf(index++);
     while (index < to && window.startOf(index) === end) end = window.endOf(index++);
-    out.copy(bytes, start, end);
+    out.copy(source, start, end);
   }
 }
 
