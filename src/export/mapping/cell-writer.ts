@@ -64,6 +64,7 @@ export class CellWriter {
   private isOther = false;
   /** Names of the attributes that were made of the record's objects: two may make the same. */
   private readonly nestedNames: string[] = [];
+  private nestedCount = 0;
   private readonly isRedacted: boolean;
   /** The link of a skipped node. */
   private readonly skipLink = new WireWriter(256);
@@ -229,7 +230,7 @@ export class CellWriter {
 
   private attributes(plan: RecordPlan, tag: number, start: number): number {
     let to = putTextAttribute(start, tag, TYPE, plan.typeName.at, plan.typeName.length);
-    this.nestedNames.length = 0;
+    this.nestedCount = 0;
     const { attributes } = plan;
     const { isRedacted } = this;
     for (let index = 0; index < attributes.length; index++) {
@@ -281,11 +282,10 @@ export class CellWriter {
 
   /** @returns whether none of the names was there before */
   private addNames(names: readonly string[]): boolean {
-    const { nestedNames } = this;
-    const { length: count } = nestedNames;
+    const { nestedNames, nestedCount } = this;
     for (const name of names) {
-      if (count > 0 && nestedNames.includes(name)) return false;
-      nestedNames.push(name);
+      for (let index = 0; index < nestedCount; index++) if (nestedNames[index] === name) return false;
+      nestedNames[this.nestedCount++] = name;
     }
     return true;
   }

@@ -207,7 +207,7 @@ export class NodeIndex {
     if (facts === undefined) return undefined;
     const { database, schema } = facts;
     if (database !== this.namespace.database || schema !== this.namespace.schema) {
-      const text = [database, schema].filter((part) => part !== undefined && part !== '').join('|');
+      const text = database && schema ? `${database}|${schema}` : (database ?? '') + (schema ?? '');
       this.namespace = { database, schema, text };
     }
     const { text } = this.namespace;

@@ -136,13 +136,14 @@ export class SharedMapping {
     const meetsOther = (added: string) =>
       isSpecialName(added) || added === 'sql' || (added !== name && plan.has(added));
     if (names.some(meetsOther)) return undefined;
-    const range = this.attributeRange(attributes);
     // What names a run knows decides about texts: those are made anew each time.
     const isPure = (added: string) =>
       !holdsText(attributes[added]) ||
       (PURE.has(attributePolicyOf(added, plan.eventType)) && !isJson(attributes[added]));
+    const isRemembered = redactor.level === 'off' || names.every(isPure);
+    const range = this.attributeRange(attributes, isRemembered);
     if (range === undefined) return undefined;
-    if (redactor.level !== 'off' && !names.every(isPure)) return { range, names };
+    if (!isRemembered) return { range, names };
     const all = this.nestedTexts.get(known) ?? [];
     const made = { plan, attribute, range, names };
     if (all.length < MAX_NESTED) all.push(made);
@@ -198,22 +199,23 @@ export class SharedMapping {
     scratch.length = 0;
     scratch.reserve(3 * text.length);
     scratch.length = scratch.bytes.write(text, 0, 'utf8');
-    return this.keep();
+    return this.range(true);
   }
 
-  private attributeRange(attributes: OtelAttributes): Range | undefined {
+  /** @param isKept else it stands there until the next is made */
+  private attributeRange(attributes: OtelAttributes, isKept = true): Range | undefined {
     const { scratch } = this;
     scratch.length = 0;
     encodeAttributes(scratch, AttributeTag.span, attributes);
-    return this.keep();
+    return this.range(isKept);
   }
 
-  private keep(): Range | undefined {
+  private range(isKept: boolean): Range | undefined {
     const { bytes, length } = this.scratch;
     if (length === 0) return NOTHING;
     if (length > MAX_MADE_BYTES) return undefined;
     bytes.copy(buffer, MADE, 0, length);
-    return texts.keep(MADE, length);
+    return isKept ? texts.keep(MADE, length) : { at: MADE, length };
   }
 }
 

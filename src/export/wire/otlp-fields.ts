@@ -44,17 +44,22 @@ export function putNumberAttribute(start: number, tag: number, key: Range, value
 
 function putIntegerAttribute(start: number, tag: number, key: Range, value: number): number {
   const isShort = value >= 0 && value <= 0x7fff_ffff;
-  const groups = isShort ? [] : sevenBitGroups(value);
-  const size = isShort ? varintSize(value) : groups.length;
+  if (isShort) return putVarint(putIntegerHead(start, tag, key, varintSize(value)), value);
+  const groups = sevenBitGroups(value);
+  const to = putIntegerHead(start, tag, key, groups.length);
+  for (const [index, group] of groups.entries()) {
+    const isLast = index === groups.length - 1;
+    view.setUint8(to + index, isLast ? group : group | 0x80);
+  }
+  return to + groups.length;
+}
+
+/** @param size of the integer, in bytes */
+function putIntegerHead(start: number, tag: number, key: Range, size: number): number {
   const to = putKey(start, tag, key, 2 + size);
   view.setUint8(to, 1 + size);
   view.setUint8(to + 1, INTEGER);
-  if (isShort) return putVarint(to + 2, value);
-  for (const [index, group] of groups.entries()) {
-    const isLast = index === groups.length - 1;
-    view.setUint8(to + 2 + index, isLast ? group : group | 0x80);
-  }
-  return to + 2 + size;
+  return to + 2;
 }
 
 /** 64 bits in groups of seven, the lowest first; negative numbers in two's complement. */
