@@ -62,8 +62,8 @@ const DENIED = constant('?');
 export class CellWriter {
   /** Whether plain code has to write the record. */
   private isOther = false;
-  /** Names of the attributes that were made of the record's objects: two may make the same. */
-  private readonly nestedNames: string[] = [];
+  /** Names of the attributes that were made of each of the record's objects: two may make the same. */
+  private readonly nestedNames: (readonly string[])[] = [];
   private nestedCount = 0;
   private readonly isRedacted: boolean;
   /** The link of a skipped node. */
@@ -282,11 +282,11 @@ export class CellWriter {
 
   /** @returns whether none of the names was there before */
   private addNames(names: readonly string[]): boolean {
-    const { nestedNames, nestedCount } = this;
-    for (const name of names) {
-      for (let index = 0; index < nestedCount; index++) if (nestedNames[index] === name) return false;
-      nestedNames[this.nestedCount++] = name;
+    const { nestedNames } = this;
+    for (let index = 0; index < this.nestedCount; index++) {
+      for (const name of nestedNames[index] as readonly string[]) if (names.includes(name)) return false;
     }
+    nestedNames[this.nestedCount++] = names;
     return true;
   }
 

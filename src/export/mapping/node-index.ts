@@ -101,11 +101,14 @@ export class NodeIndex {
   ) {}
 
   seeSpan(span: SeenNodeSpan): void {
-    if (!NODE_EVENTS.has(span.eventType)) return;
+    const { eventType } = span;
+    const isQuery = eventType === EVENT_TYPE.queryExecuted;
+    const isProcessed = eventType === EVENT_TYPE.nodeProcessed;
+    if (!isQuery && !isProcessed && eventType !== EVENT_TYPE.nodeEvaluated) return;
     const { uniqueId } = span;
     if (uniqueId === undefined) return;
     const facts = this.factsOf(uniqueId);
-    if (span.eventType === EVENT_TYPE.queryExecuted) {
+    if (isQuery) {
       if (span.isEnd) this.seeQuery(facts, span);
       return;
     }
@@ -113,7 +116,7 @@ export class NodeIndex {
       facts.database ??= span.text('database');
       facts.schema ??= span.text('schema');
     }
-    if (span.eventType !== EVENT_TYPE.nodeProcessed) return;
+    if (!isProcessed) return;
     const { spanHigh, spanLow, parentHigh, parentLow } = span;
     const known = facts.processedSpans;
     for (let at = 0; at < known.length; at += PROCESSED) {
@@ -292,12 +295,6 @@ export class NodeIndex {
     this.hasCancellations = true;
   }
 }
-
-const NODE_EVENTS: ReadonlySet<string> = new Set([
-  EVENT_TYPE.nodeProcessed,
-  EVENT_TYPE.nodeEvaluated,
-  EVENT_TYPE.queryExecuted,
-]);
 
 function remember<T>(list: readonly T[], item: T, maxCount = MAX_FACTS): readonly T[] {
   return [...list, item].slice(-maxCount);
