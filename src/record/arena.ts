@@ -115,6 +115,9 @@ function isSameFour(a: number, b: number): boolean {
   return view.getInt32(a, true) === view.getInt32(b, true);
 }
 
+/** Shorter texts are hashed as fast four bytes after the other. */
+const LONG_TEXT = 64;
+
 /** A hash of a range, as 32 bits; the seed keeps senders from choosing texts that meet in one place. */
 export function hashOf(start: number, length: number, seed: number): number {
   let hash = seed ^ length;
@@ -138,9 +141,6 @@ export function hashOf(start: number, length: number, seed: number): number {
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   return hash ^ (hash >>> 13);
 }
-
-/** Shorter texts are hashed as fast one after the other. */
-const LONG_TEXT = 64;
 
 function hashedWith(hash: number, four: number): number {
   const mixed = Math.imul(hash ^ four, 0x9e3779b1);
