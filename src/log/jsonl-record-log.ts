@@ -196,7 +196,8 @@ export class JsonlRecordLog implements Component, RecordConsumer {
 
   private async runRound(jobs: readonly Job[]): Promise<void> {
     const additions = groupByTrace(jobs);
-    for (const traceId of this.open.waiting) if (!additions.has(traceId)) additions.set(traceId, []);
+    const nowMs = this.deps.clock.monotonicMs();
+    for (const traceId of this.open.due(nowMs)) if (!additions.has(traceId)) additions.set(traceId, []);
     const failures = new Map<TraceId | 'foreign', unknown>();
     await this.appendForeign(jobs).catch((error: unknown) => failures.set('foreign', error));
     const all = [...additions];
@@ -418,6 +419,19 @@ class OpenLogs {
 
   get(traceId: TraceId): TraceLog | undefined {
     return this.logs.get(traceId);
+  }
+
+  /** Those of which something has waited long enough. All that wait count as used: closing one would end its wait. */
+  due(nowMs: number): readonly TraceId[] {
+    const due: TraceId[] = [];
+    for (const traceId of this.waiting) {
+      const log = this.logs.get(traceId);
+      if (log === undefined) continue;
+      this.logs.delete(traceId);
+      this.logs.set(traceId, log);
+      if (log.isDue(nowMs)) due.push(traceId);
+    }
+    return due;
   }
 
   /** What one takes, as `memoryBytes`. */

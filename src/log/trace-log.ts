@@ -148,6 +148,12 @@ export class TraceLog {
     return this.pending[0]?.sinceMs;
   }
 
+  /** Whether something has waited for its name long enough. */
+  isDue(nowMs: number): boolean {
+    const { pendingSinceMs } = this;
+    return pendingSinceMs !== undefined && nowMs - pendingSinceMs >= this.options.nameHoldMs;
+  }
+
   /**
    * Appends new records, and pending log records whose wait is over. Resolves when everything
    * is durable. Returns what was appended to the log, empty if everything was known; valid until `release`.
