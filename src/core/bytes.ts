@@ -12,6 +12,9 @@ export class ByteSource {
   }
 }
 
+/** More bytes of another buffer are copied by a call, which makes a view each time. */
+const SHORT_BYTES = 128;
+
 /** Bytes that are written to by position and grow as needed. */
 export class GrowingBytes {
   /** The bytes with their view; others after they grew. */
@@ -32,6 +35,22 @@ export class GrowingBytes {
   reserve(byteCount: number): void {
     const needed = this.length + byteCount;
     if (needed > this.bytes.length) this.grow(needed);
+  }
+
+  /** Appends a part of its own bytes, or of others. */
+  append(from: ByteSource, start: number, end: number): void {
+    this.reserve(end - start);
+    const { bytes, view, length: to } = this;
+    this.length = to + end - start;
+    // What it holds may stand in others since it grew.
+    if (from.bytes === bytes) bytes.copyWithin(to, start, end);
+    else if (end - start > SHORT_BYTES) from.bytes.copy(bytes, to, start, end);
+    else {
+      let at = start;
+      const shift = to - start;
+      for (; at + 4 <= end; at += 4) view.setInt32(at + shift, from.view.getInt32(at, true), true);
+      for (; at < end; at++) bytes[at + shift] = from.bytes[at] as number;
+    }
   }
 
   private grow(needed: number): void {

@@ -25,8 +25,6 @@ export class Appended {
     readonly traceId: TraceId,
     readonly pieces: readonly AppendedPiece[],
     readonly lengthBytes: number,
-    /** Releases the buffers of its pieces, after all listeners were notified. */
-    readonly release: () => void = () => {},
   ) {}
 
   get isEmpty(): boolean {
@@ -72,6 +70,9 @@ export interface AppendListener {
   onAppended(appended: Appended): void;
 }
 
+/** Where items of one trace and one resource stand. */
+export type ItemSource = Pick<CellBatch, 'traceId' | 'resource' | 'chunk'>;
+
 /** Records on their way into one record log, in the order in which they are to stand there. */
 export class FreshRecords {
   private readonly parts: (CellBatch | RecordPart)[] = [];
@@ -86,8 +87,8 @@ export class FreshRecords {
     else this.parts.push(new RecordPart(resource, record));
   }
 
-  /** Adds one item of a batch, all its lines. */
-  addItem({ traceId, resource, chunk }: CellBatch, index: number): void {
+  /** Adds one item of a trace, all its lines. */
+  addItem({ traceId, resource, chunk }: ItemSource, index: number): void {
     const last = this.parts.at(-1);
     const isNext = last instanceof CellBatch && last.chunk === chunk && last.to === index;
     if (isNext && last.resource === resource) last.to += 1;

@@ -4,14 +4,14 @@ import { errorCode, reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
-import { ChunkPool, recordCountOf } from '../otlp/wire/item-chunk.js';
+import { recordCountOf } from '../otlp/wire/item-chunk.js';
 import { UNKNOWN_RESOURCE } from '../record/attributes.js';
 import { ConsumeError, type Delivery, type RecordBatch, type RecordConsumer } from '../record/record-batch.js';
+import { SpanIdTable } from '../record/span-id-table.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { FolderSync, PENDING_FILE, sizeOf, syncFolder } from './append-file.js';
 import type { AppendListener } from './appended.js';
 import type { ForeignSegments } from './foreign-segments.js';
-import type { Occurrences } from './record-keys.js';
 import { listTraces } from './record-log-files.js';
 import { type Addition, TraceLog, type TraceLogOptions } from './trace-log.js';
 
@@ -94,7 +94,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     const { durability, nameHoldMs = NAME_HOLD_MS } = config;
     const isSynced = durability === 'fsync';
     const folders = new FolderSync(isSynced ? syncFolder : async () => {});
-    this.traceOptions = { isSynced, nameHoldMs, syncFolder: (path) => folders.sync(path), chunks: new ChunkPool() };
+    this.traceOptions = { isSynced, nameHoldMs, syncFolder: (path) => folders.sync(path) };
   }
 
   async start(): Promise<void> {
@@ -297,7 +297,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       this.open.used(log);
       await onWritten();
       if (!appended.isEmpty) for (const listener of this.deps.listeners) listener.onAppended(appended);
-      appended.release();
+      log.release();
     } catch (error) {
       this.deps.onFailed?.();
       await this.close(traceId);
@@ -471,7 +471,7 @@ function countRecords(delivery: Delivery): number {
 function groupByTrace(jobs: readonly Job[]): Map<TraceId, Addition[]> {
   const additions = new Map<TraceId, Addition[]>();
   for (const job of jobs) {
-    const occurrences: Occurrences = new Map();
+    const occurrences = new SpanIdTable();
     for (const batch of job.delivery.batches) {
       const list = additions.get(batch.traceId);
       if (list === undefined) additions.set(batch.traceId, [{ batch, occurrences }]);

@@ -1,11 +1,11 @@
-import { GrowingBytes } from '../core/bytes.js';
+import { ByteSource, GrowingBytes, grown } from '../core/bytes.js';
 import { type ItemChunk, PLACE } from '../otlp/wire/item-chunk.js';
 import { type Digest, eventDigest, logDigest } from '../record/log-digest.js';
 import { SpanIdTable, spanIdHalves } from '../record/span-id-table.js';
 import type { SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
 
-/** Equal log records of one delivery so far, by their digests. */
-export type Occurrences = Map<string, number>;
+/** How many equal log records one delivery had so far, by their digests. */
+export type Occurrences = SpanIdTable;
 
 /** Maximum number of equal log records that are distinguished. */
 const MAX_EQUAL = 0xfffe;
@@ -32,12 +32,19 @@ export class RecordKeys {
   /** Adds a received record; false if it is known. `occurrences` counts equal log records within one delivery. */
   add(record: TelemetryRecord, occurrences: Occurrences): boolean {
     if (record.recordType !== 'LogRecord') return this.spans.add(record);
-    return this.addLog(logDigest(record), record.eventId, occurrences);
+    const digest = logDigest(record);
+    return record.eventId === null ? this.addNameless(...digest, occurrences) : this.addNamed(digest, record.eventId);
   }
 
-  /** The same for a log record with a known digest. */
-  addLog(digest: Digest, eventId: string | null, occurrences: Occurrences): boolean {
-    return eventId === null ? this.addNameless(digest, occurrences) : this.addNamed(digest, eventId);
+  /** The same for a log record without an event id. @param high its digest, see `logDigest` */
+  addNameless(high: number, low: number, occurrences: Occurrences): boolean {
+    const counted = occurrences.slotFor(high, low);
+    const occurrence = occurrences.valueAt(counted) + 1;
+    occurrences.setValueAt(counted, occurrence);
+    const slot = this.logs.slotFor(high, low);
+    if (occurrence <= this.logs.valueAt(slot) >>> COUNT_SHIFT) return false;
+    this.count(slot, true);
+    return true;
   }
 
   /** Adds a record that is in the log, whatever arrived before. */
@@ -54,17 +61,6 @@ export class RecordKeys {
   /** Memory that they take, in bytes, about. */
   get byteCount(): number {
     return this.spans.byteCount + this.logs.byteCount + this.eventIds.byteCount;
-  }
-
-  private addNameless(digest: Digest, occurrences: Occurrences): boolean {
-    const [high, low] = digest;
-    const key = String.fromCharCode(high >>> 16, high & 0xffff, low >>> 16, low & 0xffff);
-    const occurrence = (occurrences.get(key) ?? 0) + 1;
-    occurrences.set(key, occurrence);
-    const slot = this.logs.slotFor(high, low);
-    if (occurrence <= this.logs.valueAt(slot) >>> COUNT_SHIFT) return false;
-    this.count(slot, true);
-    return true;
   }
 
   private addNamed(digest: Digest, eventId: string): boolean {
@@ -118,7 +114,8 @@ export class KnownSpans {
     const value = this.table.valueAt(slot);
     const what = record.recordType === 'SpanStart' ? STARTED : ENDED;
     if ((value & what) !== 0) return false;
-    const name = this.names.add(Buffer.from(JSON.stringify(record.spanName)));
+    const source = ByteSource.of(JSON.stringify(record.spanName));
+    const name = this.names.add(source, 0, source.bytes.length);
     this.table.setValueAt(slot, (name << NAME_SHIFT) | (value & BOTH) | what);
     return true;
   }
@@ -128,15 +125,15 @@ export class KnownSpans {
     const slot = this.table.slotFor(chunk.place(span, PLACE.idHigh), chunk.place(span, PLACE.idLow));
     const value = this.table.valueAt(slot);
     if ((value & BOTH) === BOTH) return 0;
-    const name = this.names.add(chunk.lines, chunk.place(span, PLACE.nameStart), chunk.place(span, PLACE.nameEnd));
+    const name = this.names.add(chunk.out.source, chunk.place(span, PLACE.nameStart), chunk.place(span, PLACE.nameEnd));
     this.table.setValueAt(slot, (name << NAME_SHIFT) | BOTH);
     return BOTH & ~value;
   }
 
-  /** The name, as JSON, of the span with this id, if it is among the latest. Only valid during the call. */
-  nameJson(high: number, low: number): Uint8Array | undefined {
+  /** Writes the name, as JSON, of the span with this id in place of other bytes. @returns whether it is among the latest */
+  readName(high: number, low: number, into: GrowingBytes): boolean {
     const value = this.table.getHalves(high, low);
-    return value === undefined ? undefined : this.names.get(value >>> NAME_SHIFT);
+    return value !== undefined && this.names.read(value >>> NAME_SHIFT, into);
   }
 }
 
@@ -146,8 +143,6 @@ const MAX_NAMES = 16_384;
 const MAX_BYTES = 2 * 1024 * 1024;
 /** Names are numbered up to here; later ones are not stored. */
 const MAX_NUMBER = 2 ** 29;
-/** A number in a list. */
-const NUMBER_BYTES = 8;
 /** Represents a name that is not stored. */
 const NONE = 0;
 
@@ -157,7 +152,7 @@ class SpanNames {
   private older = new Generation(1);
 
   /** Keeps the name whose JSON stands there. Returns its number. */
-  add(from: Uint8Array, start = 0, end = from.length): number {
+  add(from: ByteSource, start: number, end: number): number {
     const length = end - start;
     if (length > MAX_BYTES / 2 || this.recent.nextNumber >= MAX_NUMBER) return NONE;
     if (this.recent.count >= MAX_NAMES / 2 || this.recent.byteCount + length > MAX_BYTES / 2) {
@@ -172,17 +167,19 @@ class SpanNames {
     return this.recent.capacityBytes + this.older.capacityBytes;
   }
 
-  /** The name's JSON, only valid during the call. */
-  get(number: number): Uint8Array | undefined {
-    return this.recent.get(number) ?? this.older.get(number);
+  /** Writes the name's JSON in place of other bytes. @returns whether it is there */
+  read(number: number, into: GrowingBytes): boolean {
+    return this.recent.read(number, into) || this.older.read(number, into);
   }
 }
 
 const MIN_STORED_BYTES = 4096;
+const FIRST_NAMES = 16;
 
 /** Names one behind the other, and where each ends. */
 class Generation {
-  private readonly ends: number[] = [];
+  count = 0;
+  private ends = new Int32Array(FIRST_NAMES);
   private readonly stored = new GrowingBytes(0);
 
   constructor(private readonly firstNumber: number) {}
@@ -191,33 +188,28 @@ class Generation {
     return this.stored.length;
   }
 
-  get count(): number {
-    return this.ends.length;
-  }
-
   get capacityBytes(): number {
-    return this.stored.bytes.length + this.ends.length * NUMBER_BYTES;
+    return this.stored.bytes.length + this.ends.byteLength;
   }
 
   get nextNumber(): number {
-    return this.firstNumber + this.ends.length;
+    return this.firstNumber + this.count;
   }
 
-  append(from: Uint8Array, start: number, end: number): number {
+  append(from: ByteSource, start: number, end: number): number {
     const { stored } = this;
     stored.reserve(Math.max(end - start, MIN_STORED_BYTES - stored.length));
-    const { bytes } = stored;
-    let to = stored.length;
-    for (let index = start; index < end; index++) bytes[to++] = from[index] as number;
-    stored.length = to;
-    this.ends.push(to);
+    stored.append(from, start, end);
+    if (this.count === this.ends.length) this.ends = grown(this.ends);
+    this.ends[this.count++] = stored.length;
     return this.nextNumber - 1;
   }
 
-  get(number: number): Uint8Array | undefined {
+  read(number: number, into: GrowingBytes): boolean {
     const place = number - this.firstNumber;
-    const end = this.ends[place];
-    if (end === undefined) return undefined;
-    return this.stored.bytes.subarray(this.ends[place - 1] ?? 0, end);
+    if (place < 0 || place >= this.count) return false;
+    into.length = 0;
+    into.append(this.stored.source, place === 0 ? 0 : (this.ends[place - 1] as number), this.ends[place] as number);
+    return true;
   }
 }

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { closeOnFailure } from '../core/errors.js';
 import { readLines, textOf } from '../core/lines.js';
 import { inferLogSpanName } from '../otlp/attribute-schema.js';
-import { batchOfAccount, CellBatch, type ChunkPool, ItemChunk, NULL, PLACE } from '../otlp/wire/item-chunk.js';
+import { batchOfAccount, CellBatch, ItemChunk, PLACE } from '../otlp/wire/item-chunk.js';
 import { itemReading } from '../otlp/wire/read-items.js';
 import {
   accountOf,
@@ -16,7 +16,8 @@ import {
 import { Cell, cell, nanosAt } from '../record/cells.js';
 import { logDigest } from '../record/log-digest.js';
 import type { RecordBatch } from '../record/record-batch.js';
-import { tryParseRecordLine } from '../record/record-line.js';
+import { LineBuffer, tryParseRecordLine } from '../record/record-line.js';
+import { SpanIdTable } from '../record/span-id-table.js';
 import type { LogRecord, SpanEnd, TelemetryRecord, TraceId, UnixNano } from '../record/telemetry-record.js';
 import { AppendFile, LOG_FILE, makeFolder, PENDING_FILE, RESOURCES_FILE, sizeOf, syncFolder } from './append-file.js';
 import { Appended, type AppendedPiece, FreshRecords } from './appended.js';
@@ -45,27 +46,29 @@ export interface TraceLogOptions {
   readonly nameHoldMs: number;
   /** Makes the entries of a folder durable. */
   syncFolder(path: string): Promise<void>;
-  /** Where log records get the names of their spans. */
-  readonly chunks: ChunkPool;
 }
 
 /**
- * A log record whose span has not arrived yet. In OTLP it has its span's id and not its name, and spans arrive when they end;
- * the record log contains both, so such records wait briefly (durably, in `pending.jsonl`).
+ * Log records of one resource that arrived together, and whose spans have not arrived yet. In OTLP they have their spans' ids and not
+ * their names, and spans arrive when they end; the record log contains both, so such records wait briefly (durably, in `pending.jsonl`).
  */
-interface PendingLog {
-  chunk: ItemChunk;
-  index: number;
-  /** The halves of its span's id. */
-  readonly idHigh: number;
-  readonly idLow: number;
+interface WaitingLogs {
+  readonly traceId: TraceId;
   readonly resource: Resource;
-  /** Monotonic time of its arrival, in milliseconds. */
+  chunk: ItemChunk;
+  /** The numbers in the chunk of those that still wait. */
+  readonly indexes: number[];
+  /** Monotonic time of their arrival, in milliseconds. */
   readonly sinceMs: number;
 }
 
-/** Of log records that wait together. */
+/** Of log records that came as records. */
 const BYTES_PER_LOG = 512;
+/** What lines take that get a name later, beside what they took before. */
+const NAMED_LINES = 2.25;
+
+/** The name of one span, as JSON. */
+const NAME = new LineBuffer(1024);
 
 /**
  * The open record log of one trace: `telemetry.jsonl`, with `resources.jsonl` (the resource of each part) and
@@ -108,7 +111,11 @@ export class TraceLog {
 
   private readonly keys = new RecordKeys();
   /** In order of arrival. */
-  private pending: PendingLog[] = [];
+  private pending: WaitingLogs[] = [];
+  /** How many log records these are. */
+  private waitingCount = 0;
+  /** Where they stand, and those whose names have just been found. */
+  private readonly kept = new Set<ItemChunk>();
   /** When the last process of a resource ended, by its key: no further span of what went on before will come. Commands one after the other may have one resource. */
   private readonly endedResources = new Map<string, UnixNano>();
   private pendingFile: AppendFile | undefined;
@@ -136,11 +143,11 @@ export class TraceLog {
 
   /** Memory that it takes while it is open, in bytes, about. */
   get memoryBytes(): number {
-    return this.keys.byteCount + this.pending.length * PENDING_BYTES;
+    return this.keys.byteCount + this.waitingCount * PENDING_BYTES;
   }
 
   get pendingCount(): number {
-    return this.pending.length;
+    return this.waitingCount;
   }
 
   /** When the one that waits longest has come, in monotonic milliseconds; `undefined` where none waits. */
@@ -160,30 +167,36 @@ export class TraceLog {
    */
   async append(additions: readonly Addition[], nowMs: number): Promise<Appended> {
     const fresh = new FreshRecords();
-    const arrived: PendingLog[] = [];
+    const arrived: WaitingLogs[] = [];
     for (const { batch: sent, occurrences } of additions) {
       const batch = this.ofTrace(sent);
       if (batch instanceof CellBatch) this.addItems(batch, occurrences, fresh, arrived, nowMs);
       else this.addRecords(batch, occurrences, fresh, arrived, nowMs);
     }
-    const { due, copies } = this.takeDue(arrived, nowMs);
-    try {
-      const held = this.keepWaiting(arrived);
-      // Everything is known: then the file has to exist still.
-      if (held.length === 0 && due.isEmpty && fresh.isEmpty && additions.length > 0) this.log.checkName();
-      await this.writePending(held);
-      // Before the batch with the span: the mapper needs a span's events before the span.
-      const first = due.pieces(this.log.lengthBytes);
-      const appended = await this.write([...first, ...fresh.pieces(endOf(first) ?? this.log.lengthBytes)], copies);
-      if (this.pending.length === 0) await this.closePending();
-      return appended;
-    } catch (error) {
-      copies.release();
-      throw error;
+    const due = this.takeDue(arrived, nowMs);
+    const held = this.keepWaiting(arrived);
+    // Everything is known: then the file has to exist still.
+    if (held.length === 0 && due.isEmpty && fresh.isEmpty && additions.length > 0) this.log.checkName();
+    await this.writePending(held);
+    // Before the batch with the span: the mapper needs a span's events before the span.
+    const first = due.pieces(this.log.lengthBytes);
+    const appended = await this.write([...first, ...fresh.pieces(endOf(first) ?? this.log.lengthBytes)]);
+    if (this.waitingCount === 0) await this.closePending();
+    return appended;
+  }
+
+  /** What was appended is not read any more: gives back what log records stand in that wait no longer. */
+  release(): void {
+    for (const chunk of this.kept) {
+      if (this.pending.some((logs) => logs.chunk === chunk)) continue;
+      chunk.clear();
+      this.kept.delete(chunk);
     }
   }
 
   async close(): Promise<void> {
+    this.pending = [];
+    this.release();
     await Promise.all([this.log.close(), this.resourceFile.close(), this.pendingFile?.close()]);
   }
 
@@ -205,19 +218,23 @@ export class TraceLog {
     batch: CellBatch,
     occurrences: Occurrences,
     fresh: FreshRecords,
-    arrived: PendingLog[],
+    arrived: WaitingLogs[],
     nowMs: number,
   ): void {
     const { chunk, resource } = batch;
+    if (chunk.isOfLogs) {
+      const waiting = this.waitingIn(chunk, resource, nowMs);
+      for (let index = batch.from; index < batch.to; index++) {
+        const [high, low] = [chunk.place(index, PLACE.digestHigh), chunk.place(index, PLACE.digestLow)];
+        if (!this.keys.addNameless(high, low, occurrences)) continue;
+        if (chunk.lacksName(index)) waiting.indexes.push(index);
+        else fresh.addItem(batch, index);
+      }
+      arrived.push(waiting);
+      return;
+    }
     const hasProcess = [...chunk.eventTypes].some((eventType) => eventType.endsWith(PROCESS));
     for (let index = batch.from; index < batch.to; index++) {
-      if (chunk.isOfLogs) {
-        const digest = [chunk.place(index, PLACE.digestHigh), chunk.place(index, PLACE.digestLow)] as const;
-        if (!this.keys.addLog(digest, null, occurrences)) continue;
-        if (chunk.lacksName(index)) arrived.push(pendingLog(chunk, index, resource, nowMs));
-        else fresh.addItem(batch, index);
-        continue;
-      }
       const isNew = this.keys.spans.addBoth(chunk, index);
       if (isNew === 0) continue;
       if (hasProcess) this.noteProcess(chunk, index, resource);
@@ -228,105 +245,96 @@ export class TraceLog {
     }
   }
 
+  private waitingIn(chunk: ItemChunk, resource: Resource, sinceMs: number): WaitingLogs {
+    return { traceId: this.traceId, resource, chunk, indexes: [], sinceMs };
+  }
+
   private addRecords(
     { records, resource }: RecordBatch,
     occurrences: Occurrences,
     fresh: FreshRecords,
-    arrived: PendingLog[],
+    arrived: WaitingLogs[],
     nowMs: number,
   ): void {
-    let chunk: ItemChunk | undefined;
+    let waiting: WaitingLogs | undefined;
     for (const record of records) {
       if (!this.keys.add(record, occurrences)) continue;
       if (record.recordType === 'SpanEnd') this.noteEnd(record, resource);
       if (mustWait(record)) {
-        chunk ??= newCopies(BYTES_PER_LOG);
-        chunk.addLog(record, logDigest(record));
-        arrived.push(pendingLog(chunk, chunk.itemCount - 1, resource, nowMs));
+        waiting ??= this.waitingIn(newRecordChunk(), resource, nowMs);
+        addWaiting(waiting, record);
       } else fresh.addRecord(record, resource);
     }
+    if (waiting !== undefined) arrived.push(waiting);
   }
 
   /**
-   * Takes those out of the waiting log records, the ones that have just arrived among them, that need wait no longer, with their
-   * spans' names, in order of arrival.
-   * @returns them, and the chunks in which they stand, which are lent.
+   * Gives those of the waiting log records, the ones that have just arrived among them, that need wait no longer, their spans' names, in
+   * order of arrival. @returns them
    */
-  private takeDue(arrived: readonly PendingLog[], nowMs: number): { due: FreshRecords; copies: LogCopies } {
+  private takeDue(arrived: readonly WaitingLogs[], nowMs: number): FreshRecords {
     const due = new FreshRecords();
-    const { chunks } = this.options;
-    const copies = new LogCopies(
-      () => {
-        const chunk = chunks.take(BYTES_PER_LOG);
-        chunk.beginCopies();
-        return chunk;
-      },
-      (chunk) => chunks.giveBack(chunk),
-    );
-    const rest: PendingLog[] = [];
-    let excess = this.pending.length + arrived.length - MAX_PENDING_LOGS;
-    for (const logs of [this.pending, arrived]) {
-      for (const log of logs) {
-        const name = this.nameFor(log, nowMs, excess > 0);
-        if (name === undefined) {
-          rest.push(log);
-          continue;
-        }
-        excess -= 1;
-        const chunk = copies.add(log, name);
-        const index = chunk.itemCount - 1;
-        due.addItem(new CellBatch(this.traceId, log.resource, chunk, index, index + 1), index);
-      }
-    }
-    this.pending = rest;
-    return { due, copies };
+    for (const { indexes } of arrived) this.waitingCount += indexes.length;
+    const all = [...this.pending, ...arrived];
+    for (const logs of all) this.takeNamed(logs, due, nowMs);
+    this.pending = all.filter(({ indexes }) => indexes.length > 0);
+    return due;
   }
 
-  /** The name of a log record's span as JSON; `undefined` where it is to wait for it. */
-  private nameFor(
-    { chunk, index, idHigh, idLow, resource, sinceMs }: PendingLog,
-    nowMs: number,
-    isTooMany: boolean,
-  ): Uint8Array | undefined {
-    const known = this.keys.spans.nameJson(idHigh, idLow);
-    if (known !== undefined) return known;
+  private takeNamed(logs: WaitingLogs, due: FreshRecords, nowMs: number): void {
+    const { chunk, indexes } = logs;
+    let restCount = 0;
+    for (let at = 0; at < indexes.length; at++) {
+      const index = indexes[at] as number;
+      if (this.readName(logs, index, nowMs)) {
+        chunk.nameLog(index, NAME);
+        due.addItem(logs, chunk.itemCount - 1);
+        this.waitingCount -= 1;
+      } else indexes[restCount++] = index;
+    }
+    indexes.length = restCount;
+  }
+
+  /** Makes `NAME` the name of a log record's span. @returns false where it is to wait for it */
+  private readName({ chunk, resource, sinceMs }: WaitingLogs, index: number, nowMs: number): boolean {
+    if (this.keys.spans.readName(chunk.place(index, PLACE.idHigh), chunk.place(index, PLACE.idLow), NAME)) return true;
     const endedUnixNano = this.endedResources.get(resourceKey(resource));
     const hasEnded = endedUnixNano !== undefined && timeOfLog(chunk, index) <= endedUnixNano;
-    const isOver = isTooMany || nowMs - sinceMs >= this.options.nameHoldMs || hasEnded;
-    if (!isOver) return undefined;
+    const isTooMany = this.waitingCount > MAX_PENDING_LOGS;
+    if (!isTooMany && nowMs - sinceMs < this.options.nameHoldMs && !hasEnded) return false;
     const [record] = chunk.recordsOf(index);
-    const name = record?.recordType === 'LogRecord' ? inferLogSpanName(record) : null;
-    return name === null ? NULL : Buffer.from(JSON.stringify(name));
+    NAME.length = 0;
+    NAME.utf8(JSON.stringify(record?.recordType === 'LogRecord' ? inferLogSpanName(record) : null));
+    return true;
   }
 
   /** Copies what has arrived and has to wait out of the chunks that are only lent. @returns the lines by which they are found after a crash */
-  private keepWaiting(arrived: readonly PendingLog[]): readonly Uint8Array[] {
-    if (arrived.length === 0 || this.pending.length === 0) return [];
-    const own = new Set(arrived);
-    const waiting = this.pending.filter((log) => own.has(log));
-    if (waiting.length === 0) return [];
+  private keepWaiting(arrived: readonly WaitingLogs[]): readonly Uint8Array[] {
     let lineBytes = 0;
     let itemBytes = 0;
-    for (const { chunk, index } of waiting) {
-      lineBytes += chunk.place(index, PLACE.lineEnd) - chunk.place(index, PLACE.startLine);
-      itemBytes += chunk.place(index, PLACE.itemEnd) - chunk.place(index, PLACE.itemStart);
+    for (const { chunk, indexes } of arrived) {
+      lineBytes += chunk.sizeOf(indexes, PLACE.startLine, PLACE.lineEnd);
+      itemBytes += chunk.sizeOf(indexes, PLACE.itemStart, PLACE.itemEnd);
     }
-    const kept = new LogCopies(() => newCopies(lineBytes, itemBytes));
+    if (lineBytes === 0) return [];
+    const kept = new ItemChunk(Math.ceil(lineBytes * NAMED_LINES));
+    kept.beginCopies(itemBytes);
+    this.kept.add(kept);
     const lines: Uint8Array[] = [];
-    for (const log of waiting) {
-      if (log.resource !== this.pendingResource) {
-        lines.push(Buffer.from(`${JSON.stringify({ resource: log.resource })}\n`));
-        this.pendingResource = log.resource;
-      }
-      lines.push(log.chunk.linesOf(log.index));
-      const chunk = kept.add(log);
-      log.chunk = chunk;
-      log.index = chunk.itemCount - 1;
+    for (const logs of arrived) {
+      const { chunk, indexes, resource } = logs;
+      if (indexes.length === 0) continue;
+      if (resource !== this.pendingResource) lines.push(Buffer.from(`${JSON.stringify({ resource })}\n`));
+      this.pendingResource = resource;
+      const start = kept.out.length;
+      kept.copyLogs(chunk, indexes);
+      lines.push(kept.lines.subarray(start, kept.out.length));
+      logs.chunk = kept;
     }
     return lines;
   }
 
-  private async write(pieces: readonly AppendedPiece[], copies: LogCopies): Promise<Appended> {
+  private async write(pieces: readonly AppendedPiece[]): Promise<Appended> {
     let resourceLines = '';
     let current: Resource | undefined;
     for (const { resource, offset } of pieces) {
@@ -336,8 +344,7 @@ export class TraceLog {
     // The resources first: a part without records does no harm, records without their resource do.
     if (resourceLines !== '') await this.resourceFile.append([Buffer.from(resourceLines)]);
     if (pieces.length > 0) await this.log.append(pieces.map(({ lines }) => lines));
-    copies.load();
-    return new Appended(this.traceId, pieces, this.log.lengthBytes, () => copies.release());
+    return new Appended(this.traceId, pieces, this.log.lengthBytes);
   }
 
   private async writePending(lines: readonly Uint8Array[]): Promise<void> {
@@ -404,12 +411,13 @@ export class TraceLog {
       await this.readPending(path, nowMs);
     });
     this.pendingFile = file;
-    if (this.pending.length === 0) await this.closePending();
+    if (this.waitingCount === 0) await this.closePending();
   }
 
   private async readPending(path: string, nowMs: number): Promise<void> {
-    const occurrences: Occurrences = new Map();
-    const chunk = newCopies(BYTES_PER_LOG);
+    const occurrences = new SpanIdTable();
+    const chunk = newRecordChunk();
+    let waiting: WaitingLogs | undefined;
     // Where the disk damaged the line that names it.
     let resource = this.index.first;
     for await (const { lines } of readLines(path)) {
@@ -420,8 +428,12 @@ export class TraceLog {
         if (resource === undefined || record?.recordType !== 'LogRecord') continue;
         if (!this.keys.add(record, occurrences)) continue;
         this.accountId ??= accountOf(resource);
-        chunk.addLog(record, logDigest(record));
-        this.pending.push(pendingLog(chunk, chunk.itemCount - 1, resource, nowMs));
+        if (waiting?.resource !== resource) {
+          waiting = this.waitingIn(chunk, resource, nowMs);
+          this.pending.push(waiting);
+        }
+        addWaiting(waiting, record);
+        this.waitingCount += 1;
       }
     }
   }
@@ -449,49 +461,15 @@ function parseResource(text: string): Resource | undefined {
   }
 }
 
-/** Log records are copied into a new chunk beyond so many bytes of lines. */
-const MAX_COPIES_BYTES = 1024 * 1024;
-
-function newCopies(lineBytes: number, itemBytes = 0): ItemChunk {
-  const chunk = new ItemChunk(Math.min(lineBytes, MAX_COPIES_BYTES));
-  chunk.beginCopies(Math.min(itemBytes, MAX_COPIES_BYTES));
+function newRecordChunk(): ItemChunk {
+  const chunk = new ItemChunk(BYTES_PER_LOG);
+  chunk.beginCopies();
   return chunk;
 }
 
-/** Copies of log records, in as many chunks as they need. */
-class LogCopies {
-  private readonly chunks: ItemChunk[] = [];
-
-  /** @param take begins a chunk of copies; @param giveBack left out where nobody lends them */
-  constructor(
-    private readonly take: () => ItemChunk,
-    private readonly giveBack: (chunk: ItemChunk) => void = () => {},
-  ) {}
-
-  /** @returns the chunk whose last item is the copy */
-  add({ chunk: from, index }: PendingLog, name?: Uint8Array): ItemChunk {
-    let chunk = this.chunks.at(-1);
-    if (chunk === undefined || chunk.out.length >= MAX_COPIES_BYTES) {
-      chunk = this.take();
-      this.chunks.push(chunk);
-    }
-    chunk.copyLog(from, index, name);
-    return chunk;
-  }
-
-  /** They are going to be looked at. */
-  load(): void {
-    for (const chunk of this.chunks) chunk.load();
-  }
-
-  release(): void {
-    for (const chunk of this.chunks.splice(0)) this.giveBack(chunk);
-  }
-}
-
-function pendingLog(chunk: ItemChunk, index: number, resource: Resource, sinceMs: number): PendingLog {
-  const [idHigh, idLow] = [chunk.place(index, PLACE.idHigh), chunk.place(index, PLACE.idLow)];
-  return { chunk, index, idHigh, idLow, resource, sinceMs };
+function addWaiting({ chunk, indexes }: WaitingLogs, record: LogRecord): void {
+  indexes.push(chunk.itemCount);
+  chunk.addLog(record, logDigest(record));
 }
 
 function timeOfLog(chunk: ItemChunk, index: number): UnixNano {

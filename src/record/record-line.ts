@@ -19,18 +19,6 @@ import {
 
 /** Bytes of JSONL lines being assembled; grows as needed. Written to by position, without a string in between. */
 export class LineBuffer extends GrowingBytes {
-  /** Bytes as they are; so many that a call beats a loop. */
-  copyLong(from: Uint8Array): void {
-    this.bytes.set(from, this.length);
-    this.length += from.length;
-  }
-
-  /** A part of other bytes as it is. */
-  copyFrom(from: Buffer, start: number, end: number): void {
-    from.copy(this.bytes, this.length, start, end);
-    this.length += end - start;
-  }
-
   /** Any text; reserves its own room. */
   utf8(text: string): void {
     this.reserve(text.length * 3);

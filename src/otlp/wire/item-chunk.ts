@@ -32,13 +32,15 @@ export const PLACE = {
 } as const;
 
 const PLACES = 12;
+/** No layouts: cells are still to be filled. */
+const NONE_SEEN = -1;
 const FIRST_ITEMS = 64;
 const BYTES_A_CELL = 4;
 const LINE_BREAK = 0x0a;
 const BACKSLASH = 0x5c;
 
 /** The name of a log record that has none, as it stands in its line. */
-export const NULL = Buffer.from('null');
+const NULL = Buffer.from('null');
 /** Where the name of its span stands in the line of a log record that names one by its id. */
 const NAME_PLACE = Buffer.byteLength(
   `{"record_type":"LogRecord","trace_id":"${'0'.repeat(32)}","span_id":"${'0'.repeat(16)}","span_name":`,
@@ -63,15 +65,13 @@ export class ItemChunk implements ItemOwner {
   private bodyLength = 0;
   /** The body, while it does not stand in the arena. */
   private copied: GrowingBytes | undefined;
-  /** What copies stood in before, for the next ones. */
-  private spare: GrowingBytes | undefined;
   /** The item that was looked at last, where it was brought back alone. */
   private alone: PlacedItem | undefined;
   /** One object for all that `placed` returns. */
   private latest: { -readonly [Key in keyof PlacedItem]: PlacedItem[Key] } | undefined;
   private nextCells = 0;
   private cellsEnd = 0;
-  /** How often layouts had been forgotten when the cells were filled: later they name others. */
+  /** How often layouts had been forgotten when the cells were filled: later they name others. `NONE_SEEN` before any was. */
   private layoutsSeen = 0;
   private latestType = '';
   private reading: ItemReading | undefined;
@@ -96,12 +96,14 @@ export class ItemChunk implements ItemOwner {
     return batch?.start;
   }
 
-  /** Begins a chunk of log records that are copied from others. @param itemBytes what these items take, about */
+  /** Begins a chunk of log records that are copied from others. @param itemBytes what these items take; 0 of what came as records */
   beginCopies(itemBytes = 0): void {
     this.clear();
     this.signal = 'logs';
-    this.copied = this.spare ?? new GrowingBytes(itemBytes);
-    this.copied.length = 0;
+    this.layoutsSeen = NONE_SEEN;
+    this.bodyLength = itemBytes;
+    if (itemBytes > 0) this.takeRoom();
+    this.bodyLength = 0;
   }
 
   /** Forgets all items. */
@@ -147,6 +149,16 @@ export class ItemChunk implements ItemOwner {
 
   place(index: number, which: number): number {
     return this.places[index * PLACES + which] as number;
+  }
+
+  /** How much of these items stands between two places of each. */
+  sizeOf(indexes: readonly number[], from: number, to: number): number {
+    let size = 0;
+    for (let at = 0; at < indexes.length; at++) {
+      const index = indexes[at] as number;
+      size += this.place(index, to) - this.place(index, from);
+    }
+    return size;
   }
 
   get isOfLogs(): boolean {
@@ -255,44 +267,50 @@ export class ItemChunk implements ItemOwner {
     this.itemCount += 1;
   }
 
-  /** Adds a log record of another chunk to one of copies, with the name of its span as JSON; as it is where that is left out. */
-  copyLog(from: ItemChunk, index: number, nameJson?: Uint8Array): void {
+  /** Adds log records of another chunk to one of copies. @param indexes their numbers there; afterwards those here */
+  copyLogs(from: ItemChunk, indexes: number[]): void {
+    for (const eventType of from.eventTypes) this.eventTypes.add(eventType);
+    for (let at = 0; at < indexes.length; at++) {
+      this.copyLog(from, indexes[at] as number);
+      indexes[at] = this.itemCount - 1;
+    }
+  }
+
+  private copyLog(from: ItemChunk, index: number): void {
     const at = this.reserve();
     const source = index * PLACES;
     for (let which = 0; which < PLACES; which++) this.setPlace(at, which, from.places[source + which] as number);
     this.copyItem(from, index, at);
-    const lineStart = from.place(index, PLACE.startLine);
-    const nameStart = from.place(index, PLACE.nameStart);
-    const nameEnd = from.place(index, PLACE.nameEnd);
-    const lineEnd = from.place(index, PLACE.lineEnd);
-    const { out } = this;
-    const shift = out.length - lineStart;
-    const shiftBehindName = nameJson === undefined ? shift : shift + nameJson.length - (nameEnd - nameStart);
-    for (const start of [PLACE.startLine, PLACE.endLine]) this.setPlace(at, start, out.length);
-    this.setPlace(at, PLACE.nameStart, nameStart + shift);
-    this.setPlace(at, PLACE.nameEnd, nameEnd + shiftBehindName);
-    this.setPlace(at, PLACE.lineEnd, lineEnd + shiftBehindName);
-    out.reserve(lineEnd - lineStart + (nameJson?.length ?? 0));
-    if (nameJson === undefined) out.copyFrom(from.lines, lineStart, lineEnd);
-    else {
-      out.copyFrom(from.lines, lineStart, nameStart);
-      out.copyLong(nameJson);
-      out.copyFrom(from.lines, nameEnd, lineEnd);
-    }
-    for (const eventType of from.eventTypes) this.eventTypes.add(eventType);
+    const start = from.place(index, PLACE.startLine);
+    this.shiftLine(at, this.out.length - start, 0);
+    this.out.append(from.out.source, start, from.place(index, PLACE.lineEnd));
     this.itemCount += 1;
   }
 
-  /** Brings all items of a chunk of copies into the arena, where everybody is going to look at them. */
-  load(): void {
-    const { copied } = this;
-    if (copied === undefined || copied.length === 0) return;
-    const batch = this.takeRoom();
-    if (batch === undefined) return;
-    copied.bytes.copy(buffer, batch.start, 0, copied.length);
-    this.copied = undefined;
-    this.spare = copied.bytes.length <= MAX_KEPT_BYTES ? copied : undefined;
-    this.readAgain(batch);
+  /** Adds a log record once more, with the name of its span. @param name its JSON */
+  nameLog(index: number, name: GrowingBytes): void {
+    const { out } = this;
+    const start = this.place(index, PLACE.startLine);
+    const nameStart = this.place(index, PLACE.nameStart);
+    const nameEnd = this.place(index, PLACE.nameEnd);
+    const end = this.place(index, PLACE.lineEnd);
+    const at = this.reserve();
+    this.places.copyWithin(at, index * PLACES, (index + 1) * PLACES);
+    this.shiftLine(at, out.length - start, name.length - (nameEnd - nameStart));
+    out.reserve(end - start + name.length);
+    out.append(out.source, start, nameStart);
+    out.append(name.source, 0, name.length);
+    out.append(out.source, nameEnd, end);
+    this.itemCount += 1;
+  }
+
+  /** @param at of an item whose places are those of another one, whose line stands so much further on @param growth how much longer its name is */
+  private shiftLine(at: number, shift: number, growth: number): void {
+    const { places } = this;
+    for (let which: number = PLACE.startLine; which <= PLACE.nameEnd; which++) {
+      const isBehindName = which === PLACE.lineEnd || which === PLACE.nameEnd;
+      places[at + which] = (places[at + which] as number) + (isBehindName ? shift + growth : shift);
+    }
   }
 
   /** Copies its body out of the arena. */
@@ -312,26 +330,18 @@ export class ItemChunk implements ItemOwner {
   }
 
   private copyItem(from: ItemChunk, index: number, at: number): void {
-    const { copied } = this;
+    const { batch, bodyLength: to } = this;
+    const source = from.batch === undefined ? from.copied?.bytes : buffer;
     const start = from.place(index, PLACE.itemStart);
-    const end = from.place(index, PLACE.itemEnd);
-    if (copied === undefined || start === end) {
-      this.setPlace(at, PLACE.itemStart, 0);
-      this.setPlace(at, PLACE.itemEnd, 0);
-      return;
-    }
-    copied.reserve(end - start);
-    this.setPlace(at, PLACE.itemStart, copied.length);
-    this.setPlace(at, PLACE.itemEnd, copied.length + end - start);
-    const shift = from.batch?.start ?? 0;
-    (from.batch === undefined ? from.copied?.bytes : buffer)?.copy(
-      copied.bytes,
-      copied.length,
-      start + shift,
-      end + shift,
-    );
-    copied.length += end - start;
-    this.bodyLength = copied.length;
+    const length = from.place(index, PLACE.itemEnd) - start;
+    const hasRoom = batch !== undefined && source !== undefined && batch.start + to + length <= batch.end;
+    this.setPlace(at, PLACE.itemStart, hasRoom ? to : 0);
+    this.setPlace(at, PLACE.itemEnd, hasRoom ? to + length : 0);
+    if (!hasRoom) return;
+    const begin = start + (from.batch?.start ?? 0);
+    if (source === buffer) buffer.copyWithin(batch.start + to, begin, begin + length);
+    else source.copy(buffer, batch.start + to, begin, begin + length);
+    this.bodyLength += length;
   }
 
   private noteType(eventType: string): void {

@@ -4,6 +4,7 @@ import { RecordKeys } from '../../../src/log/record-keys.js';
 import { ResourceIndex } from '../../../src/log/resource-index.js';
 import type { Resource } from '../../../src/record/attributes.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
+import { SpanIdTable } from '../../../src/record/span-id-table.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 
 /** A log record that is equal to all others but for its event id. */
@@ -15,7 +16,7 @@ function log(eventId: string | null, body = 'hello'): TelemetryRecord {
 
 /** Event ids of what is new of a delivery. */
 function deliver(keys: RecordKeys, ...eventIds: (string | null)[]): (string | null)[] {
-  const occurrences = new Map<string, number>();
+  const occurrences = new SpanIdTable();
   return eventIds.filter((eventId) => keys.add(log(eventId), occurrences));
 }
 
@@ -91,14 +92,14 @@ describe('equal log records', () => {
 });
 
 test('one event id on records that are not equal says nothing', () => {
-  const occurrences = new Map<string, number>();
+  const occurrences = new SpanIdTable();
   expect(keys.add(log('a', 'one'), occurrences)).toBe(true);
   expect(keys.add(log('a', 'two'), occurrences)).toBe(true);
 });
 
 test('of very many equal ones, all are kept', () => {
   const count = 70_000;
-  const occurrences = new Map<string, number>();
+  const occurrences = new SpanIdTable();
   let addedCount = 0;
   for (let n = 0; n < count; n++) if (keys.add(log(null), occurrences)) addedCount += 1;
   expect(addedCount).toBe(count);
