@@ -20,36 +20,44 @@ export function eventDigest([high, low]: Digest, eventId: string): Digest {
 
 function digestOf(content: string): Digest {
   const { buffer, byteOffset, byteLength } = Buffer.from(content);
-  return digestAt(new DataView(buffer, byteOffset, byteLength), 0, byteLength);
+  const digester = new Digester();
+  digester.read(new DataView(buffer, byteOffset, byteLength), 0, byteLength);
+  return [digester.high, digester.low];
 }
 
 const SEEDS = [randomInt(2 ** 32) | 0, randomInt(2 ** 32) | 0] as const;
 
 /**
- * The digest of what `logDigest` puts together, in UTF-8: by two lanes of 32 bits that are mixed as MurmurHash3 mixes its four.
+ * Makes the digest of what `logDigest` puts together, in UTF-8: by two lanes of 32 bits that are mixed as MurmurHash3 mixes its four.
  * Two log records that differ have the same once in 2^64.
  */
-export function digestAt(view: DataView, start: number, end: number): Digest {
-  const length = end - start;
-  let [high, low] = SEEDS;
-  let at = start;
-  for (; at + 8 <= end; at += 8) {
-    high = mixHigh(high, low, view.getInt32(at, true));
-    low = mixLow(low, high, view.getInt32(at + 4, true));
+export class Digester {
+  // Integers with a sign: V8 makes an object of a larger one.
+  high = 0;
+  low = 0;
+
+  read(view: DataView, start: number, end: number): void {
+    const length = end - start;
+    let [high, low] = SEEDS;
+    let at = start;
+    for (; at + 8 <= end; at += 8) {
+      high = mixHigh(high, low, view.getInt32(at, true));
+      low = mixLow(low, high, view.getInt32(at + 4, true));
+    }
+    let rest = 0;
+    for (let shift = 0; at < end; at++, shift += 8) {
+      rest |= view.getUint8(at) << shift;
+      if (shift < 24) continue;
+      high = mixHigh(high, low, rest);
+      rest = 0;
+      shift = -8;
+    }
+    low = mixLow(low, high, rest) ^ length;
+    high = ((high ^ length) + low) | 0;
+    low = spread((low + high) | 0);
+    this.high = (spread(high) + low) | 0;
+    this.low = (low + this.high) | 0;
   }
-  let rest = 0;
-  for (let shift = 0; at < end; at++, shift += 8) {
-    rest |= view.getUint8(at) << shift;
-    if (shift < 24) continue;
-    high = mixHigh(high, low, rest);
-    rest = 0;
-    shift = -8;
-  }
-  low = mixLow(low, high, rest) ^ length;
-  high = ((high ^ length) + low) | 0;
-  low = spread((low + high) | 0);
-  high = (spread(high) + low) | 0;
-  return [high >>> 0, (low + high) >>> 0];
 }
 
 function mixHigh(high: number, low: number, word: number): number {

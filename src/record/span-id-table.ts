@@ -54,10 +54,12 @@ export class SpanIdTable {
   }
 
   /** All numbers that were set, in no order. */
-  *values(): Generator<number> {
+  values(): number[] {
+    const values: number[] = [];
     for (let slot = 0; slot < this.slots.length; slot += SLOT) {
-      if (this.slots[slot + VALUE] !== FREE) yield this.valueAt(slot);
+      if (this.slots[slot + VALUE] !== FREE) values.push(this.valueAt(slot));
     }
+    return values;
   }
 
   valueAt(slot: number): number {

@@ -111,7 +111,7 @@ export class EventBuffer {
 
   private firstRows(): readonly number[] {
     const orderOf = (row: number) => this.rows[ROW * row + ORDER] as number;
-    return Array.from(this.table.values()).sort((a, b) => orderOf(a) - orderOf(b));
+    return this.table.values().sort((a, b) => orderOf(a) - orderOf(b));
   }
 
   /** A row for one more event of a span, which counts once it is placed; `NO_ROW` where it is dropped. */

@@ -1,6 +1,6 @@
 import { copyText, Outlet, putId, REGION, view } from '../../record/arena.js';
 import { Cell, cell, pointAt } from '../../record/cells.js';
-import { type Digest, digestAt } from '../../record/log-digest.js';
+import { Digester } from '../../record/log-digest.js';
 import { type ItemChunk, PLACE } from './item-chunk.js';
 import type { ItemReading } from './read-items.js';
 
@@ -13,6 +13,8 @@ const LINES = new Outlet(REGION.lines);
  * look as nearly all of the engine's do.
  */
 export class ChunkWriter {
+  private readonly digester = new Digester();
+
   constructor(private readonly reading: ItemReading) {}
 
   /** A request is going to be read. */
@@ -42,10 +44,10 @@ export class ChunkWriter {
     if (!cells.readLog(start, end)) return false;
     const linesEnd = lines.log(REGION.lines);
     if (lines.isUnusual) return false;
-    const [digestHigh, digestLow] = this.digest(linesEnd);
+    this.digest(linesEnd);
     const item = chunk.reserve();
-    chunk.setPlace(item, PLACE.digestHigh, digestHigh);
-    chunk.setPlace(item, PLACE.digestLow, digestLow);
+    chunk.setPlace(item, PLACE.digestHigh, this.digester.high);
+    chunk.setPlace(item, PLACE.digestLow, this.digester.low);
     this.add(chunk, item, linesEnd, REGION.lines);
     return true;
   }
@@ -66,8 +68,8 @@ export class ChunkWriter {
     chunk.keep(item, cell(Cell.itemStart), cell(Cell.itemEnd), layouts.layout(cell(Cell.layout)).event.eventType);
   }
 
-  /** What tells the log record whose line was written last from others: see `logDigest`. @param scratch a place behind the line */
-  private digest(scratch: number): Digest {
+  /** Reads what tells the log record whose line was written last from others: see `logDigest`. @param scratch a place behind the line */
+  private digest(scratch: number): void {
     const { lines, layouts } = this.reading;
     const { typeName } = layouts.layout(cell(Cell.layout)).event;
     let to = putId(scratch, cell(Cell.idHigh), cell(Cell.idLow));
@@ -77,6 +79,6 @@ export class ChunkWriter {
     to = copyText(to, typeName.at, typeName.length);
     view.setUint8(to++, BAR);
     to = copyText(to, cell(Cell.textStart), cell(Cell.textEnd) - cell(Cell.textStart));
-    return digestAt(view, scratch, to);
+    this.digester.read(view, scratch, to);
   }
 }

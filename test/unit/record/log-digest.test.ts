@@ -1,16 +1,18 @@
 import { expect, it } from 'vitest';
-import { digestAt, eventDigest, logDigest } from '../../../src/record/log-digest.js';
+import { Digester, eventDigest, logDigest } from '../../../src/record/log-digest.js';
 import type { LogRecord, SpanId } from '../../../src/record/telemetry-record.js';
 
 const spanId = '00f067aa0ba902b7' as SpanId;
 const recordOf = (body: string) => ({ spanId, timeUnixNano: 7n, eventType: 'type', body }) as LogRecord;
 
 it('is the same of a record as of its bytes, wherever these stand', () => {
+  const digester = new Digester();
   for (let length = 0; length < 40; length++) {
     const body = 'é'.repeat(length) + 'x'.repeat(length % 8);
     const content = Buffer.from(`..${spanId}|7|type|${body}..`);
     const view = new DataView(content.buffer, content.byteOffset, content.byteLength);
-    expect(digestAt(view, 2, content.length - 2)).toEqual(logDigest(recordOf(body)));
+    digester.read(view, 2, content.length - 2);
+    expect([digester.high, digester.low]).toEqual(logDigest(recordOf(body)));
   }
 });
 
