@@ -42,8 +42,8 @@ export class AppendFile {
     });
   }
 
-  /** The append that was begun last; ends when it has, and never fails. */
-  private appending: Promise<void> | undefined;
+  /** The append that was begun last: resolves with the length after it. */
+  private appending: Promise<number> | undefined;
 
   private constructor(
     readonly path: string,
@@ -59,18 +59,16 @@ export class AppendFile {
 
   /** Appends and syncs. When it throws, nothing counts as appended, and the file is to be opened again. One is under way at a time. */
   async append(pieces: readonly Uint8Array[]): Promise<void> {
-    const written = this.write(pieces);
-    this.appending = written.catch(() => undefined);
+    this.appending = this.write(pieces);
     try {
-      await written;
+      this.length = await this.appending;
     } catch (error) {
       await this.handle.truncate(this.length).catch(() => undefined);
       throw error;
     }
-    this.length += total(pieces);
   }
 
-  private async write(pieces: readonly Uint8Array[]): Promise<void> {
+  private async write(pieces: readonly Uint8Array[]): Promise<number> {
     let at = this.length;
     for (let rest = pieces; rest.length > 0; ) {
       const written = await writeAt(this.handle.fd, rest.length > MAX_PIECES ? rest.slice(0, MAX_PIECES) : rest, at);
@@ -79,6 +77,7 @@ export class AppendFile {
     }
     if (this.isSynced && WRITES_SYNC === 0) await this.handle.datasync();
     this.checkName();
+    return at;
   }
 
   /**
@@ -108,7 +107,7 @@ export class AppendFile {
 
   /** Closes it, once no write is under way: its descriptor may be another file's next. */
   async close(): Promise<void> {
-    await this.appending;
+    await this.appending?.catch(() => undefined);
     await this.handle.close();
   }
 }
@@ -130,12 +129,6 @@ function behind(pieces: readonly Uint8Array[], byteCount: number): readonly Uint
   while (left >= (pieces[index]?.length ?? Number.POSITIVE_INFINITY)) left -= pieces[index++]?.length ?? 0;
   const [first, ...others] = pieces.slice(index);
   return first === undefined ? [] : [first.subarray(left), ...others];
-}
-
-function total(pieces: readonly Uint8Array[]): number {
-  let bytes = 0;
-  for (const piece of pieces) bytes += piece.length;
-  return bytes;
 }
 
 /** Makes a folder's entries durable. */

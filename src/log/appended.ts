@@ -95,6 +95,11 @@ export class FreshRecords {
     else this.parts.push(new CellBatch(traceId, resource, chunk, index, index + 1));
   }
 
+  /** Adds what is to stand behind these. */
+  addAll({ parts }: FreshRecords): void {
+    for (const part of parts) this.parts.push(part);
+  }
+
   /** The lines to write, the first at `offset`. */
   pieces(offset: number): readonly AppendedPiece[] {
     let at = offset;

@@ -64,7 +64,7 @@ interface WaitingLogs {
 
 /** Of log records that came as records. */
 const BYTES_PER_LOG = 512;
-/** What lines take that get a name later, beside what they took before. */
+/** How much more room lines take with a copy of each that has a name. */
 const NAMED_LINES = 2.25;
 
 /** The name of one span, as JSON. */
@@ -114,7 +114,7 @@ export class TraceLog {
   private pending: WaitingLogs[] = [];
   /** How many log records these are. */
   private waitingCount = 0;
-  /** Where they stand, and those whose names have just been found. */
+  /** Where they stand, and those that have just been named. */
   private readonly kept = new Set<ItemChunk>();
   /** When the last process of a resource ended, by its key: no further span of what went on before will come. Commands one after the other may have one resource. */
   private readonly endedResources = new Map<string, UnixNano>();
@@ -173,16 +173,17 @@ export class TraceLog {
       if (batch instanceof CellBatch) this.addItems(batch, occurrences, fresh, arrived, nowMs);
       else this.addRecords(batch, occurrences, fresh, arrived, nowMs);
     }
-    const due = this.takeDue(arrived, nowMs);
+    const records = this.takeDue(arrived, nowMs);
+    // Before the batch with the span: the mapper needs a span's events before the span.
+    records.addAll(fresh);
     const held = this.keepWaiting(arrived);
     // Everything is known: then the file has to exist still.
-    if (held.length === 0 && due.isEmpty && fresh.isEmpty && additions.length > 0) this.log.checkName();
-    await this.writePending(held);
-    // Before the batch with the span: the mapper needs a span's events before the span.
-    const first = due.pieces(this.log.lengthBytes);
-    const appended = await this.write([...first, ...fresh.pieces(endOf(first) ?? this.log.lengthBytes)]);
+    if (held.length === 0 && records.isEmpty && additions.length > 0) this.log.checkName();
+    if (held.length > 0) await this.writePending(held);
+    const pieces = records.pieces(this.log.lengthBytes);
+    if (pieces.length > 0) await this.write(pieces);
     if (this.waitingCount === 0) await this.closePending();
-    return appended;
+    return new Appended(this.traceId, pieces, this.log.lengthBytes);
   }
 
   /** What was appended is not read any more: gives back what log records stand in that wait no longer. */
@@ -269,8 +270,8 @@ export class TraceLog {
   }
 
   /**
-   * Gives those of the waiting log records, the ones that have just arrived among them, that need wait no longer, their spans' names, in
-   * order of arrival. @returns them
+   * Gives waiting log records, the ones that have just arrived among them, the names of their spans where they need wait no longer.
+   * @returns these, in order of arrival
    */
   private takeDue(arrived: readonly WaitingLogs[], nowMs: number): FreshRecords {
     const due = new FreshRecords();
@@ -334,7 +335,7 @@ export class TraceLog {
     return lines;
   }
 
-  private async write(pieces: readonly AppendedPiece[]): Promise<Appended> {
+  private async write(pieces: readonly AppendedPiece[]): Promise<void> {
     let resourceLines = '';
     let current: Resource | undefined;
     for (const { resource, offset } of pieces) {
@@ -343,12 +344,10 @@ export class TraceLog {
     }
     // The resources first: a part without records does no harm, records without their resource do.
     if (resourceLines !== '') await this.resourceFile.append([Buffer.from(resourceLines)]);
-    if (pieces.length > 0) await this.log.append(pieces.map(({ lines }) => lines));
-    return new Appended(this.traceId, pieces, this.log.lengthBytes);
+    await this.log.append(pieces.map(({ lines }) => lines));
   }
 
   private async writePending(lines: readonly Uint8Array[]): Promise<void> {
-    if (lines.length === 0) return;
     // The folder's account decides for an existing file.
     const { isSynced } = this.options;
     const syncFolder = this.hasPendingFile ? async () => {} : this.options.syncFolder;
@@ -442,11 +441,6 @@ export class TraceLog {
 function mustWait(record: TelemetryRecord): record is LogRecord {
   if (record.recordType !== 'LogRecord' || record.line !== undefined) return false;
   return record.spanName === null && record.spanId !== null;
-}
-
-function endOf(pieces: readonly AppendedPiece[]): number | undefined {
-  const last = pieces.at(-1);
-  return last === undefined ? undefined : last.offset + last.lines.length;
 }
 
 /** The resource that a line of pending.jsonl names for those behind it; `undefined` for any other line, or a damaged one. */
