@@ -70,9 +70,6 @@ export interface AppendListener {
   onAppended(appended: Appended): void;
 }
 
-/** Where items of one trace and one resource stand. */
-export type ItemSource = Pick<CellBatch, 'traceId' | 'resource' | 'chunk'>;
-
 /** Records on their way into one record log, in the order in which they are to stand there. */
 export class FreshRecords {
   private readonly parts: (CellBatch | RecordPart)[] = [];
@@ -88,7 +85,7 @@ export class FreshRecords {
   }
 
   /** Adds one item of a trace, all its lines. */
-  addItem({ traceId, resource, chunk }: ItemSource, index: number): void {
+  addItem({ traceId, resource, chunk }: Pick<CellBatch, 'traceId' | 'resource' | 'chunk'>, index: number): void {
     const last = this.parts.at(-1);
     const isNext = last instanceof CellBatch && last.chunk === chunk && last.to === index;
     if (isNext && last.resource === resource) last.to += 1;

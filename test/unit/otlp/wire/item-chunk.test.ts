@@ -1,4 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
+import { GrowingBytes } from '../../../../src/core/bytes.js';
 import { ItemCells } from '../../../../src/otlp/wire/item-cells.js';
 import { CellBatch, ItemChunk, PLACE } from '../../../../src/otlp/wire/item-chunk.js';
 import { Cell, cell } from '../../../../src/record/cells.js';
@@ -32,6 +33,36 @@ it('of what has no room in all of it, only what is looked at is read again, what
     expect(readCount() - before).toBeLessThanOrEqual(chunks.length);
   }
   for (const chunk of chunks) chunk.clear();
+});
+
+it('log records that are copied and get a name are what they were but for it, and not all read again for each', () => {
+  const reads = vi.spyOn(ItemCells.prototype, 'readLog');
+  const name = new GrowingBytes(Buffer.from('"a name"'));
+  name.length = name.bytes.length;
+  let count = 0;
+  for (const chunk of chunksOf('big-build', 1).filter(({ isOfLogs }) => isOfLogs)) {
+    const all = Array.from({ length: chunk.itemCount }, (_, index) => index);
+    const waiting = all.filter((index) => chunk.lacksName(index));
+    const copies = new ItemChunk(1024);
+    copies.beginCopies(chunk.sizeOf(waiting, PLACE.itemStart, PLACE.itemEnd));
+    const before = reads.mock.calls.length;
+    const indexes = [...waiting];
+    copies.copyLogs(chunk, indexes);
+    for (const [at, index] of waiting.entries()) {
+      const [was] = chunk.recordsOf(index);
+      expect(copies.recordsOf(indexes[at] ?? 0)).toEqual([was]);
+      copies.nameLog(indexes[at] ?? 0, name);
+      const named = copies.itemCount - 1;
+      expect(copies.look(named)).toBe(true);
+      expect(cell(Cell.idLow)).toBe(chunk.place(index, PLACE.idLow));
+      const [{ line, ...rest } = { line: '' }] = copies.recordsOf(named);
+      expect([rest, copies.lastLineOf(named).toString()]).toEqual([{ ...was, spanName: 'a name' }, line]);
+    }
+    expect(reads.mock.calls.length - before).toBeLessThanOrEqual(waiting.length + 1);
+    count += waiting.length;
+    for (const one of [copies, chunk]) one.clear();
+  }
+  expect(count).toBeGreaterThan(100);
 });
 
 it('log records that came as records take no room among items', () => {
