@@ -35,18 +35,20 @@ export class ItemBatch {
 const MIB = 1024 * 1024;
 /** Room that there is at the start, and by which it grows. */
 const GROWTH_BYTES = 4 * MIB;
+/** A batch of which no more is wanted takes no room: that is copied where the room is needed. */
+const FEW_ITEMS = 8;
 /** A longer batch is not taken. */
 const MAX_BATCH_BYTES = 12 * MIB;
 
 /**
  * Room for items, of all requests and runs: batches one behind the other, and from the end on from the start again. Whoever wants
- * items of the oldest one has to copy them where the room is needed.
+ * items of the oldest one has to copy them where the room is needed and it does not grow.
  */
 class ItemRing {
   /** In the order in which they were taken, which is that of their places from the oldest one on. */
   private batches: ItemBatch[] = [];
   private next: number = REGION.items;
-  /** Where it ends for now: it grows where all of it is wanted, so that a quiet server stays small. */
+  /** Where it ends for now: it grows where much of its start is wanted, so that a quiet server stays small. */
   private end: number = REGION.items + GROWTH_BYTES;
 
   /**
@@ -58,8 +60,7 @@ class ItemRing {
     while (this.batches[0]?.wantedCount === 0) this.batches.shift();
     const needed = byteCount + 2 * SLACK;
     while (REGION.items + needed > this.end) this.grow();
-    const isStartWanted = (this.batches[0]?.start ?? REGION.scratch) < REGION.items + needed;
-    while (isStartWanted && this.next + needed > this.end && this.end < REGION.scratch) this.grow();
+    while (this.next + needed > this.end && this.end < REGION.scratch && this.isStartWanted()) this.grow();
     if (this.next + needed > this.end) {
       // What stands behind is older than what stands at the start.
       while ((this.batches[0]?.start ?? 0) >= this.next) this.dropOldest();
@@ -83,6 +84,16 @@ class ItemRing {
   shorten(batch: ItemBatch, end: number): void {
     batch.end = end;
     if (this.batches.at(-1) === batch) this.next = end + SLACK;
+  }
+
+  /** Whether much is wanted of what stands where it would go on from the start. */
+  private isStartWanted(): boolean {
+    let byteCount = 0;
+    for (const { start, end, wantedCount } of this.batches) {
+      const isInTheWay = start < Math.min(this.next, REGION.items + GROWTH_BYTES);
+      if (isInTheWay && wantedCount > FEW_ITEMS) byteCount += end - start;
+    }
+    return byteCount > GROWTH_BYTES / 4;
   }
 
   private grow(): void {
