@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { SETTING_KEYS } from '../config/settings.js';
-import { youngGeneration } from '../core/guard.js';
+import { heapGrowth } from '../core/guard.js';
 import { alignedRows, harmlessJson } from '../core/text.js';
 import { PERMISSION_SETS } from '../storage/permission-set.js';
 import type { CliCommand } from './command-line.js';
@@ -397,12 +397,12 @@ export const serveCommand: CliCommand = {
     ],
   ],
   async run(invocation) {
-    youngGeneration.hold();
+    heapGrowth.hold();
     try {
       const { serve } = await import('./serve.js');
       return await serve(invocation);
     } finally {
-      youngGeneration.release();
+      heapGrowth.release();
     }
   },
 };

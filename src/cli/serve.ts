@@ -4,7 +4,7 @@ import type { Configuration } from '../config/configuration.js';
 import { missingForHooks } from '../config/missing-for-hooks.js';
 import { offDestinationOf } from '../config/otlp-destinations.js';
 import { pause } from '../core/clock.js';
-import { youngGeneration } from '../core/guard.js';
+import { heapGrowth } from '../core/guard.js';
 import { isLoopback } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
 import type { Signal } from '../record/record-batch.js';
@@ -111,8 +111,8 @@ async function receive(configuration: Configuration, deps: AppDeps): Promise<Sta
 
 function releaseMemory(configuration: Configuration): void {
   // A large one is faster, and would be a third of so little memory.
-  if (configuration['max-memory'] >= LARGE_MEMORY_BYTES) youngGeneration.release();
-  else youngGeneration.saveMemory();
+  if (configuration['max-memory'] >= LARGE_MEMORY_BYTES) heapGrowth.release();
+  else heapGrowth.saveMemory();
 }
 
 /** The address for webhooks of the hosted platform, or why they are off; nothing if they are not configured. */
