@@ -13,7 +13,7 @@ export class ByteSource {
 }
 
 /** More bytes of another buffer are copied by a call, which makes a view each time. */
-const SHORT_BYTES = 128;
+const SHORT_BYTES = 512;
 
 /** Bytes that are written to by position and grow as needed. */
 export class GrowingBytes {
@@ -38,19 +38,21 @@ export class GrowingBytes {
   }
 
   /** Appends a part of its own bytes, or of others. */
-  append(from: ByteSource, start: number, end: number): void {
-    this.reserve(end - start);
+  append({ bytes: from, view: fromView }: ByteSource, start: number, end: number): void {
+    const length = end - start;
+    this.reserve(length);
     const { bytes, view, length: to } = this;
-    this.length = to + end - start;
     // What it holds may stand in others since it grew.
-    if (from.bytes === bytes) bytes.copyWithin(to, start, end);
-    else if (end - start > SHORT_BYTES) from.bytes.copy(bytes, to, start, end);
+    if (from === bytes) bytes.copyWithin(to, start, end);
+    else if (length > SHORT_BYTES) from.copy(bytes, to, start, end);
+    else if (length < 4) for (let at = 0; at < length; at++) view.setUint8(to + at, fromView.getUint8(start + at));
     else {
-      let at = start;
-      const shift = to - start;
-      for (; at + 4 <= end; at += 4) view.setInt32(at + shift, from.view.getInt32(at, true), true);
-      for (; at < end; at++) bytes[at + shift] = from.bytes[at] as number;
+      // The last four are copied together, though some of them were before.
+      const last = length - 4;
+      for (let at = 0; at < last; at += 4) view.setInt32(to + at, fromView.getInt32(start + at, true), true);
+      view.setInt32(to + last, fromView.getInt32(start + last, true), true);
     }
+    this.length = to + length;
   }
 
   private grow(needed: number): void {

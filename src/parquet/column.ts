@@ -1,6 +1,6 @@
 import type { Encoding, ParquetType, Statistics } from 'hyparquet';
-import { ByteSource } from '../core/bytes.js';
-import { buffer, isSame } from '../record/arena.js';
+import type { ByteSource } from '../core/bytes.js';
+import { ARENA, isSame } from '../record/arena.js';
 import { ByteBuffer, Uint32List } from './bytes.js';
 import { hashOfNumber, hashOfText, NumberDictionary, TextDictionary } from './dictionary.js';
 import { appendHybrid, type EncodedChunk, ListLevels, PAGE_ROWS, type PageEncoder, PresenceLevels } from './page.js';
@@ -17,9 +17,6 @@ export class ConstantText {
 
   constructor(readonly source: ByteSource) {}
 }
-
-/** Where texts stand that wait to be written. */
-const ARENA = new ByteSource(buffer);
 
 /** How many values of a column wait at most: about as many as one window of lines has. */
 const MAX_WAITING = 512;

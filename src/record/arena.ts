@@ -1,4 +1,4 @@
-import type { GrowingBytes } from '../core/bytes.js';
+import { ByteSource, type GrowingBytes } from '../core/bytes.js';
 
 /**
  * One block of memory in which records are decoded and their lines are written. A place in it is an integer, so what is in one
@@ -32,6 +32,8 @@ const memory = new ArrayBuffer(REGION.end);
 export const bytes = new Uint8Array(memory);
 export const view = new DataView(memory);
 export const buffer = Buffer.from(memory);
+/** All of it, for those who read others' bytes, too. */
+export const ARENA = new ByteSource(buffer);
 
 /** Longer texts are copied by one call, which costs as much as a loop over so many bytes. */
 const SHORT_TEXT = 176;

@@ -1,7 +1,7 @@
 import { SpanStatusCode } from '@opentelemetry/api';
 import type { MappingSwitches } from '../../config/mapping-options.js';
-import { ByteSource } from '../../core/bytes.js';
 import {
+  ARENA,
   buffer,
   constant,
   copyBytes,
@@ -29,7 +29,6 @@ import type { SharedMapping } from './shared-mapping.js';
 /** Where a span or an event is written, behind room for its tag and length; and where a log record is. */
 const ITEM = REGION.scratch + 16;
 const LOG_ITEM = REGION.scratch + 4 * 1024 * 1024;
-const ARENA = new ByteSource(buffer);
 const ITEM_OUTLET = new Outlet(ITEM);
 const LOG_OUTLET = new Outlet(LOG_ITEM);
 const VALUE = REGION.scratch + 8 * 1024 * 1024;
@@ -121,7 +120,7 @@ export class CellWriter {
     }
     ITEM_OUTLET.appendTo(out, to - ITEM);
     events.writeTo(out);
-    out.copy(ARENA, to, end);
+    out.append(ARENA, to, end);
     return true;
   }
 

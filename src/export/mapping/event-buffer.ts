@@ -253,7 +253,7 @@ class TakenEvents implements SpanEvents {
 
   writeTo(out: WireWriter): void {
     for (let index = 0; index < this.count; index++) {
-      out.copy(this.blocks[index] as Block, this.places[2 * index] as number, this.places[2 * index + 1] as number);
+      out.append(this.blocks[index] as Block, this.places[2 * index] as number, this.places[2 * index + 1] as number);
     }
   }
 

@@ -69,7 +69,7 @@ export class RecordPlan {
   private readonly places: ReadonlyMap<string, number>;
 
   constructor({ event, attributes }: Layout) {
-    const eventType = EVENT_TYPES.find((one) => one === event.eventType) ?? event.eventType;
+    const { eventType } = event;
     const isNaming = NAMING_EVENTS.test(eventType);
     this.eventType = eventType;
     this.isNaming = isNaming;
@@ -105,9 +105,6 @@ export class RecordPlan {
     return this.places.get(name) ?? -1;
   }
 }
-
-/** As constants of the program V8 compares them by their addresses; an equal text that was read, byte by byte. */
-const EVENT_TYPES: readonly string[] = Object.values(EVENT_TYPE);
 
 const CHECKS = ['node_test_detail', 'node_freshness_outcome'] as const;
 

@@ -46,8 +46,6 @@ export class SpanTree<Start extends OpenStart = OpenStart> {
   private processedLow = new Int32Array(MIN_PLACES);
   private flags = new Uint8Array(MIN_PLACES);
   private readonly starts: (Start | undefined)[] = [];
-  /** The place of the span that was sent last. */
-  private latestSent = -1;
 
   constructor(private readonly maxRememberedSpans: number) {}
 
@@ -73,12 +71,8 @@ export class SpanTree<Start extends OpenStart = OpenStart> {
   }
 
   sent(high: number, low: number): void {
-    // Spans are mostly sent in the order in which they ended.
-    const next = this.latestSent + 1;
-    const place = this.high[next] === high && this.low[next] === low ? next : this.placeOf(high, low);
-    if (place === undefined) return;
-    this.setState(place, SENT);
-    this.latestSent = place;
+    const place = this.placeOf(high, low);
+    if (place !== undefined) this.setState(place, SENT);
   }
 
   knows(high: number, low: number): boolean {

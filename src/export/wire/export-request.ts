@@ -163,7 +163,7 @@ function writeItems(out: WireWriter, { window, from, to }: ItemRange): void {
     const start = window.startOf(index);
     let end = window.endOf(index++);
     while (index < to && window.startOf(index) === end) end = window.endOf(index++);
-    out.copy(source, start, end);
+    out.append(source, start, end);
   }
 }
 

@@ -1,6 +1,6 @@
 import { type Attributes, type AttributeValue, type SpanStatus, TraceFlags } from '@opentelemetry/api';
 import type { TimedEvent } from '@opentelemetry/sdk-trace-base';
-import { type ByteSource, GrowingBytes } from '../../core/bytes.js';
+import { GrowingBytes } from '../../core/bytes.js';
 import { FIXED32, FIXED64, LENGTH, tagOf, VARINT } from '../../otlp/wire-type.js';
 import { varintSize } from '../../record/arena.js';
 
@@ -105,22 +105,6 @@ export class WireWriter extends GrowingBytes {
     this.length += 8;
   }
 
-  /** A range of bytes as it is. */
-  copy({ bytes, view: from }: ByteSource, start: number, end: number): void {
-    const length = end - start;
-    this.reserve(length);
-    const { view, length: to } = this;
-    if (length > MAX_COPY_LENGTH) bytes.copy(this.bytes, to, start, end);
-    else if (length < 4) for (let at = 0; at < length; at++) view.setUint8(to + at, from.getUint8(start + at));
-    else {
-      // The last four are copied together, though some of them were before.
-      const last = length - 4;
-      for (let at = 0; at < last; at += 4) view.setInt32(to + at, from.getInt32(start + at, true), true);
-      view.setInt32(to + last, from.getInt32(start + last, true), true);
-    }
-    this.length = to + length;
-  }
-
   /** Bytes as they are, without their length. */
   raw(from: Uint8Array): void {
     this.reserve(from.length);
@@ -158,8 +142,6 @@ export class WireWriter extends GrowingBytes {
 const BILLION = 1_000_000_000;
 /** Up to here a loop over a text beats a call; also the longest length of one byte. */
 const MAX_LOOP_LENGTH = 0x7f;
-/** Up to here a loop over bytes beats a call, which makes a view of them. */
-const MAX_COPY_LENGTH = 512;
 
 function nibbleOf(code: number): number {
   return code < 0x40 ? code - 0x30 : (code | 0x20) - 0x57;
