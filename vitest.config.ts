@@ -6,7 +6,7 @@ type TestOptions = NonNullable<TestProjectInlineConfiguration['test']>;
 const POSTGRES = ['test/tool/postgres-setup.ts'];
 /** What somebody meets first of the built program: `npm test` tries it, the other commands have a project of their own. */
 const FIRST_MET = 'test/e2e/{command-line,import,serve,start-up}.test.ts';
-/** What `npm test` leaves to `test:long`, to keep below five minutes with the installation. */
+/** What `npm test` leaves to `npm run suite long`, to keep below five minutes with the installation. */
 const TRIED_LATER = ['test/unit/storage/open-postgres-state.test.ts', 'test/integration/decode-samples.test.ts'];
 /** What holds the program to limits. */
 const LIMITS = ['test/crash/{start-up,exec-busy}.test.ts'];
@@ -16,7 +16,7 @@ const MINUTE_MS = 60_000;
 /** How long a test or a hook may take: longer than it waits for anything (test/tool/until.ts), so that it can say what it waited for. */
 const PATIENCE_MS = 5 * MINUTE_MS;
 
-/** The projects run by themselves (`vitest run --project=NAME`, scripts of package.json), so the order among them says nothing. */
+/** The projects run by themselves (`npm run suite NAME`), so the order among them says nothing. */
 export default defineConfig({
   test: {
     globalSetup: 'test/tool/built-setup.ts',

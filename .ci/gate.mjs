@@ -17,15 +17,16 @@ const results = [];
 // README's test command is "npm ci && npm test". What other suites need is installed meanwhile.
 await check('install', 'npm', 'ci');
 if (failedCount() === 0) {
-  const installed = tests('installs');
-  await tests('test');
+  const installed = suite('installs');
+  await tests('test', 'npm', 'test');
   const working = async () => {
     for (const name of ['lint', 'types', 'layers', 'dead']) await check(name, 'npm', 'run', '--silent', name);
-    for (const name of ['commands', 'long', 'fuzz', 'browser', 'crash', 'newest']) await tests(`test:${name}`);
+    for (const name of ['commands', 'long', 'fuzz', 'browser', 'crash']) await suite(name);
+    await tests('newest', 'npm', 'run', '--silent', 'newest');
   };
   const waiting = async () => {
     await installed;
-    for (const name of ['peers', 'engine']) await tests(`test:${name}`);
+    for (const name of ['peers', 'engine']) await suite(name);
   };
   await Promise.all([working(), waiting()]);
 }
@@ -46,13 +47,16 @@ async function check(name, ...command) {
   });
 }
 
-/** A script of npm that runs Vitest, or a project of it that has no script; one that broke before it could count is one failure. */
-async function tests(name) {
-  const output = join(folder, `${name.replace(':', '-')}.json`);
+/** A project of Vitest. */
+function suite(name) {
+  return tests(name, 'npm', 'run', '--silent', 'suite', name);
+}
+
+/** A script of npm that runs Vitest; one that broke before it could count is one failure. */
+async function tests(name, ...script) {
+  const output = join(folder, `${name}.json`);
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${output}`];
-  const vitest =
-    name === 'installs' ? ['npx', 'vitest', 'run', '--project=installs'] : ['npm', 'run', '--silent', name, '--'];
-  const { status, seconds } = await run(name, [...vitest, ...reporters]);
+  const { status, seconds } = await run(name, [...script, '--', ...reporters]);
   const { testResults, numPassedTests, numFailedTests, numPendingTests } = read(output);
   const faults = testResults.flatMap((file) => faultsOf(file).map((fault) => `${name}: ${fault}`));
   const isBroken = status !== 0 && numFailedTests === 0;
@@ -83,7 +87,7 @@ function read(path) {
 
 /** Runs a command and prints what it said when it has ended, so that what runs side by side is told apart. */
 async function run(name, [program, ...args]) {
-  const log = join(folder, `output-${name.replace(':', '-')}`);
+  const log = join(folder, `output-${name}`);
   const file = openSync(log, 'w');
   const startedMs = performance.now();
   console.log(`── ${name} begins`);

@@ -1,5 +1,5 @@
 /**
- * How many made-up cases a property is tried with: a sixth of `all` in `npm test`, the rest in `npm run test:long`, whose
+ * How many made-up cases a property is tried with: a sixth of `all` in `npm test`, the rest in `npm run suite long`, whose
  * seed makes other ones.
  */
 export function propertyRuns(all: number): number {
