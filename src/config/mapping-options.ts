@@ -3,7 +3,7 @@ import type { RedactionLevel } from '../redaction/known-names.js';
 
 /**
  * What the mapping does beyond copying records, each by default on and each with a switch of its own.
- * `docs/export.md` shows them attribute by attribute.
+ * `docs/reference/mapping.md` shows them attribute by attribute.
  */
 export const MAPPING_SWITCHES = {
   'span-events': 'log records become events of their span',

@@ -41,7 +41,7 @@ export function engineCommandOf({ commands }: Pick<JobDefinition, 'commands'>): 
   return commands.find(([program = '']) => isEngineProgram(program));
 }
 
-/** What a step may say; docs/send.md shows it as a table. */
+/** What a step may say; docs/reference/jobs.md shows it as a table. */
 export const STEP_WORDS = {
   /**
    * Commands of the engine. What would run SQL or macros of the request (`show`, `run-operation`), change the project or the

@@ -66,7 +66,7 @@ export function queryCommand(host: QueryCommandHost): CliCommand {
     name: 'query',
     operands: '[SQL]',
     summary:
-      'ask the runs with SQL (DuckDB, read-only); the views are runs, steps, nodes, tests, queries and records, docs/see.md has their columns; without SQL, or with -, it is read from standard input',
+      'ask the runs with SQL (DuckDB, read-only); the views are runs, steps, nodes, tests, queries and records, docs/reference/views.md has their columns; without SQL, or with -, it is read from standard input',
     settings: ['data-dir', 'database-url'],
     flags: [
       ['--json', 'print an array of objects'],

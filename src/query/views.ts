@@ -3,7 +3,7 @@ import { NODE_VERDICTS } from '../run/verdict.js';
 import type { UnnamedRun } from '../storage/trace-catalog.js';
 import type { QueryFiles } from './files.js';
 
-/** The views that queries are made of; docs/see.md lists their columns. */
+/** The views that queries are made of; docs/reference/views.md lists their columns. */
 export const VIEW_NAMES = ['runs', 'steps', 'nodes', 'tests', 'queries', 'records'] as const;
 
 /** The longest run.json that is read, in bytes: about 8,000 steps. Each thread takes twice as much to read them. */

@@ -33,7 +33,7 @@ const verdict = z.string().meta({
 const share = { share_ms: z.number(), share_percent: z.number() };
 const nodeShare = { ...share, share_warehouse_ms: z.number() };
 
-/** A node of a command; docs/see.md describes the source of each number. */
+/** A node of a command; docs/reference/measures.md describes the source of each number. */
 export const nodeSchema = z
   .object({
     unique_id: z.string(),

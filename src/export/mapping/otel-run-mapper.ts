@@ -33,7 +33,7 @@ export function mapperFactory(options: MappingOptions): () => OtelRunMapper {
 }
 
 /**
- * Maps a run onto OTel, see `docs/export.md`. What is released when depends on the records alone, not on how they are
+ * Maps a run onto OTel, see `docs/reference/mapping.md`. What is released when depends on the records alone, not on how they are
  * cut into pushes, so that a replay gives the same items.
  */
 export class OtelRunMapper implements RunMapper {

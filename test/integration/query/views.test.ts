@@ -135,9 +135,9 @@ describe('the views', () => {
   });
 });
 
-describe('what docs/see.md says of the views', () => {
-  const page = readFileSync(new URL('../../../docs/see.md', import.meta.url), 'utf8');
-  const chapter = /\n### Views\n(.*?)\n### /s.exec(page)?.[1] ?? '';
+describe('what docs/reference/views.md says of the views', () => {
+  const page = readFileSync(new URL('../../../docs/reference/views.md', import.meta.url), 'utf8');
+  const chapter = /\n## Views\n(.*?)\n## /s.exec(page)?.[1] ?? '';
   const cells = new Map(
     Array.from(chapter.matchAll(/^\| `(\w+)` \| [^|]+ \| (.+) \|$/gm), ([, view = '', columns = '']) => [
       view,
