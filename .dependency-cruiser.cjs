@@ -1,6 +1,6 @@
 const { existsSync, readdirSync } = require('node:fs');
 
-// Folders with one door, their `feature.ts`: nobody outside imports anything else of them.
+// Folders with one door, their `feature.ts`: nobody outside imports anything else of them, but their `commands.ts` where the door loads much.
 const features = [
   'webhook',
   'job',
@@ -30,7 +30,11 @@ const layers = [
   ['api'],
   ['web'],
   ['config'],
-  ['feature.ts', ...features, 'cli', 'app', 'app.ts', 'main.ts'],
+  ['cli'],
+  ['feature.ts', ...features],
+  ['app', 'app.ts'],
+  ['commands'],
+  ['main.ts'],
 ];
 
 const pattern = (name) => (name.endsWith('.ts') ? `^src/${name.replace('.', '\\.')}$` : `^src/${name}/`);
@@ -66,20 +70,12 @@ const forbidden = [
   },
 ];
 for (const name of [...features, ...doors]) {
-  forbidden.push(
-    {
-      name: `${name}-has-one-door`,
-      severity: 'error',
-      from: { pathNot: pattern(name) },
-      to: { path: pattern(name), pathNot: `^src/${name}/feature\\.ts$` },
-    },
-    {
-      name: `${name}-does-not-import-who-composes-it`,
-      severity: 'error',
-      from: { path: pattern(name) },
-      to: { path: ['app', 'app.ts', 'main.ts'].map(pattern) },
-    },
-  );
+  forbidden.push({
+    name: `${name}-has-one-door`,
+    severity: 'error',
+    from: { pathNot: pattern(name) },
+    to: { path: pattern(name), pathNot: `^src/${name}/(feature|commands)\\.ts$` },
+  });
 }
 for (const [row, names] of layers.entries()) {
   const above = layers.slice(row + 1).flat();

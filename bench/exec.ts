@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, w
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ENGINE_QUEUES } from '../src/cli/engine-queues.js';
+import { ENGINE_QUEUES } from '../src/config/otlp-environment.js';
 import { Engine } from '../test/tool/engine.js';
 import { generateProject } from '../test/tool/many-models.js';
 import { answeringReceiver } from './answering-receiver.js';

@@ -2,8 +2,8 @@ import { BRIDGE_PATHS, mergedPaths } from '../src/api/openapi/openapi-router.js'
 import { OWN_PATHS } from '../src/api/own/own-paths.js';
 import { PERMISSIONS, type Right } from '../src/api/permissions.js';
 import { ARTIFACT_PATHS } from '../src/artifact/openapi.js';
-import type { CliCommand } from '../src/cli/command-line.js';
-import { COMMANDS } from '../src/cli/run-cli.js';
+import type { CliCommand } from '../src/cli/command.js';
+import { COMMANDS } from '../src/commands/run-cli.js';
 import { MAPPING_SWITCHES } from '../src/config/mapping-options.js';
 import { STEP_WORDS } from '../src/config/run-commands.js';
 import { environmentName, SETTING_KEYS, SETTINGS } from '../src/config/settings.js';

@@ -1,6 +1,6 @@
 import type { Router } from 'express';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
-import type { ProcessContext } from './cli/process-context.js';
+import type { Invocation, ProcessContext, WithState } from './cli/command.js';
 import type { Configuration } from './config/configuration.js';
 import type { Clock } from './core/clock.js';
 import type { Component } from './core/lifecycle.js';
@@ -25,11 +25,11 @@ export interface Feature {
   readonly metrics?: () => Promise<MetricSource>;
 }
 
-/** Functions of the program for commands of features that run without a server. Each loads its code when it is called. */
+/** Functions of the program for commands of features. Each loads its code when it is called. */
 export interface CommandHost {
   /**
    * Reads from the state of a data folder what no other file contains, for example ids of runs. A bridge may be running on it.
-   * @returns `undefined` if there is no readable state
+   * @returns `undefined` if there is no readable state: commands that read the folder do not fail for that
    */
   askState<Answer>(
     configuration: Pick<Configuration, 'data-dir' | 'database-url'>,
@@ -38,10 +38,63 @@ export interface CommandHost {
   ): Promise<Answer | undefined>;
   /** Opens the state of a data folder that this process has taken. @throws StoreError */
   openState(configuration: Configuration, clock: Clock): Promise<State>;
+  readonly withState: WithState;
   /** Opens the data folder for records that a command brings: the program without its ports. @throws DataFolderInUseError, StoreError, ConfigurationError */
   openStore(configuration: Configuration, context: ProcessContext, logger: Logger): Promise<CommandStore>;
+  /**
+   * Locks the data folder, or finds the bridge that has it.
+   * @throws CliError, ConfigurationError, StoreError, OutputError
+   */
+  openIntake(
+    invocation: Pick<Invocation, 'context' | 'flags'>,
+    configuration: Configuration,
+    logger: Logger,
+    options: IntakeOptions,
+  ): Promise<Intake>;
   /** Finishes the runs of a command whose `exec` was killed, so that a command that reads files finds them whole. */
   finishLeftovers(configuration: Configuration, context: ProcessContext): Promise<void>;
+}
+
+/** What commands that bring records need of the program. */
+export type IntakeHost = Pick<CommandHost, 'openIntake'>;
+
+/** How a command hands over its records. */
+export interface IntakeOptions {
+  /** Whether runs are judged together, when all of their records are there, and nobody is notified of them. */
+  readonly isImport: boolean;
+  /**
+   * How long to wait for an overloaded bridge at a time, in milliseconds; `null` not to wait for one that does not answer,
+   * and to ask an overloaded one 20 times. Default: no limit.
+   */
+  readonly maxWaitMs?: number | null;
+}
+
+/** Where a command's records go: its own data folder, or a bridge that runs. */
+export interface Intake {
+  readonly consumer: RecordConsumer;
+  /** What has the data folder open; `undefined` if the records are handed over. */
+  readonly program: CommandProgram | undefined;
+  /** The bridge that receives the records; `undefined` if there is none. */
+  readonly url: string | undefined;
+  /** Where the records go, in one or two lines, in the format of `serve`. */
+  readonly whereLines: readonly string[];
+  /** Whether a folder is one that a command under `exec` left behind. */
+  isOfCommand(folder: string): boolean;
+  /**
+   * Imports the folder of a command under `exec`, with its job and how it ended. @returns the number of its records.
+   * @throws DataFolderInUseError while its command is running
+   */
+  takeInCommand(folder: string): Promise<number>;
+  /** Sends what is held back until a span ends. */
+  settle(): Promise<void>;
+  /**
+   * Finishes the runs in the data folder, and exports them as far as destinations take them in `exportMs`.
+   * @param stop ends it at once
+   * @returns whether everything was exported; true where a bridge does it
+   */
+  finish(traceIds: Iterable<TraceId>, stop: AbortSignal, exportMs: number): Promise<boolean>;
+  /** @throws AggregateError when not everything ended cleanly. */
+  shutdown(): Promise<void>;
 }
 
 /** The program at work on what a command brings. */
@@ -57,6 +110,7 @@ export interface CommandProgram {
   readonly consumer: RecordConsumer;
   readonly registry: StepRegistry;
   readonly artifacts: ArtifactSink;
+  readonly state: State;
   /** Each destination: its name and where it is. */
   readonly destinations: readonly (readonly [string, string])[];
   start(): Promise<void>;

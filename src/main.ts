@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
-import type { CommandExit } from './cli/exit-code.js';
-import type { ProcessTakeover } from './cli/process-context.js';
+import type { CommandExit, ProcessTakeover } from './cli/command.js';
 
 /** What a start opens at the same time, and some connections. */
 const MIN_FILES = 128;
@@ -49,7 +48,7 @@ const [
   import('./core/file-mask.js'),
   import('./core/http-listener.js'),
   import('./core/package-file.js'),
-  import('./cli/run-cli.js'),
+  import('./commands/run-cli.js'),
 ]);
 
 fileMask.narrow();

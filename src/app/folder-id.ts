@@ -1,8 +1,6 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-
-/** Name of the file with the id, in the data folder; it is there where the state is, or was, in PostgreSQL. */
-export const FOLDER_ID_FILE = 'folder-id';
+import { FOLDER_ID_FILE } from '../storage/data-folder.js';
 
 /** The id of a data folder in a database, generated on first use. @param random uniform in [0, 1) */
 export function folderIdOf(dataFolder: string, random: () => number): string {

@@ -9,7 +9,7 @@ import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { WriteWatch } from '../log/write-watch.js';
 import { inFlightLimit } from '../receiver/feature.js';
-import { LOCK_FILE, STATE_FILE } from '../storage/data-folder-lock.js';
+import { LOCK_FILE, STATE_FILE } from '../storage/data-folder.js';
 
 /** What decides on accepting. */
 export interface Limits {

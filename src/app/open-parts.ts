@@ -9,7 +9,8 @@ import { type Exports, type ExportsConfig, loadExports } from '../export/feature
 import { createKafkaProducer, type OpenedSharedLog, openSharedLog } from '../kafka/feature.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import { type DataFolderLock, STATE_FILE, takeDataFolder } from '../storage/data-folder-lock.js';
+import { STATE_FILE } from '../storage/data-folder.js';
+import { type DataFolderLock, takeDataFolder } from '../storage/data-folder-lock.js';
 import type { State } from '../storage/state.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
 import type { AppDeps } from './app-deps.js';

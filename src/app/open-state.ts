@@ -7,7 +7,7 @@ import { namesIn } from '../core/folders.js';
 import { type Logger, silentLogger } from '../core/logger.js';
 import { listTraces } from '../log/record-log-files.js';
 import { ROWS_FOLDER } from '../run/run-row-backup.js';
-import { STATE_FILE } from '../storage/data-folder-lock.js';
+import { STATE_FILE } from '../storage/data-folder.js';
 import type { Fence } from '../storage/fence.js';
 import { openSqliteState } from '../storage/open-sqlite-state.js';
 import type { State } from '../storage/state.js';

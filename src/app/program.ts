@@ -9,7 +9,7 @@ import type { TraceId } from '../record/telemetry-record.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import type { RunTracker } from '../run/run-tracker.js';
 import { type ArtifactSink, StoreArtifactSink } from '../storage/artifact/artifact-sink.js';
-import type { PullStore } from '../storage/pull-store.js';
+import type { State } from '../storage/state.js';
 import type { WebServer } from '../web/web-server.js';
 import type { Host } from './host.js';
 import type { Ports } from './ports.js';
@@ -53,8 +53,7 @@ export class Program {
   readonly registry: LocalStepRegistry;
   /** Keeps artifacts of steps. */
   readonly artifacts: ArtifactSink;
-  /** Hosted runs that are to be brought in, or were. */
-  readonly pulls: PullStore;
+  readonly state: State;
   private readonly lifecycle: Lifecycle;
 
   /** @param spool takes in what commands left behind */
@@ -69,7 +68,7 @@ export class Program {
     this.tracker = host.ownRuns;
     this.registry = host.registry;
     this.artifacts = new StoreArtifactSink(host.openArtifacts);
-    this.pulls = host.state.pulls;
+    this.state = host.state;
     this.lifecycle = new Lifecycle(inOrder(host, added));
   }
 

@@ -2,43 +2,8 @@ import { Command, CommanderError } from 'commander';
 import { SETTINGS, type SettingKey } from '../config/settings.js';
 import { nearestName } from '../config/suggestion.js';
 import { alignedRows, cleanLine, cleanText } from '../core/text.js';
-import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
-import type { ProcessContext } from './process-context.js';
-
-/** What the parser hands to a command. */
-export interface Invocation {
-  readonly context: ProcessContext;
-  /** Flags with a value, by their name without hyphens in front. */
-  readonly flags: Readonly<Record<string, string | undefined>>;
-  /** Flags without a value that were given. */
-  readonly switches: ReadonlySet<string>;
-  readonly operands: readonly string[];
-}
-
-/** One command of the program. */
-export interface CliCommand {
-  readonly name: string;
-  /** Its operands in the notation of help texts, for example `<PATH...>`; empty for none. */
-  readonly operands: string;
-  readonly summary: string;
-  /** Settings that it takes as flags. */
-  readonly settings: readonly SettingKey[];
-  /** Its own flags, for example `['--to <URL>', 'send to a running bridge']`. */
-  readonly flags: readonly (readonly [string, string])[];
-  /** What the values of flags may be, by their names, for the completion of shells. */
-  readonly values?: Readonly<Record<string, readonly string[]>>;
-  /** Lines of examples: a command and what it does. */
-  readonly examples: readonly (readonly [string, string])[];
-  /** Its operands are another command line: after the first one nothing is an option of ours. */
-  readonly takesCommand?: boolean;
-  run(invocation: Invocation): Promise<ExitCode | CommandExit>;
-}
-
-/** The flag of every command that has settings. */
-export const CONFIG_FLAG = [
-  '--config <FILE>',
-  'configuration file (default: ./run-bridge.yaml, then the one in $XDG_CONFIG_HOME/run-bridge)',
-] as const;
+import type { ProcessContext } from './command.js';
+import { type CliCommand, CONFIG_FLAG, type CommandExit, EXIT, type ExitCode, type Invocation } from './command.js';
 
 const EXIT_CODES = `
 Exit codes:

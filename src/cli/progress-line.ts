@@ -1,6 +1,13 @@
 import { SingleBar } from 'cli-progress';
-import type { ReadingProgress } from '../files/feature.js';
-import type { ProcessContext } from './process-context.js';
+import type { ProcessContext } from './command.js';
+
+/** How far a reading has come. */
+export interface ReadingProgress {
+  readonly bytesRead: number;
+  /** 0 when unknown. */
+  readonly totalBytes: number;
+  readonly recordCount: number;
+}
 
 /** A work this small is over before a bar would help, in bytes. */
 const MIN_BYTES = 4 * 1024 * 1024;

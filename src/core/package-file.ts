@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 /**
  * A file of the package itself: its schema, a page's script, the program of a thread. The package's folder is the
@@ -14,4 +15,14 @@ export function packageFile(path: string): URL {
     folder = above;
   }
   return new URL(path, folder);
+}
+
+/** The package's version, from its `package.json`. @throws Error if it contains none */
+export function packageVersion(packageDir: string): string {
+  const path = join(packageDir, 'package.json');
+  const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
+  if (typeof manifest === 'object' && manifest !== null && 'version' in manifest) {
+    if (typeof manifest.version === 'string') return manifest.version;
+  }
+  throw new Error(`${path} contains no version; reinstall run-bridge`);
 }

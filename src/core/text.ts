@@ -105,3 +105,8 @@ function escapes(text: string): string {
     '',
   );
 }
+
+/** A time for people: `2026-01-31 12:34 UTC`. */
+export function dateOf(unixMs: number): string {
+  return `${new Date(unixMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+}

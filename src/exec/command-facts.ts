@@ -1,10 +1,8 @@
 import { connect } from 'node:net';
 import type { Writable } from 'node:stream';
-import { checkBaseUrl } from '../cli/bridge/post-otlp.js';
-import { CliError } from '../cli/cli-error.js';
-import type { Invocation } from '../cli/command-line.js';
-import { EXIT } from '../cli/exit-code.js';
-import type { ProcessContext } from '../cli/process-context.js';
+import { checkBaseUrl } from '../cli/bridge/bridge.js';
+import type { Invocation, ProcessContext } from '../cli/command.js';
+import { CliError, EXIT } from '../cli/command.js';
 import type { Configuration } from '../config/configuration.js';
 import { parseDurationMs } from '../config/duration.js';
 import { type Environment, nonEmpty } from '../config/environment.js';

@@ -1,4 +1,4 @@
-import type { ProcessContext } from '../cli/process-context.js';
+import type { ProcessContext } from '../cli/command.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Logger } from '../core/logger.js';
 import type { CommandHost } from '../feature.js';

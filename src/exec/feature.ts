@@ -1,4 +1,4 @@
-import type { CliCommand } from '../cli/command-line.js';
+import type { CliCommand } from '../cli/command.js';
 import type { ExecHost } from './exec-target.js';
 import type { Spool, SpoolDeps } from './spool.js';
 

@@ -1,5 +1,4 @@
-import { askBridge, type FoundBridge } from '../cli/bridge/ask-bridge.js';
-import { bridgeHeaders } from '../cli/bridge/bridge-headers.js';
+import { askBridge, bridgeHeaders, type FoundBridge } from '../cli/bridge/bridge.js';
 import { HttpArtifactSink } from '../cli/bridge/http-artifact-sink.js';
 import { HttpConsumer } from '../cli/bridge/http-consumer.js';
 import { HttpStepRegistry } from '../cli/bridge/http-step-registry.js';

@@ -1,8 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { askBridge } from '../cli/bridge/ask-bridge.js';
-import { reachableUrl } from '../cli/bridge/post-otlp.js';
+import { askBridge, reachableUrl } from '../cli/bridge/bridge.js';
 import { type Clock, pause, type Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { type Lazy, lazy } from '../core/lazy.js';
@@ -12,7 +11,7 @@ import { stepInEnvironment } from '../record/attributes.js';
 import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { commandReports } from '../report/feature.js';
-import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
+import { DataFolderInUseError } from '../storage/data-folder.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
 import type { StepStart } from '../storage/step-start.js';
 import { hasWebhooks } from '../webhook/feature.js';

@@ -3,13 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import type { Invocation } from '../cli/command-line.js';
-import { ENGINE_QUEUES } from '../cli/engine-queues.js';
-import type { CommandExit } from '../cli/exit-code.js';
-import { resolveWithDestinations } from '../cli/resolve-for-command.js';
+import type { CommandExit, Invocation } from '../cli/command.js';
+import { resolveWithDestinations } from '../cli/command-configuration.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { type Environment, nonEmpty } from '../config/environment.js';
+import { ENGINE_QUEUES } from '../config/otlp-environment.js';
 import { type Clock, pause, type Timer } from '../core/clock.js';
 import { errorCode, reasonOf } from '../core/errors.js';
 import { fileMask } from '../core/file-mask.js';
@@ -242,7 +241,7 @@ export class CommandBridge {
     const { configuration: asked, rows, warnings } = await resolveWithDestinations(invocation);
     for (const warning of warnings) notices.say(warning);
     const isSet = (name: string) => rows.some((row) => row.name === name && row.origin !== 'default');
-    const logger = isSet('log-level') ? (await import('../cli/logger-of.js')).loggerOf(asked, context) : silentLogger;
+    const logger = isSet('log-level') ? (await import('../cli/logger.js')).loggerOf(asked, context) : silentLogger;
     // Standard output is the command's.
     const configuration: Configuration = asked.jsonl === '-' ? { ...asked, jsonl: 'off' } : asked;
     const stepId = options.stepId ?? randomUUID();

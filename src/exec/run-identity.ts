@@ -1,9 +1,7 @@
-import { askBridge } from '../cli/bridge/ask-bridge.js';
-import { bridgeHeaders } from '../cli/bridge/bridge-headers.js';
-import { reachableUrl } from '../cli/bridge/post-otlp.js';
+import { askBridge, bridgeHeaders, reachableUrl } from '../cli/bridge/bridge.js';
 import { pause } from '../core/clock.js';
 import { splitScope } from '../otlp/scope-path.js';
-import { readHolder } from '../storage/data-folder-in-use-error.js';
+import { readHolder } from '../storage/data-folder.js';
 import type { StepPosition, StepStart } from '../storage/step-start.js';
 import type { CommandFacts } from './command-facts.js';
 import type { BridgeChoice } from './exec-target.js';

@@ -23,7 +23,7 @@ import type { TelemetryRecord, TraceId, UnixNano } from '../record/telemetry-rec
 import type { StepRegistry } from '../run/step-registry.js';
 import { ArtifactError, type ArtifactErrorCode } from '../storage/artifact/artifact-error.js';
 import type { ArtifactSink } from '../storage/artifact/artifact-sink.js';
-import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
+import { DataFolderInUseError } from '../storage/data-folder.js';
 import { DataFolderLock } from '../storage/data-folder-lock.js';
 import type { StepPosition } from '../storage/step-start.js';
 import { guessResource, JsonlKeys } from './command-records.js';

@@ -1,6 +1,10 @@
 import { open, stat } from 'node:fs/promises';
-import { CliError } from '../cli/cli-error.js';
-import { EXIT } from '../cli/exit-code.js';
+import { availableParallelism } from 'node:os';
+import type { ExitCode, Invocation } from '../cli/command.js';
+import { CliError, EXIT } from '../cli/command.js';
+import { otlpReading } from '../cli/otlp-reading.js';
+import type { ReadingProgress } from '../cli/progress-line.js';
+import { ProgressLine } from '../cli/progress-line.js';
 import { reasonOf } from '../core/errors.js';
 import { MAX_LINE_BYTES } from '../core/lines.js';
 import { type DeliveryWriter, JsonlWriter, OtlpJsonWriter } from '../log/delivery-writer.js';
@@ -14,7 +18,7 @@ import { openSource } from './open-source.js';
 import type { OtlpReading } from './otlp-json-file.js';
 import { compressionOf } from './read-bytes.js';
 import { tooLongReason } from './read-record.js';
-import { type ReadingProgress, type ReadingResult, ReadingTally } from './reading-tally.js';
+import { type ReadingResult, ReadingTally, reportReading } from './reading-tally.js';
 
 /** Why a file cannot be converted. */
 export type ConvertErrorCode = 'sameFile' | 'unwritable';
@@ -169,4 +173,19 @@ export async function convertJsonlToParquet(
   } finally {
     await file.close();
   }
+}
+
+/** More would only wait for the disk, and each holds a row group. */
+const MAX_THREADS = 4;
+
+/** What `run-bridge convert` does. @throws SourceError, ConvertError */
+export async function convert({ context, operands: [inPath = '', outPath = ''] }: Invocation): Promise<ExitCode> {
+  const progress = new ProgressLine(context);
+  const result = await convertFile(inPath, outPath, {
+    otlp: otlpReading([]),
+    signal: context.stop,
+    threads: Math.min(MAX_THREADS, availableParallelism()),
+    onProgress: (at) => progress.show(at),
+  }).finally(() => progress.end());
+  return reportReading(result, { done: `wrote ${outPath}` }, context.stderr) ? EXIT.ok : EXIT.unreadable;
 }

@@ -1,10 +1,11 @@
+import type { ReadingProgress } from '../cli/progress-line.js';
 import type { Clock } from '../core/clock.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import { findPaths } from './find-paths.js';
 import { openSource } from './open-source.js';
 import type { OtlpReading } from './otlp-json-file.js';
 import { offerRead } from './patient-consumer.js';
-import { type ReadingProgress, type ReadingResult, ReadingTally } from './reading-tally.js';
+import { type ReadingResult, ReadingTally } from './reading-tally.js';
 import { joinBatches, type RecordSource, type Reject, SourceError } from './record-source.js';
 
 /** What importing needs and tells. */

@@ -1,3 +1,6 @@
+import type { Writable } from 'node:stream';
+import type { ReadingProgress } from '../cli/progress-line.js';
+import { cleanLine } from '../core/text.js';
 import type { Reject, SourceChunk } from './record-source.js';
 
 /** What was read from one or several sources. */
@@ -9,14 +12,6 @@ export interface ReadingResult {
   readonly rejectCount: number;
   /** The first 100 of them, with the path where there are several. */
   readonly rejects: readonly Reject[];
-}
-
-/** How far a reading has come. */
-export interface ReadingProgress {
-  readonly bytesRead: number;
-  /** 0 when unknown. */
-  readonly totalBytes: number;
-  readonly recordCount: number;
 }
 
 const KEPT_REJECTS = 100;
@@ -54,4 +49,31 @@ export class ReadingTally {
     const { recordCount, foreignCount, rejectCount, rejects } = this;
     return { recordCount, foreignCount, rejectCount, rejects };
   }
+}
+
+/** What could not be read that is listed one by one. */
+const MAX_LISTED = 10;
+
+/** How the result of reading files is reported. */
+export interface ReadingWords {
+  /** What was done, for example `wrote out.parquet`. */
+  readonly done: string;
+  /** How fast, to be put behind the count; default nothing. */
+  readonly rate?: string;
+  /** The file for lines that could not be read; default none. */
+  readonly rejectsPath?: string;
+}
+
+/** Reports in a line what was read, and what was not. Returns whether everything could be read. */
+export function reportReading(result: ReadingResult, words: ReadingWords, stderr: Writable): boolean {
+  const { recordCount, foreignCount, rejectCount, rejects } = result;
+  const { done, rate = '', rejectsPath } = words;
+  const foreign = foreignCount > 0 ? ` and ${foreignCount} of other services` : '';
+  stderr.write(`${cleanLine(done)}: ${recordCount} records${foreign}${rate && ` ${rate}`}\n`);
+  if (rejectCount === 0) return true;
+  const kept = rejectsPath === undefined ? '' : `, and are kept in ${rejectsPath}`;
+  stderr.write(`run-bridge: ${rejectCount} could not be read and were skipped${kept}:\n`);
+  for (const { place, reason } of rejects.slice(0, MAX_LISTED)) stderr.write(`  ${cleanLine(`${place}: ${reason}`)}\n`);
+  if (rejects.length > MAX_LISTED) stderr.write('  …\n');
+  return false;
 }

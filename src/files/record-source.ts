@@ -1,5 +1,4 @@
-import { CliError } from '../cli/cli-error.js';
-import { EXIT } from '../cli/exit-code.js';
+import { CliError, EXIT } from '../cli/command.js';
 import { resourceKey, UNKNOWN_RESOURCE } from '../record/attributes.js';
 import type { Delivery, RecordBatch } from '../record/record-batch.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';

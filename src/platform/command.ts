@@ -1,10 +1,9 @@
 import { join } from 'node:path';
-import type { Invocation } from '../cli/command-line.js';
-import { EXIT, type ExitCode } from '../cli/exit-code.js';
-import { loggerOf } from '../cli/logger-of.js';
+import type { Invocation } from '../cli/command.js';
+import { EXIT, type ExitCode, stopped } from '../cli/command.js';
+import { readExportConfiguration } from '../cli/command-configuration.js';
+import { loggerOf } from '../cli/logger.js';
 import { ProgressLine } from '../cli/progress-line.js';
-import { resolveWithDestinations } from '../cli/resolve-for-command.js';
-import { stopped } from '../cli/stopped.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { formatDuration, parseDurationMs } from '../config/duration.js';
@@ -20,41 +19,16 @@ import type { Logger } from '../core/logger.js';
 import { cleanText, counted } from '../core/text.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { HostedRunKey, PullStore, WatchScope } from '../storage/pull-store.js';
-import { type HostedRuns, MAX_WAITING_RUNS } from './hosted-runs.js';
+import { MAX_WAITING_RUNS } from './hosted-runs.js';
+import { type OpenedPull, openPull, type PullHost } from './open-pull.js';
 import type { PlatformApi } from './platform-api.js';
 import { PlatformError } from './platform-error.js';
 import type { PulledRun } from './run-puller.js';
 
-/** What a pull works with. */
-export interface OpenedPull {
-  readonly hosted: HostedRuns;
-  readonly store: PullStore;
-  /** The bridge that takes the records; `undefined` where they go into the data folder. */
-  readonly url: string | undefined;
-  /** Where records go, as `serve` says it. */
-  readonly whereLines: readonly string[];
-  /**
-   * Finishes the runs that came, and exports them as far as destinations take them in `maxMs`.
-   * @returns whether everything was exported
-   */
-  finish(traceIds: ReadonlySet<TraceId>, maxMs: number): Promise<boolean>;
-  /** @throws AggregateError when not everything ended cleanly. */
-  close(): Promise<void>;
-}
-
-/** Locks the data folder, or finds the bridge that has it. @throws CliError, ConfigurationError, StoreError, OutputError */
-export interface OpenPull {
-  /** Runs are finished together, at the end. */
-  once(invocation: Invocation, configuration: Configuration, logger: Logger): Promise<OpenedPull>;
-  /** Each run is finished when it has come. */
-  watching(invocation: Invocation, configuration: Configuration, logger: Logger): Promise<OpenedPull>;
-}
-
 /** What `run-bridge pull` does. @throws CliError, ConfigurationError, PlatformError, StoreError, OutputError, ConsumeError */
-export async function pull(invocation: Invocation, openPull: OpenPull): Promise<ExitCode> {
+export async function pull(invocation: Invocation, host: PullHost): Promise<ExitCode> {
   const { stderr } = invocation.context;
-  const { configuration, warnings } = await resolveWithDestinations(invocation);
-  for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
+  const configuration = await readExportConfiguration(invocation);
   const plan = planPull(invocation, configuration);
   const logger = loggerOf(configuration, invocation.context);
   const url = new URL(plan.configuration['platform-url']);
@@ -62,8 +36,8 @@ export async function pull(invocation: Invocation, openPull: OpenPull): Promise<
     stderr.write(`run-bridge: the token goes to ${url.origin} unencrypted; use https:// where the platform has it\n`);
   }
   return plan.wanted.kind === 'watch'
-    ? pullWatch(invocation, { ...plan, wanted: plan.wanted }, logger, openPull)
-    : pullOnce(invocation, { ...plan, wanted: plan.wanted }, logger, openPull);
+    ? pullWatch(invocation, { ...plan, wanted: plan.wanted }, logger, host)
+    : pullOnce(invocation, { ...plan, wanted: plan.wanted }, logger, host);
 }
 
 /** How long a pull waits for destinations, in milliseconds; what they have not got then, the next `serve` sends. */
@@ -74,9 +48,9 @@ const EXPORT_MS = 60_000;
  * downloaded again even if it exists.
  * @throws PlatformError and the errors of opening.
  */
-async function pullOnce(invocation: Invocation, plan: PullPlan, logger: Logger, openPull: OpenPull): Promise<ExitCode> {
+async function pullOnce(invocation: Invocation, plan: PullPlan, logger: Logger, host: PullHost): Promise<ExitCode> {
   const { context } = invocation;
-  const opened = await openPull.once(invocation, plan.configuration, logger);
+  const opened = await openPull(invocation, plan.configuration, logger, host, false);
   const { hosted, url } = opened;
   const report = new PullReport();
   const traceIds = new Set<TraceId>();
@@ -222,17 +196,12 @@ type WatchPlan = PullPlan & { readonly wanted: Extract<WantedRuns, { readonly ki
  * Pulls each new run as it completes, until it is stopped; the next start continues from there.
  * @throws PlatformError if the first request to the platform fails, and the errors of opening.
  */
-async function pullWatch(
-  invocation: Invocation,
-  plan: WatchPlan,
-  logger: Logger,
-  openPull: OpenPull,
-): Promise<ExitCode> {
+async function pullWatch(invocation: Invocation, plan: WatchPlan, logger: Logger, host: PullHost): Promise<ExitCode> {
   const { context } = invocation;
   const { stderr, stop } = context;
   const { configuration, accountId, wanted } = plan;
   const { 'platform-url': platform, 'platform-interval': intervalMs } = configuration;
-  const opened = await openPull.watching(invocation, configuration, logger);
+  const opened = await openPull(invocation, configuration, logger, host, true);
   const { hosted, store } = opened;
   const watch = new RunWatch(
     {

@@ -1,17 +1,16 @@
-import type { CliCommand } from '../cli/command-line.js';
+import type { CliCommand } from '../cli/command.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
 import type { Feature } from '../feature.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { CatalogStep } from '../storage/run-catalog.js';
 import type { State } from '../storage/state.js';
-import type { OpenPull } from './command.js';
+import type { PullHost } from './open-pull.js';
 import type { FactsOf } from './routes.js';
 
 // The door of what has the hosted platform's shapes: no other folder imports anything else of this one. What answers requests, and what
 // brings in hosted runs, is loaded when it is needed.
 
-export type { OpenedPull, OpenPull } from './command.js';
 export type { JobFacts } from './documents.js';
 export { PlatformError } from './platform-error.js';
 export type { FactsOf } from './routes.js';
@@ -77,8 +76,8 @@ export function loadHostedRuns() {
   return import('./hosted-runs.js');
 }
 
-/** `run-bridge pull` @param openPull takes the data folder, or finds the bridge that holds it */
-export function pullCommand(openPull: OpenPull): CliCommand {
+/** `run-bridge pull` */
+export function pullCommand(host: PullHost): CliCommand {
   return {
     name: 'pull',
     operands: '',
@@ -117,7 +116,7 @@ export function pullCommand(openPull: OpenPull): CliCommand {
     ],
     async run(invocation) {
       const { pull } = await import('./command.js');
-      return pull(invocation, openPull);
+      return pull(invocation, host);
     },
   };
 }

@@ -1,11 +1,11 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ReadingProgress } from '../cli/progress-line.js';
 import { type Clock, pause } from '../core/clock.js';
 import type { Guard } from '../core/guard.js';
 import {
   offerRead,
   openParquetFile,
-  type ReadingProgress,
   ReadingTally,
   type RecordSource,
   type Reject,

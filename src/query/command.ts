@@ -3,11 +3,9 @@ import { existsSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { CliError } from '../cli/cli-error.js';
-import type { Invocation } from '../cli/command-line.js';
-import { EXIT, type ExitCode } from '../cli/exit-code.js';
-import { refuseShared } from '../cli/refuse-shared.js';
-import { resolveForCommand } from '../cli/resolve-for-command.js';
+import type { Invocation } from '../cli/command.js';
+import { CliError, EXIT, type ExitCode } from '../cli/command.js';
+import { readConfiguration, refuseShared } from '../cli/command-configuration.js';
 import { parseDurationMs } from '../config/duration.js';
 import type { CommandHost } from '../feature.js';
 import { listTraces } from '../log/record-log-files.js';
@@ -46,8 +44,7 @@ export async function runQuery(invocation: Invocation, host: QueryCommandHost): 
     memoryMegabytes: MEMORY_MEGABYTES,
     threads: THREADS,
   };
-  const { configuration, warnings } = await resolveForCommand(invocation);
-  for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
+  const configuration = await readConfiguration(invocation);
   const folder = configuration['data-dir'];
   refuseShared(configuration, 'ask any of the processes with POST /api/run-bridge/v1/query');
   await host.finishLeftovers(configuration, context);

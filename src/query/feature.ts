@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { CliCommand } from '../cli/command-line.js';
+import type { CliCommand } from '../cli/command.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
 import { lazy } from '../core/lazy.js';

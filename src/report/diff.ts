@@ -1,6 +1,6 @@
-import type { Invocation } from '../cli/command-line.js';
-import { EXIT, type ExitCode } from '../cli/exit-code.js';
-import { resolveForCommand } from '../cli/resolve-for-command.js';
+import type { Invocation } from '../cli/command.js';
+import { EXIT, type ExitCode } from '../cli/command.js';
+import { readConfiguration } from '../cli/command-configuration.js';
 import { cleanLine, harmlessJson, lengthText, startOf } from '../core/text.js';
 import {
   type CommandComparison,
@@ -22,8 +22,7 @@ import { headLines, shownLine } from './text.js';
 export async function diffRuns(invocation: Invocation, host: ReportHost): Promise<ExitCode> {
   const { context, operands, flags } = invocation;
   const isJson = isJsonFormat(flags.format);
-  const { configuration, warnings } = await resolveForCommand(invocation);
-  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  const configuration = await readConfiguration(invocation);
   const deps = { configuration, host, context };
   const before = await findReports(operands[0], null, deps);
   const after = await findReports(operands[1], null, deps);

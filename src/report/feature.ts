@@ -1,4 +1,4 @@
-import type { CliCommand } from '../cli/command-line.js';
+import type { CliCommand } from '../cli/command.js';
 import type { Environment } from '../config/environment.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { RunSummary } from '../run/verdict.js';

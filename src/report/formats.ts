@@ -1,5 +1,4 @@
-import { CliError } from '../cli/cli-error.js';
-import { EXIT } from '../cli/exit-code.js';
+import { CliError, EXIT } from '../cli/command.js';
 import { nearestName } from '../config/suggestion.js';
 import { harmlessJson } from '../core/text.js';
 import { comparisonDocument, measuresDocument } from '../run/measures/measures-document.js';

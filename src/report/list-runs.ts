@@ -1,11 +1,9 @@
 import { runDocument, statusName } from '../api/own/run-document.js';
 import { RunMeasures } from '../api/run-measures.js';
 import { causeText, containing } from '../api/run-search.js';
-import { CliError } from '../cli/cli-error.js';
-import type { Invocation } from '../cli/command-line.js';
-import { EXIT, type ExitCode } from '../cli/exit-code.js';
-import { refuseElsewhere } from '../cli/refuse-elsewhere.js';
-import { resolveForCommand } from '../cli/resolve-for-command.js';
+import type { Invocation } from '../cli/command.js';
+import { CliError, EXIT, type ExitCode } from '../cli/command.js';
+import { readConfiguration, refuseElsewhere } from '../cli/command-configuration.js';
 import { parseDurationMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
 import { silentLogger } from '../core/logger.js';
@@ -29,8 +27,7 @@ export async function listRuns(invocation: Invocation, host: ReportHost): Promis
   const isJson = isJsonFormat(flags.format);
   const query = readQuery(flags, context.clock.nowUnixMs());
   const accountId = readCount('--account', flags.account, FIRST_ACCOUNT_ID, Number.MAX_SAFE_INTEGER);
-  const { configuration, warnings } = await resolveForCommand(invocation);
-  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  const configuration = await readConfiguration(invocation);
   refuseElsewhere(configuration);
   await host.finishLeftovers(configuration, context);
   const found = await host.askState(configuration, context.clock, async ({ catalog, measures: store }) => {

@@ -1,7 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CliError } from '../cli/cli-error.js';
-import { EXIT } from '../cli/exit-code.js';
+import { CliError, EXIT } from '../cli/command.js';
 import { errorCode } from '../core/errors.js';
 import { slices } from '../core/lists.js';
 import type { RecordLogReader } from '../log/record-log.js';

@@ -1,10 +1,7 @@
 import { ReadStream } from 'node:tty';
-import { CliError } from '../cli/cli-error.js';
-import type { Invocation } from '../cli/command-line.js';
-import { EXIT, type ExitCode } from '../cli/exit-code.js';
-import type { ProcessContext } from '../cli/process-context.js';
-import { refuseShared } from '../cli/refuse-shared.js';
-import { resolveForCommand } from '../cli/resolve-for-command.js';
+import type { Invocation, ProcessContext } from '../cli/command.js';
+import { CliError, EXIT, type ExitCode } from '../cli/command.js';
+import { readConfiguration, refuseShared } from '../cli/command-configuration.js';
 import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';
 import { cleanLine, cut, lengthText } from '../core/text.js';
@@ -29,8 +26,7 @@ const MAX_NAMED = 2;
 /** Runs `run-bridge top`, until it is stopped. @throws CliError, ConfigurationError */
 export async function topRuns(invocation: Invocation, host: ReportHost): Promise<ExitCode> {
   const { context, switches } = invocation;
-  const { configuration, warnings } = await resolveForCommand(invocation);
-  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  const configuration = await readConfiguration(invocation);
   refuseShared(configuration, 'open the pages of any of the processes');
   const isScreen = context.stdoutColumns !== null && !switches.has('once');
   const quit = new AbortController();

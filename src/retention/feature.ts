@@ -24,7 +24,6 @@ import { TelemetryBucket, type TelemetryBucketDeps, TelemetryFolder } from './te
 
 // The door of retention: no other folder imports anything else of this one.
 
-export { RunRemovalError } from './run-remover.js';
 export type { Removable, RetainedKind, RetentionLimits, SweepResult } from './sweep.js';
 
 /** Settings that retention goes by. Ages are milliseconds, sizes bytes. */

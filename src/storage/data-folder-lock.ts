@@ -3,14 +3,8 @@ import { join } from 'node:path';
 import Database from 'libsql';
 import { errorCode } from '../core/errors.js';
 import { createFolder } from '../core/folders.js';
-import { DataFolderInUseError, holderPath, type LockHolder, readHolder } from './data-folder-in-use-error.js';
+import { DataFolderInUseError, holderPath, LOCK_FILE, type LockHolder, readHolder } from './data-folder.js';
 import { StoreError } from './store-error.js';
-
-/** The file of runs and cursors in the data folder; open as long as the program runs. */
-export const STATE_FILE = 'state.db';
-
-/** The file that is locked, in the data folder; open as long as the folder is held. */
-export const LOCK_FILE = 'lock.db';
 
 /**
  * Locks a data folder for one program. The lock is SQLite's exclusive lock on a file, so the kernel releases it when the

@@ -1,12 +1,9 @@
-import { CliError } from '../cli/cli-error.js';
-import type { Invocation } from '../cli/command-line.js';
-import { EXIT, type ExitCode } from '../cli/exit-code.js';
-import { dateOf } from '../cli/token/token-lines.js';
+import type { Invocation } from '../cli/command.js';
+import { CliError, EXIT, type ExitCode, readAccount, type WithState } from '../cli/command.js';
 import { parseDurationMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
-import { alignedRows } from '../core/text.js';
+import { alignedRows, dateOf } from '../core/text.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
-import type { State } from '../storage/state.js';
 import type { WebhookEvent } from './event.js';
 import { NOT_REPLAYABLE, type ReplayScope, WebhookEventStore } from './event-store.js';
 import type { WebhookSubscription } from './subscription.js';
@@ -23,19 +20,12 @@ const ACTIONS = ['list', 'events', 'replay'] as const;
 const MAX_LISTED = 100;
 const MAX_SINCE_MS = 7 * 86_400_000;
 
-/** Opens the state that the command line names, and closes it after `body`. @param noun names the kind of data in error messages */
-export type WithState = (
-  invocation: Invocation,
-  noun: string,
-  body: (state: Pick<State, 'db'>) => Promise<ExitCode>,
-) => Promise<ExitCode>;
-
 /** Runs `run-bridge webhook`. @throws CliError, ConfigurationError, StoreError */
 export async function runWebhookCommand(invocation: Invocation, withState: WithState): Promise<ExitCode> {
   const { context, operands, flags } = invocation;
   const action = readAction(operands[0] ?? '');
   const id = operands[1];
-  const accountId = readAccount(flags.account);
+  const accountId = readAccount(flags.account) ?? FIRST_ACCOUNT_ID;
   const act = actionOf();
   return withState(invocation, 'webhooks', ({ db }) =>
     act({ subscriptions: new SubscriptionStore(db), events: new WebhookEventStore(db) }),
@@ -129,12 +119,6 @@ function readScope(id: string | undefined, { flags, context }: Invocation): Repl
     throw new CliError(EXIT.usage, `--since: ${JSON.stringify(since)} is not a time up to 7d, such as 2h`);
   const sinceUnixMs = context.clock.nowUnixMs() - ageMs;
   return subscription === undefined ? { sinceUnixMs } : { sinceUnixMs, subscriptionId: readSubscription(subscription) };
-}
-
-function readAccount(text: string | undefined): number {
-  if (text === undefined) return FIRST_ACCOUNT_ID;
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new CliError(EXIT.usage, `--account: ${JSON.stringify(text)} is not the number of an account`);
 }
 
 /** Subscriptions as a table. */

@@ -1,4 +1,4 @@
-import type { CliCommand } from '../cli/command-line.js';
+import type { CliCommand, WithState } from '../cli/command.js';
 import type { Timer } from '../core/clock.js';
 import type { Health } from '../core/health.js';
 import { lazy } from '../core/lazy.js';
@@ -6,7 +6,6 @@ import type { Component } from '../core/lifecycle.js';
 import type { Feature } from '../feature.js';
 import { type RetainedKind, retentionLimits } from '../retention/feature.js';
 import type { State } from '../storage/state.js';
-import type { WithState } from './command.js';
 import type { PartsConfig, PartsHost, WebhookParts } from './open-webhooks.js';
 import type { OutboxOptions, WebhookOutbox } from './outbox.js';
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { COMMANDS } from '../../src/cli/run-cli.js';
+import { COMMANDS } from '../../src/commands/run-cli.js';
 import { runBridge } from './run-bridge.js';
 
 let dir: string;

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { askBridge } from '../../src/cli/bridge/ask-bridge.js';
+import { askBridge } from '../../src/cli/bridge/bridge.js';
 import { HttpStepRegistry } from '../../src/cli/bridge/http-step-registry.js';
 import { systemClock } from '../../src/core/clock.js';
 import { parseTraceId, type TraceId } from '../../src/record/telemetry-record.js';

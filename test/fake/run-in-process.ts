@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import type { ProcessContext } from '../../src/cli/process-context.js';
-import { runCli } from '../../src/cli/run-cli.js';
+import type { ProcessContext } from '../../src/cli/command.js';
+import { runCli } from '../../src/commands/run-cli.js';
 import { systemClock } from '../../src/core/clock.js';
 import { bufferedText } from './buffered-text.js';
 

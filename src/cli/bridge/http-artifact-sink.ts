@@ -7,6 +7,7 @@ import { API_PATH } from '../../run/api-path.js';
 import { ArtifactError, type ArtifactErrorCode } from '../../storage/artifact/artifact-error.js';
 import type { ArtifactSink } from '../../storage/artifact/artifact-sink.js';
 import { type ArtifactKey, encodedArtifactPath } from '../../storage/artifact/artifact-store.js';
+import { parseAnswer } from './bridge.js';
 
 /** How often one artifact is sent. */
 const MAX_ATTEMPTS = 3;
@@ -53,7 +54,7 @@ export class HttpArtifactSink implements ArtifactSink {
       const answer = await this.send(url, body, AbortSignal.any([signal, silence.signal]));
       // The status says all that has to be known, also where the rest of the answer does not come.
       const isTaken = answer.status >= 200 && answer.status < 300;
-      if (!isTaken) throw refusal(answer.status, Buffer.from(answer.body).toString(), url);
+      if (!isTaken) throw refusal(answer, url);
     } finally {
       clearTimeout(timer);
       await handle.close();
@@ -81,19 +82,11 @@ async function* watched(file: FileHandle, sizeBytes: number, onTaken: () => void
 
 const CODES: Readonly<Record<number, ArtifactErrorCode>> = { 409: 'conflict', 413: 'tooLarge', 507: 'full' };
 
-function refusal(status: number, text: string, url: string): ArtifactError {
+function refusal({ status, body }: HttpAnswer, url: string): ArtifactError {
   const code = CODES[status] ?? (isPassingStatus(status) ? 'unavailable' : 'refused');
-  const userMessage = answerSchema.safeParse(parseJson(text)).data?.status.user_message;
+  const userMessage = answerSchema.safeParse(parseAnswer(body)).data?.status.user_message;
   return new ArtifactError(
     code,
     `${new URL(url).origin} answered ${status}: ${userMessage ?? 'it takes no artifacts'}`,
   );
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -5,10 +5,8 @@ import { ProtobufCodec } from '../../otlp/protobuf-codec.js';
 import { isWholeLine, linesRequest, RecordsToRequests } from '../../otlp/records-to-request.js';
 import type { Delivery, RecordBatch, RecordConsumer } from '../../record/record-batch.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
-import { CliError } from '../cli-error.js';
-import { EXIT } from '../exit-code.js';
-import { askBridge } from './ask-bridge.js';
-import { type OtlpBody, postOtlp, UnreachableError } from './post-otlp.js';
+import { CliError, EXIT } from '../command.js';
+import { askBridge, type OtlpBody, postOtlp, UnreachableError } from './bridge.js';
 
 /** How often a body is sent to an overloaded bridge. */
 const MAX_ATTEMPTS = 20;

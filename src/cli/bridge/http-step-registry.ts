@@ -16,6 +16,7 @@ import { type StepRegistry, StepRegistryError } from '../../run/step-registry.js
 import type { CommandEnding } from '../../storage/command-ending.js';
 import type { FinishResult } from '../../storage/execution-store.js';
 import type { StepPosition, StepStart } from '../../storage/step-start.js';
+import { parseAnswer } from './bridge.js';
 
 /** What a registry over HTTP needs. */
 export interface HttpStepRegistryDeps {
@@ -172,7 +173,7 @@ export class HttpStepRegistry implements StepRegistry {
       { signal: AbortSignal.timeout(ANSWER_MS), maxBodyBytes: MAX_ANSWER_BYTES },
     );
     if (answer.bodyEnd instanceof Error) throw answer.bodyEnd;
-    const document = parseJson(Buffer.from(answer.body).toString());
+    const document = parseAnswer(answer.body);
     if (answer.status >= 200 && answer.status < 300) return { ok: document };
     const error = apiErrorSchema.safeParse(document).data?.error;
     if (answer.status === 401) {
@@ -198,12 +199,4 @@ function read<T>(schema: { safeParse(value: unknown): { data?: T | undefined } }
   const { data } = schema.safeParse(value);
   if (data !== undefined) return data;
   throw new StepRegistryError('refused', 'the response is not from a run-bridge of this version');
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { askBridge } from '../../../src/cli/bridge/ask-bridge.js';
+import { askBridge } from '../../../src/cli/bridge/bridge.js';
 import { send } from '../../fake/http-client.js';
 import { RegistryServer } from '../../fake/registry-server.js';
 

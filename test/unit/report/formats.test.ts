@@ -7,7 +7,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { Lexer, marked, type Token } from 'marked';
 import { type DefaultTreeAdapterMap, parse } from 'parse5';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { runCli } from '../../../src/cli/run-cli.js';
+import { runCli } from '../../../src/commands/run-cli.js';
 import { reportSchema } from '../../../src/report/schema.js';
 import { bufferedText } from '../../fake/buffered-text.js';
 import { contextIn, runInProcess } from '../../fake/run-in-process.js';

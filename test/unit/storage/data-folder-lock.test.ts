@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DataFolderInUseError } from '../../../src/storage/data-folder-in-use-error.js';
+import { DataFolderInUseError } from '../../../src/storage/data-folder.js';
 import { DataFolderLock } from '../../../src/storage/data-folder-lock.js';
 import { StoreError } from '../../../src/storage/store-error.js';
 

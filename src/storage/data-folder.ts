@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The file of runs and cursors in the data folder; open as long as the program runs. */
+export const STATE_FILE = 'state.db';
+
+/** The file that is locked, in the data folder; open as long as the folder is held. */
+export const LOCK_FILE = 'lock.db';
+
+/** Name of the file with the id, in the data folder; it is there where the state is, or was, in PostgreSQL. */
+export const FOLDER_ID_FILE = 'folder-id';
+
+/** Another process serves the data folder. The message names it and says what to do; the program ends with exit code 2. */
+export class DataFolderInUseError extends Error {
+  override readonly name = 'DataFolderInUseError';
+  constructor(
+    readonly folder: string,
+    /** `undefined` if the other process has not written it. */
+    readonly holder: LockHolder | undefined,
+    options?: ErrorOptions,
+  ) {
+    super(`${folder} is in use by ${describe(holder)}; stop it or pass another --data-dir`, options);
+  }
+}
+
+function describe(holder: LockHolder | undefined): string {
+  if (holder === undefined) return 'another process';
+  const address = holder.address === null ? '' : ` (listening on ${holder.address})`;
+  return `process ${holder.pid} since ${holder.since}${address}`;
+}
+
+/** The process that has a data folder. */
+export interface LockHolder {
+  /** Process id. */
+  readonly pid: number;
+  /** When it locked the folder, in ISO 8601. */
+  readonly since: string;
+  /** Where it listens; `null` until it does. */
+  readonly address: string | null;
+}
+
+/** The text file beside a folder's lock that names the process. */
+export function holderPath(folder: string): string {
+  return join(folder, 'lock.json');
+}
+
+/** The process that has a data folder, according to the file; it may have died since. */
+export function readHolder(folder: string): LockHolder | undefined {
+  try {
+    return parseHolder(JSON.parse(readFileSync(holderPath(folder), 'utf8')));
+  } catch {
+    // Not written yet, or cut off: the message does without.
+    return undefined;
+  }
+}
+
+/** By hand: three fields are no reason for every start to load a schema library. */
+function parseHolder(value: unknown): LockHolder | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (!('pid' in value && 'since' in value && 'address' in value)) return undefined;
+  const { pid, since, address } = value;
+  if (typeof pid !== 'number' || typeof since !== 'string') return undefined;
+  return address === null || typeof address === 'string' ? { pid, since, address } : undefined;
+}
