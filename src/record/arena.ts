@@ -239,10 +239,12 @@ const HEX = Uint16Array.from({ length: 256 }, (_, byte) =>
   Buffer.from(byte.toString(16).padStart(2, '0')).readUInt16LE(0),
 );
 /** Four decimal digits, as one number. */
-const DIGITS = Int32Array.from({ length: 10_000 }, (_, number) => {
-  const digits = [number / 1_000, number / 100, number / 10, number].map((rest) => Math.floor(rest) % 10);
-  return digits.reduceRight((word, digit) => (word << 8) | (0x30 + digit), 0);
-});
+const DIGITS = new Int32Array(10_000).fill(0x30303030);
+// A number's are those of a tenth of it, one place on, and its last one.
+for (let number = 1; number < DIGITS.length; number++) {
+  const tenth = Math.floor(number / 10);
+  DIGITS[number] = ((DIGITS[tenth] as number) >>> 8) | ((0x30 + number - 10 * tenth) << 24);
+}
 
 /** Writes bytes in hexadecimal digits. @returns the place behind them */
 export function putHex(to: number, from: number, length: number): number {
