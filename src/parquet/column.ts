@@ -19,7 +19,7 @@ export class ConstantText {
 }
 
 /** How many values of a column wait at most: about as many as one window of lines has. */
-const MAX_WAITING = 512;
+const MAX_WAITING = 1024;
 /** Numbers of a value that waits: its row with the bits below, two that say what it is, and its hash. */
 const WAITING_NUMBERS = 4;
 const IS_TWICE = 1;

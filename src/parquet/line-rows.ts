@@ -17,7 +17,7 @@ import type { RowGroupColumns } from './row-group.js';
 const LINE_BREAK = 0x0a;
 /** Where lines stand, and how many bytes of them at a time: few enough for the processor's cache, unless a line has more. */
 const LINES = REGION.bodies;
-const WINDOW_BYTES = 128 * 1024;
+const WINDOW_BYTES = 512 * 1024;
 /** The name that documentation gives to spans of nodes. */
 const DOCUMENTED_NAME = constant('Node(');
 
