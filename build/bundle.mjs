@@ -14,9 +14,7 @@ if (process.argv.includes('--if-changed') && isUpToDate()) process.exit();
 
 const shared = {
   cwd: root,
-  plugins: [
-    { name: 'schema', load: (id) => (id.endsWith('/src/otlp/read-schema.ts') ? readSchemaOf(schema) : undefined) },
-  ],
+  plugins: [{ name: 'schemas', load: (id) => ready.get(id) }],
   platform: 'node',
   // The checksums and packers of Kafka's client, with their WebAssembly in the module: the usual entry reads a file beside itself.
   resolve: { alias: { ...openTelemetryModules(), '@platformatic/wasm-utils$': '@platformatic/wasm-utils/bundled' } },
@@ -41,7 +39,15 @@ const builds = [
   ...Object.entries(alone).map(([name, entry]) => [{ [name]: entry }, { ...files, codeSplitting: false }]),
 ];
 rmSync(dist, { recursive: true, force: true });
-const schema = await readSchema();
+/** Modules that say what .proto files say, by their paths: the programs have it without reading them. */
+const ready = new Map();
+for (const [file, name] of [
+  ['read-schema', 'readSchema'],
+  ['read-otlp-messages', 'readOtlpMessages'],
+]) {
+  const source = join(root, 'src/otlp', `${file}.ts`);
+  ready.set(source, await readyModule(source, name));
+}
 const modules = [];
 for (const [input, output] of builds) {
   const bundle = await rolldown({ ...shared, input });
@@ -51,20 +57,15 @@ for (const [input, output] of builds) {
 keepConstants(dist);
 writeFileSync(join(dist, 'THIRD-PARTY-NOTICES.txt'), thirdPartyNotices(modules));
 
-/** What the .proto files say, which the programs then have without reading them. */
-async function readSchema() {
-  const file = join(dist, 'read-schema.js');
-  const bundle = await rolldown({ ...shared, plugins: [], input: 'src/otlp/read-schema.ts' });
+/** A module that returns as JSON what one of the sources returns now. @param name of its function, which takes no arguments */
+async function readyModule(source, name) {
+  const file = join(dist, 'now.js');
+  const bundle = await rolldown({ ...shared, plugins: [], input: source });
   await bundle.write({ file, format: 'esm' });
-  const { readSchema } = await import(pathToFileURL(file).href);
+  const { [name]: read } = await import(`${pathToFileURL(file).href}?${name}`);
   rmSync(file);
-  return readSchema();
-}
-
-/** The module that says it. */
-function readSchemaOf(described) {
-  const text = JSON.stringify(JSON.stringify(described));
-  return { code: `export const readSchema = () => JSON.parse(${text});`, moduleType: 'js' };
+  const text = JSON.stringify(JSON.stringify(read()));
+  return { code: `export const ${name} = () => JSON.parse(${text});`, moduleType: 'js' };
 }
 
 /** OpenTelemetry's packages as modules, of which only what is used comes along; as Node finds them, all of them would be loaded at each start. */

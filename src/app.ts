@@ -1,10 +1,10 @@
 import { Access } from './app/access.js';
-import { Api } from './app/api.js';
+import type { Api } from './app/api.js';
 import type { AppDeps } from './app/app-deps.js';
 import { type Host, onHost } from './app/host.js';
 import { RETENTION_LEASE } from './app/leases.js';
 import { openHook } from './app/open-hook.js';
-import { createStatusPort, Ports } from './app/ports.js';
+import type { Ports } from './app/ports.js';
 import { Announcement, type BuildServer, Import, openSpool, Program, Server, Store } from './app/program.js';
 import { createArtifacts } from './artifact/feature.js';
 import type { Configuration } from './config/configuration.js';
@@ -29,8 +29,10 @@ export type { BuildServer, Import, Program, Server, Store } from './app/program.
 // The program without its command line: the features that each command's program is made of.
 
 /** `serve`: receives telemetry and answers; builds runs, unless its role leaves them to others. @throws ConfigurationError, StoreError, DataFolderInUseError, OutputError */
-export function openServer(config: Configuration, deps: AppDeps): Promise<Server> {
+export async function openServer(config: Configuration, deps: AppDeps): Promise<Server> {
   const isBuilding = config.role !== 'web';
+  // What answers requests is loaded where somebody can ask: other programs are done without it.
+  const [{ Api }, { Ports }] = await Promise.all([import('./app/api.js'), import('./app/ports.js')]);
   return onHost(config, deps, { isShareable: true, isBuilding }, async (host) => {
     const stopping = new AbortController();
     const access = new Access(config['otlp-auth'], { ...host, tokens: host.state.tokens });
@@ -101,7 +103,8 @@ const ABOUT_BUILDING = {
 };
 
 /** `serve --role build`: builds runs of what others received, and lets others answer. @throws as `openServer` */
-export function openBuilder(config: Configuration, deps: AppDeps): Promise<BuildServer> {
+export async function openBuilder(config: Configuration, deps: AppDeps): Promise<BuildServer> {
+  const { createStatusPort } = await import('./app/ports.js');
   return onHost(config, deps, { isShareable: true, isBuilding: true }, async (host) => {
     const access = new Access(config['otlp-auth'], { ...host, tokens: host.state.tokens });
     const retention = createRetention(config, { ...host, rows: [retainedDeliveries(config, host)] });

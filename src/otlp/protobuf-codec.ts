@@ -1,4 +1,4 @@
-import protobuf from 'protobufjs';
+import protobuf from 'protobufjs/light.js';
 import { reasonOf } from '../core/errors.js';
 import type { Signal } from '../record/record-batch.js';
 import type {
@@ -16,13 +16,13 @@ import type {
   TracesRequest,
 } from './export-request.js';
 import { checkFieldCount, checkValueLevel, type OtlpCodec, OtlpDecodeError } from './otlp-codec.js';
-import { loadProtoFiles } from './proto-files.js';
+import { readOtlpMessages } from './read-otlp-messages.js';
 import { requestToWire, type WireSpelling } from './to-wire.js';
 
 /**
  * OTLP's binary encoding. A known field with the wrong wire type counts as unknown and is passed over, as protobuf
  * has it; what cannot be read at all (a length beyond the body, a broken varint, an unfinished group, more than 100
- * nested messages) is an OtlpDecodeError. Creating the first one reads OTLP's .proto files, about 10 ms.
+ * nested messages) is an OtlpDecodeError. Creating the first one makes protobufjs' types of OTLP's messages, some ms.
  */
 export class ProtobufCodec implements OtlpCodec {
   readonly encoding = 'protobuf';
@@ -382,7 +382,7 @@ export interface WireLogsRequest {
   })[];
 }
 
-/** The protobufjs types that OTLP's requests and answers need, read from `proto/`. */
+/** The protobufjs types that OTLP's requests and answers need. */
 export interface WireTypes {
   readonly request: Readonly<Record<Signal, protobuf.Type>>;
   readonly response: Readonly<Record<Signal, protobuf.Type>>;
@@ -401,11 +401,7 @@ export function loadWireTypes(): WireTypes {
 }
 
 function readWireTypes(): WireTypes {
-  const root = loadProtoFiles([
-    'opentelemetry/proto/collector/trace/v1/trace_service.proto',
-    'opentelemetry/proto/collector/logs/v1/logs_service.proto',
-    'google/rpc/status.proto',
-  ]);
+  const root = protobuf.Root.fromJSON(readOtlpMessages());
   return {
     request: {
       traces: root.lookupType(`${TRACES}.ExportTraceServiceRequest`),
