@@ -10,8 +10,11 @@ import { lookUp, senderAccountOf } from './sender-account.js';
 export class OpenGate implements SenderGate {
   constructor(private readonly authenticator: Pick<Authenticator, 'recognize'>) {}
 
-  async admit(authorization: string | undefined): Promise<number | null> {
-    if (authorization === undefined) return null;
+  admit(authorization: string | undefined): Promise<number | null> | null {
+    return authorization === undefined ? null : this.accountOf(authorization);
+  }
+
+  private async accountOf(authorization: string): Promise<number | null> {
     const caller = await lookUp(() => this.authenticator.recognize(authorization));
     return caller !== undefined && may(caller, 'telemetry:write') ? senderAccountOf(caller) : null;
   }

@@ -120,6 +120,8 @@ export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): P
     request.on('aborted', onAbort);
     request.on('error', onAbort);
     stop?.addEventListener('abort', onStop);
+    // Until it is asked for the first time a stream keeps what comes, and stops the socket for it.
+    request.read(0);
     if (request.readableEnded) onWireEnd();
     else if (request.destroyed) onAbort();
     else if (stop?.aborted === true) onStop();
