@@ -134,7 +134,7 @@ export class HttpListener {
   ) {
     this.requestTimeoutMs = config.requestTimeoutMs ?? 60_000;
     const headersTimeout = Math.min(config.headersTimeoutMs ?? 15_000, this.requestTimeoutMs);
-    this.checkMs = Math.min(1_000, Math.max(10, Math.ceil(headersTimeout / 4)));
+    this.checkMs = Math.min(5_000, Math.max(10, Math.ceil(headersTimeout / 4)));
     this.server = createServer({
       // Node's own timeout does not support longer requests; it is only used for headers.
       requestTimeout: 0,
