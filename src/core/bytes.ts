@@ -1,4 +1,4 @@
-/** Bytes with a view, through which four or eight of them are read at once wherever they begin: several times as fast as byte by byte. */
+/** A buffer with a `DataView` of it, which reads four or eight bytes at once at any offset: several times as fast as byte by byte. */
 export class ByteSource {
   readonly view: DataView;
 
@@ -6,48 +6,48 @@ export class ByteSource {
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  /** A text as UTF-8. */
+  /** Makes a source of a text's UTF-8 bytes. */
   static of(text: string): ByteSource {
     return new ByteSource(Buffer.from(text));
   }
 }
 
-/** More bytes of another buffer are copied by a call, which makes a view each time. */
+/** The longest range that is copied by a loop; `Buffer.copy` makes a view at each call, which pays for longer ranges only. */
 const SHORT_BYTES = 512;
 
-/** Bytes that are written to by position and grow as needed. */
+/** A buffer that is written to by position and grows as needed. */
 export class GrowingBytes {
-  /** The bytes with their view; others after they grew. */
+  /** The buffer with its view; replaced when the buffer grows. */
   source: ByteSource;
   bytes: Buffer;
   view: DataView;
-  /** Where the next byte goes. */
+  /** The number of bytes written, which is the offset of the next one. */
   length = 0;
 
-  /** @param initial the bytes that it begins with, or how many these are */
+  /** @param initial the buffer to begin with, or its size in bytes */
   constructor(initial: number | Buffer) {
     this.source = new ByteSource(typeof initial === 'number' ? Buffer.allocUnsafeSlow(initial) : initial);
     this.bytes = this.source.bytes;
     this.view = this.source.view;
   }
 
-  /** Makes room for so many bytes more. */
+  /** Makes sure that `byteCount` more bytes fit. */
   reserve(byteCount: number): void {
     const needed = this.length + byteCount;
     if (needed > this.bytes.length) this.grow(needed);
   }
 
-  /** Appends a part of its own bytes, or of others. */
+  /** Appends a range of another source, or of this buffer itself. */
   append({ bytes: from, view: fromView }: ByteSource, start: number, end: number): void {
     const length = end - start;
     this.reserve(length);
     const { bytes, view, length: to } = this;
-    // What it holds may stand in others since it grew.
+    // After a growth, `from` may be the smaller buffer of before, which still has the same bytes.
     if (from === bytes) bytes.copyWithin(to, start, end);
     else if (length > SHORT_BYTES) from.copy(bytes, to, start, end);
     else if (length < 4) for (let at = 0; at < length; at++) view.setUint8(to + at, fromView.getUint8(start + at));
     else {
-      // The last four are copied together, though some of them were before.
+      // The last four bytes are copied together and may overlap those before.
       const last = length - 4;
       for (let at = 0; at < last; at += 4) view.setInt32(to + at, fromView.getInt32(start + at, true), true);
       view.setInt32(to + last, fromView.getInt32(start + last, true), true);
@@ -64,27 +64,24 @@ export class GrowingBytes {
   }
 }
 
-/** Number and maximum size of buffers that a pool keeps for those who need one next. */
+/** The most buffers that a pool keeps, and the largest one that it keeps. */
 const MAX_KEPT = 8;
 const MAX_KEPT_BYTES = 2 * 1024 * 1024;
-/** Sizes are rounded up to this, so that what has about the same size fits each other's buffers. */
+/** Sizes are rounded up to a multiple of this, so that requests of similar sizes can share a buffer. */
 const STEP_BYTES = 64 * 1024;
 
-/**
- * Buffers that are used again and again: one that is allocated for each use is memory that the system has to clear and the
- * collector to find again, some hundred megabytes between two collections.
- */
+/** Keeps used buffers for the next caller. A new buffer for each use would have to be cleared by the system and found by the garbage collector: some hundred megabytes between two collections. */
 export class BufferPool {
   private readonly free: Buffer[] = [];
 
-  /** A buffer of at least so many bytes, with anything in it. */
+  /** Returns a buffer of at least `byteCount` bytes, whose contents are undefined. */
   take(byteCount: number): Buffer {
     const index = this.free.findIndex(({ length }) => length >= byteCount);
     const [found] = index < 0 ? [] : this.free.splice(index, 1);
     return found ?? Buffer.allocUnsafeSlow(Math.ceil(byteCount / STEP_BYTES) * STEP_BYTES);
   }
 
-  /** @param buffer from this pool, no longer used */
+  /** Gives a buffer back. @param buffer comes from this pool and is no longer used */
   giveBack(buffer: Buffer): void {
     if (buffer.length > MAX_KEPT_BYTES) return;
     if (this.free.length >= MAX_KEPT) this.free.shift();
@@ -92,7 +89,7 @@ export class BufferPool {
   }
 }
 
-/** A copy of an array of numbers that is twice as long, or as long as needed where that is more; zeros are added. */
+/** Copies an array of numbers into one that is twice as long, or `neededLength` if that is more; the new elements are 0. */
 export function grown<A extends Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array>(
   array: A,
   neededLength = 0,
@@ -104,67 +101,64 @@ export function grown<A extends Uint8Array | Uint16Array | Uint32Array | Int32Ar
 }
 
 const MIN_ENTRIES = 32;
-/** A table is at most half full. */
+/** The number of slots for each entry: the table is at most half full. */
 const SLOTS_AN_ENTRY = 2;
-/** Slots for an entry from which on a table is much too large. */
+/** The table is halved when it is cleared and has more than this many slots for each entry. */
 const SPARSE = 16;
-/** The bits of a slot that are an entry's number: of more entries than one record has values. */
+/** The low bits of a slot, which are its entry's number plus one. They suffice for more entries than one record has values. */
 const NUMBER_BITS = 0x3f_ffff;
-/** Slots that are looked at before a table is called crowded: only made-up keys with equal hashes come that far. */
+/** The table is called crowded after this many probes: only keys made up to have equal hashes need so many. */
 const MAX_PROBES = 64;
 
 /**
- * A hash table of entries that its owner keeps in arrays, numbered from 0 on; at most half full (open addressing). It is small, for
- * what is looked up in a large one seldom is in the processor's cache. To find an entry, `seek` its hash and compare each candidate:
+ * Hash table with open addressing for entries that the caller keeps in arrays, numbered from 0. It stores numbers and hashes only, so that it stays small enough for the processor's cache.
+ * To find or add an entry, `seek` its hash and compare each candidate:
  *
  *     for (let entry = slots.seek(hash); entry >= 0; entry = slots.next()) if (isSame(entry)) return entry;
  *     return slots.add();
  */
 export class HashSlots {
   count = 0;
-  /** Too many keys have the same hash; looking for more would take long. */
+  /** Whether too many keys share a hash, so that searching for more would take long. */
   isCrowded = false;
-  /**
-   * Of each slot its entry's number plus one in the low bits, and the high bits of the entry's hash in the others: one look into memory
-   * finds both. 0 where it is free.
-   */
+  /** Each slot has its entry's number plus one in the low bits and the high bits of its hash in the others, so that one read of memory finds both. A free slot is 0. */
   private slots = new Int32Array(SLOTS_AN_ENTRY * MIN_ENTRIES);
-  /** The hash of each entry, as many as the table may have. */
+  /** The hash of each entry, up to the capacity of the table. */
   private hashes = new Int32Array(MIN_ENTRIES);
   private mask = SLOTS_AN_ENTRY * MIN_ENTRIES - 1;
   private hash = 0;
   private slot = 0;
   private candidates = 0;
 
-  /** Reads where the search for a hash begins, and waits for nothing: what is sought soon after is in the processor's cache then. */
+  /** Reads the first slot of a hash without waiting for it, so that it is in the processor's cache when the hash is sought soon after. */
   touch(hash: number): number {
     return this.slots[hash & this.mask] as number;
   }
 
-  /** The first entry that may have this hash; -1 if there is none. */
+  /** Returns the first entry that may have this hash; -1 if there is none. */
   seek(hash: number): number {
     this.hash = hash;
     this.candidates = 0;
     return this.from(hash & this.mask);
   }
 
-  /** The next entry that may have the hash that was sought; -1 if there is no more. */
+  /** Returns the next entry that may have the hash of the last `seek`; -1 if there are no more. */
   next(): number {
     if (this.candidates++ > MAX_PROBES) this.isCrowded = true;
     return this.from((this.slot + 1) & this.mask);
   }
 
-  /** Adds an entry with the hash that was sought last, of which `next` has given all. @returns its number */
+  /** Adds an entry with the hash of the last `seek`, after `next` has returned -1. @returns its number */
   add(): number {
     const entry = this.count++;
     if (SLOTS_AN_ENTRY * this.count > this.mask + 1) this.grow();
     this.hashes[entry] = this.hash;
-    // The search ended at a free slot.
+    // The search has ended at a free slot.
     this.put(this.slot, entry);
     return entry;
   }
 
-  /** Forgets all entries. A table that was much larger than it had to be becomes half as large, so that clearing it costs less. */
+  /** Removes all entries. Halves a table that was much larger than needed, so that clearing it costs less next time. */
   clear(): void {
     if (this.mask > MIN_ENTRIES * SLOTS_AN_ENTRY && this.count * SPARSE < this.mask) {
       this.slots = new Int32Array(this.slots.length / 2);
@@ -208,7 +202,7 @@ export class HashSlots {
   }
 }
 
-/** MurmurHash3's finalizer: each bit that goes in decides about all that come out. @returns 32 bits with a sign */
+/** Mixes 32 bits so that each input bit affects all output bits (the finalizer of MurmurHash3). @returns a signed 32-bit integer */
 export function spread(bits: number): number {
   let mixed = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
@@ -216,8 +210,8 @@ export function spread(bits: number): number {
 }
 
 /**
- * Four bytes at a time, of long texts in four lanes that do not wait for each other; the shifts bring high bits, which a product leaves alone, down
- * to where a table looks.
+ * Hashes a range of bytes to a signed 32-bit integer, four bytes at a time and long ranges in four independent lanes. The shifts bring the high bits, which a product leaves alone, down to where a
+ * table looks.
  */
 export function hashOfBytes(bytes: Buffer, view: DataView, start: number, end: number, seed: number): number {
   let hash = seed ^ (end - start);
@@ -248,7 +242,7 @@ export function hashOfBytes(bytes: Buffer, view: DataView, start: number, end: n
   return hash ^ (hash >>> 13);
 }
 
-/** Compares as many bytes of a source with others, from the end: names of one kind begin alike. */
+/** Whether two ranges of `length` bytes are equal. Compares from the end, since names of one kind begin alike. */
 export function isSameBytes(
   known: ByteSource,
   knownStart: number,

@@ -1,4 +1,4 @@
-/** A timer that was asked for; cancelling it twice, or after it fired, does nothing. */
+/** A pending timer; cancelling it twice, or after it fired, does nothing. */
 export interface Timer {
   cancel(): void;
 }
@@ -47,23 +47,23 @@ export function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
-/** One timer for the earliest of the times that were asked for; it fires once, and the later ones are asked for again. */
+/** A timer for the earliest of several times. It fires once; later times have to be requested again. */
 export class EarliestTimer {
   private timer: Timer | undefined;
   private due = Number.POSITIVE_INFINITY;
 
-  /** @param callback is called when the time has come, after which none is set */
+  /** @param callback is called when the time has come, after the timer was reset */
   constructor(
     private readonly clock: Clock,
     private readonly callback: () => void,
   ) {}
 
-  /** When it fires, in monotonic milliseconds; infinity for never. */
+  /** The time at which it fires, in monotonic milliseconds; infinity while it is not set. */
   get dueMs(): number {
     return this.due;
   }
 
-  /** Fires after so long, at least a millisecond, or sooner when that was asked for already. */
+  /** Makes the timer fire after `delayMs`, at least 1 ms, unless it is set to fire sooner. */
   within(delayMs: number): void {
     const waitMs = Math.max(1, delayMs);
     const dueMs = this.clock.monotonicMs() + waitMs;
@@ -97,13 +97,13 @@ export class FixedDelayTask {
     private readonly onError: (error: unknown) => void,
   ) {}
 
-  /** From now on. @param firstMs before the first time, in milliseconds; the interval by default */
+  /** Starts the task. @param firstMs the delay before the first run, in milliseconds; the interval by default */
   start(firstMs = this.intervalMs): void {
     this.isGoingOn = true;
     this.later(firstMs);
   }
 
-  /** Waits for a running turn; no other follows. */
+  /** Starts no further run and waits for a running one to end. */
   async stop(): Promise<void> {
     this.isGoingOn = false;
     this.timer?.cancel();
@@ -130,30 +130,30 @@ export interface RetryPolicyOptions {
   readonly maxRetryAfterMs: number;
 }
 
-/** The defaults: within a minute of its return, a receiver gets what it missed. */
+/** The defaults for destinations: a receiver that comes back gets what it missed within a minute. */
 export const DEFAULT_RETRY_POLICY: RetryPolicyOptions = { baseMs: 1_000, maxMs: 60_000, maxRetryAfterMs: 600_000 };
 
-/** For a request that failed by chance while others succeed: what comes after it waits for it, so it is tried again soon. */
+/** Shorter waits, for one failed request while others succeed: those behind it in order wait for it. */
 export const REQUEST_RETRY_POLICY: RetryPolicyOptions = { baseMs: 100, maxMs: 5_000, maxRetryAfterMs: 600_000 };
 
-/** A wait is never shorter than this part of `baseMs`, so that random jitter cannot cause a busy loop. */
+/** The shortest wait as a part of `baseMs`, so that jitter cannot cause a busy loop. */
 const SHORTEST_PART = 0.1;
 
 /**
- * Exponential backoff with full jitter: senders that failed together do not come back together
+ * Computes waits by exponential backoff with full jitter, so that senders that failed together do not come back together
  * (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
  */
 export class RetryPolicy {
-  /** @param random uniform in [0, 1); left out, each wait is as long as its upper bound */
+  /** @param random returns a number in [0, 1); by default each wait is as long as its upper bound */
   constructor(
     private readonly options: RetryPolicyOptions,
     private readonly random: () => number = () => 1,
   ) {}
 
   /**
-   * How long to wait before the next attempt, in milliseconds.
-   * @param failedAttempts attempts that failed in a row, from 1.
-   * @param retryAfterMs requested by the receiver; respected up to `maxRetryAfterMs`, with jitter on top.
+   * Returns the wait before the next attempt, in milliseconds.
+   * @param failedAttempts consecutive failures so far, from 1
+   * @param retryAfterMs requested by the receiver; respected up to `maxRetryAfterMs`, with jitter on top
    */
   delayMs(failedAttempts: number, retryAfterMs: number | null): number {
     const { baseMs, maxMs, maxRetryAfterMs } = this.options;
@@ -172,12 +172,11 @@ export interface RetryRules {
   readonly signal: AbortSignal;
   /** Default: unlimited. */
   readonly maxAttempts?: number;
-  /** A failure so long after the first attempt began is the last one, in milliseconds. Default: unlimited. */
+  /** No attempt follows a failure this many milliseconds after the first attempt began. Default: unlimited. */
   readonly maxElapsedMs?: number;
   /**
-   * Decides after each failure.
+   * Returns the wait before the next attempt, in milliseconds; `null` if another attempt would not help.
    * @param failedAttempts attempts that failed so far, from 1
-   * @returns how long to wait before the next attempt, in milliseconds; `null` if it would not help
    */
   readonly delayMs: (error: unknown, failedAttempts: number) => number | null;
 }
@@ -211,7 +210,7 @@ export async function retry<Result>(
   }
 }
 
-/** Whether an HTTP status is one after which the same request may succeed later; 101 answers nothing that was asked. */
+/** Whether the same request may succeed later after this HTTP status. A status below 200 (such as 101) is not an answer to the request. */
 export function isPassingStatus(status: number): boolean {
   return status < 200 || status === 408 || status === 429 || status >= 500;
 }

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { errorCode } from './errors.js';
 import { type DiskSpace, readDiskSpace, readFolderSize } from './folders.js';
 
-/** What the disk guard asks of the data folder. */
+/** The data folder as the disk guard sees it. */
 export interface DataFolder {
-  /** @throws Error with a short message if the folder is gone, was replaced, or does not answer. */
+  /** Returns the file system's size and free space. @throws Error with a short message if the folder is gone, was replaced, or does not answer */
   readSpace(): Promise<DiskSpace>;
-  /** Sizes of all files below it, in bytes. */
+  /** Returns the total size of all files in the folder and below, in bytes. */
   readSize(signal: AbortSignal): Promise<number>;
 }
 
@@ -15,7 +15,7 @@ export interface DataFolder {
 export class DataFolderOnDisk implements DataFolder {
   private known: string | undefined;
 
-  /** @param anchor name of that file: a folder without it, or with another one, is not the folder that was opened. */
+  /** @param anchor name of the identifying file; a folder without it, or with another one of that name, is not the folder that was opened */
   constructor(
     private readonly path: string,
     private readonly anchor: string,

@@ -1,4 +1,4 @@
-/** The message of an error; anything else as text. */
+/** Returns the message of an error, or anything else that was thrown as text. */
 export function reasonOf(thrown: unknown): string {
   if (thrown instanceof Error) return thrown.message;
   try {
@@ -8,15 +8,14 @@ export function reasonOf(thrown: unknown): string {
   }
 }
 
-/** The code of a system's error (`ENOENT`) or of a library's; `undefined` for an error without one. */
+/** Returns the code of a system error (`ENOENT`) or a library's error; `undefined` for an error without one. */
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error ? String(error.code) : undefined;
 }
 
 /**
- * Does something with a file that was just opened, and closes it where that fails. From Node 25 on, one that is left open
- * ends the process once its memory is collected.
- * @throws what the work throws
+ * Runs `work` on a file that was just opened, and closes the file if it fails. From Node 25 on, a file handle that is garbage-collected while open ends the process.
+ * @throws what `work` throws
  */
 export async function closeOnFailure<Result>(
   file: { close(): Promise<unknown> },

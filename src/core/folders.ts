@@ -16,9 +16,9 @@ export function createFolder(folder: string, mode?: number): void {
 }
 
 /**
- * Creates a folder for its owner alone in an existing one. The parent is never created: where a
- * data folder has vanished, a new one would be mistaken for it.
- * @returns its path. @throws errors of the file system: `ENOENT` if the parent is gone.
+ * Creates a folder with mode 0700 in an existing one. The parent is never created: if a data folder has vanished, a new one would be mistaken for it.
+ * @returns its path
+ * @throws errors of the file system: `ENOENT` if the parent is gone
  */
 export async function makeFolderIn(parent: string, name: string): Promise<string> {
   const path = join(parent, name);
@@ -30,7 +30,7 @@ export async function makeFolderIn(parent: string, name: string): Promise<string
   return path;
 }
 
-/** The sorted names in a folder; none if it does not exist or is not a folder. @throws other errors of the file system. */
+/** Returns the sorted names in a folder; none if it does not exist or is not a folder. @throws other errors of the file system */
 export async function namesIn(folder: string): Promise<readonly string[]> {
   try {
     return (await readdir(folder)).sort();
@@ -40,7 +40,7 @@ export async function namesIn(folder: string): Promise<readonly string[]> {
   }
 }
 
-/** What the files of a folder and below take. */
+/** The number and size of the files in a folder and below. */
 export interface FolderUsage {
   readonly fileCount: number;
   readonly sizeBytes: number;
@@ -68,15 +68,14 @@ export async function readFolderUsage(folder: string, signal?: AbortSignal): Pro
   return { fileCount, sizeBytes };
 }
 
-/** The sizes of all files in a folder and below, in bytes; see `readFolderUsage`. */
+/** Returns the size of all files in a folder and below, in bytes; see `readFolderUsage`. */
 export async function readFolderSize(folder: string, signal: AbortSignal): Promise<number> {
   return (await readFolderUsage(folder, signal)).sizeBytes;
 }
 
 /**
- * Finds out whether a folder can be written: writes a block into it, syncs and removes it. Creates the folder where it is
- * missing, but not the one above it.
- * @throws Error of the file system when it cannot.
+ * Checks that a folder can be written by writing a block into it, syncing and removing it. Creates the folder if it is missing, but not its parent.
+ * @throws Error of the file system if it cannot be written
  */
 export async function probeFolder(folder: string): Promise<void> {
   await mkdir(folder).catch(() => undefined);
@@ -94,10 +93,10 @@ export async function probeFolder(folder: string): Promise<void> {
   }
 }
 
-/** A whole block: less may still find room in what is taken already. */
+/** A whole block: fewer bytes may still fit into blocks that are already allocated. */
 const PROBE = Buffer.alloc(4_096);
 
-/** The room on a file system. */
+/** The size of a file system and its free space. */
 export interface DiskSpace {
   /** Total bytes; 0 if the file system does not report it, as some network and user-space ones do not. */
   readonly totalBytes: number;
@@ -105,7 +104,7 @@ export interface DiskSpace {
   readonly freeBytes: number;
 }
 
-/** The room on the file system that a folder is on. @throws Error with a system code where the folder is not there or does not answer. */
+/** Reads the size and free space of the file system that a folder is on. @throws Error with a system code if the folder is missing or does not answer */
 export async function readDiskSpace(folder: string): Promise<DiskSpace> {
   const { bsize, blocks, bavail } = await statfs(folder);
   return { totalBytes: blocks * bsize, freeBytes: bavail * bsize };

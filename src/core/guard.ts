@@ -10,27 +10,27 @@ import type { Component } from './lifecycle.js';
 import type { LogFields, Logger } from './logger.js';
 import { readableBytes } from './text.js';
 
-/** Why nothing more is accepted at the moment. */
+/** Why nothing more is accepted now. */
 export interface Shortage {
   /** One sentence for the operator: the shortage, and the setting that changes the limit. */
   readonly message: string;
-  /** When to come back, in milliseconds. */
+  /** The time after which the sender should try again, in milliseconds. */
   readonly retryAfterMs: number;
 }
 
-/** Is asked before work is taken on, so that what was taken on can be finished. */
+/** Decides whether work may be accepted, so that accepted work can be finished. */
 export interface Guard {
   /**
-   * Whether there is room for a body; answers immediately from known values.
-   * @param bodyBytes announced length of the body; 0 if unknown.
-   * @returns `undefined` if it may be read.
+   * Checks for a shortage, immediately and from known values.
+   * @param bodyBytes announced length of the body; 0 if unknown
+   * @returns `undefined` if the body may be read
    */
   findShortage(bodyBytes: number): Shortage | undefined;
-  /** Counts a body that was read, in bytes after inflating. */
+  /** Counts a body that was read. @param bodyBytes its length after decompression */
   onBody(bodyBytes: number): void;
 }
 
-/** Log messages of a period of refusals. */
+/** The log messages at the start and end of a period of refusals. */
 export interface RefusalWords {
   /** For example `requests are refused: memory is short`. */
   readonly began: string;
@@ -54,12 +54,12 @@ export class RefusalPeriod {
     return this.reason !== undefined;
   }
 
-  /** How many were refused since it began; 0 when it is over. */
+  /** The number of requests refused since the period began; 0 outside of one. */
   get count(): number {
     return this.isOn ? this.refusedCount : 0;
   }
 
-  /** @param reason what is short, in one word that stays the same while it lasts; `undefined` when nothing is. */
+  /** Begins, ends or continues a period. @param reason one word that stays the same during a shortage; `undefined` without a shortage */
   update(reason: string | undefined, fields: LogFields): void {
     if (reason === this.reason) return;
     if (this.reason !== undefined) this.end(fields);
@@ -70,7 +70,7 @@ export class RefusalPeriod {
     this.logger.warn({ reason, ...fields }, this.words.began);
   }
 
-  /** Counts a request that was refused. */
+  /** Counts a refused request. */
   add(): void {
     this.refusedCount += 1;
   }
@@ -81,38 +81,39 @@ export class RefusalPeriod {
   }
 }
 
-/** What a decoded body takes for each of its bytes, measured, its own included: JSON 12, protobuf 5. */
+/** Memory that a decoded body takes for each of its bytes, itself included, as measured: 12 bytes for JSON, 5 for protobuf. */
 export const MEMORY_PER_BODY_BYTE = 12;
 
 /**
- * What may stay in memory of what is being written, in bytes: of open record logs, of open runs, and of runs that are exported, so
- * much each. What is closed for want of room and goes on is read again as a whole, so all that go on at a time should have room.
- * @param maxMemoryBytes of the program, at least 256 MiB
+ * Computes the memory limit for each of three kinds of open state: open record logs, open runs and runs being exported. What is evicted for lack of room and goes on later has to be read again as a
+ * whole, so all that are active at a time should fit.
+ * @param maxMemoryBytes limit of the program, at least 256 MiB
+ * @returns bytes for each kind
  */
 export function openPartBytes(maxMemoryBytes: number): number {
   return Math.floor(maxMemoryBytes / 8);
 }
 
-/** Nothing is taken beyond this part of the limit, and taken again below the second. */
+/** Bodies are refused from the first part of the limit on, and accepted again below the second. */
 const REFUSE_AT = 0.9;
 const ACCEPT_AT = 0.8;
 /**
- * Memory that allocators keep for the next objects is reusable, and is never released completely: at most this part of the limit is not
- * counted. Without it a process that was busy once would refuse forever if the limit is low.
+ * The largest part of the limit that is not counted because allocators keep it for the next objects. Such memory is reusable but never released completely: if it counted, a process with a low limit
+ * that was once busy would refuse forever.
  */
 const MAX_REUSABLE_PART = 0.3;
-/** A measurement of memory is valid for this long, in milliseconds, and for this part of the limit in bodies. */
+/** A memory measurement is valid for this many milliseconds, and for bodies of this part of the limit. */
 const SAMPLE_MS = 100;
 const SAMPLE_PART = 1 / 32;
-/** How often a guard that refuses looks for room, in milliseconds. */
+/** The interval at which a refusing guard measures again, in milliseconds. */
 const RECOVERY_MS = 500;
-/** The program stands still while garbage is collected, so at most this often, in milliseconds. */
+/** The shortest time between two forced garbage collections, in milliseconds; each stops the program. */
 const COLLECT_MS = 5_000;
 const RETRY_AFTER_MS = 2_000;
 
-/** What the process takes, and may take, in bytes. */
+/** The memory of the process, in bytes. */
 export interface MemoryUsage {
-  /** Less what allocators keep for the next objects. */
+  /** Resident memory without what allocators keep for the next objects. */
   readonly usedBytes: number;
   readonly residentBytes: number;
   readonly limitBytes: number;
@@ -123,30 +124,30 @@ export interface MemoryGuardDeps {
   readonly machine: Machine;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Gets the guard's own check. */
+  /** Where the guard registers its check. */
   readonly health: Health;
 }
 
 /**
- * Keeps the process below a limit: near it bodies are refused before they are read, until there is room. What the process
- * takes is mostly garbage under load, so garbage is collected before anything is refused.
+ * Keeps the process below a memory limit: near it, bodies are refused before they are read until memory is free again. Under load most of the memory is garbage, so garbage is collected before
+ * anything is refused.
  */
 export class MemoryGuard implements Guard, Component {
   readonly name = 'memory';
   private readonly period: RefusalPeriod;
   private residentBytes = 0;
-  /** What the process takes apart from its objects. */
+  /** Resident memory that is not objects, as measured at the start. */
   private fixedBytes = 0;
-  /** What allocators held for the next objects when garbage was last collected. */
+  /** Free memory that allocators kept at the last garbage collection. */
   private reusableBytes = 0;
   private sampledAtMs = Number.NEGATIVE_INFINITY;
   private collectedAtMs = Number.NEGATIVE_INFINITY;
-  /** What bodies taken since the last look may add, in bytes. */
+  /** Memory that bodies accepted since the last measurement may take, in bytes. */
   private expectedBytes = 0;
   private timer: Timer | undefined;
   private readonly collectors: (() => void)[] = [];
 
-  /** @param maxBytes what the process may take, in bytes (`--max-memory`). */
+  /** @param maxBytes the limit of the process (`--max-memory`) */
   constructor(
     private readonly maxBytes: number,
     private readonly deps: MemoryGuardDeps,
@@ -159,12 +160,12 @@ export class MemoryGuard implements Guard, Component {
     deps.health.register(this.name, () => this.check());
   }
 
-  /** Other threads have memory of their own. @param collect makes one of them free what nothing refers to any more, soon */
+  /** Adds a collector for another thread, which has its own heap. @param collect makes the thread collect garbage soon */
   collectsWith(collect: () => void): void {
     this.collectors.push(collect);
   }
 
-  /** As it was at most a tenth of a second ago. */
+  /** The memory usage, at most 100 ms old. */
   get usage(): MemoryUsage {
     if (this.deps.clock.monotonicMs() - this.sampledAtMs >= SAMPLE_MS) this.look();
     const { usedBytes, residentBytes, maxBytes } = this;
@@ -240,17 +241,17 @@ export class MemoryGuard implements Guard, Component {
   }
 }
 
-/** The memory of the machine and of this process, passed in so that tests decide what is left. */
+/** The memory of the machine and of this process; passed in so that tests can set it. */
 export interface Machine {
-  /** The machine's memory in bytes, or what its control group (a container's limit) may take where that is less. */
+  /** The machine's memory in bytes, or the limit of its control group (of a container) if that is less. */
   readonly memoryBytes: number;
-  /** What Node's own heap may take at most, in bytes; beyond it the process ends. `--max-old-space-size` of Node sets it. */
+  /** The heap limit of Node in bytes, beyond which the process is aborted; set by Node's `--max-old-space-size`. */
   readonly maxHeapBytes: number;
-  /** What the process takes now, in bytes; costs some 10 µs. */
+  /** Returns the resident memory of the process in bytes; costs about 10 µs. */
   residentBytes(): number;
-  /** What the objects of the main thread take now, with what they hold outside of the heap, in bytes. */
+  /** Returns the heap of the main thread with its external memory, in bytes. */
   objectBytes(): number;
-  /** Frees what nothing refers to any more; the process stands still for it, for about 100 ms a gigabyte. */
+  /** Collects garbage; stops the process for about 100 ms a gigabyte. */
   collectGarbage(): void;
 }
 
@@ -261,7 +262,7 @@ export const systemMachine: Machine = {
   maxHeapBytes: getHeapStatistics().heap_size_limit,
   residentBytes,
   objectBytes: () => {
-    // Unlike `process.memoryUsage()` it opens no file for that.
+    // Unlike `process.memoryUsage()`, this opens no file.
     const { used_heap_size: heapBytes, external_memory: externalBytes } = getHeapStatistics();
     return heapBytes + externalBytes;
   },
@@ -270,7 +271,7 @@ export const systemMachine: Machine = {
 
 let lastResidentBytes = 0;
 
-/** Node reads a file for it, which it cannot open while the process has no descriptor left: then it is what it was. */
+/** Returns the resident memory, or the last known value while Node cannot open the file that it reads for it, for lack of descriptors. */
 function residentBytes(): number {
   try {
     lastResidentBytes = process.memoryUsage.rss();
@@ -280,7 +281,7 @@ function residentBytes(): number {
   return lastResidentBytes;
 }
 
-/** Node offers its collector under a flag alone, which may be set while it runs. */
+/** Returns V8's garbage collector, which Node exposes only with a flag; the flag may be set at run time. */
 function findCollector(): () => void {
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('gc');
@@ -288,19 +289,20 @@ function findCollector(): () => void {
 }
 
 /**
- * How far V8 lets its heap grow before it collects. The young generation doubles while a start loads modules, since all of them
- * survive, and gives nothing back for as long as nothing is allocated: 5 MiB of an idle process, 13 MiB with exports.
- * Held small meanwhile, a start takes 10 ms of CPU more. V8 reads the flags each time it would grow.
+ * Sets how far V8 lets its heap grow before it collects. V8 reads these flags each time it is about to grow.
+ * While a program starts, all modules survive, so the young generation doubles and does not shrink while nothing is allocated: 5 MiB of an idle process, 13 MiB with exports. Keeping it small during
+ * the start costs 10 ms more CPU.
  */
 export const heapGrowth = {
+  /** Keeps the young generation small, for the start. */
   hold(): void {
     setFlagsFromString('--semi-space-growth-factor=1');
   },
-  /** For a process that may take little memory: the young generation stays small, and garbage is collected when the heap has grown by a little. */
+  /** Keeps the young generation small and collects after little growth, for a process that may take little memory. */
   saveMemory(): void {
     setFlagsFromString('--optimize-for-size');
   },
-  /** For what allocates much for long: a large young generation, and the rest grows to four times what is in use until V8 marks it. */
+  /** Allows a large young generation, and a heap of four times what is in use until V8 marks it; for processes that allocate much for long. */
   release(): void {
     setFlagsFromString('--semi-space-growth-factor=2');
     setFlagsFromString('--heap-growing-percent=300');
@@ -309,9 +311,9 @@ export const heapGrowth = {
 
 /** How much of the disk the data folder may use. */
 export interface DiskGuardConfig {
-  /** The data folder, as it is named in messages. */
+  /** The path of the data folder, as shown in messages. */
   readonly path: string;
-  /** What the data folder may hold, in bytes; `null` for no limit. */
+  /** The limit for the data folder in bytes; `null` for none. */
   readonly maxBytes: number | null;
   /** Free space that is reserved on its file system, in bytes; `null` for the smaller of 1 GiB and 5 % of the file system. */
   readonly reserveBytes: number | null;
@@ -322,40 +324,39 @@ export interface DiskGuardDeps {
   readonly folder: DataFolder;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Gets the guard's own check. */
+  /** Where the guard registers its check. */
   readonly health: Health;
 }
 
-/** What there is of the disk and what of it is taken, in bytes. */
+/** Size and usage of the disk, in bytes. */
 export interface DiskUsage extends DiskSpace {
   readonly reserveBytes: number;
-  /** What the data folder holds; `undefined` where it has no limit, or was not counted yet. */
+  /** The size of the data folder; `undefined` if it has no limit or was not counted yet. */
   readonly usedBytes: number | undefined;
-  /** What it may hold; `undefined` for no limit. */
+  /** The limit of the data folder; `undefined` if it has none. */
   readonly limitBytes: number | undefined;
 }
 
-/** What a body takes on disk for each of its bytes, measured: 2.6 in the record log, and its part of the Parquet. */
+/** Disk space that a body takes for each of its bytes, as measured: 2.6 in the record log, and its part of the Parquet file. */
 const DISK_PER_BODY_BYTE = 3;
 const GIB = 2 ** 30;
 const DEFAULT_RESERVE_PART = 0.05;
-/** How often the file system is asked for its room, in milliseconds. */
+/** The interval at which the file system is asked for its free space, in milliseconds. */
 const DISK_SAMPLE_MS = 1_000;
 /**
- * A guard that refuses accepts again when there is room for the largest body it refused: otherwise it would alternate
- * with every body larger than the rest. That room is at least, and at most, this part of the reserve or the
- * limit: a body that never fits must not block all others.
+ * A refusing guard accepts again when there is room for the largest body that it refused; otherwise it would alternate with every body that is larger than the remaining room. That room is at least
+ * `least` and at most `most` of the reserve or limit, so that a body that never fits does not block all others.
  */
 const ACCEPT_RESERVE = { least: 0.25, most: 1 };
 const ACCEPT_LIMIT = { least: 0.05, most: 0.25 };
 const DISK_RETRY_AFTER_MS = 5_000;
 
-/** The problem: the folder is gone, the file system is nearly full, or the folder has reached its limit. */
+/** Why bodies are refused: the folder is gone, the file system is nearly full, or the folder has reached its limit. */
 type Trouble = 'data folder' | 'disk reserve' | 'disk limit';
 
 /**
- * Refuses bodies before they are read while the data folder is gone, the disk's reserve would be touched or the folder
- * has reached its limit. Work on accepted records (Parquet, cursors) uses the reserve.
+ * Refuses bodies before they are read while the data folder is gone, the disk's reserve would be used, or the folder has reached its limit. Work on accepted records (Parquet, cursors) may use the
+ * reserve.
  */
 export class DiskGuard implements Guard, Component {
   readonly name = 'disk';
@@ -364,10 +365,10 @@ export class DiskGuard implements Guard, Component {
   private space: DiskSpace = { totalBytes: 0, freeBytes: 0 };
   private goneReason: string | undefined;
   private trouble: Trouble | undefined;
-  /** What bodies taken since the last look, and in the time before it, may still write, in bytes. */
+  /** Bytes that bodies accepted since the last measurement, and in the interval before it, may still write. */
   private expectedBytes = 0;
   private earlierBytes = 0;
-  /** What the largest body that was refused since refusing began would have written, in bytes. */
+  /** Bytes that the largest refused body of this period would have written. */
   private wantedBytes = 0;
   private timer: Timer | undefined;
   private isStopped = false;
@@ -385,7 +386,7 @@ export class DiskGuard implements Guard, Component {
     deps.health.register(this.name, () => this.check());
   }
 
-  /** As it was at the last look, at most a second ago. */
+  /** The disk usage at the last measurement, at most a second ago. */
   get usage(): DiskUsage {
     const { freeBytes, totalBytes } = this.space;
     const limit = { usedBytes: this.size?.bytes, limitBytes: this.config.maxBytes ?? undefined };
@@ -417,12 +418,12 @@ export class DiskGuard implements Guard, Component {
     this.size?.add(bodyBytes * DISK_PER_BODY_BYTE);
   }
 
-  /** Asks the file system, and again after a while. */
+  /** Measures the file system now and then at an interval. */
   private async look(): Promise<void> {
     const expectedBytes = this.expectedBytes;
     try {
       const space = await this.deps.folder.readSpace();
-      // What was taken before the last look is on the disk by now.
+      // Bodies accepted before the last measurement are on the disk by now.
       [this.space, this.earlierBytes, this.goneReason] = [space, expectedBytes, undefined];
       this.expectedBytes -= expectedBytes;
     } catch (error) {
@@ -463,7 +464,7 @@ export class DiskGuard implements Guard, Component {
     return this.size.bytes + this.roomFor(moreBytes, isOn ? maxBytes : 0, ACCEPT_LIMIT) >= maxBytes;
   }
 
-  /** What has to be free for so much more. @param ofBytes the limit or reserve that bodies are refused for; 0 while none are. */
+  /** Returns the bytes that have to be free for a body. @param ofBytes the limit or reserve for which bodies are refused; 0 while none are */
   private roomFor(moreBytes: number, ofBytes: number, part: typeof ACCEPT_LIMIT): number {
     return Math.max(moreBytes, part.least * ofBytes, Math.min(this.wantedBytes, part.most * ofBytes));
   }
@@ -479,7 +480,7 @@ export class DiskGuard implements Guard, Component {
     return { ready: false, reason, details: { ...details, refusedCount: this.period.count } };
   }
 
-  /** One sentence on what is wrong and what helps; `undefined` when nothing is. */
+  /** Returns one sentence on what is wrong and what helps; `undefined` without trouble. */
   private message(): string | undefined {
     const { path, maxBytes } = this.config;
     const { freeBytes } = this.space;
@@ -496,14 +497,14 @@ export class DiskGuard implements Guard, Component {
   }
 }
 
-/** The folder's size is computed again after this long, in milliseconds, or this many times its duration. */
+/** The size is counted again after this many milliseconds, or this many times what counting takes if that is longer. */
 const REFRESH_MS = 60_000;
 const REFRESH_FACTOR = 100;
-/** The same while it is over its limit, so that what was removed is noticed soon. */
+/** The same while the folder is over its limit, so that removed files are noticed soon. */
 const URGENT_REFRESH_MS = 2_000;
 const URGENT_REFRESH_FACTOR = 10;
 
-/** How much a folder holds: counted in the background now and then, and what was written since added to it. */
+/** Estimates the size of a folder: counts it in the background now and then, and adds what was written since. */
 export class SizeEstimate {
   private countedBytes: number | undefined;
   private writtenBytes = 0;
@@ -517,19 +518,19 @@ export class SizeEstimate {
     private readonly clock: Clock,
   ) {}
 
-  /** In bytes; `undefined` until it was counted for the first time. */
+  /** The estimate in bytes; `undefined` until the first count has ended. */
   get bytes(): number | undefined {
     return this.countedBytes === undefined ? undefined : this.countedBytes + this.writtenBytes;
   }
 
-  /** Something was, or is about to be, written. */
+  /** Adds bytes that were, or are about to be, written. */
   add(bytes: number): void {
     this.writtenBytes += bytes;
   }
 
-  /** Counts again in the background when that is due. @param isUrgent sooner than usual. */
+  /** Starts a count in the background if one is due. @param isUrgent makes it due sooner */
   refresh(isUrgent: boolean): void {
-    // An idle bridge does not go through its runs again and again.
+    // Without writes there is nothing to count again.
     if (this.isCounting || (!isUrgent && this.countedBytes !== undefined && this.writtenBytes === 0)) return;
     if (this.clock.monotonicMs() >= (isUrgent ? this.urgentAtMs : this.dueAtMs)) void this.count();
   }

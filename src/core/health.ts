@@ -9,22 +9,22 @@ export type HealthState =
 /** Returns the state of a part immediately, from known values. */
 export type HealthCheck = () => HealthState;
 
-/** All parts' answers. */
+/** The states of all parts. */
 export interface HealthReport {
   readonly ready: boolean;
   readonly checks: readonly { readonly name: string; readonly state: HealthState }[];
 }
 
-/** The named checks of a process: each part adds its own, `/readyz` asks them all. */
+/** The named health checks of a process: each part registers its own, and `/readyz` runs them all. */
 export class Health {
   private readonly checks = new Map<string, HealthCheck>();
 
-  /** @param name unique; a second check of the same name takes the first one's place. */
+  /** Adds a check. @param name unique; a second check of the same name replaces the first */
   register(name: string, check: HealthCheck): void {
     this.checks.set(name, check);
   }
 
-  /** Ready when every part is. A check that throws counts as not ready. */
+  /** Runs all checks; ready if every part is. A check that throws counts as not ready. */
   report(): HealthReport {
     const checks = [...this.checks].map(([name, check]) => ({ name, state: ask(check) }));
     return { ready: checks.every((check) => check.state.ready), checks };

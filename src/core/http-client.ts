@@ -5,10 +5,10 @@ import { type Duplex, pipeline, Readable } from 'node:stream';
 import type { Clock } from './clock.js';
 import { errorCode } from './errors.js';
 
-/** A body that is read while it is sent. */
+/** A body that is produced while it is sent. */
 export interface StreamedBody {
   readonly content: AsyncIterable<Uint8Array>;
-  /** As long as it is announced; one that turns out shorter fails. */
+  /** The announced length; sending fails if `content` has fewer or more bytes. */
   readonly sizeBytes: number;
 }
 
@@ -17,29 +17,29 @@ export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** `http:` or `https:`. */
   readonly url: URL;
-  /** Of the URL's protocol; `false` opens a connection for this request alone. Default: connections that the whole process keeps open. */
+  /** The agent for the URL's protocol; `false` opens a connection for this request alone. Default: the keep-alive connections of the whole process. */
   readonly agent?: http.Agent | false;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | StreamedBody;
-  /** Authorities in PEM, in place of the usual ones, for a request without an agent. */
+  /** Certificate authorities in PEM that replace the default ones, for a request without an agent. */
   readonly ca?: string;
   readonly lookup?: LookupFunction;
-  /** An open connection to the other side, with TLS if the URL asks for it; in place of the agent. */
+  /** An open connection to use instead of the agent, with TLS if the URL asks for it. */
   readonly socket?: Duplex;
-  /** Checks the address of the connected socket before the first byte of the request. @returns why nothing may be sent there */
+  /** Checks the address of the connected socket before the first byte is sent. @returns the error to fail with if nothing may be sent there */
   readonly refuse?: (remoteAddress: string) => Error | undefined;
   /**
-   * Allows to send the request again, on a new connection, if a reused one ended before the first byte of the response: the
-   * other side may have closed it before it read the request. Called before that is done; not possible with a streamed body.
+   * Allows the request to be sent again on a new connection if a reused one ended before the first byte of the response: the other side may have closed it before it read the request. Called before
+   * the resend; not possible with a streamed body.
    */
   readonly onStale?: (error: StaleConnectionError) => void;
 }
 
-/** How long an exchange may take, and how much of an answer is read. */
+/** How long an exchange may take, and how much of the response body is read. */
 export interface ExchangeLimits {
   readonly signal: AbortSignal;
   readonly maxBodyBytes: number;
-  /** From the first byte sent to the last byte received; left out where the signal does it. */
+  /** The time from the first byte sent to the last byte received; omitted if the signal limits it. */
   readonly timeout?: { readonly clock: Clock; readonly ms: number; readonly message: string };
 }
 
@@ -47,23 +47,23 @@ export interface ExchangeLimits {
 export interface HttpResponse {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
-  /** Of bytes; fails if the rest does not arrive. A caller that stops reading closes the connection. */
+  /** The bytes of the body; fails if the rest does not arrive. A caller that stops reading closes the connection. */
   readonly body: Readable;
 }
 
-/** What was answered. */
+/** A response with its body. */
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
   /** The body, up to `maxBodyBytes`. */
   readonly body: Uint8Array;
-  /** `cut` if it is longer; an error if the rest did not arrive. */
+  /** `cut` if the body is longer than `maxBodyBytes`; an error if the rest did not arrive. */
   readonly bodyEnd: 'complete' | 'cut' | Error;
-  /** Whether the request was written whole, so that nothing reads its body any more. */
+  /** Whether the request was written completely, so that nothing reads its body any more. */
   readonly isSent: boolean;
 }
 
-/** A reused connection was closed before the first byte of the response: the request may be repeated on a new one. */
+/** A reused connection was closed before the first byte of the response; the request may be repeated on a new one. */
 export class StaleConnectionError extends Error {
   override readonly name = 'StaleConnectionError';
 }
@@ -71,9 +71,8 @@ export class StaleConnectionError extends Error {
 const STALE_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 
 /**
- * Sends one request and reads its response. Settles whatever the other side does: a connection that is closed without a response
- * is an error, 101 (which was not requested) is an ordinary response, and a response with a missing body is returned at the
- * timeout. Redirects are not followed, and no proxy is used.
+ * Sends one request and reads its response. Settles whatever the other side does: a connection closed without a response is an error, 101 (which was not requested) is an ordinary response, and a
+ * response whose body does not arrive is returned at the timeout. Redirects are not followed, and no proxy is used.
  * @throws StaleConnectionError, or errors of the socket, the signal, the streamed body or `refuse`; only if no response started
  */
 export async function exchange(
@@ -88,21 +87,21 @@ export async function exchange(
     return { status, headers, ...read, isSent: sending.request?.writableFinished === true };
   } finally {
     timer?.cancel();
-    // What the other side did not want to read of a body is not sent.
+    // A streamed body that the other side did not read to its end is not sent on.
     if (isStreamed(request.body) && sending.request?.writableFinished === false) sending.request.destroy();
   }
 }
 
 /**
  * Sends one request and resolves when the head of its response has arrived, for bodies that are not read into memory.
- * @param signal ends it, the response too
+ * @param signal ends the request and the response
  * @throws as `exchange`
  */
 export function openExchange(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
   return send(request, signal, {});
 }
 
-/** The request that is under way. */
+/** Refers to the request in progress. */
 interface Sending {
   request?: http.ClientRequest;
 }
@@ -144,7 +143,7 @@ function sendOnce(
     sending.request = request;
     endWith(request, signal);
     request.on('error', (error) => {
-      // Once a response has started, reading it reports the rest.
+      // Once a response has started, errors are reported by reading its body.
       if (!isAnswered) reject(isStale(error) ? new StaleConnectionError(error.message, { cause: error }) : error);
     });
     request.once('close', () => {
@@ -188,7 +187,7 @@ function isStreamed(body: HttpRequest['body']): body is StreamedBody {
   return body !== undefined && 'content' in body;
 }
 
-/** The bytes that were announced. @param fail is given what goes wrong: a pipeline tells the request only that it ended */
+/** Yields the announced number of bytes. @param fail receives the error, since a pipeline only reports to the request that it ended */
 async function* exactly(
   { content, sizeBytes }: StreamedBody,
   fail: (error: Error) => void,
@@ -206,7 +205,7 @@ async function* exactly(
   }
 }
 
-/** Why an exchange failed, in words, cut to a length. */
+/** Returns the reason why an exchange failed, cut to a maximum length. */
 export function exchangeErrorText(error: unknown, maxLength: number): string {
   if (!(error instanceof Error)) return String(error).slice(0, maxLength);
   // A host with several addresses that all fail gives an AggregateError without a message.
@@ -214,7 +213,7 @@ export function exchangeErrorText(error: unknown, maxLength: number): string {
   return (first instanceof Error ? first.message : error.message).slice(0, maxLength);
 }
 
-/** Ends a request when a signal does. Node's own option follows a request's every event for that. */
+/** Destroys a request when a signal aborts. Node's own `signal` option listens to every event of the request for that. */
 function endWith(request: http.ClientRequest, signal: AbortSignal): void {
   const end = () => request.destroy(new AbortedError('The operation was aborted', { cause: signal.reason }));
   signal.addEventListener('abort', end, { once: true });
@@ -222,7 +221,7 @@ function endWith(request: http.ClientRequest, signal: AbortSignal): void {
   if (signal.aborted) end();
 }
 
-/** As Node has it. */
+/** The error with the name and code that Node uses for an aborted operation. */
 class AbortedError extends Error {
   override readonly name = 'AbortError';
   readonly code = 'ABORT_ERR';
@@ -240,7 +239,7 @@ function readBounded(response: Readable, maxBytes: number): Promise<Pick<HttpAns
       length += chunk.byteLength;
       if (length <= maxBytes) return;
       end('cut');
-      // The connection is closed with it: the rest is not awaited.
+      // This closes the connection; the rest is not awaited.
       response.destroy();
     });
     response.once('end', () => end('complete'));

@@ -2,15 +2,14 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { isIP, type Server as NetServer, type Socket, Server as TcpServer } from 'node:net';
 import type { Logger } from './logger.js';
 
-/** The names by which containers reach their host. */
+/** The name by which containers reach their host. */
 const DOCKER_HOST = 'host.docker.internal';
-/** Names that were refused are logged once each, so many at most. */
+/** Each refused name is logged once, up to this many names. */
 const MAX_LOGGED = 20;
 
 /**
- * The names a listener accepts at a loopback address. A page of any web site may have its name resolve to 127.0.0.1 and
- * then reads responses as its own origin (DNS rebinding); its requests still have the name in `Host`. Other addresses are
- * not checked: they are meant to be reached by names that cannot be known here.
+ * Checks the `Host` header of requests to a loopback address. A page of any web site may have its name resolve to 127.0.0.1 and then read responses as its own origin (DNS rebinding), but its
+ * requests still have that name in `Host`. Other addresses are not checked: the names by which they are reached cannot be known here.
  */
 export class HostCheck {
   private readonly exact: ReadonlySet<string>;
@@ -28,10 +27,10 @@ export class HostCheck {
   }
 
   /**
-   * Whether a request may be answered.
+   * Checks whether a request may be answered.
    * @param host the `Host` or `:authority` header; HTTP/1.0 may omit it
-   * @param localAddress of the socket
-   * @returns `undefined` if it may; else a sentence for its sender
+   * @param localAddress the socket's local address
+   * @returns `undefined` if it may; else a sentence for the sender
    */
   findProblem(host: string | undefined, localAddress: string | undefined): string | undefined {
     if (host === undefined || localAddress === undefined || !isLoopback(localAddress.replace(/^::ffff:/i, ''))) {
@@ -52,7 +51,7 @@ export class HostCheck {
   }
 }
 
-/** Names of the machine: its own, short and with its domains, and those of its hosts file. */
+/** Returns the names of the machine: its host name, short and with its domains, and its aliases in the hosts file. */
 export function machineNames(hostname: string, hostsFile: string, resolverFile: string): readonly string[] {
   const own = hostname.toLowerCase();
   const [short = ''] = own.split('.');
@@ -65,60 +64,60 @@ export function machineNames(hostname: string, hostsFile: string, resolverFile: 
   return [...new Set([own, short, ...aliases, ...qualified])].filter((name) => name !== '');
 }
 
-/** Without a port, the brackets of IPv6 and the dot at the end. */
+/** Returns the host name without a port, the brackets of IPv6 and a trailing dot. */
 function nameIn(host: string): string {
   const bracketed = /^\[([^\]]*)\](?::\d*)?$/.exec(host)?.[1];
   return (bracketed ?? host.replace(/:\d*$/, '').replace(/\.$/, '')).toLowerCase();
 }
 
-/** Whether a host of an address, or of a URL, can be reached from this machine alone. */
+/** Whether the host of an address or URL can be reached from this machine only. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || /^\[?::1\]?$/.test(host) || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
-/** Where to listen, and how long a sender may take. */
+/** Where to listen, and the time limits for senders. */
 export interface HttpListenerConfig extends PortChoice {
-  /** Until a request's header has arrived whole; then 408. Default 15 s. */
+  /** The time until the header of a request is complete; then 408. Default 15 s. */
   readonly headersTimeoutMs?: number | undefined;
-  /** Until a request has arrived whole, header and body; then 408. Default 60 s. */
+  /** The time until a whole request is complete; then 408. Default 60 s. */
   readonly requestTimeoutMs?: number | undefined;
   /**
-   * How long a connection may be silent between two requests. Default 120 s: longer than the 90 s after which common
-   * clients drop an idle connection, so a sender that does not retry never meets one that is just being closed.
+   * How long a connection may be idle between two requests. Default 120 s: longer than the 90 s after which common clients drop an idle connection, so that a sender that does not retry never uses
+   * one that is just being closed.
    */
   readonly keepAliveTimeoutMs?: number | undefined;
-  /** Further connections are closed at once. Default 1,024. */
+  /** The most open connections; further ones are closed at once. Default 1,024. */
   readonly maxConnections?: number | undefined;
-  /** Which names it answers to at loopback addresses; others are answered 421. Default: all. */
+  /** The host names that are answered at loopback addresses; others get 421. Default: all. */
   readonly hosts?: HostCheck | undefined;
-  /** The handler itself sends `100 Continue` before it reads a body. Default false: it is sent for every request. */
+  /** Whether the handler itself sends `100 Continue` before it reads a body. Default false: it is sent for every request. */
   readonly handlerContinues?: boolean | undefined;
 }
 
 /**
- * How long an idle connection stays open when the end begins, in milliseconds: its sender may be sending the next
- * request just then, and would meet a reset. Such a request is answered with `connection: close`.
+ * How long idle connections stay open after the shutdown has begun, in milliseconds: a sender may be sending its next request just then, and would get a reset. Such a request is answered with
+ * `connection: close`.
  */
 const LAST_REQUEST_MS = 200;
 
-/** Requests whose handlers enforce a minimum rate themselves. */
+/** Requests without a time limit; their handlers enforce a minimum rate themselves. */
 const unhurried = new WeakSet<IncomingMessage>();
 
 /**
- * The body of a request may take longer than `requestTimeoutMs`: its reader aborts senders that have stopped.
- * @returns a function that ends it
+ * Exempts a request from `requestTimeoutMs`; the reader of its body has to abort senders that have stopped.
+ * @returns a function that ends the exemption
  */
 export function letTakeItsTime(request: IncomingMessage): () => void {
   unhurried.add(request);
   return () => unhurried.delete(request);
 }
 
-/** A port with an HTTP server behind it, which opens with a clear error and closes without cutting off an answer. */
+/** An HTTP server on a port. Reports clearly why it cannot open, and lets running requests finish when it closes. */
 export class HttpListener {
   private readonly server: Server;
-  /** Open connections, each with the requests that wait for their answer. */
+  /** Open connections, each with its unanswered requests. */
   private readonly connections = new Map<Socket, Set<ServerResponse>>();
-  /** The last request of each connection, the only one that may still be arriving, and when its header had come. */
+  /** The last request of each connection, the only one that may still be arriving, and the time at which its header was complete. */
   private readonly latest = new Map<Socket, { readonly response: ServerResponse; readonly startedMs: number }>();
   private boundAddress: ListenAddress | undefined;
   private closing = false;
@@ -136,11 +135,11 @@ export class HttpListener {
     const headersTimeout = Math.min(config.headersTimeoutMs ?? 15_000, this.requestTimeoutMs);
     this.checkMs = Math.min(5_000, Math.max(10, Math.ceil(headersTimeout / 4)));
     this.server = createServer({
-      // Node's own timeout does not support longer requests; it is only used for headers.
+      // Node's own timeout has no exemptions, so it is used for headers only.
       requestTimeout: 0,
       headersTimeout,
       keepAliveTimeout: config.keepAliveTimeoutMs ?? 120_000,
-      // How often Node looks for senders that are too slow.
+      // The interval at which Node looks for slow senders.
       connectionsCheckingInterval: this.checkMs,
     });
     this.server.maxConnections = config.maxConnections ?? 1_024;
@@ -163,17 +162,17 @@ export class HttpListener {
     return this.boundAddress;
   }
 
-  /** Whether new connections are taken. */
+  /** Whether new connections are accepted. */
   get isOpen(): boolean {
     return this.boundAddress !== undefined && !this.closing;
   }
 
-  /** Connections open now. */
+  /** The number of open connections. */
   get connectionCount(): number {
     return this.connections.size;
   }
 
-  /** Connections closed at once because `maxConnections` were open. */
+  /** The number of connections closed at once because `maxConnections` were open. */
   get droppedConnectionCount(): number {
     return this.dropped.count;
   }
@@ -182,14 +181,14 @@ export class HttpListener {
     return { openCount: this.connectionCount, droppedCount: this.droppedConnectionCount };
   }
 
-  /** @throws ListenError */
+  /** Opens the port. @throws ListenError */
   async start(): Promise<void> {
     this.boundAddress = await openPort(this.server, this.config);
     this.slowTimer = setInterval(() => this.cutOffSlow(), this.checkMs).unref();
     this.server.on('error', (error) => this.logger.error({ reason: error.message }, 'failed to accept a connection'));
   }
 
-  /** Accepts no more connections, closes idle ones soon, lets requests in flight finish; on abort closes the rest. */
+  /** Accepts no more connections, closes idle ones soon and lets running requests finish; closes the rest when `deadline` aborts. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     if (this.closing || this.boundAddress === undefined) return;
     this.closing = true;
@@ -206,8 +205,8 @@ export class HttpListener {
   }
 
   /**
-   * Resolves when the last connection has gone. HTTP's own `close()` would at once drop the time-outs for slow senders,
-   * leave connections open that never sent a request, and cut off an answer that is written but not yet sent.
+   * Resolves when the last connection has closed. HTTP's own `close()` would immediately drop the timeouts for slow senders, leave connections open that never sent a request, and cut off a response
+   * that is written but not yet sent.
    */
   private async stopAccepting(): Promise<void> {
     await new Promise<void>((resolve) => TcpServer.prototype.close.call(this.server, () => resolve()));
@@ -227,7 +226,7 @@ export class HttpListener {
     });
   }
 
-  /** Closes connections whose request is not complete in time, answered or not; those that wait for a response get 408. */
+  /** Closes connections whose request is not complete in time, whether answered or not; unanswered ones get 408. */
   private cutOffSlow(): void {
     const sinceMs = performance.now() - this.requestTimeoutMs;
     for (const [socket, { response, startedMs }] of this.latest) {
@@ -249,7 +248,7 @@ export class HttpListener {
   }
 }
 
-/** What was sent with it is not read. */
+/** Answers 421 and closes the connection without reading the body. */
 function misdirect(response: ServerResponse, problem: string): void {
   const text = `${problem}\n`;
   const headers = { 'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': Buffer.byteLength(text) };
@@ -260,16 +259,16 @@ function closeAfter(response: ServerResponse): void {
   if (!response.headersSent) response.setHeader('Connection', 'close');
 }
 
-/** Where to listen. */
+/** The address to listen on. */
 export interface PortChoice {
   readonly host: string;
   /** 0 lets the system pick a free one. */
   readonly port: number;
-  /** How a user chooses the address, for error messages: for example `--http HOST:PORT`. */
+  /** The option with which a user chooses the address, for error messages: for example `--http HOST:PORT`. */
   readonly option: string;
 }
 
-/** Where a server listens. */
+/** The address on which a server listens. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
@@ -277,7 +276,7 @@ export interface ListenAddress {
   readonly url: string;
 }
 
-/** Lets a server listen. @throws ListenError */
+/** Makes a server listen. @throws ListenError */
 export async function openPort(server: NetServer, { host, port, option }: PortChoice): Promise<ListenAddress> {
   try {
     await new Promise<void>((resolve, reject) => {
@@ -314,8 +313,8 @@ export class ListenError extends Error {
   }
 
   /**
-   * @param where host and port as they were asked for.
-   * @param option how another address is chosen, for example `--http HOST:PORT`.
+   * @param where host and port as requested
+   * @param option the option that chooses another address, for example `--http HOST:PORT`
    */
   static from(cause: unknown, where: string, option: string): ListenError {
     switch (systemCode(cause)) {
@@ -364,10 +363,10 @@ function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Connections of a port. */
+/** Numbers of a listener's connections. */
 export interface ConnectionCounts {
   readonly openCount: number;
-  /** Since the start, those that were closed at once because there were too many. */
+  /** Connections that were closed at once since the start because too many were open. */
   readonly droppedCount: number;
 }
 
@@ -378,7 +377,7 @@ export class DroppedConnections {
   constructor(server: NetServer, logger: Logger) {
     server.on('drop', () => {
       this.dropped += 1;
-      // At 1, 10, 100 …: a flood of connections must not flood the log.
+      // Logged at 1, 10, 100 …, so that a flood of connections does not flood the log.
       if (!/^10*$/.test(String(this.dropped))) return;
       const fields = { droppedConnectionCount: this.dropped, maxConnections: server.maxConnections };
       logger.warn(fields, 'refused a connection: too many are open');

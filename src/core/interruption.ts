@@ -1,16 +1,16 @@
 import type { Clock, Timer } from './clock.js';
 
-/** How long a command may take to end after SIGINT, and then after SIGTERM, in milliseconds. */
+/** How long a command may take to end after SIGINT and then after SIGTERM, in milliseconds. */
 export interface InterruptionTimes {
   readonly afterInterruptMs: number;
   readonly afterTerminateMs: number;
 }
 
-/** At SIGINT an engine cancels its queries and reports what it left undone, which takes seconds. */
+/** Times for an engine, which needs seconds after SIGINT to cancel its queries and to report what it left undone. */
 export const CANCEL_TIMES: InterruptionTimes = { afterInterruptMs: 10_000, afterTerminateMs: 10_000 };
 
 /**
- * Ends processes step by step: SIGINT at once, SIGTERM when that did not end them, SIGKILL when neither did.
+ * Ends processes step by step: SIGINT at once, then SIGTERM, then SIGKILL.
  * @param send sends a signal to all of them; called until `stop`
  */
 export class Interruption {
@@ -28,7 +28,7 @@ export class Interruption {
     });
   }
 
-  /** They have ended. */
+  /** Sends no further signals; to be called when the processes have ended. */
   stop(): void {
     this.timer?.cancel();
   }

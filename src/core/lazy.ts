@@ -1,12 +1,12 @@
-/** Something that is made when it is first needed. */
+/** A value that is made when it is first needed. */
 export interface Lazy<Value> {
-  /** Makes it on the first call; further calls get the same one. After a failure the next call tries again. */
+  /** Returns the value, made on the first call. After a failure the next call tries again. */
   get(): Promise<Value>;
-  /** The value, waiting for a call in progress; `undefined` if it was never needed, or failed. */
+  /** Returns the value, waiting for a call in progress; `undefined` if it was never needed or could not be made. */
   ifNeeded(): Promise<Value | undefined>;
-  /** What was made; `undefined` until then. */
+  /** The value; `undefined` until it was made. */
   readonly value: Value | undefined;
-  /** Whether it is there or being made. */
+  /** Whether the value was made or is being made. */
   readonly isNeeded: boolean;
 }
 

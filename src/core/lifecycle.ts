@@ -1,7 +1,4 @@
-/**
- * A part of the program with a lifecycle. The composition root starts components destinations first and shuts
- * them down sources first, so that nothing is sent to a stopped component.
- */
+/** A part of the program with a lifecycle. The composition root starts components destinations first and shuts them down sources first, so that nothing is sent to a stopped component. */
 export interface Component {
   readonly name: string;
   start(): Promise<void>;
@@ -9,14 +6,14 @@ export interface Component {
   shutdown(deadline: AbortSignal): Promise<void>;
 }
 
-/** Starts components in their order and shuts them down in the opposite one. */
+/** Starts components in order and shuts them down in reverse order. */
 export class Lifecycle {
   private readonly started: Component[] = [];
 
   /** @param components destination-first. */
   constructor(private readonly components: readonly Component[]) {}
 
-  /** When one cannot start, those before it are shut down again. @throws what that component threw. */
+  /** Starts all components; if one fails, those before it are shut down again. @throws what that component threw */
   async start(): Promise<void> {
     for (const component of this.components) {
       try {
@@ -29,7 +26,7 @@ export class Lifecycle {
     }
   }
 
-  /** A component that fails to end does not prevent the others from ending. @throws AggregateError of all failures, at the end. */
+  /** Shuts down all started components, whether others fail or not. @throws AggregateError of all failures, at the end */
   async shutdown(deadline: AbortSignal): Promise<void> {
     const errors: unknown[] = [];
     for (let last = this.started.pop(); last !== undefined; last = this.started.pop()) {
@@ -42,14 +39,14 @@ export class Lifecycle {
   }
 }
 
-/** Components that do not depend on each other: they are shut down at the same time. */
+/** A group of independent components, which are shut down concurrently. */
 export class ComponentGroup implements Component {
   constructor(
     readonly name: string,
     private readonly components: readonly Component[],
   ) {}
 
-  /** When one cannot start, the others are shut down again. @throws what that component threw. */
+  /** Starts all components; if one fails, all are shut down again. @throws what that component threw */
   async start(): Promise<void> {
     try {
       for (const component of this.components) await component.start();

@@ -22,30 +22,30 @@ export type LongLine = Omit<Line, 'bytes'> & {
   readonly head: Uint8Array;
 };
 
-/** Lines that were completed together. */
+/** Lines that were completed since the last call of `take`. */
 export interface SplitLines {
   readonly lines: readonly Line[];
   /** Lines that were longer than the limit. */
   readonly tooLong: readonly LongLine[];
 }
 
-/** The longest line of other programs that is read, in bytes: 64 MiB, ten times the largest that an engine is known to write. */
+/** The longest line of other programs that is read: 64 MiB, ten times the largest line that an engine is known to write. */
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
-/** The longest line that can be read as a text at all, in bytes; about 512 MiB. */
+/** The longest line that can be converted to a string, in bytes; about 512 MiB. */
 export const MAX_TEXT_BYTES = bufferConstants.MAX_STRING_LENGTH;
 
-/** What is kept of a line that is too long, in bytes. */
+/** The part of a too long line that is kept. */
 const HEAD_BYTES = 4096;
 /** Bytes that are read at a time. */
 const READ_BYTES = 1024 * 1024;
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const EMPTY = new Uint8Array(0);
-/** Bytes that make no line by themselves: tab, LF, VT, FF, CR and space. */
+/** Whether a byte is white space: tab, LF, VT, FF, CR or space. Lines of such bytes are blank. */
 const isBlank = (byte: number): boolean => byte === 0x20 || (byte >= 0x09 && byte <= CARRIAGE_RETURN);
 
-/** How many of the bytes belong to lines that are complete. */
+/** Returns the length of the complete lines at the start of `bytes`. */
 export function wholeLineBytes(bytes: Uint8Array): number {
   return bytes.lastIndexOf(LINE_FEED) + 1;
 }
@@ -54,7 +54,7 @@ export function wholeLineBytes(bytes: Uint8Array): number {
 const TAIL_BYTES = 4096;
 
 /**
- * Length of a file up to its last line break, in bytes. What is behind it was cut off in the middle of a write.
+ * Returns the length of a file up to its last line break, in bytes. Bytes behind it were cut off in the middle of a write.
  * @param size of the file, in bytes
  */
 export async function wholeLinesLength(handle: FileHandle, size: number): Promise<number> {
@@ -68,7 +68,7 @@ export async function wholeLinesLength(handle: FileHandle, size: number): Promis
   return 0;
 }
 
-/** Cuts bytes behind each line feed. */
+/** Cuts bytes after each line feed. */
 export function* linePieces(bytes: Uint8Array): Generator<{ readonly piece: Uint8Array; readonly isEnd: boolean }> {
   for (let start = 0; start < bytes.length; ) {
     const lineFeed = bytes.indexOf(LINE_FEED, start);
@@ -78,13 +78,13 @@ export function* linePieces(bytes: Uint8Array): Generator<{ readonly piece: Uint
   }
 }
 
-/** A line without the LF or CRLF at its end. */
+/** Returns a line without the LF or CRLF at its end. */
 export function withoutLineBreak(line: Uint8Array): Uint8Array {
   const end = line.at(-1) === LINE_FEED ? line.length - 1 : line.length;
   return line.subarray(0, line[end - 1] === CARRIAGE_RETURN ? end - 1 : end);
 }
 
-/** The pieces as one; a single piece is not copied. */
+/** Concatenates pieces; a single piece is not copied. */
 export function joined(pieces: readonly Uint8Array[]): Uint8Array {
   const [first = EMPTY] = pieces;
   return pieces.length <= 1 ? first : Buffer.concat(pieces);
@@ -101,16 +101,13 @@ export interface LineSplitterOptions {
   readonly maxLineBytes?: number | undefined;
   /** Offset of the first byte that will be pushed. Default 0. */
   readonly offset?: number;
-  /** Number of the line that begins there. Default 1. */
+  /** Number of the first line. Default 1. */
   readonly number?: number;
-  /** Whether blank lines are lines, too. Default: they are skipped. */
+  /** Whether blank lines are returned, too. Default: they are skipped. */
   readonly keepsBlankLines?: boolean;
 }
 
-/**
- * Cuts bytes into lines, which end in LF or CRLF. Holds the line that is not complete yet, at most `maxLineBytes` of it;
- * of a longer one only its length and its first 4 KiB.
- */
+/** Cuts bytes into lines, which end in LF or CRLF. Buffers the incomplete line up to `maxLineBytes`; of a longer line it keeps the length and the first 4 KiB. */
 export class LineSplitter {
   private lines: Line[] = [];
   private tooLong: LongLine[] = [];
@@ -128,7 +125,7 @@ export class LineSplitter {
     this.keepsBlankLines = options.keepsBlankLines ?? false;
   }
 
-  /** Offset of the line that is not complete yet. */
+  /** Offset of the incomplete line. */
   get lineOffset(): number {
     return this.offset;
   }
@@ -137,12 +134,12 @@ export class LineSplitter {
     return this.number;
   }
 
-  /** Length so far of the line that is not complete yet, in bytes. */
+  /** Length of the incomplete line so far, in bytes. */
   get restBytes(): number {
     return this.pieceBytes;
   }
 
-  /** @param bytes are kept, so they must not be written over. */
+  /** Adds bytes. @param bytes are kept by reference, so they must not be overwritten */
   push(bytes: Uint8Array): void {
     for (const { piece, isEnd } of linePieces(bytes)) {
       this.addPiece(isEnd ? piece.subarray(0, -1) : piece);
@@ -150,12 +147,12 @@ export class LineSplitter {
     }
   }
 
-  /** What is left is a line, though it has no line break. */
+  /** Completes the last line without a line break. */
   end(): void {
     if (this.pieceBytes > 0) this.endLine(0);
   }
 
-  /** The lines that were completed since the last call. */
+  /** Returns the lines that were completed since the last call. */
   take(): SplitLines {
     const taken = { lines: this.lines, tooLong: this.tooLong };
     this.lines = [];
@@ -169,7 +166,7 @@ export class LineSplitter {
     this.pieceBytes += piece.length;
     if (wasTooLong) return;
     this.pieces.push(piece);
-    // From now on only its length counts.
+    // From now on only the line's length is counted.
     if (this.pieceBytes > this.maxLineBytes) {
       this.pieces = [new Uint8Array(joined(this.pieces).subarray(0, HEAD_BYTES))];
     }
@@ -195,10 +192,7 @@ export interface LineRange {
   readonly toOffset?: number | undefined;
 }
 
-/**
- * Yields the whole lines of one of our own files, blank ones too, in chunks of about 1 MiB. A last line without its line
- * break is left out. A file that does not exist has no lines.
- */
+/** Yields the complete lines of a file that this program wrote, blank ones too, in chunks of about 1 MiB. A last line without a line break is left out. A missing file has no lines. */
 export async function* readLines(
   path: string,
   { fromOffset = 0, toOffset = Number.POSITIVE_INFINITY }: LineRange = {},
@@ -222,8 +216,8 @@ export async function* readLines(
 }
 
 /**
- * Yields the lines of a stream as they come, but for blank ones; the last one needs no line break.
- * @throws RangeError for a line that is too long to be a text
+ * Yields the lines of a stream as they arrive, without blank ones; the last one needs no line break.
+ * @throws RangeError for a line that is too long for a string
  */
 export async function* linesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
   const splitter = new LineSplitter({ maxLineBytes: MAX_TEXT_BYTES });
@@ -241,7 +235,7 @@ function taken(splitter: LineSplitter): readonly Line[] {
   return lines;
 }
 
-/** Opens a file for reading; `undefined` if it does not exist. @param flags besides O_RDONLY */
+/** Opens a file for reading; `undefined` if it does not exist. @param flags in addition to O_RDONLY */
 export async function openIfThere(path: string, flags = 0): Promise<FileHandle | undefined> {
   try {
     return await open(path, constants.O_RDONLY | flags);
@@ -252,17 +246,16 @@ export async function openIfThere(path: string, flags = 0): Promise<FileHandle |
 }
 
 /**
- * A window on a file that moves along line by line, for readers that must not make an object per line: what is read is put
- * behind what is left, in one buffer that is used again. It grows with a line that is longer than it, up to the limit; of
- * longer lines only their end is looked for.
+ * Reads a file line by line through one reused buffer, for readers that must not create an object per line. The buffer grows with a line that is longer, up to the limit; of a longer line only the
+ * end is searched.
  */
 export class LineWindow {
   private memory = new GrowingBytes(0);
   lineStart = 0;
   lineEnd = 0;
-  /** Offset of the present line's first byte in the file. */
+  /** Offset of the current line in the file. */
   lineOffset = 0;
-  /** The present line is longer than the limit; its bytes are not here. */
+  /** Whether the current line is longer than the limit; its bytes are not in the buffer. */
   isTooLong = false;
   private next = 0;
   private searched = 0;
@@ -271,10 +264,10 @@ export class LineWindow {
   private bufferOffset = 0;
   private isSkipping = false;
 
-  /** @param maxLineBytes limit for lines of other programs; our own are as long as was accepted */
+  /** @param maxLineBytes limit for lines of other programs; lines that this program wrote have none */
   constructor(private readonly maxLineBytes = Number.POSITIVE_INFINITY) {}
 
-  /** Forgets what was read; reading begins there. The memory that a long line took is given back. */
+  /** Discards the buffer and continues at an offset of the file. Frees the memory that a long line took. */
   moveTo(offset: number): void {
     this.lineOffset = this.nextOffset = this.bufferOffset = offset;
     this.lineStart = this.lineEnd = this.next = this.searched = 0;
@@ -284,8 +277,8 @@ export class LineWindow {
   }
 
   /**
-   * Reads on in the file, at most 1 MiB.
-   * @param readInto reads into the buffer that it is given, and returns how many bytes it read
+   * Reads up to 1 MiB more of the file.
+   * @param readInto reads into the given buffer and returns the number of bytes read
    * @returns what `readInto` returned
    */
   fill(readInto: (room: Buffer) => number): number {
@@ -305,23 +298,23 @@ export class LineWindow {
     return bytesRead;
   }
 
-  /** Holds the present line from `lineStart` to `lineEnd`, without its line feed. */
+  /** The buffer; the current line is between `lineStart` and `lineEnd`, without its line feed. */
   get source(): ByteSource {
     return this.memory.source;
   }
 
-  /** Where what is here ends in `source`. */
+  /** The end of the buffered bytes in `source`. */
   get end(): number {
     return this.memory.length;
   }
 
-  /** The lines that are here to their end. */
+  /** Returns the complete lines in the buffer, from the next one on. */
   wholeLines(): Buffer {
     const { bytes, length } = this.memory;
     return bytes.subarray(this.next, Math.max(this.next, wholeLineBytes(bytes.subarray(0, length))));
   }
 
-  /** Goes on to the next line; `false` when more has to be read for it. */
+  /** Moves to the next line; `false` if more has to be read for it. */
   nextLine(): boolean {
     const { bytes, length } = this.memory;
     const lineFeed = bytes.indexOf(LINE_FEED, this.searched);
@@ -333,7 +326,7 @@ export class LineWindow {
     return true;
   }
 
-  /** Takes what is left at the file's end as its last line; `false` when nothing is. */
+  /** Takes the rest at the end of the file as the last line; `false` if there is none. */
   lastLine(): boolean {
     const { length } = this.memory;
     if (this.next === length && !this.isSkipping) return false;

@@ -1,13 +1,12 @@
-/** A list in pieces of so many, the last one of what is left; none of an empty list. */
+/** Cuts a list into pieces of `length` items; the last one has the rest. An empty list has no pieces. */
 export function* slices<T>(list: readonly T[], length: number): Generator<readonly T[], void> {
   for (let from = 0; from < list.length; from += length) yield list.slice(from, from + length);
 }
 
 /**
- * The value below which a share of the values lies: of 0.5 the median. Between two values it is interpolated in proportion, as
- * `quantile_cont` of DuckDB and PostgreSQL's `percentile_cont` do it.
+ * Returns the value below which a share of the values lies: for 0.5 the median. Interpolates between two values, as DuckDB's `quantile_cont` and PostgreSQL's `percentile_cont` do.
  * @param values in any order
- * @returns `undefined` without a value
+ * @returns `undefined` without values
  */
 export function quantile(values: readonly number[], share: number): number | undefined {
   const sorted = [...values].sort((a, b) => a - b);
@@ -17,7 +16,7 @@ export function quantile(values: readonly number[], share: number): number | und
   return low === undefined || high === undefined ? undefined : low + (high - low) * (at - Math.floor(at));
 }
 
-/** Items by what they have in common, each group in their order, groups in the order of their first item. (`Map.groupBy` comes with Node 21.) */
+/** Groups items by key; groups and their items keep the order of `items`. (`Map.groupBy` needs Node 21.) */
 export function groupBy<Item, Key>(items: Iterable<Item>, keyOf: (item: Item) => Key): Map<Key, Item[]> {
   const groups = new Map<Key, Item[]>();
   for (const item of items) {

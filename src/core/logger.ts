@@ -1,7 +1,7 @@
 /** Fields of a log line; never attribute values of telemetry, never secrets. */
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
-/** The program's own log: a constant message and fields. pino is the implementation; parts see no more than this. */
+/** The program's log: a constant message and fields. pino implements it. */
 export interface Logger {
   debug(fields: LogFields, message: string): void;
   info(fields: LogFields, message: string): void;

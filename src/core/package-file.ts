@@ -2,10 +2,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * A file of the package itself: its schema, a page's script, the program of a thread. The package's folder is the
- * nearest with a `package.json` above this file, which stands in `src/` or, bundled, in `dist/`.
+ * Returns the URL of a file of this package: its schema, a page's script, a thread's program. The package's folder is the nearest with a `package.json` above this file, which is in `src/` or,
+ * bundled, in `dist/`.
  * @param path from the package's folder, for example `proto/` or `dist/exporter-thread.js`
- * @throws Error where this file stands in no package
+ * @throws Error if this file is in no package
  */
 export function packageFile(path: string): URL {
   let folder = new URL('.', import.meta.url);

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
 
-/** Maximum number of processes that are examined. */
+/** The most processes that are examined. */
 const MAX_PROCESSES = 500;
 
-/** A process and its descendants, parents first, from /proc: on Linux only, elsewhere only the process itself. */
+/** Returns a process and its descendants, parents first, from /proc; without /proc only the process itself. */
 export function processTree(root: number): readonly number[] {
   const found = [root];
   for (const pid of found) {
@@ -15,8 +15,8 @@ export function processTree(root: number): readonly number[] {
 }
 
 /**
- * Whether another visible process has a file open for writing, from /proc: on Linux only, elsewhere never.
- * @param text only processes that have it in their environment
+ * Whether another visible process has a file open for writing, from /proc; always false without /proc.
+ * @param text considers only processes with this text in their environment
  */
 export async function isWrittenByOthers(path: string, ownPid: number, text?: string): Promise<boolean> {
   const real = await realpath(path).catch(() => undefined);
@@ -32,9 +32,8 @@ export async function isWrittenByOthers(path: string, ownPid: number, text?: str
 }
 
 /**
- * Whether another visible process has a text in its environment, from /proc: on Linux only,
- * elsewhere never.
- * @param isInSession only processes of this one's session: those that a shell leaves in the background, and not services
+ * Whether another visible process has a text in its environment, from /proc; always false without /proc.
+ * @param isInSession considers only processes of this process's session: those that a shell leaves in the background, not services
  */
 export async function isInheritedByOthers(
   text: string,
@@ -53,7 +52,7 @@ async function isInEnvironment(pid: string, text: string): Promise<boolean> {
   return (await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')).includes(text);
 }
 
-/** proc_pid_stat(5): the session is the sixth field; the second is a name in brackets. */
+/** Returns the session of a process. It is the sixth field of proc_pid_stat(5); the second is a name in brackets. */
 async function sessionOf(pid: string): Promise<string | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   return text.slice(text.lastIndexOf(')') + 2).split(' ')[3];
@@ -64,7 +63,7 @@ async function otherProcesses(ownPid: number): Promise<readonly string[]> {
   return names.filter((name) => /^\d+$/.test(name) && name !== String(ownPid));
 }
 
-/** proc_pid_fdinfo(5): the access mode is in the last two bits of the flags, which are octal. */
+/** Whether a descriptor is open for writing: the last two bits of the octal flags in proc_pid_fdinfo(5). */
 async function isForWriting(pid: string, descriptor: string): Promise<boolean> {
   const text = await readFile(`/proc/${pid}/fdinfo/${descriptor}`, 'utf8').catch(() => '');
   const flags = /^flags:\s+([0-7]+)$/m.exec(text)?.[1];

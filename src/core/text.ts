@@ -1,14 +1,14 @@
-/** A number of things for people: `1 run`, `2 runs`, `0 queries`. */
+/** Formats a number of things for people: `1 run`, `2 runs`, `0 queries`. */
 export function counted(count: number, noun: string, plural = `${noun}s`): string {
   return `${count} ${count === 1 ? noun : plural}`;
 }
 
-/** A text of at most so many UTF-16 units; one that is longer ends with `…`, and not within a character. */
+/** Cuts a text to `maxLength` UTF-16 units; a cut text ends with `…` and has no half of a surrogate pair. */
 export function cut(text: string, maxLength: number): string {
   return text.length <= maxLength ? text : `${startOf(text, maxLength - 1)}…`;
 }
 
-/** The start of a text: at most so many UTF-16 units, and not half of a character, which is no Unicode and which many readers refuse. */
+/** Returns the start of a text, up to `maxLength` UTF-16 units and without half of a surrogate pair, which many readers refuse. */
 export function startOf(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
   const last = text.charCodeAt(maxLength - 1);
@@ -16,7 +16,7 @@ export function startOf(text: string, maxLength: number): string {
   return text.slice(0, isSplit ? maxLength - 1 : maxLength);
 }
 
-/** A duration with about three digits: `450 ms`, `12.3 s`, `2 min 5 s`, `1 h 2 min`. @param lengthMs at least 0 */
+/** Formats a duration with about three digits: `450 ms`, `12.3 s`, `2 min 5 s`, `1 h 2 min`. @param lengthMs at least 0 */
 export function lengthText(lengthMs: number): string {
   const ms = Math.max(0, lengthMs);
   if (ms < 999.5) return `${Math.round(ms)} ms`;
@@ -29,7 +29,7 @@ export function lengthText(lengthMs: number): string {
 
 const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
-/** A number of bytes for people, for example `1.5 GiB`. */
+/** Formats a number of bytes for people, for example `1.5 GiB`. */
 export function readableBytes(bytes: number): string {
   let value = Math.max(0, bytes);
   let unit = 0;
@@ -39,13 +39,13 @@ export function readableBytes(bytes: number): string {
 
 /** How rows of text are laid out. */
 export interface AlignmentOptions {
-  /** Draws a line below the first row, which holds headings. */
+  /** Whether to draw a line below the first row, which has headings. */
   readonly hasRule?: boolean;
-  /** Whether a column's cells stand on the right. Default: none. */
+  /** Whether a column is aligned to the right. Default: none is. */
   readonly isRight?: (column: number) => boolean;
 }
 
-/** Rows for a terminal, in columns that are as wide as their widest cell and two spaces apart; cells are cleaned lines. Nothing stands behind a row's last cell. */
+/** Lays out rows for a terminal in columns as wide as their widest cell and two spaces apart. Cells are cleaned (`cleanLine`), and lines have no trailing spaces. */
 export function alignedRows(
   rows: readonly (readonly string[])[],
   { hasRule = false, isRight = () => false }: AlignmentOptions = {},
@@ -60,46 +60,46 @@ export function alignedRows(
 }
 
 /**
- * Characters that do something and are not seen: control characters (but tabs and line breaks), those that turn text around or
- * have no width, other ends of lines, and what XML refuses. A joiner between letters or signs that are not ASCII belongs to them.
+ * Invisible characters with an effect: control characters (except tab and line feed), those that reverse text or have no width, other line separators, and what XML refuses. A joiner between letters
+ * or signs that are not ASCII is part of them.
  */
 const ACTIVE =
   /(?![\n\t]|(?<=[^\p{ASCII}\p{Cf}])[\u200c\u200d](?=[^\p{ASCII}\p{Cf}]))(?:[\p{Cc}\p{Zl}\p{Zp}\ufffe\uffff]|(?=\p{Default_Ignorable_Code_Point})\p{Cf})/gu;
 
-/** What CI systems take for a command in a log: GitHub and Azure (`::x`, `##[x]`, `##vso[x]`), TeamCity (`##teamcity[x]`), GitLab (`section_start:1`). */
+/** Text that CI systems take for a command in a log: GitHub and Azure (`::x`, `##[x]`, `##vso[x]`), TeamCity (`##teamcity[x]`), GitLab (`section_start:1`). */
 const CI_COMMAND = /^[^\S\n]*:(?=:)|##(?=\w*\[)|section_(?:start|end)(?=:\d)/gim;
 
-/** A text without what a terminal, the log of a CI system or a parser of XML does something about: such characters become `\ufffd`, and a space ends what would be a command. */
+/** Makes a text harmless for terminals, logs of CI systems and XML parsers: replaces active characters by `\ufffd` and breaks CI commands with a space. */
 export function cleanText(text: string): string {
-  // Halves of characters, too.
+  // The round trip through UTF-8 replaces unpaired surrogates.
   const whole = Buffer.from(text.replaceAll('\r\n', '\n')).toString();
   return withoutCommands(whole.replaceAll(ACTIVE, '\ufffd'));
 }
 
-/** The same in one line. */
+/** Cleans a text as `cleanText` does and puts it on one line. */
 export function cleanLine(text: string): string {
   return cleanText(text).replaceAll(/\s+/g, ' ');
 }
 
-/** A text in which a space ends what a CI system would take for a command, as lines are now. */
+/** Breaks what a CI system would take for a command with a space. */
 export function withoutCommands(text: string): string {
   return text.replaceAll(CI_COMMAND, '$& ');
 }
 
-/** A text for a page, which shows characters that do something as `\u202e`, and does not let them. */
+/** Prepares a text for a page: active characters are shown as escapes like `\u202e`. */
 export function visibleText(text: string): string {
   return text.replaceAll('\r\n', '\n').replaceAll(ACTIVE, escapes);
 }
 
-/** JSON for a terminal or the log of a CI system, which do nothing about it: equal once it is parsed. @param json of one line, or indented */
+/** Escapes JSON for a terminal or the log of a CI system; it parses to the same value. @param json on one line, or indented */
 export function harmlessJson(json: string): string {
-  // Other than in texts, JSON has neither such characters nor a # or a letter that is escaped here.
+  // Outside of strings, JSON has neither such characters nor a `#` or letter that is escaped here.
   return json
     .replaceAll(ACTIVE, escapes)
     .replaceAll(CI_COMMAND, (found) => found.slice(0, -1) + escapes(found.slice(-1)));
 }
 
-/** `\u202e`, each half of a character by itself. */
+/** Returns each UTF-16 unit of a text as an escape like `\u202e`. */
 function escapes(text: string): string {
   return Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join(
     '',

@@ -3,7 +3,7 @@ import { type MessagePort, parentPort, type Transferable, Worker } from 'node:wo
 import type { Clock } from './clock.js';
 import { errorCode, reasonOf } from './errors.js';
 
-/** What one side of a channel offers the other: functions of one argument, whose arguments and results are copied. */
+/** The functions that one side of a channel offers the other. Each has one argument; arguments and results are copied. */
 export type Calls<Side> = {
   readonly [Name in keyof Side]: (argument: never, deadline: AbortSignal) => unknown;
 };
@@ -11,7 +11,7 @@ export type Calls<Side> = {
 type Argument<Call> = Call extends (argument: infer Value, ...rest: never) => unknown ? Value : never;
 type Result<Call> = Call extends (...all: never) => infer Value ? Awaited<Value> : never;
 
-// Values are of the types that both sides have in common: TypeScript checks them where they are sent.
+// TypeScript checks names and values where they are sent, against the types that both sides share.
 type Message =
   | { readonly type: 'tell'; readonly name: never; readonly argument: never }
   | { readonly type: 'ask'; readonly name: never; readonly argument: never; readonly id: number }
@@ -19,39 +19,39 @@ type Message =
   | { readonly type: 'result'; readonly id: number; readonly value: never }
   | { readonly type: 'failure'; readonly id: number; readonly reason: string; readonly code: string | undefined };
 
-/** A question that is not answered yet. */
+/** A call whose result has not arrived yet. */
 interface Question {
   resolve(value: never): void;
   reject(reason: Error): void;
 }
 
 /**
- * A channel on which a thread and its starter call each other's functions: `tell` waits for nothing, `ask` for the result.
+ * A channel on which a thread and its starter call each other's functions: `tell` does not wait, `ask` waits for the result.
  * @typeParam Theirs the functions of the other side
  */
 export class Channel<Theirs extends Calls<Theirs>> {
   private readonly questions = new Map<number, Question>();
-  /** Of the other side's questions that are being answered. */
+  /** The deadlines of the other side's calls that are in progress. */
   private readonly deadlines = new Map<number, AbortController>();
   private nextId = 1;
   private ended: Error | undefined;
 
   constructor(private readonly port: Worker | MessagePort) {}
 
-  /** Starts to handle calls; earlier ones were queued. Call it once. */
+  /** Starts to handle calls with the functions of this side; earlier calls were queued. To be called once. */
   serve<Own extends Calls<Own>>(own: Own): void {
     this.port.on('message', (message: Message) => this.take(own, message));
   }
 
-  /** Calls a function of the other side; nothing happens where that has ended. @param transfer moved there instead of copied */
+  /** Calls a function of the other side without waiting; does nothing if that side has ended. @param transfer is moved there instead of copied */
   tell<Name extends keyof Theirs>(name: Name, argument: Argument<Theirs[Name]>, transfer?: readonly Transferable[]) {
     if (this.ended === undefined) this.port.postMessage({ type: 'tell', name, argument }, transfer);
   }
 
   /**
    * Calls a function of the other side and waits for its result.
-   * @param deadline handed on to the function, which ends as soon as it can when it aborts
-   * @throws Error what the function threw, with its message and code; or why the other side has ended.
+   * @param deadline is passed to the function, which should return soon after it aborts
+   * @throws Error what the function threw, with its message and code; or the reason why the other side has ended
    */
   ask<Name extends keyof Theirs>(
     name: Name,
@@ -71,7 +71,7 @@ export class Channel<Theirs extends Calls<Theirs>> {
     return answer.finally(() => deadline?.removeEventListener('abort', onAbort));
   }
 
-  /** The other side has ended: pending questions fail. @param reason of their errors */
+  /** Fails pending calls because the other side has ended. @param reason the error they fail with */
   end(reason: Error): void {
     if (this.ended !== undefined) return;
     this.ended = reason;
@@ -134,25 +134,25 @@ function toError({ reason, code }: Extract<Message, { type: 'failure' }>): Error
 
 const NEVER = new AbortController().signal;
 
-/** A thread that was started. @typeParam Theirs the functions that it offers */
+/** A started thread. @typeParam Theirs the functions that it offers */
 export interface Thread<Theirs extends Calls<Theirs>> {
   readonly channel: Channel<Theirs>;
-  /** Resolves with the reason when the thread has ended, by itself or not. */
+  /** Resolves with the reason when the thread has ended, expectedly or not. */
   readonly ended: Promise<Error>;
-  /** Terminates it immediately. */
+  /** Terminates the thread immediately. */
   terminate(): Promise<void>;
 }
 
 /** How a thread is started. */
 export interface ThreadStart extends ThreadOptions {
-  /** The thread's program, compiled; `connectToStarter` is the first that it calls. */
+  /** The compiled program of the thread; it calls `connectToStarter` first. */
   readonly entry: URL;
-  /** What questions fail with when the thread has ended by itself. */
+  /** Returns the message of the error with which pending calls fail when the thread has exited. */
   readonly endMessage: (exitCode: number) => string;
   readonly clock: Clock;
 }
 
-/** Starts a thread that is ended when its objects take too much. @param own what it may call */
+/** Starts a thread that is ended if it takes too much memory. @param own the functions that it may call */
 export function startThread<Theirs extends Calls<Theirs>, Own extends Calls<Own>>(
   { entry, endMessage, clock, ...options }: ThreadStart,
   own: Own,
@@ -179,43 +179,41 @@ export function startThread<Theirs extends Calls<Theirs>, Own extends Calls<Own>
   };
 }
 
-/** The thread's end of the channel to its starter; calls are handled after `serve`. @throws Error in the main thread */
+/** Connects a thread to its starter; calls are handled after `serve`. @throws Error in the main thread */
 export function connectToStarter<Theirs extends Calls<Theirs>>(): Channel<Theirs> {
   if (parentPort === null)
     throw new Error('this file is the program of a worker thread; start run-bridge with dist/main.js');
   return new Channel<Theirs>(parentPort);
 }
 
-/** How a thread is started. */
+/** Options of a bounded thread. */
 export interface ThreadOptions {
   readonly workerData: unknown;
   /** Heap limit of the thread, in MiB; by default nearly that of the main thread. */
   readonly maxHeapMib?: number;
-  /** The process's own options are inherited by default. */
+  /** Node options of the thread. Default: those of the process. */
   readonly execArgv?: string[];
 }
 
-/** How often a thread is asked what its objects take, in milliseconds. Its answer costs 30 µs of CPU. */
+/** The interval at which a thread's heap is measured, in milliseconds. Each measurement takes 30 µs of CPU. */
 const LOOK_MS = 200;
 const MIB = 2 ** 20;
 
-/** What Node's workers have from 22.16 on: an answer in the midst of a loop too. */
+/** A worker of Node 22.16 or later, which answers in the middle of a loop, too. */
 interface MeasuredWorker {
   getHeapStatistics(): Promise<{ readonly used_heap_size: number }>;
 }
 
 /**
- * Starts a thread that is ended, with an 'error', when its objects take too much. Up to Node 22 a worker's resource limits
- * do that. From Node 24 on V8 often aborts the whole process at that limit, so the thread gets twice as much and is ended
- * below it: V8 collects garbage halfway between what is alive and the limit at the latest, so a thread that has taken half as much
- * again as allowed has more alive than allowed. One table (an object with millions of keys, on Node 20 a Map as well) that
- * asks for more at a time than is left below V8's limit still makes V8 abort the process.
+ * Starts a thread that is ended, with an 'error' event, when its heap takes too much. Up to Node 22 the worker's resource limits do that. From Node 24 on V8 often aborts the whole process at that
+ * limit, so the thread gets twice the limit and is ended at one and a half times the limit: V8 collects garbage at the latest halfway between live memory and its limit, so a thread that has taken
+ * that much has more than its limit alive. A single allocation (an object with millions of keys, on Node 20 a Map as well) that exceeds what is left below V8's limit still aborts the process.
  */
 export function startBoundedThread(entry: URL, options: ThreadOptions, clock: Clock): Worker {
   const { workerData, execArgv } = options;
   const isMeasured = 'getHeapStatistics' in Worker.prototype;
   const maxHeapMib = options.maxHeapMib ?? Math.floor(getHeapStatistics().heap_size_limit / MIB / (isMeasured ? 2 : 1));
-  // Loops that V8 compiles with this optimization may never look whether they are to end, or to answer.
+  // Loops that V8 compiles with this optimization may never check whether they are to end or to answer.
   if (isMeasured) setFlagsFromString('--no-turboshaft-loop-unrolling');
   const worker = new Worker(entry, {
     workerData,
@@ -233,7 +231,7 @@ function canMeasure(worker: Worker): worker is Worker & MeasuredWorker {
 function watch(worker: Worker & MeasuredWorker, maxHeapMib: number, clock: Clock): void {
   let hasEnded = false;
   const look = async () => {
-    // One that is still being started cannot be asked: that takes longer than a look where processors are short.
+    // A thread that is still starting cannot answer; on a busy machine the start takes longer than this interval.
     const statistics = await worker.getHeapStatistics().catch(() => undefined);
     if (hasEnded) return;
     if (statistics === undefined || statistics.used_heap_size <= maxHeapMib * MIB * 1.5) {

@@ -1,4 +1,4 @@
-/** Runs actions one after the other, in the order in which they were asked for; one that fails holds back none. */
+/** Runs actions one after the other, in the order of the calls; a failed one does not hold up the next. */
 export class Turns {
   private last: Promise<unknown> = Promise.resolve();
 
@@ -8,13 +8,13 @@ export class Turns {
     return done;
   }
 
-  /** Resolves when everything has ended that was asked for so far. */
+  /** Resolves when all actions requested so far have ended. */
   async ended(): Promise<void> {
     await this.last;
   }
 }
 
-/** Turns of many keys: actions of one key run one after the other. */
+/** Runs actions of the same key one after the other, and those of different keys concurrently. */
 export class KeyedTurns<Key> {
   private readonly last = new Map<Key, Promise<void>>();
 
@@ -28,13 +28,13 @@ export class KeyedTurns<Key> {
     return done;
   }
 
-  /** Resolves when everything has ended that was asked for so far. */
+  /** Resolves when all actions requested so far have ended. */
   async ended(): Promise<void> {
     await Promise.all(this.last.values());
   }
 }
 
-/** Works on some items at a time. @throws the first error, when all have ended */
+/** Runs an action for each item, at most `atOnce` at a time. @throws the first error, after all have ended */
 export async function forEachOf<Item>(
   items: readonly Item[],
   atOnce: number,

@@ -1,14 +1,11 @@
 import { Decompress } from 'fzstd';
 
-/** The largest window that is unpacked unless less is allowed, in bytes: 32 MiB, which all levels up to 20 keep to. */
+/** The default limit for a frame's window: 32 MiB, which all compression levels up to 20 keep to. */
 const MAX_WINDOW_BYTES = 32 * 1024 * 1024;
-/**
- * How much is unpacked at once, in bytes. Four bytes may stand for a block of 128 KiB, so this bounds what is
- * held to 16 MiB beside the window.
- */
+/** Bytes that are decompressed at a time. Four bytes may stand for a block of 128 KiB, so this bounds the output buffered beside the window to 16 MiB. */
 export const ZSTD_SLICE_BYTES = 512;
 
-/** Unpacks zstd frames as they come, in bounded memory. Whoever takes the blocks may stop between any two of them. */
+/** Decompresses zstd frames as they arrive, in bounded memory. The caller may stop between any two blocks. */
 export class ZstdUnpacker {
   private blocks: Uint8Array[] = [];
   private readonly frames: ZstdFrames;
@@ -16,12 +13,12 @@ export class ZstdUnpacker {
     if (block.length > 0) this.blocks.push(block);
   });
 
-  /** @param maxWindowBytes frames that ask for a larger window are refused before any memory is taken for it */
+  /** @param maxWindowBytes frames with a larger window are refused before memory is allocated for it */
   constructor(maxWindowBytes = MAX_WINDOW_BYTES) {
     this.frames = new ZstdFrames(maxWindowBytes);
   }
 
-  /** What more bytes unpack to. @throws Error for what is no zstd, and for too large a window */
+  /** Yields what more bytes decompress to. @throws Error if they are not zstd, or need too large a window */
   *push(bytes: Uint8Array): Generator<Uint8Array> {
     for (let start = 0; start < bytes.length; start += ZSTD_SLICE_BYTES) {
       const slice = bytes.subarray(start, start + ZSTD_SLICE_BYTES);
@@ -31,7 +28,7 @@ export class ZstdUnpacker {
     }
   }
 
-  /** The rest. @throws Error when the last frame is cut off */
+  /** Yields the rest. @throws Error if the last frame is cut off */
   *end(): Generator<Uint8Array> {
     this.zstd.push(new Uint8Array(0), true);
     yield* this.blocks.splice(0);
@@ -40,12 +37,12 @@ export class ZstdUnpacker {
 
 const FRAME_MAGIC = 0xfd2fb528;
 const SKIPPABLE_MAGIC = 0x184d2a5;
-/** Length of a dictionary's id, by the two bits that tell it. */
+/** Length of the dictionary's id, by the two bits of the frame header that encode it. */
 const DICTIONARY_ID_BYTES = [0, 1, 2, 4];
 
 /**
- * Walks through frames of zstd (RFC 8878) ahead of the decompressor, so that a frame is refused before memory is
- * taken for its window, of which a header of six bytes may ask for gigabytes. Other content is left to the decompressor.
+ * Follows the frames of zstd (RFC 8878) ahead of the decompressor, so that a frame is refused before memory is allocated for its window: a header of six bytes may ask for gigabytes. Other content is
+ * left to the decompressor.
  */
 export class ZstdFrames {
   private head: number[] = [];
@@ -55,7 +52,7 @@ export class ZstdFrames {
 
   constructor(private readonly maxWindowBytes: number) {}
 
-  /** @throws Error for a frame whose window is too large. */
+  /** Reads on. @throws Error for a frame whose window is too large */
   push(bytes: Uint8Array): void {
     let at = 0;
     while (at < bytes.length) {
@@ -103,7 +100,7 @@ export class ZstdFrames {
   private lookAtBlock(): void {
     if (this.head.length < 3) return;
     const header = this.number(0, 3);
-    // A block of one repeated byte has one byte, whatever its size says.
+    // A block that repeats one byte has a content of one byte, whatever its size.
     const isRepeated = ((header >> 1) & 3) === 1;
     const isLast = (header & 1) === 1;
     this.isInFrame = !isLast;
@@ -115,7 +112,7 @@ export class ZstdFrames {
     this.skipBytes = skipBytes;
   }
 
-  /** Little-endian. */
+  /** Reads a little-endian integer of the buffered header. */
   private number(at: number, length: number): number {
     let value = 0;
     for (let index = at + length - 1; index >= at; index--) value = value * 256 + (this.head[index] ?? 0);
