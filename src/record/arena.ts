@@ -1,46 +1,46 @@
 import { ByteSource, type GrowingBytes } from '../core/bytes.js';
 
 /**
- * One block of memory in which records are decoded and their lines are written. A place in it is an integer, so what is in one
- * region is copied into another without a view, a string or an object. Pages of it that were never written to take no memory.
+ * One block of memory in which records are decoded and their lines are written. Positions in it are integers, so bytes are copied from one region to another without a view, string or object. Pages
+ * that were never written take no memory.
  */
 const MIB = 1024 * 1024;
 
-/** Where each region begins. */
+/** The offset at which each region begins. */
 export const REGION = {
-  /** Constant bytes: keys, heads of lines. Place 0 means "none". */
+  /** Constant bytes: keys, heads of lines. Offset 0 means "none". */
   constants: 64,
   /** Lines of JSONL that are being read. */
   bodies: 8 * MIB,
   /** Lines of the record that is being written. */
   lines: 16 * MIB,
-  /** Texts that are remembered, and what was made of each. */
+  /** Remembered texts, and what was made of each. */
   texts: 32 * MIB,
-  /** Requests as they came, and items that wait. */
+  /** Requests as received, and items that wait. */
   items: 56 * MIB,
-  /** What is being made, and is used before the next. */
+  /** Temporary values, valid until the next one is written. */
   scratch: 88 * MIB,
   end: 104 * MIB,
 } as const;
 
-/** Bytes behind a range that reads and copies of several bytes at a time may touch. */
+/** Bytes after a range that reads and copies of several bytes at a time may touch. */
 export const SLACK = 32;
-/** The longest record whose lines surely have room. */
+/** The longest record whose lines are sure to fit. */
 export const MAX_RECORD_BYTES = MIB;
 
 const memory = new ArrayBuffer(REGION.end);
 export const bytes = new Uint8Array(memory);
 export const view = new DataView(memory);
 export const buffer = Buffer.from(memory);
-/** All of it, for those who read others' bytes, too. */
+/** The whole arena, for functions that also read other buffers. */
 export const ARENA = new ByteSource(buffer);
 
-/** Longer texts are copied by one call, which costs as much as a loop over so many bytes. */
+/** Longer texts are copied by `copyWithin`, whose call costs as much as a loop over this many bytes. */
 const SHORT_TEXT = 176;
 
 /**
- * Copies UTF-8 by doubles: none of its patterns is a number that a double would change. Up to 15 bytes behind the target are overwritten.
- * @returns the place behind the copy
+ * Copies UTF-8 eight bytes at a time as doubles; no UTF-8 is a NaN pattern, which such a copy could change. Overwrites up to 15 bytes after the target.
+ * @returns the end of the copy
  */
 export function copyText(to: number, from: number, length: number): number {
   if (length > SHORT_TEXT) bytes.copyWithin(to, from, from + length);
@@ -53,35 +53,32 @@ export function copyText(to: number, from: number, length: number): number {
   return to + length;
 }
 
-/** Longer bytes are copied by one call. */
+/** Longer ranges are copied by `copyWithin`. */
 const SHORT_BYTES = 96;
 
-/** Copies bytes of any kind. Up to 3 bytes behind the target are overwritten. @returns the place behind the copy */
+/** Copies any bytes. Overwrites up to 3 bytes after the target. @returns the end of the copy */
 export function copyBytes(to: number, from: number, length: number): number {
   if (length > SHORT_BYTES) bytes.copyWithin(to, from, from + length);
   else for (let at = 0; at < length; at += 4) view.setInt32(to + at, view.getInt32(from + at, true), true);
   return to + length;
 }
 
-/** Views that are kept have lengths in steps of so many bytes, up to this. */
+/** Cached views have lengths in steps of this many bytes, up to `MAX_VIEW_STEPS` steps. */
 const VIEW_STEP = 64;
 const MAX_VIEW_STEPS = 256;
 
-/**
- * Copies what is written at one place of the arena out of it, again and again, through views that are kept: making one
- * takes longer than such a copy.
- */
+/** Copies bytes that begin at a fixed offset of the arena to growing buffers, through cached views: making a view takes longer than such a copy. */
 export class Outlet {
   private readonly views = new Array<Uint8Array | undefined>(MAX_VIEW_STEPS + 1).fill(undefined);
 
   constructor(private readonly start: number) {}
 
-  /** Appends so many bytes to others, which grow where they have no room. */
+  /** Appends the first `byteCount` bytes to `target`. */
   appendTo(target: GrowingBytes, byteCount: number): void {
     target.reserve(byteCount);
     const { length: at, bytes: into } = target;
     const steps = Math.ceil(byteCount / VIEW_STEP);
-    // What is copied beyond the bytes is overwritten by what comes behind them.
+    // Whatever is copied beyond `byteCount` is overwritten by the next append.
     const isViewed = steps <= MAX_VIEW_STEPS && at + steps * VIEW_STEP <= into.length;
     into.set(isViewed ? this.viewOf(steps) : bytes.subarray(this.start, this.start + byteCount), at);
     target.length = at + byteCount;
@@ -96,7 +93,7 @@ export class Outlet {
   }
 }
 
-/** Whether two ranges hold the same bytes. The last eight or four are compared together, though some of them were before. */
+/** Whether two ranges have the same bytes. The last eight or four are compared together and may overlap those before. */
 export function isSame(a: number, b: number, length: number): boolean {
   if (length >= 8) {
     const last = length - 8;
@@ -117,10 +114,10 @@ function isSameFour(a: number, b: number): boolean {
   return view.getInt32(a, true) === view.getInt32(b, true);
 }
 
-/** Shorter texts are hashed as fast four bytes after the other. */
+/** Texts up to this length are hashed as fast by one lane. */
 const LONG_TEXT = 64;
 
-/** A hash of a range, as 32 bits; the seed keeps senders from choosing texts that meet in one place. */
+/** Hashes a range to 32 bits. The seed keeps senders from choosing texts with equal hashes. */
 export function hashOf(start: number, length: number, seed: number): number {
   let hash = seed ^ length;
   if (length < 4) {
@@ -129,7 +126,7 @@ export function hashOf(start: number, length: number, seed: number): number {
     const last = start + length - 4;
     let at = start;
     if (length > LONG_TEXT) {
-      // Two hashes that do not wait for each other: of a long text that takes half the time.
+      // Two independent lanes halve the time for a long text.
       let other = ~seed;
       for (; at < last - 4; at += 8) {
         hash = hashedWith(hash, view.getInt32(at, true));
@@ -149,12 +146,12 @@ function hashedWith(hash: number, four: number): number {
   return mixed ^ (mixed >>> 15);
 }
 
-/** Writes a text's UTF-8. @returns the place behind it */
+/** Writes a text as UTF-8. @returns the end of the text */
 export function putText(to: number, text: string): number {
   return to + buffer.write(text, to);
 }
 
-/** How many bytes an unsigned integer of up to 32 bits takes. */
+/** Returns the size of an unsigned 32-bit integer as a varint, in bytes. */
 export function varintSize(value: number): number {
   if (value < 0x80) return 1;
   if (value < 0x4000) return 2;
@@ -162,7 +159,7 @@ export function varintSize(value: number): number {
   return value < 0x1000_0000 ? 4 : 5;
 }
 
-/** Writes a varint of up to 31 bits. @returns the place behind it */
+/** Writes an integer of up to 31 bits as a varint. @returns its end */
 export function putVarint(start: number, value: number): number {
   let to = start;
   let rest = value;
@@ -178,20 +175,20 @@ export function textAt(start: number, end: number): string {
   return buffer.toString('utf8', start, end);
 }
 
-/** Constant bytes. */
+/** A range of constant bytes in the arena. */
 export interface Range {
   readonly at: number;
   readonly length: number;
 }
 
-/** Constant bytes in a room of their own; all of them are forgotten together. */
+/** Constant bytes in a part of the arena; they can only be removed all at once. */
 export class Constants {
-  /** How often all were forgotten: a range of before is not theirs any more. */
+  /** Incremented by `clear`; ranges of an earlier generation are no longer valid. */
   generation = 0;
   private end: number;
   private readonly known = new Map<string, Range>();
 
-  /** @param start of the room that they have; @param limit its end */
+  /** @param start of the part of the arena; @param limit its end */
   constructor(
     private readonly start: number,
     private readonly limit: number,
@@ -204,14 +201,14 @@ export class Constants {
     return this.end + byteCount + SLACK <= this.limit;
   }
 
-  /** Keeps a text; equal ones once. */
+  /** Stores a text; an equal text is stored only once. @throws RangeError if there is no room */
   add(text: string): Range {
     const known = this.known.get(text);
     if (known !== undefined) return known;
     const length = Buffer.byteLength(text);
     if (!this.hasRoom(length)) throw new RangeError('too many constants');
     const range = { at: this.end, length: buffer.write(text, this.end) };
-    // What is copied by several bytes at a time reads a few bytes of the next one.
+    // Copies of several bytes at a time read a few bytes of the next text.
     this.end += length + 8;
     this.known.set(text, range);
     return range;
@@ -224,35 +221,35 @@ export class Constants {
   }
 }
 
-/** Room for the constants of the line writer itself; behind them stand those of layouts. */
+/** The part for constants of the line writer; constants of layouts follow it. */
 const FIXED_BYTES = 64 * 1024;
 const FIXED = new Constants(REGION.constants, FIXED_BYTES);
 export const LAYOUT_CONSTANTS = new Constants(FIXED_BYTES, REGION.bodies);
 
-/** Constant bytes for good. */
+/** Stores a constant that is never removed. */
 export function constant(text: string): Range {
   return FIXED.add(text);
 }
 
-/** Two hexadecimal digits of a byte, as one number. */
+/** The two hexadecimal digits of each byte, as a 16-bit number. */
 const HEX = Uint16Array.from({ length: 256 }, (_, byte) =>
   Buffer.from(byte.toString(16).padStart(2, '0')).readUInt16LE(0),
 );
-/** Four decimal digits, as one number. */
+/** The four decimal digits of each number below 10,000, as a 32-bit number. */
 const DIGITS = new Int32Array(10_000).fill(0x30303030);
-// A number's are those of a tenth of it, one place on, and its last one.
+// The digits of a number are those of its tenth, moved by one position, and its last digit.
 for (let number = 1; number < DIGITS.length; number++) {
   const tenth = Math.floor(number / 10);
   DIGITS[number] = ((DIGITS[tenth] as number) >>> 8) | ((0x30 + number - 10 * tenth) << 24);
 }
 
-/** Writes bytes in hexadecimal digits. @returns the place behind them */
+/** Writes bytes as hexadecimal digits. @returns their end */
 export function putHex(to: number, from: number, length: number): number {
   for (let at = 0; at < length; at++) view.setUint16(to + 2 * at, HEX[view.getUint8(from + at)] as number, true);
   return to + 2 * length;
 }
 
-/** Writes an id of two halves. @returns the place behind it */
+/** Writes a 64-bit id, given as two halves, as 16 hexadecimal digits. @returns their end */
 export function putId(to: number, high: number, low: number): number {
   for (let shift = 24, at = to; shift >= 0; shift -= 8, at += 2) {
     view.setUint16(at, HEX[(high >>> shift) & 255] as number, true);
@@ -261,12 +258,12 @@ export function putId(to: number, high: number, low: number): number {
   return to + 16;
 }
 
-/** What the higher halves of times are in seconds and nanoseconds, by their last four bits: each is that of 4.3 seconds. */
+/** A cache of the seconds and nanoseconds that the high halves of Unix times stand for, by their last four bits. A high half changes every 4.3 seconds. */
 const HIGHS = new Int32Array(16);
 const SECONDS = new Float64Array(16);
 const NANOS = new Float64Array(16);
 
-/** The slot above of a half. */
+/** Returns the cache's slot of a high half. */
 function highSlot(high: number): number {
   const slot = high & 15;
   if (high !== HIGHS[slot]) {
@@ -278,7 +275,7 @@ function highSlot(high: number): number {
   return slot;
 }
 
-/** Unix nanoseconds of two halves as seconds and nanoseconds. */
+/** Splits Unix nanoseconds, given as two halves, into seconds and nanoseconds. */
 export class NanosClock {
   seconds = 0;
   nanos = 0;
@@ -286,18 +283,18 @@ export class NanosClock {
   read(high: number, low: number): void {
     const slot = highSlot(high);
     const nanos = (NANOS[slot] as number) + (low >>> 0);
-    // Integers of 32 bits: V8 makes an object of any other number each time that it is handed on.
+    // V8 allocates an object for each number that is no 32-bit integer when it is passed on.
     const more = (nanos / 1e9) | 0;
     this.seconds = (SECONDS[slot] as number) + more;
     this.nanos = (nanos - more * 1e9) | 0;
   }
 }
 
-/** Halves of which times have 19 digits: up to the year 2286. */
+/** The high halves of times with 19 digits: up to the year 2286. */
 const MIN_HIGH = Number((10n ** 18n) >> 32n) + 1;
 const MAX_HIGH = Number((10n ** 19n) >> 32n) - 1;
 
-/** Writes 64 bits in decimal digits. Times of our days have 19, which are written four at a time. @returns the place behind them */
+/** Writes 64 bits as decimal digits; times with 19 digits are written four digits at a time. @returns their end */
 export function putDecimal(to: number, low: number, high: number): number {
   if (high >>> 0 < MIN_HIGH || high >>> 0 > MAX_HIGH) return putAnyDecimal(to, low, high);
   const slot = highSlot(high);

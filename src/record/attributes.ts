@@ -12,15 +12,15 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
 }
 
 /**
- * How many levels of objects and lists a record's JSON may have where it is read from a file. Code that walks JSON
- * recurses, and runs out of stack some thousands of levels down; the engine's records have about ten.
+ * The deepest nesting of objects and lists in a record's JSON that is read from a file. Code that walks JSON recurses and runs out of stack at some thousands of levels; the engine's records have
+ * about ten.
  */
 export const MAX_JSON_LEVELS = 200;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Whether a JSON text has more levels than {@link MAX_JSON_LEVELS}. Texts with few brackets are decided at once. */
+/** Whether a JSON text is nested deeper than {@link MAX_JSON_LEVELS}. Texts with few brackets are decided quickly. */
 export function isNestedTooDeep(json: string): boolean {
   if (!hasManyBrackets(json)) return false;
   let level = 0;
@@ -41,7 +41,7 @@ export function isNestedTooDeep(json: string): boolean {
   return false;
 }
 
-/** Whether there are more opening brackets than levels are allowed, strings included. */
+/** Whether a text has more opening brackets than levels are allowed, counting those in strings. */
 function hasManyBrackets(json: string): boolean {
   let count = 0;
   for (const bracket of ['{', '[']) {
@@ -53,18 +53,18 @@ function hasManyBrackets(json: string): boolean {
 }
 
 /**
- * A record's attributes: one JSON object, kept as its text until someone needs a value. The text is what is written,
- * so a number's spelling (`1.0`, a 64-bit integer) survives, and most records are never parsed at all.
+ * The attributes of a record: a JSON object that is kept as text and parsed when a value is first needed. Writing the text keeps the spelling of numbers (`1.0`, a 64-bit integer), and most records
+ * are never parsed at all.
  */
 export class Attributes {
   static readonly EMPTY = new Attributes('{}');
 
-  /** @param json text of a JSON object, already known to be one (checked by a parser at the edge). */
+  /** @param json text that a parser already checked to be a JSON object */
   static fromJson(json: string): Attributes {
     return new Attributes(json);
   }
 
-  /** A text and the object that it was just parsed to. */
+  /** @param value what `json` was parsed to */
   static parsed(json: string, value: JsonObject): Attributes {
     return new Attributes(json, value);
   }
@@ -78,13 +78,13 @@ export class Attributes {
     private parsed?: JsonObject,
   ) {}
 
-  /** The object's text, on one line. */
+  /** The text of the object, on one line. */
   get json(): string {
     this.jsonText ??= JSON.stringify(this.parsed);
     return this.jsonText;
   }
 
-  /** The object itself, parsed on first use. */
+  /** The object, parsed on first use. */
   get value(): JsonObject {
     this.parsed ??= JSON.parse(this.jsonText ?? '{}') as JsonObject;
     return this.parsed;
@@ -94,20 +94,20 @@ export class Attributes {
     return Object.hasOwn(this.value, name) ? this.value[name] : undefined;
   }
 
-  /** The attribute if it is a string. */
+  /** Returns the attribute if it is a string. */
   text(name: string): string | undefined {
     const value = this.get(name);
     return typeof value === 'string' ? value : undefined;
   }
 
-  /** The attribute if it is a whole number, spelt as a number or (64-bit) as a string of digits. */
+  /** Returns the attribute if it is an integer, spelt as a number or (64-bit) as a string of digits. */
   integer(name: string): number | undefined {
     const value = this.get(name);
     if (typeof value === 'number') return Number.isSafeInteger(value) ? value : undefined;
     return typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : undefined;
   }
 
-  /** The attribute if it is an object. */
+  /** Returns the attribute if it is an object. */
   object(name: string): JsonObject | undefined {
     const value = this.get(name);
     return isJsonObject(value) ? value : undefined;
@@ -115,8 +115,8 @@ export class Attributes {
 }
 
 /**
- * A text's characters in memory of their own. What is cut out of a line (by `JSON.parse`, `slice` or a pattern) may be a
- * reference into it that keeps the whole line in memory; code that keeps such a text for long keeps a copy instead.
+ * Copies the characters of a text. A text cut out of a line (by `JSON.parse`, `slice` or a pattern) may be a reference into it that keeps the whole line in memory; code that keeps such a text for
+ * long keeps a copy instead.
  */
 export function ownText(text: string): string {
   return Buffer.from(text, 'utf16le').toString('utf16le');
@@ -131,7 +131,7 @@ export interface Resource {
   readonly scope: { readonly name: string; readonly version: string };
 }
 
-/** The resource that a JSON value is; `undefined` for any other value. */
+/** Returns a JSON value as a resource; `undefined` if it is none. */
 export function asResource(value: JsonValue | undefined): Resource | undefined {
   const isResource = isJsonObject(value) && isJsonObject(value.attributes) && isJsonObject(value.scope);
   return isResource ? (value as unknown as Resource) : undefined;
@@ -140,7 +140,7 @@ export function asResource(value: JsonValue | undefined): Resource | undefined {
 /** The resource of records that came without one (JSONL and Parquet files have none). */
 export const UNKNOWN_RESOURCE: Resource = { attributes: {}, scope: { name: '', version: '' } };
 
-/** A text that is equal for equal resources, whatever the order of their attributes. */
+/** Returns a text that is equal for equal resources, whatever the order of their attributes. */
 export function resourceKey(resource: Resource): string {
   let key = KEYS.get(resource);
   if (key === undefined) {
@@ -151,86 +151,80 @@ export function resourceKey(resource: Resource): string {
   return key;
 }
 
-/** Asked of every record, and records share a few resources. */
+/** A cache: the key is needed for every record, and records share a few resources. */
 const KEYS = new WeakMap<Resource, string>();
 
-/**
- * Resource attribute with the number of the account whose the records are, where that is not the first: the bridge puts it
- * there, by the sender's token, and takes it away where a sender does.
- */
+/** Resource attribute with the number of the account that the records belong to; absent for the first account. The bridge sets it by the sender's token, and removes what a sender set. */
 export const ACCOUNT_ATTRIBUTE = 'run_bridge.account.id';
 
-/** The account whose a resource's records are; `null` for the first. */
+/** Returns the account that a resource's records belong to; `null` for the first. */
 export function accountOf({ attributes }: Resource): number | null {
   const value = attributes[ACCOUNT_ATTRIBUTE];
   return typeof value === 'number' ? value : null;
 }
 
-/** Whether an attribute is one that no sender may set: it would make its records another account's. */
+/** Whether senders may not set an attribute because it would move their records to another account. */
 export function isReserved(name: string, value: ResourceValue): boolean {
   if (name === ACCOUNT_ATTRIBUTE) return true;
   return name === STEP_ATTRIBUTE && typeof value === 'string' && value.includes('/');
 }
 
-/**
- * The step's id within all accounts: `10002/a` for the step that account 10002 calls `a`; the first account's are as they
- * are. No account can name another's.
- */
+/** Returns an id of a step that is unique across accounts: `10002/a` for the step `a` of account 10002; ids of the first account are unchanged. No account can name a step of another. */
 export function stepIdFor(accountId: number | null, stepId: string): string {
   return accountId === null ? stepId : `${accountId}/${stepId}`;
 }
 
-/** The account whose step it is; `null` for the first. @param stepId as `stepIdFor` makes it */
+/** Returns the account that a step belongs to; `null` for the first. @param stepId as returned by `stepIdFor` */
 export function accountOfStep(stepId: string): number | null {
   const [, accountId] = /^(\d+)\//.exec(stepId) ?? [];
   return accountId === undefined ? null : Number(accountId);
 }
 
-/** The resource as one of an account; itself where it is. A step of another account's is left out. */
+/** Returns the resource as one of an account, unchanged if it already is. A step of another account is removed. */
 export function ofAccount(resource: Resource, accountId: number | null): Resource {
   const stepId = stepIdOf(resource);
-  const isOwnStep = stepId === null || accountOfStep(stepId) === accountId;
-  if (accountOf(resource) === accountId && isOwnStep) return resource;
+  const isInAccount = stepId === null || accountOfStep(stepId) === accountId;
+  if (accountOf(resource) === accountId && isInAccount) return resource;
   const { [ACCOUNT_ATTRIBUTE]: _account, [STEP_ATTRIBUTE]: _step, ...attributes } = resource.attributes;
-  const isNameOfOwn = stepId !== null && !stepId.includes('/');
+  const isUnqualified = stepId !== null && !stepId.includes('/');
   return {
     ...resource,
     attributes: {
       ...attributes,
-      ...(isNameOfOwn && { [STEP_ATTRIBUTE]: stepIdFor(accountId, stepId) }),
+      ...(isUnqualified && { [STEP_ATTRIBUTE]: stepIdFor(accountId, stepId) }),
       ...(accountId !== null && { [ACCOUNT_ATTRIBUTE]: accountId }),
     },
   };
 }
 
-/** What a run belongs to, besides its account. */
+/** The kinds of things that a run may belong to, besides its account. */
 export const SCOPE_KINDS = ['job', 'environment', 'project'] as const;
 
-/** The names of the job, environment and project that records belong to, as far as something says them; none of them is empty. */
+/** The names of the job, environment and project that records belong to, as far as known; never empty. */
 export type NamedScope = Readonly<Partial<Record<(typeof SCOPE_KINDS)[number], string>>>;
 
-/** The resource attribute that names the job, the environment or the project of records. */
+/** The resource attributes that name the job, environment and project of records. */
 export const SCOPE_ATTRIBUTES = {
   job: 'run_bridge.job',
   environment: 'run_bridge.environment',
   project: 'run_bridge.project',
 } as const;
 
-/** Longer names of jobs, environments and projects are cut off in attributes, and refused elsewhere: a sender that makes them up fills no disk. In characters. */
+/** The longest name of a job, environment or project, in characters, so that a sender that makes them up cannot fill the disk. Longer ones are cut off in attributes and refused elsewhere. */
 export const MAX_SCOPE_NAME_LENGTH = 200;
 
-/** Who sends records. */
+/** The sender of records. */
 export interface Sender {
-  /** The account whose the records are; `null` for the first. */
+  /** The account that the records belong to; `null` for the first. */
   readonly accountId: number | null;
-  /** What the records belong to, whatever their resource says. */
+  /** The job, environment and project of the records, which override those in their resource. */
   readonly scope: NamedScope;
 }
 
-/** A sender of whom nothing is known: its records are the first account's. */
+/** An unknown sender, whose records belong to the first account. */
 export const UNKNOWN_SENDER: Sender = { accountId: null, scope: {} };
 
-/** The resource as one of a sender: of its account, and with the names that it gives in place of the resource's own; itself where it is. */
+/** Returns the resource as one of a sender: with the sender's account and scope, unchanged if it already has them. */
 export function ofSender(resource: Resource, { accountId, scope }: Sender): Resource {
   const owned = ofAccount(resource, accountId);
   const names = SCOPE_KINDS.flatMap((kind) => {
@@ -241,42 +235,39 @@ export function ofSender(resource: Resource, { accountId, scope }: Sender): Reso
   return { ...owned, attributes: { ...owned.attributes, ...Object.fromEntries(names) } };
 }
 
-/**
- * Resource attribute with the time at which an import began that handed the records over, in milliseconds since 1970, as a text
- * of digits. Nobody is notified of a run that had ended by then.
- */
+/** Resource attribute with the time at which the import began that delivered the records: milliseconds since 1970 as decimal digits. Nobody is notified of runs that had ended by then. */
 export const IMPORT_ATTRIBUTE = 'run_bridge.import.began_unix_ms';
 
-/** When the import began that a resource's records came by; `null` where they came as they happened. */
+/** Returns when the import of a resource's records began; `null` if they were not imported. */
 export function importBeganUnixMs({ attributes }: Resource): number | null {
   const value = attributes[IMPORT_ATTRIBUTE];
   return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : null;
 }
 
-/** The resource as that of an import. */
+/** Returns the resource with the time of an import. */
 export function asImported(resource: Resource, beganUnixMs: number): Resource {
   return { ...resource, attributes: { ...resource.attributes, [IMPORT_ATTRIBUTE]: String(beganUnixMs) } };
 }
 
-/** The resource as it was before an import. */
+/** Returns the resource without the time of an import. */
 export function withoutImport(resource: Resource): Resource {
   const { [IMPORT_ATTRIBUTE]: _began, ...attributes } = resource.attributes;
   return { ...resource, attributes };
 }
 
 /**
- * Resource attribute with the id of the step whose command sent the records. `exec` puts it into
- * `OTEL_RESOURCE_ATTRIBUTES`, so it tells commands that share a trace apart from their first record on.
+ * Resource attribute with the id of the step whose command sent the records. `exec` puts it into `OTEL_RESOURCE_ATTRIBUTES`, which distinguishes commands that share a trace from their first record
+ * on.
  */
 export const STEP_ATTRIBUTE = 'run_bridge.step.id';
 
-/** The step that a resource names; `null` where it names none. */
+/** Returns the step that a resource names; `null` if it names none. */
 export function stepIdOf({ attributes }: Resource): string | null {
   const value = attributes[STEP_ATTRIBUTE];
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** How a step stands in the environment of its command, and of all that this starts: last in `OTEL_RESOURCE_ATTRIBUTES`. */
+/** Returns the text by which a command of a step, and all processes that it starts, are recognised in their environment: the end of `OTEL_RESOURCE_ATTRIBUTES`. */
 export function stepInEnvironment(stepId: string): string {
   return `${STEP_ATTRIBUTE}=${stepId}\0`;
 }

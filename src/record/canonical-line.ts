@@ -10,7 +10,7 @@ import {
   type UnixNano,
 } from './telemetry-record.js';
 
-// Sources of patterns: texts and scalars as JSON has them, and fields as the engine writes them.
+// Sources of patterns: JSON strings and scalars, and fields as the engine writes them.
 const TEXT = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"`;
 const SCALAR = String.raw`(?:${TEXT}|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)`;
 const TRACE_ID = '"((?!0{32})[0-9a-f]{32})"';
@@ -19,18 +19,18 @@ const TIME = String.raw`"(\d{1,19})"`;
 const SEVERITY = String.raw`"severity_number":(0|-?[1-9]\d{0,9}),"severity_text":(${TEXT})`;
 const TYPE = `"event_type":(${TEXT}),"attributes":`;
 
-/** A span's line up to its attributes. What only an end has, is optional here. */
+/** The line of a span up to its attributes; what only a span's end has is optional. */
 const SPAN_HEAD = new RegExp(
   `^{"record_type":"(SpanStart|SpanEnd)","trace_id":${TRACE_ID},"span_id":${SPAN_ID},"span_name":(${TEXT}),` +
     String.raw`"parent_span_id":(?:null|${SPAN_ID}),"links":(null|\[[^]*?\]),"start_time_unix_nano":${TIME}` +
     String.raw`(?:,"end_time_unix_nano":${TIME})?,${SEVERITY},(?:"status":(?:(null)|\{"message":(null|${TEXT}),"code":(0|-?[1-9]\d{0,9})\}),)?${TYPE}`,
 );
-/** The same of a log record. */
+/** The line of a log record up to its attributes. */
 const LOG_HEAD = new RegExp(
   `^{"record_type":"LogRecord","trace_id":${TRACE_ID},"span_id":(?:null|${SPAN_ID}),"span_name":(null|${TEXT}),` +
     `"event_id":(null|${TEXT}),"time_unix_nano":${TIME},${SEVERITY},"body":(${TEXT}),${TYPE}`,
 );
-/** An object of scalars, and of two further levels of objects and lists. */
+/** An object whose values are scalars, or objects and lists nested at most two further levels. */
 const SHALLOW = new RegExp(`^${objectOf(anyOf(anyOf(SCALAR)))}$`);
 
 function objectOf(value: string): string {
@@ -41,14 +41,14 @@ function anyOf(inner: string): string {
   return String.raw`(?:${SCALAR}|${objectOf(inner)}|\[(?:${inner}(?:,${inner})*)?\])`;
 }
 
-/** The line is not laid out as the engine lays out its own; thrown again and again, so it carries no stack. */
+/** Thrown for a line in another layout than the engine's; shared, because it is thrown often and needs no stack. */
 const OTHERWISE = new Error('not the layout of the engine');
 
 /**
- * Reads a line that is laid out to the letter as the engine lays out its own: keys in its order, no blanks, nothing it
- * does not write. One pattern cuts the line at its keys, and another checks the attributes, which are parsed when somebody wants one of them:
- * patterns are fast from the first line on, and most commands end before V8 has compiled much. The attributes' text is kept, so that a number's
- * spelling survives. `undefined` for any other line.
+ * Reads a line in exactly the layout that the engine writes: its order of keys, no white space, nothing else. One pattern splits the line at its keys and another checks the attributes, which are
+ * parsed when a value is first needed: patterns are fast from the first line on, and most commands end before V8 has compiled much. The text of the attributes is kept, so that the spelling of
+ * numbers survives.
+ * @returns `undefined` for any other line
  */
 export function parseCanonicalLine(line: string): TelemetryRecord | undefined {
   try {
@@ -112,7 +112,7 @@ function readLog(line: string): TelemetryRecord {
   };
 }
 
-/** @param quoted a text as JSON; all groups of a pattern that are not optional are there */
+/** Parses a JSON string. @param quoted missing only for optional groups of a pattern */
 function textOf(quoted = ''): string {
   return quoted.includes('\\') ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
 }
@@ -125,14 +125,14 @@ function jsonOf(json = ''): JsonValue {
   return json === 'null' ? null : (JSON.parse(json) as JsonValue);
 }
 
-/** The text says what the number leaves open. */
+/** Reads the severity's text; without a number it has to be empty. */
 function severityOf(number: string | undefined, quoted: string | undefined): string {
   const text = textOf(quoted);
   if (number === '0' && text !== '') throw OTHERWISE;
   return text;
 }
 
-/** The attributes, with which the line ends. */
+/** Reads the attributes, which end the line. */
 function attributesOf(line: string, { length }: string): Attributes {
   if (!line.endsWith('}')) throw OTHERWISE;
   const json = line.slice(length, -1);

@@ -1,12 +1,12 @@
 /**
- * A message without the statement that a driver repeats in it: in front of the error (`Failed to execute query '…': `) or
- * behind it (`Query was: …`). Where the error cannot be told from the statement, what follows is `?`.
+ * Removes the statement that a driver repeats in an error message: before the error (`Failed to execute query '…': `) or after it (`Query was: …`). If the end of the statement cannot be found, `?`
+ * replaces all that follows.
  */
 export function withoutStatement(text: string): string {
   return split(text, () => "?'");
 }
 
-/** The same for those who may read the statement: where the error cannot be told from it, what its last part may be follows. */
+/** Does the same for readers who may see the statement: if its end cannot be found, the last part of the text that may be the error is kept. */
 export function withCauseFirst(text: string): string {
   return split(text, (statement) => {
     const at = statement.lastIndexOf(QUOTE_AND_COLON);
@@ -19,7 +19,7 @@ function split(text: string, unknown: (behind: string) => string): string {
   const before = wasAt === -1 ? text : `${text.slice(0, wasAt).trimEnd()}${behindStatement(text, wasAt)}`;
   const executeAt = before.indexOf(EXECUTE_QUERY);
   if (executeAt === -1) return before.includes('Failed to prepare') ? before.replace(PREPARE_QUERY, '') : before;
-  // The statement may hold what looks like its end: the last one is the error's.
+  // The statement may contain text that looks like its end, so the last match counts.
   let errorAt = -1;
   for (const found of before.matchAll(ERROR_BEHIND_QUERY)) errorAt = found.index + QUOTE_AND_COLON.length;
   const front = before.slice(0, executeAt).replace(/\[libpq\] $/, '');
@@ -33,7 +33,7 @@ const QUOTE_AND_COLON = "': ";
 const ERROR_BEHIND_QUERY = /': (?=(?:ERROR|FATAL|PANIC): )/g;
 const QUERY_WAS = 'Query was: ';
 
-/** What stands behind a repeated statement: the error's code, and places in files, each on a line of its own. */
+/** Returns what follows a repeated statement: the error's code, and locations in files, each on a line. */
 function behindStatement(text: string, statementAt: number): string {
   const lines = text.slice(statementAt + QUERY_WAS.length).split('\n');
   let first = lines.length;

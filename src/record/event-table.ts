@@ -1,74 +1,76 @@
 import type { JsonValue } from './attributes.js';
 import { DEBUG, INFO, type Severity, TRACE } from './severity.js';
 
-/** The package that all of the engine's public events are in; a newer engine may have more of them than the schema. */
+/** The package of all the engine's public events. A newer engine may have more of them than the schema. */
 export const EVENT_TYPE_PREFIX = 'v1.public.events.fusion.';
 
 /** How a field of a message is spelt in the engine's JSON. `nested` is a message, a map or a list. */
 export type FieldKind = 'text' | 'int64' | 'int32' | 'bool' | 'double' | 'enum' | 'enumNumber' | 'nested';
 
 /**
- * What redaction does with an attribute's text. `keep`: structural, as it is. `name`: as it is when it looks like a name.
- * `sql`: a statement. `command`: a command line. `diffTable`: a unit test's differences. `text`: a message that may quote
- * SQL. `ownWords`: a text of which nothing is known, so that no list of words fits it. `deny`: never shown.
+ * What redaction does with an attribute's text.
+ * `keep`: shows it, as it is structural. `name`: shows it if it looks like a name. `sql`: treats it as a statement. `command`: as a command line. `diffTable`: as a unit test's differences. `text`:
+ * as a message that may quote SQL. `ownWords`: as a text of an unknown event, which no vocabulary fits. `deny`: never shows it.
  */
 export type AttributePolicy = 'keep' | 'name' | 'sql' | 'command' | 'diffTable' | 'text' | 'ownWords' | 'deny';
 
-/** One field of a message, and what becomes of it. */
+/** A field of a message and how it is handled. */
 export interface FieldRow {
   readonly kind: FieldKind;
-  /** What redaction does with its texts; where it is left out, an enum's are kept and any other is `text`. A name has one policy in all events. */
+  /** How redaction treats its texts. Default: `keep` for an enum, else `text`. A name has the same policy in all events. */
   readonly policy?: AttributePolicy;
-  /** The message in it, without the prefix: its fields are exported as `<field>.<name>`, or under their own names where they are `lifted`. */
+  /** The type of the message in it, without the prefix. Its fields are exported as `<field>.<name>`, or under their own names if they are `lifted`. */
   readonly message?: string;
-  /** Values of lifted fields that proto3 leaves out of JSON because they are zero, though they say something. */
+  /** Values of lifted fields that proto3 omits from JSON because they are zero, though they have a meaning. */
   readonly lifted?: Readonly<Record<string, string | number>>;
-  /** What the entries of a map are, where exports have to know it. */
+  /** The type of a map's entries, if exports need it. */
   readonly entries?: 'int64';
-  /** The column that it has in Parquet. */
+  /** Its column in Parquet. */
   readonly column?: string;
   /** Whether `json_payload` has it, in the order of the rows. */
   readonly isInPayload?: true;
   /** Whether it is a member of `node_outcome_detail`, under which the payload has it. */
   readonly isOutcomeDetail?: true;
-  /** What Parquet has of it where it is left out in JSON; without one (an optional field), nothing. */
+  /** Its value in Parquet if JSON omits it. Default (for an optional field): nothing. */
   readonly zero?: JsonValue;
-  /** `none`: a span has it only at its end. Else the JSON with which a start has it all the same, or has it instead. */
+  /**
+   * Whether the start of a span has it. `none`: only the end has it. `known`: the start has it if it is this JSON. `value`: the start has this JSON instead. Default: the start has what the end has.
+   */
   readonly start?: 'none' | { readonly known: string } | { readonly value: string };
-  /** Its values with which a start has all that the end has. */
+  /** Values for which the start of a span has all attributes of the end. */
   readonly wholeWith?: readonly string[];
 }
 
 type Fields = Readonly<Record<string, FieldRow>>;
 
-/** What is known of spans of an event type. */
+/** Describes the spans of an event type. */
 export interface SpanRow {
-  /** How the names begin that the engine makes, none of which is the beginning of another, or what they fit. The first row that fits counts. */
+  /** The names that the engine gives such spans: prefixes, none of which is a prefix of another, or patterns. The first row that matches wins. */
   readonly names: readonly (string | RegExp)[];
-  /** The severity that the engine writes, which OTLP does not carry; `spanSeverity` knows of two types that it depends on more. */
+  /** The severity that the engine writes, which OTLP does not carry. `spanSeverity` treats two types whose severity depends on more. */
   readonly severity: Severity;
-  /** Whether names hold nothing but names of the project's things, or what changes in them from run to run, and what stands for it. */
+  /** `true` if names only have names of the project's things; else a pattern for what differs from run to run, and its replacement. */
   readonly stableName?: true | readonly [RegExp, string];
 }
 
-/** One event type. */
+/** An event type. */
 export interface EventRow {
-  /** Left out for log records. */
+  /** Omitted for log records. */
   readonly span?: SpanRow;
   /**
-   * How Parquet has it; left out where nothing is known. A payload that is `always` there is written even when it is `{}`; of
-   * `any`, it is null when no field of it is set. `map` is the field whose entries are the payload; `constant` a column that holds the same text in every row.
+   * Its representation in Parquet; omitted if unknown. An `always` payload is written even if it is `{}`; an `any` payload is null if none of its fields is set. `map` names the field whose entries
+   * are the payload; `constant` is a column with the same text in every row.
    */
   readonly parquet?: {
     readonly payload: 'always' | 'any';
     readonly map?: string;
     readonly constant?: { readonly column: string; readonly text: string };
   };
-  /** With a column or in the payload first, in the order in which Parquet has them; else as the message declares them. */
+  /** The fields of the message: those with a column or in the payload first, in Parquet's order; the others in the order of their declaration. */
   readonly fields: Fields;
 }
 
-/** What spans of a node and of its phases have in common: who it is and how it ended. */
+/** Fields that spans of a node and of its phases share: its identity and outcome. */
 const NODE_IDENTITY = {
   name: { kind: 'text', policy: 'keep', column: 'name', zero: '' },
   database: { kind: 'text', policy: 'keep', column: 'database' },
@@ -83,7 +85,7 @@ const NODE_IDENTITY = {
   node_cancel_reason: { kind: 'enum', column: 'node_cancel_reason', start: 'none' },
 } as const satisfies Fields;
 
-/** Where it is defined, and its outcome. */
+/** Where a node is defined, its checksum and the rows affected. */
 const NODE_PLACE = {
   sao_enabled: { kind: 'bool', column: 'sao_enabled' },
   relative_path: { kind: 'text', policy: 'keep', column: 'relative_path', zero: '' },
@@ -93,7 +95,7 @@ const NODE_PLACE = {
   rows_affected: { kind: 'int64', column: 'rows_affected', start: 'none' },
 } as const satisfies Fields;
 
-/** Members of the oneof `node_outcome_detail`. */
+/** The members of the oneof `node_outcome_detail`. */
 const NODE_DETAILS = {
   node_cache_detail: {
     kind: 'nested',
@@ -133,8 +135,8 @@ const NODE_DETAILS = {
 } as const satisfies Fields;
 
 /**
- * The engine's public events: what decoding, exports, redaction and Parquet know of each, in one place. A new event type is a row. A test
- * holds it to the schema in `proto/`, which decoding asks for more (names of enums' values). Read off the engine's files and public code.
+ * All public events of the engine: what decoding, exports, redaction and Parquet know of each. To add an event type, add a row. A test compares the table with the schema in `proto/`, which decoding
+ * also uses for the names of enum values. Sources: files that the engine wrote, and its public code.
  */
 const ROWS: Readonly<Record<string, EventRow>> = {
   'node.NodeEvaluated': {
@@ -524,7 +526,7 @@ const ROWS: Readonly<Record<string, EventRow>> = {
   },
 };
 
-/** Messages within events. */
+/** Messages inside of events. */
 const PART_ROWS: Readonly<Record<string, { readonly fields: Fields }>> = {
   'invocation.InvocationEvalArgs': {
     fields: {
@@ -613,23 +615,23 @@ export const EVENTS: ReadonlyMap<string, EventRow> = new Map(
   Object.entries(ROWS).map(([name, row]) => [EVENT_TYPE_PREFIX + name, row]),
 );
 
-/** The fields of a message, events and their parts alike. @param shortName without the prefix */
+/** Returns the fields of an event or of a message inside of events. @param shortName without the prefix */
 export function fieldsOfMessage(shortName: string): Fields {
   return ROWS[shortName]?.fields ?? PART_ROWS[shortName]?.fields ?? {};
 }
 
-/** Every field of every message, as often as it occurs. */
+/** The fields of all messages; a name occurs once for each message that has it. */
 export const ALL_FIELDS: readonly (readonly [name: string, row: FieldRow])[] = [
   ...Object.values(ROWS),
   ...Object.values(PART_ROWS),
 ].flatMap(({ fields }) => Object.entries(fields));
 
-/** What redaction does with the texts of a field. */
+/** Returns what redaction does with the texts of a field. */
 function policyOf({ kind, policy }: FieldRow): AttributePolicy {
   return policy ?? (kind === 'enum' ? 'keep' : 'text');
 }
 
-/** The policies of exported attributes by their keys; a key that is not here is `text`. */
+/** Policies of exported attributes by key; a key that is missing has the policy `text`. */
 export const POLICY_BY_KEY: ReadonlyMap<string, AttributePolicy> = new Map(
   Object.values(ROWS)
     .flatMap(({ fields }) => exported(fields, ''))

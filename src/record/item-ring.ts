@@ -1,14 +1,14 @@
 import { REGION, SLACK } from './arena.js';
 
-/** Wants items of a batch. */
+/** Uses items of a batch. */
 export interface ItemOwner {
-  /** Copies what it still wants of a batch elsewhere: others need the room. */
+  /** Copies the items that it still needs elsewhere, because the batch's memory is needed. */
   spill(batch: ItemBatch): void;
 }
 
-/** A range of the arena that holds items, until nobody wants any of them. */
+/** A range of the arena with items, which is kept until no item in it is needed. */
 export class ItemBatch {
-  /** How many items are wanted, by all owners. */
+  /** The number of items that any owner still needs. */
   wantedCount = 0;
   private readonly owners: ItemOwner[] = [];
 
@@ -17,7 +17,7 @@ export class ItemBatch {
     public end: number,
   ) {}
 
-  /** One item more is wanted; its owner gives it back with `letGo`. */
+  /** Registers one more item that `owner` needs, until it calls `letGo`. */
   want(owner: ItemOwner): void {
     this.wantedCount += 1;
     if (!this.owners.includes(owner)) this.owners.push(owner);
@@ -33,27 +33,27 @@ export class ItemBatch {
 }
 
 const MIB = 1024 * 1024;
-/** Room that there is at the start, and by which it grows. */
+/** The initial size of the ring, and the size by which it grows. */
 const GROWTH_BYTES = 4 * MIB;
-/** A batch of which no more is wanted takes no room: that is copied where the room is needed. */
+/** A batch of which at most this many items are needed does not make the ring grow: they are copied when its memory is needed. */
 const FEW_ITEMS = 8;
-/** A longer batch is not taken. */
+/** A longer batch is not accepted. */
 const MAX_BATCH_BYTES = 12 * MIB;
 
 /**
- * Room for items, of all requests and runs: batches one behind the other, and from the end on from the start again. Whoever wants
- * items of the oldest one has to copy them where the room is needed and it does not grow.
+ * A ring buffer for the items of all requests and runs: batches follow each other and wrap around at the end. When memory is needed and the ring does not grow, owners have to copy the items of the
+ * oldest batch that they need.
  */
 class ItemRing {
-  /** In the order in which they were taken, which is that of their places from the oldest one on. */
+  /** The batches in the order in which they were taken, the oldest first. */
   private batches: ItemBatch[] = [];
   private next: number = REGION.items;
-  /** Where it ends for now: it grows where much of its start is wanted, so that a quiet server stays small. */
+  /** The current end of the ring. It grows if much of its start is still needed, so that a quiet server stays small. */
   private end: number = REGION.items + GROWTH_BYTES;
 
   /**
-   * Takes room for a batch.
-   * @returns `undefined` where so much never has room. Nothing is wanted of it before its owner says so.
+   * Reserves memory for a batch, of which no item is needed until an owner says so.
+   * @returns `undefined` if a batch of this size is not accepted
    */
   take(byteCount: number): ItemBatch | undefined {
     if (byteCount + SLACK > MAX_BATCH_BYTES) return undefined;
@@ -62,11 +62,11 @@ class ItemRing {
     while (REGION.items + needed > this.end) this.grow();
     while (this.next + needed > this.end && this.end < REGION.scratch && this.isStartWanted()) this.grow();
     if (this.next + needed > this.end) {
-      // What stands behind is older than what stands at the start.
+      // Batches after `next` are older than those at the start.
       while ((this.batches[0]?.start ?? 0) >= this.next) this.dropOldest();
       this.next = REGION.items;
     }
-    // Cells of items stand beside them, in numbers of four bytes.
+    // Cells beside the items need an offset that is a multiple of four.
     const start = (this.next + 3) & ~3;
     const end = start + byteCount;
     for (let oldest = this.batches[0]; oldest !== undefined; oldest = this.batches[0]) {
@@ -80,13 +80,13 @@ class ItemRing {
     return batch;
   }
 
-  /** The batch that was taken last is no longer than this. */
+  /** Sets the end of a batch that was reserved too long. */
   shorten(batch: ItemBatch, end: number): void {
     batch.end = end;
     if (this.batches.at(-1) === batch) this.next = end + SLACK;
   }
 
-  /** Whether much is wanted of what stands where it would go on from the start. */
+  /** Whether many items are needed in the part of the ring where the next batches would go. */
   private isStartWanted(): boolean {
     let byteCount = 0;
     for (const { start, end, wantedCount } of this.batches) {
@@ -106,5 +106,5 @@ class ItemRing {
   }
 }
 
-/** That of this thread. */
+/** The ring of this thread. */
 export const itemRing = new ItemRing();

@@ -1,20 +1,18 @@
 import { constant, isSame, type Range, view } from './arena.js';
 
-/** Deepest nesting; what is deeper stays a text. */
+/** The deepest nesting that is checked; a value with a deeper one stays a text. */
 const MAX_DEPTH = 100;
 
 /**
- * Whether a range is a JSON object or list as the engine writes it: in ASCII, without white space. Strict as `JSON.parse`, without making
- * anything. What is not may be JSON all the same.
- * @param enumFields fields whose texts are names of an enum; one that does not begin as such names do (`NODE_OUTCOME_…`) makes it
- * something else
+ * Checks whether a range is a JSON object or list as the engine writes it: ASCII without white space. As strict as `JSON.parse`, but allocates nothing. What it rejects may still be JSON.
+ * @param enumFields fields whose strings have to look like names of enum values (`NODE_OUTCOME_…`)
  */
 export class JsonChecker {
   private isSuspect = false;
-  /** The latest key. */
+  /** The last key. */
   private keyStart = 0;
   private keyEnd = 0;
-  /** 1 for the lengths of such fields, and for what they begin with: most others need not be compared. */
+  /** 1 at the length of each such field, and at its first character, so that most other keys need not be compared. */
   private readonly lengths = new Uint8Array(256);
   private readonly beginnings = new Uint8Array(256);
 
@@ -29,7 +27,7 @@ export class JsonChecker {
     return this.valueEnd(start, end) === end;
   }
 
-  /** The place behind the value that begins a range; -1 where none such does. */
+  /** Returns the end of the value at the start of a range; -1 if there is none. */
   valueEnd(start: number, end: number): number {
     this.isSuspect = false;
     this.keyStart = this.keyEnd = start;
@@ -37,7 +35,7 @@ export class JsonChecker {
     return this.isSuspect ? -1 : valueEnd;
   }
 
-  /** @returns the place behind the value; -1 where there is none */
+  /** @returns the end of the value; -1 if there is none */
   private value(at: number, end: number, depth: number): number {
     const byte = at < end ? view.getUint8(at) : 0;
     switch (byte) {
@@ -98,14 +96,14 @@ const CLOSE_LIST = 0x5d;
 export const HIGHEST_BITS = 0x80808080;
 
 /**
- * Of four bytes, those that do not stand in a JSON string as they are have their highest bit: what is not ASCII; below a blank,
- * or a quote, of which the difference is negative; a backslash. The bytes above such a one may have it, too.
+ * Sets the highest bit of each of four bytes that a JSON string may not contain as it is, or that ends it: not ASCII, below a space, a quote or a backslash. Bytes above such a byte may have the bit
+ * set by mistake.
  */
 export function specials(four: number): number {
   return four | ((four ^ 0x02020202) - 0x21212121) | ((four ^ 0x5c5c5c5c) - 0x01010101);
 }
 
-/** Whether a text begins as `[A-Z]+_[A-Z]` does. */
+/** Whether a text begins like `[A-Z]+_[A-Z]`. */
 function isNamed(start: number, end: number): boolean {
   let at = start;
   while (at < end && isCapital(view.getUint8(at))) at++;
@@ -116,7 +114,7 @@ function isCapital(byte: number): boolean {
   return byte >= 0x41 && byte <= 0x5a;
 }
 
-/** The place behind the closing quote of a string that begins, behind its opening one, at `start`; -1 where none does. */
+/** Returns the end of a string whose content begins at `start`, including the closing quote; -1 if it is not valid. */
 export function stringEnd(start: number, end: number): number {
   for (let at = start; at < end; at++) {
     while (at + 4 <= end && (specials(view.getInt32(at, true)) & HIGHEST_BITS) === 0) at += 4;
@@ -152,7 +150,7 @@ function wordEnd(at: number, end: number, text: string): number {
   return at + text.length;
 }
 
-/** Of a whole number: fractions and exponents, of which the engine has none, are left to plain code. */
+/** Returns the end of an integer; -1 for any other number. The engine writes no fractions or exponents; slower code reads them. */
 function numberEnd(start: number, end: number): number {
   const first = start < end && view.getUint8(start) === 0x2d ? start + 1 : start;
   let at = first;
@@ -161,7 +159,7 @@ function numberEnd(start: number, end: number): number {
   return at < end && (view.getUint8(at) === 0x2e || (view.getUint8(at) | 0x20) === 0x65) ? -1 : at;
 }
 
-/** Whether an object or a list begins with this byte. */
+/** Whether a byte begins an object or a list. */
 export function isOpening(byte: number): boolean {
   return byte === OPEN || byte === OPEN_LIST;
 }

@@ -2,18 +2,18 @@ import { randomInt } from 'node:crypto';
 import { spread } from '../core/bytes.js';
 import type { LogRecord } from './telemetry-record.js';
 
-/** 64 bits in halves. Those of another thread, or another start of the program, are others: none is to be kept or handed on. */
+/** A digest of 64 bits in halves. It is seeded at each start of a thread, so it must not be stored or passed on. */
 export type Digest = readonly [high: number, low: number];
 
-/** What tells a log record from others, which OTLP gives no id. */
+/** The fields that identify a log record, since OTLP gives it no id. */
 export type Digested = Pick<LogRecord, 'spanId' | 'timeUnixNano' | 'eventType' | 'body'>;
 
-/** The digest of a log record's span, time, event type and body. */
+/** Returns the digest of a log record's span, time, event type and body. */
 export function logDigest({ spanId, timeUnixNano, eventType, body }: Digested): Digest {
   return digestOf(`${spanId}|${timeUnixNano}|${eventType}|${body}`);
 }
 
-/** The same with an event id: a sender that gives all its records one id loses none of them. */
+/** Combines a log record's digest with its event id, so that a sender that gives all records the same id loses none. */
 export function eventDigest([high, low]: Digest, eventId: string): Digest {
   return digestOf(`${high}|${low}|${eventId}`);
 }
@@ -28,11 +28,11 @@ function digestOf(content: string): Digest {
 const SEEDS = [randomInt(2 ** 32) | 0, randomInt(2 ** 32) | 0] as const;
 
 /**
- * Makes the digest of what `logDigest` puts together, in UTF-8: by two lanes of 32 bits that are mixed as MurmurHash3 mixes its four.
- * Two log records that differ have the same once in 2^64.
+ * Computes the digest of the UTF-8 text that `logDigest` assembles, in two lanes of 32 bits that are mixed like the four of MurmurHash3. Two different records have the same digest with a probability
+ * of 1 in 2^64.
  */
 export class Digester {
-  // Integers with a sign: V8 makes an object of a larger one.
+  // Signed integers: V8 allocates an object for a larger number.
   high = 0;
   low = 0;
 

@@ -1,7 +1,7 @@
 import type { Resource } from './attributes.js';
 import type { TelemetryRecord, TraceId } from './telemetry-record.js';
 
-/** Records of one trace from one resource, in the order in which they came. */
+/** Records of one trace from one resource, in the order in which they arrived. */
 export interface RecordBatch {
   readonly traceId: TraceId;
   readonly resource: Resource;
@@ -9,7 +9,7 @@ export interface RecordBatch {
 }
 
 /**
- * Telemetry of another service: kept as it came and forwarded unchanged.
+ * Telemetry of another service, which is stored as received and forwarded unchanged.
  * `body` is one OTLP JSON message (`{"resourceSpans":[…]}` or `{"resourceLogs":[…]}`) on one line.
  */
 export interface ForeignBatch {
@@ -18,32 +18,32 @@ export interface ForeignBatch {
   readonly recordCount: number;
 }
 
-/** OTLP's signals that the bridge carries. */
+/** The OTLP signals that the bridge accepts. */
 export type Signal = 'traces' | 'logs';
 
-/** What one request, or one part of a file, brought. */
+/** The contents of one request, or of one part of a file. */
 export interface Delivery {
   readonly batches: readonly RecordBatch[];
   readonly foreign: readonly ForeignBatch[];
-  /** Gives back memory that its maker lends: to be called when it was consumed (or not), and nothing of it is read after. */
+  /** Releases borrowed memory. To be called after the delivery was consumed or rejected; nothing of it may be read afterwards. */
   release?(): void;
-  /** Is called when all of it is durable, by consumers that know it before they resolve; it must not throw. */
+  /** Called when all of it is durable, by consumers that know that before they resolve; must not throw. */
   onDurable?(): void;
 }
 
-/** Takes records for good. */
+/** Stores records durably. */
 export interface RecordConsumer {
   /**
-   * Resolves when every record is durable (or was known already).
-   * @throws ConsumeError when nothing, or not everything, could be taken; sending the same again is safe.
+   * Resolves when every record is durable, or was already known.
+   * @throws ConsumeError if not everything could be stored; sending the same again is safe
    */
   consume(delivery: Delivery): Promise<void>;
 }
 
-/** Why records were not taken: `overloaded` and `unavailable` pass, `refused` does not. */
+/** Why records were not accepted: `overloaded` and `unavailable` are temporary, `refused` is final. */
 export type ConsumeErrorCode = 'overloaded' | 'unavailable' | 'refused';
 
-/** Records were not taken. */
+/** Records were not accepted. */
 export class ConsumeError extends Error {
   override readonly name = 'ConsumeError';
   constructor(

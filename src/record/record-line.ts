@@ -17,9 +17,9 @@ import {
   type UnixNano,
 } from './telemetry-record.js';
 
-/** Bytes of JSONL lines being assembled; grows as needed. Written to by position, without a string in between. */
+/** A growing buffer in which JSONL lines are assembled by position, without strings in between. */
 export class LineBuffer extends GrowingBytes {
-  /** Any text; reserves its own room. */
+  /** Appends a text; reserves the space for it. */
   utf8(text: string): void {
     this.reserve(text.length * 3);
     this.length += this.bytes.write(text, this.length, 'utf8');
@@ -29,14 +29,14 @@ export class LineBuffer extends GrowingBytes {
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Whether the bytes from `start` to `end` are these. By a loop: for the few that ids, keys and names have, a call into the runtime takes longer. */
+/** Whether `bytes` equals the range from `start` to `end` of `from`. For short ids, keys and names a loop takes less than a call into the runtime. */
 export function isSame(bytes: Uint8Array, from: Uint8Array, start: number, end: number): boolean {
   if (bytes.length !== end - start) return false;
   for (let index = 0; index < bytes.length; index++) if (bytes[index] !== from[start + index]) return false;
   return true;
 }
 
-/** A line is not a telemetry record; the message says what is wrong with it. */
+/** A line is not a telemetry record; the message says why. */
 export class RecordParseError extends Error {
   override readonly name = 'RecordParseError';
 }
@@ -87,15 +87,14 @@ const KEYS: Readonly<Record<TelemetryRecord['recordType'], readonly string[]>> =
 };
 
 /**
- * Reads one line of JSONL as the engine writes it. A line in the engine's own key order is kept with the record, so that
- * writing it again gives the same bytes.
- * @throws RecordParseError when it is not a record.
+ * Parses a line of JSONL as the engine writes it. A line in the engine's order of keys is kept with the record, so that it is written again with the same bytes.
+ * @throws RecordParseError if it is not a record
  */
 export function parseRecordLine(line: string): TelemetryRecord {
   return parseCanonicalLine(line) ?? parseAnyLine(line);
 }
 
-/** Reads a line that may be none of ours, or damaged: `undefined` where it is not a record. */
+/** Parses a line that may come from another program or be damaged. @returns `undefined` if it is not a record */
 export function tryParseRecordLine(line: string): TelemetryRecord | undefined {
   try {
     return parseRecordLine(line);
@@ -106,8 +105,8 @@ export function tryParseRecordLine(line: string): TelemetryRecord | undefined {
 }
 
 /**
- * Reads a line in any layout that JSON allows.
- * @throws RecordParseError when it is not a record.
+ * Parses a line in any layout that JSON allows.
+ * @throws RecordParseError if it is not a record
  */
 export function parseAnyLine(line: string): TelemetryRecord {
   const value = parseObject(line);
@@ -155,7 +154,7 @@ export function parseAnyLine(line: string): TelemetryRecord {
   return { recordType, ...span, endTimeUnixNano: time(value, 'end_time_unix_nano'), status: statusOf(value) };
 }
 
-/** Writes a record as one line, without the line break: the engine's keys in the engine's order. */
+/** Formats a record as one line, without the line break, with the engine's keys in the engine's order. */
 export function formatRecordLine(record: TelemetryRecord): string {
   if (record.line !== undefined) return record.line;
   switch (record.recordType) {
@@ -168,7 +167,7 @@ export function formatRecordLine(record: TelemetryRecord): string {
   }
 }
 
-// Assembled from parts: ids, times and severities need no escaping, and the attributes are text already.
+// Lines are concatenated: ids, times and severities need no escaping, and the attributes are JSON already.
 
 function formatSpanStart(record: SpanStart): string {
   return `{"record_type":"SpanStart",${spanHead(record)}${tail(record)}`;
@@ -291,7 +290,7 @@ function attributesOf(value: JsonObject): Attributes {
   return Attributes.of(found);
 }
 
-/** The record's own, with the text that they have in its line. */
+/** Parses the record's attributes; keeps their JSON text if numbers in it could change when written again. */
 function ownAttributes(value: JsonObject, line: string): Attributes {
   const { value: parsed } = attributesOf(value);
   const json = LARGE_NUMBER.test(line) ? fieldText(line, 'attributes') : undefined;
@@ -300,7 +299,7 @@ function ownAttributes(value: JsonObject, line: string): Attributes {
     : Attributes.parsed(json, parsed);
 }
 
-/** Digits that may be a number which comes out otherwise when it is parsed and written again. */
+/** Digits that may be part of a number that changes when it is parsed and written again. */
 const LARGE_NUMBER = /[\d.]{16}|\d[eE.]/;
 
 function linksOf(value: JsonObject): readonly SpanLink[] | null {
@@ -323,16 +322,16 @@ function statusOf(value: JsonObject): SpanStatus | null {
 }
 
 /**
- * The text of a field's value as it stands in an object's text, without the blanks round it: parsed and written again, a
- * number beyond 2^53 would be another. The last one counts where there are several, as for `JSON.parse`.
- * @param json text of one JSON object, known to be one
- * @returns `undefined` where the object has no such field
+ * Returns the JSON text of a field's value, without surrounding white space: when parsed and written again, a number beyond 2^53 would change. If the object has the field several times, the last one
+ * counts, as for `JSON.parse`.
+ * @param json text of a valid JSON object
+ * @returns `undefined` if the object has no such field
  */
 export function fieldText(json: string, name: string): string | undefined {
   return fieldTexts(json).findLast((field) => field.name === name)?.json;
 }
 
-/** All fields of an object's text, as `fieldText` finds one. */
+/** Returns the names and JSON texts of all fields of a JSON object. */
 export function fieldTexts(json: string): readonly { readonly name: string; readonly json: string }[] {
   const found: { name: string; json: string }[] = [];
   let at = json.indexOf('{') + 1;
@@ -346,7 +345,7 @@ export function fieldTexts(json: string): readonly { readonly name: string; read
   }
 }
 
-/** The texts of the items of a list's text. */
+/** Returns the JSON texts of the items of a JSON list. */
 export function itemTexts(json: string): readonly string[] {
   const found: string[] = [];
   for (let start = json.indexOf('[') + 1; ; ) {
@@ -358,14 +357,14 @@ export function itemTexts(json: string): readonly string[] {
   }
 }
 
-/** Behind the closing quote of a string that begins at `start`. */
+/** Returns the end of a string that begins at `start`, including the closing quote. */
 function endOfString(json: string, start: number): number {
   let at = start + 1;
   while (at < json.length && json[at] !== '"') at += json[at] === '\\' ? 2 : 1;
   return at + 1;
 }
 
-/** The comma behind a value, or the brace that closes the object. */
+/** Returns the position of the comma after a value, or of the bracket that closes its object or list. */
 function endOfValue(json: string, start: number): number {
   let level = 0;
   let at = start;
@@ -383,17 +382,16 @@ function endOfValue(json: string, start: number): number {
   return at;
 }
 
-/** Where a record begins: the engine and all that write like it name its type first. */
+/** How a record begins: the engine, and programs that write like it, begin with the record's type. */
 const BEGINNING: readonly Buffer[] = [Buffer.from('{"record_type":')];
-/** NUL, and what a byte order mark is made of. */
+/** NUL, and the bytes of a byte order mark. */
 const FILLING: ReadonlySet<number> = new Set([0x00, 0xef, 0xbb, 0xbf]);
 
 /**
- * Cuts a line that is no record where records begin and end in it, and takes NULs and byte order marks off the parts: an engine that was killed leaves half a line, to
- * which the next run's first is glued, truncated files get NULs, and what others write to the same place stands behind a record. A text within a record never looks
- * like a beginning: its quotes are escaped.
+ * Splits a damaged line where records begin and end in it, and removes NULs and byte order marks from the parts. A killed engine leaves half a line, which the next run's first line follows;
+ * truncated files get NULs; and other programs may write into the same file, after a record. Text inside of a record never looks like a beginning, since its quotes are escaped.
  * @param beginnings how a record may begin
- * @returns where the parts begin and end
+ * @returns the start and end of each part
  */
 export function recordParts(
   bytes: Uint8Array,
@@ -419,7 +417,7 @@ export function recordParts(
 
 const [OPEN, CLOSE] = [0x7b, 0x7d];
 
-/** Behind the brace that closes the object that begins at `start`; `start` where none begins there, or it has no end. */
+/** Returns the end of the object that begins at `start`; `start` if none begins there or it is not closed. */
 function endOfObject(bytes: Uint8Array, start: number, end: number): number {
   if (bytes[start] !== OPEN) return start;
   let [level, isInText] = [0, false];

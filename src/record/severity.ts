@@ -1,4 +1,4 @@
-/** The engine's severities: OTel's numbers and the texts written beside them. */
+/** A severity of the engine: OTel's number and the text written with it. */
 export interface Severity {
   readonly number: number;
   readonly text: string;
@@ -15,12 +15,12 @@ const BY_TEXT: ReadonlyMap<string, number> = new Map([
   ...[TRACE, DEBUG, INFO, WARN, ERROR, FATAL].map(({ text, number }) => [text, number] as const),
   ['WARNING', WARN.number],
 ]);
-/** A severity's name, and its place among the four numbers that OTel has for it (`ERROR2` is 18). */
+/** The name of a severity and its position among OTel's four numbers for it (`ERROR2` is 18). */
 const NAME = /^([A-Z]+)([2-4])?$/;
 
-/** The number of a severity that came with its text alone, in capitals or not; 0, which says nothing, for another text. */
+/** Returns the number of a severity that came as text only, in any case; 0 (unspecified) for an unknown text. */
 export function severityNumberOf(text: string): number {
-  const [, name = '', place = '1'] = NAME.exec(text.toUpperCase()) ?? [];
+  const [, name = '', position = '1'] = NAME.exec(text.toUpperCase()) ?? [];
   const first = BY_TEXT.get(name);
-  return first === undefined ? 0 : first + Number(place) - 1;
+  return first === undefined ? 0 : first + Number(position) - 1;
 }

@@ -3,35 +3,35 @@ import { spread } from '../core/bytes.js';
 import type { SpanId } from './telemetry-record.js';
 
 const MIN_CAPACITY = 64;
-/** Numbers of a slot: the halves of its id, and its value plus one. They stand side by side, since a slot is mostly far from the one before. */
+/** The numbers of a slot: the two halves of its id, and its value plus one. They are adjacent, since slots are accessed at random. */
 const SLOT = 3;
 const LOW = 1;
 const VALUE = 2;
-/** Slots are free while their value is this. */
+/** The value of a free slot. */
 const FREE = 0;
 
 /**
- * Numbers by span id, in 12 bytes a slot (at most two slots an entry) where a Map of strings takes about 100. Open
- * addressing over the id's two halves; the hash is seeded, so that a sender cannot choose ids that all meet in one place.
+ * A hash table from span ids to numbers, with 12 bytes a slot (at most two slots an entry); a Map of strings takes about 100 bytes an entry. Open addressing; the hash is seeded, so that senders
+ * cannot choose ids that collide.
  */
 export class SpanIdTable {
   private slots = new Int32Array(SLOT * MIN_CAPACITY);
   private mask = MIN_CAPACITY - 1;
   private count = 0;
 
-  /** @param seed any 32 bits; random when left out. What the table holds does not depend on it. */
+  /** @param seed any 32 bits; random by default. It does not affect the contents. */
   constructor(private readonly seed: number = randomInt(2 ** 32)) {}
 
   get size(): number {
     return this.count;
   }
 
-  /** Memory that it takes, in bytes. */
+  /** The memory of the table, in bytes. */
   get byteCount(): number {
     return this.slots.byteLength;
   }
 
-  /** The number that was set; `undefined` for an unknown id. */
+  /** Returns the number of an id; `undefined` if the id is unknown. */
   get(id: SpanId): number | undefined {
     return this.getHalves(halfOf(id, 0), halfOf(id, 8));
   }
@@ -41,19 +41,19 @@ export class SpanIdTable {
     this.setHalves(halfOf(id, 0), halfOf(id, 8), value);
   }
 
-  /** As `get`, for any 64 bits given as two 32-bit integers, with a sign or without, the first the more significant one. */
+  /** Like `get`, for an id given as two 32-bit integers (signed or unsigned), the more significant one first. */
   getHalves(high: number, low: number): number | undefined {
     const value = this.slots[this.slotOf(high, low) + VALUE] as number;
     return value === FREE ? undefined : (value >>> 0) - 1;
   }
 
-  /** The slot of an id, made with value 0 if it is new. Good until the next id is added or removed. */
+  /** Returns the slot of an id; a new id is added with value 0. The slot is valid until the next id is added or removed. */
   slotFor(high: number, low: number): number {
     const slot = this.slotOf(high, low);
     return this.slots[slot + VALUE] === FREE ? this.add(high, low, slot) : slot;
   }
 
-  /** All numbers that were set, in no order. */
+  /** Returns all numbers, in no particular order. */
   values(): number[] {
     const values: number[] = [];
     for (let slot = 0; slot < this.slots.length; slot += SLOT) {
@@ -71,12 +71,12 @@ export class SpanIdTable {
     this.slots[slot + VALUE] = value + 1;
   }
 
-  /** As `set`, for any 64 bits given as two 32-bit integers. */
+  /** Like `set`, for an id given as two 32-bit integers. */
   setHalves(high: number, low: number, value: number): void {
     this.setValueAt(this.slotFor(high, low), value);
   }
 
-  /** Removes an id, as far as it is there. Those behind it move up, so that no search ends before what it is for. */
+  /** Removes an id if it is in the table, and moves later entries up so that searches still find them. */
   deleteHalves(high: number, low: number): void {
     const { slots, mask } = this;
     const slot = this.slotOf(high, low);
@@ -85,7 +85,7 @@ export class SpanIdTable {
     for (let number = (gap + 1) & mask; slots[SLOT * number + VALUE] !== FREE; number = (number + 1) & mask) {
       const at = SLOT * number;
       const wanted = mix(slots[at] as number, slots[at + LOW] as number, this.seed);
-      // It may stand no further to the front than where its search begins.
+      // An entry may not move before the slot at which its search begins.
       if (((number - wanted) & mask) < ((number - gap) & mask)) continue;
       const to = SLOT * gap;
       slots[to] = slots[at] as number;
@@ -97,7 +97,7 @@ export class SpanIdTable {
     this.count -= 1;
   }
 
-  /** @param free the slot where the id would be if the table need not grow */
+  /** @param free the slot for the id unless the table has to grow */
   private add(high: number, low: number, free: number): number {
     let slot = free;
     if (2 * (this.count + 1) > this.mask + 1) {
@@ -111,14 +111,14 @@ export class SpanIdTable {
     return slot;
   }
 
-  /** Where the slot begins that the id is in, or the free one in which it would be. */
+  /** Returns the slot of an id, or the free slot for it. */
   private slotOf(high: number, low: number): number {
     const { slots, mask } = this;
-    const ownHigh = high | 0;
-    const ownLow = low | 0;
+    const wantedHigh = high | 0;
+    const wantedLow = low | 0;
     let number = mix(high, low, this.seed) & mask;
     let slot = SLOT * number;
-    while (slots[slot + VALUE] !== FREE && (slots[slot] !== ownHigh || slots[slot + LOW] !== ownLow)) {
+    while (slots[slot + VALUE] !== FREE && (slots[slot] !== wantedHigh || slots[slot + LOW] !== wantedLow)) {
       number = (number + 1) & mask;
       slot = SLOT * number;
     }
@@ -129,7 +129,8 @@ export class SpanIdTable {
     const { slots } = this;
     this.slots = new Int32Array(2 * slots.length);
     this.mask = 2 * this.mask + 1;
-    // Tables are made and grown by the thousand: an iterator's pair for each slot would be most of what it costs.
+    // Thousands of tables are made and grow: an iterator would allocate a pair for each slot, which would be most of
+    // the cost.
     for (let from = 0; from < slots.length; from += SLOT) {
       const value = slots[from + VALUE] as number;
       if (value === FREE) continue;
@@ -141,12 +142,12 @@ export class SpanIdTable {
   }
 }
 
-/** An id's 64 bits as two unsigned 32-bit integers, the more significant one first. */
+/** Returns an id's 64 bits as two unsigned 32-bit integers, the more significant one first. */
 export function spanIdHalves(id: SpanId): readonly [number, number] {
   return [halfOf(id, 0), halfOf(id, 8)];
 }
 
-/** Eight hexadecimal digits of an id, from `at` on. `parseInt` of a slice takes four times as long. */
+/** Parses eight hexadecimal digits of an id. `parseInt` of a slice takes four times as long. */
 function halfOf(id: SpanId, at: number): number {
   let half = 0;
   for (let index = at; index < at + 8; index++) {
@@ -158,10 +159,10 @@ function halfOf(id: SpanId, at: number): number {
 
 const ZERO = 0x30;
 const NINE = 0x39;
-/** `a` stands for ten. */
+/** Subtracted from the code of `a`, this gives 10. */
 const TEN = 0x61 - 10;
 
-/** MurmurHash3's mixing of two blocks, with its finalizer. */
+/** Mixes two blocks and the seed as MurmurHash3 does, with its finalizer. */
 function mix(high: number, low: number, seed: number): number {
   return spread(mixBlock(mixBlock(seed, high), low));
 }
@@ -172,7 +173,7 @@ function mixBlock(hash: number, block: number): number {
   return (Math.imul((mixed << 13) | (mixed >>> 19), 5) + 0xe6546b64) | 0;
 }
 
-/** The id of two halves, as 32-bit integers with a sign or without. */
+/** Returns the id of two halves, given as signed or unsigned 32-bit integers. */
 export function spanIdOf(high: number, low: number): SpanId {
   return ((high >>> 0).toString(16).padStart(8, '0') + (low >>> 0).toString(16).padStart(8, '0')) as SpanId;
 }

@@ -1,51 +1,51 @@
 import type { Attributes, JsonObject } from './attributes.js';
 
-/** Nanoseconds since the Unix epoch. They exceed 2^53, so they never pass through `number`. */
+/** Nanoseconds since the Unix epoch; they exceed 2^53, so they never pass through `number`. */
 export type UnixNano = bigint;
 
 const DIGITS = /^\d{1,20}$/;
-/** The largest time that OTLP's fixed64 and Parquet's INT64 can both carry. */
+/** The latest time that both OTLP's fixed64 and Parquet's INT64 can represent. */
 const MAX_UNIX_NANO = 2n ** 63n - 1n;
 
-/** Reads a string of digits; `undefined` when it is none or beyond int64. */
+/** Parses a string of decimal digits; `undefined` if it is not one or exceeds int64. */
 export function parseUnixNano(text: string): UnixNano | undefined {
   if (!DIGITS.test(text)) return undefined;
   const value = BigInt(text);
   return value <= MAX_UNIX_NANO ? value : undefined;
 }
 
-/** The same moment in whole milliseconds, cut off. */
+/** Converts a time to milliseconds, rounded down. */
 export function toUnixMs(time: UnixNano): number {
   return Number(time / 1_000_000n);
 }
 
-/** 32 lowercase hexadecimal characters, not all zero. */
+/** A trace id: 32 lowercase hexadecimal characters, not all zero. */
 export type TraceId = string & { readonly __brand: 'TraceId' };
 
-/** 16 lowercase hexadecimal characters, not all zero. */
+/** A span id: 16 lowercase hexadecimal characters, not all zero. */
 export type SpanId = string & { readonly __brand: 'SpanId' };
 
 const TRACE_ID = /^(?!0{32}$)[0-9a-f]{32}$/;
 const SPAN_ID = /^(?!0{16}$)[0-9a-f]{16}$/;
 
-/** Reads a trace id; hexadecimal in either case and an invocation id with hyphens are taken. `undefined` when it is none. */
+/** Parses a trace id in hexadecimal of either case, or an invocation id with hyphens; `undefined` if it is not valid. */
 export function parseTraceId(text: string): TraceId | undefined {
   const hex = text.length === 36 ? text.replaceAll('-', '').toLowerCase() : text.toLowerCase();
   return TRACE_ID.test(hex) ? (hex as TraceId) : undefined;
 }
 
-/** Reads a span id; hexadecimal in either case is taken. `undefined` when it is none. */
+/** Parses a span id in hexadecimal of either case; `undefined` if it is not valid. */
 export function parseSpanId(text: string): SpanId | undefined {
   const hex = text.toLowerCase();
   return SPAN_ID.test(hex) ? (hex as SpanId) : undefined;
 }
 
-/** The span id of a number from a Parquet file; `undefined` for zero. */
+/** Returns the span id of a number from a Parquet file; `undefined` for zero. */
 export function spanIdFromUint64(value: bigint): SpanId | undefined {
   return parseSpanId(BigInt.asUintN(64, value).toString(16).padStart(16, '0'));
 }
 
-/** The invocation id: the trace id in the UUID's notation. */
+/** Returns the invocation id: the trace id in the notation of UUIDs. */
 export function invocationIdOf(traceId: TraceId): string {
   return [
     traceId.slice(0, 8),
@@ -63,7 +63,7 @@ export interface SpanLink {
   readonly attributes: Attributes;
 }
 
-/** A span's status as the engine writes it: 1 ok, 2 error; unset is `null` on the record. */
+/** A span's status as the engine writes it: code 1 is ok, 2 is an error; an unset status is `null` on the record. */
 export interface SpanStatus {
   readonly message: string | null;
   readonly code: number;
@@ -76,13 +76,13 @@ interface Envelope {
   /** Full name of the protobuf message, for example `v1.public.events.fusion.node.NodeProcessed`. */
   readonly eventType: string;
   readonly attributes: Attributes;
-  /** Keys of the envelope that the schema does not know, kept and written after the known ones. */
+  /** Keys of the envelope that the schema does not know; they are written after the known ones. */
   readonly unknownFields?: JsonObject;
-  /** The record's own JSONL text, without the line break, when it was read from one; written again as it is. */
+  /** The JSONL text from which the record was read, without the line break; it is written again unchanged. */
   readonly line?: string;
 }
 
-/** A span has begun. */
+/** The start of a span. */
 export interface SpanStart extends Envelope {
   readonly recordType: 'SpanStart';
   readonly spanId: SpanId;
@@ -92,7 +92,7 @@ export interface SpanStart extends Envelope {
   readonly startTimeUnixNano: UnixNano;
 }
 
-/** A span has ended; repeats its start with more attributes. */
+/** The end of a span, which repeats its start with more attributes. */
 export interface SpanEnd extends Envelope {
   readonly recordType: 'SpanEnd';
   readonly spanId: SpanId;
@@ -104,16 +104,16 @@ export interface SpanEnd extends Envelope {
   readonly status: SpanStatus | null;
 }
 
-/** Something happened at one point in time, usually inside a span. */
+/** An event at one point in time, usually inside of a span. */
 export interface LogRecord extends Envelope {
   readonly recordType: 'LogRecord';
   readonly spanId: SpanId | null;
   readonly spanName: string | null;
-  /** A UUID; `null` where the record came over OTLP, which does not carry it. */
+  /** A UUID; `null` if the record came over OTLP, which does not carry it. */
   readonly eventId: string | null;
   readonly timeUnixNano: UnixNano;
   readonly body: string;
 }
 
-/** One record of a run's telemetry: the envelope of `docs/reference/records.md`. */
+/** A record of a run's telemetry: the envelope of `docs/reference/records.md`. */
 export type TelemetryRecord = SpanStart | SpanEnd | LogRecord;

@@ -4,62 +4,62 @@ import { Attribute, cell, setCell } from './cells.js';
 
 const SLOTS = 1 << 16;
 const MAX_TEXTS = SLOTS >> 1;
-/** The bits of a slot that are a text's number plus one; the others are those of its hash. */
+/** The bits of a slot that are a text's number plus one; the others are bits of its hash. */
 const NUMBER_BITS = SLOTS - 1;
-/** A longer text is not remembered. */
+/** Longer texts are not remembered. */
 const MAX_TEXT_BYTES = 64 * 1024;
 
-/** A text that came, by its bytes. */
+/** A text in the arena. */
 export class KnownText {
-  private own: string | undefined;
+  private decoded: string | undefined;
 
   constructor(
-    /** Less than `MAX_TEXTS`; of a text that is not remembered -1. */
+    /** Less than `MAX_TEXTS`; -1 if the text is not remembered. */
     readonly number: number,
-    /** Where it stands in the arena for as long as it is remembered; of a text that is not, for as long as what it is part of. */
+    /** Its offset in the arena, valid as long as it is remembered; if it is not, as long as the record that it is part of. */
     readonly at: number,
     readonly length: number,
   ) {}
 
   get text(): string {
-    this.own ??= textAt(this.at, this.at + this.length);
-    return this.own;
+    this.decoded ??= textAt(this.at, this.at + this.length);
+    return this.decoded;
   }
 }
 
-/** Less is no room: all are forgotten before the next record, which may need so much. */
+/** With less space than this, all texts are forgotten before the next record, which may need as much. */
 const MIN_FREE_TEXTS = 4096;
 const MIN_FREE_BYTES = 8 * 1024 * 1024;
 
 /**
- * Texts by their bytes, of all runs: most values of a run come many times, and then a hash and a comparison are all that they
- * cost. When there are too many, all are forgotten between two records; who keeps something by their numbers does it in a `TextMemo`.
+ * Remembers the texts of all runs by their bytes: most values of a run occur many times, and then cost only a hash and a comparison. When the table is nearly full, all texts are forgotten between
+ * two records. Values that are derived from a text are kept in a `TextMemo`.
  */
 class Texts {
-  /** How often all were forgotten: a number is that of another text then. */
+  /** Incremented when all texts are forgotten; numbers of an earlier generation are no longer valid. */
   generation = 0;
   /**
-   * Of each slot its text's number plus one, and the high bits of the text's hash; 0 where it is free. Where texts stand is asked of
-   * them: they stand in the order in which they came, and mostly come in that order again, while slots are far from each other.
+   * Each slot has its text's number plus one and the high bits of the text's hash; 0 if it is free. The offsets are in the texts themselves, which are stored in the order of their arrival and mostly
+   * arrive in that order again, while slots are far apart.
    */
   private readonly slots = new Int32Array(SLOTS);
   private known: KnownText[] = [];
   private end: number = REGION.texts;
   private readonly seed = randomInt(2 ** 32) | 0;
 
-  /** Makes room where there is none. Nothing that was found or kept before may be in use. */
+  /** Forgets all texts if the table is nearly full. No text found or kept before may be in use. */
   tidy(): void {
     const isFull = this.known.length > MAX_TEXTS - MIN_FREE_TEXTS || this.end > REGION.items - MIN_FREE_BYTES;
     if (isFull) this.forgetAll();
   }
 
-  /** The text of an attribute of the record that is looked at; it is looked for once, however many ask. @param attribute its first cell */
+  /** Returns the text of an attribute of the current record; the lookup is done once and stored in its cells. @param attribute its first cell */
   ofAttribute(attribute: number): KnownText {
     const start = cell(attribute + Attribute.valueStart);
     const length = cell(attribute + Attribute.valueEnd) - start;
     const number = cell(attribute + Attribute.text);
     const known = number > 0 && number <= this.known.length ? this.known[number - 1] : undefined;
-    // Another one may have the number since all were forgotten.
+    // After all texts were forgotten, the number may belong to another text.
     if (known?.length === length && (this.generation === 0 || isSame(known.at, start, length))) return known;
     const found = this.find(start, start + length);
     setCell(attribute + Attribute.text, found.number + 1);
@@ -82,7 +82,7 @@ class Texts {
     return this.add(start, length, hash, slot);
   }
 
-  /** Keeps bytes for as long as the texts are remembered. @returns `undefined` where there is no room */
+  /** Copies bytes that are kept as long as the texts are remembered. @returns `undefined` if there is no room */
   keep(from: number, length: number): Range | undefined {
     if (this.end + length + SLACK > REGION.items) return undefined;
     const range = { at: this.end, length };
@@ -110,7 +110,7 @@ class Texts {
   }
 }
 
-/** What somebody made of remembered texts: a pure function of the text, or it says what else it depends on. */
+/** Caches values derived from remembered texts. A value has to depend on the text alone, or say what else it depends on. */
 export class TextMemo<V> {
   private values: (V | undefined)[] = [];
   private generation = 0;
@@ -119,18 +119,18 @@ export class TextMemo<V> {
     return this.generation === texts.generation ? this.values[number] : undefined;
   }
 
-  /** Remembers it, where the text is. */
+  /** Stores a value if the text is remembered. */
   set({ number }: KnownText, value: V): void {
     if (this.generation !== texts.generation) {
       this.values = [];
       this.generation = texts.generation;
     }
     if (number < 0) return;
-    // Without holes an array stays one.
+    // V8 keeps an array without holes in a compact form.
     while (this.values.length < number) this.values.push(undefined);
     this.values[number] = value;
   }
 }
 
-/** Those of this thread: they share the room for them. */
+/** The texts of this thread, which share one region of the arena. */
 export const texts = new Texts();
