@@ -8,26 +8,23 @@ import { isLearnable } from './vocabulary.js';
 import { currentWords, Flag, type FoundWords, type Words, wordsOf } from './words.js';
 
 /**
- * How much of SQL leaves the machine. `literals` (default): statements stay readable, their literals become `?` and
- * their comments go. `statements`: no SQL at all, a hash instead. `off`: everything as the engine sent it.
+ * How much SQL is exported. `literals` (default): statements stay readable, but their literals become `?` and their comments are removed. `statements`: no SQL at all, a hash instead. `off`:
+ * everything as the engine sent it.
  */
 export type RedactionLevel = 'literals' | 'statements' | 'off';
 
 /**
- * Who reads a text. `artifactReader`: a signed-in user who may read artifacts, which contain every text
- * unredacted. `anybodyElse`: a destination of telemetry, an endpoint of webhooks, a chat, a mailbox, and callers without that right.
+ * The kind of reader of a text. `artifactReader`: a signed-in user who may read artifacts, which contain every text unredacted. `anybodyElse`: a telemetry destination, a webhook endpoint, a chat, a
+ * mailbox, and callers without that right.
  */
 export type TextReader = 'artifactReader' | 'anybodyElse';
 
-/** The single function that decides how much of a run's texts a reader sees. @param setting `redaction`, of all or of the destination */
+/** Decides how much of a run's texts a reader sees; no other function does. @param setting `redaction`, of all or of the destination */
 export function redactionFor(reader: TextReader, setting: RedactionLevel): RedactionLevel {
   return reader === 'artifactReader' ? 'off' : setting;
 }
 
-/**
- * The policy of an attribute by its exported key. What is not listed may contain anything, so it is `text`, or `ownWords` in
- * events of which the public schema of this version knows nothing.
- */
+/** Returns the policy of an attribute by its exported key. An unknown attribute may contain anything, so it is `text`, or `ownWords` in events that this version's public schema does not have. */
 export function attributePolicyOf(key: string, eventType: string): AttributePolicy {
   const known = POLICY_BY_KEY.get(key);
   if (known !== undefined) return known;
@@ -35,59 +32,58 @@ export function attributePolicyOf(key: string, eventType: string): AttributePoli
   return KNOWN_EVENTS.has(eventName(eventType)) ? 'text' : 'ownWords';
 }
 
-/** Events of the public schema, by the last part of their names. */
+/** The events of the public schema, by the last part of their names. */
 export const KNOWN_EVENTS: ReadonlySet<string> = new Set([...EVENTS.keys()].map(eventName));
 
-/** Most words that are remembered; later names are then unknown, so texts show `?` for them. */
+/** The most words that are remembered; later names stay unknown, so texts show `?` for them. */
 export const MAX_KNOWN_WORDS = 200_000;
-/** Most identifiers of statements that are remembered beside them. */
+/** The most identifiers of statements that are remembered as well. */
 export const MAX_IDENTIFIERS = 50_000;
 
-/** Words that a text may show beside those of the vocabulary. */
+/** Words that a text may show in addition to the vocabulary. */
 export interface WordList {
-  /** Whether it may stand anywhere, in quotes too. */
+  /** Whether a word may be shown anywhere, even in quotes. */
   has(word: string): boolean;
-  /** Whether it may stand outside of quotes, where values seldom are. */
+  /** Whether a word may be shown outside of quotes, where values are rare. */
   hasOutsideQuotes(word: string): boolean;
 }
 
-/** The names of a run as lists. */
+/** The names of a run as lists, in a form that can be stored. */
 export interface NameLists {
   readonly words: readonly string[];
   readonly identifiers: readonly string[];
 }
 
 /**
- * Names of a run's own things (nodes, files, relations), learned from structural attributes that are exported anyway.
- * Texts may show them. Identifiers of its statements (columns, functions) count outside of quotes only: a value in quotes
- * may well be spelled like a column. They are bits of the words of one table, which the run keeps.
+ * The names of things in a run (nodes, files, relations), learned from structural attributes, which are exported anyway; texts may show them. Identifiers of statements (columns, functions) may be
+ * shown outside of quotes only, since a quoted value may be spelled like a column. Each word of a shared table has bits here.
  */
 export class KnownNames implements WordList {
   private words: Words | undefined;
   private bits = new Uint8Array(0);
   private nameCount = 0;
   private identifierCount = 0;
-  /** Names that were learned lately: each record of a node brings the same few. */
-  private readonly lately = new TextCache<true>(LATELY_LENGTH, MAX_LATELY_LENGTH);
+  /** The names learned most recently: each record of a node has the same few. */
+  private readonly recent = new TextCache<true>(RECENT_LENGTH, MAX_RECENT_LENGTH);
 
-  /** How many words are known; it only grows, so a text that was read at the same size reads the same. */
+  /** The number of known words. It never decreases, so a text is shown the same way as long as it stays the same. */
   get size(): number {
     return this.nameCount + this.identifierCount;
   }
 
-  /** Learns a name's words, for example all of `model.shop.orders` or `models/marts/orders.sql`. */
+  /** Learns the words of a name, for example of `model.shop.orders` or `models/marts/orders.sql`. */
   learn(name: string): void {
-    if (this.nameCount >= MAX_KNOWN_WORDS || this.lately.get(name) !== undefined) return;
-    this.lately.set(ownText(name), true);
-    this.learnOwn(name);
+    if (this.nameCount >= MAX_KNOWN_WORDS || this.recent.get(name) !== undefined) return;
+    this.recent.set(ownText(name), true);
+    this.learnDirectly(name);
   }
 
-  /** As `learn`, of a name that is not likely to have come before. */
-  learnOwn(name: string): void {
-    if (this.nameCount < MAX_KNOWN_WORDS) this.learnWords(wordsOf(name, this.ownWords()));
+  /** Like `learn`, without the cache: for a name that probably did not occur before. */
+  learnDirectly(name: string): void {
+    if (this.nameCount < MAX_KNOWN_WORDS) this.learnWords(wordsOf(name, this.table()));
   }
 
-  /** Learns the words of a name, which `wordsAt` found. */
+  /** Learns the words of a name that `wordsAt` found. */
   learnWords(name: FoundWords): void {
     if (this.nameCount >= MAX_KNOWN_WORDS) return;
     for (const word of name.numbers) if (this.mark(name.words, word, NAME)) this.nameCount += 1;
@@ -95,7 +91,7 @@ export class KnownNames implements WordList {
 
   /** Learns an identifier of a statement. */
   learnIdentifier(word: string): void {
-    const words = this.ownWords();
+    const words = this.table();
     const number = this.identifierCount < MAX_IDENTIFIERS ? words.numberOf(word) : 0;
     if (number !== 0) this.learnIdentifiers({ words, numbers: [number] });
   }
@@ -109,7 +105,7 @@ export class KnownNames implements WordList {
     }
   }
 
-  /** All of them, in a form that can be stored. */
+  /** Returns all names. */
   lists(): NameLists {
     return { words: this.textsOf(NAME), identifiers: this.textsOf(IDENTIFIER) };
   }
@@ -122,8 +118,8 @@ export class KnownNames implements WordList {
     return this.bitsOf(word) !== 0;
   }
 
-  /** The table that was current when the run learned its first word. */
-  private ownWords(): Words {
+  /** Returns the table of this run: the one that was current when the run learned its first word. */
+  private table(): Words {
     this.words ??= currentWords();
     return this.words;
   }
@@ -141,11 +137,11 @@ export class KnownNames implements WordList {
     return texts;
   }
 
-  /** Whether a word was not known so before. */
+  /** Sets a bit of a word. @returns whether it was not set before */
   private mark(words: Words, number: number, bit: number): boolean {
-    const own = this.ownWords();
-    const word = own.numberIn(words, number);
-    if (word >= this.bits.length) this.bits = grown(this.bits, Math.max(FIRST_BITS, own.count + 1, word + 1));
+    const table = this.table();
+    const word = table.numberIn(words, number);
+    if (word >= this.bits.length) this.bits = grown(this.bits, Math.max(FIRST_BITS, table.count + 1, word + 1));
     const bits = this.bits[word] ?? 0;
     if (word === 0 || (bits & bit) !== 0) return false;
     this.bits[word] = bits | bit;
@@ -153,21 +149,21 @@ export class KnownNames implements WordList {
   }
 }
 
-/** What a run knows of a word. */
+/** The bits of a word. */
 const NAME = 1;
 const IDENTIFIER = 2;
-const LATELY_LENGTH = 512 * 1024;
-const MAX_LATELY_LENGTH = 512;
+const RECENT_LENGTH = 512 * 1024;
+const MAX_RECENT_LENGTH = 512;
 
-/** What a run may have learned of a text. */
-export const Taught = { words: 1, identifiers: 2 } as const;
+/** What a run may have learned from a text. */
+export const Learned = { words: 1, identifiers: 2 } as const;
 
-/** Which of the remembered texts taught a run something already. */
-export class TaughtTexts {
+/** Records from which of the remembered texts a run has learned. */
+export class LearnedTexts {
   private marks = new Uint8Array(0);
   private generation = 0;
 
-  /** Whether a text did not yet do so; from now on it did. Of one that is not remembered that is not known. @param mark of `Taught` */
+  /** Marks a text as learned from. @returns whether it was not marked before; always true for a text that is not remembered. @param mark of `Learned` */
   isNew({ number }: KnownText, mark: number): boolean {
     if (this.generation !== texts.generation) {
       this.generation = texts.generation;
@@ -184,16 +180,13 @@ export class TaughtTexts {
 
 const FIRST_BITS = 1024;
 
-/**
- * What was made of texts, for those that come again. Bounded by the texts' length: of two generations the older one goes
- * when the younger is full, and with it what was not asked for since.
- */
+/** A cache of values derived from texts, bounded by the length of the texts. It has two generations: when the younger is full, the older is dropped with all entries that were not used since. */
 export class TextCache<V> {
   private young = new Map<string, V>();
   private old = new Map<string, V>();
   private youngLength = 0;
 
-  /** @param maxLength of all texts of a generation, in UTF-16 units. @param maxTextLength longer texts are not remembered. */
+  /** @param maxLength of all texts of a generation, in UTF-16 units. @param maxTextLength longer texts are not cached */
   constructor(
     private readonly maxLength: number,
     private readonly maxTextLength: number,
@@ -207,7 +200,7 @@ export class TextCache<V> {
     return older;
   }
 
-  /** @param text in memory of its own, see `ownText`. */
+  /** Caches a value. @param text has its own memory, see `ownText` */
   set(text: string, value: V): void {
     if (text.length > this.maxTextLength) return;
     if (this.youngLength + text.length > this.maxLength) {
@@ -216,37 +209,34 @@ export class TextCache<V> {
       this.youngLength = 0;
     }
     this.young.set(text, value);
-    // A text costs more than its characters.
+    // An entry takes more memory than its characters.
     this.youngLength += text.length + ENTRY_LENGTH;
   }
 }
 
-/** About what an entry costs, in UTF-16 units. */
+/** The approximate size of an entry besides its text, in UTF-16 units. */
 const ENTRY_LENGTH = 64;
 
 /** A text as it is shown, and what that depends on. */
 interface ShownText {
   readonly shown: string;
-  /** Words that were not known: the text is shown otherwise once one of them is. */
+  /** Words that were unknown: if one of them becomes known, the text is shown differently. */
   readonly hidden: AskedWords;
-  /** How many words were known when that was last checked. */
+  /** The number of known words at the last check. */
   knownCount: number;
 }
 
-/** All texts of a generation, and the longest one, in UTF-16 units; a run's messages and notes repeat a few hundred. */
+/** The limits for all texts of a generation and for one text, in UTF-16 units. A run's messages and notes repeat a few hundred texts. */
 const MAX_LENGTH = 512 * 1024;
 const MAX_TEXT_LENGTH = 2048;
 
-/**
- * Remembers how texts are shown. What is remembered is what would be made again: names are only ever learned, so a text
- * changes only when a word that was hidden in it becomes known.
- */
+/** Caches how texts are shown to one run. Names are only ever added, so a text changes only when a word that was hidden in it becomes known. */
 export class ProseCache {
   private readonly texts = new TextCache<ShownText>(MAX_LENGTH, MAX_TEXT_LENGTH);
 
   private readonly others: TextCache<SharedText>;
 
-  /** @param shared what was made of texts by other runs, which may know other names. */
+  /** @param shared texts that other runs have read; those runs may know other names */
   constructor(
     private readonly names: KnownNames,
     private readonly sanitize: Sanitize,
@@ -255,18 +245,18 @@ export class ProseCache {
     this.others = shared.prose(sanitize);
   }
 
-  /** @param isOwn the text is in memory of its own, see `ownText`. */
+  /** Returns a text as it is shown. @param isOwn whether the text has its own memory, see `ownText` */
   show(text: string, isOwn = false): ShownText {
     const found = this.texts.get(text);
     if (found !== undefined && this.isCurrent(found)) return found;
-    const own = isOwn ? text : ownText(text);
-    const { shown, hidden } = this.fromOthers(own) ?? this.read(own);
+    const kept = isOwn ? text : ownText(text);
+    const { shown, hidden } = this.fromOthers(kept) ?? this.read(kept);
     const mine = { shown, hidden, knownCount: this.names.size };
-    this.texts.set(own, mine);
+    this.texts.set(kept, mine);
     return mine;
   }
 
-  /** What another run made of the text, where this run would make the same of it. */
+  /** Returns how another run showed the text, if this run would show it the same way. */
   private fromOthers(text: string): SharedText | undefined {
     const found = this.others.get(text);
     if (found === undefined) return undefined;
@@ -281,7 +271,7 @@ export class ProseCache {
     return read;
   }
 
-  /** Whether it would be shown the same way now. */
+  /** Whether a text would still be shown the same way. */
   private isCurrent(text: ShownText): boolean {
     const { size } = this.names;
     if (text.knownCount === size) return true;
@@ -303,7 +293,7 @@ export class ProseCache {
   }
 }
 
-/** A run's names, and which words were asked for, known and not known. */
+/** Wraps a run's names and records which words were asked for, known and unknown. */
 function listenTo(names: KnownNames): WordList & Omit<SharedText, 'shown'> {
   const hidden = asked();
   const kept = asked();
@@ -329,50 +319,50 @@ function asked(): { anywhere: string[]; outsideQuotes: string[] } {
   return { anywhere: [], outsideQuotes: [] };
 }
 
-/** Makes a text safe to show: what comes out depends on the text, and on which of the words that it asks for are known. */
+/** Makes a text safe to show. The result depends on the text, and on which of the words that it asks for are known. */
 export type Sanitize = (text: string, names: WordList) => string;
 
-/** Words that a text asked for: by `has`, and by `hasOutsideQuotes`. */
+/** Words that a text asked for, by `has` and by `hasOutsideQuotes`. */
 export interface AskedWords {
   readonly anywhere: readonly string[];
   readonly outsideQuotes: readonly string[];
 }
 
-/** What was made of a text, and on what that depends. */
+/** A text as it is shown, and the words that this depends on. */
 export interface SharedText {
   readonly shown: string;
-  /** Words that were asked for and not known, and such as were. */
+  /** The words that were unknown, and those that were known. */
   readonly hidden: AskedWords;
   readonly kept: AskedWords;
 }
 
 /** A statement as it may be exported. */
 export interface ExportedSql {
-  /** The statement, redacted as the level says; `undefined` when no SQL may be shown. */
+  /** The statement, redacted by the level; `undefined` if no SQL may be shown. */
   readonly text: string | undefined;
-  /** SHA-256 of the whole statement in hex where no text is shown. */
+  /** SHA-256 of the whole statement in hexadecimal digits if no text is shown. */
   readonly sha256: string | undefined;
   readonly operation: string | undefined;
-  /** What it is in a few words; no more than its verb where no text is shown. */
+  /** A summary in a few words; only the verb if no text is shown. */
   readonly summary: string | undefined;
-  /** The one relation that it is about, where it may be shown. */
+  /** The only relation that the statement writes or reads, if it may be shown. */
   readonly collection: string | undefined;
 }
 
-/** What was made of a statement. */
+/** A redacted statement with the identifiers in it. */
 export interface SharedStatement {
   readonly sql: ExportedSql;
-  /** What a run learns from it. */
+  /** The identifiers that a run learns from it. */
   readonly identifiers: readonly string[];
 }
 
-/** Of statements: those of a run of some thousand nodes. */
+/** The limits for all statements of a generation and for one, in UTF-16 units: enough for a run of some thousand nodes. */
 const MAX_STATEMENTS_LENGTH = 2 * 1024 * 1024;
 const MAX_STATEMENT_LENGTH = 16_384;
 
 /**
- * What the runs of a destination made of texts, for those that come after: a project's runs say much the same, and run the
- * same statements. Each way of making texts safe has its own, so that none shows what another one allows.
+ * Texts and statements that runs of a destination have read, shared with later runs: a project's runs have much the same messages and statements. Each way of sanitizing has a separate cache, so that
+ * none shows what only another allows.
  */
 export class SharedTexts {
   private readonly proseBy = new Map<Sanitize, TextCache<SharedText>>();

@@ -1,14 +1,13 @@
-/** What stands where a secret was. */
+/** The text that replaces a secret. */
 const MASK = '****';
-/** Shorter values are no secrets worth the name, and would be found in half of the words. */
+/** The shortest value that is masked: a shorter one would be found in many words. */
 const MIN_LENGTH = 6;
-/** Names of environment variables that hold secrets, as the usual ones do. */
+/** A pattern for names of environment variables with secrets. */
 const SECRET_NAME = /pass|secret|token|key|credential|private|auth/i;
 const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s:/@]*:)[^\s/@]+@/gi;
 
 /**
- * Removes secrets from a command's output: values of environment variables with names of secrets, and
- * passwords in URLs.
+ * Removes secrets from a command's output: values of environment variables whose names look like secrets, and passwords in URLs.
  * @param environment of the command
  */
 export function maskSecrets(text: string, environment: Readonly<Record<string, string | undefined>>): string {
@@ -17,7 +16,7 @@ export function maskSecrets(text: string, environment: Readonly<Record<string, s
   return masked.replaceAll(URL_PASSWORD, `$1${MASK}@`);
 }
 
-/** Longest first, so that none is cut up by another; of a value of several lines each line. */
+/** Returns the secrets in an environment, and each line of those with several lines; the longest first, so that none is cut by a shorter one. */
 function secretsOf(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
   const values = Object.entries(environment).flatMap(([name, value]) =>
     SECRET_NAME.test(name) ? [value ?? '', ...(value ?? '').split(/\r?\n/)] : [],
@@ -26,5 +25,5 @@ function secretsOf(environment: Readonly<Record<string, string | undefined>>): r
   return [...new Set(values.filter(isSecret))].sort((a, b) => b.length - a.length);
 }
 
-/** The path of a key is not a secret (SSH_AUTH_SOCK, GOOGLE_APPLICATION_CREDENTIALS). */
+/** A path, which is no secret even if it is the path of a key (SSH_AUTH_SOCK, GOOGLE_APPLICATION_CREDENTIALS). */
 const PATH = /^[/~.][\w./-]*$/;

@@ -18,15 +18,15 @@ import { type SqlDialect, sanitizeSql, sqlDialectOf } from './sanitize-sql.js';
 import { isCommonWord } from './vocabulary.js';
 import type { FoundWords } from './words.js';
 
-/** Decides, for one run and one level, what of a text is exported. */
+/** Redacts the texts of one run at one level. */
 export class Redactor {
   private dialect: SqlDialect = sqlDialectOf(undefined);
   private readonly prose: ProseCache;
   private readonly unknownTexts: ProseCache;
-  /** Statements whose identifiers the run knows. */
+  /** Statements whose identifiers the run has learned. */
   private readonly learned = new WeakSet<SharedStatement>();
 
-  /** @param shared what other runs made of texts. */
+  /** @param shared texts that other runs have read */
   constructor(
     readonly level: RedactionLevel,
     private readonly names = new KnownNames(),
@@ -37,52 +37,52 @@ export class Redactor {
     this.unknownTexts = new ProseCache(names, isDetailed ? sanitizeUnknownText : firstSafeWords, shared);
   }
 
-  /** Sets the database that the run's further statements are for. */
+  /** Sets the database that further statements are for. */
   useAdapter(adapterType: string): void {
     this.dialect = sqlDialectOf(adapterType);
   }
 
-  /** A structural name of the run's own, which texts may then show. */
+  /** Learns a structural name of the run, which texts may then show. */
   learn(name: string): void {
     if (this.level !== 'off') this.names.learn(name);
   }
 
-  /** The words of such a name, which `wordsAt` found. */
+  /** Learns the words of such a name that `wordsAt` found. */
   learnWords(name: FoundWords): void {
     if (this.level !== 'off') this.names.learnWords(name);
   }
 
-  /** Identifiers of one of the run's statements. */
+  /** Learns identifiers of one of the run's statements. */
   learnIdentifiers(identifiers: FoundWords): void {
     if (this.level === 'literals') this.names.learnIdentifiers(identifiers);
   }
 
-  /** Names that were learned from a run's records before. */
+  /** Learns names that were collected from the run's records earlier. */
   learnAll({ words, identifiers }: NameLists): void {
     if (this.level === 'off') return;
-    for (const word of words) this.names.learnOwn(word);
+    for (const word of words) this.names.learnDirectly(word);
     if (this.level === 'literals') for (const word of identifiers) this.names.learnIdentifier(word);
   }
 
-  /** A statement of the run: texts may then show its identifiers. @param adapterType as for `sql` */
+  /** Learns the identifiers of a statement, which texts may then show. @param adapterType as for `sql` */
   learnStatement(statement: string, adapterType: string | undefined): void {
     if (this.level === 'literals') this.sql(statement, adapterType);
   }
 
-  /** The dialect of a record's statement. @param adapterType the database that it is for; default: the one that was set last. */
+  /** Returns the dialect of a statement. @param adapterType the database that it is for; default: the one set by `useAdapter` */
   dialectOf(adapterType?: string): SqlDialect {
     return adapterType === undefined ? this.dialect : sqlDialectOf(adapterType);
   }
 
-  /** @param adapterType as for `dialectOf` */
+  /** Redacts a statement. @param adapterType as for `dialectOf` */
   sql(statement: string, adapterType?: string): ExportedSql {
     const dialect = this.dialectOf(adapterType);
     const statements = this.shared.statements(this.level, dialect);
     let read = statements.get(statement);
     if (read === undefined) {
-      const own = ownText(statement);
-      read = readStatement(own, this.level, dialect);
-      statements.set(own, read);
+      const kept = ownText(statement);
+      read = readStatement(kept, this.level, dialect);
+      statements.set(kept, read);
     }
     if (!this.learned.has(read)) {
       for (const word of read.identifiers) this.names.learnIdentifier(word);
@@ -91,29 +91,29 @@ export class Redactor {
     return read.sql;
   }
 
-  /** A message: a status, a log body, an error text. @param isOwn it is in memory of its own, see `ownText`. */
+  /** Redacts a message: a status, a log body, an error text. @param isOwn whether it has its own memory, see `ownText` */
   text(message: string, isOwn = false): string {
     if (this.level === 'off' || message === '') return message;
     return this.prose.show(message, isOwn).shown;
   }
 
-  /** A command line. */
+  /** Redacts a command line. */
   command(commandLine: string): string {
     return this.level === 'off' ? commandLine : sanitizeCommand(commandLine);
   }
 
-  /** A unit test's table of differences. */
+  /** Redacts a unit test's table of differences. */
   diffTable(table: string): string {
     if (this.level === 'off') return table;
     return this.level === 'literals' ? sanitizeDiffTable(table, this.names) : '?';
   }
 
-  /** The text of an attribute that is no SQL statement, by its exported key and its record's event. */
+  /** Redacts an attribute other than an SQL statement, by its exported key and its record's event. */
   attribute(key: string, value: string, eventType: string): string {
     return this.byPolicy(attributePolicyOf(key, eventType), value);
   }
 
-  /** The same where the policy is known. @param isOwn the value is in memory of its own, see `ownText`. */
+  /** Redacts a value with a known policy. @param isOwn whether the value has its own memory, see `ownText` */
   byPolicy(policy: AttributePolicy, value: string, isOwn = false): string {
     if (this.level === 'off') return value;
     switch (policy) {
@@ -136,13 +136,13 @@ export class Redactor {
     }
   }
 
-  /** A number at an exported key; `undefined` where numbers may be values of the project. */
+  /** Returns a number at an exported key; `undefined` if numbers there may be values of the project. */
   number(key: string, value: number, eventType: string): number | undefined {
     return this.level === 'off' || attributePolicyOf(key, eventType) !== 'deny' ? value : undefined;
   }
 }
 
-/** What may be exported of a statement, and what a run learns from it. */
+/** Returns what may be exported of a statement, and the identifiers that a run learns from it. */
 export function readStatement(statement: string, level: RedactionLevel, dialect: SqlDialect): SharedStatement {
   const { text, identifiers, ...about } = sanitizeSql(statement, dialect);
   switch (level) {
@@ -163,10 +163,10 @@ export function readStatement(statement: string, level: RedactionLevel, dialect:
   }
 }
 
-/** One word: letters, digits and the punctuation of names, versions and paths. */
+/** A single word: letters, digits and the punctuation of names, versions and paths. */
 const NAME = /^[\p{L}_][\w.\-/:@+#~]{0,200}$|^\d+(?:\.\d+){1,3}[\w.+-]{0,40}$/u;
 
-/** Attributes that hold names of the project's own things, and are exported as they are. */
+/** Attributes with names of the project's things, which are exported unchanged. */
 export const NAME_ATTRIBUTES = [
   'unique_id',
   'name',
@@ -179,21 +179,18 @@ export const NAME_ATTRIBUTES = [
   'target',
 ] as const;
 
-/** Events of the public schema whose attributes may be trusted to be names, by the folder of their message. */
+/** Events of the public schema whose attributes are known to be names, by the folder of their message. */
 export const NAMING_EVENTS = /^v1\.public\.events\.fusion\.(?:node|asset|hook|query)\./;
 
-/** A record as far as names are learned from it. */
+/** The part of a record from which names are learned. */
 export interface NamingRecord {
   readonly eventType: string;
   readonly isLog: boolean;
-  /** An attribute that is a text. */
+  /** Returns an attribute if it is a text. */
   text(name: string): string | undefined;
 }
 
-/**
- * Teaches the redactor the names in a record, its statement, and which database statements are for. A statement comes with
- * the end of its span, or a log record.
- */
+/** Teaches the redactor the names in a record, its statement, and the database of further statements. A statement is in the end of a span, or in a log record. */
 export function learnNames(record: TelemetryRecord, redactor: Redactor): void {
   const isLog = record.recordType === 'LogRecord';
   const naming = { eventType: record.eventType, isLog, text: (name: string) => record.attributes.text(name) };
@@ -201,13 +198,13 @@ export function learnNames(record: TelemetryRecord, redactor: Redactor): void {
   if (record.recordType !== 'SpanStart') learnStatement(naming, redactor);
 }
 
-/** Teaches it the statement alone. */
+/** Teaches the redactor the statement of a record. */
 export function learnStatement(record: NamingRecord, redactor: Redactor): void {
   const statement = record.text('sql');
   if (statement !== undefined) redactor.learnStatement(statement, record.text('adapter_type'));
 }
 
-/** Teaches it the names and the database. */
+/** Teaches the redactor the names and the database of a record. */
 function learnNamesAlone(record: NamingRecord, redactor: Redactor): void {
   if (!NAMING_EVENTS.test(record.eventType)) {
     const uniqueId = record.isLog ? record.text('unique_id') : undefined;
@@ -222,22 +219,21 @@ function learnNamesAlone(record: NamingRecord, redactor: Redactor): void {
   if (adapterType !== undefined) redactor.useAdapter(adapterType);
 }
 
-/** Why a run or a step did not end well, redacted but for what the bridge itself says. */
+/** Redacts the status message of a run or step, except for sentences that this program wrote. */
 export function statusText(message: string, redactor: Pick<Redactor, 'text'>): string {
   const redact = (part: string, isProgram: boolean) => (isProgram ? sanitizeCommand(part) : redactor.text(part));
   return redactOwnSentence(message, redact) ?? redactor.text(message);
 }
 
 /**
- * A command line without values that may hold SQL or secrets. Known shapes of flags stay, values stay behind flags that
- * name things, and from the first flag with a free value on (`--vars`, `--inline`, `--args`) all is `?`: the engine joins
- * the words with blanks, so the end of such a value cannot be found.
- * @param commandLine for example `dbt build --select orders --vars {a: 1}`.
+ * Redacts a command line. Known flags are shown, and the values of those that name things. From the first flag with a free value on (`--vars`, `--inline`, `--args`) everything becomes `?`: the
+ * engine joins the words with spaces, so the end of such a value cannot be found.
+ * @param commandLine for example `dbt build --select orders --vars {a: 1}`
  */
 export function sanitizeCommand(commandLine: string): string {
   const words = commandLine.split(/\s+/).filter((word) => word !== '');
   const kept: string[] = [];
-  /** The flag that the next words belong to; none for the program's name and the commands. */
+  /** The flag that the next words belong to; none for the program's name and its commands. */
   let currentFlag: string | undefined;
   for (const [position, word] of words.entries()) {
     if (!word.startsWith('-')) {
@@ -270,7 +266,7 @@ const NAMING_FLAGS: ReadonlySet<string> = new Set(
    --static-analysis --invocation-id --parent-span-id --event-time-start --event-time-end --batch-size`.split(/\s+/),
 );
 const FLAG = /^--?[a-z][a-z0-9-]{0,40}$/;
-/** The program, its command and what that names: `dbt run-operation my_op`. */
+/** The program, its command and the name after that: `dbt run-operation my_op`. */
 const COMMAND = /^[A-Za-z/.][\w/.-]{0,200}$/;
-/** A selector, a name or a path; no quotes, no blanks. */
+/** A selector, a name or a path, without quotes or spaces. */
 const PLAIN_VALUE = /^[\w.:+@*/,-]{1,200}$/;

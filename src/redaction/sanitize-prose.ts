@@ -4,38 +4,38 @@ import type { WordList } from './known-names.js';
 import { SqlTokenizer, sqlDialectOf } from './sanitize-sql.js';
 import { IDENTIFIER_INTRODUCERS, isCommonWord, wordEnd, wordStart } from './vocabulary.js';
 
-/** Longest text that is read, in UTF-16 units; what follows is cut off and `…` says so. */
+/** The longest text that is read, in UTF-16 units; a longer one is cut off and ends with `…`. */
 export const MAX_PROSE_LENGTH = 16_384;
 
 /**
- * Makes a message safe to show: words of a vocabulary, names of the run's own things and names that the message itself
- * mentions stay, anything else (values, numbers, unknown words, quoted SQL) becomes `?`. It does not depend on finding
- * where a quote ends, so a message that quotes half a statement is as safe as any. Asks `names` only for words on which
- * the result depends.
+ * Makes a message safe to show: words of the vocabulary, names of the run's things, and names that the message itself mentions stay; everything else (values, numbers, unknown words, quoted SQL)
+ * becomes `?`. This does not depend on finding the end of a quote, so a message with half a statement is as safe as any. Asks `names` only for words that the result depends on.
  */
 export function sanitizeProse(text: string, names: WordList): string {
   return sanitize(text, names, true);
 }
 
 /**
- * Makes a text safe to show of which nothing is known: as `sanitizeProse`, but all of its words stay that stand outside of
- * quotes and without digits, not those of a vocabulary alone. Where its quotes do not pair, or it may hold a part cut
- * out of a statement, values cannot be recognised: then it is a message like any other.
+ * Makes a text of an unknown event safe to show. Like `sanitizeProse`, but all words without digits outside of quotes stay, not only those of the vocabulary. If its quotes do not pair, or it may
+ * contain part of a statement, values cannot be recognised: then it is treated like any message.
  */
 export function sanitizeUnknownText(text: string, names: WordList): string {
   const read = text.slice(0, MAX_PROSE_LENGTH);
-  const own = CUT_STATEMENT.test(read) ? NO_WORDS : wordsOutsideLiterals(read.replace(APOSTROPHE, ' '));
+  const unquotedWords = CUT_STATEMENT.test(read) ? NO_WORDS : wordsOutsideLiterals(read.replace(APOSTROPHE, ' '));
   const words: WordList =
-    own.size === 0
+    unquotedWords.size === 0
       ? names
-      : { has: (word) => names.has(word), hasOutsideQuotes: (word) => own.has(word) || names.hasOutsideQuotes(word) };
+      : {
+          has: (word) => names.has(word),
+          hasOutsideQuotes: (word) => unquotedWords.has(word) || names.hasOutsideQuotes(word),
+        };
   return sanitize(text, words, true);
 }
 
 function wordsOutsideLiterals(text: string): ReadonlySet<string> {
   const tokens = new SqlTokenizer(text, sqlDialectOf(undefined));
   const words = new Set<string>();
-  /** Words since the last blank, which may turn out to be an address of mail. */
+  /** Words since the last space, which may turn out to be part of an e-mail address. */
   let waiting: string[] = [];
   let isAddress = false;
   while (tokens.next()) {
@@ -53,15 +53,15 @@ function wordsOutsideLiterals(text: string): ReadonlySet<string> {
 }
 
 const NO_WORDS: ReadonlySet<string> = new Set();
-/** A digit, or a dollar that may begin a string. */
+/** Matches a digit, or a dollar that may begin a string. */
 const UNSURE_WORD = /[\p{N}$]/u;
-/** As in `doesn't`: no quote. */
+/** An apostrophe as in `doesn't`, which is no quote. */
 const APOSTROPHE = /(?<=[a-z])'(?=(?:t|s|re|ve|ll|d|m)\b)/gi;
 const CUT_STATEMENT = /\bLINE \d+:|\.\.\.|…|Query was: |Failed to execute query '/;
 
 /**
- * The first words of a message up to the first thing that had to go: what it is about, without any SQL. The engine's line
- * that only says which node failed is followed by the database's.
+ * Returns the first words of a message, up to the first one that had to be removed: what it is about, without any SQL. A line of the engine that only names the failed node is followed by the
+ * database's line.
  */
 export function firstSafeWords(text: string, names: WordList): string {
   const [first = '', second = ''] = sanitize(text, names, false).trimStart().split('\n', 2);
@@ -81,7 +81,7 @@ function withoutTrail(text: string): string {
   return text.replace(TRAILING_PUNCTUATION, '');
 }
 
-/** @param isDetailed names that the message mentions, and excerpts of the statement, are shown */
+/** @param isDetailed whether names that the message mentions, and excerpts of the statement, are shown */
 function sanitize(text: string, names: WordList, isDetailed: boolean): string {
   const whole = withoutStatement(text);
   const isCut = whole.length > MAX_PROSE_LENGTH;
@@ -98,7 +98,7 @@ function sanitize(text: string, names: WordList, isDetailed: boolean): string {
   return isCut ? `${shown}…` : shown;
 }
 
-/** A run's names, and those that a message mentions. */
+/** Returns a run's names together with those that a message mentions. */
 function withMentioned(lines: readonly string[], names: WordList): WordList {
   const mentioned = new Set<string>();
   for (const line of lines) if (line.length <= MAX_NAMING_LINE) mentionedNames(line, mentioned);
@@ -112,11 +112,11 @@ function withWords(mentioned: ReadonlySet<string>, names: WordList): WordList {
   };
 }
 
-/** A line that mentions names is no longer. */
+/** The longest line in which mentioned names are searched. */
 const MAX_NAMING_LINE = 2_000;
 const STACK_FRAME = /^\s+(?:\d+: |at \S+:\d+)/;
 const TRAILING_PUNCTUATION = /[\s:;,([{<-]+$/;
-/** The program's own whole numbers in messages that hold nothing else. */
+/** Messages with a number that the engine counted, and nothing else. */
 const COUNTED_NODES = /^\d+ nodes? errored$/;
 const SEVERAL_UNKNOWN = /\?(?:['"`()[\]{},.:;|*+<>=_@ \\-]{0,3}\?)+/g;
 const LOCATION_NUMBER = /^\d{1,5}$/;
@@ -124,11 +124,11 @@ const FILE_EXTENSIONS: ReadonlySet<string> = new Set(['sql', 'yml', 'yaml', 'csv
 
 function sanitizeLine(line: string, names: WordList): string {
   if (COUNTED_NODES.test(line)) return line;
-  const own = redactOwnSentence(line, (part) => sanitizeForeign(part, names));
-  return own ?? sanitizeForeign(line, names);
+  const sentence = redactOwnSentence(line, (part) => sanitizePart(part, names));
+  return sentence ?? sanitizePart(line, names);
 }
 
-function sanitizeForeign(line: string, names: WordList): string {
+function sanitizePart(line: string, names: WordList): string {
   const around = aroundValues(line);
   if (around !== undefined) return `${sanitizeWords(around[0], names)}?${sanitizeWords(around[1], names)}`;
   return sanitizeWords(line, names);
@@ -138,7 +138,7 @@ function sanitizeWords(line: string, names: WordList): string {
   const ranges = shownRanges(line);
   let range = 0;
   let safe = '';
-  // Everything before it is in `safe`: most of a line stays, and is then copied in long parts.
+  // Most of a line stays, so it is copied in long parts: `safe` has everything before this offset.
   let copiedTo = 0;
   let end = 0;
   let isBehindIntroducer = false;
@@ -170,7 +170,7 @@ function sanitizeWords(line: string, names: WordList): string {
       }
     }
     const lowerCase = word.toLowerCase();
-    // `column 'customer_id'`: what stands there is a name, if the run knows such a column.
+    // In `column 'customer_id'` the quoted word is a name, if the run knows such a column.
     const isNamed = quote === '' || (isBehindIntroducer && SINGLE_OPENING.test(between) && line[end] === "'");
     const isShown =
       (quote === '' && isCommonWord(lowerCase)) || (isNamed ? names.hasOutsideQuotes(word) : names.has(word));
@@ -189,8 +189,7 @@ function sanitizeWords(line: string, names: WordList): string {
 }
 
 /**
- * The quote that is open behind punctuation. Inside quotes common words are values too. A guess, on top of
- * the vocabulary: an apostrophe right behind a word opens nothing.
+ * Returns the quote that is open after punctuation; common words inside of quotes are values, too. This is a guess in addition to the vocabulary: an apostrophe directly after a word opens nothing.
  */
 function quoteAfter(between: string, openQuote: string, isBehindWord: boolean): string {
   let quote = openQuote;
@@ -203,18 +202,18 @@ function quoteAfter(between: string, openQuote: string, isBehindWord: boolean): 
   return quote;
 }
 
-/** Where the name ends that begins here and fills its double quotes; names of parts may have dots between them. */
+/** Returns the end of a name that begins here and fills its double quotes; the parts of a name may be separated by dots. */
 function quotedNameEnd(line: string, start: number): number | undefined {
   QUOTED_NAME.lastIndex = start;
   return QUOTED_NAME.test(line) ? QUOTED_NAME.lastIndex : undefined;
 }
 
-/** What stands between an introducing word, or a name in a list or a path of them, and the next quoted name. */
+/** The text between an introducing word, or a name in a list or path of names, and the next quoted name. */
 const IDENTIFIER_OPENING = /^(?:(?:: )?:? ?|", |"\.)"$/;
 const SINGLE_OPENING = /^(?:: )?:? ?'$/;
 const QUOTED_NAME = /[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)*(?=")/y;
 
-/** Whether what stands between words is of nothing but ASCII's blank and punctuation, all of which is shown. */
+/** Whether the text between words has only ASCII spaces and punctuation, all of which are shown. */
 function isPlain(between: string): boolean {
   for (let at = 0; at < between.length; at++) {
     const code = between.charCodeAt(at);
@@ -226,7 +225,7 @@ function isPlain(between: string): boolean {
 const BLANK = 0x20;
 const TILDE = 0x7e;
 
-/** Punctuation and blanks between words, without characters that are neither (a value may be made of symbols alone). */
+/** Replaces characters other than punctuation and white space: a value may consist of symbols alone. */
 function visible(between: string): string {
   return between.replace(UNUSUAL, '?');
 }
@@ -239,7 +238,7 @@ const UNUSUAL = /[^\s!"#%&'()*+,\-./:;<=>?@[\\\]^_`{|}~┌┐└┘├┤┬┴�
  * which reads like one shows nothing.
  */
 
-/** Names that a message mentions outside of quotes, or in the engine's: `Table with name orders_x does not exist`. */
+/** Adds the names that a message mentions, outside of quotes or in the engine's: `Table with name orders_x does not exist`. */
 export function mentionedNames(line: string, into: Set<string>): void {
   const message = line.slice(MESSAGE_START.exec(line)?.[0].length ?? 0);
   for (const pattern of NAMING) {
@@ -249,15 +248,15 @@ export function mentionedNames(line: string, into: Set<string>): void {
   }
 }
 
-/** Whether a text may mention names: most do not, and are not read for them. */
+/** Whether a text may mention names; most do not and are not searched. */
 export const MAY_MENTION =
   /exist|unknown|not found|denied|owner of|constraint failed|cannot be|No function|Cycle|duplicate|Key \(|source column|must appear|is not unique|Compilation Error|identifier '|Unrecognized|mismatch|missing in|profile/;
 
-/** What may stand before a message in its line: the driver's class, the database's, what the engine was about. */
+/** What may precede a message in its line: the class of the driver or the database, or what the engine was doing. */
 const MESSAGE_START =
   /^\s*(?:\[[A-Za-z_.]+\] )?(?:Failed to (?:render SQL|eval the compiled Jinja expression) )?(?:[a-z]+ [a-z]+: )?(?:[A-Z][A-Za-z]+: )?(?:(?:ERROR|FATAL|DETAIL|HINT):\s+|[A-Z][A-Za-z]*(?: [A-Za-z]+){0,3} (?:Error|Exception): )?/;
 const DOTTED = String.raw`[A-Za-z_][\w$]*(?:\.[A-Za-z_][\w$]*)*`;
-/** Names of the run's own configuration. */
+/** Names in the project's configuration. */
 const CONFIGURED = String.raw`'([A-Za-z_][\w.$-]*)'`;
 const CODE = String.raw`(?:\[\w+ \(dbt\d+\)\]:? )?`;
 const NAMING: readonly RegExp[] = [
@@ -291,14 +290,11 @@ const NAMING: readonly RegExp[] = [
   `Unrecognized name: (${DOTTED})(?:;| at )`,
   `A column, variable, or function parameter with name ((?:\`${DOTTED}\`\\.?)+) cannot be resolved`,
   `The table or view ((?:\`${DOTTED}\`\\.?)+) cannot be found`,
-  // A row of the engine's table of columns that are not as a contract says.
+  // A row of the engine's table of columns that differ from a contract.
   `\\| (${DOTTED}) +\\|[^'"]*\\| (?:data type mismatch|missing in (?:definition|contract)) *\\|$`,
 ].map((pattern) => new RegExp(`^${pattern}`));
 
-/**
- * Ranges of a line that are shown as they are, in their order: codes, places and paths of the project's files, positions.
- * Two numbers for each.
- */
+/** Returns the ranges of a line that are shown unchanged: codes, paths and locations of the project's files, positions. Each range is two numbers; ranges are in order. */
 export function shownRanges(line: string): readonly number[] {
   if (!MAY_HAVE_SHOWN.test(line)) return NONE;
   const ranges: number[] = [];
@@ -309,7 +305,7 @@ export function shownRanges(line: string): readonly number[] {
 const NONE: readonly number[] = [];
 const MAY_HAVE_SHOWN =
   /\.(?:sql|ya?ml|csv|py|md|json|toml)\b|SQLSTATE|\bdbt\d|\bline \d|Line: \d|port \d|Cycle \d|<[A-Z_]+>:/;
-/** Files of a project, where the engine names them: `(in models/a.sql:1:8)`, `--> models/a.yml`, `from models/a.sql:`. */
+/** Paths of a project's files where the engine names them: `(in models/a.sql:1:8)`, `--> models/a.yml`, `from models/a.sql:`. */
 const PROJECT_PATH = String.raw`(?:(?<=\((?:in )?)|(?<=--> )|(?<=\bfrom )|(?<=^  file = ))\/?(?:[\w.@+-]+\/)*[\w.@+-]+\.(?:sql|ya?ml|csv|py|md|json|toml)(?::\d{1,7}){0,2}(?=[):\s]|$)`;
 const SHOWN = new RegExp(
   [
@@ -325,10 +321,7 @@ const SHOWN = new RegExp(
   'g',
 );
 
-/**
- * Where values of rows stand in a line, which go whole, common words too: the line before them, and behind them where they
- * are in brackets. `undefined` where it has none.
- */
+/** Finds values of rows in a line, all words of which are removed: returns the text before them, and the text after them if they are in brackets. `undefined` if the line has none. */
 export function aroundValues(line: string): readonly [before: string, after: string] | undefined {
   if (!MAY_HAVE_VALUES.test(line)) return undefined;
   for (const pattern of VALUES) {
@@ -350,10 +343,9 @@ const VALUES: readonly RegExp[] = [
 ];
 
 /**
- * An excerpt of a statement, `LINE 3: …`, without its literals and comments. Databases show one line of the statement,
- * cut at both ends, with a caret below what is wrong. That is no place inside of a literal, so quotes in front of it have to
- * pair: where they do not, or that is unknown, the line began inside of a value, and all of it goes.
- * @param caretLine the line behind it
+ * Removes literals and comments from an excerpt of a statement, `LINE 3: …`. Databases show one line of the statement, cut at both ends, with a caret below the error. The caret never points into a
+ * literal, so quotes before it have to pair; if they do not, or without a caret, the line may begin inside of a value and is removed.
+ * @param caretLine the next line
  */
 export function sanitizeExcerpt(line: string, caretLine: string | undefined): string {
   const head = EXCERPT.exec(line)?.[0] ?? '';
@@ -367,7 +359,7 @@ export function sanitizeExcerpt(line: string, caretLine: string | undefined): st
   while (tokens.next()) {
     isPastCaret ||= tokens.start === caretAt;
     const token = sql.slice(tokens.start, tokens.end);
-    // With quotes in quotes they might pair otherwise.
+    // Quotes inside of quotes might pair differently.
     if (!isPastCaret && /".*'|'.*"/.test(token)) return `${head}?`;
     // A dollar in a word may begin a string.
     if (tokens.kind === 'word' && token.includes('$')) return isPastCaret ? `${head}${text}?` : `${head}?`;
@@ -377,11 +369,11 @@ export function sanitizeExcerpt(line: string, caretLine: string | undefined): st
   return isPastCaret || caretAt === sql.length ? `${head}${text}`.trimEnd() : `${head}?`;
 }
 
-/** Whether a line is an excerpt of a statement. */
+/** Matches the head of an excerpt of a statement. */
 export const EXCERPT = /^\s*LINE \d+: ?/;
-/** The line below it. */
+/** Matches the line with the caret below it. */
 export const CARET_LINE = /^\s*\^~*\s*$/;
-/** As PostgreSQL and DuckDB read; what others read otherwise counts as a literal. */
+/** The syntax of PostgreSQL and DuckDB; what other databases read differently counts as a literal. */
 const EXCERPT_DIALECT = {
   doubleQuotes: 'identifier',
   backslashEscapes: 'unknown',
@@ -390,7 +382,7 @@ const EXCERPT_DIALECT = {
   hashComments: 'never',
 } as const;
 
-/** Whether what stands in front of the caret cannot be the end of a value or a comment. */
+/** Whether the text before the caret cannot be the end of a value or a comment. */
 function isReadable(sql: string, caretAt: number | undefined): boolean {
   if (caretAt === undefined) return STATEMENT_START.test(sql) && !/['"$\\]|\*\//.test(sql);
   if (caretAt < 0 || caretAt > sql.length || /[^\x20-\x7e]/.test(sql)) return false;
@@ -400,17 +392,14 @@ function isReadable(sql: string, caretAt: number | undefined): boolean {
   return !before.includes('*/') || (!/['"]|\*\/.*\*\/|\*\/.*\/\*/.test(before) && before.includes('/*'));
 }
 
-/** Without a caret only what begins as a statement or a clause does. */
+/** Without a caret, only text that begins like a statement or a clause is readable. */
 const STATEMENT_START =
   /^\s*(?:select|from|where|(?:inner |left |right |full |cross )?join|with|insert into|update|delete from|create|alter|drop|group by|order by|having|union)\b/i;
 
 const RULE = /^\+[-+]+\+$/;
 const HEADER = /^\|(?: [A-Za-z_][A-Za-z0-9_]* *\|)+$/;
 
-/**
- * A unit test's table of differences, as `+---+` and `|` draw it: the columns' names stay, the cells do not.
- * What does not look like such a table is treated as prose.
- */
+/** Redacts a unit test's table of differences, drawn with `+---+` and `|`: the names of the columns stay, the cells do not. Other text is treated as prose. */
 export function sanitizeDiffTable(table: string, names: WordList): string {
   const lines = table.split('\n');
   const [top = '', header = '', rule = ''] = lines;

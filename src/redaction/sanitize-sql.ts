@@ -2,25 +2,22 @@ import { INTERIM, Keyword, keywordOf, MAX_SUMMARY_LENGTH, MAX_TARGETS } from './
 
 /** A statement without its values. */
 export interface SanitizedSql {
-  /** The statement; each literal is `?`, a list of literals one `?`, comments and superfluous blanks are gone. */
+  /** The statement: each literal or list of literals becomes one `?`; comments and superfluous white space are removed. */
   readonly text: string;
-  /** Its verb in capitals, for example `SELECT` or `CREATE TABLE`; `undefined` when it begins with none. */
+  /** Its verb in capitals, for example `SELECT` or `CREATE TABLE`; `undefined` if it does not begin with one. */
   readonly operation: string | undefined;
-  /** What it is in a few words, without values: `CREATE TABLE orders SELECT stg_orders`; `undefined` without a verb. */
+  /** A summary without values: `CREATE TABLE orders SELECT stg_orders`; `undefined` without a verb. */
   readonly summary: string | undefined;
-  /** The one relation that it writes, or else reads; `undefined` for none, and where it reads several. */
+  /** The relation that it writes, or else the only one that it reads; `undefined` if there is none. */
   readonly collection: string | undefined;
-  /** Its words outside of literals and comments: keywords, columns, functions, relations. None where its quotes do not pair. */
+  /** The words outside of literals and comments: keywords, columns, functions, relations. Empty if its quotes do not pair. */
   readonly identifiers: ReadonlySet<string>;
 }
 
-/** Longest statement that is read, in UTF-16 units; what follows is cut off and `…` says so. */
+/** The longest statement that is read, in UTF-16 units; a longer one is cut off and ends with `…`. */
 export const MAX_SQL_LENGTH = 65_536;
 
-/**
- * Takes the values and comments out of a statement; see `SqlTokenizer` for what counts as a value. Of a statement whose
- * quotes do not pair only what stands before its first literal is left. Never throws.
- */
+/** Removes the values and comments from a statement; `SqlTokenizer` defines what is a value. If its quotes do not pair, only the text before the first literal stays. Never throws. */
 export function sanitizeSql(sql: string, dialect: SqlDialect): SanitizedSql {
   const isCut = sql.length > MAX_SQL_LENGTH;
   const tokens = new SqlTokenizer(isCut ? sql.slice(0, MAX_SQL_LENGTH) : sql, dialect);
@@ -28,9 +25,9 @@ export function sanitizeSql(sql: string, dialect: SqlDialect): SanitizedSql {
   const targets = new TargetFinder();
   const identifiers = new Set<string>();
   let text = '';
-  /** Blank space waits, so that none is written at the ends or twice. */
+  /** Pending white space, so that none is written at the ends or twice. */
   let space = '';
-  /** Length of `text` up to a `?` with only a comma after it: a further literal there is part of the same list. */
+  /** Length of `text` up to a `?` that at most a comma follows: a literal there belongs to the same list. */
   let listEnd = -1;
   let isAfterComma = false;
   let firstLiteralAt = -1;
@@ -62,10 +59,10 @@ export function sanitizeSql(sql: string, dialect: SqlDialect): SanitizedSql {
     }
     space = '';
   }
-  // Cut off in the middle of a literal, a statement is not malformed.
+  // A statement that was cut in the middle of a literal is not malformed.
   if (tokens.isMalformed && !isCut) text = `${text.slice(0, firstLiteralAt)} ?`.trimStart();
   const { operation } = verb;
-  // Of a statement that is not read to its end, or whose quotes do not pair, not all relations are known.
+  // The relations of a cut or malformed statement are not all known.
   const known = isCut || tokens.isMalformed ? new TargetFinder() : targets;
   return {
     text: isCut ? `${text}…` : text,
@@ -76,11 +73,11 @@ export function sanitizeSql(sql: string, dialect: SqlDialect): SanitizedSql {
   };
 }
 
-/** A quoted identifier that is one word. */
+/** A quoted identifier of one word. */
 const PLAIN_NAME = /^.[\p{L}_][\p{L}\p{N}\p{M}_$]*.$/u;
 const NO_IDENTIFIERS: ReadonlySet<string> = new Set();
 
-/** Finds a statement's verb among its words: the first one, or behind `WITH …` the first that a statement begins with. */
+/** Finds the verb of a statement: its first word, or after `WITH …` the first word that begins a statement. */
 class VerbFinder {
   operation: string | undefined;
   private isDone = false;
@@ -102,12 +99,12 @@ class VerbFinder {
   }
 }
 
-/** Finds the relations that a statement names, by the words in front of them. */
+/** Finds the relations that a statement names, by the keywords before them. */
 class TargetFinder {
   private readonly written: string[] = [];
   private readonly read: string[] = [];
   private readonly defined = new Set<string>();
-  /** For each open bracket: whether `FROM` in it is no clause, as in `extract(day from x)`. */
+  /** For each open bracket, whether a `FROM` in it is no clause, as in `extract(day from x)`. */
   private readonly brackets: boolean[] = [];
   private wanted: 'written' | 'read' | undefined;
   private name = '';
@@ -163,7 +160,7 @@ class TargetFinder {
     this.isOpen = true;
   }
 
-  /** A name is over, and what follows it is known. */
+  /** Classifies the current name once the token after it is known. */
   private close(next: string): undefined {
     if (!this.isOpen) return;
     this.isOpen = false;
@@ -183,7 +180,7 @@ function unquoted(part: string): string {
   return /^["`[]/.test(part) ? part.slice(1, -1) : part;
 }
 
-/** How a database reads quotes, as far as it decides where a literal ends. `unknown` for an unknown database. */
+/** How a database reads quotes, as far as that decides where a literal ends. `unknown` for an unknown database. */
 export interface SqlDialect {
   /** What `"…"` is. */
   readonly doubleQuotes: 'identifier' | 'string';
@@ -208,7 +205,7 @@ const SPARK: SqlDialect = { ...STANDARD, doubleQuotes: 'string', backslashEscape
 const MYSQL: SqlDialect = { ...SPARK, hashComments: 'always' };
 const T_SQL: SqlDialect = { ...STANDARD, bracketIdentifiers: true };
 
-/** Where nothing is known, every doubt counts as a literal, and what follows an ambiguous quote is one. */
+/** For an unknown database: everything doubtful is a literal, and so is everything after an ambiguous quote. */
 const UNKNOWN: SqlDialect = {
   doubleQuotes: 'string',
   backslashEscapes: 'unknown',
@@ -217,7 +214,7 @@ const UNKNOWN: SqlDialect = {
   hashComments: 'unknown',
 };
 
-/** Dialects by the engine's `adapter_type`; sources: the databases' own lexical documentation. */
+/** Dialects by the engine's `adapter_type`. Source: the lexical documentation of each database. */
 const DIALECTS: ReadonlyMap<string, SqlDialect> = new Map([
   ['duckdb', STANDARD],
   ['postgres', STANDARD],
@@ -235,24 +232,23 @@ const DIALECTS: ReadonlyMap<string, SqlDialect> = new Map([
   ['fabric', T_SQL],
 ]);
 
-/** The dialect of an engine's `adapter_type`; the most careful one when it is not known. */
+/** Returns the dialect of an `adapter_type`; for an unknown one the most careful dialect. */
 export function sqlDialectOf(adapterType: string | undefined): SqlDialect {
   return (adapterType === undefined ? undefined : DIALECTS.get(adapterType)) ?? UNKNOWN;
 }
 
-/** What a part of SQL is. `literal` is a string, a number, or anything that might be one. */
+/** The kind of a token. A `literal` is a string, a number, or anything that might be one. */
 export type SqlTokenKind = 'word' | 'quotedIdentifier' | 'literal' | 'comment' | 'space' | 'symbol';
 
 /**
- * Splits SQL into tokens, one `next()` at a time. Total: any text is read to its end, and every character belongs to
- * exactly one token. What is not closed, or whose end depends on an unknown dialect, is one literal up to the end of
- * the text, so that a doubt never shows a value.
+ * Splits SQL into tokens, one per call of `next()`. Any text is read to its end, and every character belongs to exactly one token. A token that is not closed, or whose end depends on an unknown
+ * dialect, is a literal up to the end of the text, so that a doubt never shows a value.
  */
 export class SqlTokenizer {
   kind: SqlTokenKind = 'space';
   start = 0;
   end = 0;
-  /** Whether quotes were found that do not pair; earlier tokens may then be wrong as well. */
+  /** Whether there are quotes that do not pair; earlier tokens may then be wrong as well. */
   isMalformed = false;
 
   constructor(
@@ -260,7 +256,7 @@ export class SqlTokenizer {
     private readonly dialect: SqlDialect,
   ) {}
 
-  /** Moves to the next token: `kind`, `start` and `end` then describe it. @returns false at the end. */
+  /** Moves to the next token, which `kind`, `start` and `end` then describe. @returns false at the end */
   next(): boolean {
     this.start = this.end;
     if (this.start >= this.sql.length) return false;
@@ -291,7 +287,7 @@ export class SqlTokenizer {
     this.finish('space', position);
   }
 
-  /** A keyword or name, or a prefixed string such as `E'…'`, `r"…"`, `N'…'`, `U&'…'`. */
+  /** Reads a keyword or name, or a prefixed string such as `E'…'`, `r"…"`, `N'…'`, `U&'…'`. */
   private readWord(): void {
     let position = this.start + 1;
     while (position < this.sql.length && isWordPart(this.sql.charCodeAt(position))) position++;
@@ -339,7 +335,7 @@ export class SqlTokenizer {
     this.finish('literal', this.endOfString(quoteAt, escapes));
   }
 
-  /** The position after a string that begins at `quoteAt`; the end of the text where that is not certain. */
+  /** Returns the end of a string that begins at `quoteAt`; the end of the text if it is not certain. */
   private endOfString(quoteAt: number, escapes: SqlDialect['backslashEscapes']): number {
     const { sql } = this;
     const quote = sql.charCodeAt(quoteAt);
@@ -367,8 +363,8 @@ export class SqlTokenizer {
   }
 
   /**
-   * Quotes do not pair as they should: unclosed, or closed in the middle of a word, as in `'it's'` (templates that do not
-   * double quotes write such statements). Then values cannot be recognised.
+   * Marks the statement as malformed because its quotes do not pair: they are not closed, or closed in the middle of a word, as in `'it's'` (from templates that do not double quotes). Then values
+   * cannot be recognised.
    */
   private doubt(): number {
     this.isMalformed = true;
@@ -384,7 +380,7 @@ export class SqlTokenizer {
     );
   }
 
-  /** `$$…$$`, `$tag$…$tag$`, or a parameter such as `$1`. */
+  /** Reads `$$…$$`, `$tag$…$tag$`, or a parameter such as `$1`. */
   private readDollar(): void {
     let position = this.start + 1;
     while (position < this.sql.length && isTagPart(this.sql.charCodeAt(position))) position++;
@@ -408,7 +404,7 @@ export class SqlTokenizer {
     this.finish('comment', lineBreak === -1 ? this.sql.length : lineBreak);
   }
 
-  /** Comments nest here even where the database does not nest them: then more goes, never less. */
+  /** Reads a comment. Comments nest here even if the database does not nest them: this removes more, never less. */
   private readBlockComment(): void {
     let depth = 1;
     let position = this.start + 2;
@@ -426,7 +422,7 @@ export class SqlTokenizer {
     this.finish('comment', Math.min(position, this.sql.length));
   }
 
-  /** The position after the closing quote, doubled ones passed over; `undefined` when there is none. */
+  /** Returns the end of a quoted identifier, skipping doubled quotes; `undefined` if it is not closed. */
   private closingQuote(from: number, quote: number): number | undefined {
     for (let position = from; position < this.sql.length; position++) {
       if (this.sql.charCodeAt(position) !== quote) continue;
@@ -446,9 +442,9 @@ export class SqlTokenizer {
   }
 }
 
-/** `U&`, `_utf8` and the like are longer, rare, and read as an unknown prefix or a word beside a string. */
+/** The longest prefix of a string; a longer word before a quote is read as a word beside a string. */
 export const MAX_PREFIX_LENGTH = 8;
-/** Prefixes whose string ends as a plain one does. */
+/** Prefixes of strings that end like a string without a prefix. */
 export const PLAIN_PREFIXES: ReadonlySet<string> = new Set(['b', 'x', 'n', 'date', 'time', 'u']);
 
 const SINGLE_QUOTE = 0x27;
@@ -484,7 +480,7 @@ function isWordPart(code: number): boolean {
   return isWordStart(code) || isDigit(code) || code === DOLLAR;
 }
 
-/** A dollar tag is an identifier without dollars, and does not begin with a digit (`$1` is a parameter). */
+/** Whether a character may be part of a dollar tag: an identifier without dollars that does not begin with a digit (`$1` is a parameter). */
 function isTagPart(code: number): boolean {
   return isWordStart(code) || isDigit(code);
 }

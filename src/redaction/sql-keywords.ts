@@ -1,22 +1,22 @@
-/** What a keyword of SQL tells those who look for a statement's verb and its relations, as bits. */
+/** The meaning of an SQL keyword for finding a statement's verb and relations, as bits. */
 export const Keyword = {
-  /** A statement begins with it. */
+  /** Begins a statement. */
   verb: 1,
-  /** A verb that another word belongs to, as in `CREATE TABLE`. */
+  /** A verb with an object, as in `CREATE TABLE`. */
   takesObject: 2,
-  /** May stand between the two. */
+  /** May stand between a verb and its object. */
   modifier: 4,
   object: 8,
   readBefore: 16,
   writtenBefore: 32,
   passedBeforeName: 64,
-  /** Its brackets may hold a `FROM` that is no clause. */
+  /** A function whose brackets may contain a `FROM` that is no clause. */
   fromFunction: 128,
   as: 256,
   into: 512,
   delete: 1024,
   with: 2048,
-  /** A statement that begins with it reads. */
+  /** Begins a statement that reads. */
   reads: 4096,
 } as const;
 
@@ -47,13 +47,13 @@ for (const [bit, words] of LISTS) {
   for (const word of words.split(' ')) KEYWORDS.set(word, (KEYWORDS.get(word) ?? 0) | bit);
 }
 
-/** The bits of a word in capitals; 0 for one that tells nothing. */
+/** Returns the bits of a word in capitals; 0 if it is no keyword. */
 export function keywordOf(upperCaseWord: string): number {
   return KEYWORDS.get(upperCaseWord) ?? 0;
 }
 
-/** What the engine calls a relation while it is built ends so. */
+/** The suffix that the engine gives a relation while it is being built. */
 export const INTERIM = /__dbt_(?:tmp|backup)\d*$/;
-/** Relations that a statement's summary names at most, and its longest length in characters. */
+/** The most relations in a statement's summary, and the longest summary in characters. */
 export const MAX_TARGETS = 5;
 export const MAX_SUMMARY_LENGTH = 255;

@@ -21,30 +21,30 @@ import {
 import { currentWords, Flag, mixed, type Words } from './words.js';
 
 /**
- * Takes the values and comments out of a statement that stands in the arena: the same as `sanitizeSql` to the letter, of the
- * statements that it does not decline. What it found stands in its fields and in the arena until the next statement.
+ * Removes the values and comments from a statement in the arena. Gives exactly the result of `sanitizeSql`, or declines. The result is in the fields of this object and in the arena until the next
+ * statement.
  */
 export class SqlOnBytes {
-  /** Where the statement without its values ends, which begins at `to`. */
+  /** The end of the sanitized statement, which begins at `to`. */
   textEnd = 0;
-  /** The identifiers that a run may learn, in their order. */
+  /** The identifiers that a run may learn, in order. */
   identifiers: number[] = [];
   private words = currentWords();
   private readonly relations = new RelationFinder();
   private readonly verb = new VerbFinder();
-  /** What is written but for a name that ends the statement: `sanitizeSql` has no other in a summary, nor as the relation of a statement without a verb. */
+  /** The written relation, unless its name ends the statement: `sanitizeSql` does not count such a name for a summary, nor as the relation of a statement without a verb. */
   private writtenEarly = 0;
   private end = 0;
   private textStart = 0;
-  /** Blank space waits, so that none is written at the ends or twice. */
+  /** Pending white space, so that none is written at the ends or twice; 0 for none. */
   private space = 0;
-  /** Where the text ends with a `?` that only a comma follows: a further literal there is part of the same list. */
+  /** The end of the text if it is a `?` that at most a comma follows: a literal there belongs to the same list. */
   private listEnd = 0;
   private isAfterComma = false;
 
   /**
-   * Writes the statement between two places without its values from `to` on, which takes no more room than the statement has.
-   * @returns false where it declines: then `sanitizeSql` has to do it
+   * Writes the statement from `start` to `end` without its values at `to`; the result is not longer than the statement.
+   * @returns false if it declines; then `sanitizeSql` has to be used
    */
   sanitize(start: number, end: number, dialect: SqlDialect, words: Words, to: number): boolean {
     if (end - start > MAX_SQL_LENGTH || !words.hasRoomFor(end - start)) return false;
@@ -70,12 +70,12 @@ export class SqlOnBytes {
     return this.verb.keyword !== 0;
   }
 
-  /** Writes the verb in capitals, and what it is about. @returns the place behind it */
+  /** Writes the verb in capitals, with its object. @returns its end */
   putOperation(to: number): number {
     return this.verb.put(to);
   }
 
-  /** Writes what the statement is in a few words. @returns the place behind them */
+  /** Writes the summary of the statement. @returns its end */
   putSummary(to: number): number {
     const { words, writtenEarly, verb } = this;
     const read = this.relations.reading().slice(0, MAX_TARGETS);
@@ -87,7 +87,7 @@ export class SqlOnBytes {
     return Math.min(at, to + MAX_SUMMARY_LENGTH);
   }
 
-  /** The one relation that it writes, or else reads, as a word; 0 for none. */
+  /** The relation that it writes, or else the only one that it reads, as the number of a word; 0 for none. */
   get collection(): number {
     const { relations } = this;
     const written = this.hasOperation ? relations.written : this.writtenEarly;
@@ -96,7 +96,7 @@ export class SqlOnBytes {
     return another === undefined ? only : 0;
   }
 
-  /** @returns the place of the next token, or DECLINED */
+  /** @returns the offset of the next token, or DECLINED */
   private readToken(at: number, dialect: SqlDialect): number {
     const { end } = this;
     const code = view.getUint8(at);
@@ -122,7 +122,7 @@ export class SqlOnBytes {
     return at + 1;
   }
 
-  /** A keyword or name, or a string with a prefix. */
+  /** Reads a keyword or name, or a string with a prefix. */
   private readWord(start: number, dialect: SqlDialect): number {
     const { end, words } = this;
     let hash = words.seed;
@@ -198,9 +198,9 @@ export class SqlOnBytes {
   }
 }
 
-/** Finds a statement's verb among its words: the first one, or behind `WITH …` the first that a statement begins with. */
+/** Finds the verb of a statement: its first word, or after `WITH …` the first word that begins a statement. */
 class VerbFinder {
-  /** Bits of the verb; 0 for none. */
+  /** The bits of the verb; 0 for none. */
   keyword = 0;
   private start = 0;
   private end = 0;
@@ -237,18 +237,18 @@ class VerbFinder {
   }
 }
 
-/** What stood before, as far as it decides anything. */
+/** The previous token, as far as it matters. */
 const Before = { other: 0, dot: 1, delete: 2, fromFunction: 3 } as const;
 const Wanted = { none: 0, written: 1, read: 2 } as const;
 
-/** Finds the relations that a statement names, by the words in front of them; all names are numbers of words. */
+/** Finds the relations that a statement names, by the keywords before them. All names are numbers of words. */
 class RelationFinder {
   /** The first relation that it writes; 0 for none. */
   written = 0;
   private readonly alsoWritten = new Set<number>();
   private readonly read = new Set<number>();
   private readonly defined = new Set<number>();
-  /** For each open bracket: whether `FROM` in it is no clause, as in `extract(day from x)`. */
+  /** For each open bracket, whether a `FROM` in it is no clause, as in `extract(day from x)`. */
   private brackets: boolean[] = [];
   private words = currentWords();
   private wanted: number = Wanted.none;
@@ -268,7 +268,7 @@ class RelationFinder {
     this.isOpen = false;
   }
 
-  /** The relations that it reads and neither writes nor defines itself. */
+  /** Returns the relations that the statement reads and neither writes nor defines. */
   reading(): readonly number[] {
     return [...this.read].filter((name) => !this.defined.has(name) && !this.alsoWritten.has(name));
   }
@@ -314,7 +314,7 @@ class RelationFinder {
     this.before = Before.other;
   }
 
-  /** The statement is over. */
+  /** Ends the statement. */
   finish(): void {
     this.close(false, false);
   }
@@ -324,7 +324,7 @@ class RelationFinder {
     this.isOpen = true;
   }
 
-  /** A name is over, and what follows it is known. */
+  /** Classifies the current name once the token after it is known. */
   private close(isBeforeBracket: boolean, isBeforeAs: boolean): void {
     if (!this.isOpen) return;
     this.isOpen = false;
@@ -339,7 +339,7 @@ class RelationFinder {
   }
 }
 
-/** Writes letters in capitals. @returns the place behind them */
+/** Writes letters in capitals. @returns their end */
 function putCapitals(to: number, start: number, end: number): number {
   for (let at = start; at < end; at++) view.setUint8(to + at - start, view.getUint8(at) & 0xdf);
   return to + end - start;

@@ -1,15 +1,12 @@
 import { textAt, view } from '../record/arena.js';
 import { MAX_PREFIX_LENGTH, PLAIN_PREFIXES, type SqlDialect } from './sanitize-sql.js';
 
-/**
- * Where tokens of SQL end that stands in the arena, as `SqlTokenizer` splits it. `end` is always the place behind the
- * statement, from where nothing may be read.
- */
+/** Functions that find the ends of SQL tokens in the arena, which `SqlTokenizer` finds in strings. `end` is always the end of the statement, after which nothing may be read. */
 
-/** What is not decided here: quotes that do not pair, doubts of a dialect, what is not ASCII outside of literals and comments. */
+/** The result for what is not decided here: quotes that do not pair, doubts about a dialect, and characters outside of ASCII that are not in literals or comments. */
 export const DECLINED = -1;
 
-/** What a character can be in SQL, as bits. */
+/** What a character may be in SQL, as bits. */
 export const Char = { space: 1, wordStart: 2, digit: 4, dollar: 8, wordPart: 2 | 4 | 8 } as const;
 
 const CHARS = Uint8Array.from({ length: 256 }, (_, code) => {
@@ -23,7 +20,7 @@ export function charOf(code: number): number {
   return CHARS[code] ?? 0;
 }
 
-/** The character at a place; 0 behind the end. */
+/** Returns the character at an offset; 0 after the end. */
 export function codeAt(at: number, end: number): number {
   return at < end ? view.getUint8(at) : 0;
 }
@@ -53,7 +50,7 @@ export const Code = {
   lowerX: 0x78,
 } as const;
 
-/** The place behind a string that begins at `quoteAt`, or DECLINED. */
+/** Returns the end of a string that begins at `quoteAt`, or DECLINED. */
 export function endOfString(
   quoteAt: number,
   end: number,
@@ -79,7 +76,7 @@ export function endOfString(
   return DECLINED;
 }
 
-/** How a backslash is read in a string with a prefix, as in `E'…'`. */
+/** Returns how a backslash is read in a string with a prefix, as in `E'…'`. */
 export function escapesBehind(start: number, end: number, dialect: SqlDialect): SqlDialect['backslashEscapes'] {
   const prefix = textAt(start, end).toLowerCase();
   if (prefix === 'e') return 'always';
@@ -87,8 +84,8 @@ export function escapesBehind(start: number, end: number, dialect: SqlDialect): 
 }
 
 /**
- * Where the string's quote stands that a word is the prefix of; 0 where it is none.
- * @param wordEnd the place behind the word, which begins at `start`
+ * Returns the offset of the quote of a string that has the word as its prefix; 0 if the word is none.
+ * @param wordEnd the end of the word, which begins at `start`
  */
 export function prefixedQuoteAt(start: number, wordEnd: number, end: number, dialect: SqlDialect): number {
   if (wordEnd - start > MAX_PREFIX_LENGTH) return 0;
@@ -100,7 +97,7 @@ export function isStringQuote(code: number, { doubleQuotes }: SqlDialect): boole
   return code === Code.singleQuote || (code === Code.doubleQuote && doubleQuotes === 'string');
 }
 
-/** The place behind a quoted identifier, doubled quotes passed over, or DECLINED. @param from behind the opening quote */
+/** Returns the end of a quoted identifier, skipping doubled quotes, or DECLINED. @param from the offset after the opening quote */
 export function endOfQuoted(from: number, end: number, closing: number): number {
   for (let at = from; at < end; at++) {
     const code = view.getUint8(at);
@@ -112,7 +109,7 @@ export function endOfQuoted(from: number, end: number, closing: number): number 
   return DECLINED;
 }
 
-/** Whether what stands between quotes is one word. */
+/** Whether the text between quotes is one word. */
 export function isPlainName(start: number, end: number): boolean {
   if (start >= end || charOf(view.getUint8(start)) !== Char.wordStart) return false;
   for (let at = start + 1; at < end; at++) if ((charOf(view.getUint8(at)) & Char.wordPart) === 0) return false;
@@ -137,7 +134,7 @@ export function endOfLine(start: number, end: number): number {
   return at;
 }
 
-/** Comments nest here even where the database does not nest them: then more goes, never less. */
+/** Returns the end of a comment. Comments nest here even if the database does not nest them: this removes more, never less. */
 export function endOfBlockComment(start: number, end: number): number {
   let depth = 1;
   let at = start + 2;
@@ -155,7 +152,7 @@ export function endOfBlockComment(start: number, end: number): number {
   return Math.min(at, end);
 }
 
-/** Whether a dollar begins `$tag$`, and with it a string. */
+/** Whether a dollar begins `$tag$`, and so a string. */
 export function isTag(start: number, end: number): boolean {
   let at = start + 1;
   while ((charOf(codeAt(at, end)) & (Char.wordStart | Char.digit)) !== 0) at++;

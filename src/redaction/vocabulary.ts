@@ -1,6 +1,6 @@
 /**
- * Words that messages of the engine and of databases are made of. A text shows these and the run's own names; any other
- * word might be a value and becomes `?`. A word that is missing here costs readability, never secrecy.
+ * Whether a word is in the vocabulary of messages of the engine and of databases. A text shows these words and the run's names; any other word might be a value and becomes `?`. A word that is
+ * missing costs readability, never secrecy.
  */
 export function isCommonWord(lowerCaseWord: string): boolean {
   return VOCABULARY.has(lowerCaseWord);
@@ -141,7 +141,7 @@ export const IDENTIFIER_INTRODUCERS: ReadonlySet<string> = new Set(
   ),
 );
 
-/** Whether a word can become known: numbers never do. */
+/** Whether a word can become known; numbers cannot. */
 export function isLearnable(word: string): boolean {
   const first = word.charCodeAt(0);
   return (first >= LOWER_A && first <= LOWER_Z) || !NUMBER.test(word);
@@ -152,9 +152,9 @@ const LOWER_A = 0x61;
 const LOWER_Z = 0x7a;
 
 /**
- * Where the first word from an offset on begins; the text's length where there is none. A word is a run of letters,
- * digits, marks, `_` and `$`. Read by hand, as a pattern makes an object for each word, which costs more than finding it.
- * @param from no offset inside of a word
+ * Returns the offset of the first word from `from` on; the length of the text if there is none. A word is a run of letters, digits, marks, `_` and `$`. A pattern would allocate an object for each
+ * word, which costs more than finding it.
+ * @param from not inside of a word
  */
 export function wordStart(text: string, from: number): number {
   let at = from;
@@ -162,7 +162,7 @@ export function wordStart(text: string, from: number): number {
   return at;
 }
 
-/** Where the word that begins at an offset ends: the offset of the first character that is not of it. */
+/** Returns the end of the word that begins at `start`. */
 export function wordEnd(text: string, start: number): number {
   let at = start;
   while (at < text.length && isWordAt(text, at)) at += unitsAt(text, at);
@@ -174,7 +174,7 @@ function isWordAt(text: string, at: number): boolean {
   return code < ASCII_CODES ? IS_ASCII_WORD[code] === 1 : WORD_CHAR.test(text.slice(at, at + unitsAt(text, at)));
 }
 
-/** One, or two for a character beyond the first 65,536. */
+/** Returns the number of UTF-16 units of a character: 2 beyond U+FFFF. */
 function unitsAt(text: string, at: number): number {
   const code = text.charCodeAt(at);
   if (code < FIRST_SURROGATE || code > LAST_SURROGATE) return 1;
@@ -186,7 +186,7 @@ const ASCII_CODES = 0x80;
 const FIRST_SURROGATE = 0xd800;
 const LAST_SURROGATE = 0xdfff;
 const LAST_SINGLE_UNIT = 0xffff;
-/** 1 at the code of each ASCII character that words have. */
+/** 1 at the code of each ASCII character that may be part of a word. */
 const IS_ASCII_WORD = Uint8Array.from({ length: ASCII_CODES }, (_, code) =>
   WORD_CHAR.test(String.fromCharCode(code)) ? 1 : 0,
 );

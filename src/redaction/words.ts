@@ -4,33 +4,33 @@ import { putText, REGION, SLACK, textAt, view } from '../record/arena.js';
 import { INTERIM, keywordOf } from './sql-keywords.js';
 import { isCommonWord, isLearnable, wordEnd, wordStart } from './vocabulary.js';
 
-/** What is known of a word beside the bits of `Keyword`. */
+/** Properties of a word besides the bits of `Keyword`. */
 export const Flag = {
   /** A word of the vocabulary, which need not be learned. */
   common: 1 << 13,
   /** Too long for an identifier that is learned. */
   long: 1 << 14,
-  /** Can be a name's word: no number alone. */
+  /** May be a word of a name: not a number. */
   learnable: 1 << 15,
-  /** Ends as relations do while they are built. */
+  /** Ends with the suffix of a relation that is being built. */
   interim: 1 << 16,
 } as const;
 
-/** The longest identifier that is learned, in UTF-16 units: no database has longer names. */
+/** The longest identifier that is learned, in UTF-16 units; no database has longer names. */
 const MAX_IDENTIFIER_LENGTH = 300;
-/** The longest word of a name, in UTF-16 units: no text that is shown is longer. */
+/** The longest word of a name, in UTF-16 units; no text that is shown is longer. */
 const MAX_WORD_LENGTH = 16_384;
-/** A table of so many words, or bytes of them, gets those of further runs no more; */
+/** A table with this many words or bytes is not used for further runs. */
 const ENOUGH_WORDS = 1 << 16;
 const ENOUGH_BYTES = 2 * 1024 * 1024;
-/** but the names of runs that began with it, as far as there is room. */
+/** The limits for a table, which the runs that began with it may fill. */
 const MAX_WORDS = 1 << 19;
 const MAX_BYTES = 32 * 1024 * 1024;
-/** A table begins with room for so many words, and bytes. */
+/** The initial capacity of a table. */
 const FIRST_WORDS = 512;
 const FIRST_BYTES = 8 * 1024;
 
-/** Where words are put that do not stand in the arena, to be looked for; a statement's may be as long as that. */
+/** Where a word that is not in the arena is written to be looked up, and the size of that area. */
 const MAX_SPELLED_BYTES = 64 * 1024;
 const SPELLED = REGION.end - MAX_SPELLED_BYTES - SLACK;
 
@@ -40,33 +40,30 @@ export interface FoundWords {
   readonly numbers: readonly number[];
 }
 
-/**
- * Words by their bytes, as numbers from 1 on: names of a run are bits then, and what a keyword does is looked up once a word.
- * It grows as words come, and forgets none: who keeps numbers keeps the table that they are of.
- */
+/** Numbers words by their bytes, from 1 on, so that the names of a run are bits and a keyword is looked up only once. Words are never removed; whoever keeps numbers keeps their table. */
 export class Words {
   count = 0;
-  /** What a word's hash begins with; it keeps senders from choosing words that meet in one slot. */
+  /** The start value of hashes; it keeps senders from choosing words that collide. */
   readonly seed = randomInt(2 ** 32) | 0;
-  private own = new DataView(new ArrayBuffer(FIRST_BYTES));
-  /** Where each word begins in `own`, and behind the last one where the next will. */
+  private spellings = new DataView(new ArrayBuffer(FIRST_BYTES));
+  /** The start of each word in `spellings`, and the end of the last one. */
   private starts = new Int32Array(FIRST_WORDS + 2);
   private flags = new Int32Array(FIRST_WORDS + 2);
   private hashes = new Int32Array(FIRST_WORDS + 2);
-  /** The pass in which each word came last. */
+  /** The pass in which each word occurred last. */
   private passes = new Int32Array(FIRST_WORDS + 2);
   private slots = new Int32Array(2 * FIRST_WORDS);
   private readonly lasting = new Map<number, number>();
   private pass = 0;
 
-  /** Whether it is not yet left to the runs that began with it. */
+  /** Whether further runs may use the table. */
   get hasRoom(): boolean {
     return this.count < ENOUGH_WORDS && this.byteCount < ENOUGH_BYTES;
   }
 
-  /** Whether all words of a text of so many bytes surely have room. */
+  /** Whether there is surely room for all words of a text. */
   hasRoomFor(textBytes: number): boolean {
-    // Of each word there may be one more, without what the engine adds.
+    // Each word may add a second one, without the suffix of a relation that is being built.
     return this.count + 2 * textBytes < MAX_WORDS && this.byteCount + 2 * textBytes <= MAX_BYTES;
   }
 
@@ -79,48 +76,48 @@ export class Words {
   }
 
   textOf(word: number): string {
-    const { buffer } = this.own;
+    const { buffer } = this.spellings;
     return Buffer.from(buffer, this.startOf(word), this.lengthOf(word)).toString();
   }
 
-  /** Copies a word into the arena. @returns the place behind it */
+  /** Copies a word into the arena. @returns its end */
   put(to: number, word: number): number {
     const start = this.startOf(word);
     const length = this.lengthOf(word);
-    for (let at = 0; at < length; at++) view.setUint8(to + at, this.own.getUint8(start + at));
+    for (let at = 0; at < length; at++) view.setUint8(to + at, this.spellings.getUint8(start + at));
     return to + length;
   }
 
-  /** The number of the word that stands in the arena, which is added where it is new. @returns 0 where there is no room */
+  /** Returns the number of a word in the arena; a new word is added. @returns 0 if there is no room */
   find(start: number, end: number): number {
     return this.findHashed(start, end, this.hashAt(start, end));
   }
 
-  /** The same where its hash is known: from `seed` on each byte `mixed` in. */
+  /** Like `find`, with a known hash: `seed` with each byte `mixed` in. */
   findHashed(start: number, end: number, hash: number): number {
     const slot = this.slotOf(start, end, hash);
     return this.slots[slot] || this.add(start, end, hash, slot);
   }
 
-  /** The number of a word, which is added where it is new. @returns 0 where there is no room, and for one that no text can hold */
+  /** Returns the number of a word; a new word is added. @returns 0 if there is no room, and for a word that no text can contain */
   numberOf(word: string): number {
     const end = spell(word);
     return end === 0 ? 0 : this.find(SPELLED, end);
   }
 
-  /** The number of a word that came; 0 of another one. */
+  /** Returns the number of a word; 0 if it was not added. */
   knownNumberOf(word: string): number {
     const end = spell(word);
     return end === 0 ? 0 : (this.slots[this.slotOf(SPELLED, end, this.hashAt(SPELLED, end))] ?? 0);
   }
 
-  /** The number here of another table's word. @returns 0 where there is no room */
+  /** Returns the number in this table of a word of another table; a new word is added. @returns 0 if there is no room */
   numberIn(other: Words, word: number): number {
     if (other === this || word === 0) return word;
     return other.lengthOf(word) > MAX_SPELLED_BYTES ? 0 : this.find(SPELLED, other.put(SPELLED, word));
   }
 
-  /** The word without what the engine adds to a relation's name while it is built. */
+  /** Returns a word without the suffix of a relation that is being built. */
   withoutInterim(word: number): number {
     if ((this.flagsOf(word) & Flag.interim) === 0) return word;
     const known = this.lasting.get(word);
@@ -130,12 +127,12 @@ export class Words {
     return lasting;
   }
 
-  /** From now on no word has come. */
+  /** Begins a new pass, in which no word has occurred yet. */
   beginPass(): void {
     this.pass += 1;
   }
 
-  /** Whether a word comes for the first time in this pass. */
+  /** Whether a word occurs for the first time in this pass. */
   isFirst(word: number): boolean {
     if (this.passes[word] === this.pass) return false;
     this.passes[word] = this.pass;
@@ -156,7 +153,7 @@ export class Words {
     return hash;
   }
 
-  /** The slot that has the word, or is free for it. */
+  /** Returns the slot of a word, or the free slot for it. */
   private slotOf(start: number, end: number, hash: number): number {
     const { slots, hashes } = this;
     const mask = slots.length - 1;
@@ -169,10 +166,10 @@ export class Words {
   }
 
   private isSpelled(word: number, start: number, end: number): boolean {
-    const { own } = this;
+    const { spellings } = this;
     if (this.lengthOf(word) !== end - start) return false;
     for (let at = start, ours = this.startOf(word); at < end; at++, ours++) {
-      if (own.getUint8(ours) !== view.getUint8(at)) return false;
+      if (spellings.getUint8(ours) !== view.getUint8(at)) return false;
     }
     return true;
   }
@@ -181,8 +178,8 @@ export class Words {
     const from = this.byteCount;
     const length = end - start;
     if (this.count + 1 >= MAX_WORDS || from + length > MAX_BYTES) return 0;
-    if (from + length > this.own.byteLength) this.growBytes(from + length);
-    for (let at = 0; at < length; at++) this.own.setUint8(from + at, view.getUint8(start + at));
+    if (from + length > this.spellings.byteLength) this.growBytes(from + length);
+    for (let at = 0; at < length; at++) this.spellings.setUint8(from + at, view.getUint8(start + at));
     this.count += 1;
     const word = this.count;
     this.starts[word + 1] = from + length;
@@ -194,9 +191,9 @@ export class Words {
   }
 
   private growBytes(needed: number): void {
-    const larger = new Uint8Array(Math.max(2 * this.own.byteLength, needed));
-    larger.set(new Uint8Array(this.own.buffer));
-    this.own = new DataView(larger.buffer);
+    const larger = new Uint8Array(Math.max(2 * this.spellings.byteLength, needed));
+    larger.set(new Uint8Array(this.spellings.buffer));
+    this.spellings = new DataView(larger.buffer);
   }
 
   private growWords(): void {
@@ -215,7 +212,7 @@ export class Words {
   }
 }
 
-/** A word's hash with one byte more. */
+/** Mixes one more byte into a word's hash. */
 export function mixed(hash: number, byte: number): number {
   const product = Math.imul(hash ^ byte, 0x9e3779b1);
   return product ^ (product >>> 15);
@@ -230,7 +227,7 @@ function flagsOf(word: string): number {
   return flags;
 }
 
-/** Writes a word's bytes. @returns the place behind them; 0 for what no text can hold: half characters, and what is too long */
+/** Writes a word's bytes for a lookup. @returns their end; 0 if no text can contain the word: it has unpaired surrogates, or is too long */
 function spell(word: string): number {
   if (word.length > MAX_WORD_LENGTH) return 0;
   for (let at = 0; at < word.length; at++) {
@@ -243,13 +240,13 @@ function spell(word: string): number {
 
 let table = new Words();
 
-/** The table where words get their numbers: one for all runs, and a new one when it has enough. */
+/** Returns the table for new runs: a shared one, which is replaced when it has enough words. */
 export function currentWords(): Words {
   if (!table.hasRoom) table = new Words();
   return table;
 }
 
-/** The words of a name that can be learned. */
+/** Returns the words of a name that can be learned. */
 export function wordsOf(name: string, words: Words): FoundWords {
   const numbers: number[] = [];
   for (let end = 0, start = wordStart(name, 0); start < name.length; start = wordStart(name, end)) {
@@ -261,7 +258,7 @@ export function wordsOf(name: string, words: Words): FoundWords {
   return { words, numbers };
 }
 
-/** The words that can be learned of the name that stands in the arena. */
+/** Returns the words of a name in the arena that can be learned. */
 export function wordsAt(start: number, length: number, words: Words): FoundWords {
   const end = start + length;
   const numbers: number[] = [];
@@ -275,7 +272,7 @@ export function wordsAt(start: number, length: number, words: Words): FoundWords
       if (at === end) break;
       code = view.getUint8(at);
     }
-    // What other characters belong to words is known of strings only.
+    // Which other characters belong to words is decided on strings only.
     if (code >= ASCII_CODES) return wordsOf(textAt(start, end), words);
     if (at === from) continue;
     const word = words.findHashed(from, at, hash);
@@ -285,7 +282,7 @@ export function wordsAt(start: number, length: number, words: Words): FoundWords
 }
 
 const ASCII_CODES = 0x80;
-/** 1 at the code of each ASCII character that words have. */
+/** 1 at the code of each ASCII character that may be part of a word. */
 const IS_WORD = Uint8Array.from({ length: 256 }, (_, code) =>
   code < ASCII_CODES && wordStart(String.fromCharCode(code), 0) === 0 ? 1 : 0,
 );

@@ -9,7 +9,7 @@ import { type ItemBatch, itemRing } from '../../record/item-ring.js';
 import { tryParseRecordLine } from '../../record/record-line.js';
 import { ERROR } from '../../record/severity.js';
 import { texts } from '../../record/texts.js';
-import { Taught, TaughtTexts } from '../../redaction/known-names.js';
+import { Learned, LearnedTexts } from '../../redaction/known-names.js';
 import { learnNames, type Redactor } from '../../redaction/redactor.js';
 import type { SqlDialect } from '../../redaction/sanitize-sql.js';
 import { isCanceledOutcome } from '../../run/node-outcome.js';
@@ -83,7 +83,7 @@ export class LineIntake {
   private readonly reading = itemReading();
   private readonly scanner = new LineScanner(this.reading.layouts, new ItemSink());
   private readonly plans = recordPlans();
-  private readonly taught = new TaughtTexts();
+  private readonly taught = new LearnedTexts();
   private record: CellRecord | undefined;
   private batch: ItemBatch | undefined;
   /** Where the next item goes in the batch. */
@@ -327,14 +327,14 @@ export class LineIntake {
       const known = attributeText(plan, index);
       if (known === undefined) continue;
       if (plan.attributes[index]?.isAdapter === true) redactor.useAdapter(known.text);
-      else if (this.taught.isNew(known, Taught.words)) redactor.learnWords(this.shared.wordsOf(known));
+      else if (this.taught.isNew(known, Learned.words)) redactor.learnWords(this.shared.wordsOf(known));
     }
     const sql = redactor.level === 'literals' ? attributeText(plan, plan.sql) : undefined;
     if (sql === undefined) return;
     const dialect = redactor.dialectOf(attributeText(plan, plan.adapterType)?.text);
     // Read by another database's rules it may have other identifiers.
     this.dialect ??= dialect;
-    if (dialect !== this.dialect || this.taught.isNew(sql, Taught.identifiers))
+    if (dialect !== this.dialect || this.taught.isNew(sql, Learned.identifiers))
       redactor.learnIdentifiers(this.shared.statements.of(sql, dialect).identifiers);
   }
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { REGION } from '../../../src/record/arena.js';
 import { texts } from '../../../src/record/texts.js';
-import { KnownNames, MAX_KNOWN_WORDS, Taught, TaughtTexts } from '../../../src/redaction/known-names.js';
+import { KnownNames, Learned, LearnedTexts, MAX_KNOWN_WORDS } from '../../../src/redaction/known-names.js';
 import { currentWords, Words, wordsAt } from '../../../src/redaction/words.js';
 import { propertyRuns } from '../../tool/property-runs.js';
 import { knownText, putInArena } from '../../tool/statements.js';
@@ -51,7 +51,7 @@ const part = fc.oneof(
 );
 const name = fc.array(part, { maxLength: 5 }).map((parts) => parts.join(''));
 const step = fc.tuple(
-  fc.constantFrom('learn', 'learnOwn', 'bytes', 'otherTable', 'identifier', 'number', 'otherNumber'),
+  fc.constantFrom('learn', 'learnDirectly', 'bytes', 'otherTable', 'identifier', 'number', 'otherNumber'),
   name,
 );
 
@@ -71,7 +71,7 @@ describe('the names of a run', () => {
             sets.learnIdentifier(text);
           } else {
             const end = way === 'bytes' || way === 'otherTable' ? putInArena(text, 'x') : 0;
-            if (end === 0) names[way === 'learn' ? 'learn' : 'learnOwn'](text);
+            if (end === 0) names[way === 'learn' ? 'learn' : 'learnDirectly'](text);
             else
               names.learnWords(wordsAt(REGION.bodies, end - REGION.bodies, way === 'bytes' ? currentWords() : other));
             // What stands in bytes has no half characters.
@@ -144,22 +144,22 @@ describe('the names of a run', () => {
 describe('a text that taught a run', () => {
   it('is not new to it for what it taught, until the texts are forgotten', () => {
     texts.forgetAll();
-    const taught = new TaughtTexts();
+    const taught = new LearnedTexts();
     for (let index = 0; index < 2000; index++) knownText(`other ${index}`);
     const text = knownText('model.shop.orders');
-    expect([taught.isNew(text, Taught.words), taught.isNew(text, Taught.words)]).toEqual([true, false]);
-    expect([taught.isNew(text, Taught.identifiers), taught.isNew(text, Taught.identifiers)]).toEqual([true, false]);
-    expect(taught.isNew(knownText('other 7'), Taught.words)).toBe(true);
+    expect([taught.isNew(text, Learned.words), taught.isNew(text, Learned.words)]).toEqual([true, false]);
+    expect([taught.isNew(text, Learned.identifiers), taught.isNew(text, Learned.identifiers)]).toEqual([true, false]);
+    expect(taught.isNew(knownText('other 7'), Learned.words)).toBe(true);
     texts.forgetAll();
     for (let index = 0; index < 2000; index++) knownText(`another ${index}`);
     const again = knownText('something else');
     expect(again.number).toBe(text.number);
-    expect([taught.isNew(again, Taught.words), taught.isNew(again, Taught.words)]).toEqual([true, false]);
+    expect([taught.isNew(again, Learned.words), taught.isNew(again, Learned.words)]).toEqual([true, false]);
   });
 
   it('is always new where it is not remembered', () => {
-    const taught = new TaughtTexts();
+    const taught = new LearnedTexts();
     const text = knownText('x'.repeat(64 * 1024 + 1));
-    expect([taught.isNew(text, Taught.words), taught.isNew(text, Taught.words)]).toEqual([true, true]);
+    expect([taught.isNew(text, Learned.words), taught.isNew(text, Learned.words)]).toEqual([true, true]);
   });
 });
