@@ -129,7 +129,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     const bodies = new DecodedBodies(decoding.bodies, consumer);
     return new ExportIntake({ maxBodyBytes }, { codecs, bodies, clock, logger });
   };
-  const parts = new RunParts(config, deps, opened, options.imported, { intakeFor, codecs });
+  const parts = new RunParts(config, deps, opened, options, { intakeFor, codecs });
   const { cluster, foreign, recordLog, reader, places, notes, tracker } = parts;
   // A process that builds nothing reads no partition of the journal.
   const building = options.isBuilding && cluster !== undefined ? [cluster] : [];

@@ -20,7 +20,13 @@ import { ScopeFinder } from '../run/scope-finder.js';
 import type { RunFinder, SharedLogHost, SharedRecordLog } from '../run/shared-record-log.js';
 import type { RunStore } from '../storage/run-store.js';
 import type { AppDeps } from './app-deps.js';
-import type { OpenParts } from './open-parts.js';
+import type { OpenOptions, OpenParts } from './open-parts.js';
+
+/**
+ * Logs up to this length, in bytes, are made Parquet without a thread where there is no server: with a single run most often, another
+ * thread would load and compile anew what is there already.
+ */
+const MAX_OWN_PARQUET_BYTES = 32 * 1024 * 1024;
 
 /** From records to runs: the record logs, their readers, the run model, and its listeners. */
 export class RunParts {
@@ -42,12 +48,11 @@ export class RunParts {
   private readonly foreignListeners: ForeignListener[] = [];
   private readonly runListeners: RunListener[] = [];
 
-  /** @param imported as in `OpenOptions` */
   constructor(
     configuration: Configuration,
     deps: Pick<AppDeps, 'clock' | 'logger'>,
     private readonly opened: OpenParts,
-    private readonly imported: ReadonlySet<TraceId> | undefined,
+    private readonly options: Pick<OpenOptions, 'isShareable' | 'imported'>,
     private readonly decoding: Pick<SharedLogHost, 'intakeFor' | 'codecs'>,
   ) {
     const { clock, logger } = deps;
@@ -74,7 +79,9 @@ export class RunParts {
     }
     this.anyReader = cluster?.reader ?? this.reader;
     const entry = packageFile('dist/parquet-thread.js');
-    this.parquetThread = new ParquetThread({ dataFolder: logFolder }, { entry, clock, logger });
+    const { isShareable, imported } = options;
+    const maxOwnBytes = isShareable || imported !== undefined ? 0 : MAX_OWN_PARQUET_BYTES;
+    this.parquetThread = new ParquetThread({ dataFolder: logFolder }, { entry, clock, logger, maxOwnBytes });
     this.places = new ScopeFinder(configuration);
     const parquet = configuration.parquet ? new InvocationParquet(logFolder, this.parquetThread) : null;
     const files = cluster === undefined ? parquet : cluster.sharing(parquet);
@@ -158,7 +165,8 @@ export class RunParts {
 
   private runStore(): RunStore {
     const { runs } = this.opened.state;
-    if (this.imported !== undefined) return onlyImported(runs, this.imported);
+    const { imported } = this.options;
+    if (imported !== undefined) return onlyImported(runs, imported);
     return this.cluster === undefined ? runs : sharedRuns(runs, this.cluster);
   }
 }

@@ -1,7 +1,9 @@
 import type { Clock, Timer } from '../core/clock.js';
+import { lazy } from '../core/lazy.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { startThread, type Thread } from '../core/thread.js';
+import type { DamagedLine } from './job-files.js';
 import type { ParquetJob, ParquetJobWriter } from './run-parquet.js';
 
 /** What the thread's owner works with. */
@@ -10,6 +12,8 @@ interface ParquetThreadDeps {
   readonly entry: URL;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Jobs of logs up to this length, in bytes, are done without the thread, between other things. Default: none. */
+  readonly maxOwnBytes?: number;
 }
 
 /**
@@ -19,7 +23,7 @@ interface ParquetThreadDeps {
 const IDLE_MS = 30_000;
 
 /**
- * Writes Parquet in a thread of its own, so that no request waits for it. The thread is started for the first job and ends
+ * Writes Parquet in a thread of its own, so that no request waits for it; what little a process has to write that ends soon, without one. The thread is started for the first job and ends
  * when none came for a while; one that dies fails its job only, and the next job starts another.
  */
 export class ParquetThread implements Component, ParquetJobWriter {
@@ -27,6 +31,10 @@ export class ParquetThread implements Component, ParquetJobWriter {
   private thread: Thread<ParquetThreadCalls> | undefined;
   private idleTimer: Timer | undefined;
   private isStopped = false;
+  private readonly ownFiles = lazy(async () => {
+    const { createJobFiles } = await import('./job-files.js');
+    return createJobFiles(this.setup.dataFolder, (line) => this.warn(line));
+  });
 
   constructor(
     private readonly setup: ParquetThreadSetup,
@@ -43,6 +51,10 @@ export class ParquetThread implements Component, ParquetJobWriter {
   /** @throws Error also when the thread died, or the program is stopping; then it is written after the next start. */
   async write(job: ParquetJob): Promise<void> {
     if (this.isStopped) throw new Error('the program is stopping');
+    if (job.logBytes <= (this.deps.maxOwnBytes ?? 0)) {
+      await (await this.ownFiles.get()).write(job);
+      return;
+    }
     this.idleTimer?.cancel();
     const thread = this.thread ?? this.begin();
     try {
@@ -60,7 +72,7 @@ export class ParquetThread implements Component, ParquetJobWriter {
   }
 
   private begin(): Thread<ParquetThreadCalls> {
-    const { entry, clock, logger } = this.deps;
+    const { entry, clock } = this.deps;
     const thread = startThread<ParquetThreadCalls, ParquetStarterCalls>(
       {
         entry,
@@ -70,15 +82,17 @@ export class ParquetThread implements Component, ParquetJobWriter {
         execArgv: [],
         endMessage: () => (this.isStopped ? 'the program is stopping' : 'the Parquet thread has ended'),
       },
-      {
-        damaged: ({ traceId, at, reason }) => logger.warn({ traceId, ...at, reason }, 'skipped a damaged line'),
-      },
+      { damaged: (line) => this.warn(line) },
     );
     this.thread = thread;
     void thread.ended.then(() => {
       if (this.thread === thread) this.thread = undefined;
     });
     return thread;
+  }
+
+  private warn({ traceId, at, reason }: DamagedLine): void {
+    this.deps.logger.warn({ traceId, ...at, reason }, 'skipped a damaged line');
   }
 
   private async end(): Promise<void> {
@@ -100,9 +114,6 @@ export interface ParquetThreadCalls {
 
 /** What it may call. */
 export interface ParquetStarterCalls {
-  /** A line of the record log is no record; at its number or, where the log was read in records, its offset in bytes. */
-  damaged(line: { readonly traceId: string; readonly at: LinePosition; readonly reason: string }): void;
+  /** A line of the record log is no record. */
+  damaged(line: DamagedLine): void;
 }
-
-/** Where a line is. */
-export type LinePosition = { readonly line: number } | { readonly offset: number };

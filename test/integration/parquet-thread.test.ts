@@ -129,6 +129,23 @@ it('ends its thread when there was nothing to do for a while, and starts one for
   expect(await rowCount(job)).toBe(sampleLines('parse').length);
 });
 
+it('writes what is small enough without a thread, as the thread does', async () => {
+  const job = jobOf('parse', '{"record_type":\n');
+  await thread.write(job);
+  const path = join(job.folder, 'telemetry.parquet');
+  const ofThread = readFileSync(path);
+  rmSync(path);
+  const entry = pathToFileURL(join(compiled, 'nowhere.js'));
+  const own = new ParquetThread({ dataFolder }, { entry, clock, logger, maxOwnBytes: job.logBytes });
+  await own.write(job);
+  expect(own.isRunning).toBe(false);
+  expect(readFileSync(path)).toEqual(ofThread);
+  expect(logger.lines[1]).toEqual(logger.lines[0]);
+  await expect(own.write({ ...job, logBytes: job.logBytes + 1 })).rejects.toThrow(/nowhere\.js/);
+  await own.shutdown();
+  await expect(own.write(job)).rejects.toThrow('the program is stopping');
+});
+
 it('writes nothing more when the program stops', async () => {
   await thread.shutdown();
   await expect(thread.write(jobOf('parse'))).rejects.toThrow('the program is stopping');
