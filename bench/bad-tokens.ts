@@ -9,8 +9,8 @@ import { FailedTries } from '../src/api/failed-tries.js';
 import { systemClock } from '../src/core/clock.js';
 import { Health } from '../src/core/health.js';
 import { FIRST_ACCOUNT_ID } from '../src/storage/account-store.js';
-import { openPostgresState } from '../src/storage/open-postgres-state.js';
-import { openSqliteState } from '../src/storage/open-sqlite-state.js';
+import { openPostgresState } from '../src/storage/postgres-state.js';
+import { openSqliteState } from '../src/storage/sqlite-state.js';
 import { WebServer } from '../src/web/web-server.js';
 
 const { values } = parseArgs({

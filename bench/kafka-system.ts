@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { S3ObjectStore } from '../src/storage/bucket/s3-object-store.js';
+import { S3ObjectStore } from '../src/storage/bucket/s3-bucket.js';
 import { freePorts } from '../test/crash/free-ports.js';
 import { BridgeProcess } from '../test/tool/bridge-process.js';
 import { KafkaServer, type PartitionPosition } from '../test/tool/kafka-server.js';

@@ -6,8 +6,8 @@ import { systemClock } from '../src/core/clock.js';
 import { runListQuery } from '../src/platform/routes.js';
 import { FIRST_ACCOUNT_ID } from '../src/storage/account-store.js';
 import type { TraceNote } from '../src/storage/invocation-store.js';
-import { openPostgresState } from '../src/storage/open-postgres-state.js';
-import { openSqliteState } from '../src/storage/open-sqlite-state.js';
+import { openPostgresState } from '../src/storage/postgres-state.js';
+import { openSqliteState } from '../src/storage/sqlite-state.js';
 import { notedCommand } from './noted-command.js';
 import { formatSpread, spreadOf } from './spread.js';
 

@@ -1,8 +1,8 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseTraceId, type TraceId } from '../src/record/telemetry-record.js';
-import { openSqliteState } from '../src/storage/open-sqlite-state.js';
 import type { RunRow } from '../src/storage/run-store.js';
+import { openSqliteState } from '../src/storage/sqlite-state.js';
 import type { State } from '../src/storage/state.js';
 import { measureNode } from './measured-process.js';
 

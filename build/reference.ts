@@ -27,7 +27,7 @@ import { RESEND_PATHS } from '../src/export/resend-routes.js';
 import { attributePolicyOf, KNOWN_EVENTS } from '../src/redaction/known-names.js';
 import { REMOVAL_PATHS } from '../src/retention/routes.js';
 import { eventName } from '../src/run/node-outcome.js';
-import { PERMISSION_SETS } from '../src/storage/permission-set.js';
+import { PERMISSION_SETS } from '../src/storage/state-tables.js';
 import { WEBHOOK_PATHS } from '../src/webhook/openapi.js';
 
 /**

@@ -2,7 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { RequestHandler, Response } from 'express';
 import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
-import type { TokenRow, TokenStore } from '../storage/token-store.js';
+import type { TokenRow, TokenStore } from '../storage/account-store.js';
 import { ApiError } from './api-error.js';
 import { type Caller, SENDER } from './caller.js';
 import type { FailedTries } from './failed-tries.js';

@@ -1,5 +1,5 @@
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
-import type { PermissionSet } from '../storage/permission-set.js';
+import type { PermissionSet } from '../storage/state-tables.js';
 
 /** The caller of a request. */
 export interface Caller {

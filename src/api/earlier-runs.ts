@@ -2,7 +2,7 @@ import { groupBy } from '../core/lists.js';
 import type { CommandDigest } from '../run/measures/command-digest.js';
 import { type CommandScope, isSameProject, scopeKey } from '../run/measures/run-scope.js';
 import type { CatalogRun, RunCatalog, RunQuery } from '../storage/run-catalog.js';
-import { DEFAULT_JOB } from '../storage/step-start.js';
+import { DEFAULT_JOB } from '../storage/steps.js';
 import type { RunMeasures } from './run-measures.js';
 
 /** What earlier runs are found with. */

@@ -24,7 +24,7 @@ export interface StepMeasures {
 
 /** What measures are read from. */
 export interface RunMeasuresDeps {
-  readonly store: RunMeasuresStore;
+  readonly store: Pick<RunMeasuresStore, 'isUsed' | 'find' | 'save'>;
   readonly tracker: RunFinder;
   readonly reader: RecordLogReader;
   readonly logger: Logger;

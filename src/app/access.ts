@@ -9,7 +9,7 @@ import type { Clock } from '../core/clock.js';
 import { isLoopback } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
 import type { SenderGate } from '../core/sender-gate.js';
-import type { TokenStore } from '../storage/token-store.js';
+import type { TokenStore } from '../storage/account-store.js';
 
 /** What access is decided with. */
 export interface AccessDeps {

@@ -1,6 +1,6 @@
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
-import type { S3Location } from '../storage/bucket/s3-location.js';
+import type { S3Location } from '../storage/bucket/object-store.js';
 
 /** The configured bucket; `null` if artifacts are stored in the data folder. */
 export function bucketOf(configuration: Configuration): S3Location | null {

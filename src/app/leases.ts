@@ -9,7 +9,7 @@ import { StoreError } from '../storage/store-error.js';
 
 /** What a lease is held with. */
 export interface LeaseDeps {
-  readonly leases: LeaseStore;
+  readonly leases: Pick<LeaseStore, 'take' | 'release'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }

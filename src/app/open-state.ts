@@ -8,8 +8,8 @@ import { type Logger, silentLogger } from '../core/logger.js';
 import { listTraces } from '../log/record-log-files.js';
 import { ROWS_FOLDER } from '../run/run-row-backup.js';
 import { STATE_FILE } from '../storage/data-folder.js';
-import type { Fence } from '../storage/fence.js';
-import { openSqliteState } from '../storage/open-sqlite-state.js';
+import type { Fence } from '../storage/journal-store.js';
+import { openSqliteState } from '../storage/sqlite-state.js';
 import type { State } from '../storage/state.js';
 import { StoreError } from '../storage/store-error.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
@@ -33,7 +33,7 @@ export async function openState(
     await refuseEmptied(dataFolder);
     return await openSqliteState(join(dataFolder, STATE_FILE), undefined, observer);
   }
-  const { openPostgresState } = await import('../storage/open-postgres-state.js');
+  const { openPostgresState } = await import('../storage/postgres-state.js');
   return await openPostgresState(url, clock, undefined, observer, fence);
 }
 

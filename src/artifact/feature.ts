@@ -4,8 +4,8 @@ import type { Guard } from '../core/guard.js';
 import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
-import { STEP_LIMITS } from '../storage/artifact/artifact-limits.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
+import { STEP_LIMITS } from '../storage/artifact/artifact-store.js';
 import type { State } from '../storage/state.js';
 import type { RunArtifacts, TelemetryFiles } from './run-artifacts.js';
 

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { closeOnFailure } from '../core/errors.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import { ArtifactError } from '../storage/artifact/artifact-error.js';
 import {
   type Artifact,
+  ArtifactError,
   type ArtifactKey,
   type ArtifactPath,
   type ArtifactStore,
@@ -15,11 +15,11 @@ import {
   stepTelemetryOf,
   telemetryPath,
 } from '../storage/artifact/artifact-store.js';
-import type { CatalogInvocation, CatalogStep, JobCatalog, RunCatalog } from '../storage/run-catalog.js';
+import type { CatalogInvocation, CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
 /** What artifacts of runs are found with. */
 export interface RunArtifactsDeps {
-  readonly catalog: Pick<RunCatalog, 'findRun' | 'stepsOf'> & Pick<JobCatalog, 'latestRunsOf'>;
+  readonly catalog: Pick<RunCatalog, 'findRun' | 'stepsOf'> & Pick<RunCatalog, 'latestRunsOf'>;
   /** Gives the store; called for each request. */
   readonly openStore: () => Promise<ArtifactStore>;
   /** The data folder; Parquet files are in its `runs/<trace id>/`. */

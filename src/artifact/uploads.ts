@@ -7,8 +7,12 @@ import { letTakeItsTime } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
 import { readableBytes } from '../core/text.js';
 import { API_PATH } from '../run/api-path.js';
-import { ArtifactError } from '../storage/artifact/artifact-error.js';
-import { type ArtifactKey, type ArtifactStore, stepTelemetryOf } from '../storage/artifact/artifact-store.js';
+import {
+  ArtifactError,
+  type ArtifactKey,
+  type ArtifactStore,
+  stepTelemetryOf,
+} from '../storage/artifact/artifact-store.js';
 import { parseRunNumber } from '../storage/state-tables.js';
 import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError, tooLarge } from './requests.js';
 import type { RunArtifacts } from './run-artifacts.js';

@@ -4,7 +4,7 @@ import { SETTING_KEYS } from '../config/settings.js';
 import { heapGrowth } from '../core/guard.js';
 import { packageVersion } from '../core/package-file.js';
 import { alignedRows, harmlessJson } from '../core/text.js';
-import { PERMISSION_SETS } from '../storage/permission-set.js';
+import { PERMISSION_SETS } from '../storage/state-tables.js';
 
 /** `run-bridge backup DEST`: copies the data folder. */
 export const backupCommand: CliCommand = {

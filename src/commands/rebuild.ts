@@ -15,9 +15,9 @@ import { readRunRows } from '../run/run-row-backup.js';
 import type { InvocationSummary, RunSummary } from '../run/verdict.js';
 import { STATE_FILE } from '../storage/data-folder.js';
 import { takeDataFolder } from '../storage/data-folder-lock.js';
-import { openSqliteState } from '../storage/open-sqlite-state.js';
 import type { NamedStep, RowStore } from '../storage/row-store.js';
 import type { RunRow } from '../storage/run-store.js';
+import { openSqliteState } from '../storage/sqlite-state.js';
 
 /** Put back in one transaction. */
 const AT_A_TIME = 200;

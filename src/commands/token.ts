@@ -11,11 +11,11 @@ import { nearestName } from '../config/suggestion.js';
 import { errorCode } from '../core/errors.js';
 import { createFolder } from '../core/folders.js';
 import { alignedRows, cleanLine, dateOf } from '../core/text.js';
+import type { NewToken, TokenRow } from '../storage/account-store.js';
 import { type AccountRow, type AccountStore, FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { STATE_FILE } from '../storage/data-folder.js';
-import { PERMISSION_SETS, type PermissionSet, parsePermissionSet } from '../storage/permission-set.js';
 import type { State } from '../storage/state.js';
-import type { NewToken, TokenRow } from '../storage/token-store.js';
+import { PERMISSION_SETS, type PermissionSet, parsePermissionSet } from '../storage/state-tables.js';
 
 /** Flags that every action takes. */
 const SETTING_FLAGS: ReadonlySet<string> = new Set(['data-dir', 'database-url', 'config']);

@@ -1,5 +1,5 @@
 import type { DeclaredEnvironment, DeclaredScope } from '../run/scope-finder.js';
-import type { S3Credentials } from '../storage/bucket/s3-location.js';
+import type { S3Credentials } from '../storage/bucket/object-store.js';
 import type { DestinationConfig } from './destination-config.js';
 import type { DestinationSettings } from './destination-settings.js';
 import type { JobDefinition } from './jobs.js';

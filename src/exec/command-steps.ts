@@ -4,8 +4,7 @@ import { SpanIdTable } from '../record/span-id-table.js';
 import type { SpanId, TelemetryRecord, TraceId, UnixNano } from '../record/telemetry-record.js';
 import { eventName } from '../run/node-outcome.js';
 import type { StepRegistry } from '../run/step-registry.js';
-import type { CommandEnding } from '../storage/command-ending.js';
-import type { StepStart } from '../storage/step-start.js';
+import type { CommandEnding, StepStart } from '../storage/steps.js';
 
 /** Where the records of a command go, and the registry of its steps. */
 export interface StepsTarget {

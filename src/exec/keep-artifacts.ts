@@ -1,9 +1,9 @@
 import { type Clock, pause, RetryPolicy } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { StepRegistry } from '../run/step-registry.js';
-import { ArtifactError, type ArtifactErrorCode } from '../storage/artifact/artifact-error.js';
-import type { ArtifactSink } from '../storage/artifact/artifact-sink.js';
-import type { StepPosition, StepStart } from '../storage/step-start.js';
+import type { ArtifactSink } from '../storage/artifact/artifact-store.js';
+import { ArtifactError, type ArtifactErrorCode } from '../storage/artifact/artifact-store.js';
+import type { StepPosition, StepStart } from '../storage/steps.js';
 import type { FoundArtifact } from './spooled-artifacts.js';
 
 /** Artifacts of one step that are to be brought to where artifacts are kept. */

@@ -13,7 +13,7 @@ import type { TraceId } from '../record/telemetry-record.js';
 import { commandReports } from '../report/feature.js';
 import { DataFolderInUseError } from '../storage/data-folder.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
-import type { StepStart } from '../storage/step-start.js';
+import type { StepStart } from '../storage/steps.js';
 import { hasWebhooks } from '../webhook/feature.js';
 import {
   type ChildEnding,

@@ -5,7 +5,7 @@ import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
 import { LocalStepRegistry } from '../run/local-step-registry.js';
 import { ScopeFinder } from '../run/scope-finder.js';
 import { createDataFolder, takeDataFolder } from '../storage/data-folder-lock.js';
-import type { StepPosition, StepStart } from '../storage/step-start.js';
+import type { StepPosition, StepStart } from '../storage/steps.js';
 import type { BridgeChoice, ExecTarget, StepTarget, TargetChoice } from './exec-target.js';
 
 /** How long artifacts are stored in the data folder before the command's caller goes on, in milliseconds. */

@@ -2,7 +2,7 @@ import { askBridge, bridgeHeaders, reachableUrl } from '../cli/bridge/bridge.js'
 import { pause } from '../core/clock.js';
 import { splitScope } from '../otlp/scope-path.js';
 import { readHolder } from '../storage/data-folder.js';
-import type { StepPosition, StepStart } from '../storage/step-start.js';
+import type { StepPosition, StepStart } from '../storage/steps.js';
 import type { CommandFacts } from './command-facts.js';
 import type { BridgeChoice } from './exec-target.js';
 

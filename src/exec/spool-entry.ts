@@ -7,8 +7,7 @@ import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { endingDocument } from '../run/ending-document.js';
 import { endingSchema } from '../run/ending-schema.js';
 import { stepStartDocument, stepStartOf, stepStartSchema } from '../run/execution-api.js';
-import type { CommandEnding } from '../storage/command-ending.js';
-import type { StepStart } from '../storage/step-start.js';
+import type { CommandEnding, StepStart } from '../storage/steps.js';
 import { ENTRY_FILE } from './spool-folder.js';
 
 /** A command whose records are not, or not all, where they belong. */

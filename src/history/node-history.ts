@@ -4,7 +4,7 @@ import { executesNodes, isBad } from '../run/measures/execution.js';
 import type { CommandScope } from '../run/measures/run-scope.js';
 import type { NodeVerdict } from '../run/verdict.js';
 import type { CatalogRun, NamedThing } from '../storage/run-catalog.js';
-import { DEFAULT_JOB } from '../storage/step-start.js';
+import { DEFAULT_JOB } from '../storage/steps.js';
 
 /** How a node did in one run. */
 export interface NodeRun {

@@ -1,14 +1,11 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
-import { addRun } from '../storage/add-run.js';
-import { changeState } from '../storage/change-state.js';
-import type { Fence } from '../storage/fence.js';
-import { closeRun, finishIfOver } from '../storage/finish-run.js';
+import { changeState } from '../storage/database.js';
+import { addRun, closeRun, finishIfOver, type RunObserver, settleRuns, touched } from '../storage/executions.js';
+import type { Fence } from '../storage/journal-store.js';
 import { PROCESS_LEASE } from '../storage/lease-store.js';
 import { parseLines } from '../storage/run-catalog.js';
-import { type RunObserver, settleRuns } from '../storage/settle-runs.js';
 import type { RunStatus, StateDb } from '../storage/state-tables.js';
-import { touched } from '../storage/touch-rows.js';
 
 /** Whether a run is queued, running, or neither. */
 export type JobRunState = 'queued' | 'running' | 'ended';

@@ -7,8 +7,7 @@ import { errorCode } from '../core/errors.js';
 import { fileMask } from '../core/file-mask.js';
 import { processTree, signalProcesses } from '../core/process-tree.js';
 import { withRunIdentity } from '../platform/feature.js';
-import type { CommandEnding } from '../storage/command-ending.js';
-import type { StepPosition } from '../storage/step-start.js';
+import type { CommandEnding, StepPosition } from '../storage/steps.js';
 import type { JobRunRow } from './job-run-store.js';
 
 /** What it takes to run a command under `exec`. */

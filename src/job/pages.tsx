@@ -9,7 +9,7 @@ import { quantile } from '../core/lists.js';
 import { lengthText } from '../core/text.js';
 import type { FactsOf } from '../platform/feature.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
-import type { CatalogJob, CatalogRun, JobCatalog, RunCatalog } from '../storage/run-catalog.js';
+import type { CatalogJob, CatalogRun, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { Layout, sendPage } from '../web/page/layout.js';
 import {
@@ -30,7 +30,7 @@ import type { JobService } from './service.js';
 
 /** What the pages work with. */
 export interface JobPageDeps {
-  readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'> & Pick<JobCatalog, 'findJob' | 'listJobs'>;
+  readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'> & Pick<RunCatalog, 'findJob' | 'listJobs'>;
   readonly factsOf: FactsOf;
   readonly openService: () => Promise<JobService>;
   readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'whenMeasured' | 'logsOf'>;

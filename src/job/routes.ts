@@ -10,7 +10,7 @@ import { idIn } from '../api/parameters.js';
 import type { Clock } from '../core/clock.js';
 import type { FactsOf, runShape } from '../platform/feature.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
-import type { CatalogJob, CatalogRun, JobCatalog, RunCatalog } from '../storage/run-catalog.js';
+import type { CatalogJob, CatalogRun, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import type { JobService, RetryResult } from './service.js';
 
@@ -19,7 +19,7 @@ type RunShape = Awaited<ReturnType<typeof runShape>>;
 
 /** What the router works with. */
 export interface JobRunDeps {
-  readonly catalog: RunCatalog & JobCatalog;
+  readonly catalog: RunCatalog & RunCatalog;
   readonly factsOf: FactsOf;
   /** Makes the document of a run. */
   readonly shape: RunShape;
@@ -163,7 +163,7 @@ function reasonOf({ reason, steps }: RequestedStart): string | null {
 export async function foundJob(
   request: Request,
   response: Response,
-  catalog: Pick<JobCatalog, 'findJob'>,
+  catalog: Pick<RunCatalog, 'findJob'>,
 ): Promise<CatalogJob> {
   const job = await catalog.findJob(callerOf(response).accountId, idIn(request, 'jobId'));
   if (job === undefined) throw ApiError.notFound();

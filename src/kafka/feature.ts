@@ -12,7 +12,7 @@ import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { BodyConsumer, ExportIntake } from '../receiver/feature.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import { type SharedLogOpening, sharedLogFolder } from '../run/shared-record-log.js';
-import type { S3Location } from '../storage/bucket/s3-location.js';
+import type { S3Location } from '../storage/bucket/object-store.js';
 import type { KafkaRecordLog } from './kafka-record-log.js';
 import type { KafkaSource } from './kafka-source.js';
 import type { KafkaProducer, KafkaProducerDeps } from './producer.js';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { startOf } from '../core/text.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { StepRegistry } from '../run/step-registry.js';
-import type { CommandEnding } from '../storage/command-ending.js';
+import type { CommandEnding } from '../storage/steps.js';
 import type { PlatformRun, PlatformStep } from './platform-run.js';
 
 /** The longest names and reasons that the registry takes. */

@@ -29,13 +29,11 @@ import type {
   CatalogRun,
   CatalogStep,
   EnvironmentQuery,
-  JobCatalog,
   JobQuery,
   LatestRuns,
   ProjectQuery,
   RunCatalog,
   RunQuery,
-  ScopeCatalog,
 } from '../storage/run-catalog.js';
 import type { RunStatus } from '../storage/state-tables.js';
 import {
@@ -71,7 +69,7 @@ export type FactsOf = (job: Pick<CatalogJob, 'name' | 'accountId'>) => JobFacts 
 
 /** What the routers of the platform's API work with. */
 interface V2Deps {
-  readonly catalog: RunCatalog & JobCatalog & ScopeCatalog;
+  readonly catalog: RunCatalog & RunCatalog & RunCatalog;
   readonly accounts: AccountStore;
   readonly factsOf: FactsOf;
   /** What a step wrote. */

@@ -1,5 +1,5 @@
 import { type Environment, nonEmpty } from '../config/environment.js';
-import type { StepPosition } from '../storage/step-start.js';
+import type { StepPosition } from '../storage/steps.js';
 
 /** The run that a command belongs to, as far as its environment says it. */
 export type RunIdentity = Pick<

@@ -1,4 +1,4 @@
-import type { CommandEnding } from '../storage/command-ending.js';
+import type { CommandEnding } from '../storage/steps.js';
 import type { EndingDocument } from './ending-schema.js';
 
 /** How a command ended, as `run.json` and the API spell it. */

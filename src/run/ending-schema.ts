@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { CommandEnding } from '../storage/command-ending.js';
+import type { CommandEnding } from '../storage/steps.js';
 
 const signalSchema = z.string().regex(/^SIG[A-Z0-9]{2,12}$/, 'must be like SIGKILL');
 

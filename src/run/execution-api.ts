@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { parseArtifactPath } from '../storage/artifact/artifact-store.js';
-import type { ExecutionRow, FinishResult } from '../storage/execution-store.js';
-import { DEFAULT_JOB, type StepPosition, type StepStart } from '../storage/step-start.js';
+import type { ExecutionRow, FinishResult } from '../storage/executions.js';
+import { DEFAULT_JOB, type StepPosition, type StepStart } from '../storage/steps.js';
 import { endingSchema } from './ending-schema.js';
 
 // What goes between a registry over HTTP and the bridge that keeps it. Both sides are here, so that they cannot drift apart.

@@ -8,7 +8,7 @@ import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { InvocationNote, InvocationStore, TraceNote } from '../storage/invocation-store.js';
 import type { RunRow } from '../storage/run-store.js';
 import { NOT_FINISHED } from '../storage/state-tables.js';
-import { DEFAULT_JOB } from '../storage/step-start.js';
+import { DEFAULT_JOB } from '../storage/steps.js';
 import { StoreError } from '../storage/store-error.js';
 import type { RunEvent, RunListener } from './run-event.js';
 import type { ScopeFinder } from './scope-finder.js';
@@ -16,7 +16,7 @@ import type { InvocationSummary, RunSummary } from './verdict.js';
 
 /** Dependencies of `InvocationNotes`. */
 export interface InvocationNotesDeps {
-  readonly store: InvocationStore;
+  readonly store: Pick<InvocationStore, keyof InvocationStore>;
   /** Writes the files of a finished run: it is called first, and a run is saved only when it succeeds. `null` for none. */
   readonly files: RunListener | null;
   readonly places: ScopeFinder;

@@ -5,7 +5,6 @@ import type { Logger } from '../core/logger.js';
 import { SCOPE_ATTRIBUTES, UNKNOWN_RESOURCE } from '../record/attributes.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
-import type { CommandEnding } from '../storage/command-ending.js';
 import type {
   ExecutionRow,
   ExecutionStore,
@@ -13,9 +12,10 @@ import type {
   FinishResult,
   StepReporter,
   StepRow,
-} from '../storage/execution-store.js';
+} from '../storage/executions.js';
 import type { RunStore } from '../storage/run-store.js';
-import { DEFAULT_JOB, type StepPosition, type StepStart } from '../storage/step-start.js';
+import type { CommandEnding } from '../storage/steps.js';
+import { DEFAULT_JOB, type StepPosition, type StepStart } from '../storage/steps.js';
 import { StoreError } from '../storage/store-error.js';
 import type { StepListener } from './run-event.js';
 import type { ScopeFinder } from './scope-finder.js';

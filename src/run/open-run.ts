@@ -3,7 +3,7 @@ import { type Appended, type AppendedPiece, loggedRecords } from '../log/appende
 import type { LoggedRecord } from '../log/record-log.js';
 import { accountOf } from '../record/attributes.js';
 import type { TraceId, UnixNano } from '../record/telemetry-record.js';
-import type { StepRow } from '../storage/execution-store.js';
+import type { StepRow } from '../storage/executions.js';
 import type { RunRow } from '../storage/run-store.js';
 import { InvocationAssigner } from './invocation-assigner.js';
 import { NodeFacts } from './node-outcome.js';

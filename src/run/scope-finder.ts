@@ -1,6 +1,6 @@
 import { MAX_SCOPE_NAME_LENGTH, type Resource, SCOPE_ATTRIBUTES } from '../record/attributes.js';
-import type { RunScope } from '../storage/invocation-store.js';
-import { DEFAULT_JOB } from '../storage/step-start.js';
+import type { RunScope } from '../storage/scope-store.js';
+import { DEFAULT_JOB } from '../storage/steps.js';
 
 /** The properties of an invocation that rules match. */
 export interface ScopedCommand {

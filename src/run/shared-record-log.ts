@@ -14,7 +14,7 @@ import type { Refusal } from '../otlp/refusal.js';
 import type { Sender } from '../record/attributes.js';
 import type { RecordConsumer, Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { Fence } from '../storage/fence.js';
+import type { Fence } from '../storage/journal-store.js';
 import type { TelemetryStorage } from '../storage/retention-store.js';
 import type { State } from '../storage/state.js';
 import type { RunListener, StepListener } from './run-event.js';

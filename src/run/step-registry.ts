@@ -1,7 +1,6 @@
 import type { TraceId } from '../record/telemetry-record.js';
-import type { CommandEnding } from '../storage/command-ending.js';
-import type { FinishResult } from '../storage/execution-store.js';
-import type { StepPosition, StepStart } from '../storage/step-start.js';
+import type { FinishResult } from '../storage/executions.js';
+import type { CommandEnding, StepPosition, StepStart } from '../storage/steps.js';
 
 /**
  * Registers the steps of runs: the run of each command, the traces of its telemetry, and how it ended.

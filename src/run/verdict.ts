@@ -1,7 +1,7 @@
 import { counted } from '../core/text.js';
 import type { Resource } from '../record/attributes.js';
 import type { SpanId, SpanStatus, TraceId, UnixNano } from '../record/telemetry-record.js';
-import type { CommandEnding } from '../storage/command-ending.js';
+import type { CommandEnding } from '../storage/steps.js';
 
 /** How an invocation ended; `lost` means that no end was seen. */
 export type Verdict = 'success' | 'error' | 'canceled' | 'lost';

@@ -11,9 +11,9 @@ import { lengthText, readableBytes } from '../core/text.js';
 import type { DestinationStatus, DestinationTest, TestAnswer } from '../export/feature.js';
 import type { Sighting } from '../otlp/engine-sightings.js';
 import type { RetainedKind } from '../retention/feature.js';
+import type { TokenRow } from '../storage/account-store.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { State } from '../storage/state.js';
-import type { TokenRow } from '../storage/token-store.js';
 import { Layout, sendPage } from '../web/page/layout.js';
 import { countText, Fact, Mark, Moment, type Mood, ScrollTable } from '../web/page/parts.js';
 

@@ -5,8 +5,7 @@ import { z } from 'zod';
 import { errorCode } from '../core/errors.js';
 import { namesIn } from '../core/folders.js';
 import { wholeLineBytes } from '../core/lines.js';
-import { LibsqlDatabase } from './libsql-database.js';
-import { openSqliteState } from './open-sqlite-state.js';
+import { LibsqlDatabase, openSqliteState } from './sqlite-state.js';
 import { StoreError } from './store-error.js';
 
 /** How long a copy waits for another program that holds the database, in milliseconds. */

@@ -1,7 +1,6 @@
 import { CompiledQuery, sql } from 'kysely';
 import type { TraceId } from '../record/telemetry-record.js';
-import { type Fence, ownTraces } from './fence.js';
-import { isOwn } from './journal-store.js';
+import { type Fence, isOwn, ownTraces } from './journal-store.js';
 import type { StateDb } from './state-tables.js';
 import { StoreError } from './store-error.js';
 
@@ -30,27 +29,6 @@ export interface PendingRun {
   readonly lastSeenUnixMs: number;
 }
 
-/** Cursors of destinations into record logs and into the foreign telemetry. */
-export interface CursorStore {
-  find(destination: string, traceId: TraceId): Promise<ExportCursor | undefined>;
-  save(cursors: readonly ExportCursor[]): Promise<void>;
-  /** Runs that the destination is to get (see `isWanted`) and has not got to the end of, oldest first. */
-  listPending(destination: string): Promise<readonly PendingRun[]>;
-  /**
-   * Whether a destination gets a run: the run was first seen at or after the destination's registration, was open
-   * then, or is not known yet.
-   */
-  isWanted(destination: string, traceId: TraceId): Promise<boolean>;
-  /**
-   * Registers a destination; the first time, it is to get the runs that are open now and those first seen from
-   * `nowUnixMs` on. Returns the time since which it gets runs.
-   */
-  register(destination: string, nowUnixMs: number): Promise<number>;
-  findForeign(destination: string): Promise<ForeignCursor | undefined>;
-  /** @throws StoreError when the destination was never registered. */
-  saveForeign(destination: string, cursor: ForeignCursor): Promise<void>;
-}
-
 /** A place in the foreign telemetry: a segment file's name and a byte offset in it. */
 export interface ForeignCursor {
   readonly segment: string;
@@ -72,8 +50,11 @@ interface PendingRow extends CursorRow {
   readonly log_bytes: number;
 }
 
+/** What exports know of it; tests have others. */
+export type CursorStore = Pick<SqlCursorStore, keyof SqlCursorStore>;
+
 /** Cursors in an SQL database. */
-export class SqlCursorStore implements CursorStore {
+export class SqlCursorStore {
   /** Texts of statements that save cursors, by how many. Putting one together takes longer than running it, which is done once a request. */
   private readonly texts = new Map<number, string>();
 
@@ -118,7 +99,7 @@ export class SqlCursorStore implements CursorStore {
     await db.executeQuery(CompiledQuery.raw(text, cursors.flatMap(valuesOf)));
   }
 
-  /** Two halves, so that each walks one index: runs seen since the registration, and older ones that have a cursor. */
+  /** Runs that the destination is to get (see `isWanted`) and has not got to the end of, oldest first. Two halves, so that each walks one index: runs seen since the registration, and older ones that have a cursor. */
   async listPending(destination: string): Promise<readonly PendingRun[]> {
     const isMine = this.fence === undefined ? sql`1 = 1` : isOwn(this.fence.processId, 'run.trace_id');
     const { rows } = await sql<PendingRow>`
@@ -148,6 +129,10 @@ export class SqlCursorStore implements CursorStore {
     }));
   }
 
+  /**
+   * Whether a destination gets a run: the run was first seen at or after the destination's registration, was open
+   * then, or is not known yet.
+   */
   async isWanted(destination: string, traceId: TraceId): Promise<boolean> {
     const { rows } = await sql<{ trace_id: TraceId }>`
       select run.trace_id as trace_id
@@ -159,6 +144,10 @@ export class SqlCursorStore implements CursorStore {
     return rows.length === 0;
   }
 
+  /**
+   * Registers a destination; the first time, it is to get the runs that are open now and those first seen from
+   * `nowUnixMs` on. Returns the time since which it gets runs.
+   */
   async register(destination: string, nowUnixMs: number): Promise<number> {
     return this.db.transaction().execute(async (transaction) => {
       const { numInsertedOrUpdatedRows: count } = await transaction
@@ -193,6 +182,7 @@ export class SqlCursorStore implements CursorStore {
     return { segment: row.foreign_segment, offset: row.foreign_offset };
   }
 
+  /** @throws StoreError when the destination was never registered. */
   async saveForeign(destination: string, cursor: ForeignCursor): Promise<void> {
     const place = { foreign_segment: cursor.segment, foreign_offset: cursor.offset };
     if (this.fence !== undefined) {

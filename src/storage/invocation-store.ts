@@ -1,12 +1,14 @@
+import { type Insertable, sql, type Transaction } from 'kysely';
+import { slices } from '../core/lists.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { RunRow } from './run-store.js';
-
-/** The names for an invocation without a registered step; `null` for the default. */
-export interface RunScope {
-  readonly job: string;
-  readonly environment: string | null;
-  readonly project: string | null;
-}
+import { FIRST_ACCOUNT_ID } from './account-store.js';
+import { changeState, nextIds } from './database.js';
+import { type RunObserver, settleSteps, touched } from './executions.js';
+import { type Fence, isOwn, ownTraces } from './journal-store.js';
+import { type RunRow, toRunRow } from './run-store.js';
+import { namedIds, type RunScope, type ScopeIds } from './scope-store.js';
+import { isFinal, NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
+import { stepStatus } from './steps.js';
 
 /** The saved state of an invocation. */
 export interface InvocationNote {
@@ -44,18 +46,384 @@ export interface TraceNote {
   readonly invocations: readonly InvocationNote[];
 }
 
-/** The invocations and the step of each. Saving them creates and updates runs. */
-export interface InvocationStore {
+/** Rows asked for, or written, by one statement; a run's has 26 columns, and SQLite allows 32,766 parameters in one. */
+const ROWS_PER_STATEMENT = 500;
+/** In `runs.is_noted`. */
+const SET_ASIDE = 2;
+
+type InvocationColumns = StateTables['invocations'];
+
+/** An invocation that is a run by itself. */
+interface OwnRun {
+  readonly stepId: string;
+  readonly traceId: TraceId;
+  readonly note: InvocationNote;
+}
+
+/** Rows of invocations, and the runs of those without a registered step, in an SQL database. */
+export class InvocationStore {
+  /** @param fence the identity of this process, if several share the database */
+  constructor(
+    private readonly db: StateDb,
+    private readonly observer: RunObserver,
+    private readonly fence?: Fence,
+  ) {}
+
   /**
    * Saves traces, in one transaction: an invocation without a registered step gets a run with one step, and the statuses
    * of steps and runs are updated. Final values stay. Can be repeated.
    */
-  note(notes: readonly TraceNote[], nowUnixMs: number): Promise<void>;
+  async note(all: readonly TraceNote[], nowUnixMs: number): Promise<void> {
+    if (all.length === 0) return;
+    await changeState(this.db, async (transaction) => {
+      const traceIds = all.map(({ traceId }) => traceId);
+      const own = await ownTraces(transaction, traceIds, this.fence);
+      const notes = all.filter(({ traceId }) => own.has(traceId));
+      for (const some of slices(notes, ROWS_PER_STATEMENT)) {
+        await noteSome(transaction, await findNamedSteps(transaction, some), nowUnixMs, this.observer);
+      }
+    });
+  }
+
   /** Traces whose invocations can never be saved: they are skipped, and counted. */
-  setAside(traceIds: readonly TraceId[]): Promise<void>;
-  countSetAside(): Promise<number>;
+  async setAside(traceIds: readonly TraceId[]): Promise<void> {
+    await this.db.updateTable('runs').set({ is_noted: SET_ASIDE }).where('trace_id', 'in', traceIds).execute();
+  }
+
+  async countSetAside(): Promise<number> {
+    const found = await this.db
+      .selectFrom('runs')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where('is_noted', '=', SET_ASIDE)
+      .executeTakeFirst();
+    return found?.count ?? 0;
+  }
+
   /** Those of them that were seen last, the latest first. */
-  listSetAside(limit: number): Promise<readonly RunRow[]>;
+  async listSetAside(limit: number): Promise<readonly RunRow[]> {
+    const rows = await this.db
+      .selectFrom('runs')
+      .selectAll()
+      .where('is_noted', '=', SET_ASIDE)
+      .orderBy('last_seen_unix_ms', 'desc')
+      .limit(limit)
+      .execute();
+    return rows.map(toRunRow);
+  }
+
   /** Traces with a row whose invocations were never saved, oldest first. */
-  listUnnoted(limit: number): Promise<readonly RunRow[]>;
+  async listUnnoted(limit: number): Promise<readonly RunRow[]> {
+    const { fence } = this;
+    const rows = await this.db
+      .selectFrom('runs')
+      .selectAll()
+      // Spelt as the partial index spells it.
+      .where(sql<boolean>`is_noted = 0`)
+      .$if(fence !== undefined, (query) => query.where(isOwn(fence?.processId ?? '')))
+      .orderBy('first_seen_unix_ms')
+      .limit(limit)
+      .execute();
+    return rows.map(toRunRow);
+  }
+}
+
+async function noteSome(
+  transaction: Transaction<StateTables>,
+  notes: readonly TraceNote[],
+  nowUnixMs: number,
+  observer: RunObserver,
+): Promise<void> {
+  const traceIds = notes.map(({ traceId }) => traceId);
+  const rows = await transaction.selectFrom('invocations').selectAll().where('trace_id', 'in', traceIds).execute();
+  const known = new Map(rows.map((row) => [`${row.trace_id} ${row.invocation_index}`, row]));
+  const written: InvocationColumns[] = [];
+  const fresh: OwnRun[] = [];
+  const changed: OwnRun[] = [];
+  const settled = new Set<string>();
+  const surplus: InvocationColumns[] = [];
+  for (const { traceId, invocations } of notes) {
+    for (const note of invocations) {
+      const before = known.get(`${traceId} ${note.index}`);
+      const stepId = note.stepId ?? ownStepId(traceId, note.index);
+      written.push(rowOf(traceId, stepId, note, before));
+      if (note.stepId !== null) settled.add(note.stepId);
+      else (before?.step_id === stepId ? changed : fresh).push({ stepId, traceId, note });
+      if (before !== undefined && before.step_id !== stepId) surplus.push(before);
+    }
+    surplus.push(...rows.filter((row) => row.trace_id === traceId && row.invocation_index > invocations.length));
+  }
+  for (const row of surplus) {
+    if (row.step_id === ownStepId(row.trace_id, row.invocation_index))
+      await removeOwn(transaction, row.step_id, observer);
+    else settled.add(row.step_id);
+    await transaction
+      .deleteFrom('invocations')
+      .where('trace_id', '=', row.trace_id)
+      .where('invocation_index', '=', row.invocation_index)
+      .execute();
+  }
+  await writeInvocations(transaction, written);
+  // Rows of telemetry are written before the statuses that follow from them, since observers are notified at once.
+  for (const own of notes.flatMap(({ invocations }) => invocations)) {
+    if (own.stepId !== null) await noteFacts(transaction, own);
+  }
+  const ownRunIds = [...(await addOwn(transaction, fresh, nowUnixMs))];
+  for (const own of changed) ownRunIds.push(...(await updateOwn(transaction, own, nowUnixMs)));
+  await observeImported(transaction, notes, observer);
+  await observer.onChanged(transaction, ownRunIds);
+  await settleSteps(transaction, [...settled], nowUnixMs, observer);
+  await touchRuns(transaction, traceIds);
+  await transaction.updateTable('runs').set({ is_noted: 1 }).where('trace_id', 'in', traceIds).execute();
+}
+
+/** Notifies the observer of imported steps. While the end of a command is unknown, its last record counts as its end. */
+async function observeImported(
+  transaction: Transaction<StateTables>,
+  notes: readonly TraceNote[],
+  observer: RunObserver,
+): Promise<void> {
+  const imported = notes.flatMap(({ traceId, invocations }) =>
+    invocations.flatMap(({ index, stepId, importBeganUnixMs, endedUnixMs }) => {
+      if (importBeganUnixMs === undefined) return [];
+      return [{ stepId: stepId ?? ownStepId(traceId, index), isRecent: endedUnixMs >= importBeganUnixMs }];
+    }),
+  );
+  for (const isRecent of [true, false]) {
+    const stepIds = imported.filter((one) => one.isRecent === isRecent).map(({ stepId }) => stepId);
+    if (stepIds.length > 0) await observer.onImported(transaction, stepIds, isRecent);
+  }
+}
+
+async function touchRuns(transaction: Transaction<StateTables>, traceIds: readonly TraceId[]): Promise<void> {
+  await transaction
+    .updateTable('executions')
+    .set(touched)
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('invocations')
+        .innerJoin('execution_steps as step', 'step.step_id', 'invocations.step_id')
+        .select('step.execution_id')
+        .where('invocations.trace_id', 'in', traceIds),
+    )
+    .execute();
+}
+
+/** No registered step can have this id: it contains a slash. */
+function ownStepId(traceId: string, index: number): string {
+  return `trace/${traceId}/${index}`;
+}
+
+function rowOf(
+  traceId: TraceId,
+  stepId: string,
+  note: InvocationNote,
+  before: InvocationColumns | undefined,
+): InvocationColumns {
+  const isReopened = note.verdict === null && before !== undefined && before.verdict !== null;
+  return {
+    trace_id: traceId,
+    invocation_index: note.index,
+    step_id: stepId,
+    command: note.command,
+    verdict: isReopened ? before.verdict : note.verdict,
+    status_message: isReopened ? before.status_message : note.statusMessage,
+    started_unix_ms: note.startedUnixMs,
+    ended_unix_ms: note.endedUnixMs,
+    // The previous file stays until the new one replaces it.
+    is_saved: note.isSaved || before?.is_saved === 1 ? 1 : 0,
+    parquet_file: note.parquetFile,
+  };
+}
+
+async function writeInvocations(transaction: Transaction<StateTables>, rows: InvocationColumns[]): Promise<void> {
+  for (const some of slices(rows, ROWS_PER_STATEMENT)) {
+    await transaction
+      .insertInto('invocations')
+      .values(some)
+      .onConflict((conflict) =>
+        conflict.columns(['trace_id', 'invocation_index']).doUpdateSet((row) => ({
+          step_id: row.ref('excluded.step_id'),
+          command: row.ref('excluded.command'),
+          verdict: row.ref('excluded.verdict'),
+          status_message: row.ref('excluded.status_message'),
+          started_unix_ms: row.ref('excluded.started_unix_ms'),
+          ended_unix_ms: row.ref('excluded.ended_unix_ms'),
+          is_saved: row.ref('excluded.is_saved'),
+          parquet_file: row.ref('excluded.parquet_file'),
+        })),
+      )
+      .execute();
+  }
+}
+
+/** @returns numbers of the runs */
+async function addOwn(
+  transaction: Transaction<StateTables>,
+  own: readonly OwnRun[],
+  nowUnixMs: number,
+): Promise<readonly number[]> {
+  if (own.length === 0) return [];
+  const places = new Map<string, ScopeIds>();
+  const firstRunId = await nextIds(transaction, 'execution', own.length);
+  const firstStepId = await nextIds(transaction, 'step', own.length);
+  const runs: Insertable<StateTables['executions']>[] = [];
+  const steps: Insertable<StateTables['execution_steps']>[] = [];
+  for (const [position, one] of own.entries()) {
+    const { place, startedUnixMs, command } = one.note;
+    const accountId = one.note.accountId ?? FIRST_ACCOUNT_ID;
+    const name = JSON.stringify([accountId, place.job, place.environment, place.project]);
+    const ids = places.get(name) ?? (await namedIds(transaction, accountId, place, startedUnixMs));
+    places.set(name, ids);
+    const id = firstRunId + position;
+    const { run, step } = stateOf(one, nowUnixMs);
+    runs.push({
+      ...{
+        id,
+        run_key: null,
+        reason: null,
+        step_count: 1,
+        account_id: accountId,
+        cancelled_unix_ms: null,
+        notified: 0,
+      },
+      ...{ job: place.job, environment: place.environment, project: place.project },
+      ...{ project_id: ids.projectId, environment_id: ids.environmentId, job_id: ids.jobId },
+      ...run,
+    });
+    steps.push({
+      ...{ id: firstStepId + position, step_id: one.stepId, execution_id: id, step_index: 1, reporter: 'nobody' },
+      ...{ is_last: 1, command: JSON.stringify(command === null ? [] : command.split(' ')) },
+      ...{ exit_code: null, ending_detail: null },
+      ...step,
+    });
+  }
+  for (let from = 0; from < own.length; from += ROWS_PER_STATEMENT) {
+    const to = from + ROWS_PER_STATEMENT;
+    await transaction.insertInto('executions').values(runs.slice(from, to)).execute();
+    await transaction.insertInto('execution_steps').values(steps.slice(from, to)).execute();
+    const links = own.slice(from, to).map(({ traceId, stepId }) => ({ trace_id: traceId, step_id: stepId }));
+    await transaction.insertInto('step_traces').values(links).execute();
+  }
+  return runs.map(({ id }) => id);
+}
+
+/** @returns the number of the run, where there is something new of it */
+async function updateOwn(
+  transaction: Transaction<StateTables>,
+  own: OwnRun,
+  nowUnixMs: number,
+): Promise<readonly number[]> {
+  const known = await transaction
+    .selectFrom('execution_steps')
+    .select(['execution_id', 'status'])
+    .where('step_id', '=', own.stepId)
+    .executeTakeFirst();
+  if (known === undefined) return [];
+  const { run, step } = stateOf(own, nowUnixMs);
+  if (isFinal(known.status) && !isFinal(step.status)) return [];
+  const command = JSON.stringify(own.note.command === null ? [] : own.note.command.split(' '));
+  await transaction
+    .updateTable('execution_steps')
+    .set({ ...step, command })
+    .where('step_id', '=', own.stepId)
+    .execute();
+  await transaction.updateTable('executions').set(run).where('id', '=', known.execution_id).execute();
+  return [known.execution_id];
+}
+
+/** Updates the run and the step of an invocation that is a run by itself. */
+function stateOf({ note }: OwnRun, nowUnixMs: number) {
+  const { status, statusMessage } = stepStatus({
+    ending: null,
+    isReported: false,
+    invocations: [note],
+    isAwaited: false,
+  });
+  const isOver = isFinal(status);
+  const ended_unix_ms = isOver ? note.endedUnixMs : null;
+  const times = { started_unix_ms: note.startedUnixMs, seen_unix_ms: note.startedUnixMs, ended_unix_ms };
+  const both = { ...times, updated_unix_ms: nowUnixMs, status, status_message: statusMessage };
+  const run = {
+    ...both,
+    created_unix_ms: note.startedUnixMs,
+    state: isOver ? ('finished' as const) : ('closing' as const),
+    finished_unix_ms: ended_unix_ms ?? NOT_FINISHED,
+    engine_version: note.engineVersion,
+    git_branch: note.gitBranch,
+    git_sha: note.gitSha,
+  };
+  return { run, step: { ...both, ending: isOver ? ('unknown' as const) : null } };
+}
+
+/** The fields of a run that come from a step's telemetry. */
+async function noteFacts(transaction: Transaction<StateTables>, note: InvocationNote): Promise<void> {
+  const { engineVersion, gitBranch, gitSha, stepId } = note;
+  if (engineVersion === null && gitBranch === null && gitSha === null) return;
+  await transaction
+    .updateTable('executions')
+    .set(({ fn, ref, val }) => ({
+      engine_version: fn.coalesce(ref('engine_version'), val(engineVersion)),
+      git_branch: fn.coalesce(ref('git_branch'), val(gitBranch)),
+      git_sha: fn.coalesce(ref('git_sha'), val(gitSha)),
+    }))
+    .where(({ eb, selectFrom }) =>
+      eb('id', '=', selectFrom('execution_steps').select('execution_id').where('step_id', '=', stepId)),
+    )
+    .execute();
+}
+
+/** It turned out to be part of another invocation, or of a registered step. */
+async function removeOwn(transaction: Transaction<StateTables>, stepId: string, observer: RunObserver): Promise<void> {
+  const step = await transaction
+    .deleteFrom('execution_steps')
+    .where('step_id', '=', stepId)
+    .returning('execution_id')
+    .executeTakeFirst();
+  await transaction.deleteFrom('step_traces').where('step_id', '=', stepId).execute();
+  if (step === undefined) return;
+  await transaction.deleteFrom('executions').where('id', '=', step.execution_id).execute();
+  await observer.onRemoved(transaction, step.execution_id);
+}
+
+/**
+ * Links traces with steps that their telemetry names before these are registered: registration then finds its traces.
+ * @returns the notes, with the step if it was registered meanwhile
+ */
+export async function findNamedSteps(
+  transaction: Transaction<StateTables>,
+  notes: readonly TraceNote[],
+): Promise<readonly TraceNote[]> {
+  const links = notes.flatMap(({ traceId, invocations }) =>
+    [...new Set(invocations.flatMap((note) => unregistered(note) ?? []))].map((step_id) => ({
+      trace_id: traceId,
+      step_id,
+    })),
+  );
+  if (links.length === 0) return notes;
+  const begun = new Set<string>();
+  for (const some of slices(links, ROWS_PER_STATEMENT)) {
+    await transaction
+      .insertInto('step_traces')
+      .values([...some])
+      .onConflict((conflict) => conflict.columns(['trace_id', 'step_id']).doNothing())
+      .execute();
+    const stepIds = some.map(({ step_id }) => step_id);
+    const rows = await transaction
+      .selectFrom('execution_steps')
+      .select('step_id')
+      .where('step_id', 'in', stepIds)
+      .execute();
+    for (const { step_id } of rows) begun.add(step_id);
+  }
+  if (begun.size === 0) return notes;
+  const found = (note: InvocationNote) =>
+    [unregistered(note)].find((stepId) => stepId !== null && begun.has(stepId)) ?? null;
+  return notes.map(({ traceId, invocations }) => ({
+    traceId,
+    invocations: invocations.map((note) => ({ ...note, stepId: note.stepId ?? found(note) })),
+  }));
+}
+
+function unregistered({ stepId, namedStepId }: InvocationNote): string | null {
+  return stepId === null ? namedStepId : null;
 }

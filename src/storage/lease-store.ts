@@ -9,17 +9,6 @@ export interface Lease {
   readonly generation: number;
 }
 
-/** Leases by their names, for programs that share a database. Their clocks agree but for a part of a lease's length. */
-export interface LeaseStore {
-  /**
-   * Takes a free or expired lease, or renews its own.
-   * @returns the current lease: its holder is the caller if it was taken.
-   */
-  take(name: string, holder: string, nowUnixMs: number, lengthMs: number): Promise<Lease>;
-  /** Releases a lease, if the caller holds it. */
-  release(name: string, holder: string): Promise<void>;
-}
-
 /** How the lease of a process is called, before the id of its data folder: its holder is alive. */
 export const PROCESS_LEASE = 'process ';
 
@@ -29,10 +18,14 @@ export const LEASE_MS = 15_000;
 export const LEASE_RENEW_MS = 5_000;
 
 /** Rows of leases in an SQL database. */
-export class SqlLeaseStore implements LeaseStore {
+export class LeaseStore {
   constructor(private readonly db: StateDb) {}
 
-  /** One statement, so that of several programs one gets it. */
+  /**
+   * Takes a free or expired lease, or renews its own.
+   * @returns the current lease: its holder is the caller if it was taken.
+   * One statement, so that of several programs one gets it.
+   */
   async take(name: string, holder: string, nowUnixMs: number, lengthMs: number): Promise<Lease> {
     await this.db
       .insertInto('leases')
@@ -59,6 +52,7 @@ export class SqlLeaseStore implements LeaseStore {
     return { holder: row.holder, expiresUnixMs: row.expires_unix_ms, generation: row.generation };
   }
 
+  /** Releases a lease, if the caller holds it. */
   async release(name: string, holder: string): Promise<void> {
     await this.db
       .updateTable('leases')

@@ -31,35 +31,18 @@ export interface HostedRunRow extends HostedRunKey {
   readonly doneSteps: readonly number[];
 }
 
-/** Hosted runs to pull: the queue of webhooks and watches, and the memory of finished ones. */
-export interface PullStore {
-  /**
-   * Adds runs, which then wait; of known ones only those that failed wait again. Durable when it resolves.
-   * @returns false, without adding any, if more than `maxWaiting` runs would wait.
-   */
-  add(keys: readonly HostedRunKey[], nowUnixMs: number, maxWaiting: number): Promise<boolean>;
-  find(key: HostedRunKey): Promise<HostedRunRow | undefined>;
-  /** The run of a platform that waits and is due first. */
-  findNext(platform: string): Promise<HostedRunRow | undefined>;
-  /** Writes rows, new or not. */
-  save(rows: readonly HostedRunRow[]): Promise<void>;
-  /** Runs of a platform that wait. */
-  countWaiting(platform: string): Promise<number>;
-  /** The creation time up to which a watch has added all runs. */
-  findCursor(scope: WatchScope): Promise<number | undefined>;
-  saveCursor(scope: WatchScope, createdUnixMs: number): Promise<void>;
-  /** Deletes runs that are done or failed and were added before a time. */
-  prune(beforeUnixMs: number): Promise<void>;
-}
-
 /** Hosted runs in an SQL database. */
-export class SqlPullStore implements PullStore {
+export class PullStore {
   /** @param sync makes what was written last a power cut as well */
   constructor(
     private readonly db: StateDb,
     private readonly sync: () => Promise<void>,
   ) {}
 
+  /**
+   * Adds runs, which then wait; of known ones only those that failed wait again. Durable when it resolves.
+   * @returns false, without adding any, if more than `maxWaiting` runs would wait.
+   */
   async add(keys: readonly HostedRunKey[], nowUnixMs: number, maxWaiting: number): Promise<boolean> {
     const isAdded = await this.db.transaction().execute(async (db) => {
       const fresh: HostedRunRow[] = [];
@@ -95,6 +78,7 @@ export class SqlPullStore implements PullStore {
     return row && toRow(row);
   }
 
+  /** The run of a platform that waits and is due first. */
   async findNext(platform: string): Promise<HostedRunRow | undefined> {
     const row = await this.db
       .selectFrom('hosted_runs')
@@ -108,6 +92,7 @@ export class SqlPullStore implements PullStore {
     return row && toRow(row);
   }
 
+  /** Writes rows, new or not. */
   async save(rows: readonly HostedRunRow[]): Promise<void> {
     if (rows.length === 0) return;
     await this.db.transaction().execute(async (db) => {
@@ -115,6 +100,7 @@ export class SqlPullStore implements PullStore {
     });
   }
 
+  /** Runs of a platform that wait. */
   async countWaiting(platform: string): Promise<number> {
     const { count } = await this.db
       .selectFrom('hosted_runs')
@@ -125,6 +111,7 @@ export class SqlPullStore implements PullStore {
     return Number(count);
   }
 
+  /** The creation time up to which a watch has added all runs. */
   async findCursor({ platform, accountId, jobId }: WatchScope): Promise<number | undefined> {
     const row = await this.db
       .selectFrom('watch_cursors')
@@ -148,6 +135,7 @@ export class SqlPullStore implements PullStore {
       .execute();
   }
 
+  /** Deletes runs that are done or failed and were added before a time. */
   async prune(beforeUnixMs: number): Promise<void> {
     await this.db
       .deleteFrom('hosted_runs')

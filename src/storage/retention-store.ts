@@ -1,9 +1,9 @@
 import { type SqlBool, sql, type Transaction } from 'kysely';
 import { slices } from '../core/lists.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
-import { changeState } from './change-state.js';
 import { IS_BEHIND } from './cursor-store.js';
-import type { DatabaseTraits } from './database-traits.js';
+import type { DatabaseTraits } from './database.js';
+import { changeState } from './database.js';
 import { isFinal, type StateDb, type StateTables } from './state-tables.js';
 
 /** A run that is over. */
@@ -50,55 +50,23 @@ export interface TelemetryStorage {
   remove(removal: Removal): Promise<boolean>;
 }
 
-/**
- * Expired data, and removals in progress. Rows go first, in one transaction that records the files; then the files;
- * then the record of them. So the next start knows everything that a crash leaves.
- */
-export interface RetentionStore {
-  /**
-   * Runs that are over, of all accounts, the oldest end first.
-   * @param what `artifacts` leaves out those whose artifacts were removed
-   * @param after the last one of the page before
-   */
-  listEnded(
-    what: 'telemetry' | 'artifacts',
-    beforeUnixMs: number,
-    after: EndedRun | null,
-    limit: number,
-  ): Promise<readonly EndedRun[]>;
-  /** Everything removed together with a run. `undefined` if the run is gone, or more belongs to it than is removed at a time. */
-  groupOf(runId: number, destinations: readonly string[]): Promise<RunGroup | undefined>;
-  /**
-   * Removes all rows of runs and their traces, and records their files as removals.
-   * @returns the removals; `undefined` if the group has changed, and nothing was done.
-   */
-  removeRuns(
-    group: RunGroup,
-    destinations: readonly string[],
-    nowUnixMs: number,
-  ): Promise<readonly Removal[] | undefined>;
-  /** Records that a run's artifacts are removed. `undefined` if it is gone. */
-  removeArtifacts(runId: number, nowUnixMs: number): Promise<Removal | undefined>;
-  /** Removals that are not over, oldest first. */
-  listRemovals(): Promise<readonly Removal[]>;
-  /** Removals of traces are ones of folders that were moved away: one of the same name that comes now is another. @returns the removals as they are now */
-  noteMoved(removals: readonly Removal[]): Promise<readonly Removal[]>;
-  /** The files of a removal are gone. */
-  endRemoval(removal: Removal): Promise<void>;
-}
-
 /** Runs and traces that are removed together; of more, none is. */
 const MAX_GROUP = 5_000;
 /** Rows that one statement writes. */
 const ROWS_PER_STATEMENT = 1_000;
 
 /** Rows of what may be removed and what is being removed, in an SQL database. */
-export class SqlRetentionStore implements RetentionStore {
+export class RetentionStore {
   constructor(
     private readonly db: StateDb,
     private readonly database: Pick<DatabaseTraits, 'hasRowLocks'>,
   ) {}
 
+  /**
+   * Runs that are over, of all accounts, the oldest end first.
+   * @param what `artifacts` leaves out those whose artifacts were removed
+   * @param after the last one of the page before
+   */
   async listEnded(
     what: 'telemetry' | 'artifacts',
     beforeUnixMs: number,
@@ -123,10 +91,15 @@ export class SqlRetentionStore implements RetentionStore {
     return await query.orderBy('finished_unix_ms').orderBy('id').limit(limit).execute();
   }
 
+  /** Everything removed together with a run. `undefined` if the run is gone, or more belongs to it than is removed at a time. */
   groupOf(runId: number, destinations: readonly string[]): Promise<RunGroup | undefined> {
     return findGroup(this.db, runId, destinations);
   }
 
+  /**
+   * Removes all rows of runs and their traces, and records their files as removals.
+   * @returns the removals; `undefined` if the group has changed, and nothing was done.
+   */
   removeRuns(
     group: RunGroup,
     destinations: readonly string[],
@@ -150,6 +123,7 @@ export class SqlRetentionStore implements RetentionStore {
     });
   }
 
+  /** Records that a run's artifacts are removed. `undefined` if it is gone. */
   removeArtifacts(runId: number, nowUnixMs: number): Promise<Removal | undefined> {
     return changeState(this.db, async (transaction) => {
       const { numUpdatedRows } = await transaction
@@ -164,6 +138,7 @@ export class SqlRetentionStore implements RetentionStore {
     });
   }
 
+  /** Removals that are not over, oldest first. */
   async listRemovals(): Promise<readonly Removal[]> {
     return await this.db
       .selectFrom('removals')
@@ -174,6 +149,7 @@ export class SqlRetentionStore implements RetentionStore {
       .execute();
   }
 
+  /** Removals of traces are ones of folders that were moved away: one of the same name that comes now is another. @returns the removals as they are now */
   async noteMoved(removals: readonly Removal[]): Promise<readonly Removal[]> {
     const moved = removals.flatMap(({ kind, id }) => (kind === 'trace' ? [{ kind: 'moved' as const, id }] : []));
     if (moved.length === 0) return removals;
@@ -194,6 +170,7 @@ export class SqlRetentionStore implements RetentionStore {
     return [...moved, ...rest];
   }
 
+  /** The files of a removal are gone. */
   async endRemoval({ kind, id }: Removal): Promise<void> {
     await this.db.deleteFrom('removals').where('kind', '=', kind).where('id', '=', id).execute();
   }

@@ -1,16 +1,14 @@
-import { sql, type Transaction } from 'kysely';
+import { type Selectable, sql, type Transaction } from 'kysely';
+import { z } from 'zod';
 import { slices } from '../core/lists.js';
 import { accountOfStep } from '../record/attributes.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
-import { addRun, type RunStart } from './add-run.js';
-import { changeState, nextIds } from './change-state.js';
-import type { CommandEnding } from './command-ending.js';
-import { closeRun, finishIfOver } from './finish-run.js';
-import type { RunRows } from './run-rows.js';
+import { changeState, nextIds } from './database.js';
+import { addRun, closeRun, finishIfOver, fromEnding, type RunStart } from './executions.js';
 import { type RunRow, SqlRunStore } from './run-store.js';
 import { RUN_STATUS, type StateDb, type StateTables } from './state-tables.js';
-import { fromEnding } from './step-columns.js';
+import type { CommandEnding } from './steps.js';
 
 /** A run's rows that are not in its file, or not as they are now. */
 export interface UnkeptRun {
@@ -29,27 +27,6 @@ export interface NamedStep extends RunStart {
   readonly endedUnixMs: number | null;
   /** `null` if it was running. */
   readonly ending: CommandEnding | null;
-}
-
-/** Rows of finished runs, for files beside the record logs, and back from there. */
-export interface RowStore {
-  /** Finished runs whose rows have changed since they were backed up, in the order of their ids. */
-  listUnkept(limit: number): Promise<readonly UnkeptRun[]>;
-  /** The rows of these runs are backed up as listed. @returns those that were removed meanwhile */
-  noteKept(runs: readonly Pick<UnkeptRun, 'runId' | 'revision'>[]): Promise<readonly number[]>;
-  /** Whether no run has ever been in this database. */
-  isEmpty(): Promise<boolean>;
-  /** Has new runs get numbers above this one. */
-  giveNumbersAbove(runId: number): Promise<void>;
-  /** Puts rows back as they were; what is there already stays. Numbers up to theirs are not given again. */
-  restore(runs: readonly RunRows[]): Promise<void>;
-  /** Restores steps without a backed-up row, and their runs by their ids. */
-  restoreNamed(steps: readonly NamedStep[]): Promise<void>;
-  /**
-   * Restores traces whose runs were restored: those with only known invocations are not checked again.
-   * @returns those that the next start has to check
-   */
-  restoreTraces(traces: readonly RunRow[]): Promise<readonly TraceId[]>;
 }
 
 /** Tables of a run's rows in the order in which they are put back. */
@@ -78,9 +55,10 @@ const NUMBERED = [
 const TRACES_PER_STATEMENT = 500;
 
 /** Rows of runs as they are, in an SQL database. */
-export class SqlRowStore implements RowStore {
+export class RowStore {
   constructor(private readonly db: StateDb) {}
 
+  /** Finished runs whose rows have changed since they were backed up, in the order of their ids. */
   async listUnkept(limit: number): Promise<readonly UnkeptRun[]> {
     const runs = await this.db
       .selectFrom('executions')
@@ -97,6 +75,7 @@ export class SqlRowStore implements RowStore {
     return found;
   }
 
+  /** The rows of these runs are backed up as listed. @returns those that were removed meanwhile */
   noteKept(runs: readonly Pick<UnkeptRun, 'runId' | 'revision'>[]): Promise<readonly number[]> {
     return this.db.transaction().execute(async (transaction) => {
       const gone: number[] = [];
@@ -112,6 +91,7 @@ export class SqlRowStore implements RowStore {
     });
   }
 
+  /** Whether no run has ever been in this database. */
   async isEmpty(): Promise<boolean> {
     for (const table of ['executions', 'runs'] as const) {
       const found = await this.db.selectFrom(table).select(sql<number>`1`.as('one')).limit(1).executeTakeFirst();
@@ -120,10 +100,12 @@ export class SqlRowStore implements RowStore {
     return true;
   }
 
+  /** Has new runs get numbers above this one. */
   giveNumbersAbove(runId: number): Promise<void> {
     return changeState(this.db, (transaction) => raiseTo(transaction, 'execution', runId));
   }
 
+  /** Puts rows back as they were; what is there already stays. Numbers up to theirs are not given again. */
   restore(runs: readonly RunRows[]): Promise<void> {
     return changeState(this.db, async (transaction) => {
       for (const { executions, ...rows } of runs) {
@@ -134,6 +116,7 @@ export class SqlRowStore implements RowStore {
     });
   }
 
+  /** Restores steps without a backed-up row, and their runs by their ids. */
   restoreNamed(steps: readonly NamedStep[]): Promise<void> {
     return changeState(this.db, async (transaction) => {
       for (const step of steps) {
@@ -159,6 +142,10 @@ export class SqlRowStore implements RowStore {
     });
   }
 
+  /**
+   * Restores traces whose runs were restored: those with only known invocations are not checked again.
+   * @returns those that the next start has to check
+   */
   async restoreTraces(traces: readonly RunRow[]): Promise<readonly TraceId[]> {
     await new SqlRunStore(this.db).save(traces);
     const left: TraceId[] = [];
@@ -269,4 +256,86 @@ async function raiseTo(
     .where('kind', '=', kind)
     .where('last_id', '<', last)
     .execute();
+}
+
+/** All rows of a run that no record log contains, as stored in the database: times, names, ids, ends. */
+export interface RunRows {
+  readonly executions: Selectable<StateTables['executions']>;
+  readonly projects: readonly Selectable<StateTables['projects']>[];
+  readonly environments: readonly Selectable<StateTables['environments']>[];
+  readonly jobs: readonly Selectable<StateTables['jobs']>[];
+  readonly execution_steps: readonly Selectable<StateTables['execution_steps']>[];
+  readonly step_traces: readonly Selectable<StateTables['step_traces']>[];
+  readonly invocations: readonly Selectable<StateTables['invocations']>[];
+  readonly step_outputs: readonly Selectable<StateTables['step_outputs']>[];
+  readonly step_artifacts: readonly Selectable<StateTables['step_artifacts']>[];
+  readonly job_runs: readonly Selectable<StateTables['job_runs']>[];
+}
+
+const id = z.number().int().nonnegative();
+const time = z.number();
+const maybeTime = time.nullable();
+const maybeText = z.string().nullable();
+const flag = z.number().int();
+const status = z.union([z.literal(1), z.literal(2), z.literal(3), z.literal(10), z.literal(20), z.literal(30)]);
+const named = { id, account_id: id, name: z.string(), created_unix_ms: time, updated_unix_ms: time };
+
+const rowsSchema = z.object({
+  executions: z.object({
+    ...{ id, run_key: maybeText, job: z.string(), environment: maybeText, project: maybeText, reason: maybeText },
+    ...{ state: z.enum(['open', 'closing', 'finished']), started_unix_ms: time, ended_unix_ms: maybeTime },
+    ...{ step_count: id, account_id: id, project_id: id, environment_id: id, job_id: id },
+    ...{ created_unix_ms: time, updated_unix_ms: time, seen_unix_ms: maybeTime, finished_unix_ms: time },
+    ...{ cancelled_unix_ms: maybeTime, status, status_message: maybeText, engine_version: maybeText },
+    ...{ git_branch: maybeText, git_sha: maybeText, artifacts_removed_unix_ms: maybeTime },
+    ...{ rows_revision: id, kept_revision: id, notified: id },
+  }),
+  projects: z.array(z.object(named)),
+  environments: z.array(z.object({ ...named, project_id: id })),
+  jobs: z.array(z.object({ ...named, project_id: id, environment_id: id })),
+  execution_steps: z.array(
+    z.object({
+      ...{ id, step_id: z.string(), execution_id: id, step_index: id, command: z.string() },
+      ...{ reporter: z.enum(['local', 'remote', 'nobody']), is_last: flag, started_unix_ms: time },
+      ...{
+        ended_unix_ms: maybeTime,
+        ending: z.enum(['exited', 'killed', 'notStarted', 'within', 'unknown']).nullable(),
+      },
+      ...{ exit_code: z.number().nullable(), ending_detail: maybeText, updated_unix_ms: time },
+      ...{ seen_unix_ms: maybeTime, heard_unix_ms: maybeTime, status, status_message: maybeText },
+    }),
+  ),
+  step_traces: z.array(z.object({ trace_id: z.string(), step_id: z.string() })),
+  invocations: z.array(
+    z.object({
+      ...{ trace_id: z.string(), invocation_index: id, step_id: z.string(), command: maybeText },
+      ...{ verdict: z.enum(['success', 'error', 'canceled', 'lost']).nullable(), status_message: maybeText },
+      ...{ started_unix_ms: time, ended_unix_ms: time, is_saved: flag, parquet_file: z.string() },
+    }),
+  ),
+  step_outputs: z.array(z.object({ step_id: z.string(), output: z.string(), dropped_bytes: id })),
+  step_artifacts: z
+    .array(
+      z.object({
+        ...{ step_id: z.string(), state: z.enum(['expected', 'missing']), expected_count: id, missing_count: id },
+        ...{ paths: z.string(), reason: maybeText },
+      }),
+    )
+    .default([]),
+  job_runs: z.array(
+    z.object({
+      ...{ run_id: id, state: z.enum(['queued', 'running', 'ended']), first_command: id, commands_digest: z.string() },
+      ...{ stopped_at: id.nullable(), failure: maybeText, pid: z.number().nullable(), process_id: maybeText },
+      ...{ retried_run_id: id.nullable().default(null), steps_override: maybeText.default(null) },
+    }),
+  ),
+});
+
+/** Reads a run's rows as `RunRowBackup` writes them; `undefined` for anything else. Unknown fields are left out. */
+export function parseRunRows(text: string): RunRows | undefined {
+  try {
+    return rowsSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
 }

@@ -214,42 +214,17 @@ export interface Page<Item> {
   readonly totalCount: number;
 }
 
-/** Runs and their steps, as an account sees them: another's are as if they were not there. */
-export interface RunCatalog {
-  findRun(accountId: number, runId: number): Promise<CatalogRun | undefined>;
-  listRuns(accountId: number, query: RunQuery): Promise<Page<CatalogRun>>;
-  /** Steps of these runs, by run and position. */
-  stepsOf(accountId: number, runIds: readonly number[]): Promise<readonly CatalogStep[]>;
-  findStep(accountId: number, id: number): Promise<CatalogStep | undefined>;
-}
-
-/** Jobs, as an account sees them. */
-export interface JobCatalog {
-  findJob(accountId: number, id: number): Promise<CatalogJob | undefined>;
-  listJobs(accountId: number, query: JobQuery): Promise<Page<CatalogJob>>;
-  /** Those of the jobs that there are. */
-  findJobs(accountId: number, ids: readonly number[]): Promise<readonly CatalogJob[]>;
-  /** The latest runs of jobs, by the ids of the jobs. */
-  latestRunsOf(accountId: number, jobIds: readonly number[]): Promise<ReadonlyMap<number, LatestRuns>>;
-}
-
 /** Ids of a job's latest run, and of the latest one that is over; `null` where there is none. */
 export interface LatestRuns {
   readonly latest: number | null;
   readonly completed: number | null;
 }
 
-/** Projects and environments, as an account sees them. */
-export interface ScopeCatalog {
-  listProjects(accountId: number, query: ProjectQuery): Promise<Page<CatalogProject>>;
-  listEnvironments(accountId: number, query: EnvironmentQuery): Promise<Page<CatalogEnvironment>>;
-}
-
 /** Ids asked for by one statement. */
 const IDS_PER_STATEMENT = 500;
 
 /** Runs, steps and jobs as accounts see them, from an SQL database. */
-export class SqlRunCatalog implements RunCatalog, JobCatalog, ScopeCatalog {
+export class RunCatalog {
   constructor(private readonly db: StateDb) {}
 
   async findRun(accountId: number, runId: number): Promise<CatalogRun | undefined> {
@@ -294,6 +269,7 @@ export class SqlRunCatalog implements RunCatalog, JobCatalog, ScopeCatalog {
     return { items, totalCount };
   }
 
+  /** Steps of these runs, by run and position. */
   async stepsOf(accountId: number, runIds: readonly number[]): Promise<readonly CatalogStep[]> {
     const found: CatalogStep[] = [];
     for (const some of slices(runIds, IDS_PER_STATEMENT)) {
@@ -317,6 +293,7 @@ export class SqlRunCatalog implements RunCatalog, JobCatalog, ScopeCatalog {
     return job;
   }
 
+  /** Those of the jobs that there are. */
   async findJobs(accountId: number, ids: readonly number[]): Promise<readonly CatalogJob[]> {
     if (ids.length === 0) return [];
     const rows = await this.db
@@ -360,6 +337,7 @@ export class SqlRunCatalog implements RunCatalog, JobCatalog, ScopeCatalog {
     return { items: rows.map(toJob), totalCount: Number(totalCount) };
   }
 
+  /** The latest runs of jobs, by the ids of the jobs. */
   async latestRunsOf(accountId: number, jobIds: readonly number[]): Promise<ReadonlyMap<number, LatestRuns>> {
     const found = new Map<number, LatestRuns>();
     for (const some of slices(jobIds, IDS_PER_STATEMENT)) {
@@ -721,4 +699,87 @@ function toJob(row: StateTables['jobs'] & { readonly engine_version: string | nu
     createdUnixMs: row.created_unix_ms,
     updatedUnixMs: row.updated_unix_ms,
   };
+}
+
+/** A run of one engine command without a registered step, and its place. */
+export interface UnnamedRun {
+  readonly traceId: TraceId;
+  /** Position of the command in its trace, from 1. */
+  readonly commandIndex: number;
+  readonly runId: number;
+  readonly job: string;
+  readonly environment: string | null;
+  readonly project: string | null;
+}
+
+/** The run that a step's telemetry belongs to. */
+export interface RunOrigin {
+  readonly stepId: string;
+  readonly runId: number;
+  readonly job: string;
+  readonly environment: string | null;
+}
+
+/** Traces as accounts see them, from an SQL database. */
+export class TraceCatalog {
+  constructor(private readonly db: StateDb) {}
+
+  /** Runs that the trace holds commands of, the earliest first. */
+  async runsOf(accountId: number, traceId: TraceId): Promise<readonly number[]> {
+    const rows = await this.stepTraces()
+      .where('invocation.trace_id', '=', traceId)
+      .where('run.account_id', '=', accountId)
+      .select('run.id')
+      .distinct()
+      .orderBy('run.id')
+      .execute();
+    return rows.map(({ id }) => id);
+  }
+
+  /** The traces that hold commands of a run. */
+  async tracesOf(runId: number): Promise<readonly TraceId[]> {
+    const rows = await this.stepTraces().where('run.id', '=', runId).select('invocation.trace_id').distinct().execute();
+    return rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []);
+  }
+
+  /** The runs whose commands the trace holds, of any account. */
+  async originsOf(traceId: TraceId): Promise<readonly RunOrigin[]> {
+    return await this.stepTraces()
+      .where('invocation.trace_id', '=', traceId)
+      .select(['step.step_id as stepId', 'run.id as runId', 'run.job', 'run.environment'])
+      .distinct()
+      .execute();
+  }
+
+  /** All traces of the account's runs, but none that holds a command of another account's run as well. */
+  async listTraces(accountId: number): Promise<readonly TraceId[]> {
+    const rows = await this.stepTraces()
+      .select('invocation.trace_id')
+      .groupBy('invocation.trace_id')
+      .having(({ fn }) => fn.min('run.account_id'), '=', accountId)
+      .having(({ fn }) => fn.max('run.account_id'), '=', accountId)
+      .execute();
+    return rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []);
+  }
+
+  /** Runs without a registered step whose id is in no file. @param accountId if left out: of all accounts */
+  async listUnnamed(accountId?: number): Promise<readonly UnnamedRun[]> {
+    const unnamed = this.stepTraces().where('step.reporter', '=', 'nobody');
+    const own = accountId === undefined ? unnamed : unnamed.where('run.account_id', '=', accountId);
+    const rows = await own
+      .select(['invocation.trace_id', 'invocation.invocation_index as commandIndex', 'run.id as runId'])
+      .select(['run.job', 'run.environment', 'run.project'])
+      .execute();
+    return rows.flatMap(({ trace_id, ...rest }) => {
+      const traceId = parseTraceId(trace_id);
+      return traceId === undefined ? [] : [{ traceId, ...rest }];
+    });
+  }
+
+  private stepTraces() {
+    return this.db
+      .selectFrom('invocations as invocation')
+      .innerJoin('execution_steps as step', 'step.step_id', 'invocation.step_id')
+      .innerJoin('executions as run', 'run.id', 'step.execution_id');
+  }
 }

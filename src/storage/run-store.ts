@@ -1,8 +1,8 @@
 import { type Insertable, type Selectable, sql } from 'kysely';
 import { slices } from '../core/lists.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { DatabaseTraits } from './database-traits.js';
-import { type Fence, ownTraces } from './fence.js';
+import type { DatabaseTraits } from './database.js';
+import { type Fence, ownTraces } from './journal-store.js';
 import type { StateDb, StateTables } from './state-tables.js';
 
 /** What state.db remembers of a run, so that a start need not read all record logs. */
@@ -140,25 +140,14 @@ export interface CommandErrors {
   readonly redactedText: string;
 }
 
-/** What was measured of finished traces, which would take reading their record logs again. */
-export interface RunMeasuresStore {
-  /** Whether anything is stored: then somebody has asked for measures before. */
-  isUsed(): Promise<boolean>;
-  find(traceId: TraceId): Promise<MeasuredRun | undefined>;
-  /**
-   * Replaces what is stored of a trace. Does nothing if its summary has changed meanwhile, or the trace was removed.
-   * @param errors of its commands that did not end well
-   */
-  save(traceId: TraceId, summary: string, content: Uint8Array, errors: readonly CommandErrors[]): Promise<void>;
-}
-
 /** Measures in an SQL database. */
-export class SqlRunMeasuresStore implements RunMeasuresStore {
+export class RunMeasuresStore {
   constructor(
     private readonly db: StateDb,
     private readonly database: Pick<DatabaseTraits, 'hasRowLocks'>,
   ) {}
 
+  /** Whether anything is stored: then somebody has asked for measures before. */
   async isUsed(): Promise<boolean> {
     const row = await this.db.selectFrom('run_measures').select('trace_id').limit(1).executeTakeFirst();
     return row !== undefined;
@@ -177,6 +166,10 @@ export class SqlRunMeasuresStore implements RunMeasuresStore {
     return row && { ...row, content: row.content && new Uint8Array(row.content) };
   }
 
+  /**
+   * Replaces what is stored of a trace. Does nothing if its summary has changed meanwhile, or the trace was removed.
+   * @param errors of its commands that did not end well
+   */
   async save(traceId: TraceId, summary: string, content: Uint8Array, errors: readonly CommandErrors[]): Promise<void> {
     await this.db.transaction().execute(async (transaction) => {
       const current = transaction

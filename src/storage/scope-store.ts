@@ -1,7 +1,6 @@
 import type { Transaction } from 'kysely';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
-import { changeState, nextIds } from './change-state.js';
-import { DEFAULT_NAME } from './named-ids.js';
+import { changeState, nextIds } from './database.js';
 import type { StateDb, StateTables } from './state-tables.js';
 
 /** Something that the configuration declares by name, and perhaps by number. */
@@ -17,15 +16,6 @@ export interface DeclaredNames {
   readonly jobs: readonly (DeclaredName & { readonly project: string | null; readonly environment: string | null })[];
 }
 
-/** Where projects, environments and jobs are declared before a run names them. */
-export interface ScopeStore {
-  /**
-   * Creates what is declared, in the first account. A configured id is permanent.
-   * @returns problems with the ids, a sentence each; nothing was changed then
-   */
-  declare(declared: DeclaredNames, nowUnixMs: number): Promise<readonly string[]>;
-}
-
 const KINDS = { projects: 'project', environments: 'environment', jobs: 'job' } as const;
 type Table = keyof typeof KINDS;
 
@@ -39,9 +29,13 @@ interface Owners {
 class Refused extends Error {}
 
 /** Rows of projects, environments and jobs that the configuration declares, in an SQL database. */
-export class SqlScopeStore implements ScopeStore {
+export class ScopeStore {
   constructor(private readonly db: StateDb) {}
 
+  /**
+   * Creates what is declared, in the first account. A configured id is permanent.
+   * @returns problems with the ids, a sentence each; nothing was changed then
+   */
   async declare(declared: DeclaredNames, nowUnixMs: number): Promise<readonly string[]> {
     const { projects, environments, jobs } = declared;
     if (projects.length + environments.length + jobs.length === 0) return [];
@@ -159,4 +153,96 @@ class Declaring {
       .where('id', '=', id)
       .execute();
   }
+}
+
+/** The names for an invocation without a registered step; `null` for the default. */
+export interface RunScope {
+  readonly job: string;
+  readonly environment: string | null;
+  readonly project: string | null;
+}
+
+/** The numbers of a run's job, environment and project. */
+export interface ScopeIds {
+  readonly jobId: number;
+  readonly environmentId: number;
+  readonly projectId: number;
+}
+
+/** The project and the environment of runs without names. */
+export const DEFAULT_NAME = 'default';
+
+/**
+ * Finds the numbers of what a run belongs to; what is named for the first time comes into being. A run that names no
+ * project or environment has its job's.
+ */
+export async function namedIds(
+  transaction: Transaction<StateTables>,
+  accountId: number,
+  { job, environment, project }: RunScope,
+  nowUnixMs: number,
+): Promise<ScopeIds> {
+  const known = await transaction
+    .selectFrom('jobs')
+    .select(['id', 'project_id', 'environment_id'])
+    .where('account_id', '=', accountId)
+    .where('name', '=', job)
+    .executeTakeFirst();
+  const times = { created_unix_ms: nowUnixMs, updated_unix_ms: nowUnixMs };
+  const projectId =
+    project === null && known !== undefined
+      ? known.project_id
+      : ((await findId(transaction, 'projects', accountId, project ?? DEFAULT_NAME)) ??
+        (await add('project', (id) =>
+          transaction
+            .insertInto('projects')
+            .values({ id, account_id: accountId, name: project ?? DEFAULT_NAME, ...times })
+            .execute(),
+        )));
+  const environmentId =
+    environment === null && known !== undefined
+      ? known.environment_id
+      : ((await findId(transaction, 'environments', accountId, environment ?? DEFAULT_NAME)) ??
+        (await add('environment', (id) =>
+          transaction
+            .insertInto('environments')
+            .values({
+              ...{ id, account_id: accountId, name: environment ?? DEFAULT_NAME, ...times },
+              project_id: projectId,
+            })
+            .execute(),
+        )));
+  const jobId =
+    known?.id ??
+    (await add('job', (id) =>
+      transaction
+        .insertInto('jobs')
+        .values({
+          ...{ id, account_id: accountId, name: job, ...times },
+          ...{ project_id: projectId, environment_id: environmentId },
+        })
+        .execute(),
+    ));
+  return { jobId, environmentId, projectId };
+
+  async function add(kind: 'project' | 'environment' | 'job', insert: (id: number) => Promise<unknown>) {
+    const id = await nextIds(transaction, kind, 1);
+    await insert(id);
+    return id;
+  }
+}
+
+async function findId(
+  transaction: Transaction<StateTables>,
+  table: 'projects' | 'environments',
+  accountId: number,
+  name: string,
+): Promise<number | undefined> {
+  const row = await transaction
+    .selectFrom(table)
+    .select('id')
+    .where('account_id', '=', accountId)
+    .where('name', '=', name)
+    .executeTakeFirst();
+  return row?.id;
 }

@@ -1,6 +1,4 @@
 import type { Generated, Kysely } from 'kysely';
-import type { JournalTables } from './journal-tables.js';
-import type { PermissionSet } from './permission-set.js';
 
 /** A run's id as written in paths; `undefined` if invalid. */
 export function parseRunNumber(value: unknown): number | undefined {
@@ -269,3 +267,48 @@ interface NamedColumns {
 
 /** A connection to the state. */
 export type StateDb = Kysely<StateTables>;
+
+/** The tables of processes that share the work by a journal, as Kysely's types. */
+export interface JournalTables {
+  /** Who has each partition of the journal. */
+  readonly journal_partitions: {
+    readonly partition_index: number;
+    /** Of the group of readers: whoever comes with a lower one has lost the partition. */
+    readonly generation: number;
+    readonly process_id: string;
+  };
+  /** Traces, and the partition by which each has its process. */
+  readonly journal_traces: {
+    readonly trace_id: string;
+    readonly partition_index: number;
+    /** 0 or 1: whether a process has to look after it. */
+    readonly is_open: number;
+    readonly step_version: Generated<number>;
+  };
+  /** Files of traces in the bucket, by their names in a run's folder. */
+  readonly journal_files: {
+    readonly trace_id: string;
+    readonly name: string;
+    readonly object_key: string;
+    readonly size_bytes: number;
+  };
+}
+
+/** The permission sets of tokens, by name; `src/api/permissions.ts` lists the rights of each. */
+export const PERMISSION_SETS = [
+  'account_admin',
+  'admin',
+  'developer',
+  'analyst',
+  'webhooks_only',
+  'read_only',
+] as const;
+
+/** One of `PERMISSION_SETS`. */
+export type PermissionSet = (typeof PERMISSION_SETS)[number];
+
+/** @returns `undefined` for an unknown one; accepts names and titles, for example `Account Admin` or `read-only`. */
+export function parsePermissionSet(text: string): PermissionSet | undefined {
+  const name = text.trim().toLowerCase().replaceAll(/[ -]/g, '_');
+  return PERMISSION_SETS.find((one) => one === name);
+}

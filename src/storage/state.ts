@@ -1,23 +1,17 @@
-import { type AccountStore, SqlAccountStore } from './account-store.js';
+import { AccountStore, TokenStore } from './account-store.js';
 import { type CursorStore, SqlCursorStore } from './cursor-store.js';
-import type { DatabaseTraits } from './database-traits.js';
-import type { ExecutionStore } from './execution-store.js';
-import type { Fence } from './fence.js';
-import type { InvocationStore } from './invocation-store.js';
-import { JournalStore } from './journal-store.js';
-import { type LeaseStore, SqlLeaseStore } from './lease-store.js';
-import { type PullStore, SqlPullStore } from './pull-store.js';
-import { type RetentionStore, SqlRetentionStore } from './retention-store.js';
-import { type RowStore, SqlRowStore } from './row-store.js';
-import { type JobCatalog, type RunCatalog, type ScopeCatalog, SqlRunCatalog } from './run-catalog.js';
-import { type RunMeasuresStore, type RunStore, SqlRunMeasuresStore, SqlRunStore } from './run-store.js';
-import { type ScopeStore, SqlScopeStore } from './scope-store.js';
-import type { RunObserver } from './settle-runs.js';
-import { SqlExecutionStore } from './sql-execution-store.js';
-import { SqlInvocationStore } from './sql-invocation-store.js';
+import type { DatabaseTraits } from './database.js';
+import { ExecutionStore, type RunObserver } from './executions.js';
+import { InvocationStore } from './invocation-store.js';
+import { type Fence, JournalStore } from './journal-store.js';
+import { LeaseStore } from './lease-store.js';
+import { PullStore } from './pull-store.js';
+import { RetentionStore } from './retention-store.js';
+import { RowStore } from './row-store.js';
+import { RunCatalog, TraceCatalog } from './run-catalog.js';
+import { RunMeasuresStore, type RunStore, SqlRunStore } from './run-store.js';
+import { ScopeStore } from './scope-store.js';
 import type { StateDb } from './state-tables.js';
-import { SqlTokenStore, type TokenStore } from './token-store.js';
-import { SqlTraceCatalog, type TraceCatalog } from './trace-catalog.js';
 
 /** The program's state beside the record logs: one store per subject, all on one connection to an SQL database, whichever it is. */
 export class State {
@@ -28,7 +22,7 @@ export class State {
   readonly invocations: InvocationStore;
   readonly places: ScopeStore;
   /** Runs, steps, jobs, projects and environments as the API shows them. */
-  readonly catalog: RunCatalog & JobCatalog & ScopeCatalog;
+  readonly catalog: RunCatalog & RunCatalog & RunCatalog;
   readonly leases: LeaseStore;
   readonly traces: TraceCatalog;
   readonly retention: RetentionStore;
@@ -51,19 +45,19 @@ export class State {
     readonly fence?: Fence,
   ) {
     this.runs = new SqlRunStore(db, fence);
-    this.measures = new SqlRunMeasuresStore(db, database);
+    this.measures = new RunMeasuresStore(db, database);
     this.cursors = new SqlCursorStore(db, fence);
-    this.executions = new SqlExecutionStore(db, observer);
-    this.invocations = new SqlInvocationStore(db, observer, fence);
-    this.places = new SqlScopeStore(db);
-    this.catalog = new SqlRunCatalog(db);
-    this.leases = new SqlLeaseStore(db);
-    this.pulls = new SqlPullStore(db, database.sync);
-    this.retention = new SqlRetentionStore(db, database);
-    this.rows = new SqlRowStore(db);
-    this.traces = new SqlTraceCatalog(db);
-    this.accounts = new SqlAccountStore(db);
-    this.tokens = new SqlTokenStore(db);
+    this.executions = new ExecutionStore(db, observer);
+    this.invocations = new InvocationStore(db, observer, fence);
+    this.places = new ScopeStore(db);
+    this.catalog = new RunCatalog(db);
+    this.leases = new LeaseStore(db);
+    this.pulls = new PullStore(db, database.sync);
+    this.retention = new RetentionStore(db, database);
+    this.rows = new RowStore(db);
+    this.traces = new TraceCatalog(db);
+    this.accounts = new AccountStore(db);
+    this.tokens = new TokenStore(db);
     this.journal = new JournalStore(db, database);
   }
 

@@ -3,7 +3,7 @@ import { ApiError } from '../api/api-error.js';
 import { EXPECTED_PROBLEM, parseExpectedMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
 import { reasonOf } from '../core/errors.js';
-import type { JobCatalog } from '../storage/run-catalog.js';
+import type { RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { MASKED_PART } from './secrets.js';
 import {
@@ -225,7 +225,7 @@ async function toDraft(
   input: Input,
   kind: WebhookKind,
   accountId: number,
-  jobs: Pick<JobCatalog, 'findJobs'>,
+  jobs: Pick<RunCatalog, 'findJobs'>,
 ): Promise<Partial<WebhookDraft>> {
   const jobIds = input.job_ids === undefined ? undefined : [...new Set(input.job_ids ?? [])];
   if (jobIds !== undefined) {
@@ -284,7 +284,7 @@ async function toDraft(
 
 /** What a subscription is made and changed with. */
 export interface SubscriptionMaking {
-  readonly jobs: Pick<JobCatalog, 'findJobs'>;
+  readonly jobs: Pick<RunCatalog, 'findJobs'>;
   readonly openService: () => Promise<SubscriptionService>;
 }
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { groupBy, slices } from '../core/lists.js';
-import { nextIds } from '../storage/change-state.js';
+import { nextIds } from '../storage/database.js';
 import type { Page } from '../storage/run-catalog.js';
 import type { StateDb } from '../storage/state-tables.js';
 import type { CircuitBreaker } from './circuit-breaker.js';

@@ -1,7 +1,7 @@
 import { counted, cut, lengthText, startOf } from '../core/text.js';
 import { partialText } from '../run/measures/recovery.js';
 import { locationText, readableLines, sourceLocation } from '../run/measures/troubles.js';
-import { DEFAULT_NAME } from '../storage/named-ids.js';
+import { DEFAULT_NAME } from '../storage/scope-store.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { isRecovery, type OutgoingEvent, type RunFacts } from './event.js';
 import { noticeFacts, noticeTitle } from './notices.js';

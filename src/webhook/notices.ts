@@ -6,8 +6,8 @@ import type { Logger } from '../core/logger.js';
 import { counted, lengthText } from '../core/text.js';
 import { hasSameCommands } from '../run/measures/recovery.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
-import { changeState, nextIds } from '../storage/change-state.js';
-import { commandLinesByRun, SqlRunCatalog } from '../storage/run-catalog.js';
+import { changeState, nextIds } from '../storage/database.js';
+import { commandLinesByRun, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS, type StateDb, type StateTables } from '../storage/state-tables.js';
 import type { Notice, RunFacts } from './event.js';
 import type { NoticeType, WebhookSubscription } from './subscription.js';
@@ -318,7 +318,7 @@ async function latestRuns(
   for (const { job_id: jobId, environment_id: environmentId } of latest) {
     // By its start: an imported run of last week is not the last one.
     const last = { jobId, environmentId, orderBy: 'created', isDescending: true, limit: 1, offset: 0 } as const;
-    const { items } = await new SqlRunCatalog(transaction).listRuns(accountId, last);
+    const { items } = await new RunCatalog(transaction).listRuns(accountId, last);
     const [run] = items;
     if (run === undefined) continue;
     const { job, environment, project, status, reason } = run;
@@ -392,7 +392,7 @@ async function usualLengthMs(
     .limit(MAX_LOOKED_AT)
     .execute();
   const ids = [runId, ...rows.map(({ id }) => id)];
-  const commandLines = await commandLinesByRun(new SqlRunCatalog(transaction), accountId, ids);
+  const commandLines = await commandLinesByRun(new RunCatalog(transaction), accountId, ids);
   const asked = (id: number) => ({ commandLines: commandLines(id) });
   const lengths = rows
     .filter(({ id }) => hasSameCommands(asked(id), asked(runId)))

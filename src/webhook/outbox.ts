@@ -3,11 +3,11 @@ import { sql, type Transaction } from 'kysely';
 import { type Clock, systemClock } from '../core/clock.js';
 import { slices } from '../core/lists.js';
 import { endsFailures, hasSameCommands } from '../run/measures/recovery.js';
-import { nextIds } from '../storage/change-state.js';
-import { type CatalogRun, commandLinesByRun, SqlRunCatalog } from '../storage/run-catalog.js';
-import type { RunObserver } from '../storage/settle-runs.js';
+import { nextIds } from '../storage/database.js';
+import type { RunObserver } from '../storage/executions.js';
+import { type CatalogRun, commandLinesByRun, RunCatalog } from '../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus, type StateTables } from '../storage/state-tables.js';
-import { DEFAULT_JOB } from '../storage/step-start.js';
+import { DEFAULT_JOB } from '../storage/steps.js';
 import type { MissingArtifactFacts, RunFacts } from './event.js';
 import { MAX_RUNS_BEFORE } from './recovery.js';
 import {
@@ -140,7 +140,7 @@ export class WebhookOutbox implements RunObserver {
     const found: Omit<WebhookTables['webhook_events'], 'seq'>[] = [];
     const doubtfulMs = (await isStepRunning(transaction)) ? DOUBTFUL_MS : 0;
     for (const one of due) {
-      const run = await new SqlRunCatalog(transaction).findRun(one.accountId, one.id);
+      const run = await new RunCatalog(transaction).findRun(one.accountId, one.id);
       if (run === undefined) continue;
       const startedUnixMs = await firstStart(transaction, run);
       const waitMs = one.isStepExpected ? EXPECTED_MS : one.isUnregistered ? doubtfulMs : 0;
@@ -280,7 +280,7 @@ async function missingArtifacts(
   transaction: Transaction<StateTables>,
   { accountId, id, missingArtifactCount }: CatalogRun,
 ): Promise<MissingArtifactFacts> {
-  const steps = await new SqlRunCatalog(transaction).stepsOf(accountId, [id]);
+  const steps = await new RunCatalog(transaction).stepsOf(accountId, [id]);
   const incomplete = steps.flatMap(({ artifacts }) => (artifacts?.state === 'incomplete' ? [artifacts] : []));
   return {
     count: missingArtifactCount,
@@ -310,7 +310,7 @@ async function transitionOf(
   const before = await runsBefore(transaction, run);
   if (status === RUN_STATUS.success) return before.some((one) => one.status === RUN_STATUS.error) ? 'recovery' : null;
   const ids = [run.id, ...before.map(({ id }) => id)];
-  const commandLines = await commandLinesByRun(new SqlRunCatalog(transaction), run.accountId, ids);
+  const commandLines = await commandLinesByRun(new RunCatalog(transaction), run.accountId, ids);
   const own = { commandLines: commandLines(run.id) };
   const isOfJob = run.job.name !== DEFAULT_JOB;
   const last = before

@@ -6,7 +6,7 @@ import type { Caller } from '../api/caller.js';
 import { goneOf, may, textRedactor } from '../api/permissions.js';
 import type { Clock } from '../core/clock.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
-import type { JobCatalog, RunCatalog } from '../storage/run-catalog.js';
+import type { RunCatalog } from '../storage/run-catalog.js';
 import { Layout, sendPage } from '../web/page/layout.js';
 import { type Column, countText, Moment, Pager, pageNumber, ScrollTable } from '../web/page/parts.js';
 import { RunShell, shownRun } from '../web/page/run-shell.js';
@@ -43,7 +43,7 @@ import type { SubscriptionStore } from './subscription-store.js';
 export interface WebhookPageDeps {
   readonly subscriptions: Pick<SubscriptionStore, 'find' | 'list' | 'remove'>;
   readonly events: Pick<WebhookEventStore, 'list' | 'find' | 'attemptsOfEach' | 'replay' | 'countPendingOf'>;
-  readonly jobs: Pick<JobCatalog, 'findJobs' | 'listJobs'>;
+  readonly jobs: Pick<RunCatalog, 'findJobs' | 'listJobs'>;
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
   /** The setting: texts for visitors without the right to read artifacts. */
   readonly redaction: RedactionLevel;

@@ -9,7 +9,7 @@ import { goneOf, may } from '../api/permissions.js';
 import { formatDuration } from '../config/duration.js';
 import type { Clock } from '../core/clock.js';
 import { API_PATH } from '../run/api-path.js';
-import type { JobCatalog } from '../storage/run-catalog.js';
+import type { RunCatalog } from '../storage/run-catalog.js';
 import {
   bodySchemas,
   changeSubscription,
@@ -31,7 +31,7 @@ import type { SubscriptionStore } from './subscription-store.js';
 export interface WebhookApiDeps {
   readonly subscriptions: Pick<SubscriptionStore, 'find' | 'list' | 'remove'>;
   readonly events: Pick<WebhookEventStore, 'lastRequest' | 'list' | 'find' | 'attemptsOf' | 'replay'>;
-  readonly jobs: Pick<JobCatalog, 'findJobs'>;
+  readonly jobs: Pick<RunCatalog, 'findJobs'>;
   readonly openService: () => Promise<SubscriptionService>;
   /** Something may be due. */
   readonly wake: () => void;

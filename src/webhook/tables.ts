@@ -1,5 +1,5 @@
 import type { Kysely, Transaction } from 'kysely';
-import { changeState } from '../storage/change-state.js';
+import { changeState } from '../storage/database.js';
 import type { StateDb, StateTables } from '../storage/state-tables.js';
 import type { WebhookEventState } from './event.js';
 import type {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { NewToken, TokenStore } from '../../src/storage/account-store.js';
 import { type AccountStore, FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
-import type { NewToken, TokenStore } from '../../src/storage/token-store.js';
 
 /** The stores of one state. */
 interface AccessStores {

@@ -53,7 +53,7 @@ const STEPS = {
 
 const load = (module) => import(join(compiled, `${module}.js`));
 const [{ openPostgresState }, { openSqliteState }, { systemClock }] = await Promise.all(
-  ['storage/open-postgres-state', 'storage/open-sqlite-state', 'core/clock'].map(load),
+  ['storage/postgres-state', 'storage/sqlite-state', 'core/clock'].map(load),
 );
 const steps = isFirst === 'first' ? { '0000-things': STEPS['0000-things'] } : STEPS;
 process.stdout.write('begin\n');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { hashOf } from '../../src/api/authenticator.js';
 import { FIRST_TOKEN_FILE } from '../../src/api/first-token.js';
-import { S3ObjectStore } from '../../src/storage/bucket/s3-object-store.js';
+import { S3ObjectStore } from '../../src/storage/bucket/s3-bucket.js';
 import { KafkaServer } from '../tool/kafka-server.js';
 import { nativePostgres } from '../tool/native-postgres.js';
 import { PostgresServer } from '../tool/postgres-server.js';

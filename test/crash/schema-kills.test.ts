@@ -25,7 +25,7 @@ let compiled: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'run-bridge-schema-'));
   cleanUp.folder(folder);
-  compiled = await compileSource('storage/open-sqlite-state', 'storage/open-postgres-state', 'core/clock');
+  compiled = await compileSource('storage/sqlite-state', 'storage/postgres-state', 'core/clock');
   cleanUp.folder(compiled);
 });
 afterAll(() => cleanUp.run());

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'libsql';
-import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
+import { openSqliteState } from '../../src/storage/sqlite-state.js';
 import type { ExpectedRun } from './expected-runs.js';
 
 /** The destination that `OTEL_EXPORTER_OTLP_ENDPOINT` makes. */

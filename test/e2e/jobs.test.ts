@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { hashOf } from '../../src/api/authenticator.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
-import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
+import { openSqliteState } from '../../src/storage/sqlite-state.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { until } from '../tool/until.js';
 

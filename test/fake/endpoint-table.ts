@@ -1,4 +1,4 @@
-import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/permission-set.js';
+import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/state-tables.js';
 
 const ALL = PERMISSION_SETS;
 const WORKERS = ['account_admin', 'admin', 'developer'] as const;

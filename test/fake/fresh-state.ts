@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { lazy } from '../../src/core/lazy.js';
-import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
-import { NO_OBSERVER } from '../../src/storage/settle-runs.js';
+import { NO_OBSERVER } from '../../src/storage/executions.js';
+import { openSqliteState } from '../../src/storage/sqlite-state.js';
 import type { State } from '../../src/storage/state.js';
 
 /** An empty state's file. Making its tables syncs the disk over and over, 0.1 s each time, so they are made once a process. */

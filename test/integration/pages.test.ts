@@ -12,10 +12,14 @@ import { VIEW_NAMES } from '../../src/query/views.js';
 import { parseTraceId } from '../../src/record/telemetry-record.js';
 import { Redactor } from '../../src/redaction/redactor.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
-import { ArtifactError } from '../../src/storage/artifact/artifact-error.js';
-import { type ArtifactPath, COMMAND_OUTPUTS, parseArtifactPath } from '../../src/storage/artifact/artifact-store.js';
+import {
+  ArtifactError,
+  type ArtifactPath,
+  COMMAND_OUTPUTS,
+  parseArtifactPath,
+} from '../../src/storage/artifact/artifact-store.js';
 import { FolderArtifactStore } from '../../src/storage/artifact/folder-artifact-store.js';
-import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/permission-set.js';
+import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/state-tables.js';
 import { findLines, outputsOf } from '../../src/web/page/run-logs-page.js';
 import { readRunPageModel } from '../../src/web/page/run-page-model.js';
 import { endpointsOf, PAGE_TABLE } from '../fake/endpoint-table.js';

@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import Database from 'libsql';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
+import { openSqliteState } from '../../src/storage/sqlite-state.js';
 import { runBridge } from '../e2e/run-bridge.js';
 import { SAMPLES, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';

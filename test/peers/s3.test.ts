@@ -7,8 +7,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { z } from 'zod';
 import { type ArtifactKey, parseArtifactPath } from '../../src/storage/artifact/artifact-store.js';
 import { S3ArtifactStore } from '../../src/storage/artifact/s3-artifact-store.js';
-import type { S3Location } from '../../src/storage/bucket/s3-location.js';
-import { S3ObjectStore } from '../../src/storage/bucket/s3-object-store.js';
+import type { S3Location } from '../../src/storage/bucket/object-store.js';
+import { S3ObjectStore } from '../../src/storage/bucket/s3-bucket.js';
 import { artifactStoreContract } from '../contract/artifact-store.contract.js';
 import { objectStoreContract } from '../contract/object-store.contract.js';
 import { BridgeProcess } from '../tool/bridge-process.js';

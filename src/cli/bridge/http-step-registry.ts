@@ -13,9 +13,8 @@ import {
   stepStartDocument,
 } from '../../run/execution-api.js';
 import { type StepRegistry, StepRegistryError } from '../../run/step-registry.js';
-import type { CommandEnding } from '../../storage/command-ending.js';
-import type { FinishResult } from '../../storage/execution-store.js';
-import type { StepPosition, StepStart } from '../../storage/step-start.js';
+import type { FinishResult } from '../../storage/executions.js';
+import type { CommandEnding, StepPosition, StepStart } from '../../storage/steps.js';
 import { parseAnswer } from './bridge.js';
 
 /** What a registry over HTTP needs. */

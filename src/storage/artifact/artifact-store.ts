@@ -1,4 +1,4 @@
-import { constants } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { relative, sep } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -174,4 +174,90 @@ export function readFileOf(handle: FileHandle, range: ByteRange | undefined): Re
   // Without `end` where everything is wanted: an empty file has no last byte.
   const part = range === undefined ? {} : { start: range.from, end: range.to - 1 };
   return handle.createReadStream({ ...part, highWaterMark: CHUNK_BYTES });
+}
+
+/**
+ * Why an artifact could not be read or stored.
+ * - `full`: the disk or the bucket's quota is used up.
+ * - `tooLarge`: it exceeds the maximum size of an artifact.
+ * - `tooMany`: the step has reached its maximum number of artifacts, or their maximum total size.
+ * - `conflict`: its name is that of a folder of other artifacts, or the other way round.
+ * - `refused`: repeating the request will not help: no permission, or no such bucket.
+ * - `unavailable`: the storage does not answer, or fails; the request can be repeated.
+ */
+export type ArtifactErrorCode = 'full' | 'tooLarge' | 'tooMany' | 'conflict' | 'refused' | 'unavailable';
+
+/** An artifact could not be read or stored. The message names the place and says how to fix it. */
+export class ArtifactError extends Error {
+  override readonly name = 'ArtifactError';
+  constructor(
+    readonly code: ArtifactErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** How much one step may leave behind. */
+export interface ArtifactLimits {
+  /** Files. */
+  readonly maxCount: number;
+  /** Each file, in bytes. */
+  readonly maxFileBytes: number;
+  /** All of them, in bytes. */
+  readonly maxTotalBytes: number;
+}
+
+/** The limits of a step beside that of each file, which is a setting: 20,000 files of 1 GiB together. */
+export const STEP_LIMITS = { maxCount: 20_000, maxTotalBytes: 1024 ** 3 } as const;
+
+/** Where artifacts of steps are brought to: a store of this process's own, or a bridge that runs. */
+export interface ArtifactSink {
+  /**
+   * Keeps a file as an artifact, whole or not at all.
+   * @param file its path; a symbolic link is not followed
+   * @throws ArtifactError; what `signal` aborts with
+   */
+  put(key: ArtifactKey, file: string, signal: AbortSignal): Promise<void>;
+}
+
+/** Brings artifacts to a store of this process. */
+export class StoreArtifactSink implements ArtifactSink {
+  /** @param open gives the store; called when the first artifact comes */
+  constructor(private readonly openStore: () => Promise<Pick<ArtifactStore, 'put'>>) {}
+
+  async put(key: ArtifactKey, file: string, signal: AbortSignal): Promise<void> {
+    const store = await this.openStore();
+    signal.throwIfAborted();
+    // What has become a named pipe meanwhile is not waited for.
+    const descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    try {
+      await store.put(key, contentOf(descriptor, signal));
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+}
+
+/** What is read in one piece, in bytes: 64 KiB. */
+const SINK_CHUNK_BYTES = 64 * 1024;
+
+/**
+ * Read at once: the command has just written it, so the system has it in memory. Most artifacts are small, and to ask the pool of
+ * threads for each of their pieces would take longer than all else.
+ */
+async function* contentOf(descriptor: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const { size } = fstatSync(descriptor);
+  // With room for one byte more than it has: what ends before that was read whole.
+  let length = Math.min(size + 1, SINK_CHUNK_BYTES);
+  for (let readBytes = 0; ; length = SINK_CHUNK_BYTES) {
+    signal.throwIfAborted();
+    const buffer = Buffer.allocUnsafe(length);
+    const bytesRead = readSync(descriptor, buffer, 0, length, null);
+    readBytes += bytesRead;
+    if (bytesRead > 0) yield buffer.subarray(0, bytesRead);
+    // A read may give less than it could before the end of the file.
+    if (bytesRead === 0 || (bytesRead < length && readBytes >= size)) return;
+  }
 }

@@ -5,9 +5,9 @@ import { dirname, join, relative, sep } from 'node:path';
 import { closeOnFailure, errorCode } from '../../core/errors.js';
 import { readFolderUsage } from '../../core/folders.js';
 import { FolderSync } from '../../log/append-file.js';
-import { ArtifactError } from './artifact-error.js';
 import {
   type Artifact,
+  ArtifactError,
   type ArtifactKey,
   type ArtifactPath,
   type ArtifactStore,

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
+import type { S3Location } from '../bucket/object-store.js';
 import { type ObjectFacts, S3Bucket } from '../bucket/s3-bucket.js';
-import type { S3Location } from '../bucket/s3-location.js';
 import {
   type Artifact,
   type ArtifactKey,

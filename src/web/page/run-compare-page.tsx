@@ -20,7 +20,7 @@ import type { CommandMeasures } from '../../run/measures/run-totals.js';
 import { labelOf, readableLines } from '../../run/measures/troubles.js';
 import type { CatalogRun, RunQuery } from '../../storage/run-catalog.js';
 import { isFinal, parseRunNumber, RUN_STATUS } from '../../storage/state-tables.js';
-import { DEFAULT_JOB } from '../../storage/step-start.js';
+import { DEFAULT_JOB } from '../../storage/steps.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { type Column, countText, Moment, RunMark, ScrollTable } from './parts.js';

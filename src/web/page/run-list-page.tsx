@@ -16,7 +16,7 @@ import type { NodeCounts } from '../../run/verdict.js';
 import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
 import { type CatalogRun, type CatalogStep, commandLinesByRun, type RunCatalog } from '../../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../../storage/state-tables.js';
-import { DEFAULT_JOB } from '../../storage/step-start.js';
+import { DEFAULT_JOB } from '../../storage/steps.js';
 import { Layout, sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import {

@@ -6,7 +6,7 @@ import { hashOf } from '../../../src/api/authenticator.js';
 import type { ExportRequest, ResourceGroup } from '../../../src/otlp/export-request.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
+import { openSqliteState } from '../../../src/storage/sqlite-state.js';
 import { RawConnection, send } from '../../fake/http-client.js';
 import { sampleBodies } from '../../fake/sample-run.js';
 import { type ServedInProcess, serveInProcess } from '../../fake/serve-in-process.js';

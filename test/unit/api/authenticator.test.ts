@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Authenticator, hashOf, newSecret } from '../../../src/api/authenticator.js';
 import { FailedTries } from '../../../src/api/failed-tries.js';
-import type { TokenRow } from '../../../src/storage/token-store.js';
+import type { TokenRow } from '../../../src/storage/account-store.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 

@@ -3,9 +3,9 @@ import { hashOf, newSecret } from '../../../src/api/authenticator.js';
 import { Access } from '../../../src/app/access.js';
 import { RequestError } from '../../../src/otlp/refusal.js';
 import { ConsumeError } from '../../../src/record/record-batch.js';
+import type { TokenRow } from '../../../src/storage/account-store.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import { StoreError } from '../../../src/storage/store-error.js';
-import type { TokenRow } from '../../../src/storage/token-store.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 

@@ -25,7 +25,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-const take = (holder: string, leases: LeaseStore = state.leases) =>
+const take = (holder: string, leases: Pick<LeaseStore, 'take' | 'release'> = state.leases) =>
   takeLease('work', holder, { leases, clock, logger });
 
 /** Time goes by, and whatever fell due is done. */
@@ -46,7 +46,7 @@ describe('a lease that a command holds', () => {
 
   it('is held on to after a renewal that failed', async () => {
     let failures = 1;
-    const leases: LeaseStore = {
+    const leases: Pick<LeaseStore, 'take' | 'release'> = {
       take: async (...asked) => {
         if (clock.monotonicMs() > 0 && failures-- > 0) throw new Error('the database is away');
         return state.leases.take(...asked);

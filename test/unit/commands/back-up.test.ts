@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseTraceId } from '../../../src/record/telemetry-record.js';
 import { takeDataFolder } from '../../../src/storage/data-folder-lock.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
+import { openSqliteState } from '../../../src/storage/sqlite-state.js';
 import { stepStart } from '../../contract/step-registry.contract.js';
 import { runInProcess } from '../../fake/run-in-process.js';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hashOf } from '../../../src/api/authenticator.js';
-import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
+import { openSqliteState } from '../../../src/storage/sqlite-state.js';
 import { runInProcess } from '../../fake/run-in-process.js';
 
 let dir: string;

@@ -12,7 +12,7 @@ import type { RunListener } from '../../../src/run/run-event.js';
 import { ScopeFinder } from '../../../src/run/scope-finder.js';
 import type { RunSummary } from '../../../src/run/verdict.js';
 import type { TraceNote } from '../../../src/storage/invocation-store.js';
-import { openPostgresState } from '../../../src/storage/open-postgres-state.js';
+import { openPostgresState } from '../../../src/storage/postgres-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { openFreshState } from '../../fake/fresh-state.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type VerdictEvidence, type VerdictWithReason, withEnding } from '../../../src/run/verdict.js';
-import type { CommandEnding } from '../../../src/storage/command-ending.js';
+import type { CommandEnding } from '../../../src/storage/steps.js';
 
 type Evidence = Pick<VerdictEvidence, 'hasInvocationEnd' | 'hasProcessEnd' | 'nodeCounts'>;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parsePermissionSet } from '../../../src/storage/permission-set.js';
+import { parsePermissionSet } from '../../../src/storage/state-tables.js';
 
 describe('a permission set', () => {
   it('is known by its name and by its title', () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Kysely, SqliteDialect } from 'kysely';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { LibsqlDatabase } from '../../../src/storage/libsql-database.js';
+import { LibsqlDatabase } from '../../../src/storage/sqlite-state.js';
 import { MountedFolder } from '../../tool/mounted-folder.js';
 
 it('says that the disk is full where SQLite has rolled back by itself', async () => {

@@ -13,11 +13,11 @@ import {
 import { type CustomTypesConfig, Pool, types } from 'pg';
 import { type Clock, pause, retry } from '../core/clock.js';
 import { errorCode, reasonOf } from '../core/errors.js';
-import type { Fence } from './fence.js';
-import { storableValues } from './libsql-database.js';
-import { migrateToLatest } from './migrations.js';
+import { NO_OBSERVER } from './executions.js';
+import type { Fence } from './journal-store.js';
 import type { SchemaSteps } from './schema.js';
-import { NO_OBSERVER } from './settle-runs.js';
+import { migrateToLatest } from './schema.js';
+import { storableValues } from './sqlite-state.js';
 import { State } from './state.js';
 import type { StateDb, StateTables } from './state-tables.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';

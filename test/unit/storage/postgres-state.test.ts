@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
-import { openPostgresState } from '../../../src/storage/open-postgres-state.js';
+import { openPostgresState } from '../../../src/storage/postgres-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { StoreError } from '../../../src/storage/store-error.js';
 import { WebhookOutbox } from '../../../src/webhook/outbox.js';
