@@ -23,7 +23,8 @@ const doors = ['receiver'];
 const layers = [
   ['core', 'record'],
   ['otlp'],
-  ['log', 'storage'],
+  ['storage'],
+  ['log'],
   ['run'],
   ['parquet', 'redaction'],
   ['receiver'],

@@ -9,7 +9,7 @@ import type { MetricSource } from './metric/feature.js';
 import type { RecordConsumer } from './record/record-batch.js';
 import type { TraceId } from './record/telemetry-record.js';
 import type { StepRegistry } from './run/step-registry.js';
-import type { ArtifactSink } from './storage/artifact/artifact-store.js';
+import type { ArtifactSink } from './storage/artifacts.js';
 import type { State } from './storage/state.js';
 
 /** The parts that a feature adds to the program. Functions are called on first use, so that a start loads none of their code. */

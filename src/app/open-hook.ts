@@ -14,6 +14,6 @@ export async function openHook(
   const missing = missingForHooks(config);
   if (missing.length > 0) return { hook: platformHookOff(missing), components: [] };
   const { HostedRuns } = await loadHostedRuns();
-  const runs = new HostedRuns(config, { ...host, store: host.state.pulls, openConsumer: () => host.consumer });
+  const runs = new HostedRuns(config, { ...host, openConsumer: () => host.consumer });
   return { hook: runs.openHook(host.health), components: host.leased('hosted runs', runs.components) };
 }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
+import { sharedBucketOf } from '../config/bucket-of.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { checkDestinations } from '../config/otlp-destinations.js';
@@ -14,7 +15,6 @@ import { type DataFolderLock, takeDataFolder } from '../storage/data-folder-lock
 import type { State } from '../storage/state.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
 import type { AppDeps } from './app-deps.js';
-import { sharedBucketOf } from './bucket-of.js';
 import { folderIdOf } from './folder-id.js';
 import { DatabaseLease, SEVERAL } from './leases.js';
 import { openState, sayIfStateIsNew } from './open-state.js';

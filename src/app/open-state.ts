@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { FIRST_TOKEN_FILE } from '../api/first-token.js';
+import { ARTIFACTS_FOLDER } from '../artifact/feature.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
 import { namesIn } from '../core/folders.js';
@@ -13,7 +14,6 @@ import { openSqliteState } from '../storage/sqlite-state.js';
 import type { State } from '../storage/state.js';
 import { StoreError } from '../storage/store-error.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
-import { ARTIFACTS_FOLDER } from './artifact-storage.js';
 
 /**
  * Opens the configured state: in PostgreSQL, or in the data folder, which exists.

@@ -8,7 +8,7 @@ import type { RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import type { RunTracker } from '../run/run-tracker.js';
-import { type ArtifactSink, StoreArtifactSink } from '../storage/artifact/artifact-store.js';
+import { type ArtifactSink, StoreArtifactSink } from '../storage/artifacts.js';
 import type { State } from '../storage/state.js';
 import type { WebServer } from '../web/web-server.js';
 import type { Host } from './host.js';

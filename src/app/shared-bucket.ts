@@ -1,7 +1,7 @@
+import { sharedBucketOf } from '../config/bucket-of.js';
 import type { Configuration } from '../config/configuration.js';
 import { type Lazy, lazy } from '../core/lazy.js';
 import type { S3ObjectStore } from '../storage/bucket/s3-bucket.js';
-import { sharedBucketOf } from './bucket-of.js';
 
 /** The bucket that several processes share. @throws ConfigurationError if there is none */
 export function sharedBucket(configuration: Configuration): Lazy<S3ObjectStore> {

@@ -13,7 +13,7 @@ import {
   type ByteRange,
   type OpenArtifact,
   stepTelemetryOf,
-} from '../storage/artifact/artifact-store.js';
+} from '../storage/artifacts.js';
 import type { CatalogStep } from '../storage/run-catalog.js';
 import { parseRunNumber } from '../storage/state-tables.js';
 import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError } from './requests.js';

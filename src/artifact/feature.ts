@@ -4,13 +4,14 @@ import type { Guard } from '../core/guard.js';
 import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
-import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
-import { STEP_LIMITS } from '../storage/artifact/artifact-store.js';
+import type { ArtifactStore } from '../storage/artifacts.js';
+import { STEP_LIMITS } from '../storage/artifacts.js';
 import type { State } from '../storage/state.js';
 import type { RunArtifacts, TelemetryFiles } from './run-artifacts.js';
 
 // The door of artifacts over HTTP: no other folder imports anything else of this one. The rest is loaded on the first request.
 
+export { ARTIFACTS_FOLDER, ArtifactStorage } from './artifact-storage.js';
 export type { TelemetryFiles } from './run-artifacts.js';
 
 /** What artifacts need of the program. */

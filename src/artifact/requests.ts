@@ -1,7 +1,7 @@
 import { ApiError } from '../api/api-error.js';
 import type { Logger } from '../core/logger.js';
 import { readableBytes } from '../core/text.js';
-import { ArtifactError, type ArtifactPath, parseArtifactPath } from '../storage/artifact/artifact-store.js';
+import { ArtifactError, type ArtifactPath, parseArtifactPath } from '../storage/artifacts.js';
 import type { CatalogStep } from '../storage/run-catalog.js';
 
 /**

@@ -14,7 +14,7 @@ import {
   readFileOf,
   stepTelemetryOf,
   telemetryPath,
-} from '../storage/artifact/artifact-store.js';
+} from '../storage/artifacts.js';
 import type { CatalogInvocation, CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
 /** What artifacts of runs are found with. */

@@ -7,12 +7,7 @@ import { letTakeItsTime } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
 import { readableBytes } from '../core/text.js';
 import { API_PATH } from '../run/api-path.js';
-import {
-  ArtifactError,
-  type ArtifactKey,
-  type ArtifactStore,
-  stepTelemetryOf,
-} from '../storage/artifact/artifact-store.js';
+import { ArtifactError, type ArtifactKey, type ArtifactStore, stepTelemetryOf } from '../storage/artifacts.js';
 import { parseRunNumber } from '../storage/state-tables.js';
 import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError, tooLarge } from './requests.js';
 import type { RunArtifacts } from './run-artifacts.js';

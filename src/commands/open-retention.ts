@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { ArtifactStorage } from '../app/artifact-storage.js';
 import { DatabaseLease, RETENTION_LEASE, SEVERAL, takeLease } from '../app/leases.js';
 import { openState } from '../app/open-state.js';
 import { sharedBucket } from '../app/shared-bucket.js';
 import { sharedLocationProblems } from '../app/sharing-problems.js';
+import { ArtifactStorage } from '../artifact/feature.js';
 import type { ProcessContext } from '../cli/command.js';
 import { CliError, EXIT } from '../cli/command.js';
 import { loggerOf } from '../cli/logger.js';

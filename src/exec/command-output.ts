@@ -3,7 +3,7 @@ import { mkdir, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Environment } from '../config/environment.js';
 import { maskSecrets } from '../redaction/mask-secrets.js';
-import { COMMAND_OUTPUTS } from '../storage/artifact/artifact-store.js';
+import { COMMAND_OUTPUTS } from '../storage/artifacts.js';
 import type { FoundArtifact } from './spooled-artifacts.js';
 
 /** What is kept of each file at most, in bytes: 4 MiB. */

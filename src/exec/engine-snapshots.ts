@@ -3,7 +3,7 @@ import { copyFile, lstat, mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { groupBy, slices } from '../core/lists.js';
 import { invocationIdOf, type TelemetryRecord } from '../record/telemetry-record.js';
-import { openRegularFile, STEP_LIMITS } from '../storage/artifact/artifact-store.js';
+import { openRegularFile, STEP_LIMITS } from '../storage/artifacts.js';
 import type { CommandFacts } from './command-facts.js';
 import type { CommandStep } from './command-steps.js';
 import { findArtifacts } from './find-artifacts.js';

@@ -5,7 +5,7 @@ import type { CommandHost } from '../feature.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { StepRegistry } from '../run/step-registry.js';
-import type { ArtifactSink } from '../storage/artifact/artifact-store.js';
+import type { ArtifactSink } from '../storage/artifacts.js';
 
 /** The registry of a wrapped command's step. */
 export interface StepTarget {

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import { errorCode } from '../core/errors.js';
 import { namesIn } from '../core/folders.js';
 import { slices } from '../core/lists.js';
-import { type ArtifactPath, artifactPathIn } from '../storage/artifact/artifact-store.js';
+import { type ArtifactPath, artifactPathIn } from '../storage/artifacts.js';
 
 /** Artifacts that could not be brought to where they belong, in a command's folder. */
 const ARTIFACTS_FOLDER = 'artifacts';

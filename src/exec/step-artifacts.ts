@@ -4,7 +4,7 @@ import type { SingleBar } from 'cli-progress';
 import { errorCode, reasonOf } from '../core/errors.js';
 import { lazy } from '../core/lazy.js';
 import type { StepRegistry } from '../run/step-registry.js';
-import { STEP_LIMITS } from '../storage/artifact/artifact-store.js';
+import { STEP_LIMITS } from '../storage/artifacts.js';
 import { type CommandFacts, stepStartOf } from './command-facts.js';
 import type { CommandOutput } from './command-output.js';
 import type { CommandStep } from './command-steps.js';

@@ -18,11 +18,11 @@ import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { cleanText, counted } from '../core/text.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { HostedRunKey, PullStore, WatchScope } from '../storage/pull-store.js';
 import { MAX_WAITING_RUNS } from './hosted-runs.js';
 import { type OpenedPull, openPull, type PullHost } from './open-pull.js';
 import type { PlatformApi } from './platform-api.js';
 import { PlatformError } from './platform-error.js';
+import type { HostedRunKey, PullStore, WatchScope } from './pull-store.js';
 import type { PulledRun } from './run-puller.js';
 
 /** What `run-bridge pull` does. @throws CliError, ConfigurationError, PlatformError, StoreError, OutputError, ConsumeError */
@@ -92,7 +92,7 @@ async function* runIdsOf(wanted: WantedRuns, api: PlatformApi, signal: AbortSign
 const FAR_AHEAD_UNIX_MS = 4_102_444_800_000;
 
 async function pullRun(
-  { hosted, store }: OpenedPull,
+  { hosted }: OpenedPull,
   { accountId, wanted }: PullPlan,
   api: PlatformApi,
   runId: string,
@@ -101,7 +101,7 @@ async function pullRun(
 ): Promise<PulledRun | undefined> {
   const key: HostedRunKey = { platform: hosted.storeName, accountId, runId };
   const isOne = wanted.kind === 'one';
-  if (!isOne && (await store.find(key))?.state === 'done') {
+  if (!isOne && (await hosted.store.find(key))?.state === 'done') {
     report.addKnown();
     return undefined;
   }
@@ -113,7 +113,7 @@ async function pullRun(
     if (pulled.isFinal) {
       const nowUnixMs = context.clock.nowUnixMs();
       const times = { notedUnixMs: nowUnixMs, dueUnixMs: nowUnixMs };
-      await store.save([{ ...key, ...times, state: 'done', attemptCount: 0, doneSteps: [] }]);
+      await hosted.store.save([{ ...key, ...times, state: 'done', attemptCount: 0, doneSteps: [] }]);
     }
     return pulled;
   } catch (error) {
@@ -202,7 +202,7 @@ async function pullWatch(invocation: Invocation, plan: WatchPlan, logger: Logger
   const { configuration, accountId, wanted } = plan;
   const { 'platform-url': platform, 'platform-interval': intervalMs } = configuration;
   const opened = await openPull(invocation, configuration, logger, host, true);
-  const { hosted, store } = opened;
+  const { hosted } = opened;
   const watch = new RunWatch(
     {
       scope: { platform: hosted.storeName, accountId, jobId: wanted.jobId },
@@ -212,7 +212,7 @@ async function pullWatch(invocation: Invocation, plan: WatchPlan, logger: Logger
     },
     {
       api: hosted.apiOf(accountId),
-      store,
+      store: hosted.store,
       onNoted: () => hosted.worker.wake(),
       clock: context.clock,
       logger,

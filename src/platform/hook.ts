@@ -2,8 +2,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import express, { type Request, type Response, Router } from 'express';
 import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
-import type { PullStore } from '../storage/pull-store.js';
 import { StoreError } from '../storage/store-error.js';
+import type { PullStore } from './pull-store.js';
 
 /** Which webhooks are taken. */
 export interface PlatformHookConfig {

@@ -9,17 +9,18 @@ import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { REJECTS_FILE, RejectFile } from '../files/feature.js';
 import type { StepRegistry } from '../run/step-registry.js';
-import type { PullStore } from '../storage/pull-store.js';
+import type { State } from '../storage/state.js';
 import { platformHook } from './hook.js';
 import { HostedSteps } from './hosted-steps.js';
 import { PlatformApi } from './platform-api.js';
 import { PlatformHttp } from './platform-http.js';
+import { PullStore } from './pull-store.js';
 import { PullWorker } from './pull-worker.js';
 import { RunPuller, type StepConsumer } from './run-puller.js';
 
 /** What bringing in hosted runs takes from outside. */
 export interface HostedRunsDeps {
-  readonly store: PullStore;
+  readonly state: Pick<State, 'db' | 'sync'>;
   /** What the store has the platform's runs under where the records go to a bridge elsewhere; else the base URL. */
   readonly storeName?: string;
   /** Gives what takes a step's records. */
@@ -47,6 +48,8 @@ export class HostedRuns {
   readonly folder: DownloadFolder;
   readonly puller: RunPuller;
   readonly worker: PullWorker;
+  /** The runs that are to be brought in, or were. */
+  readonly store: PullStore;
   /** What the store has the platform's runs under. */
   readonly storeName: string;
   private readonly http: PlatformHttp;
@@ -55,7 +58,9 @@ export class HostedRuns {
     private readonly configuration: Configuration,
     private readonly deps: HostedRunsDeps,
   ) {
-    const { clock, logger, random, store, registry } = deps;
+    const { clock, logger, random, registry } = deps;
+    const store = new PullStore(deps.state);
+    this.store = store;
     const { 'platform-url': platform, platformSecrets } = configuration;
     this.storeName = deps.storeName ?? platform;
     this.folder = new DownloadFolder(configuration['data-dir'], deps.pid, clock);
@@ -112,7 +117,7 @@ export class HostedRuns {
     const accountId = account === 'off' ? null : account;
     return platformHook(
       { platform: this.storeName, secret, accountId, maxWaiting: MAX_WAITING_RUNS },
-      { ...this.deps, onNoted: () => this.worker.wake() },
+      { ...this.deps, store: this.store, onNoted: () => this.worker.wake() },
     );
   }
 }

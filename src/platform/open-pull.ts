@@ -7,14 +7,12 @@ import type { Logger } from '../core/logger.js';
 import { packageVersion } from '../core/package-file.js';
 import type { CommandHost } from '../feature.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { PullStore } from '../storage/pull-store.js';
 import type { State } from '../storage/state.js';
 import { HostedRuns } from './hosted-runs.js';
 
 /** What a pull works with. */
 export interface OpenedPull {
   readonly hosted: HostedRuns;
-  readonly store: PullStore;
   /** The bridge that takes the records; `undefined` where they go into the data folder. */
   readonly url: string | undefined;
   /** Where records go, as `serve` says it. */
@@ -54,11 +52,11 @@ export async function openPull(
       createFolder(dataFolder);
       own = await host.openState(configuration, clock);
     }
-    const store = (program?.state ?? own)?.pulls;
-    if (store === undefined) throw new Error('neither the parts nor the state are open');
+    const state = program?.state ?? own;
+    if (state === undefined) throw new Error('neither the parts nor the state are open');
     const remoteRegistry = url === undefined ? undefined : await registryOf(url, context);
     const hosted = new HostedRuns(configuration, {
-      store,
+      state,
       // What one bridge has got, another one has not.
       ...(flags.to === undefined ? {} : { storeName: `${configuration['platform-url']} to ${flags.to}` }),
       openConsumer: () => ({ consume: (delivery) => consumer.consume(delivery), finish: () => intake.settle() }),
@@ -78,7 +76,7 @@ export async function openPull(
       await own?.close();
     };
     const finish: OpenedPull['finish'] = (traceIds, maxMs) => intake.finish(traceIds, stop, maxMs);
-    return { hosted, store, url, whereLines, finish, close };
+    return { hosted, url, whereLines, finish, close };
   } catch (error) {
     await intake.shutdown();
     await own?.close();

@@ -2,9 +2,9 @@ import { type Clock, pause, type RetryPolicy } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import type { HostedRunRow, PullStore } from '../storage/pull-store.js';
 import type { PlatformApi } from './platform-api.js';
 import { PlatformError } from './platform-error.js';
+import type { HostedRunRow, PullStore } from './pull-store.js';
 import type { PulledRun, RunPuller } from './run-puller.js';
 
 /** How a worker goes about it. */

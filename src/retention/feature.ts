@@ -6,7 +6,7 @@ import type { ForeignSegments } from '../log/foreign-segments.js';
 import type { JsonlRecordLog } from '../log/jsonl-record-log.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { RunTracker } from '../run/run-tracker.js';
-import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
+import type { ArtifactStore } from '../storage/artifacts.js';
 import type { TelemetryStorage } from '../storage/retention-store.js';
 import type { State } from '../storage/state.js';
 import { Removals } from './removals.js';

@@ -1,4 +1,4 @@
-import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
+import type { ArtifactStore } from '../storage/artifacts.js';
 import type { Removal, RetentionStore, TelemetryStorage } from '../storage/retention-store.js';
 
 /** What removals are ended with. */

@@ -1,6 +1,6 @@
 import type { EndedSegment, ForeignSegments } from '../log/foreign-segments.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
+import type { ArtifactStore } from '../storage/artifacts.js';
 import type { CursorStore, ForeignCursor } from '../storage/cursor-store.js';
 import type {
   EndedRun,

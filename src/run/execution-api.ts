@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseArtifactPath } from '../storage/artifact/artifact-store.js';
+import { parseArtifactPath } from '../storage/artifacts.js';
 import type { ExecutionRow, FinishResult } from '../storage/executions.js';
 import { DEFAULT_JOB, type StepPosition, type StepStart } from '../storage/steps.js';
 import { endingSchema } from './ending-schema.js';

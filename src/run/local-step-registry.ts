@@ -4,7 +4,7 @@ import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { SCOPE_ATTRIBUTES, UNKNOWN_RESOURCE } from '../record/attributes.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
+import type { ArtifactStore } from '../storage/artifacts.js';
 import type {
   ExecutionRow,
   ExecutionStore,

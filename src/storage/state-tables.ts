@@ -199,18 +199,6 @@ export interface StateTables extends JournalTables {
     readonly trace_id: string;
     readonly step_id: string;
   };
-  /** Runs of a hosted platform; ids are texts of digits. */
-  readonly hosted_runs: {
-    readonly platform: string;
-    readonly account_id: string;
-    readonly run_id: string;
-    readonly state: 'waiting' | 'done' | 'failed';
-    readonly noted_unix_ms: number;
-    readonly due_unix_ms: number;
-    readonly attempt_count: number;
-    /** Numbers with commas between them. */
-    readonly done_steps: string;
-  };
   /** Files being removed, whose rows are gone; see `Removal`. */
   readonly removals: {
     readonly kind: 'trace' | 'moved' | 'object' | 'run' | 'artifacts';
@@ -223,13 +211,6 @@ export interface StateTables extends JournalTables {
     readonly holder: string;
     readonly expires_unix_ms: number;
     readonly generation: number;
-  };
-  readonly watch_cursors: {
-    readonly platform: string;
-    readonly account_id: string;
-    /** Empty for all jobs. */
-    readonly job_id: string;
-    readonly created_unix_ms: number;
   };
   readonly accounts: {
     readonly id: number;

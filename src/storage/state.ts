@@ -5,7 +5,6 @@ import { ExecutionStore, type RunObserver } from './executions.js';
 import { InvocationStore } from './invocation-store.js';
 import { type Fence, JournalStore } from './journal-store.js';
 import { LeaseStore } from './lease-store.js';
-import { PullStore } from './pull-store.js';
 import { RetentionStore } from './retention-store.js';
 import { RowStore } from './row-store.js';
 import { RunCatalog, TraceCatalog } from './run-catalog.js';
@@ -27,7 +26,6 @@ export class State {
   readonly traces: TraceCatalog;
   readonly retention: RetentionStore;
   readonly rows: RowStore;
-  readonly pulls: PullStore;
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;
   /** For several processes on one database. */
@@ -52,7 +50,6 @@ export class State {
     this.places = new ScopeStore(db);
     this.catalog = new RunCatalog(db);
     this.leases = new LeaseStore(db);
-    this.pulls = new PullStore(db, database.sync);
     this.retention = new RetentionStore(db, database);
     this.rows = new RowStore(db);
     this.traces = new TraceCatalog(db);
@@ -64,6 +61,11 @@ export class State {
   /** Why the database cannot be used at the moment, in a sentence; `null` while it can. */
   problem(): string | null {
     return this.database.problem();
+  }
+
+  /** Makes what was written last a power cut as well, where a commit alone does not. */
+  sync(): Promise<void> {
+    return this.database.sync();
   }
 
   /** Lets go of the database; nothing may be called afterwards. */

@@ -1,5 +1,5 @@
-import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
-import { MANIFEST, type Manifest, readManifest } from '../storage/artifact/manifest.js';
+import type { ArtifactStore } from '../storage/artifacts.js';
+import { MANIFEST, type Manifest, readManifest } from '../storage/manifest.js';
 import type { RunCatalog } from '../storage/run-catalog.js';
 
 /** The run whose nodes are asked for. */

@@ -5,7 +5,7 @@ import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
-import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
+import type { ArtifactStore } from '../storage/artifacts.js';
 import type { State } from '../storage/state.js';
 import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from './circuit-breaker.js';
 import { DISPATCHER_DEFAULTS, WebhookDispatcher } from './dispatcher.js';

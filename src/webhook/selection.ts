@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { partialText, type Recovery } from '../run/measures/recovery.js';
 import { nameOf } from '../run/measures/troubles.js';
-import type { Manifest, ManifestNode } from '../storage/artifact/manifest.js';
+import type { Manifest, ManifestNode } from '../storage/manifest.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { type EventSelection, isRecovery, type RunFacts, type WebhookEvent } from './event.js';
 import type { ManifestReader, ManifestRun } from './manifest.js';

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { type ArtifactKey, type ArtifactStore, parseArtifactPath } from '../../src/storage/artifact/artifact-store.js';
+import { type ArtifactKey, type ArtifactStore, parseArtifactPath } from '../../src/storage/artifacts.js';
 
 function key(path: string, stepIndex = 1, runId = 1001): ArtifactKey {
   const parsed = parseArtifactPath(path);

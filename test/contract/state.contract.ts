@@ -1,5 +1,6 @@
 import { systemClock } from '../../src/core/clock.js';
 import { silentLogger } from '../../src/core/logger.js';
+import { PullStore } from '../../src/platform/pull-store.js';
 import { LocalStepRegistry } from '../../src/run/local-step-registry.js';
 import type { State } from '../../src/storage/state.js';
 import { type FeatureState, withFeatureStores } from '../fake/webhook-facts.js';
@@ -7,7 +8,7 @@ import { cursorStoreContract } from './cursor-store.contract.js';
 import { jobRunStoreContract } from './job/job-run-store.contract.js';
 import { journalStoreContract } from './journal-store.contract.js';
 import { leaseStoreContract } from './lease-store.contract.js';
-import { pullStoreContract } from './pull-store.contract.js';
+import { pullStoreContract } from './platform/pull-store.contract.js';
 import { retentionStoreContract } from './retention-store.contract.js';
 import { rowStoreContract } from './row-store.contract.js';
 import { runCatalogContract } from './run-catalog.contract.js';
@@ -33,7 +34,7 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   retentionStoreContract(withState);
   jobRunStoreContract(withFeatures);
   leaseStoreContract((body) => withState((state) => body(state.leases)));
-  pullStoreContract((body) => withState((state) => body(state.pulls)));
+  pullStoreContract((body) => withState((state) => body(new PullStore(state))));
   journalStoreContract(withState);
   tokenStoreContract((body) => withState((state) => body(state)));
   webhookSubscriptionStoreContract(withFeatures);

@@ -1,8 +1,8 @@
+import { FolderArtifactStore } from '../../src/artifact/folder-artifact-store.js';
 import type { Clock } from '../../src/core/clock.js';
 import { silentLogger } from '../../src/core/logger.js';
 import { ForeignSegments } from '../../src/log/foreign-segments.js';
 import { createRetention, type RetentionParts } from '../../src/retention/feature.js';
-import { FolderArtifactStore } from '../../src/storage/artifact/folder-artifact-store.js';
 import type { State } from '../../src/storage/state.js';
 
 const OFF = {

@@ -1,9 +1,9 @@
 import { FailedTries } from '../../src/api/failed-tries.js';
 import { SignInLinks } from '../../src/api/sign-in-links.js';
+import { FolderArtifactStore } from '../../src/artifact/folder-artifact-store.js';
 import { RunArtifacts } from '../../src/artifact/run-artifacts.js';
 import { createResend } from '../../src/export/feature.js';
 import { createHistories } from '../../src/history/feature.js';
-import { FolderArtifactStore } from '../../src/storage/artifact/folder-artifact-store.js';
 import { pageRouter } from '../../src/web/page/page-router.js';
 import { type Answer, send } from './http-client.js';
 import { type OwnApi, openOwnApi } from './own-api.js';

@@ -7,7 +7,7 @@ import { aboutRouter } from '../../src/api/about-router.js';
 import { artifactRouter, contentTypeOf } from '../../src/artifact/downloads.js';
 import { RunArtifacts } from '../../src/artifact/run-artifacts.js';
 import { uploadRouter } from '../../src/artifact/uploads.js';
-import { STEP_LIMITS } from '../../src/storage/artifact/artifact-store.js';
+import { STEP_LIMITS } from '../../src/storage/artifacts.js';
 import { executionRouter } from '../../src/web/execution-router.js';
 import { send } from '../fake/http-client.js';
 import { type OwnApi, openOwnApi } from '../fake/own-api.js';

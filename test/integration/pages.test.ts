@@ -6,19 +6,14 @@ import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { makeSignInLink } from '../../src/api/sign-in-links.js';
+import { FolderArtifactStore } from '../../src/artifact/folder-artifact-store.js';
 import { silentLogger } from '../../src/core/logger.js';
 import { EXAMPLES } from '../../src/query/pages.js';
 import { VIEW_NAMES } from '../../src/query/views.js';
 import { parseTraceId } from '../../src/record/telemetry-record.js';
 import { Redactor } from '../../src/redaction/redactor.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
-import {
-  ArtifactError,
-  type ArtifactPath,
-  COMMAND_OUTPUTS,
-  parseArtifactPath,
-} from '../../src/storage/artifact/artifact-store.js';
-import { FolderArtifactStore } from '../../src/storage/artifact/folder-artifact-store.js';
+import { ArtifactError, type ArtifactPath, COMMAND_OUTPUTS, parseArtifactPath } from '../../src/storage/artifacts.js';
 import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/state-tables.js';
 import { findLines, outputsOf } from '../../src/web/page/run-logs-page.js';
 import { readRunPageModel } from '../../src/web/page/run-page-model.js';

@@ -4,13 +4,13 @@ import { z } from 'zod';
 import { type Clock, isPassingStatus, retry } from '../../core/clock.js';
 import { exchange, type HttpAnswer, type StreamedBody } from '../../core/http-client.js';
 import { API_PATH } from '../../run/api-path.js';
-import type { ArtifactSink } from '../../storage/artifact/artifact-store.js';
+import type { ArtifactSink } from '../../storage/artifacts.js';
 import {
   ArtifactError,
   type ArtifactErrorCode,
   type ArtifactKey,
   encodedArtifactPath,
-} from '../../storage/artifact/artifact-store.js';
+} from '../../storage/artifacts.js';
 import { parseAnswer } from './bridge.js';
 
 /** How often one artifact is sent. */

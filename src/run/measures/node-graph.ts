@@ -1,4 +1,4 @@
-import type { Manifest } from '../../storage/artifact/manifest.js';
+import type { Manifest } from '../../storage/manifest.js';
 import type { NodeMeasure } from './node-measure.js';
 
 /** A node of a graph: one that the command worked on, or what such a node depends on. */

@@ -14,7 +14,7 @@ import { state as sdkState } from '@aws-sdk/core/client';
 import { Upload } from '@aws-sdk/lib-storage';
 import { errorCode, reasonOf } from '../../core/errors.js';
 import { slices } from '../../core/lists.js';
-import { ArtifactError, type ArtifactErrorCode } from '../artifact/artifact-store.js';
+import { ArtifactError, type ArtifactErrorCode } from '../artifacts.js';
 import type { ObjectStore, S3Location } from './object-store.js';
 
 /** Parts of an upload: 8 MiB, two at a time, so one upload takes at most 16 MiB of memory. */

@@ -8,7 +8,7 @@ import type { RecordLogReader } from '../../log/record-log.js';
 import type { RedactionLevel } from '../../redaction/known-names.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
-import type { Artifact, ArtifactPath, ByteRange, OpenArtifact } from '../../storage/artifact/artifact-store.js';
+import type { Artifact, ArtifactPath, ByteRange, OpenArtifact } from '../../storage/artifacts.js';
 import type { CatalogStep, RunCatalog, TraceCatalog } from '../../storage/run-catalog.js';
 
 /** What the pages read. */

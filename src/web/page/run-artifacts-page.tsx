@@ -5,12 +5,7 @@ import { ApiError } from '../../api/api-error.js';
 import { authorize, callerOf } from '../../api/authenticator.js';
 import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
 import { readableBytes } from '../../core/text.js';
-import {
-  type Artifact,
-  type ArtifactPath,
-  encodedArtifactPath,
-  parseArtifactPath,
-} from '../../storage/artifact/artifact-store.js';
+import { type Artifact, type ArtifactPath, encodedArtifactPath, parseArtifactPath } from '../../storage/artifacts.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';

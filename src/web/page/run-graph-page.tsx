@@ -13,7 +13,7 @@ import {
 } from '../../run/measures/node-graph.js';
 import { slowestNodes } from '../../run/measures/time-split.js';
 import { labelOf } from '../../run/measures/troubles.js';
-import { MANIFEST, type Manifest, readManifest } from '../../storage/artifact/manifest.js';
+import { MANIFEST, type Manifest, readManifest } from '../../storage/manifest.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';

@@ -6,12 +6,7 @@ import { may, Permits, textRedactor, withPermit } from '../../api/permissions.js
 import { cleanLine, cleanText, cut, readableBytes } from '../../core/text.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import type { CommandLog, LoggedNode } from '../../run/measures/command-log.js';
-import {
-  ArtifactError,
-  type ArtifactPath,
-  COMMAND_OUTPUTS,
-  encodedArtifactPath,
-} from '../../storage/artifact/artifact-store.js';
+import { ArtifactError, type ArtifactPath, COMMAND_OUTPUTS, encodedArtifactPath } from '../../storage/artifacts.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';

@@ -10,7 +10,7 @@ import { invocationIdOf } from '../../record/telemetry-record.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { shareOf } from '../../run/measures/time-split.js';
 import { labelOf } from '../../run/measures/troubles.js';
-import { encodedArtifactPath, stepTelemetryOf } from '../../storage/artifact/artifact-store.js';
+import { encodedArtifactPath, stepTelemetryOf } from '../../storage/artifacts.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { isFinal } from '../../storage/state-tables.js';
 import { sendPage } from './layout.js';

@@ -5,7 +5,7 @@ import express, { type NextFunction, type Request, type Response } from 'express
 import { afterEach, expect, it } from 'vitest';
 import { ApiError } from '../../../src/api/api-error.js';
 import { sendArtifact } from '../../../src/artifact/downloads.js';
-import { type Artifact, parseArtifactPath } from '../../../src/storage/artifact/artifact-store.js';
+import { type Artifact, parseArtifactPath } from '../../../src/storage/artifacts.js';
 
 let server: Server | undefined;
 afterEach(() => new Promise<void>((resolve) => server?.close(() => resolve())));

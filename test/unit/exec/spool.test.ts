@@ -17,7 +17,7 @@ import { systemClock } from '../../../src/core/clock.js';
 import { silentLogger } from '../../../src/core/logger.js';
 import { Spool } from '../../../src/exec/spool.js';
 import { writeSpoolEntry } from '../../../src/exec/spool-entry.js';
-import { ArtifactError } from '../../../src/storage/artifact/artifact-store.js';
+import { ArtifactError } from '../../../src/storage/artifacts.js';
 import { DataFolderLock } from '../../../src/storage/data-folder-lock.js';
 import { SAMPLES } from '../../fake/sample-run.js';
 

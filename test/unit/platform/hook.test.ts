@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Health } from '../../../src/core/health.js';
 import { platformHook } from '../../../src/platform/hook.js';
-import type { HostedRunKey, PullStore } from '../../../src/storage/pull-store.js';
+import type { HostedRunKey, PullStore } from '../../../src/platform/pull-store.js';
 import { StoreError } from '../../../src/storage/store-error.js';
 import { platformHookOff } from '../../../src/web/platform-hook-off.js';
 import { WebServer } from '../../../src/web/web-server.js';

@@ -2,9 +2,10 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { RetryPolicy } from '../../../src/core/clock.js';
 import { RunWatch, type RunWatchConfig } from '../../../src/platform/command.js';
+import type { HostedRunRow } from '../../../src/platform/pull-store.js';
+import { PullStore } from '../../../src/platform/pull-store.js';
 import { PullWorker } from '../../../src/platform/pull-worker.js';
 import { RunPuller } from '../../../src/platform/run-puller.js';
-import type { HostedRunRow } from '../../../src/storage/pull-store.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { openFreshState } from '../../fake/fresh-state.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
@@ -24,7 +25,7 @@ afterEach(async () => {
 /** A worker on a state of its own, and a clock that stands still. */
 async function working(clock = new FakeClock(NOW)) {
   const state = await openFreshState(join(asking.folder, 'state.db'));
-  const store = state.pulls;
+  const store = new PullStore(state);
   const consumer = new MemoryConsumer();
   const puller = new RunPuller({ folder: asking.folder, maxFileBytes: 1e6, openConsumer: () => consumer, clock });
   const api = asking.api();

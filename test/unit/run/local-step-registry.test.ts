@@ -9,7 +9,7 @@ import {
   TELLER_LEASE_MS,
 } from '../../../src/run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
-import { parseArtifactPath } from '../../../src/storage/artifact/artifact-store.js';
+import { parseArtifactPath } from '../../../src/storage/artifacts.js';
 import type { State } from '../../../src/storage/state.js';
 import { stepStart } from '../../contract/step-registry.contract.js';
 import { FakeClock } from '../../fake/fake-clock.js';

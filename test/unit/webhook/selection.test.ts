@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Manifest, type ManifestNode, readManifest } from '../../../src/storage/artifact/manifest.js';
+import { type Manifest, type ManifestNode, readManifest } from '../../../src/storage/manifest.js';
 import type { EventSelection } from '../../../src/webhook/event.js';
 import { ManifestReader } from '../../../src/webhook/manifest.js';
 import type { RunNodes } from '../../../src/webhook/run-details.js';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { HttpArtifactSink } from '../../../../src/cli/bridge/http-artifact-sink.js';
 import { systemClock } from '../../../../src/core/clock.js';
-import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-store.js';
+import { parseArtifactPath } from '../../../../src/storage/artifacts.js';
 
 const NEVER = new AbortController().signal;
 let folder: string;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../../src/core/clock.js';
 import { keepArtifacts } from '../../../../src/exec/keep-artifacts.js';
-import { ArtifactError, parseArtifactPath } from '../../../../src/storage/artifact/artifact-store.js';
+import { ArtifactError, parseArtifactPath } from '../../../../src/storage/artifacts.js';
 import { FakeClock } from '../../../fake/fake-clock.js';
 import { until } from '../../../tool/until.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { graphLayout, type NodeGraph, neighbourhood, nodeGraph } from '../../../../src/run/measures/node-graph.js';
-import type { Manifest } from '../../../../src/storage/artifact/manifest.js';
+import type { Manifest } from '../../../../src/storage/manifest.js';
 import { sampleMeasures } from './sample-measures.js';
 
 const { nodes } = await sampleMeasures('build-mixed');

@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { relative, sep } from 'node:path';
 import type { Readable } from 'node:stream';
-import { closeOnFailure, errorCode } from '../../core/errors.js';
+import { closeOnFailure, errorCode } from '../core/errors.js';
 
 /** A path below a step's artifacts, for example `compiled/shop/models/orders.sql`: names with `/` between them, safe to use anywhere. */
 export type ArtifactPath = string & { readonly __brand: 'ArtifactPath' };

@@ -1,5 +1,30 @@
-import type { Selectable } from 'kysely';
-import type { StateDb, StateTables } from './state-tables.js';
+import type { Kysely, Selectable } from 'kysely';
+import type { State } from '../storage/state.js';
+
+/** The tables of pulls, as Kysely's types. */
+// A type: an interface has no index signature, which `withTables` asks for.
+type PullTables = {
+  /** Runs of a hosted platform; ids are texts of digits. */
+  readonly hosted_runs: {
+    readonly platform: string;
+    readonly account_id: string;
+    readonly run_id: string;
+    readonly state: 'waiting' | 'done' | 'failed';
+    readonly noted_unix_ms: number;
+    readonly due_unix_ms: number;
+    readonly attempt_count: number;
+    /** Numbers with commas between them. */
+    readonly done_steps: string;
+  };
+  /** How far a watch has added runs. */
+  readonly watch_cursors: {
+    readonly platform: string;
+    readonly account_id: string;
+    /** Empty for all jobs. */
+    readonly job_id: string;
+    readonly created_unix_ms: number;
+  };
+};
 
 /** A run of a hosted platform, named so that it can be asked for. Ids are texts of digits. */
 export interface HostedRunKey {
@@ -33,11 +58,11 @@ export interface HostedRunRow extends HostedRunKey {
 
 /** Hosted runs in an SQL database. */
 export class PullStore {
-  /** @param sync makes what was written last a power cut as well */
-  constructor(
-    private readonly db: StateDb,
-    private readonly sync: () => Promise<void>,
-  ) {}
+  private readonly db: Kysely<PullTables>;
+
+  constructor(private readonly state: Pick<State, 'db' | 'sync'>) {
+    this.db = state.db.withTables<PullTables>();
+  }
 
   /**
    * Adds runs, which then wait; of known ones only those that failed wait again. Durable when it resolves.
@@ -69,7 +94,7 @@ export class PullStore {
       for (const row of fresh) await writeRow(db, row);
       return true;
     });
-    if (isAdded) await this.sync();
+    if (isAdded) await this.state.sync();
     return isAdded;
   }
 
@@ -148,7 +173,7 @@ export class PullStore {
 /** Represents "all jobs" in a key, where `null` is not possible. */
 const ALL_JOBS = '';
 
-function findRow(db: StateDb, { platform, accountId, runId }: HostedRunKey) {
+function findRow(db: Kysely<PullTables>, { platform, accountId, runId }: HostedRunKey) {
   return db
     .selectFrom('hosted_runs')
     .selectAll()
@@ -158,7 +183,7 @@ function findRow(db: StateDb, { platform, accountId, runId }: HostedRunKey) {
     .executeTakeFirst();
 }
 
-async function writeRow(db: StateDb, row: HostedRunRow): Promise<void> {
+async function writeRow(db: Kysely<PullTables>, row: HostedRunRow): Promise<void> {
   const changing = {
     state: row.state,
     noted_unix_ms: row.notedUnixMs,
@@ -173,7 +198,7 @@ async function writeRow(db: StateDb, row: HostedRunRow): Promise<void> {
     .execute();
 }
 
-function toRow(row: Selectable<StateTables['hosted_runs']>): HostedRunRow {
+function toRow(row: Selectable<PullTables['hosted_runs']>): HostedRunRow {
   return {
     platform: row.platform,
     accountId: row.account_id,

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
+import { bucketOf } from '../config/bucket-of.js';
 import type { Configuration } from '../config/configuration.js';
 import { type Lazy, lazy } from '../core/lazy.js';
 import type { Component } from '../core/lifecycle.js';
-import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
-import { bucketOf } from './bucket-of.js';
+import type { ArtifactStore } from '../storage/artifacts.js';
 
 /** The folder of artifacts in the data folder, where they are not in a bucket. */
 export const ARTIFACTS_FOLDER = 'artifacts';
@@ -30,10 +30,10 @@ export class ArtifactStorage implements Component {
 async function openStore(configuration: Configuration): Promise<ArtifactStore> {
   const location = bucketOf(configuration);
   if (location !== null) {
-    const { S3ArtifactStore } = await import('../storage/artifact/s3-artifact-store.js');
+    const { S3ArtifactStore } = await import('./s3-artifact-store.js');
     return new S3ArtifactStore(location);
   }
-  const { FolderArtifactStore } = await import('../storage/artifact/folder-artifact-store.js');
+  const { FolderArtifactStore } = await import('./folder-artifact-store.js');
   const folder = join(configuration['data-dir'], ARTIFACTS_FOLDER);
   const store = new FolderArtifactStore(folder, configuration.durability === 'fsync');
   await store.removeUnfinished();

@@ -1,6 +1,4 @@
 import { Readable } from 'node:stream';
-import type { S3Location } from '../bucket/object-store.js';
-import { type ObjectFacts, S3Bucket } from '../bucket/s3-bucket.js';
 import {
   type Artifact,
   type ArtifactKey,
@@ -9,7 +7,9 @@ import {
   type ByteRange,
   type OpenArtifact,
   parseArtifactPath,
-} from './artifact-store.js';
+} from '../storage/artifacts.js';
+import type { S3Location } from '../storage/bucket/object-store.js';
+import { type ObjectFacts, S3Bucket } from '../storage/bucket/s3-bucket.js';
 
 /** Where artifacts are within the bucket, below its prefix. */
 const ROOT = 'artifacts/';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { HostedRunKey, HostedRunRow, PullStore } from '../../src/storage/pull-store.js';
+import type { HostedRunKey, HostedRunRow, PullStore } from '../../../src/platform/pull-store.js';
 
 const PLATFORM = 'https://platform.example';
 const key = (runId: string, platform = PLATFORM): HostedRunKey => ({ platform, accountId: '7', runId });

@@ -1,6 +1,6 @@
-import type { Configuration } from '../config/configuration.js';
-import { ConfigurationError } from '../config/configuration-error.js';
 import type { S3Location } from '../storage/bucket/object-store.js';
+import type { Configuration } from './configuration.js';
+import { ConfigurationError } from './configuration-error.js';
 
 /** The configured bucket; `null` if artifacts are stored in the data folder. */
 export function bucketOf(configuration: Configuration): S3Location | null {

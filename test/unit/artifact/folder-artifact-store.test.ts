@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { type ArtifactKey, parseArtifactPath } from '../../../../src/storage/artifact/artifact-store.js';
-import { FolderArtifactStore } from '../../../../src/storage/artifact/folder-artifact-store.js';
-import { artifactStoreContract } from '../../../contract/artifact-store.contract.js';
+import { FolderArtifactStore } from '../../../src/artifact/folder-artifact-store.js';
+import { type ArtifactKey, parseArtifactPath } from '../../../src/storage/artifacts.js';
+import { artifactStoreContract } from '../../contract/artifact-store.contract.js';
 
 async function inFolder(body: (folder: string, store: FolderArtifactStore) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'run-bridge-artifacts-'));

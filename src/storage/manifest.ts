@@ -1,4 +1,4 @@
-import type { ArtifactPath } from './artifact-store.js';
+import type { ArtifactPath } from './artifacts.js';
 
 /** The artifact that says what a project has. */
 export const MANIFEST = 'manifest.json' as ArtifactPath;

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-store.js';
+import { parseArtifactPath } from '../../../src/storage/artifacts.js';
 
 describe("an artifact's path", () => {
   it.each([

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { type Dirent, existsSync, realpathSync } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { closeOnFailure, errorCode } from '../../core/errors.js';
-import { readFolderUsage } from '../../core/folders.js';
-import { FolderSync } from '../../log/append-file.js';
+import { closeOnFailure, errorCode } from '../core/errors.js';
+import { readFolderUsage } from '../core/folders.js';
+import { FolderSync } from '../log/append-file.js';
 import {
   type Artifact,
   ArtifactError,
@@ -19,7 +19,7 @@ import {
   type OpenArtifact,
   openRegularFile,
   readFileOf,
-} from './artifact-store.js';
+} from '../storage/artifacts.js';
 
 /** Where artifacts are while they are written, below the folder of all; runs are numbers. */
 const INCOMING = 'incoming';
