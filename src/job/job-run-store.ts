@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { changeState } from '../storage/database.js';
-import { addRun, closeRun, finishIfOver, type RunObserver, settleRuns, touched } from '../storage/executions.js';
+import { addRun, endRun, type RunObserver, touchRun, touchRunOfStep } from '../storage/executions.js';
 import type { Fence } from '../storage/journal-store.js';
 import { PROCESS_LEASE } from '../storage/lease-store.js';
 import { parseLines } from '../storage/run-catalog.js';
@@ -209,10 +209,8 @@ export class JobRunStore {
         .set({ state: 'ended', stopped_at: stoppedAt, failure, pid: null })
         .where('run_id', '=', runId)
         .execute();
-      await closeRun(transaction, runId);
-      await finishIfOver(transaction, runId, nowUnixMs);
-      await settleRuns(transaction, [runId], nowUnixMs, this.observer);
-      await transaction.updateTable('executions').set(touched).where('id', '=', runId).execute();
+      await endRun(transaction, runId, nowUnixMs, this.observer);
+      await touchRun(transaction, runId);
     });
   }
 
@@ -224,11 +222,7 @@ export class JobRunStore {
       .values({ step_id: stepId, ...row })
       .onConflict((conflict) => conflict.column('step_id').doUpdateSet(row))
       .execute();
-    await this.db
-      .updateTable('executions')
-      .set(touched)
-      .where('id', 'in', (eb) => eb.selectFrom('execution_steps').select('execution_id').where('step_id', '=', stepId))
-      .execute();
+    await touchRunOfStep(this.db, stepId);
   }
 
   /** The output of steps by their ids; steps without output are left out. */

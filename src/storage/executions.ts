@@ -1,4 +1,11 @@
-import { type ExpressionBuilder, type Selectable, sql, type Transaction } from 'kysely';
+import {
+  type ExpressionBuilder,
+  type Insertable,
+  type Selectable,
+  sql,
+  type Transaction,
+  type Updateable,
+} from 'kysely';
 import { slices } from '../core/lists.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
@@ -155,11 +162,7 @@ export class ExecutionStore {
       const step = await findStep(transaction, stepId);
       if (step === undefined) return undefined;
       if (step.ending === null || step.ending === 'unknown') {
-        await transaction
-          .updateTable('execution_steps')
-          .set({ ...fromEnding(ending), ended_unix_ms: endedUnixMs })
-          .where('step_id', '=', stepId)
-          .execute();
+        await updateStep(transaction, stepId, { ...fromEnding(ending), ended_unix_ms: endedUnixMs });
       }
       // An engine command that ended within the last command, which continues.
       if (step.is_last !== 0 && ending.kind !== 'within') await closeRun(transaction, step.execution_id);
@@ -230,11 +233,7 @@ export class ExecutionStore {
           .execute();
       }
       if (step === undefined) return;
-      await transaction
-        .updateTable('executions')
-        .set((row) => touched(row))
-        .where('id', '=', step.execution_id)
-        .execute();
+      await touchRun(transaction, step.execution_id);
       if (step.ending !== null) await settleSteps(transaction, [stepId], nowUnixMs, this.observer);
     });
   }
@@ -283,10 +282,7 @@ export class ExecutionStore {
         .returning('id')
         .executeTakeFirst();
       if (marked === undefined) return undefined;
-      await closeRun(transaction, runId);
-      const runningCount = await finishIfOver(transaction, runId, nowUnixMs);
-      await settleRuns(transaction, [runId], nowUnixMs, this.observer);
-      return { runningCount };
+      return { runningCount: await endRun(transaction, runId, nowUnixMs, this.observer) };
     });
   }
 
@@ -370,11 +366,7 @@ export class ExecutionStore {
 
   /** Records a sign of life of the program that runs a step. */
   async noteHeard(stepId: string, nowUnixMs: number): Promise<void> {
-    await this.db
-      .updateTable('execution_steps')
-      .set({ heard_unix_ms: nowUnixMs })
-      .where('step_id', '=', stepId)
-      .execute();
+    await updateStep(this.db, stepId, { heard_unix_ms: nowUnixMs });
   }
 
   /** Remote steps that are running or uploading artifacts, without a sign of life since that time. */
@@ -447,11 +439,7 @@ async function addStep(
   observer: RunObserver,
 ): Promise<StepPosition> {
   const stepIndex = run.step_count + 1;
-  await transaction
-    .updateTable('executions')
-    .set({ step_count: stepIndex })
-    .where('id', '=', run.execution_id)
-    .execute();
+  await updateRun(transaction, run.execution_id, { step_count: stepIndex });
   await transaction
     .insertInto('execution_steps')
     .values({
@@ -521,7 +509,7 @@ const TRACE_COUNT = sql<number>`(select count(*) from step_traces as trace where
 );
 
 /** Runs, as `toRun` takes them; the table is `run`. */
-export function selectRuns(db: StateDb) {
+function selectRuns(db: StateDb) {
   return db
     .selectFrom('executions as run')
     .select(['run.id as execution_id', ...RUN_COLUMNS])
@@ -529,7 +517,7 @@ export function selectRuns(db: StateDb) {
 }
 
 /** Steps with their runs, as `toStep` takes them; the tables are `step` and `run`. */
-export function selectSteps(db: StateDb) {
+function selectSteps(db: StateDb) {
   return db
     .selectFrom('execution_steps as step')
     .innerJoin('executions as run', 'run.id', 'step.execution_id')
@@ -539,12 +527,12 @@ export function selectSteps(db: StateDb) {
 }
 
 /** One step, registered or not. */
-export function findStep(db: StateDb, stepId: string): Promise<StepColumns | undefined> {
+function findStep(db: StateDb, stepId: string): Promise<StepColumns | undefined> {
   return selectSteps(db).where('step.step_id', '=', stepId).executeTakeFirst();
 }
 
 /** The run of that name that takes further steps. */
-export async function openRun(db: StateDb, runKey: string | null, accountId: number): Promise<RunColumns | undefined> {
+async function openRun(db: StateDb, runKey: string | null, accountId: number): Promise<RunColumns | undefined> {
   if (runKey === null) return undefined;
   return await selectRuns(db)
     .where('run.run_key', '=', runKey)
@@ -554,7 +542,7 @@ export async function openRun(db: StateDb, runKey: string | null, accountId: num
 }
 
 /** The latest run of that name. */
-export function latestRun(db: StateDb, runKey: string, accountId: number): Promise<RunColumns | undefined> {
+function latestRun(db: StateDb, runKey: string, accountId: number): Promise<RunColumns | undefined> {
   return selectRuns(db)
     .where('run.run_key', '=', runKey)
     .where('run.account_id', '=', accountId)
@@ -585,9 +573,9 @@ export type RunColumns = Pick<
 };
 
 /** The columns of a step's row, with its run's. */
-export type StepColumns = Selectable<StateTables['execution_steps']> & RunColumns & { readonly trace_count: number };
+type StepColumns = Selectable<StateTables['execution_steps']> & RunColumns & { readonly trace_count: number };
 
-export function toRun(row: RunColumns): ExecutionRow {
+function toRun(row: RunColumns): ExecutionRow {
   return {
     runId: row.execution_id,
     runKey: row.run_key,
@@ -603,7 +591,7 @@ export function toRun(row: RunColumns): ExecutionRow {
   };
 }
 
-export function toStep(row: StepColumns): StepRow {
+function toStep(row: StepColumns): StepRow {
   return {
     stepId: row.step_id,
     stepIndex: row.step_index,
@@ -637,7 +625,7 @@ export function fromEnding(ending: CommandEnding): EndingColumns {
 }
 
 /** How a step's command ended, from its row; `null` while it is running. */
-export function toEnding({ ending, exit_code, ending_detail }: EndingColumns): CommandEnding | null {
+function toEnding({ ending, exit_code, ending_detail }: EndingColumns): CommandEnding | null {
   switch (ending) {
     case null:
       return null;
@@ -800,11 +788,8 @@ export async function settleSteps(
       const isKept = isFinal(step.status) && !isFinal(status);
       const isSame = step.status === status && step.status_message === statusMessage;
       if (isKept || (isSame && seen_unix_ms === step.seen_unix_ms)) continue;
-      await transaction
-        .updateTable('execution_steps')
-        .set({ status, status_message: statusMessage, seen_unix_ms, updated_unix_ms: nowUnixMs })
-        .where('step_id', '=', step.step_id)
-        .execute();
+      const columns = { status, status_message: statusMessage, seen_unix_ms, updated_unix_ms: nowUnixMs };
+      await updateStep(transaction, step.step_id, columns);
     }
   }
   await settleRuns(transaction, [...runIds], nowUnixMs, observer);
@@ -905,6 +890,168 @@ async function stepsUploading(
 }
 
 /** Set it whenever API-visible data of a run changes: its rows are then backed up again. */
-export function touched({ eb }: { readonly eb: ExpressionBuilder<StateTables, 'executions'> }) {
+function touched({ eb }: { readonly eb: ExpressionBuilder<StateTables, 'executions'> }) {
   return { rows_revision: eb('rows_revision', '+', 1) };
+}
+
+/** API-visible data of a run has changed outside of its rows here. */
+export async function touchRun(transaction: StateDb, runId: number): Promise<void> {
+  await transaction.updateTable('executions').set(touched).where('id', '=', runId).execute();
+}
+
+/** The same of the run of a step. */
+export async function touchRunOfStep(db: StateDb, stepId: string): Promise<void> {
+  await db
+    .updateTable('executions')
+    .set(touched)
+    .where('id', 'in', (eb) => eb.selectFrom('execution_steps').select('execution_id').where('step_id', '=', stepId))
+    .execute();
+}
+
+/** The same of runs that have records in traces. */
+export async function touchRunsOfTraces(
+  transaction: Transaction<StateTables>,
+  traceIds: readonly TraceId[],
+): Promise<void> {
+  await transaction
+    .updateTable('executions')
+    .set(touched)
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('invocations')
+        .innerJoin('execution_steps as step', 'step.step_id', 'invocations.step_id')
+        .select('step.execution_id')
+        .where('invocations.trace_id', 'in', traceIds),
+    )
+    .execute();
+}
+
+/** Adds runs whose rows are known whole, with their steps and the traces of these. */
+export async function insertRuns(
+  transaction: Transaction<StateTables>,
+  rows: {
+    readonly runs: readonly Insertable<StateTables['executions']>[];
+    readonly steps: readonly Insertable<StateTables['execution_steps']>[];
+    readonly links: readonly Insertable<StateTables['step_traces']>[];
+  },
+): Promise<void> {
+  for (let from = 0; from < rows.runs.length; from += ROWS_PER_STATEMENT) {
+    const to = from + ROWS_PER_STATEMENT;
+    await transaction.insertInto('executions').values(rows.runs.slice(from, to)).execute();
+    await transaction.insertInto('execution_steps').values(rows.steps.slice(from, to)).execute();
+    await transaction.insertInto('step_traces').values(rows.links.slice(from, to)).execute();
+  }
+}
+
+/** The run and the status of a step. */
+export function stepOf(transaction: Transaction<StateTables>, stepId: string) {
+  return transaction
+    .selectFrom('execution_steps')
+    .select(['execution_id', 'status'])
+    .where('step_id', '=', stepId)
+    .executeTakeFirst();
+}
+
+/** Those of the steps that are registered. */
+export async function registeredOf(
+  transaction: Transaction<StateTables>,
+  stepIds: readonly string[],
+): Promise<readonly string[]> {
+  const rows = await transaction
+    .selectFrom('execution_steps')
+    .select('step_id')
+    .where('step_id', 'in', stepIds)
+    .execute();
+  return rows.map(({ step_id }) => step_id);
+}
+
+export async function updateRun(
+  transaction: Transaction<StateTables>,
+  runId: number,
+  columns: Updateable<StateTables['executions']>,
+): Promise<void> {
+  await transaction.updateTable('executions').set(columns).where('id', '=', runId).execute();
+}
+
+export async function updateStep(
+  db: StateDb,
+  stepId: string,
+  columns: Updateable<StateTables['execution_steps']>,
+): Promise<void> {
+  await db.updateTable('execution_steps').set(columns).where('step_id', '=', stepId).execute();
+}
+
+/** What a run has of a step's telemetry; what is known stays. */
+export async function noteEngine(
+  transaction: Transaction<StateTables>,
+  stepId: string,
+  {
+    engineVersion,
+    gitBranch,
+    gitSha,
+  }: { readonly engineVersion: string | null; readonly gitBranch: string | null; readonly gitSha: string | null },
+): Promise<void> {
+  if (engineVersion === null && gitBranch === null && gitSha === null) return;
+  await transaction
+    .updateTable('executions')
+    .set(({ fn, ref, val }) => ({
+      engine_version: fn.coalesce(ref('engine_version'), val(engineVersion)),
+      git_branch: fn.coalesce(ref('git_branch'), val(gitBranch)),
+      git_sha: fn.coalesce(ref('git_sha'), val(gitSha)),
+    }))
+    .where(({ eb, selectFrom }) =>
+      eb('id', '=', selectFrom('execution_steps').select('execution_id').where('step_id', '=', stepId)),
+    )
+    .execute();
+}
+
+/** Removes a step that is a run by itself. @returns the number of its run */
+export async function removeRunOf(transaction: Transaction<StateTables>, stepId: string): Promise<number | undefined> {
+  const step = await transaction
+    .deleteFrom('execution_steps')
+    .where('step_id', '=', stepId)
+    .returning('execution_id')
+    .executeTakeFirst();
+  await transaction.deleteFrom('step_traces').where('step_id', '=', stepId).execute();
+  if (step === undefined) return undefined;
+  await transaction.deleteFrom('executions').where('id', '=', step.execution_id).execute();
+  return step.execution_id;
+}
+
+/** A run takes no more steps, and ends where none is running. @returns the number of running ones */
+export async function endRun(
+  transaction: Transaction<StateTables>,
+  runId: number,
+  nowUnixMs: number,
+  observer: RunObserver,
+): Promise<number> {
+  await closeRun(transaction, runId);
+  const runningCount = await finishIfOver(transaction, runId, nowUnixMs);
+  await settleRuns(transaction, [runId], nowUnixMs, observer);
+  return runningCount;
+}
+
+/** Notes which events of runs were created, as bits of `executions.notified`. */
+export async function markNotified(
+  transaction: Transaction<StateTables>,
+  runIds: readonly number[],
+  notified: number,
+): Promise<void> {
+  await transaction.updateTable('executions').set({ notified }).where('id', 'in', runIds).execute();
+}
+
+/** Sets, or takes back, bits of `executions.notified` for the runs of steps. */
+export async function markStepsNotified(
+  transaction: Transaction<StateTables>,
+  stepIds: readonly string[],
+  bits: number,
+  isSet: boolean,
+): Promise<void> {
+  await transaction
+    .updateTable('executions')
+    .set({ notified: isSet ? sql<number>`notified | ${bits}` : sql<number>`notified & ${~bits}` })
+    .where('id', 'in', ({ selectFrom }) =>
+      selectFrom('execution_steps').select('execution_id').where('step_id', 'in', stepIds),
+    )
+    .execute();
 }

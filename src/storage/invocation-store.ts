@@ -3,7 +3,18 @@ import { slices } from '../core/lists.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { changeState, nextIds } from './database.js';
-import { type RunObserver, settleSteps, touched } from './executions.js';
+import {
+  insertRuns,
+  noteEngine,
+  type RunObserver,
+  registeredOf,
+  removeRunOf,
+  settleSteps,
+  stepOf,
+  touchRunsOfTraces,
+  updateRun,
+  updateStep,
+} from './executions.js';
 import { type Fence, isOwn, ownTraces } from './journal-store.js';
 import { type RunRow, toRunRow } from './run-store.js';
 import { namedIds, type RunScope, type ScopeIds } from './scope-store.js';
@@ -165,14 +176,14 @@ async function noteSome(
   await writeInvocations(transaction, written);
   // Rows of telemetry are written before the statuses that follow from them, since observers are notified at once.
   for (const own of notes.flatMap(({ invocations }) => invocations)) {
-    if (own.stepId !== null) await noteFacts(transaction, own);
+    if (own.stepId !== null) await noteEngine(transaction, own.stepId, own);
   }
   const ownRunIds = [...(await addOwn(transaction, fresh, nowUnixMs))];
   for (const own of changed) ownRunIds.push(...(await updateOwn(transaction, own, nowUnixMs)));
   await observeImported(transaction, notes, observer);
   await observer.onChanged(transaction, ownRunIds);
   await settleSteps(transaction, [...settled], nowUnixMs, observer);
-  await touchRuns(transaction, traceIds);
+  await touchRunsOfTraces(transaction, traceIds);
   await transaction.updateTable('runs').set({ is_noted: 1 }).where('trace_id', 'in', traceIds).execute();
 }
 
@@ -192,20 +203,6 @@ async function observeImported(
     const stepIds = imported.filter((one) => one.isRecent === isRecent).map(({ stepId }) => stepId);
     if (stepIds.length > 0) await observer.onImported(transaction, stepIds, isRecent);
   }
-}
-
-async function touchRuns(transaction: Transaction<StateTables>, traceIds: readonly TraceId[]): Promise<void> {
-  await transaction
-    .updateTable('executions')
-    .set(touched)
-    .where('id', 'in', (eb) =>
-      eb
-        .selectFrom('invocations')
-        .innerJoin('execution_steps as step', 'step.step_id', 'invocations.step_id')
-        .select('step.execution_id')
-        .where('invocations.trace_id', 'in', traceIds),
-    )
-    .execute();
 }
 
 /** No registered step can have this id: it contains a slash. */
@@ -297,13 +294,8 @@ async function addOwn(
       ...step,
     });
   }
-  for (let from = 0; from < own.length; from += ROWS_PER_STATEMENT) {
-    const to = from + ROWS_PER_STATEMENT;
-    await transaction.insertInto('executions').values(runs.slice(from, to)).execute();
-    await transaction.insertInto('execution_steps').values(steps.slice(from, to)).execute();
-    const links = own.slice(from, to).map(({ traceId, stepId }) => ({ trace_id: traceId, step_id: stepId }));
-    await transaction.insertInto('step_traces').values(links).execute();
-  }
+  const links = own.map(({ traceId, stepId }) => ({ trace_id: traceId, step_id: stepId }));
+  await insertRuns(transaction, { runs, steps, links });
   return runs.map(({ id }) => id);
 }
 
@@ -313,21 +305,13 @@ async function updateOwn(
   own: OwnRun,
   nowUnixMs: number,
 ): Promise<readonly number[]> {
-  const known = await transaction
-    .selectFrom('execution_steps')
-    .select(['execution_id', 'status'])
-    .where('step_id', '=', own.stepId)
-    .executeTakeFirst();
+  const known = await stepOf(transaction, own.stepId);
   if (known === undefined) return [];
   const { run, step } = stateOf(own, nowUnixMs);
   if (isFinal(known.status) && !isFinal(step.status)) return [];
   const command = JSON.stringify(own.note.command === null ? [] : own.note.command.split(' '));
-  await transaction
-    .updateTable('execution_steps')
-    .set({ ...step, command })
-    .where('step_id', '=', own.stepId)
-    .execute();
-  await transaction.updateTable('executions').set(run).where('id', '=', known.execution_id).execute();
+  await updateStep(transaction, own.stepId, { ...step, command });
+  await updateRun(transaction, known.execution_id, run);
   return [known.execution_id];
 }
 
@@ -355,41 +339,17 @@ function stateOf({ note }: OwnRun, nowUnixMs: number) {
   return { run, step: { ...both, ending: isOver ? ('unknown' as const) : null } };
 }
 
-/** The fields of a run that come from a step's telemetry. */
-async function noteFacts(transaction: Transaction<StateTables>, note: InvocationNote): Promise<void> {
-  const { engineVersion, gitBranch, gitSha, stepId } = note;
-  if (engineVersion === null && gitBranch === null && gitSha === null) return;
-  await transaction
-    .updateTable('executions')
-    .set(({ fn, ref, val }) => ({
-      engine_version: fn.coalesce(ref('engine_version'), val(engineVersion)),
-      git_branch: fn.coalesce(ref('git_branch'), val(gitBranch)),
-      git_sha: fn.coalesce(ref('git_sha'), val(gitSha)),
-    }))
-    .where(({ eb, selectFrom }) =>
-      eb('id', '=', selectFrom('execution_steps').select('execution_id').where('step_id', '=', stepId)),
-    )
-    .execute();
-}
-
 /** It turned out to be part of another invocation, or of a registered step. */
 async function removeOwn(transaction: Transaction<StateTables>, stepId: string, observer: RunObserver): Promise<void> {
-  const step = await transaction
-    .deleteFrom('execution_steps')
-    .where('step_id', '=', stepId)
-    .returning('execution_id')
-    .executeTakeFirst();
-  await transaction.deleteFrom('step_traces').where('step_id', '=', stepId).execute();
-  if (step === undefined) return;
-  await transaction.deleteFrom('executions').where('id', '=', step.execution_id).execute();
-  await observer.onRemoved(transaction, step.execution_id);
+  const runId = await removeRunOf(transaction, stepId);
+  if (runId !== undefined) await observer.onRemoved(transaction, runId);
 }
 
 /**
  * Links traces with steps that their telemetry names before these are registered: registration then finds its traces.
  * @returns the notes, with the step if it was registered meanwhile
  */
-export async function findNamedSteps(
+async function findNamedSteps(
   transaction: Transaction<StateTables>,
   notes: readonly TraceNote[],
 ): Promise<readonly TraceNote[]> {
@@ -408,12 +368,7 @@ export async function findNamedSteps(
       .onConflict((conflict) => conflict.columns(['trace_id', 'step_id']).doNothing())
       .execute();
     const stepIds = some.map(({ step_id }) => step_id);
-    const rows = await transaction
-      .selectFrom('execution_steps')
-      .select('step_id')
-      .where('step_id', 'in', stepIds)
-      .execute();
-    for (const { step_id } of rows) begun.add(step_id);
+    for (const stepId of await registeredOf(transaction, stepIds)) begun.add(stepId);
   }
   if (begun.size === 0) return notes;
   const found = (note: InvocationNote) =>

@@ -5,6 +5,7 @@ import { slices } from '../core/lists.js';
 import { endsFailures, hasSameCommands } from '../run/measures/recovery.js';
 import { nextIds } from '../storage/database.js';
 import type { RunObserver } from '../storage/executions.js';
+import { markNotified, markStepsNotified } from '../storage/executions.js';
 import { type CatalogRun, commandLinesByRun, RunCatalog } from '../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus, type StateTables } from '../storage/state-tables.js';
 import { DEFAULT_JOB } from '../storage/steps.js';
@@ -90,7 +91,10 @@ export class WebhookOutbox implements RunObserver {
     for (const some of slices(runIds, ROWS_PER_STATEMENT)) {
       const due = await findDueRuns(transaction, some);
       if (due.length === 0) continue;
-      await markNotified(transaction, due);
+      for (const notified of new Set(due.map((one) => one.notified))) {
+        const ids = due.filter((one) => one.notified === notified).map(({ id }) => id);
+        await markNotified(transaction, ids, notified);
+      }
       if (!this.options.isSilent) await this.write(transaction, due);
     }
   }
@@ -102,13 +106,7 @@ export class WebhookOutbox implements RunObserver {
     isRecent: boolean,
   ): Promise<void> {
     for (const some of slices(stepIds, ROWS_PER_STATEMENT)) {
-      await transaction
-        .updateTable('executions')
-        .set({ notified: isRecent ? sql<number>`notified & ${~SUPPRESSED}` : sql<number>`notified | ${SUPPRESSED}` })
-        .where('id', 'in', ({ selectFrom }) =>
-          selectFrom('execution_steps').select('execution_id').where('step_id', 'in', some),
-        )
-        .execute();
+      await markStepsNotified(transaction, some, SUPPRESSED, !isRecent);
     }
   }
 
@@ -287,13 +285,6 @@ async function missingArtifacts(
     paths: incomplete.flatMap(({ missing }) => missing).slice(0, MAX_MISSING_PATHS),
     reason: incomplete[0]?.reason ?? '',
   };
-}
-
-async function markNotified(transaction: Transaction<StateTables>, due: readonly DueRun[]): Promise<void> {
-  for (const notified of new Set(due.map((one) => one.notified))) {
-    const ids = due.filter((one) => one.notified === notified).map(({ id }) => id);
-    await transaction.updateTable('executions').set({ notified }).where('id', 'in', ids).execute();
-  }
 }
 
 /**
