@@ -19,13 +19,16 @@ import { parseRunNumber } from '../storage/state-tables.js';
 import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError } from './requests.js';
 import type { RunArtifacts } from './run-artifacts.js';
 
-/** What the router works with. */
+/** What the router needs. */
 export interface ArtifactRouterDeps {
   readonly artifacts: RunArtifacts;
   readonly logger: Logger;
 }
 
-/** `…/runs/{id}/artifacts/` and `…/runs/{id}/artifacts/{path}`: what a step left, by `?step=N`; the last step's without. `…/jobs/{id}/artifacts/{path}`: of the job's latest run that is over. */
+/**
+ * Serves `…/runs/{id}/artifacts/` and `…/runs/{id}/artifacts/{path}`, the artifacts of the step `?step=N` (default: the last one), and `…/jobs/{id}/artifacts/{path}`, those of the job's latest run
+ * that has ended.
+ */
 export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Router {
   const router = Router();
   const base = `${V2_PATH}/accounts/:accountId/runs/:runId/artifacts`;
@@ -33,7 +36,7 @@ export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Route
     const steps = await stepsOf(callerOf(response).accountId, request.params.runId);
     const index = readStepParameter(request.query.step);
     const step = findStep(steps, index);
-    // A run without started steps has no artifacts, which is not an error.
+    // A run without steps has no artifacts, which is no error.
     if (step === undefined && index !== null) throw ApiError.notFound();
     const paths = step === undefined ? [] : await artifacts.list(step).catch(fail);
     response.json(success(paths));
@@ -53,7 +56,7 @@ export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Route
   async function send(request: Request, response: Response, steps: readonly CatalogStep[]): Promise<void> {
     const path = readArtifactParameter(request.params.path);
     if (path === undefined) throw ApiError.notFound();
-    // The name contains the step of the telemetry.
+    // The name of telemetry contains its step.
     const index = readStepParameter(request.query.step) ?? stepTelemetryOf(path)?.stepIndex ?? null;
     const step = findStep(steps, index);
     const artifact = step && (await artifacts.stat(step, path).catch(fail));
@@ -74,16 +77,16 @@ export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Route
   }
 }
 
-/** An artifact to answer with. */
+/** An artifact to send. */
 export interface SendableArtifact {
   readonly artifact: Artifact;
-  /** Opens it, or a part of it; `undefined` if it has been removed meanwhile. */
+  /** Opens the artifact or a part of it; `undefined` if it was removed meanwhile. */
   open(range?: ByteRange): Promise<OpenArtifact | undefined>;
 }
 
 /**
- * Answers GET or HEAD with an unchanged file: complete, or one requested range (206, 416), or 304 if the client
- * has it. Several ranges are answered with the complete file. It is sent as an attachment, so that no browser executes it.
+ * Answers GET or HEAD with an unchanged file: complete, or one requested range (206, 416), or 304 if the client has it. A request for several ranges gets the complete file. It is sent as an
+ * attachment, so that no browser executes it.
  * @throws ApiError
  */
 export async function sendArtifact(request: Request, response: Response, sendable: SendableArtifact): Promise<void> {
@@ -100,7 +103,7 @@ export async function sendArtifact(request: Request, response: Response, sendabl
     return;
   }
   const opened = await sendable.open(range);
-  // The file was replaced after the check: a range would belong to different content, so the complete file is sent.
+  // If the file was replaced after the check, a range would belong to different content.
   const isReplaced = opened?.artifact.etag !== artifact.etag;
   if (opened === undefined || (isReplaced && range !== undefined)) {
     opened?.content.destroy();
@@ -113,7 +116,7 @@ export async function sendArtifact(request: Request, response: Response, sendabl
     opened.content.destroy();
     throw error;
   }
-  // If the client has gone there is nobody to notify; an interrupted response is recognised by its length.
+  // The client may have gone; it recognises an interrupted response by its length.
   await pipeline(opened.content, response).catch(() => response.destroy());
 }
 
@@ -133,7 +136,7 @@ function nameOf(path: ArtifactPath): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/** @throws ApiError 416 */
+/** Returns the requested range; `undefined` for the complete file. @throws ApiError 416 */
 function rangeIn(request: Request, response: Response, { sizeBytes }: Artifact): ByteRange | undefined {
   if (!isSameAsBefore(request, response)) return undefined;
   const ranges = request.range(sizeBytes);
@@ -149,7 +152,7 @@ function rangeIn(request: Request, response: Response, { sizeBytes }: Artifact):
   return { from: first.start, to: first.end + 1 };
 }
 
-/** `If-Range`: the range is valid only for the content that the client already has. */
+/** Checks `If-Range`: a range is valid only for the content that the client has. */
 function isSameAsBefore(request: Request, response: Response): boolean {
   const before = request.get('If-Range');
   return before === undefined || before === response.get('ETag') || before === response.get('Last-Modified');
@@ -176,10 +179,10 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const UNKNOWN = 'application/octet-stream';
 
-/** Every type that an artifact may have. */
+/** All types that an artifact may have. */
 export const ARTIFACT_CONTENT_TYPES: readonly string[] = [...new Set([UNKNOWN, ...Object.values(TYPES)])];
 
-/** The type of an artifact by its name. What a browser would run (HTML, SVG, scripts) is bytes like everything unknown. */
+/** Returns the content type of an artifact by its name. Files that a browser would execute (HTML, SVG, scripts) are bytes, like unknown ones. */
 export function contentTypeOf(path: string): string {
   return TYPES[extname(path).toLowerCase()] ?? UNKNOWN;
 }

@@ -9,23 +9,23 @@ import { STEP_LIMITS } from '../storage/artifacts.js';
 import type { State } from '../storage/state.js';
 import type { RunArtifacts, TelemetryFiles } from './run-artifacts.js';
 
-// The door of artifacts over HTTP: no other folder imports anything else of this one. The rest is loaded on the first request.
+// The door of artifacts over HTTP: other folders import only this file. The rest is loaded on the first request.
 
 export { ARTIFACTS_FOLDER, ArtifactStorage } from './artifact-storage.js';
 export type { TelemetryFiles } from './run-artifacts.js';
 
-/** What artifacts need of the program. */
+/** What artifacts need from the program. */
 export interface ArtifactHost {
   readonly state: Pick<State, 'catalog'>;
   readonly openArtifacts: () => Promise<ArtifactStore>;
   /** Checks the free disk space before an upload. */
   readonly disk: Guard;
-  /** Where Parquet files are not in the data folder. */
+  /** Finds Parquet files that are not in the data folder. */
   readonly shared: TelemetryFiles | undefined;
   readonly logger: Logger;
 }
 
-/** Artifacts of a configuration. */
+/** Creates the artifacts of a configuration. */
 export function createArtifacts(
   config: Pick<Configuration, 'data-dir' | 'max-artifact-bytes'>,
   host: ArtifactHost,
@@ -33,7 +33,7 @@ export function createArtifacts(
   return new Artifacts(config, host);
 }
 
-/** Downloads and uploads of what steps left. */
+/** Downloads and uploads of steps' artifacts. */
 export class Artifacts implements Feature {
   readonly components = [];
   private readonly artifacts = lazy(() => this.load());
@@ -52,12 +52,12 @@ export class Artifacts implements Feature {
 
   readonly apiPaths: NonNullable<Feature['apiPaths']> = async () => (await import('./openapi.js')).ARTIFACT_PATHS;
 
-  /** Uploads, for the port that telemetry comes to as well: `--to` of `exec` may name either. Both ports have one router, with its limits. */
+  /** Returns the router for uploads, which the OTLP port serves as well, since `--to` of `exec` may name either port. Both share one router with its limits. */
   uploads(): Promise<Router> {
     return this.uploading.get();
   }
 
-  /** What steps have to download. */
+  /** Opens the downloads of steps. */
   open(): Promise<RunArtifacts> {
     return this.artifacts.get();
   }

@@ -8,12 +8,12 @@ const runId = z.string();
 const path = z.string().meta({ description: 'names with / between them: target/manifest.json' });
 const step = z.string().optional().meta({ description: 'the step, from 1; the last one when left out' });
 const RUN = '/api/v2/accounts/{accountId}/runs/{runId}/artifacts';
-/** By the artifact's name; what is unknown is bytes. */
+/** The content types of artifacts; an unknown one is bytes. */
 const BYTES = Object.fromEntries(
   ARTIFACT_CONTENT_TYPES.map((type) => [type.replace(/;.*$/, ''), { schema: z.unknown() }]),
 );
 
-/** GET of a file. @param of whose artifact it is */
+/** Describes the GET of a file. @param of parameters that name its run or job */
 function download(summary: string, of: Readonly<Record<string, z.ZodString>>): ZodOpenApiPathsObject[string] {
   return {
     get: {
@@ -34,7 +34,7 @@ function download(summary: string, of: Readonly<Record<string, z.ZodString>>): Z
   };
 }
 
-/** What the routers of artifacts answer. */
+/** The API description of artifacts. */
 export const ARTIFACT_PATHS: ZodOpenApiPathsObject = {
   [RUN]: {
     get: {

@@ -5,8 +5,8 @@ import { ArtifactError, type ArtifactPath, parseArtifactPath } from '../storage/
 import type { CatalogStep } from '../storage/run-catalog.js';
 
 /**
- * The path of an artifact from the router: the names after `artifacts/`, each decoded once. An encoded slash
- * separates names like any other; a trailing one is optional. `undefined` for an unsafe path.
+ * Reads the path of an artifact from the router's parameter: the names after `artifacts/`, each decoded once. An encoded slash separates names like any other; a trailing one is optional. `undefined`
+ * for an unsafe path.
  */
 export function readArtifactParameter(value: unknown): ArtifactPath | undefined {
   const names: readonly unknown[] = Array.isArray(value) ? value : [value];
@@ -15,7 +15,7 @@ export function readArtifactParameter(value: unknown): ArtifactPath | undefined 
 
 /**
  * Reads `?step=N`, from 1.
- * @returns `null` where it is left out.
+ * @returns `null` if it is missing
  * @throws ApiError 400
  */
 export function readStepParameter(value: unknown): number | null {
@@ -24,7 +24,7 @@ export function readStepParameter(value: unknown): number | null {
   throw new ApiError(400, 'step: must be a positive integer.');
 }
 
-/** The step at that position, or the last one; `undefined` if there is none. */
+/** Returns the step with an index, or the last one for `null`; `undefined` if there is none. */
 export function findStep(steps: readonly CatalogStep[], index: number | null): CatalogStep | undefined {
   return index === null ? steps.at(-1) : steps.find((step) => step.index === index);
 }
@@ -32,7 +32,7 @@ export function findStep(steps: readonly CatalogStep[], index: number | null): C
 /** When to try again, in seconds. */
 const RETRY_AFTER_S = '5';
 
-/** Maps an `ArtifactError` to an API error; passes other errors on. Errors that only the operator can fix are logged. */
+/** Converts an `ArtifactError` to an API error and returns other errors unchanged. Logs errors that only the operator can fix. */
 export function toArtifactApiError(error: unknown, logger: Logger): unknown {
   if (!(error instanceof ArtifactError)) return error;
   const { code, message } = error;
@@ -57,7 +57,7 @@ export function toArtifactApiError(error: unknown, logger: Logger): unknown {
   }
 }
 
-/** One that is larger than artifacts may be. */
+/** Returns the error for an artifact larger than allowed. */
 export function tooLarge(maxBytes: number): ArtifactError {
   return new ArtifactError(
     'tooLarge',

@@ -17,14 +17,14 @@ import {
 } from '../storage/artifacts.js';
 import type { CatalogInvocation, CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
-/** What artifacts of runs are found with. */
+/** What is needed to find artifacts of runs. */
 export interface RunArtifactsDeps {
   readonly catalog: Pick<RunCatalog, 'findRun' | 'stepsOf'> & Pick<RunCatalog, 'latestRunsOf'>;
-  /** Gives the store; called for each request. */
+  /** Opens the store; called for each request. */
   readonly openStore: () => Promise<ArtifactStore>;
   /** The data folder; Parquet files are in its `runs/<trace id>/`. */
   readonly dataFolder: string;
-  /** Finds Parquet files elsewhere than there. */
+  /** Finds Parquet files that are not in the data folder. */
   readonly telemetry?: TelemetryFiles;
 }
 
@@ -36,19 +36,19 @@ export interface RunArtifactsDeps {
 export class RunArtifacts {
   constructor(private readonly deps: RunArtifactsDeps) {}
 
-  /** An account's run's steps, by position; `undefined` for a run that is not there. @throws StoreError */
+  /** Returns the steps of an account's run in order; `undefined` if the run does not exist. @throws StoreError */
   async stepsOf(accountId: number, runId: number): Promise<readonly CatalogStep[] | undefined> {
     const { catalog } = this.deps;
     if ((await catalog.findRun(accountId, runId)) === undefined) return undefined;
     return catalog.stepsOf(accountId, [runId]);
   }
 
-  /** An account's job's latest run that is over; `undefined` where there is none. @throws StoreError */
+  /** Returns the latest run of an account's job that has ended; `undefined` if there is none. @throws StoreError */
   async latestRunOf(accountId: number, jobId: number): Promise<number | undefined> {
     return (await this.deps.catalog.latestRunsOf(accountId, [jobId])).get(jobId)?.completed ?? undefined;
   }
 
-  /** Sorted paths of all downloads of a step. @throws ArtifactError */
+  /** Returns the sorted paths of all downloads of a step. @throws ArtifactError */
   async list({ runId, index, invocations }: CatalogStep): Promise<readonly ArtifactPath[]> {
     const store = await this.deps.openStore();
     const kept = (await store.list(runId, index)).map(({ path }) => path);
@@ -56,7 +56,7 @@ export class RunArtifacts {
     return [...kept, ...telemetry].sort();
   }
 
-  /** The same with their sizes; without telemetry whose file is gone. @throws ArtifactError */
+  /** Returns the downloads of a step with their sizes, without telemetry whose file is missing. @throws ArtifactError */
   async files(step: CatalogStep): Promise<readonly Artifact[]> {
     const { runId, index, invocations } = step;
     const store = await this.deps.openStore();
@@ -65,7 +65,7 @@ export class RunArtifacts {
     return files.sort((a, b) => (a.path < b.path ? -1 : 1));
   }
 
-  /** @throws ArtifactError */
+  /** Returns the size and etag of a download; `undefined` if it does not exist. @throws ArtifactError */
   async stat(step: CatalogStep, path: ArtifactPath): Promise<Artifact | undefined> {
     const invocation = invocationOf(step, path);
     if (invocation === undefined) return (await this.deps.openStore()).stat(keyOf(step, path));
@@ -78,7 +78,7 @@ export class RunArtifacts {
     }
   }
 
-  /** @throws ArtifactError */
+  /** Opens a download or a part of it; `undefined` if it does not exist. @throws ArtifactError */
   async open(step: CatalogStep, path: ArtifactPath, range?: ByteRange): Promise<OpenArtifact | undefined> {
     const invocation = invocationOf(step, path);
     if (invocation === undefined) return (await this.deps.openStore()).open(keyOf(step, path), range);
@@ -107,10 +107,10 @@ export class RunArtifacts {
   }
 }
 
-/** The engine command whose telemetry a path names; one that the step does not have is `undefined`, like any other path. */
+/** Returns the engine command whose telemetry a path names; `undefined` for any other path, and for a command that the step does not have. */
 function invocationOf(step: CatalogStep, path: ArtifactPath): CatalogInvocation | undefined {
-  const place = stepTelemetryOf(path);
-  return place?.stepIndex === step.index ? step.invocations[place.number - 1] : undefined;
+  const telemetry = stepTelemetryOf(path);
+  return telemetry?.stepIndex === step.index ? step.invocations[telemetry.number - 1] : undefined;
 }
 
 function keyOf({ runId, index }: CatalogStep, path: ArtifactPath): ArtifactKey {
@@ -121,7 +121,7 @@ function keyOf({ runId, index }: CatalogStep, path: ArtifactPath): ArtifactKey {
 export interface TelemetryFiles {
   /**
    * @param name for example `telemetry.parquet`
-   * @returns its absolute path, with an HTTP entity tag if the file's own would differ elsewhere; `undefined` if there is none
+   * @returns its absolute path, with an HTTP entity tag if that of the local file would differ on other machines; `undefined` if there is none
    */
   find(traceId: TraceId, name: string): Promise<{ readonly path: string; readonly etag?: string } | undefined>;
 }

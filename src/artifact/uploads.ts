@@ -12,17 +12,17 @@ import { parseRunNumber } from '../storage/state-tables.js';
 import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError, tooLarge } from './requests.js';
 import type { RunArtifacts } from './run-artifacts.js';
 
-/** What may be uploaded. */
+/** The limits for uploads. */
 export interface UploadConfig extends StepQuotaConfig {
-  /** Each artifact, in bytes. */
+  /** The largest artifact, in bytes. */
   readonly maxFileBytes: number;
 }
 
-/** What the router works with. */
+/** What the router needs. */
 export interface UploadRouterDeps {
   readonly artifacts: Pick<RunArtifacts, 'stepsOf'>;
   readonly openStore: () => Promise<ArtifactStore>;
-  /** Asked before a body is read. */
+  /** Checks for a shortage before a body is read. */
   readonly guard: Pick<Guard, 'findShortage'>;
   readonly logger: Logger;
 }
@@ -39,20 +39,20 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
   const upload: RequestHandler = async (request, response) => {
     const key = await keyOf(request, callerOf(response).accountId);
     const announcedBytes = Number(request.headers['content-length'] ?? 0);
-    const hurry = letTakeItsTime(request);
+    const endExemption = letTakeItsTime(request);
     try {
       refuseShortage(announcedBytes);
       if (announcedBytes > config.maxFileBytes) throw tooLarge(config.maxFileBytes);
       const sizeBytes = await slots.run(() => keep(key, request, announcedBytes));
       response.status(201).json(success({ path: key.path, step: key.stepIndex, size_bytes: sizeBytes }, 201));
     } catch (error) {
-      // The client has gone; there is nobody to notify.
+      // The client has gone, so nobody reads the error.
       if (request.destroyed && !request.complete) return;
-      // A sender that still writes does not read the answer.
+      // A client that is still sending does not read the response.
       request.resume();
       throw toArtifactApiError(error, logger);
     } finally {
-      hurry();
+      endExemption();
     }
   };
   router.put(`${API_PATH}/runs/:runId/artifacts/*path`, authorize('artifacts:write'), upload);
@@ -91,7 +91,7 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
     const pace = new SenderPace(request);
     const bounded = async function* (): AsyncGenerator<Uint8Array> {
       pace.wait();
-      // Left open when it is refused in the middle: its answer goes over the same connection.
+      // A refused upload keeps the connection open for the response.
       for await (const chunk of request.iterator({ destroyOnReturn: false })) {
         const bytes: Uint8Array = chunk;
         pace.came(bytes.length);
@@ -101,7 +101,7 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
         pace.wait();
       }
       pace.came(0);
-      // Size of an upload without Content-Length.
+      // The size of an upload without Content-Length is known only now.
       if (sizeBytes > announcedBytes) await quota.check(key, sizeBytes);
     };
     const store = await openStore();
@@ -115,14 +115,14 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
   }
 }
 
-/** A step that is there is taken for there for so long without another look, in milliseconds: a run may be removed. */
+/** How long a step is assumed to exist without another check, in milliseconds; its run may be removed. */
 const KNOWN_MS = 5_000;
-/** Number of steps cached as existing; beyond, the one checked longest ago is checked again. */
+/** The most steps that are cached as existing; the one checked longest ago is dropped. */
 const MAX_KNOWN = 500;
 
-/** Checks whether a step exists. Thousands of artifacts of one step follow each other, so the answer is cached. */
+/** Checks whether a step exists. The answer is cached, since thousands of artifacts of a step may follow each other. */
 class KnownSteps {
-  /** Expiry of each cached answer, on a monotonic clock in milliseconds. */
+  /** When each cached answer expires, in milliseconds of a monotonic clock. */
   private readonly untilMs = new Map<string, number>();
 
   constructor(private readonly artifacts: Pick<RunArtifacts, 'stepsOf'>) {}
@@ -143,7 +143,7 @@ class KnownSteps {
   }
 }
 
-/** How long to wait for the next byte of a sender, in milliseconds; each byte restarts the wait. */
+/** How long a sender may take for its next byte at first, in milliseconds; each byte adds a millisecond, up to this value. */
 const WAIT_MS = 60_000;
 
 /** Closes the connection of a sender that is too slow: an upload may take any time at a kilobyte a second or more. */
@@ -154,48 +154,48 @@ class SenderPace {
 
   constructor(private readonly request: Request) {}
 
-  /** More data is expected. */
+  /** Starts to measure the time until the next data. */
   wait(): void {
     this.sinceMs = performance.now();
     this.timer = setTimeout(() => this.request.destroy(), this.leftMs);
   }
 
-  /** So many bytes have come; what is done with them is not the sender's time. */
+  /** Counts received bytes and stops measuring: the time for processing them is not the sender's. */
   came(byteCount: number): void {
     clearTimeout(this.timer);
     this.leftMs = Math.max(0, Math.min(this.leftMs - (performance.now() - this.sinceMs), WAIT_MS)) + byteCount;
   }
 }
 
-/** What a step may have. */
+/** The limits for the artifacts of a step. */
 export interface StepQuotaConfig {
-  /** Artifacts. */
+  /** The most artifacts. */
   readonly maxCount: number;
-  /** All of them together, in bytes. */
+  /** Their largest total size, in bytes. */
   readonly maxTotalBytes: number;
 }
 
-/** Steps whose artifacts are remembered; of more than these, the one that was asked about longest ago is counted again. */
+/** The most steps whose artifacts are cached; the one used longest ago is dropped and listed again when needed. */
 const MAX_STEPS = 500;
 
-/** What a step has. */
-interface Tally {
+/** The artifacts of a step. */
+interface StepUsage {
   readonly sizes: Map<string, number>;
   totalBytes: number;
 }
 
-/** Bounds what is uploaded for a step: its artifacts are counted once, and then as they come to this process. */
+/** Limits the uploads of a step. Its artifacts are listed once, and then counted as they are stored by this process. */
 export class StepQuota {
-  private readonly tallies = new Map<string, Promise<Tally>>();
+  private readonly usages = new Map<string, Promise<StepUsage>>();
 
   constructor(
     private readonly config: StepQuotaConfig,
     private readonly openStore: () => Promise<Pick<ArtifactStore, 'list'>>,
   ) {}
 
-  /** @throws ArtifactError `tooMany` where the step may not have so much more. */
+  /** Checks an upload. @throws ArtifactError `tooMany` if the step may not have that much more */
   async check(key: ArtifactKey, sizeBytes: number): Promise<void> {
-    const { sizes, totalBytes } = await this.tallyOf(key);
+    const { sizes, totalBytes } = await this.usageOf(key);
     const { maxCount, maxTotalBytes } = this.config;
     if (!sizes.has(key.path) && sizes.size >= maxCount) {
       throw new ArtifactError('tooMany', `the step has ${maxCount} artifacts, the maximum`);
@@ -206,35 +206,35 @@ export class StepQuota {
     }
   }
 
-  /** An artifact was stored. */
+  /** Counts a stored artifact. */
   async add(key: ArtifactKey, sizeBytes: number): Promise<void> {
-    const tally = await this.tallyOf(key);
-    tally.totalBytes += sizeBytes - (tally.sizes.get(key.path) ?? 0);
-    tally.sizes.set(key.path, sizeBytes);
+    const usage = await this.usageOf(key);
+    usage.totalBytes += sizeBytes - (usage.sizes.get(key.path) ?? 0);
+    usage.sizes.set(key.path, sizeBytes);
   }
 
-  private tallyOf({ runId, stepIndex }: ArtifactKey): Promise<Tally> {
+  private usageOf({ runId, stepIndex }: ArtifactKey): Promise<StepUsage> {
     const name = `${runId}/${stepIndex}`;
-    const tally = this.tallies.get(name) ?? this.count(runId, stepIndex);
-    this.tallies.delete(name);
-    for (const oldest of this.tallies.keys()) {
-      if (this.tallies.size < MAX_STEPS) break;
-      this.tallies.delete(oldest);
+    const usage = this.usages.get(name) ?? this.count(runId, stepIndex);
+    this.usages.delete(name);
+    for (const oldest of this.usages.keys()) {
+      if (this.usages.size < MAX_STEPS) break;
+      this.usages.delete(oldest);
     }
-    this.tallies.set(name, tally);
+    this.usages.set(name, usage);
     // What could not be counted is counted the next time.
-    tally.catch(() => this.tallies.delete(name));
-    return tally;
+    usage.catch(() => this.usages.delete(name));
+    return usage;
   }
 
-  private async count(runId: number, stepIndex: number): Promise<Tally> {
+  private async count(runId: number, stepIndex: number): Promise<StepUsage> {
     const artifacts = await (await this.openStore()).list(runId, stepIndex);
     const sizes = new Map<string, number>(artifacts.map(({ path, sizeBytes }) => [path, sizeBytes]));
     return { sizes, totalBytes: artifacts.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) };
   }
 }
 
-/** Number of concurrent uploads: to a bucket, each takes up to 16 MiB of memory. Others wait, unread, on their connections. */
+/** The most concurrent uploads: to a bucket, each takes up to 16 MiB of memory. Others wait, unread, on their connections. */
 const MAX_AT_A_TIME = 6;
 
 /** Limits concurrency; waiting callers proceed in order. */
@@ -242,7 +242,7 @@ export class UploadSlots {
   private freeCount = MAX_AT_A_TIME;
   private readonly waiting: (() => void)[] = [];
 
-  /** Runs what it is given when there is a place for it. */
+  /** Runs an action as soon as a slot is free. */
   async run<T>(action: () => Promise<T>): Promise<T> {
     if (this.freeCount > 0) this.freeCount -= 1;
     else await new Promise<void>((resolve) => this.waiting.push(resolve));
@@ -250,7 +250,7 @@ export class UploadSlots {
       return await action();
     } finally {
       const next = this.waiting.shift();
-      // Its permit passes to the next one.
+      // The slot passes to the next caller.
       if (next === undefined) this.freeCount += 1;
       else next();
     }

@@ -16,17 +16,17 @@ import type { JobLauncherConfig } from './launcher.js';
 import type { JobRunner } from './runner.js';
 import type { JobService } from './service.js';
 
-// The door of jobs: no other folder imports anything else of this one. What runs them is loaded where there is something to run.
+// The door of jobs: other folders import only this file. The rest is loaded when there is something to run.
 
 export type { StepOutput } from './job-run-store.js';
 
-/** Settings that jobs go by. */
+/** The settings of jobs. */
 export type JobConfig = Pick<
   Configuration,
   'data-dir' | 'jobs' | 'max-running-jobs' | 'processes' | 'redaction' | 'public-url'
 >;
 
-/** What jobs need of the program. */
+/** What jobs need from the program. */
 export interface JobHost extends Pick<JobLauncherConfig, 'nodePath' | 'entryPath' | 'environment' | 'credentials'> {
   readonly state: Pick<State, 'db' | 'observer' | 'fence' | 'executions' | 'catalog'>;
   readonly registry: Pick<LocalStepRegistry, 'end' | 'endUnseen'>;
@@ -37,7 +37,7 @@ export interface JobHost extends Pick<JobLauncherConfig, 'nodePath' | 'entryPath
   readonly version: string;
 }
 
-/** Jobs of a configuration, not yet started. */
+/** Creates the jobs of a configuration; they have to be started. */
 export function createJobs(config: JobConfig, host: JobHost): Jobs {
   return new Jobs(config, host);
 }
@@ -48,7 +48,7 @@ interface JobParts {
   readonly service: JobService;
 }
 
-/** Starts runs of the jobs that the configuration declares. What runs them is loaded when there is a job with commands, or when a run is first asked for. */
+/** Runs the jobs that the configuration declares. The parts that run them are loaded when a job has commands, or when a run is first requested. */
 export class Jobs implements Feature, Component {
   readonly name = 'jobs';
   readonly components = [this];
@@ -78,10 +78,10 @@ export class Jobs implements Feature, Component {
 
   /** The configuration of an account's job; `undefined` if it is not declared for that account. */
   readonly factsOf = ({ name, accountId }: Pick<CatalogJob, 'name' | 'accountId'>): JobFacts | undefined =>
-    // The configuration is that of the first account: another account's job may have the same name.
+    // The configuration belongs to the first account; a job of another account may have the same name.
     accountId === FIRST_ACCOUNT_ID ? this.facts.get(name) : undefined;
 
-  /** The captured output of a step's command. @throws StoreError */
+  /** Returns the captured output of a step's command. @throws StoreError */
   async outputOf(stepId: string): Promise<StepOutput | undefined> {
     const live = (await this.parts.ifNeeded())?.runner.outputOf(stepId);
     return live ?? (await (await this.store()).outputsOf([stepId])).get(stepId);

@@ -7,27 +7,27 @@ import { PROCESS_LEASE } from '../storage/lease-store.js';
 import { parseLines } from '../storage/run-catalog.js';
 import type { RunStatus, StateDb } from '../storage/state-tables.js';
 
-/** Whether a run is queued, running, or neither. */
+/** Whether a run is queued, is running or has ended. */
 export type JobRunState = 'queued' | 'running' | 'ended';
 
-/** A run that was started over the API: its commands, beside its row as a run. */
+/** A run that was started over the API: its commands, in addition to its row as a run. */
 export interface JobRunRow {
   readonly runId: number;
   readonly accountId: number;
-  /** By which steps are registered for the run; made up when the run was requested. */
+  /** The key by which steps are registered for the run; generated when the run was requested. */
   readonly runKey: string;
   readonly job: string;
   readonly environment: string | null;
   readonly project: string | null;
   readonly reason: string | null;
   readonly state: JobRunState;
-  /** Command lines that it runs in place of the job's; `null` where it runs the job's. */
+  /** Command lines that replace the job's; `null` if it runs the job's. */
   readonly stepsOverride: readonly string[] | null;
-  /** The first of its commands that it is to run, from 0. */
+  /** Index of the first command to run, from 0. */
   readonly firstCommand: number;
-  /** Hash of its commands as they were when the run was requested; the runner uses the configuration at the time it starts. */
+  /** Hash of the commands when the run was requested; the runner uses the configuration at the time of the start. */
   readonly commandsDigest: string;
-  /** The command that did not end well, from 0; `null` where all did, or none was reached. */
+  /** Index of the command that failed, from 0; `null` if all succeeded or none was started. */
   readonly stoppedAt: number | null;
   /** Whether it was cancelled. */
   readonly isCancelled: boolean;
@@ -35,7 +35,7 @@ export interface JobRunRow {
   readonly pid: number | null;
 }
 
-/** A run to add. */
+/** A run to add to the queue. */
 export interface JobRunRequest {
   readonly accountId: number;
   readonly runKey: string;
@@ -46,35 +46,35 @@ export interface JobRunRequest {
   readonly stepsOverride: readonly string[] | null;
   readonly firstCommand: number;
   readonly commandsDigest: string;
-  /** The failed run that it starts anew; `null` where it is no retry. */
+  /** The failed run that this one retries; `null` if it is no retry. */
   readonly retriedRunId: number | null;
   readonly requestedUnixMs: number;
 }
 
-/** How many runs may wait. */
+/** The most runs that may wait. */
 export interface QueueLimits {
-  /** Of one job. */
+  /** For each job. */
   readonly perJob: number;
   readonly total: number;
 }
 
-/** Result of adding a run. */
+/** The result of adding a run. */
 export type AddedJobRun =
   | { readonly kind: 'added'; readonly runId: number }
-  /** So many wait already: of this job (`perJob`) or of all. */
+  /** Too many runs are waiting: of this job (`perJob`) or of all (`total`). */
   | { readonly kind: 'full'; readonly limit: keyof QueueLimits; readonly waitingCount: number };
 
-/** The last of a job's runs. */
+/** The last run of a job. */
 export interface LatestRun {
   readonly runId: number;
   readonly status: RunStatus;
 }
 
-/** What a command wrote. */
+/** The output of a command. */
 export interface StepOutput {
-  /** Its end, with secrets taken out. */
+  /** The end of the output, without secrets. */
   readonly text: string;
-  /** Number of bytes before it that were discarded. */
+  /** The number of bytes before it that were discarded. */
   readonly droppedBytes: number;
 }
 
@@ -87,7 +87,7 @@ export class JobRunStore {
     private readonly fence: Fence | undefined,
   ) {}
 
-  /** Adds a run and puts it at the end of the queue. */
+  /** Adds a run at the end of the queue, unless it is full. */
   add(request: JobRunRequest, limits: QueueLimits): Promise<AddedJobRun> {
     return changeState(this.db, async (transaction) => {
       const waiting = await jobRuns(transaction)
@@ -150,7 +150,7 @@ export class JobRunStore {
     return row && toRow(row);
   }
 
-  /** The last run of a job, however it was started. */
+  /** Returns the last run of a job, however it was started. */
   async latestOf(accountId: number, job: string): Promise<LatestRun | undefined> {
     const row = await this.db
       .selectFrom('jobs')
@@ -166,7 +166,7 @@ export class JobRunStore {
     return row && { runId: row.id, status: row.status };
   }
 
-  /** Runs marked as running, oldest first; if several processes share the database, those of dead ones. */
+  /** Lists runs marked as running, oldest first; if several processes share the database, only those of dead processes. */
   async listRunning(nowUnixMs: number): Promise<readonly JobRunRow[]> {
     const rows = await jobRuns(this.db)
       .where(IS_NOT_ENDED)
@@ -225,7 +225,7 @@ export class JobRunStore {
     await touchRunOfStep(this.db, stepId);
   }
 
-  /** The output of steps by their ids; steps without output are left out. */
+  /** Returns the output of steps by id; steps without output are left out. */
   async outputsOf(stepIds: readonly string[]): Promise<ReadonlyMap<string, StepOutput>> {
     if (stepIds.length === 0) return new Map();
     const rows = await this.db.selectFrom('step_outputs').selectAll().where('step_id', 'in', stepIds).execute();
@@ -233,7 +233,7 @@ export class JobRunStore {
   }
 }
 
-/** Spelt as the partial index spells it. */
+/** Written exactly as in the partial index. */
 const IS_NOT_ENDED = sql<boolean>`asked.state <> 'ended'`;
 
 function jobRuns(db: StateDb) {
@@ -266,7 +266,7 @@ function toRow(row: JobRunColumns): JobRunRow {
   };
 }
 
-/** Detects changed commands: a retry continues in the middle of them. */
+/** Hashes commands, so that a retry, which continues in the middle of them, can detect a change. */
 export function digestOf(commands: readonly (readonly string[])[]): string {
   return createHash('sha256').update(JSON.stringify(commands)).digest('hex');
 }

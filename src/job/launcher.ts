@@ -10,47 +10,47 @@ import { withRunIdentity } from '../platform/feature.js';
 import type { CommandEnding, StepPosition } from '../storage/steps.js';
 import type { JobRunRow } from './job-run-store.js';
 
-/** What it takes to run a command under `exec`. */
+/** What is needed to run commands under `exec`. */
 export interface JobLauncherConfig {
-  /** Path of the program that runs JavaScript, and of this program's entry. */
+  /** Paths of Node and of this program's entry file. */
   readonly nodePath: string;
   readonly entryPath: string;
   readonly dataFolder: string;
-  /** Environment of this program. */
+  /** The environment of this program. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** What `exec` needs in its environment to be let in; asked for with each command. */
+  /** Returns the variables with which `exec` authenticates; called for each command. */
   readonly credentials: () => Readonly<Record<string, string>>;
 }
 
-/** One command of a run. */
+/** A command of a run. */
 export interface StepLaunch {
   readonly run: JobRunRow;
   readonly job: JobDefinition;
   readonly stepId: string;
   readonly command: readonly string[];
-  /** The step as it was registered; its run is named in the command's environment. */
-  readonly place: StepPosition;
+  /** The step as it was registered; the command's environment names its run. */
+  readonly position: StepPosition;
 }
 
-/** Starts commands of jobs as steps of their runs: each under an `exec` of this program, which keeps its telemetry. */
+/** Starts commands of jobs as steps of their runs, each under an `exec` of this program, which records its telemetry. */
 export class JobLauncher {
   constructor(
     private readonly config: JobLauncherConfig,
     private readonly clock: Clock,
   ) {}
 
-  /** The environment that a job's commands get, but for what `exec` adds. */
+  /** Returns the environment of a job's commands, without what `exec` adds. */
   environmentOf(job: JobDefinition): Readonly<Record<string, string | undefined>> {
     const { environment, credentials } = this.config;
     return { ...commandEnvironment(environment), ...job.variables, ...credentials() };
   }
 
-  launch({ run, job, stepId, command, place }: StepLaunch): StepProcess {
+  launch({ run, job, stepId, command, position }: StepLaunch): StepProcess {
     const { nodePath, entryPath, dataFolder } = this.config;
-    // Text from a request, its reason for example, stays away from command lines.
+    // Text from a request, for example its reason, must not get into command lines.
     const names = { job: run.job, environment: run.environment, project: run.project };
     const flags = Object.entries(names).flatMap(([name, value]) => (value === null ? [] : [`--${name}=${value}`]));
-    // This bridge itself owns the folder: records that cannot be handed over are imported by its next start.
+    // This bridge owns the folder; records that `exec` cannot send are imported by its next start.
     const where = [`--config=${devNull}`, `--data-dir=${dataFolder}`];
     return new StepProcess(
       {
@@ -66,21 +66,21 @@ export class JobLauncher {
           ...command,
         ],
         workingDir: job.workingDir,
-        environment: withRunIdentity(this.environmentOf(job), place),
+        environment: withRunIdentity(this.environmentOf(job), position),
       },
       this.clock,
     );
   }
 }
 
-/** Commands do not inherit what is meant for this program: where it exports to, its own secrets, and its caller's trace. */
-function commandEnvironment(own: Readonly<Record<string, string | undefined>>) {
-  return Object.fromEntries(Object.entries(own).filter(([name]) => !OWN.test(name)));
+/** Removes variables that are meant for this program: its export settings, its secrets and its caller's trace. */
+function commandEnvironment(variables: Readonly<Record<string, string | undefined>>) {
+  return Object.fromEntries(Object.entries(variables).filter(([name]) => !FOR_THIS_PROGRAM.test(name)));
 }
 
-const OWN = /^(?:RUN_BRIDGE_.*|OTEL_.*|DATABASE_URL|TRACEPARENT|TRACESTATE|BAGGAGE)$/;
+const FOR_THIS_PROGRAM = /^(?:RUN_BRIDGE_.*|OTEL_.*|DATABASE_URL|TRACEPARENT|TRACESTATE|BAGGAGE)$/;
 
-/** Maximum output kept of one command, standard output and error together, in bytes: the last 256 KiB. */
+/** The output kept of a command, standard output and error together, in bytes: the last 256 KiB. */
 export const MAX_OUTPUT_BYTES = 256 * 1024;
 /** How long processes that a command left behind may keep its output open, in milliseconds. */
 const OUTPUT_GRACE_MS = 500;
@@ -96,7 +96,7 @@ export interface ProgramStart {
 /** A running program in its own session and process group, so that its whole process tree can be ended. */
 export class StepProcess {
   readonly output = new OutputTail(MAX_OUTPUT_BYTES);
-  /** Resolves when it has ended and its output was read. */
+  /** Resolves when the program has ended and its output was read. */
   readonly ended: Promise<CommandEnding>;
   private readonly child: ChildProcess | undefined;
   private hasEnded = false;
@@ -119,25 +119,25 @@ export class StepProcess {
         }),
       );
     } catch (error) {
-      // What the system refuses before it even looks: an argument list that is too long, for example.
+      // The system refuses some starts immediately, for example with too long an argument list.
       this.ended = Promise.resolve(notStarted(error));
       return;
     }
     this.ended = this.watch(this.child);
   }
 
-  /** `undefined` where it could not be started. */
+  /** The process id; `undefined` if the program could not be started. */
   get pid(): number | undefined {
     return this.child?.pid;
   }
 
-  /** Sends a signal to the program itself. */
+  /** Sends a signal to the program. */
   signal(signal: NodeJS.Signals): void {
-    // Node 20 sends it to the process group of this one until it reports that no more files could be opened for a child.
+    // After a failed start for lack of file descriptors, Node 20 has no process here and would signal the group of this program.
     if (!this.hasEnded && this.pid !== undefined) this.child?.kill(signal);
   }
 
-  /** Sends a signal to all descendants of the program, but not to itself: it has to report how they ended. */
+  /** Sends a signal to all descendants of the program but not to the program, which has to report how they ended. */
   signalOffspring(signal: NodeJS.Signals): void {
     const { pid } = this;
     if (this.hasEnded || pid === undefined) return;
@@ -146,7 +146,7 @@ export class StepProcess {
     else signalProcesses(offspring, signal);
   }
 
-  /** Ends the program and everything in its process group at once. */
+  /** Kills the program and its process group at once. */
   kill(): void {
     const { pid } = this;
     if (pid !== undefined && !this.hasEnded) signalProcesses([-pid], 'SIGKILL');
@@ -160,7 +160,7 @@ export class StepProcess {
       stream?.on('error', () => undefined);
     }
     const ending = await new Promise<CommandEnding>((resolve) => {
-      // Also each signal that may not be sent, to a program of another user for example, is such an event.
+      // This event is also emitted for each signal that may not be sent, for example to a program of another user.
       child.on('error', (error) => {
         if (child.pid === undefined) resolve(notStarted(error));
       });
@@ -171,7 +171,7 @@ export class StepProcess {
     });
     this.hasEnded = true;
     if (ending.kind === 'notStarted') return ending;
-    // Its descendants must not outlive it: nobody would notice their end.
+    // Descendants must not outlive the program: nobody would notice their end.
     if (ending.kind === 'killed' && child.pid !== undefined) signalProcesses([-child.pid], 'SIGKILL');
     await pause(this.clock, OUTPUT_GRACE_MS, closed.signal);
     child.stdout?.destroy();
@@ -194,7 +194,7 @@ export class OutputTail {
 
   add(chunk: Buffer): void {
     this.totalBytes += chunk.byteLength;
-    // A view of a larger chunk would keep all of it.
+    // A view of a larger chunk would keep the whole chunk in memory.
     const kept = chunk.byteLength > this.maxBytes ? Buffer.from(chunk.subarray(-this.maxBytes)) : chunk;
     this.chunks.push(kept);
     this.keptBytes += kept.byteLength;
@@ -206,7 +206,7 @@ export class OutputTail {
     }
   }
 
-  /** The captured output, from the start of a line if something before it was discarded. */
+  /** The captured output; begins at the start of a line if something before it was discarded. */
   get text(): string {
     const kept = Buffer.concat(this.chunks).subarray(-this.maxBytes);
     if (kept.byteLength === this.totalBytes) return kept.toString('utf8');
@@ -214,7 +214,7 @@ export class OutputTail {
     return kept.subarray(lineStart === kept.byteLength ? 0 : lineStart).toString('utf8');
   }
 
-  /** Number of bytes before it that were discarded. */
+  /** The number of bytes before it that were discarded. */
   get droppedBytes(): number {
     return this.totalBytes - Math.min(this.keptBytes, this.maxBytes);
   }

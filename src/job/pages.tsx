@@ -28,27 +28,27 @@ import { runCauses } from '../web/page/run-list-page.js';
 import { changeOf, foundJob, foundRun, OUT_OF_REACH, runIdOf } from './routes.js';
 import type { JobService } from './service.js';
 
-/** What the pages work with. */
+/** What the pages need. */
 export interface JobPageDeps {
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'> & Pick<RunCatalog, 'findJob' | 'listJobs'>;
   readonly factsOf: FactsOf;
   readonly openService: () => Promise<JobService>;
   readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'whenMeasured' | 'logsOf'>;
-  /** The setting: texts for visitors without the right to read artifacts. */
+  /** The redaction setting, for texts shown to visitors who may not read artifacts. */
   readonly redaction: RedactionLevel;
   readonly clock: Clock;
   /** The program's version. */
   readonly version: string;
 }
 
-/** Jobs on a page, and runs of one. */
+/** The number of jobs on a page, and of a job's runs. */
 const PAGE_SIZE = 25;
-/** Runs that a job's history shows. */
+/** The number of runs in a job's history. */
 const HISTORY_LENGTH = 20;
-/** The reason of runs that are started here. */
+/** The reason of runs that are started on the pages. */
 const REASON = 'Started on the pages';
 
-/** `/jobs` and `/jobs/{id}`: how the runs of jobs ended and how long they took, and what can be started and stopped. */
+/** Serves `/jobs` and `/jobs/{id}`, which show how runs of jobs ended and how long they took, and start, retry and cancel runs. */
 export function jobPages(deps: JobPageDeps): Router {
   const { catalog, factsOf, openService, clock, version } = deps;
   const router = Router();
@@ -93,7 +93,7 @@ export function jobPages(deps: JobPageDeps): Router {
   return router;
 
   function redirectTo(response: Response, runId: number, service: JobService): void {
-    service.goOn();
+    service.startQueued();
     response.redirect(303, `/runs/${runId}`);
   }
 
@@ -106,14 +106,14 @@ export function jobPages(deps: JobPageDeps): Router {
   }
 }
 
-/** Newest first. */
+/** Returns the query for a page of a job's runs, newest first. */
 function runQuery({ id }: CatalogJob, page: number, limit: number) {
   return { jobId: id, orderBy: 'id', isDescending: true, limit, offset: (page - 1) * limit } as const;
 }
 
-/** What the configuration says of a job. */
+/** The configured part of a job. */
 interface Declared {
-  /** Its command lines; empty where it cannot be started from here. */
+  /** The command lines of the job; empty if it cannot be started from here. */
   readonly commands: readonly string[];
 }
 
@@ -223,9 +223,9 @@ interface JobPageProps extends Part, Declared {
   readonly caller: Caller;
   readonly job: CatalogJob;
   readonly runs: readonly CatalogRun[];
-  /** Why they failed, by their ids. */
+  /** The causes of failures by run id. */
   readonly causes: ReadonlyMap<number, string | null>;
-  /** Whether none of them is still being measured. */
+  /** Whether all of them are measured. */
   readonly isWhole: boolean;
   /** The latest runs, newest first. */
   readonly history: readonly CatalogRun[];
@@ -314,7 +314,7 @@ function JobPage(props: JobPageProps) {
   );
 }
 
-/** @param props.of what it is done to, for those who do not see where it stands */
+/** @param props.of the object of the action, for users of screen readers */
 function PostButton({ action, text, of }: { readonly action: string; readonly text: string; readonly of: string }) {
   return (
     <form method="post" action={action}>
@@ -329,7 +329,7 @@ function isEnded({ finishedUnixMs }: CatalogRun): boolean {
   return finishedUnixMs !== null;
 }
 
-/** The median of those that succeeded; a dash without one. */
+/** Returns the median duration of the successful runs; a dash if there is none. */
 function usualText(runs: readonly CatalogRun[]): string {
   const succeeded = runs.filter(({ status }) => status === RUN_STATUS.success);
   const lengths = succeeded.map((run) => runLengthMs(run, 0) ?? 0);

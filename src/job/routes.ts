@@ -14,37 +14,36 @@ import type { CatalogJob, CatalogRun, RunCatalog } from '../storage/run-catalog.
 import { RUN_STATUS } from '../storage/state-tables.js';
 import type { JobService, RetryResult } from './service.js';
 
-/** The document of a run. */
+/** Makes the API documents of runs. */
 type RunShape = Awaited<ReturnType<typeof runShape>>;
 
-/** What the router works with. */
+/** What the router needs. */
 export interface JobRunDeps {
   readonly catalog: RunCatalog & RunCatalog;
   readonly factsOf: FactsOf;
   /** Makes the document of a run. */
   readonly shape: RunShape;
-  /** The setting; whose texts are whole is decided by `textRedactor`. */
+  /** The redaction setting; `textRedactor` decides who sees unredacted texts. */
   readonly redaction: RedactionLevel;
-  /** Where others reach the pages; `null` for the address that a request was sent to. */
+  /** The base URL of the pages for others; `null` for the address of each request. */
   readonly publicUrl: string | null;
   readonly clock: Clock;
   readonly openService: () => Promise<JobService>;
 }
 
-/** Why a run is not cancelled. */
+/** The message for a run that cannot be cancelled. */
 export const OUT_OF_REACH =
   'This run cannot be interrupted from here: its telemetry comes straight from the engine. Interrupt it where it runs; what "run-bridge exec" runs can be cancelled from here.';
 
 const ACCOUNT_PATH = `${V2_PATH}/accounts/:accountId`;
-/** Room for a cause and for steps: an argument of a program may have no more. */
+/** The largest body: space for a cause and for steps, which fit into a program's argument. */
 const MAX_BODY_BYTES = 128 * 1024;
-/** When to try again where the queue is full, in seconds. */
+/** When to try again after the queue was full, in seconds. */
 const RETRY_AFTER_S = '30';
 
 /**
- * Starts runs of jobs, and cancels runs. The commands come from the configuration, or are steps that it lets the job take:
- * `cause` is stored as the run's reason, other fields that would change the commands are refused, and all others of the body are
- * ignored.
+ * Starts and cancels runs of jobs. The commands come from the configuration, or are steps that it allows for the job: `cause` is stored as the run's reason, other fields that would change the
+ * commands are refused, and all further fields are ignored.
  */
 export function jobRunRouter({
   catalog,
@@ -56,7 +55,7 @@ export function jobRunRouter({
   openService,
 }: JobRunDeps): Router {
   const router = Router();
-  // Clients send bodies without a type as well, and none at all.
+  // Some clients send bodies without a content type, or no body.
   const json = express.json({ type: () => true, limit: MAX_BODY_BYTES, strict: false });
   router.post(`${ACCOUNT_PATH}/jobs/:jobId/run`, authorize('jobs:run'), json, async (request, response) => {
     const job = await foundJob(request, response, catalog);
@@ -107,12 +106,12 @@ export function jobRunRouter({
     const runId = runIdOf(result, job);
     const run = await catalog.findRun(callerOf(response).accountId, runId);
     if (run === undefined) throw ApiError.notFound();
-    // The answer reports it as queued: it may start from here on.
-    service.goOn();
+    // The response says "queued", so the run may start only now.
+    service.startQueued();
     response.json(success(documentOf(request, response, run)));
   }
 
-  /** What a body asks for. @throws ApiError 400 for what no run does */
+  /** Reads the body of a request. @throws ApiError 400 if it asks for something that runs do not support */
   function startIn(request: Request, job: Pick<CatalogJob, 'name' | 'accountId'>): RequestedStart {
     const body = bodySchema.safeParse(request.body ?? {});
     if (!body.success) throw new ApiError(400, `The body is wrong: ${z.prettifyError(body.error)}`);
@@ -143,14 +142,14 @@ export function jobRunRouter({
   }
 }
 
-/** A run that a body asks for. */
+/** A run that a body requests. */
 interface RequestedStart {
   readonly reason: string | null;
-  /** Steps in place of the job's; `null` for the job's. */
+  /** Steps that replace the job's; `null` for the job's. */
   readonly steps: readonly string[] | null;
 }
 
-/** The reason of a run that starts another one anew, with the steps of that. @throws ApiError 400 for other steps */
+/** Returns the reason of a run that repeats another with the same steps. @throws ApiError 400 if the body has steps */
 function reasonOf({ reason, steps }: RequestedStart): string | null {
   if (steps === null) return reason;
   throw new ApiError(
@@ -159,7 +158,7 @@ function reasonOf({ reason, steps }: RequestedStart): string | null {
   );
 }
 
-/** The job that a path names, of the caller's account. @throws ApiError 404 */
+/** Returns the job that a path names, in the caller's account. @throws ApiError 404 */
 export async function foundJob(
   request: Request,
   response: Response,
@@ -170,7 +169,7 @@ export async function foundJob(
   return job;
 }
 
-/** The run that a path names, of the caller's account. @throws ApiError 404 */
+/** Returns the run that a path names, in the caller's account. @throws ApiError 404 */
 export async function foundRun(
   request: Request,
   response: Response,
@@ -186,7 +185,7 @@ const bodySchema = z.looseObject({
   steps_override: z.array(z.string()).nullish(),
 });
 
-/** Fields that would change what a run does. They are refused, so that no client believes they had an effect. */
+/** Fields that would change what a run does. They are refused, so that no client believes that they have an effect. */
 const REFUSED: ReadonlySet<string> = new Set([
   'git_sha',
   'git_branch',
@@ -202,17 +201,17 @@ const REFUSED: ReadonlySet<string> = new Set([
   'non_native_pull_request_id',
 ]);
 
-/** Clients send what they do not use as null, empty or false. */
+/** Whether a field has a value; clients send unused fields as null, empty or false. */
 function isSet(value: unknown): boolean {
   return value !== null && value !== undefined && value !== '' && value !== false;
 }
 
-/** A run as the service changes it. */
+/** Returns a run in the form that the service needs. */
 export function changeOf({ accountId, id, job, status }: CatalogRun) {
   return { accountId, runId: id, job: job.name, status };
 }
 
-/** @throws ApiError where no run was queued */
+/** Returns the id of a queued run. @throws ApiError if no run was queued */
 export function runIdOf(result: RetryResult, job: string): number {
   switch (result.kind) {
     case 'queued':
@@ -256,7 +255,7 @@ const stepsSchema = z.array(z.string()).nullish().meta({
   description: "command lines such as `dbt build --select orders` in place of the job's, if its steps-override is true",
 });
 
-/** What the router answers. @param runSchema of its `data` */
+/** The API description of the router. @param runSchema schema of a response's `data` */
 export function jobRunPaths(runSchema: RunShape['runSchema']): ZodOpenApiPathsObject {
   return {
     [`${ACCOUNT}/jobs/{jobId}/run`]: runPost('Start a run of a job', ofJob, runSchema, { steps_override: stepsSchema }),
@@ -274,7 +273,7 @@ export function jobRunPaths(runSchema: RunShape['runSchema']): ZodOpenApiPathsOb
   };
 }
 
-/** A POST that starts, or ends, a run. @param more fields of its body beside `cause` */
+/** Describes a POST that starts or ends a run. @param more fields of its body besides `cause` */
 function runPost(
   summary: string,
   path: z.ZodObject,

@@ -13,21 +13,21 @@ import type { CommandEnding } from '../storage/steps.js';
 import { digestOf, type JobRunRow, type JobRunStore, type StepOutput } from './job-run-store.js';
 import type { JobLauncher, StepProcess } from './launcher.js';
 
-/** Maximum number of concurrent runs. */
+/** How the runner works. */
 export interface JobRunnerConfig {
   readonly maxRunning: number;
-  /** Whether several processes share the queue: then runs that dead ones left are looked for now and then. Default: false. */
+  /** Whether several processes share the queue; if so, runs left by dead processes are looked for regularly. Default false. */
   readonly isShared?: boolean;
 }
 
-/** What commands get at the end of the program, which has 9 s for all of it: SIGINT, SIGTERM after 2.5 s, SIGKILL 1.5 s later. */
+/** Times for commands when the program stops, which has 9 s in total: SIGINT, SIGTERM after 2.5 s, SIGKILL 1.5 s later. */
 const STOP_TIMES: InterruptionTimes = { afterInterruptMs: 2_500, afterTerminateMs: 1_500 };
-/** How long a command that outlived its bridge may take to end by SIGTERM, in milliseconds. */
+/** How long a command that outlived its bridge may take to end after SIGTERM, in milliseconds. */
 const ORPHAN_MS = 5_000;
 /** How often the queue is polled for runs that another process has queued, or that could not be started, in milliseconds. */
 const LOOK_MS = 30_000;
 
-/** Runs queued runs: those of different jobs in parallel, up to a limit, those of one job one after the other. */
+/** Executes queued runs: those of different jobs in parallel up to a limit, those of one job one after the other. */
 export class JobRunner implements Component {
   readonly name = 'job runner';
   private readonly underWay = new Map<number, RunCourse>();
@@ -55,18 +55,18 @@ export class JobRunner implements Component {
     for (const course of this.underWay.values()) course.kill();
   }
 
-  /** Something was queued, or may begin now. */
+  /** Starts runs that may start now; to be called when something was queued or has ended. */
   wake(): void {
-    this.looking = this.looking.then(() => this.begin()).catch((error: unknown) => this.say(error));
+    this.looking = this.looking.then(() => this.begin()).catch((error: unknown) => this.logFailure(error));
   }
 
-  /** A run was cancelled. */
+  /** Handles the cancellation of a run. */
   onCancelled(runId: number): void {
     this.underWay.get(runId)?.onCancelled();
     this.wake();
   }
 
-  /** The output so far of a running step's command; `undefined` for any other step. */
+  /** Returns the output so far of a running step's command; `undefined` for any other step. */
   outputOf(stepId: string): StepOutput | undefined {
     for (const course of this.underWay.values()) {
       const output = course.outputOf(stepId);
@@ -114,7 +114,7 @@ export class JobRunner implements Component {
     logger.info({ run: run.runId, job: run.job, reason: end.failure }, 'a run of a job ended');
   }
 
-  /** A run that was running when the previous process ended. Its command may still be running without a parent. */
+  /** Ends a run that was running when the previous process ended; its command may still be running. */
   private async endLeftBehind(run: JobRunRow): Promise<void> {
     const { queue, executions, clock } = this.deps;
     if (run.pid !== null && isCommandOf(run.pid, run.runKey)) {
@@ -156,24 +156,24 @@ export class JobRunner implements Component {
       }
     } catch (error) {
       if (this.config.isShared !== true) throw error;
-      this.say(error);
+      this.logFailure(error);
     }
   }
 
   private track(going: Promise<void>): void {
-    const tracked = going.catch((error: unknown) => this.say(error)).finally(() => this.goings.delete(tracked));
+    const tracked = going.catch((error: unknown) => this.logFailure(error)).finally(() => this.goings.delete(tracked));
     this.goings.add(tracked);
   }
 
-  private say(error: unknown): void {
+  private logFailure(error: unknown): void {
     this.deps.logger.error({ error: String(error) }, 'failed to continue runs of jobs; retrying');
   }
 }
 
-/** How often it is looked whether an interrupted command has ended, in milliseconds. */
+/** How often an interrupted command is checked, in milliseconds. */
 const ORPHAN_POLL_MS = 100;
 
-/** What a run does, or why it cannot be run as it was requested: the configuration may have changed while it waited. */
+/** Returns the commands of a run, or why it cannot run as requested: the configuration may have changed while it waited. */
 function planOf(run: JobRunRow, job: JobDefinition | undefined): RunCommands {
   if (job === undefined || job.commands.length === 0) {
     return { problem: 'The configuration no longer has commands for this job' };
@@ -184,7 +184,7 @@ function planOf(run: JobRunRow, job: JobDefinition | undefined): RunCommands {
   return { problem: 'The commands of the job were changed while this retry waited; run the job anew' };
 }
 
-/** Whether a process id belongs to the `exec` of a run; known on Linux only. */
+/** Whether a process is the `exec` of a run; always false without /proc. */
 function isCommandOf(pid: number, runKey: string): boolean {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(`--run-id=${runKey}`);
@@ -193,21 +193,21 @@ function isCommandOf(pid: number, runKey: string): boolean {
   }
 }
 
-/** The outcome of a run, as far as its steps do not contain it. */
+/** The outcome of a run, as far as it is not in its steps. */
 export interface RunEnd {
-  /** The command that failed or did not start; `null` if all succeeded. */
+  /** Index of the command that failed or did not start; `null` if all succeeded. */
   readonly stoppedAt: number | null;
-  /** Why the run failed or was cancelled, if its steps do not contain it. */
+  /** Why the run failed or was cancelled, if that is not in its steps. */
   readonly failure: string | null;
 }
 
 /** `exec` notices a cancellation within 2 s, interrupts the command, and then imports its records for up to 10 s; in milliseconds. */
 const EXEC_MARGIN_MS = 15_000;
 
-/** When everything of a run that was cancelled is killed, in milliseconds: `exec` should have ended it long before. */
+/** When all processes of a cancelled run are killed, in milliseconds; `exec` should have ended them long before. */
 const KILL_AFTER_MS = CANCEL_TIMES.afterInterruptMs + CANCEL_TIMES.afterTerminateMs + EXEC_MARGIN_MS;
 
-/** A running run: executes its commands one after the other, until one fails. */
+/** Executes the commands of a run one after the other, until one fails. */
 export class RunCourse {
   private process: StepProcess | undefined;
   private stepId: string | undefined;
@@ -218,12 +218,12 @@ export class RunCourse {
 
   constructor(
     readonly run: JobRunRow,
-    /** With the commands of this run, where it has its own. */
+    /** The job, with the commands of this run. */
     private readonly job: JobDefinition,
     private readonly deps: JobRunnerDeps,
   ) {}
 
-  /** Runs the commands that are left. @throws StoreError, StepRegistryError */
+  /** Runs the remaining commands. @throws StoreError, StepRegistryError */
   async go(): Promise<RunEnd> {
     const { clock } = this.deps;
     const { timeoutMs } = this.job;
@@ -245,12 +245,12 @@ export class RunCourse {
     }
   }
 
-  /** The run was cancelled: `exec` asks for that and interrupts the command. */
+  /** Handles the cancellation of the run: `exec` polls for it and interrupts the command; what is left is killed later. */
   onCancelled(): void {
     this.killTimer ??= this.deps.clock.after(KILL_AFTER_MS, () => this.process?.kill());
   }
 
-  /** The program ends: interrupts the command, and begins no other. */
+  /** Interrupts the command and starts no other, because the program stops. */
   stop(times: InterruptionTimes): void {
     this.isStopping = true;
     this.interruption ??= new Interruption((signal) => this.send(signal), times, this.deps.clock);
@@ -261,30 +261,30 @@ export class RunCourse {
     this.process?.kill();
   }
 
-  /** The output of the running command so far. */
+  /** Returns the output of the running command so far. */
   outputOf(stepId: string): StepOutput | undefined {
     return stepId === this.stepId && this.process !== undefined ? this.outputOfProcess(this.process) : undefined;
   }
 
-  /** @returns how it ended; `undefined` where the run takes no more steps */
+  /** Runs a command as a step. @returns how it ended; `undefined` if the run accepts no more steps */
   private async step(command: readonly string[]): Promise<CommandEnding | undefined> {
     const { deps, run, job } = this;
     const { clock, executions, queue } = deps;
     const stepId = deps.newId();
-    // As declared, since the API shows the commands of a job; who may not read artifacts is shown less of a step's.
+    // Stored as declared, since the API shows the commands of a job; readers who may not read artifacts see less of a step's command.
     const start = { ...run, stepId, command, startedUnixMs: clock.nowUnixMs(), isLast: false };
-    const place = await executions.beginIn(run.runId, start, 'local');
-    if (place === undefined) return undefined;
-    const process = deps.launcher.launch({ run, job, stepId, command, place });
+    const position = await executions.beginIn(run.runId, start, 'local');
+    if (position === undefined) return undefined;
+    const process = deps.launcher.launch({ run, job, stepId, command, position });
     this.process = process;
     this.stepId = stepId;
-    // It was stopped while the step was being registered.
+    // The run may have been stopped while the step was being registered.
     if (this.isStopping) this.send('SIGINT');
     if (process.pid !== undefined) await queue.notePid(run.runId, process.pid);
     const ending = await process.ended;
     await queue.saveOutput(stepId, this.outputOfProcess(process));
     this.process = undefined;
-    // `exec` has reported it, unless it could not be started or was killed.
+    // Usually `exec` has reported the end, unless it could not be started or was killed.
     const step = await executions.findStep(stepId);
     if (step?.ending === null) await deps.registry.end(stepId, ending, clock.nowUnixMs());
     return ending;
@@ -319,9 +319,9 @@ export class RunCourse {
   }
 }
 
-/** What runs are made with. */
+/** What the runner needs. */
 export interface JobRunnerDeps {
-  /** By name. */
+  /** The configured jobs by name. */
   readonly jobs: ReadonlyMap<string, JobDefinition>;
   readonly queue: JobRunStore;
   readonly executions: Pick<ExecutionStore, 'beginIn' | 'cancel' | 'findStep' | 'listSteps'>;
@@ -329,6 +329,6 @@ export interface JobRunnerDeps {
   readonly launcher: Pick<JobLauncher, 'launch' | 'environmentOf'>;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Makes ids up that were never there. */
+  /** Returns a new unique id. */
   readonly newId: () => string;
 }

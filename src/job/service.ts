@@ -14,37 +14,37 @@ import {
 } from './job-run-store.js';
 import type { JobRunner } from './runner.js';
 
-/** Runs that may wait: of one job, and of all together. One more is refused. */
+/** The most waiting runs, of one job and in total; a further one is refused. */
 export const QUEUE_LIMITS: QueueLimits = { perJob: 20, total: 200 };
 
-/** Result of starting a run. */
+/** The result of starting a run. */
 export type StartResult =
   | { readonly kind: 'queued'; readonly runId: number }
   /** The configuration has no commands for the job. */
   | { readonly kind: 'noCommands' }
-  /** It may not run the steps that were asked for. @property problem why, as a sentence */
+  /** The job may not run the requested steps. @property problem the reason, as a sentence */
   | { readonly kind: 'stepsRefused'; readonly problem: string }
   | Extract<AddedJobRun, { kind: 'full' }>;
 
-/** Result of retrying a run. */
+/** The result of retrying a run. */
 export type RetryResult =
   | StartResult
-  /** The run is not over, or it succeeded: nothing is to be retried. */
+  /** The run has not ended or has succeeded, so there is nothing to retry. */
   | { readonly kind: 'notOver' | 'succeeded' };
 
-/** What a retry of a run would go on from. */
+/** Where a retry of a run would continue. */
 export type StopResult =
-  /** @property skippedCommands lines of those that were not begun; empty where nobody knows of them */
+  /** @property skippedCommands the command lines that were not started; empty if they are unknown */
   | { readonly kind: 'stopped'; readonly skippedCommands: readonly string[] }
   | { readonly kind: 'notOver' | 'succeeded' };
 
-/** Result of cancelling a run. */
+/** The result of cancelling a run. */
 export type CancelResult =
   | { readonly kind: 'cancelled' | 'alreadyOver' }
-  /** Its command does not run under `exec`, which could interrupt it. */
+  /** The command does not run under `exec`, so it cannot be interrupted. */
   | { readonly kind: 'outOfReach' };
 
-/** A run, as far as it matters here. */
+/** The fields of a run that are needed here. */
 export interface RunToChange {
   readonly accountId: number;
   readonly runId: number;
@@ -52,12 +52,12 @@ export interface RunToChange {
   readonly status: RunStatus;
 }
 
-/** A run to queue: `retriedRunId` anew from the command at which it stopped, with its steps, else a new one. */
+/** A run to queue. With `retriedRunId` it repeats that run with its steps, from the command at which it stopped. */
 type NewRun = Pick<JobRunRequest, 'accountId' | 'job' | 'reason' | 'retriedRunId' | 'stepsOverride'>;
 
-/** What the service works with. */
+/** What the service needs. */
 export interface JobServiceDeps {
-  /** By name. */
+  /** The configured jobs by name. */
   readonly jobs: ReadonlyMap<string, JobDefinition>;
   readonly queue: JobRunStore;
   readonly executions: Pick<ExecutionStore, 'cancel' | 'listRunning' | 'listSteps'>;
@@ -66,19 +66,20 @@ export interface JobServiceDeps {
   readonly newId: () => string;
 }
 
-/** Starts, retries and cancels runs. It runs commands of the configuration, and steps that `commandsOfRun` lets a job take. */
+/** Starts, retries and cancels runs. Commands come from the configuration, or are steps that `commandsOfRun` allows for a job. */
 export class JobService {
   constructor(private readonly deps: JobServiceDeps) {}
 
-  /** A configured job, if it belongs to the account. */
+  /** Returns a configured job if it belongs to the account. */
   definitionOf(accountId: number, job: string): JobDefinition | undefined {
-    // The configuration is that of the program's own account.
+    // The configuration belongs to the first account.
     return accountId === FIRST_ACCOUNT_ID ? this.deps.jobs.get(job) : undefined;
   }
 
   /**
    * Queues a run of a job.
-   * @param reason why, for people to read @param stepsOverride command lines in place of the job's; `null` for the job's
+   * @param reason for people to read
+   * @param stepsOverride command lines that replace the job's; `null` for the job's
    * @throws StoreError
    */
   start(
@@ -90,21 +91,21 @@ export class JobService {
     return this.add({ accountId, job, reason, retriedRunId: null, stepsOverride });
   }
 
-  /** Queues a job's last run again, from the command at which it stopped; the whole job where it did not stop. @throws StoreError */
+  /** Queues a job's last run again, from the command at which it stopped, or the whole job if it did not stop. @throws StoreError */
   async rerun(accountId: number, job: string, reason: string | null): Promise<StartResult> {
     const latest = await this.deps.queue.latestOf(accountId, job);
     const retriedRunId = latest !== undefined && isFailed(latest.status) ? latest.runId : null;
     return this.add({ accountId, job, reason, retriedRunId, stepsOverride: null });
   }
 
-  /** Queues a run that failed or was cancelled again, from the command at which it stopped. @throws StoreError */
+  /** Queues a failed or cancelled run again, from the command at which it stopped. @throws StoreError */
   async retry({ accountId, runId, job, status }: RunToChange, reason: string | null): Promise<RetryResult> {
     if (!isFinal(status)) return { kind: 'notOver' };
     if (!isFailed(status)) return { kind: 'succeeded' };
     return this.add({ accountId, job, reason, retriedRunId: runId, stepsOverride: null });
   }
 
-  /** Where a run that failed or was cancelled stopped. @throws StoreError */
+  /** Returns where a failed or cancelled run stopped. @throws StoreError */
   async stopOfRun({ accountId, runId, job, status }: RunToChange): Promise<StopResult> {
     if (!isFinal(status)) return { kind: 'notOver' };
     if (!isFailed(status)) return { kind: 'succeeded' };
@@ -133,8 +134,8 @@ export class JobService {
     return { kind: 'cancelled' };
   }
 
-  /** Lets queued runs begin: to be called once the request is answered. */
-  goOn(): void {
+  /** Lets queued runs start; to be called after the request was answered. */
+  startQueued(): void {
     this.deps.runner.wake();
   }
 
@@ -147,10 +148,10 @@ export class JobService {
     const run = commandsOfRun(definition, stepsOverride);
     if ('problem' in run) return { kind: 'stepsRefused', problem: run.problem };
     const { environment, project } = definition;
-    const place = { accountId, job, environment, project, reason };
+    const scope = { accountId, job, environment, project, reason };
     const added = await queue.add(
       {
-        ...place,
+        ...scope,
         runKey: newId(),
         stepsOverride,
         firstCommand: retried === undefined ? 0 : (stopIn(retried, run) ?? 0),
@@ -165,7 +166,7 @@ export class JobService {
   }
 }
 
-/** The command at which a run stopped, if these are still its commands; else, and where it was not started here, `null`. */
+/** Returns the command at which a run stopped, if these are still its commands; `null` if not, or if it was not started here. */
 function stopIn({ commandsDigest, stoppedAt }: JobRunRow, run: RunCommands): number | null {
   if ('problem' in run || commandsDigest !== digestOf(run.commands)) return null;
   return stoppedAt !== null && stoppedAt < run.commands.length ? stoppedAt : null;

@@ -81,7 +81,7 @@ async function begin(jobs: readonly JobDefinition[], maxRunning = 1): Promise<vo
 async function start(name: string): Promise<number> {
   const result = await service.start(FIRST_ACCOUNT_ID, name, 'a test');
   if (result.kind !== 'queued') throw new Error(result.kind);
-  service.goOn();
+  service.startQueued();
   return result.runId;
 }
 
@@ -136,7 +136,7 @@ describe('a run of a job', () => {
     });
     writeFileSync(join(folder, 'fixed'), '');
     const retried = await service.retry(await toChange(failed.id), null);
-    service.goOn();
+    service.startQueued();
     const { runId } = retried.kind === 'queued' ? retried : { runId: 0 };
     expect(await over(runId)).toMatchObject({ status: RUN_STATUS.success, stepCount: 2, retriedRunId: failed.id });
     expect(written()).toEqual(['1', '2', '2', '3']);
@@ -150,7 +150,7 @@ describe('a run of a job', () => {
     writeFileSync(join(folder, 'broken'), '');
     const rerun = async () => {
       const result = await service.rerun(FIRST_ACCOUNT_ID, 'a', null);
-      service.goOn();
+      service.startQueued();
       return over(result.kind === 'queued' ? result.runId : 0);
     };
     const failed = await rerun();
@@ -347,7 +347,7 @@ describe('after the program was killed', () => {
         'run-bridge stopped while this run was in progress; a retry continues with the command that did not finish',
     });
     const retried = await service.retry(await toChange(runId), null);
-    service.goOn();
+    service.startQueued();
     expect(await over(retried.kind === 'queued' ? retried.runId : 0)).toMatchObject({ stepCount: 2 });
     expect(written()).toEqual(['2', '3']);
   });
