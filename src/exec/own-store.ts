@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { silentLogger } from '../core/logger.js';
-import { PatientConsumer } from '../files/feature.js';
+import { RetryingConsumer } from '../files/feature.js';
 import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
 import { LocalStepRegistry } from '../run/local-step-registry.js';
 import { ScopeFinder } from '../run/scope-finder.js';
@@ -37,7 +37,7 @@ export async function openOwnStore({
     },
   };
   return {
-    consumer: new PatientConsumer(watched, context.clock, giveUp),
+    consumer: new RetryingConsumer(watched, context.clock, giveUp),
     registry: program.registry,
     artifacts: program.artifacts,
     maxArtifactsMs: configuration.artifacts === 'folder' ? MAX_ARTIFACTS_MS : Number.POSITIVE_INFINITY,

@@ -11,10 +11,10 @@ import {
   JsonlTail,
   OtlpJsonFile,
   type OtlpReading,
-  PatientConsumer,
   REJECTS_FILE,
   type Reject,
   RejectFile,
+  RetryingConsumer,
   readRecords,
 } from '../files/feature.js';
 import { stepInEnvironment } from '../record/attributes.js';
@@ -172,7 +172,7 @@ export class Spool implements Component {
   private async take(folder: string, entry: SpoolEntry | undefined, isRemoved: boolean): Promise<number> {
     const { registry, settle, clock } = this.deps;
     const { spooledArtifacts, spooledSteps } = await import('./spooled-artifacts.js');
-    const patient = new PatientConsumer(this.deps.consumer, clock, this.stop.signal);
+    const patient = new RetryingConsumer(this.deps.consumer, clock, this.stop.signal);
     const lastSign = new LastSign(entry?.start.startedUnixMs ?? 0, patient);
     const steps =
       entry && new CommandSteps(async () => ({ consumer: lastSign, registry }), entry.start, entry.resourceAttributes);

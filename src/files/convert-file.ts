@@ -18,12 +18,12 @@ import { openSource } from './open-source.js';
 import type { OtlpReading } from './otlp-json-file.js';
 import { compressionOf } from './read-bytes.js';
 import { tooLongReason } from './read-record.js';
-import { type ReadingResult, ReadingTally, reportReading } from './reading-tally.js';
+import { ReadingCounter, type ReadingResult, reportReading } from './reading-counter.js';
 
 /** Why a file cannot be converted. */
 export type ConvertErrorCode = 'sameFile' | 'unwritable';
 
-/** A file cannot be converted; the message says what to do. Trouble with the file that is read is a `SourceError`. */
+/** A file cannot be converted; the message says what to do. Problems with the input file are a `SourceError`. */
 export class ConvertError extends CliError {
   override readonly name = 'ConvertError';
   constructor(
@@ -35,45 +35,44 @@ export class ConvertError extends CliError {
   }
 }
 
-/** What converting needs and tells. */
+/** Options of a conversion. */
 export interface ConvertOptions {
   readonly otlp: OtlpReading;
-  /** Stops the conversion; nothing is left under the new name then. */
+  /** Stops the conversion and removes the incomplete output. */
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ReadingProgress) => void;
-  /** Threads that may be started where much is to be done. Default 0: all is done in this one. */
+  /** The most threads to start for a large file. Default 0: everything is done in this thread. */
   readonly threads?: number;
 }
 
 /**
- * Converts a file between the engine's JSONL, its Parquet and OTLP JSON lines, each by its ending, in one pass and
- * in bounded memory. The new file appears when it is complete. Only OTLP holds telemetry of other services: for another
- * format it is counted and left out. `docs/reference/records.md` says what each format cannot carry.
- * @throws SourceError for the file that is read, ConvertError for the one that is written.
+ * Converts a file between the engine's JSONL, Parquet and OTLP JSON lines, chosen by the file names' endings, in one pass and in bounded memory. The output appears when it is complete. Telemetry of
+ * other services fits into OTLP only; for other formats it is counted and left out. `docs/reference/records.md` says what each format cannot carry.
+ * @throws SourceError for the input file, ConvertError for the output
  */
 export async function convertFile(inPath: string, outPath: string, options: ConvertOptions): Promise<ReadingResult> {
   const source = await openSource(inPath, options.otlp);
   const outFormat = formatByEnding(outPath);
   await refuseSameFile(inPath, outPath);
-  // A pipe, and what is packed, can be read only once and in order, so no threads can share it: it is read as records.
+  // A pipe or compressed file can be read only once and in order, so threads cannot share it; it is read as records.
   const isPlain = source.sizeBytes > 0 && compressionOf(inPath) === undefined;
   if (source instanceof JsonlFile && isPlain && outFormat === 'parquet') {
     return jsonlToParquetFile(source, outPath, options);
   }
   const writer = await writable(outPath, () => createWriter(outPath, outFormat, options.otlp));
-  const tally = new ReadingTally();
+  const counter = new ReadingCounter();
   try {
     for await (const chunk of source.read(options.signal)) {
       await writer.write(chunk.delivery);
-      tally.add(chunk);
-      options.onProgress?.(tally.progress(chunk.bytesRead, source.sizeBytes));
+      counter.add(chunk);
+      options.onProgress?.(counter.progress(chunk.bytesRead, source.sizeBytes));
     }
     await writer.close();
   } catch (error) {
     await writer.abort();
     throw error;
   }
-  return tally.result();
+  return counter.result();
 }
 
 async function refuseSameFile(inPath: string, outPath: string): Promise<void> {
@@ -92,20 +91,20 @@ async function jsonlToParquetFile(
   { signal, threads = 0, onProgress }: ConvertOptions,
 ): Promise<ReadingResult> {
   const output = await writable(outPath, () => ParquetOutput.create(outPath));
-  const tally = new ReadingTally();
+  const counter = new ReadingCounter();
   try {
-    await convertJsonlToParquet(path, output, tally, {
+    await convertJsonlToParquet(path, output, counter, {
       sizeBytes,
       threads,
       signal,
-      onProgress: (bytesRead) => onProgress?.(tally.progress(bytesRead, sizeBytes)),
+      onProgress: (bytesRead) => onProgress?.(counter.progress(bytesRead, sizeBytes)),
     });
     await output.close();
   } catch (error) {
     await output.abort();
     throw error;
   }
-  return tally.result();
+  return counter.result();
 }
 
 function createWriter(path: string, format: FileFormat, otlp: OtlpReading): Promise<DeliveryWriter> {
@@ -119,7 +118,7 @@ function createWriter(path: string, format: FileFormat, otlp: OtlpReading): Prom
   }
 }
 
-/** @throws ConvertError when the file cannot be created. */
+/** @throws ConvertError if the file cannot be created */
 async function writable<T>(path: string, create: () => Promise<T>): Promise<T> {
   try {
     return await create();
@@ -129,7 +128,7 @@ async function writable<T>(path: string, create: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What goes on while a file is converted. */
+/** Options of a direct conversion from JSONL to Parquet. */
 interface ConversionOptions {
   readonly sizeBytes: number;
   readonly threads: number;
@@ -138,14 +137,13 @@ interface ConversionOptions {
 }
 
 /**
- * Writes a JSONL file's records to a Parquet file by the short way: from bytes to columns, in threads. The same cells
- * come of it, the same rejects, and the same count of records in `tally`, as of reading the records and writing them.
- * @throws SourceError when the file cannot be read.
+ * Converts JSONL to Parquet directly from bytes to columns, in threads. The result has the same cells, rejects and counts as reading records and writing them.
+ * @throws SourceError if the file cannot be read
  */
 export async function convertJsonlToParquet(
   path: string,
   output: ParquetOutput,
-  tally: ReadingTally,
+  counter: ReadingCounter,
   { sizeBytes, threads, signal, onProgress }: ConversionOptions,
 ): Promise<void> {
   const file = await open(path, 'r').catch((cause) => {
@@ -154,16 +152,16 @@ export async function convertJsonlToParquet(
   let counted = 0;
   try {
     await jsonlToParquet(file.fd, output, {
-      // What is appended while it is read belongs to it too.
+      // Bytes that are appended during the conversion are read as well.
       byteCount: Math.max(sizeBytes, (await file.stat()).size),
       threads,
       toModern: modernRecord,
       signal,
       limits: { ...DEFAULT_LIMITS, maxLineBytes: MAX_LINE_BYTES, isRecordLog: false },
       onReject: ({ line, reason }) =>
-        tally.addReject({ place: `line ${line}`, reason: reason ?? tooLongReason(MAX_LINE_BYTES), count: 1 }),
+        counter.addReject({ place: `line ${line}`, reason: reason ?? tooLongReason(MAX_LINE_BYTES), count: 1 }),
       onProgress(bytesRead, recordCount) {
-        tally.addRecords(recordCount - counted);
+        counter.addRecords(recordCount - counted);
         counted = recordCount;
         onProgress(Math.min(bytesRead, sizeBytes));
       },

@@ -12,51 +12,51 @@ import { readRecords } from './read-record.js';
 import { batchesOf, joinBatches, type Reject, SourceError } from './record-source.js';
 import type { TailPosition } from './tail-position.js';
 
-/** What following works with. */
+/** What a follower needs. */
 export interface FollowerDeps {
   readonly consumer: RecordConsumer;
   readonly positions: FollowPositions;
   readonly clock: Clock;
   readonly workingDir: string;
-  /** What must be so before a position is saved. */
+  /** Makes everything before a position durable; called before positions are saved. */
   settle(): Promise<void>;
-  /** Something was taken. */
+  /** Called after records of a file were consumed. */
   onTaken(path: string, taken: TakenRange): Promise<void>;
-  /** A file cannot be read just now; it is tried again. */
+  /** Called when a file cannot be read for now; it will be tried again. */
   onTrouble(message: string): void;
 }
 
-/** What is taken of a folder: the engine's JSONL. */
+/** Files in a folder that are followed: the engine's JSONL. */
 const NAMES = '*.{jsonl,ndjson}';
-/** How often folders and patterns are looked at, and positions saved, in milliseconds. */
+/** How often folders and patterns are searched and positions saved, in milliseconds. */
 const ROUND_MS = 1_000;
-/** Files that are read at the same time; of more, those wait that changed last. */
+/** The most files that are read at the same time; further ones wait until one is closed. */
 const MAX_OPEN = 64;
-/** A file of a folder or pattern is closed when it has been quiet for so long, in milliseconds, and opened when it changes. */
+/** A file of a folder or pattern is closed after it has not changed for this long, in milliseconds, and reopened when it changes. */
 const IDLE_MS = 10_000;
-/** Stands for the positions where paths that make trouble are remembered. */
+/** The key in `troubled` for positions that cannot be saved. */
 const POSITIONS = '';
 
 /**
- * Follows files while they are written: those named, and those that folders and patterns come to have. Each goes on where
- * it was left; its position is saved every second, once its records are durable.
+ * Follows files while they are written: named files, and those that appear in folders or match patterns. Each is read from where it was left; its position is saved every second, after its records
+ * are durable.
  */
 export class FileFollower {
   private readonly open = new Map<string, Promise<void>>();
-  /** Files that were closed when they were quiet, with what tells whether they changed. */
+  /** Closed files with their state when they were last read, to notice changes. */
   private readonly quiet = new Map<string, string>();
   private readonly troubled = new Set<string>();
   private failure: { readonly cause: unknown } | undefined;
 
-  /** @param operands paths, folders and patterns. */
+  /** @param operands paths, folders and patterns */
   constructor(
     private readonly operands: readonly string[],
     private readonly deps: FollowerDeps,
   ) {}
 
   /**
-   * Resolves when the signal aborts and everything that was read is reported.
-   * @throws what the consumer throws.
+   * Follows the files until the signal aborts; resolves when everything that was read is reported.
+   * @throws what the consumer throws
    */
   async run(signal: AbortSignal): Promise<void> {
     const stop = new AbortController();
@@ -76,14 +76,17 @@ export class FileFollower {
     if (this.failure !== undefined) throw this.failure.cause;
   }
 
-  /** A position that is not saved costs reading again, no more. */
+  /** Saves the positions. A failure only means that some lines are read again. */
   private async savePositions(): Promise<void> {
     try {
       await this.deps.positions.save(() => this.deps.settle());
       this.troubled.delete(POSITIONS);
     } catch (error) {
       const reason = reasonOf(error);
-      this.tell(POSITIONS, `how far files were taken is not saved: ${reason}; the next start reads some of them again`);
+      this.report(
+        POSITIONS,
+        `how far files were taken is not saved: ${reason}; the next start reads some of them again`,
+      );
     }
   }
 
@@ -93,7 +96,7 @@ export class FileFollower {
     for (const operand of this.operands) {
       const path = resolve(workingDir, operand);
       const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() === true;
-      // A name that does not exist yet may begin to any time.
+      // A name that does not exist yet may be created at any time.
       if (!isFolder && !isDynamicPattern(operand)) files.set(path, true);
       else for (const found of await this.find(operand)) files.set(resolve(workingDir, found), false);
     }
@@ -116,9 +119,9 @@ export class FileFollower {
   private begin(path: string, isNamed: boolean, signal: AbortSignal): void {
     const following = this.follow(path, isNamed, signal)
       .catch((cause: unknown) => {
-        // A name that became a folder's is looked into from the next round on.
+        // A name that has become a folder is searched from the next round on.
         if (cause instanceof SourceError && errorCode(cause.cause) === 'EISDIR') return;
-        if (cause instanceof SourceError) this.tell(path, cause.message);
+        if (cause instanceof SourceError) this.report(path, cause.message);
         else if (!signal.aborted) this.failure ??= { cause };
       })
       .finally(() => this.open.delete(path));
@@ -147,7 +150,7 @@ export class FileFollower {
     }
   }
 
-  private tell(path: string, message: string): void {
+  private report(path: string, message: string): void {
     if (!this.troubled.has(path)) this.deps.onTrouble(message);
     this.troubled.add(path);
   }
@@ -158,22 +161,22 @@ async function stateOf(path: string): Promise<string> {
   return found === undefined ? 'gone' : `${found.dev}:${found.ino}:${found.size}:${found.mtimeNs}`;
 }
 
-/** What was taken of a tail at once. */
+/** A part of a tail whose records were consumed. */
 export interface TakenRange {
   readonly recordCount: number;
   /** The traces that the records belong to. */
   readonly traceIds: readonly TraceId[];
-  /** What is no record and was passed over. */
+  /** Lines that are no records and were skipped. */
   readonly rejects: readonly Reject[];
-  /** Everything before it was taken; `undefined` where the last one stays. */
+  /** The position after this part; `undefined` if the last one remains valid. */
   readonly position: TailPosition | undefined;
 }
 
 /**
- * Hands the records of a tail to a consumer while they are written: a batch for each trace, and nothing is read on
- * before the consumer has resolved. Resolves when the tail ends: after its `finish()`, or when the signal aborts.
- * @param onTaken is called when the consumer has resolved, and waited for.
- * @throws what the consumer throws, SourceError when the file cannot be read.
+ * Passes the records of a tail to a consumer while they are written, in a batch for each trace; reads on when the consumer has resolved. Resolves when the tail ends: after its `finish()`, or when
+ * the signal aborts.
+ * @param onTaken is called and awaited when the consumer has resolved
+ * @throws what the consumer throws; SourceError if the file cannot be read
  */
 export async function feedTail(
   tail: JsonlTail,

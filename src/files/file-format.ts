@@ -11,16 +11,16 @@ const ENDINGS: readonly (readonly [RegExp, FileFormat])[] = [
   [/\.parquet$/i, 'parquet'],
 ];
 
-/** The endings that are known, for messages. */
+/** The known endings, for messages. */
 const KNOWN_ENDINGS =
   ".jsonl, .ndjson or .json (the engine's JSONL), .otlp.jsonl or .otlp.json (OTLP JSON lines), .parquet";
 
-/** How much of a file is looked at to tell JSONL from OTLP JSON lines, in bytes. */
+/** How many bytes of a file are read to distinguish JSONL from OTLP JSON lines. */
 const HEAD_BYTES = 64 * 1024;
 
 /**
- * The format that a name stands for.
- * @throws SourceError for an unknown ending.
+ * Returns the format that a file name stands for.
+ * @throws SourceError for an unknown ending
  */
 export function formatByEnding(path: string): FileFormat {
   const format = ENDINGS.find(([ending]) => ending.test(path))?.[1];
@@ -31,16 +31,15 @@ export function formatByEnding(path: string): FileFormat {
 }
 
 /**
- * The format of an existing file: by its ending, and for JSON lines by the keys of the first line, since other programs
- * write OTLP as `.json` and `.jsonl` too.
- * @throws SourceError for an unknown ending; what the file system throws when the file cannot be read.
+ * Returns the format of an existing file: by its ending, and for JSON lines by the keys of the first line, since other programs write OTLP as `.json` and `.jsonl`, too.
+ * @throws SourceError for an unknown ending; errors of the file system if the file cannot be read
  */
 export async function formatOfFile(path: string, isPipe: boolean): Promise<FileFormat> {
   const format = formatByEnding(uncompressedName(path));
   if (format === 'parquet' && compressionOf(path) !== undefined) {
     throw new SourceError('unknownFormat', `${path} is packed Parquet, which cannot be read in order. Unpack it first`);
   }
-  // What is looked at in a pipe is gone.
+  // Bytes read from a pipe could not be read again.
   if (format !== 'jsonl' || isPipe) return format;
   const head = (await headOf(path)).toString('utf8').trimStart();
   return /^\{\s*"resource_?(spans|logs|metrics)"/i.test(head) ? 'otlpJson' : 'jsonl';

@@ -3,21 +3,20 @@ import { join, resolve } from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { SourceError } from './record-source.js';
 
-/** Files of a data folder that hold no records, and what could not be read: not looked at in folders. */
+/** Files of a data folder without records, and lines that could not be read; ignored in folders. */
 const NOT_RECORDS = ['**/resources.jsonl', '**/pending.jsonl', '**/rejects.jsonl', '**/rejects.old.jsonl'];
 
-/** Which files an operand stands for. */
+/** How an operand is resolved. */
 export interface PathSearch {
-  /** Where relative paths begin. */
+  /** The folder that relative paths are relative to. */
   readonly workingDir: string;
-  /** What is taken of a folder, below it at any depth, for example `*.{jsonl,parquet}`. */
+  /** The files that are taken from a folder, at any depth, for example `*.{jsonl,parquet}`. */
   readonly names: string;
 }
 
 /**
- * The files that an operand stands for: itself, the files of a folder, or those that a pattern matches (`*`, `?`, `**`,
- * `{a,b}`), in the order of their names. A file that exists is itself, whatever is in its name.
- * @throws SourceError `notFound` when nothing is there.
+ * Returns the files that an operand stands for: a file, the files in a folder, or those that match a pattern (`*`, `?`, `**`, `{a,b}`), sorted by name. An existing file is never read as a pattern.
+ * @throws SourceError `notFound` if there are none
  */
 export async function findPaths(operand: string, { workingDir, names }: PathSearch): Promise<readonly string[]> {
   const path = resolve(workingDir, operand);

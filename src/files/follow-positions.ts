@@ -3,45 +3,45 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/p
 import { join } from 'node:path';
 import type { TailPosition } from './tail-position.js';
 
-/** Name of their folder in the data folder. */
+/** Name of the positions' folder in the data folder. */
 export const POSITIONS_FOLDER = 'follow';
 
-/** A position of a file that is gone is kept so long, in milliseconds: 30 days. */
+/** How long the position of a missing file is kept: 30 days, in milliseconds. */
 const MAX_AGE_MS = 30 * 86_400_000;
 
 /**
- * How far files that are followed were taken, in the data folder: one small file for each path and each bridge that the
- * records go to. Losing one costs reading the file again, of which nothing is written twice.
+ * Stores how far followed files were read: one small file in the data folder for each path and each bridge that the records go to. If one is lost, the file is read again, and no record is written
+ * twice.
  */
 export class FollowPositions {
   private readonly unsaved = new Map<string, TailPosition>();
 
-  /** @param target where the records go: a bridge's URL, or empty for the data folder itself. */
+  /** @param target where the records go: a bridge's URL, or empty for the data folder */
   constructor(
     private readonly folder: string,
     private readonly target: string,
   ) {}
 
-  /** Where to go on; `undefined` for a file that was never followed. */
+  /** Returns the position of a file; `undefined` if it was never followed. */
   async find(path: string): Promise<TailPosition | undefined> {
     const unsaved = this.unsaved.get(path);
     if (unsaved !== undefined) return unsaved;
     try {
       return parsePosition(JSON.parse(await readFile(this.fileOf(path), 'utf8')), path);
     } catch {
-      // Not written yet, or damaged: the file is read from its beginning.
+      // The position was not saved yet or is damaged, so the file is read from its beginning.
       return undefined;
     }
   }
 
-  /** Remembers a position until it is saved. */
+  /** Sets a position, to be saved by `save`. */
   note(path: string, position: TailPosition): void {
     this.unsaved.set(path, position);
   }
 
   /**
-   * Saves what was noted.
-   * @param settle is called first and waited for: what must be so before a position counts.
+   * Saves the positions set since the last call.
+   * @param settle is called and awaited first; it makes everything before the positions durable
    */
   async save(settle: () => Promise<void>): Promise<void> {
     if (this.unsaved.size === 0) return;
@@ -50,14 +50,14 @@ export class FollowPositions {
     await mkdir(this.folder, { recursive: true });
     for (const [path, position] of noted) {
       const file = this.fileOf(path);
-      // Renamed into place: a kill leaves the old one or the new one.
+      // Written by renaming, so that a kill leaves either the old or the new position.
       await writeFile(`${file}.partial`, `${JSON.stringify({ path, target: this.target, ...position })}\n`);
       await rename(`${file}.partial`, file);
       if (this.unsaved.get(path) === position) this.unsaved.delete(path);
     }
   }
 
-  /** Removes what belongs to files that have been gone for 30 days. */
+  /** Removes the positions of files that have been missing for 30 days. */
   async prune(nowUnixMs: number): Promise<void> {
     for (const name of await readdir(this.folder).catch(() => [])) {
       const file = join(this.folder, name);
@@ -66,7 +66,7 @@ export class FollowPositions {
         const { path } = JSON.parse(await readFile(file, 'utf8')) as { path: string };
         if ((await stat(path).catch(() => undefined)) === undefined) await rm(file);
       } catch {
-        // Whatever it is, it does no harm.
+        // An unreadable file here does no harm.
       }
     }
   }
@@ -77,7 +77,7 @@ export class FollowPositions {
   }
 }
 
-/** By hand: one small object. `undefined` when it is none, or another path's. */
+/** Checks a parsed position without zod, since it is one small object. @returns `undefined` if it is not valid, or belongs to another path */
 function parsePosition(value: unknown, ofPath: string): TailPosition | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   if (!('path' in value && 'inode' in value && 'offset' in value && 'line' in value)) return undefined;

@@ -7,9 +7,9 @@ import { cleanLine } from '../core/text.js';
 import type { IntakeHost } from '../feature.js';
 import { FileFollower } from './file-follower.js';
 import { FollowPositions, POSITIONS_FOLDER } from './follow-positions.js';
-import { PatientConsumer } from './patient-consumer.js';
-import { ReadingTally, reportReading } from './reading-tally.js';
+import { ReadingCounter, reportReading } from './reading-counter.js';
 import { REJECTS_FILE, RejectFile } from './reject-file.js';
+import { RetryingConsumer } from './retrying-consumer.js';
 
 /** What `run-bridge follow` does. @throws CliError, ConfigurationError, StoreError, OutputError, ConsumeError */
 export async function follow(invocation: Invocation, host: IntakeHost): Promise<ExitCode> {
@@ -20,7 +20,7 @@ export async function follow(invocation: Invocation, host: IntakeHost): Promise<
   const logger = loggerOf(configuration, context);
   const intake = await host.openIntake(invocation, configuration, logger, { isImport: false });
   const rejectFile = new RejectFile(join(dataFolder, REJECTS_FILE), clock, (reason) => logger.error({}, reason));
-  const tally = new ReadingTally();
+  const tally = new ReadingCounter();
   stderr.write(`follows   ${cleanLine(operands.join(' '))}\n`);
   for (const line of intake.whereLines) stderr.write(`${line}\n`);
   try {
@@ -28,7 +28,7 @@ export async function follow(invocation: Invocation, host: IntakeHost): Promise<
     await positions.prune(clock.nowUnixMs());
     const follower = new FileFollower(operands, {
       positions,
-      consumer: new PatientConsumer(intake.consumer, clock, stop),
+      consumer: new RetryingConsumer(intake.consumer, clock, stop),
       clock,
       workingDir,
       settle: () => intake.settle(),

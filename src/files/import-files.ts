@@ -16,7 +16,7 @@ import type { TraceId } from '../record/telemetry-record.js';
 import { DataFolderInUseError } from '../storage/data-folder.js';
 import { importPaths } from './import-paths.js';
 import type { OtlpReading } from './otlp-json-file.js';
-import { reportReading } from './reading-tally.js';
+import { reportReading } from './reading-counter.js';
 import { REJECTS_FILE, RejectFile } from './reject-file.js';
 
 /** How long an import waits for destinations, in milliseconds; what they have not got then, the next `serve` sends. */

@@ -3,7 +3,7 @@ import { readLineChunks } from './line-stream.js';
 import { readRecords, rejectLongLine } from './read-record.js';
 import { batchesOf, type RecordSource, type SourceChunk, SourceError } from './record-source.js';
 
-/** The engine's JSONL as a source. A line that is no record becomes a reject and is skipped, so does an incomplete last line. */
+/** The engine's JSONL as a source. A line that is no record, or is incomplete at the end, becomes a reject and is skipped. */
 export class JsonlFile implements RecordSource {
   constructor(
     readonly path: string,
@@ -24,7 +24,7 @@ export class JsonlFile implements RecordSource {
   }
 }
 
-/** The error for a file that stopped being readable; an abort stays what it is. */
+/** Returns a SourceError for an error of the file system, and any other error (an abort) unchanged. */
 export function unreadable(path: string, cause: unknown): unknown {
   if (!(cause instanceof Error) || !('syscall' in cause)) return cause;
   return new SourceError('unreadable', `cannot read ${path}: ${cause.message}. Check the file and its permissions`, {

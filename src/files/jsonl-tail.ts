@@ -11,50 +11,49 @@ import { TailedFile, type TailedLines } from './tailed-file.js';
 
 /** How a file is followed. */
 export interface JsonlTailOptions {
-  /** Where an earlier reading stopped. Default: the file's beginning. */
+  /** The position at which an earlier reading stopped. Default: the file's beginning. */
   readonly from?: TailPosition | undefined;
-  /** How often the file is looked at when the system says nothing, in milliseconds. Default 80. */
+  /** How often the file is checked without a notification of the system, in milliseconds. Default 80. */
   readonly pollMs?: number;
-  /** Whether the system is to say when the file grows, which takes a moment for each write. Default: it is; of a named pipe it always is. */
+  /** Whether to use the system's notifications of changes, which cost some time for each write. Default true; always true for a named pipe. */
   readonly isWatched?: boolean;
-  /** How long to let more come when the file has grown, so that not each line is taken alone, in milliseconds. Default 10, and always that of a named pipe, which holds little: who writes into it would wait. */
+  /**
+   * How long to wait for more after the file has grown, so that not each line is read alone, in milliseconds. Default 10; always 10 for a named pipe, whose writer waits when its small buffer is
+   * full.
+   */
   readonly gatherMs?: number;
-  /** The longest line that is taken, in bytes. Default 64 MiB. */
+  /** The longest line that is accepted, in bytes. Default 64 MiB. */
   readonly maxLineBytes?: number;
-  /** How long a file that lost its name to a new one is still read after it last grew, in milliseconds. Default 10 minutes. */
+  /** How long a file that was renamed is still read after it last grew, in milliseconds. Default 10 minutes. */
   readonly retiredMs?: number;
 }
 
 /** Lines of a file that is being written. */
 export interface TailChunk {
-  /** Whole lines with something on them, in the file's order. */
+  /** Complete lines that are not blank, in order. */
   readonly lines: readonly Line[];
-  /** What is no line that can be taken: too long, cut off, or half at the end. */
+  /** Lines that cannot be used: too long, cut off, or incomplete at the end. */
   readonly rejects: readonly Reject[];
-  /**
-   * Behind all this; a tail `from` here gives what comes next. Of a file that lost its name to a new one there is none:
-   * the last one given stays.
-   */
+  /** The position after these lines; a tail `from` there continues with the next ones. `undefined` for a file that was renamed: the last position remains valid. */
   readonly position: TailPosition | undefined;
 }
 
 const DEFAULT_POLL_MS = 80;
 const DEFAULT_GATHER_MS = 10;
 const DEFAULT_RETIRED_MS = 600_000;
-/** Files that lost their name and are still read; of more, the oldest is let go. */
+/** The most renamed files that are still read; the oldest one is dropped. */
 const MAX_RETIRED = 4;
 
-/** A file that lost its name to a new one, by a log rotation say; who had it open may write to it still. */
+/** A file whose name now belongs to another file, for example after a log rotation; a program that had it open may still write to it. */
 interface Retired {
   readonly file: TailedFile;
   grownAtMs: number;
 }
 
 /**
- * The lines of one file, or named pipe, while somebody writes it: from a position on, through growth, rotation (the name
- * goes to a new file) and truncation. It need not exist yet. A half line at the end is held until it is complete. Holds
- * one read of 1 MiB and the line that is not complete yet, and reads on only when it is asked for more. What is written
- * is given within about 100 ms.
+ * Reads the lines of a file or named pipe while it is written: from a position on, through growth, rotation (its name is given to a new file) and truncation. The file need not exist yet. An
+ * incomplete last line is buffered until it is complete. Buffers one read of 1 MiB and the incomplete line, and reads on only on demand. Lines are returned within about 100 ms after they were
+ * written.
  */
 export class JsonlTail {
   private readonly maxLineBytes: number;
@@ -79,10 +78,7 @@ export class JsonlTail {
     this.watch = new FileWatch(path, clock, options.pollMs ?? DEFAULT_POLL_MS, options.isWatched);
   }
 
-  /**
-   * Nothing more will be written: what is there is given, a half line too if it is JSON (else as a reject), and the chunks
-   * end.
-   */
+  /** Ends the chunks after everything that is in the file now, including an incomplete last line if it is JSON (else as a reject). To be called when nothing more will be written. */
   finish(): void {
     this.isFinishing = true;
     this.rest.abort();
@@ -90,16 +86,16 @@ export class JsonlTail {
   }
 
   /**
-   * The chunks, as they come; to be read once. They end after `finish()`, and at once when the signal aborts: a half line is
-   * left then for the process that continues from the last position.
-   * @throws SourceError when the file cannot be read.
+   * Yields the chunks as they arrive; may be called once. They end after `finish()`, and at once when the signal aborts; an incomplete line is then left for the process that continues from the last
+   * position.
+   * @throws SourceError if the file cannot be read
    */
   async *chunks(signal: AbortSignal): AsyncGenerator<TailChunk> {
     const ended = AbortSignal.any([signal, this.rest.signal]);
     try {
       yield* this.resumeRenamed(signal);
       while (!signal.aborted) {
-        // Asked before reading: what is written before `finish()` is read after it.
+        // Read before the file, so that everything written before `finish()` is read after it.
         const { isFinishing } = this;
         yield* this.readAll(signal);
         if (isFinishing) {
@@ -119,7 +115,7 @@ export class JsonlTail {
     }
   }
 
-  /** What was rotated away while nobody looked is read to its end first. */
+  /** Reads a file to its end first that was renamed while nobody was reading. */
   private async *resumeRenamed(signal: AbortSignal): AsyncGenerator<TailChunk> {
     const { from } = this;
     if (from === undefined) return;
@@ -127,7 +123,7 @@ export class JsonlTail {
     const file = path === undefined ? undefined : await TailedFile.open(path, this.maxLineBytes, from);
     if (file === undefined) return;
     if (file.position.offset !== from.offset) {
-      // Its number was given to another file, which is none of ours.
+      // Another file got its inode number.
       await file.close();
       return;
     }
@@ -144,7 +140,7 @@ export class JsonlTail {
       if (current === undefined) return;
       yield* this.linesOf(current, signal, true);
       if (signal.aborted || !(await this.hasLostName(current))) return;
-      // It may have grown before it lost its name.
+      // It may have grown before it was renamed.
       this.retired.push({ file: current, grownAtMs: this.clock.monotonicMs() });
       this.current = undefined;
       yield* this.readRetired(signal);
@@ -176,7 +172,7 @@ export class JsonlTail {
     }
   }
 
-  /** All that is there now: what is written while that is taken waits for more to come, but for the end. */
+  /** Yields what is in the file now. Lines written meanwhile wait for the next call, unless the tail is finishing. */
   private async *linesOf(file: TailedFile, signal: AbortSignal, isCurrent: boolean): AsyncGenerator<TailChunk> {
     for (let read = await file.read(); read !== undefined; read = await file.read()) {
       const chunk = this.toChunk(read, isCurrent);
@@ -196,7 +192,7 @@ export class JsonlTail {
 
   private async hasLostName(file: TailedFile): Promise<boolean> {
     const found = await stat(this.path, { bigint: true }).catch(() => undefined);
-    // Without a successor it is read on: who writes it does not care for its name.
+    // A file without a successor is still read: its writer does not need the name.
     return found !== undefined && `${found.dev}:${found.ino}` !== file.identity;
   }
 
@@ -205,7 +201,7 @@ export class JsonlTail {
     return { lines, rejects: [...rejects, ...long], position: isCurrent ? position : undefined };
   }
 
-  /** A last line without a line break counts if it is JSON. */
+  /** Converts the rest of a file; a last line without a line break is accepted if it is JSON. */
   private toLastChunk(rest: TailedLines, isCurrent: boolean): TailChunk {
     const chunk = this.toChunk(rest, isCurrent);
     const halves = chunk.lines.filter((line) => !isJson(line)).map((line) => rejectLine(line, 'cut off at the end'));
@@ -222,10 +218,7 @@ function isJson(line: Line): boolean {
   }
 }
 
-/**
- * Notices that a file may have changed: by the system's word where there is one, and by the time in any case, since
- * network file systems and some containers say nothing.
- */
+/** Notices that a file may have changed: by notifications of the system if there are any, and by polling, since network file systems and some containers send none. */
 export class FileWatch {
   private folder: FSWatcher | undefined;
   private file: FSWatcher | undefined;
@@ -235,22 +228,21 @@ export class FileWatch {
   constructor(
     private readonly path: string,
     private readonly clock: Clock,
-    /** How long to wait at most, in milliseconds. */
+    /** The longest wait, in milliseconds. */
     private readonly pollMs: number,
     private readonly isWatched = true,
   ) {}
 
   /**
-   * Resolves when the file may have changed since the last call, the time is over, or the signal aborts; keeps the process
-   * alive meanwhile.
-   * @param isPipe whether the file is a named pipe: its folder's watcher does not notice what is written into it.
+   * Resolves when the file may have changed since the last call, after `pollMs`, or when the signal aborts; keeps the process alive meanwhile.
+   * @param isPipe whether the file is a named pipe, whose folder's watcher does not notice writes to it
    */
   async wait(signal: AbortSignal, isPipe: boolean): Promise<void> {
     if (this.isWatched)
       this.folder ??= this.begin(dirname(this.path), (name) => name === null || name === basename(this.path));
     if (isPipe) this.file ??= this.begin(this.path, () => true);
     if (!this.isWoken && !signal.aborted) {
-      // The clock's timers let a process end, and so do watchers where there are none.
+      // Neither the clock's timers nor watchers keep the process alive in every case.
       const alive = setInterval(() => {}, 2 ** 30);
       await new Promise<void>((resolve) => {
         const timer = this.clock.after(this.pollMs, done);
@@ -268,7 +260,7 @@ export class FileWatch {
     this.isWoken = false;
   }
 
-  /** Ends a wait that is under way, or the next one. */
+  /** Ends the current wait, or the next one. */
   notify(): void {
     this.isWoken = true;
     this.wake?.();
@@ -284,7 +276,7 @@ export class FileWatch {
       const watcher = watch(path, (_event, name) => {
         if (concerns(name)) this.notify();
       });
-      // A folder that goes away, or one watch too many: the time is left to go by.
+      // If the folder is removed or there are too many watches, polling remains.
       watcher.on('error', () => watcher.close());
       return watcher;
     } catch {
@@ -293,13 +285,10 @@ export class FileWatch {
   }
 }
 
-/** Files of a folder that are looked at. */
+/** The most files of a folder that are examined. */
 const MAX_FILES = 10_000;
 
-/**
- * Where the file of a position is by now, if its name went to another one: looked for by its number in its own folder,
- * where log rotations leave it.
- */
+/** Finds the file of a position if its name now belongs to another file: by its inode number in the same folder, where log rotations leave it. */
 export async function findRenamed(path: string, { inode, headBytes }: TailPosition): Promise<string | undefined> {
   if (headBytes === 0 || headBytes > HEAD_BYTES || (await inodeOf(path)) === inode) return undefined;
   const names = await readdir(dirname(path)).catch(() => []);

@@ -3,16 +3,16 @@ import { compressionOf, readBytes } from './read-bytes.js';
 
 /** Lines that were read together. */
 export interface LineChunk extends SplitLines {
-  /** Bytes read so far, as they lie on the disk. */
+  /** Bytes read so far, compressed if the file is. */
   readonly bytesRead: number;
 }
 
-/** Bytes whose lines are given together, about. */
+/** The approximate size of a chunk. */
 const CHUNK_BYTES = 1024 * 1024;
 
 /**
- * Reads a file or pipe line by line, unpacking `.gz` and `.zst`. Lines end in LF or CRLF; blank ones are passed over; the last one needs no line
- * break. Holds about one read of 1 MiB and the line that is not complete yet, at most `maxLineBytes`.
+ * Reads a file or pipe line by line, decompressing `.gz` and `.zst`. Lines end in LF or CRLF; blank ones are skipped; the last one needs no line break. Buffers about one read of 1 MiB and the
+ * incomplete line, at most `maxLineBytes`.
  */
 export async function* readLineChunks(
   path: string,
@@ -22,7 +22,7 @@ export async function* readLineChunks(
   const splitter = new LineSplitter({ maxLineBytes });
   let bytesRead = 0;
   let pushedBytes = 0;
-  // What is packed comes in small pieces; of a pipe nothing is to wait for more.
+  // Compressed files arrive in small pieces; lines of a pipe should not wait for more.
   const chunkBytes = compressionOf(path) === undefined ? 0 : CHUNK_BYTES;
   try {
     for await (const piece of readBytes(path, signal)) {
@@ -34,7 +34,7 @@ export async function* readLineChunks(
       yield { ...splitter.take(), bytesRead };
     }
   } catch (error) {
-    // What came before the damage counts.
+    // Lines before the damage are valid.
     if (pushedBytes > 0) yield { ...splitter.take(), bytesRead };
     throw error;
   }

@@ -10,8 +10,8 @@ import { OtlpJsonFile, type OtlpReading } from './otlp-json-file.js';
 import { batchesOf, type RecordSource, type Reject, type SourceChunk, SourceError } from './record-source.js';
 
 /**
- * The source for a path: JSONL, Parquet or OTLP JSON lines.
- * @throws SourceError when it is not there, is a folder, or its format is not known.
+ * Opens the source for a path: JSONL, Parquet or OTLP JSON lines.
+ * @throws SourceError if it does not exist, is a folder, or has an unknown format
  */
 export async function openSource(path: string, otlp: OtlpReading): Promise<RecordSource> {
   try {
@@ -40,7 +40,7 @@ function sourceError(path: string, cause: unknown): unknown {
   return unreadable(path, cause);
 }
 
-/** The engine's Parquet, or our own, as a source. A row that is no record becomes a reject and is skipped. */
+/** A Parquet file of the engine or of this program as a source. A row that is no record becomes a reject and is skipped. */
 export class ParquetFile implements RecordSource {
   constructor(
     readonly path: string,

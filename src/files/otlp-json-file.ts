@@ -9,16 +9,16 @@ import { readLineChunks } from './line-stream.js';
 import { partsOf, rejectLine, rejectLongLine } from './read-record.js';
 import type { RecordSource, Reject, SourceChunk } from './record-source.js';
 
-/** What it takes to read OTLP. */
+/** What is needed to read OTLP. */
 export interface OtlpReading {
-  /** OTLP's JSON. */
+  /** Decodes OTLP's JSON. */
   readonly codec: OtlpCodec;
   readonly bodies: Readonly<Record<Signal, BodyDecoder>>;
 }
 
 /**
- * OTLP JSON lines as a source: each line one export request of traces or logs, or both, as the Collector's file exporter
- * writes them. Spans of other services come as foreign telemetry. A line that is none becomes a reject.
+ * OTLP JSON lines as a source: each line is an export request of traces, logs or both, as the Collector's file exporter writes them. Spans of other services are returned as foreign telemetry. Any
+ * other line becomes a reject.
  */
 export class OtlpJsonFile implements RecordSource {
   constructor(
@@ -40,7 +40,7 @@ export class OtlpJsonFile implements RecordSource {
     }
   }
 
-  /** Takes a line, or the whole requests that are in it. */
+  /** Reads a line, or the complete requests in it. */
   private async take(line: Line, into: Taken): Promise<void> {
     const reason = await this.decode(line, into);
     if (reason === undefined) return;
@@ -52,7 +52,7 @@ export class OtlpJsonFile implements RecordSource {
     }
   }
 
-  /** Takes what can be read of a request. @returns why, where that is nothing */
+  /** Reads the valid part of a request. @returns the reason if nothing is valid */
   private async decode(line: Line, into: Taken): Promise<string | undefined> {
     const signals = signalsOf(textOf(line));
     if (typeof signals === 'string') return signals;
@@ -75,14 +75,14 @@ export class OtlpJsonFile implements RecordSource {
   }
 }
 
-/** What the lines of a chunk came to. */
+/** The contents of a chunk's lines. */
 interface Taken {
   readonly batches: RecordBatch[];
   readonly foreign: ForeignBatch[];
   readonly rejects: Reject[];
 }
 
-/** How a request begins in OTLP's JSON, as exporters write it. */
+/** How exporters begin a request in OTLP's JSON. */
 const BEGINNINGS: readonly Buffer[] = ['resourceSpans', 'resourceLogs', 'resource_spans', 'resource_logs'].map((key) =>
   Buffer.from(`{"${key}":`),
 );
@@ -92,9 +92,9 @@ const SIGNAL_KEYS: readonly (readonly [Signal, RegExp])[] = [
   ['logs', /^resource_?logs$/i],
 ];
 
-/** The signals that a line carries, or what is wrong with it. */
+/** Returns the signals in a line, or what is wrong with it. */
 function signalsOf(line: string): readonly Signal[] | string {
-  // Most lines say it with their first key; only others are parsed for it.
+  // In most lines the first key decides; only others are parsed.
   const start = /^\s*\{\s*"(resource_?(?:spans|logs))"\s*:/i.exec(line);
   if (start !== null && !/"resource_?(?:spans|logs)"/i.test(line.slice(start[0].length))) {
     return SIGNAL_KEYS.filter(([, key]) => key.test(start[1] ?? '')).map(([signal]) => signal);

@@ -10,7 +10,7 @@ import { ConfigurationError } from '../config/configuration-error.js';
 import { reasonOf } from '../core/errors.js';
 import { cleanLine } from '../core/text.js';
 import type { Intake, IntakeHost } from '../feature.js';
-import { ReadingTally, reportReading } from './reading-tally.js';
+import { ReadingCounter, reportReading } from './reading-counter.js';
 import { RecordPipe } from './record-pipe.js';
 import { REJECTS_FILE, RejectFile } from './reject-file.js';
 
@@ -72,7 +72,7 @@ async function keepRecords(
   const opening = host.openIntake(patient, configuration, logger, { isImport: true, maxWaitMs: BRIDGE_WAIT_MS });
   opening.catch(() => undefined);
   const rejectFile = new RejectFile(join(dataFolder, REJECTS_FILE), clock, (reason) => logger.error({}, reason));
-  const tally = new ReadingTally();
+  const tally = new ReadingCounter();
   const records = new RecordPipe(
     { isTee: switches.has('tee') },
     {

@@ -4,21 +4,21 @@ import { reasonOf } from '../core/errors.js';
 import { ZSTD_SLICE_BYTES, ZstdUnpacker } from '../core/zstd.js';
 import { SourceError } from './record-source.js';
 
-/** A piece of a file, unpacked. */
+/** A decompressed piece of a file. */
 export interface FilePiece {
   readonly bytes: Uint8Array;
-  /** How much of the file was read for it, in bytes, as it lies on the disk. */
+  /** Bytes of the file read so far, before decompression. */
   readonly bytesRead: number;
 }
 
-/** Bytes asked for at a time, of a file as it is and of a packed one. */
+/** Bytes read at a time, from an uncompressed and from a compressed file. */
 const READ_BYTES = 1024 * 1024;
 const PACKED_BYTES = 64 * 1024;
-/** Unpacked bytes that gzip gives at a time. */
+/** Decompressed bytes that gzip returns at a time. */
 const GUNZIP_BYTES = 256 * 1024;
 /**
- * Reads a file or pipe, unpacking it where its name ends in `.gz` or `.zst`, in pieces of at most 1 MiB.
- * @throws SourceError for one that is damaged or cut off; what the file system throws when it cannot be read.
+ * Reads a file or pipe in pieces of at most 1 MiB, decompressing it if its name ends in `.gz` or `.zst`.
+ * @throws SourceError if it is damaged or cut off; errors of the file system if it cannot be read
  */
 export async function* readBytes(path: string, signal: AbortSignal): AsyncGenerator<FilePiece> {
   switch (compressionOf(path)) {
@@ -95,12 +95,12 @@ const COMPRESSED_ENDINGS: readonly (readonly [RegExp, Compression])[] = [
   [/\.zst$/i, 'zstd'],
 ];
 
-/** The compression that a name stands for; `undefined` where it is none that is known. */
+/** Returns the compression of a file by its name; `undefined` for none that is known. */
 export function compressionOf(path: string): Compression | undefined {
   return COMPRESSED_ENDINGS.find(([ending]) => ending.test(path))?.[1];
 }
 
-/** The name without the ending of its compression. */
+/** Returns the name without the ending of the compression. */
 export function uncompressedName(path: string): string {
   return compressionOf(path) === undefined ? path : path.replace(/\.\w+$/, '');
 }

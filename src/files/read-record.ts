@@ -5,13 +5,13 @@ import { parseRecordLine, RecordParseError, recordParts } from '../record/record
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { Reject } from './record-source.js';
 
-/** What a line of JSONL holds. */
+/** The contents of a line of JSONL. */
 interface ReadLine {
   readonly records: readonly TelemetryRecord[];
   readonly rejects: readonly Reject[];
 }
 
-/** The records on a line of JSONL, in the engine's own spelling: mostly one, and else all whole ones that are in it; and what else is there. */
+/** Reads the records on a line of JSONL, in the engine's spelling: usually one, else all complete records in a damaged line, and rejects for the rest. */
 export function readLine(line: Line): ReadLine {
   const whole = readPart(line);
   if (!('reason' in whole)) return { records: [whole], rejects: [] };
@@ -27,8 +27,8 @@ export function readLine(line: Line): ReadLine {
 }
 
 /**
- * What a line that cannot be read as it is may be read as: its parts, as `recordParts` says.
- * @param whole what it is where it has no parts
+ * Splits a line that cannot be read as a whole into parts, see `recordParts`.
+ * @param whole the reject for the line if it has no parts
  * @param beginnings how a record may begin; default: as in JSONL
  */
 export function partsOf(
@@ -50,7 +50,7 @@ export function partsOf(
   return { lines, rejects: [] };
 }
 
-/** Whether a line looks like one of a file in UTF-16: as PowerShell's `>` writes it. */
+/** Whether a line looks like UTF-16, which PowerShell's `>` writes. */
 function isUtf16(bytes: Uint8Array): boolean {
   const head = Buffer.from(bytes.subarray(0, HEAD_BYTES)).toString('latin1');
   return /^(\xff\xfe|\xfe\xff)/.test(head) || /\{\0"\0|\0\{\0"/.test(head);
@@ -67,7 +67,7 @@ function readPart(line: Line): TelemetryRecord | Reject {
   }
 }
 
-/** The records on lines of JSONL, in their order, and what the other lines are. */
+/** Reads the records on lines of JSONL, in order, and returns rejects for the other lines. */
 export function readRecords(lines: readonly Line[]): { records: TelemetryRecord[]; rejects: Reject[] } {
   const records: TelemetryRecord[] = [];
   const rejects: Reject[] = [];
@@ -79,27 +79,27 @@ export function readRecords(lines: readonly Line[]): { records: TelemetryRecord[
   return { records, rejects };
 }
 
-/** How much of a line is looked at for its encoding, in bytes. */
+/** How many bytes of a line are examined for its encoding. */
 const HEAD_BYTES = 64;
-/** What is kept of a line that is no record, in bytes. */
+/** How many bytes of a rejected line are kept. */
 const TEXT_BYTES = 4096;
 
 /**
- * The reject for a line.
- * @param reason why it is none, without a full stop.
- * @param count of the records that it stands for.
+ * Makes the reject for a line.
+ * @param reason why it is rejected, without a full stop
+ * @param count number of records that it stands for
  */
 export function rejectLine({ number, offset, bytes }: Omit<Line, 'endOffset'>, reason: string, count = 1): Reject {
   const text = Buffer.from(bytes.subarray(0, TEXT_BYTES)).toString('utf8');
   return { place: `line ${number}`, reason, count, offset, text };
 }
 
-/** The reject for a line that is longer than the limit. */
-export function rejectLongLine({ head, ...place }: LongLine, maxLineBytes: number): Reject {
-  return rejectLine({ ...place, bytes: head }, tooLongReason(maxLineBytes));
+/** Makes the reject for a line longer than the limit. */
+export function rejectLongLine({ head, ...position }: LongLine, maxLineBytes: number): Reject {
+  return rejectLine({ ...position, bytes: head }, tooLongReason(maxLineBytes));
 }
 
-/** Why a line that is longer than the limit is none. */
+/** Returns the reason for rejecting a line longer than the limit. */
 export function tooLongReason(maxLineBytes: number): string {
   return `longer than ${maxLineBytes} bytes`;
 }

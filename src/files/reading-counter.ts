@@ -3,27 +3,27 @@ import type { ReadingProgress } from '../cli/progress-line.js';
 import { cleanLine } from '../core/text.js';
 import type { Reject, SourceChunk } from './record-source.js';
 
-/** What was read from one or several sources. */
+/** The counts of a reading from one or several sources. */
 export interface ReadingResult {
   readonly recordCount: number;
   /** Spans and log records of other services. */
   readonly foreignCount: number;
-  /** What was passed over because it is no telemetry. */
+  /** Things that were skipped because they are no telemetry. */
   readonly rejectCount: number;
-  /** The first 100 of them, with the path where there are several. */
+  /** The first 100 of them, with their path if there are several sources. */
   readonly rejects: readonly Reject[];
 }
 
 const KEPT_REJECTS = 100;
 
 /** Counts what is read. */
-export class ReadingTally {
+export class ReadingCounter {
   private recordCount = 0;
   private foreignCount = 0;
   private rejectCount = 0;
   private readonly rejects: Reject[] = [];
 
-  /** @param pathForRejects put before the place of a reject; empty for none. */
+  /** Counts a chunk. @param pathForRejects is put before the place of each reject; empty for none */
   add({ delivery, rejects }: SourceChunk, pathForRejects = ''): void {
     for (const { records } of delivery.batches) this.recordCount += records.length;
     for (const { recordCount } of delivery.foreign) this.foreignCount += recordCount;

@@ -2,23 +2,23 @@ import type { Clock } from '../core/clock.js';
 import { joined, type Line, linePieces, MAX_LINE_BYTES, textOf, withoutLineBreak } from '../core/lines.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
-import { offerDelivery } from './patient-consumer.js';
 import { readLine, rejectLine } from './read-record.js';
 import { batchesOf, joinBatches, type Reject } from './record-source.js';
+import { offerDelivery } from './retrying-consumer.js';
 
-/** What a pipe works with. */
+/** What a pipe needs. */
 export interface RecordPipeDeps {
   readonly consumer: RecordConsumer;
   readonly clock: Clock;
-  /** Writes to the reader of the pipe; resolves when there is room for more, and when nobody reads any more. */
+  /** Writes to the reader of the pipe; resolves when there is room for more, or nobody reads any more. */
   passOn(bytes: Uint8Array): Promise<void>;
-  /** A line that was meant as a record is none; it is passed on. */
+  /** Called for a line that looks like a record but is none; it is passed on. */
   onReject(reject: Reject): Promise<void>;
-  /** The records cannot be kept; from here on they are passed on. */
+  /** Called when records cannot be stored; from then on they are passed on. */
   onFailed(error: unknown): void;
 }
 
-/** How a pipe goes about it. */
+/** Options of a pipe. */
 export interface RecordPipeOptions {
   /** Whether everything is passed on, not only what is no record. */
   readonly isTee: boolean;
@@ -27,14 +27,13 @@ export interface RecordPipeOptions {
 }
 
 /**
- * Takes the records out of a stream of lines and passes all else on, byte for byte and in its order. What is not kept is
- * passed on: lines that only look like records, and all records once the consumer has failed. A consumer that is slow is
- * waited for when 8 MiB of lines wait for it.
+ * Takes the records out of a stream of lines and passes everything else on, byte for byte and in order. Also passes on lines that only look like records, and all records after the consumer has
+ * failed. Waits for a slow consumer when 8 MiB of lines are waiting for it.
  */
 export class RecordPipe {
   readonly store: PipeStore;
   private readonly lines: PipeLines;
-  /** What is to be passed on of the piece that is being taken. */
+  /** What to pass on of the current piece of the stream. */
   private passing: Uint8Array[] = [];
 
   constructor(
@@ -49,7 +48,7 @@ export class RecordPipe {
     });
   }
 
-  /** Reads the stream to its end; resolves when every record was handed over. */
+  /** Reads the stream to its end; resolves when all records were delivered. */
   async run(input: AsyncIterable<Uint8Array>): Promise<void> {
     for await (const bytes of input) {
       if (this.options.isTee) await this.deps.passOn(bytes);
@@ -79,17 +78,17 @@ export class RecordPipe {
     for (const { reason } of rejects) await this.reject(line, reason);
     if (records.length === 0) this.passOn(raw);
     else if (this.store.hasFailed) {
-      // Behind those that waited.
+      // Lines that still wait come first.
       await this.store.drain();
       this.passOn(raw);
     }
-    // Should they not be taken, the line is passed on once.
+    // If the records cannot be delivered, the line is passed on once.
     else
       for (const [index, record] of records.entries())
         await this.store.add({ record, raw: index === 0 ? raw : NOTHING });
   }
 
-  /** Another program's JSON is no reject. */
+  /** Reports a reject, unless the line is another program's JSON. */
   private async reject(line: Line, reason: string): Promise<void> {
     const head = textOf({ ...line, bytes: line.bytes.subarray(0, LOOKED_AT_BYTES) });
     if (head.includes('"record_type"')) await this.deps.onReject(rejectLine(line, reason));
@@ -99,7 +98,7 @@ export class RecordPipe {
     if (!this.options.isTee) this.passing.push(bytes);
   }
 
-  /** Writes together what one piece of the stream brought: line by line it would take ten times as long. */
+  /** Writes everything of a piece of the stream together: line by line takes ten times as long. */
   private async flush(): Promise<void> {
     const passing = this.passing;
     this.passing = [];
@@ -107,32 +106,31 @@ export class RecordPipe {
   }
 }
 
-/** How much of a line is looked at for the key that records have, in bytes; the engine writes it first. */
+/** How many bytes of a line are searched for the key that records have; the engine writes it first. */
 const LOOKED_AT_BYTES = 64 * 1024;
 
-/** A part of what came through a pipe. */
+/** A part of the stream. */
 export type PipePart =
-  /** No record: to be passed on as it is, with its line break if it had one; also a piece of a line. */
+  /** Not a record, to be passed on unchanged: a line with its line break if it had one, or a piece of a line. */
   | { readonly kind: 'plain'; readonly bytes: Uint8Array }
-  /** A whole line that begins as a JSON object does; `raw` is all of it, with its line break. */
+  /** A complete line that begins like a JSON object; `raw` includes its line break. */
   | { readonly kind: 'object'; readonly line: Line; readonly raw: Uint8Array }
-  /** The beginning of a line that begins as a JSON object does and is longer than the limit; what follows of it is plain. */
+  /** The beginning of a line that begins like a JSON object and is longer than the limit; the rest of the line is plain. */
   | { readonly kind: 'tooLong'; readonly line: Line };
 
 const CARRIAGE_RETURN = 0x0d;
 const BRACE = 0x7b;
 const NOTHING = new Uint8Array(0);
-/** Blanks, and what may stand before a line by accident: NULs and a byte order mark. */
+/** White space, and bytes that may precede a line by accident: NULs and a byte order mark. */
 const PASSED_OVER: ReadonlySet<number> = new Set([0x20, 0x09, CARRIAGE_RETURN, 0x00, 0xef, 0xbb, 0xbf]);
 const isSpace = (byte: number): boolean => PASSED_OVER.has(byte);
 
 /**
- * Tells lines that may be records from all others, in whatever pieces they come. Others are given as soon as their first
- * character is there, so that prompts and progress bars stay alive, and byte for byte; a line that may be a record is
- * held until it is complete, up to a limit.
+ * Separates lines that may be records from all others, in whatever pieces they arrive. Other lines are returned as soon as their first character has arrived, byte for byte, so that prompts and
+ * progress bars keep working; a line that may be a record is buffered until it is complete, up to a limit.
  */
 export class PipeLines {
-  private held: Uint8Array[] = [];
+  private buffered: Uint8Array[] = [];
   private pendingBytes = 0;
   private isPlain = false;
   private isObject = false;
@@ -141,12 +139,12 @@ export class PipeLines {
 
   constructor(private readonly maxLineBytes = MAX_LINE_BYTES) {}
 
-  /** @param bytes are kept, so they must not be written over. */
+  /** Adds bytes. @param bytes are kept by reference, so they must not be overwritten */
   *push(bytes: Uint8Array): Generator<PipePart> {
     for (const { piece, isEnd } of linePieces(bytes)) yield* this.take(piece, isEnd);
   }
 
-  /** What is left, when nothing more comes. */
+  /** Returns the rest at the end of the stream. */
   *end(): Generator<PipePart> {
     if (this.pendingBytes > 0) yield this.release();
   }
@@ -157,10 +155,10 @@ export class PipeLines {
       this.isObject = first === BRACE;
       this.isPlain = first !== undefined && !this.isObject;
     }
-    this.held.push(piece);
+    this.buffered.push(piece);
     this.pendingBytes += piece.length;
     if (this.isObject && this.pendingBytes > this.maxLineBytes) {
-      yield { kind: 'tooLong', line: this.lineOf(joined(this.held)) };
+      yield { kind: 'tooLong', line: this.lineOf(joined(this.buffered)) };
       this.isObject = false;
       this.isPlain = true;
     }
@@ -172,12 +170,12 @@ export class PipeLines {
   }
 
   private release(): PipePart {
-    const raw = joined(this.held);
+    const raw = joined(this.buffered);
     const part: PipePart = this.isObject
       ? { kind: 'object', line: this.lineOf(raw), raw }
       : { kind: 'plain', bytes: raw };
     this.offset += raw.length;
-    this.held = [];
+    this.buffered = [];
     this.pendingBytes = 0;
     return part;
   }
@@ -188,21 +186,21 @@ export class PipeLines {
   }
 }
 
-/** A record that came through a pipe, with the bytes of its line. */
+/** A record from a pipe, with the bytes of its line. */
 export interface PipedRecord {
   readonly record: TelemetryRecord;
   readonly raw: Uint8Array;
 }
 
-/** What waits for a slow store, as bytes of lines; beyond it the pipe waits, too: 8 MiB. */
+/** The most bytes of lines that may wait for a slow consumer, 8 MiB; beyond it the pipe waits, too. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
-/** How long a store that takes nothing is tried again, in milliseconds. */
+/** How long a failing consumer is tried again, in milliseconds. */
 const GIVE_UP_MS = 30_000;
 const never = new AbortController().signal;
 
 /**
- * Hands records to a consumer beside the pipe that they came through, which goes on meanwhile. When the consumer fails for
- * good, that is reported once, with the lines that it did not get, and no more records are taken.
+ * Delivers records to a consumer in the background, while the pipe continues. If the consumer fails for good, `onFailed` is called once with the lines that were not delivered, and no more records
+ * are accepted.
  */
 export class PipeStore {
   readonly traceIds = new Set<TraceId>();
@@ -212,19 +210,19 @@ export class PipeStore {
   private working: Promise<void> | undefined;
   private failed = false;
 
-  /** @param onFailed gets the lines that were not taken. */
+  /** @param onFailed gets the lines that were not delivered */
   constructor(
     private readonly consumer: RecordConsumer,
     private readonly clock: Clock,
     private readonly onFailed: (error: unknown, lines: readonly Uint8Array[]) => Promise<void>,
   ) {}
 
-  /** Whether it takes nothing any more. */
+  /** Whether the consumer has failed for good. */
   get hasFailed(): boolean {
     return this.failed;
   }
 
-  /** Takes a record; resolves when there is room for the next. */
+  /** Adds a record; resolves when there is room for the next. */
   async add(piped: PipedRecord): Promise<void> {
     this.waiting.push(piped);
     this.waitingBytes += piped.raw.length;
@@ -232,20 +230,20 @@ export class PipeStore {
     if (this.waitingBytes > MAX_WAITING_BYTES) await this.working;
   }
 
-  /** Resolves when everything was handed over, or given up. */
+  /** Resolves when everything was delivered, or the consumer has failed. */
   async drain(): Promise<void> {
     await this.working;
   }
 
   private async work(): Promise<void> {
-    // What comes in this turn goes with it.
+    // Records that are added synchronously are delivered together.
     await Promise.resolve();
     while (this.waiting.length > 0 && !this.failed) {
       const taken = this.waiting;
       this.waiting = [];
       this.waitingBytes = 0;
       try {
-        await this.hand(taken);
+        await this.deliver(taken);
       } catch (error) {
         this.failed = true;
         await this.onFailed(
@@ -258,7 +256,7 @@ export class PipeStore {
     this.working = undefined;
   }
 
-  private async hand(taken: readonly PipedRecord[]): Promise<void> {
+  private async deliver(taken: readonly PipedRecord[]): Promise<void> {
     const delivery = joinBatches({ batches: batchesOf(taken.map(({ record }) => record)), foreign: [] });
     await offerDelivery(this.consumer, delivery, { clock: this.clock, signal: never, maxElapsedMs: GIVE_UP_MS });
     for (const { traceId } of delivery.batches) this.traceIds.add(traceId);

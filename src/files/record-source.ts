@@ -3,36 +3,36 @@ import { resourceKey, UNKNOWN_RESOURCE } from '../record/attributes.js';
 import type { Delivery, RecordBatch } from '../record/record-batch.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 
-/** Something in a file that is no telemetry and was passed over. */
+/** A part of a file that is no telemetry and was skipped. */
 export interface Reject {
-  /** Where it stands, for example `line 12` or `row 7`; lines count from 1, rows from 0. */
+  /** Its location, for example `line 12` or `row 7`; lines count from 1, rows from 0. */
   readonly place: string;
   readonly reason: string;
-  /** How many records that were: 1 for a line or row, more where a request was kept in part. */
+  /** The number of records: 1 for a line or row, more for a request that was accepted in part. */
   readonly count: number;
-  /** Where the line begins, in bytes from the file's beginning; not for what has no lines. */
+  /** Offset of the line in the file, in bytes; omitted if the format has no lines. */
   readonly offset?: number;
-  /** The line, or as much of it as is kept: at most 4 KiB. */
+  /** The first 4 KiB of the line. */
   readonly text?: string;
 }
 
 /** A part of a source. */
 export interface SourceChunk {
-  /** The records in the source's order; a batch is a part of one trace and resource. */
+  /** The records in order; a batch is a part of one trace and resource. */
   readonly delivery: Delivery;
   readonly rejects: readonly Reject[];
-  /** How much of the source was read by the end of this chunk, in bytes; for Parquet in proportion to its rows. */
+  /** Bytes of the source read by the end of this chunk; for Parquet in proportion to its rows. */
   readonly bytesRead: number;
 }
 
-/** A file, or the like, that holds telemetry. */
+/** A file or pipe with telemetry. */
 export interface RecordSource {
   readonly path: string;
-  /** Length of the file in bytes; 0 for a pipe, whose length nobody knows. */
+  /** Length of the file in bytes; 0 for a pipe, whose length is unknown. */
   readonly sizeBytes: number;
   /**
    * Reads it from the beginning, in chunks of about 1 MiB of lines or 10,000 rows.
-   * @throws SourceError when it cannot be read any further.
+   * @throws SourceError if it cannot be read further
    */
   read(signal: AbortSignal): AsyncIterable<SourceChunk>;
 }
@@ -52,7 +52,7 @@ export class SourceError extends CliError {
   }
 }
 
-/** Cuts records without a resource into batches of one trace each; the order stays. */
+/** Splits records without a resource into batches of one trace each, in order. */
 export function batchesOf(records: readonly TelemetryRecord[]): RecordBatch[] {
   const batches: { traceId: RecordBatch['traceId']; resource: RecordBatch['resource']; records: TelemetryRecord[] }[] =
     [];
@@ -64,7 +64,7 @@ export function batchesOf(records: readonly TelemetryRecord[]): RecordBatch[] {
   return batches;
 }
 
-/** Joins the parts of one trace and resource; in each the order stays. */
+/** Joins batches of the same trace and resource; the order within each stays. */
 export function joinBatches({ batches, foreign }: Delivery): Delivery {
   const joined = new Map<string, RecordBatch & { readonly records: TelemetryRecord[] }>();
   for (const batch of batches) {

@@ -7,12 +7,12 @@ import type { Reject } from './record-source.js';
 /** Name of the file in the data folder. */
 export const REJECTS_FILE = 'rejects.jsonl';
 
-/** At this length the file gets the name `rejects.old.jsonl`, in place of an earlier one, and a new one is begun: 32 MiB. */
+/** A file longer than this is renamed to `rejects.old.jsonl`, replacing an earlier one, and a new one is started: 32 MiB. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
 /**
- * Keeps what could not be read: a line of JSON for each, with its file, place, reason and text. Several programs may write
- * to one file. If it cannot be written, that is reported once; reading continues.
+ * Stores what could not be read, one line of JSON each, with the file, location, reason and text. Several programs may write to the same file. If it cannot be written, that is reported once, and
+ * reading continues.
  */
 export class RejectFile {
   private isFailing = false;
@@ -24,7 +24,7 @@ export class RejectFile {
     private readonly maxBytes = MAX_BYTES,
   ) {}
 
-  /** @param file that they stand in, as the user named it. */
+  /** Appends rejects. @param file the file that they are from, as the user named it */
   async add(file: string, rejects: readonly Reject[]): Promise<void> {
     if (rejects.length === 0) return;
     const time = new Date(this.clock.nowUnixMs()).toISOString();

@@ -1,30 +1,30 @@
 import { type Clock, type RetryRules, retry } from '../core/clock.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 
-/** How long a delivery is offered: without limits as long as it has to. */
+/** How long a delivery is offered; without limits, until it is accepted. */
 export type OfferRules = Omit<RetryRules, 'delayMs'>;
 
-/** Offers the same again until it is taken: for a source that can wait as long as it has to. */
-export class PatientConsumer implements RecordConsumer {
-  /** @param signal ends the waiting. */
+/** Offers each delivery until it is accepted, for a source that can wait. */
+export class RetryingConsumer implements RecordConsumer {
+  /** @param signal ends the attempts */
   constructor(
     private readonly consumer: RecordConsumer,
     private readonly clock: Clock,
     private readonly signal: AbortSignal,
   ) {}
 
-  /** @throws ConsumeError `refused`; the signal's reason when it aborts. */
+  /** Resolves when the delivery was accepted. @throws ConsumeError `refused`; the signal's reason when it aborts */
   consume(delivery: Delivery): Promise<void> {
     return offerDelivery(this.consumer, delivery, { clock: this.clock, signal: this.signal });
   }
 }
 
-/** How often a file's delivery is offered again to a consumer that cannot take more just now. */
+/** The most attempts to deliver a part of a file to a consumer that is overloaded. */
 export const MAX_OFFERS = 20;
 
 /**
- * Hands a delivery to a consumer, and offers it again as long as the consumer asks for time.
- * @throws ConsumeError when the consumer does not take it; the signal's reason when it aborts.
+ * Passes a delivery to a consumer, and retries as long as the consumer asks for time.
+ * @throws ConsumeError if the consumer does not accept it; the signal's reason when it aborts
  */
 export function offerDelivery(consumer: RecordConsumer, delivery: Delivery, rules: OfferRules): Promise<void> {
   return retry(() => consumer.consume(delivery), {
@@ -33,7 +33,7 @@ export function offerDelivery(consumer: RecordConsumer, delivery: Delivery, rule
   });
 }
 
-/** Hands over what was read of a file, unless it is nothing. @throws ConsumeError after 20 offers; the signal's reason */
+/** Passes on what was read of a file, unless it is empty. @throws ConsumeError after 20 attempts; the signal's reason when it aborts */
 export async function offerRead(
   consumer: RecordConsumer,
   delivery: Delivery,

@@ -2,33 +2,33 @@ import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 
-/** How far a file that is still written was read: enough to go on there, also in another process. */
+/** How far a file that is still being written was read, for continuing there, also in another process. */
 export interface TailPosition {
-  /** The file's number in its file system: a file that was renamed keeps it. */
+  /** The file's inode number, which it keeps when it is renamed. */
   readonly inode: string;
-  /** Behind the last whole line that was taken, in bytes. */
+  /** The end of the last complete line that was read, in bytes. */
   readonly offset: number;
-  /** Number of the line that begins there; lines count from 1. */
+  /** Number of the next line, from 1. */
   readonly line: number;
-  /** How many of the file's first bytes `headHash` covers: at most 1 KiB, and none behind `offset`. */
+  /** The number of the file's first bytes that `headHash` covers: at most 1 KiB, and none after `offset`. */
   readonly headBytes: number;
-  /** SHA-256 of them: another file with the same number begins with other bytes, such as another trace id. */
+  /** SHA-256 of these bytes: another file with the same inode number begins differently, for example with another trace id. */
   readonly headHash: string;
 }
 
-/** How much of a file's beginning tells it from others, in bytes. */
+/** How many bytes at the start of a file distinguish it from others. */
 export const HEAD_BYTES = 1024;
 
-/** The hash of a file's beginning. */
+/** Hashes the start of a file. */
 export function hashOfHead(head: Uint8Array): string {
   return createHash('sha256').update(head).digest('hex');
 }
 
-/** The end of a file as it is now, to read what is appended to it; `undefined` where there is no file, or nothing in it. */
+/** Returns the current end of a file, for reading what is appended to it; `undefined` if there is no file or it is empty. */
 export function endPosition(path: string): TailPosition | undefined {
   let descriptor: number;
   try {
-    // A pipe would have this wait for a writer.
+    // Without this flag, opening a pipe would wait for a writer.
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch {
     return undefined;
@@ -45,7 +45,7 @@ export function endPosition(path: string): TailPosition | undefined {
   }
 }
 
-/** The position of an offset in a file of whose beginning nothing is known; `undefined` for its beginning, or when it is not there. */
+/** Returns a position at an offset of a file whose start is not known; `undefined` for offset 0 or a missing file. */
 export async function startPosition(path: string, offset: number): Promise<TailPosition | undefined> {
   if (offset === 0) return undefined;
   const found = await stat(path, { bigint: true }).catch(() => undefined);

@@ -6,9 +6,9 @@ import { rejectLine } from './read-record.js';
 import type { Reject } from './record-source.js';
 import { HEAD_BYTES, hashOfHead, type TailPosition } from './tail-position.js';
 
-/** What one read of a tailed file brought. */
+/** The result of one read of a tailed file. */
 export interface TailedLines extends SplitLines {
-  /** What was lost because the file was cut off. */
+  /** Lines that were lost because the file was truncated. */
   readonly rejects: readonly Reject[];
   /** How far it was read. */
   readonly position: TailPosition;
@@ -16,19 +16,20 @@ export interface TailedLines extends SplitLines {
 
 /** Bytes read at a time: 1 MiB. */
 const READ_BYTES = 1024 * 1024;
-/** A pipe holds no more by itself, in bytes. */
+/** The size of a pipe's buffer, in bytes. */
 const PIPE_BYTES = 64 * 1024;
 const EMPTY = new Uint8Array(0);
 
 /**
- * One file, or named pipe, that somebody else is writing, held open: it goes on being read where it was, whatever its
- * name is by now. A file that became shorter, or begins with other bytes than before, is read from its beginning.
+ * An open file or named pipe that another program is writing. It is read on from the last offset even if it was renamed. A file that became shorter, or begins with other bytes than before, is read
+ * from its beginning.
  */
 export class TailedFile {
   /**
-   * @param from where to go on, if this is the file of that position; the beginning otherwise.
-   * @returns `undefined` when there is none of that name.
-   * @throws what the file system throws when it cannot be opened.
+   * Opens a file.
+   * @param from the position to continue at, if it belongs to this file; otherwise reading starts at the beginning
+   * @returns `undefined` if there is no file of that name
+   * @throws errors of the file system if it cannot be opened
    */
   static async open(path: string, maxLineBytes: number, from?: TailPosition): Promise<TailedFile | undefined> {
     const handle = await openToRead(path);
@@ -46,7 +47,7 @@ export class TailedFile {
   private head: Uint8Array = EMPTY;
   private readOffset = 0;
   private modifiedMs = -1;
-  /** How long it was at the last read, in bytes. */
+  /** Length of the file at the last read, in bytes. */
   private seenBytes = 0;
 
   private constructor(
@@ -61,12 +62,12 @@ export class TailedFile {
     return this.kind.isPipe;
   }
 
-  /** Whether the last read stopped before all was read that was there then; of a pipe nobody knows. */
+  /** Whether the last read did not reach the end that the file had then; unknown (true) for a pipe. */
   get mayHaveMore(): boolean {
     return this.isPipe || this.readOffset < this.seenBytes;
   }
 
-  /** What tells it from the file that has its name by now. */
+  /** Identifies the file, to compare it with the file that has its name now. */
   get identity(): string {
     return `${this.kind.device}:${this.kind.inode}`;
   }
@@ -78,23 +79,23 @@ export class TailedFile {
     return { inode, offset, line: this.splitter.lineNumber, headBytes: head.length, headHash: hashOfHead(head) };
   }
 
-  /** The next lines, of at most 1 MiB read at once; `undefined` when there is nothing more just now. */
+  /** Returns the next lines, from at most 1 MiB; `undefined` if there is nothing more for now. */
   async read(): Promise<TailedLines | undefined> {
     if (this.kind.isPipe) return this.take(await this.readPipe(), []);
     const { size, mtimeMs } = await this.handle.stat();
     const isTouched = mtimeMs !== this.modifiedMs;
     this.modifiedMs = mtimeMs;
     this.seenBytes = size;
-    // Written anew to the same length, it begins with other bytes.
+    // A file that was rewritten with the same length begins with other bytes.
     if (size === this.readOffset && (size === 0 || !isTouched || (await this.hasSameHead()))) return undefined;
     const bytes = size > this.readOffset ? await this.readFrom(this.readOffset, size) : EMPTY;
-    // Looked at after reading: what was read is of the same file as the beginning, then.
+    // Checked after reading, so that the bytes that were read belong to the same file as its beginning.
     if (bytes.length > 0 && (await this.hasSameHead())) return this.take(bytes, []);
     const rejects = this.beginAnew();
     return this.take(await this.readFrom(0, size), rejects);
   }
 
-  /** What is left is a line, though it has no line break: nobody writes any more. */
+  /** Completes the last line without a line break, when nothing more will be written. */
   end(): TailedLines | undefined {
     if (this.splitter.restBytes === 0) return undefined;
     this.splitter.end();
@@ -108,7 +109,8 @@ export class TailedFile {
   private async resume({ inode, offset, line, headBytes, headHash }: TailPosition): Promise<void> {
     const { size } = await this.handle.stat();
     if (inode !== this.kind.inode || size < offset) return;
-    // What comes next is no part of the beginning, however little of that the position covers.
+    // Keeps the whole head, even if the position covers only a part of it, so that it is not extended by what comes
+    // next.
     const head = await this.readFrom(0, Math.min(HEAD_BYTES, offset));
     if (hashOfHead(head.subarray(0, headBytes)) !== headHash) return;
     this.head = head;
@@ -130,7 +132,7 @@ export class TailedFile {
     return Buffer.compare(await this.readFrom(0, this.head.length), this.head) === 0;
   }
 
-  /** The file was cut off, or written from its beginning. */
+  /** Starts again at the beginning of a file that was truncated or rewritten. */
   private beginAnew(): readonly Reject[] {
     const { lineNumber: number, lineOffset: offset, restBytes } = this.splitter;
     const reason = `the file was cut off before the line was complete, after ${restBytes} bytes of it`;
@@ -140,7 +142,7 @@ export class TailedFile {
     return restBytes === 0 ? [] : [rejectLine({ number, offset, bytes: EMPTY }, reason)];
   }
 
-  /** At most 1 MiB of what lies between two places. */
+  /** Reads at most 1 MiB of the bytes between two offsets. */
   private async readFrom(start: number, end: number): Promise<Uint8Array> {
     const length = Math.min(READ_BYTES, end - start);
     if (length === 0) return EMPTY;
@@ -160,8 +162,8 @@ export class TailedFile {
 }
 
 /**
- * A pipe is opened for writing as well: it does not end then when one writer is done and the next has not begun. Opening
- * and reading it never blocks, which would take a thread of the few that Node has.
+ * Opens a file for reading. A pipe is opened for writing as well, so that it does not end between two writers. Opening and reading it never blocks, which would occupy one of the few threads that
+ * Node has.
  */
 async function openToRead(path: string): Promise<FileHandle | undefined> {
   const file = await openIfThere(path, constants.O_NONBLOCK);

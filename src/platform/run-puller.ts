@@ -6,7 +6,7 @@ import type { Guard } from '../core/guard.js';
 import {
   offerRead,
   openParquetFile,
-  ReadingTally,
+  ReadingCounter,
   type RecordSource,
   type Reject,
   type RejectFile,
@@ -128,7 +128,7 @@ export class RunPuller {
     const stepId = this.deps.steps?.stepId(placed.accountId, placed.run, placed.step) ?? null;
     const resource = platformResource({ ...placed, stepId });
     const consumer = this.deps.openConsumer();
-    const tally = new ReadingTally();
+    const tally = new ReadingCounter();
     const traceIds = new Set<TraceId>();
     let reason: string | null = null;
     try {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PatientConsumer } from '../../../src/files/patient-consumer.js';
+import { RetryingConsumer } from '../../../src/files/retrying-consumer.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../../../src/record/record-batch.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { untilTurned } from '../../tool/until.js';
@@ -17,11 +17,11 @@ class Failing implements RecordConsumer {
   }
 }
 
-describe('PatientConsumer', () => {
+describe('RetryingConsumer', () => {
   it('offers the same again after the time that was asked for, however often', async () => {
     const [clock, consumer] = [new FakeClock(), new Failing()];
     consumer.error = new ConsumeError('unavailable', 'full', 5_000);
-    const taken = new PatientConsumer(consumer, clock, running).consume(delivery);
+    const taken = new RetryingConsumer(consumer, clock, running).consume(delivery);
     for (let attempt = 1; attempt < 50; attempt++) {
       await untilTurned(() => consumer.attempts === attempt && clock.nextTimerMs === 5_000);
       clock.advance(5_000);
@@ -34,13 +34,13 @@ describe('PatientConsumer', () => {
 
   it('gives up on a refusal, on a fault, and when it is asked to stop', async () => {
     const [clock, consumer] = [new FakeClock(), new Failing()];
-    const patient = new PatientConsumer(consumer, clock, running);
+    const patient = new RetryingConsumer(consumer, clock, running);
     for (const error of [new ConsumeError('refused', 'no', 0), new TypeError('a fault')]) {
       consumer.error = error;
       await expect(patient.consume(delivery)).rejects.toBe(error);
     }
     consumer.error = new ConsumeError('overloaded', 'full', 5_000);
-    const stopping = new PatientConsumer(consumer, clock, AbortSignal.abort());
+    const stopping = new RetryingConsumer(consumer, clock, AbortSignal.abort());
     await expect(stopping.consume(delivery)).rejects.toMatchObject({ name: 'AbortError' });
   });
 });
