@@ -14,11 +14,11 @@ import { listQueryFiles, MAX_QUERY_RUNS } from './files.js';
 import { QueryError, type QueryLimits } from './protocol.js';
 import { csvRows, jsonRows, type RowWriter, tableRows } from './rows.js';
 
-/** What the command needs of the program. */
+/** What the command needs from the program. */
 export type QueryCommandHost = Pick<CommandHost, 'finishLeftovers' | 'askState'>;
 
 const DEFAULT_TIMEOUT_MS = 5 * 60_000;
-/** Rows of a table without `--limit`: they are kept until the column widths are known. */
+/** The most rows of a table without `--limit`; they are buffered until the column widths are known. */
 const DEFAULT_TABLE_ROWS = 1_000;
 /** The longest cell of a table, in characters. */
 const MAX_CELL_CHARS = 80;
@@ -26,8 +26,7 @@ const MEMORY_MEGABYTES = 1_024;
 const THREADS = 4;
 
 /**
- * Runs `run-bridge query`. It reads files, and ids of runs from the state, so a bridge may be running on the data
- * folder; records that a killed `exec` left there are imported first.
+ * Runs `run-bridge query`. It reads files, and the ids of runs from the state, so a bridge may be running on the data folder; records that a killed `exec` left there are imported first.
  * @throws CliError, ConfigurationError
  */
 export async function runQuery(invocation: Invocation, host: QueryCommandHost): Promise<ExitCode> {
@@ -68,7 +67,7 @@ export async function runQuery(invocation: Invocation, host: QueryCommandHost): 
   const write = async (output: string) => {
     if (output !== '' && !stdout.write(output)) await once(stdout, 'drain', { signal: stop });
   };
-  // The file is there once it is whole.
+  // Renamed when it is complete.
   const parquetPath = parquet && `${parquet}.${context.pid}.part`;
   try {
     for await (const answer of engine.run({ sql, files, limits, parquetPath }, stop)) {

@@ -14,34 +14,34 @@ import {
   queryMessageSchema,
 } from './protocol.js';
 
-/** What comes of a query, in this order: its columns, rows in parts, whether there are more. */
+/** The results of a query, in this order: its columns, rows in several messages, and whether there are more. */
 export type QueryAnswer = Extract<QueryMessage, { type: 'columns' | 'rows' | 'end' }>;
 
-/** A query and what it may see and take. */
+/** A query with its files and limits. */
 export interface QueryRequest {
   readonly sql: string;
-  /** Called again where files were replaced or removed while they were read. */
+  /** Lists the files; called again if files were replaced or removed while they were read. */
   files(): Promise<QueryFiles>;
   readonly limits: QueryLimits;
-  /** See `QueryTask`; the answer is then its end alone. Left out for `null`. */
+  /** See `QueryTask`; only the end is returned then. Default `null`. */
   readonly parquetPath?: string | null;
 }
 
-/** What the engine works with. */
+/** What the engine needs. */
 export interface QueryEngineDeps {
-  /** The program of a query's process, compiled; default the package's. */
+  /** The compiled program of a query's process. Default: the package's. */
   readonly entry?: URL;
   readonly clock: Clock;
-  /** Aborts when the program is stopping: queries end with it. */
+  /** Aborts when the program stops; queries are ended. */
   readonly stopping: AbortSignal;
 }
 
-/** Maximum length of the standard error of a dead process in messages, in characters. */
+/** The longest part of a dead process's standard error in messages, in characters. */
 const MAX_STDERR_CHARS = 2_000;
 
 /**
- * Runs queries, each in a process of its own: one that takes too long is killed, and a crash of the database engine affects
- * nothing else. Two run at a time and eight wait; more are refused as `busy`.
+ * Runs each query in a separate process: one that takes too long is killed, and a crash of the database engine affects nothing else. Two run at a time and eight wait; further ones are refused as
+ * `busy`.
  */
 export class QueryEngine {
   private readonly permits = new Permits('queries');
@@ -49,6 +49,7 @@ export class QueryEngine {
   constructor(private readonly deps: QueryEngineDeps) {}
 
   /**
+   * Runs a query.
    * @param signal ends the query when the client has gone
    * @throws QueryError
    */
@@ -59,7 +60,7 @@ export class QueryEngine {
       for (let isRetry = false; ; isRetry = true) {
         const answers = this.once(request, stop);
         const first = await answers.next();
-        // Between listing files and reading them one may be replaced or removed; then they are listed once more.
+        // A file may be replaced or removed between listing and reading; then the files are listed once more.
         if (first.done !== true && first.value.type === 'error' && first.value.code === 'filesChanged' && !isRetry)
           continue;
         if (first.done !== true) yield answerOf(first.value, request.limits);
@@ -71,7 +72,7 @@ export class QueryEngine {
     }
   }
 
-  /** @throws QueryError `busy`, `stopped` */
+  /** Waits for a permit. @returns a function that releases it @throws QueryError `busy`, `stopped` */
   private async permit(stop: AbortSignal): Promise<() => void> {
     try {
       return await this.permits.take(stop);
@@ -89,7 +90,7 @@ export class QueryEngine {
       child.on('error', (error) => resolve(error.message));
       child.once('close', (code, signal) => resolve(code === null ? `signal ${signal}` : `code ${code}`));
     });
-    // Where no more files can be opened there are no pipes, whatever their type says; nor is there a process.
+    // Without free file descriptors there are neither pipes, whatever their type says, nor a process.
     const { stdin, stdout, stderr: errors }: Partial<ChildProcess> = child;
     if (!stdin || !stdout || !errors)
       throw new QueryError('failed', `the query's process could not be started (${await ended})`);
@@ -108,7 +109,7 @@ export class QueryEngine {
     errors.setEncoding('utf8').on('data', (text: string) => {
       stderr = `${stderr}${text}`.slice(-MAX_STDERR_CHARS);
     });
-    // A process that died does not read; its end says why.
+    // Writing to a dead process fails; its exit code is the reason.
     stdin.on('error', () => {});
     stdin.end(JSON.stringify({ sql, files, limits, parquetPath } satisfies QueryTask));
     try {
@@ -132,15 +133,15 @@ export class QueryEngine {
   }
 
   private begin({ runsFolder, parquet, summaries }: QueryFiles): ChildProcess {
-    // Where there is no file yet, the folder may be missing.
+    // Without files, the folder may be missing.
     const cwd = parquet.length + summaries.length > 0 ? runsFolder : undefined;
-    // No environment: nothing of it could be read by a query, and nothing of it changes how files are read.
+    // The environment is empty, so that a query can read nothing from it and it cannot change how files are read.
     const { entry = packageFile('dist/query-process.js') } = this.deps;
     return fork(fileURLToPath(entry), { cwd, env: {}, execArgv: [], stdio: ['pipe', 'pipe', 'pipe', 'ipc'] });
   }
 }
 
-/** @throws QueryError */
+/** Returns an answer, or throws the error that it is. @throws QueryError */
 function answerOf(message: QueryMessage, { memoryMegabytes }: QueryLimits): QueryAnswer {
   if (message.type !== 'error') return message;
   const code: QueryErrorCode = message.code === 'filesChanged' ? 'failed' : message.code;

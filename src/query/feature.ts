@@ -10,17 +10,17 @@ import type { QueryCommandHost } from './command.js';
 import type { SharedFiles } from './files.js';
 import type { QueryRouterDeps } from './routes.js';
 
-// The door of queries: no other folder imports anything else of this one. It loads little: DuckDB is loaded by the first query.
+// The door of queries: other folders import only this file. It loads little; the first query loads DuckDB.
 
-/** What queries need of the program. */
+/** What queries need from the program. */
 export interface QueryHost {
   readonly state: Pick<State, 'traces'>;
-  /** Files of runs that several processes share; `undefined` where runs are in the data folder. */
+  /** Files of runs that several processes share; `undefined` if runs are in the data folder. */
   readonly shared: SharedFiles | undefined;
   readonly clock: Clock;
   /** The program's version. */
   readonly version: string;
-  /** Aborts when the program is stopping. */
+  /** Aborts when the program stops. */
   readonly stopping: AbortSignal;
 }
 
@@ -42,7 +42,7 @@ export function createQueries(config: Pick<Configuration, 'data-dir'>, host: Que
   });
   const answersFolder = lazy(async () => {
     const folder = join(config['data-dir'], 'answers');
-    // What a killed process left.
+    // A killed process may have left files.
     await rm(folder, { recursive: true, force: true });
     await mkdir(folder, { recursive: true, mode: 0o700 });
     return folder;
@@ -60,7 +60,7 @@ export function createQueries(config: Pick<Configuration, 'data-dir'>, host: Que
   };
 }
 
-/** `run-bridge query "SELECT …"` */
+/** The command `run-bridge query "SELECT …"`. */
 export function queryCommand(host: QueryCommandHost): CliCommand {
   return {
     name: 'query',

@@ -6,23 +6,23 @@ import { slices } from '../core/lists.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { UnnamedRun } from '../storage/run-catalog.js';
 
-/** The files that a query sees, and nothing else; paths are relative to the folder of runs. */
+/** The files that a query may read; paths are relative to the folder of runs. */
 export interface QueryFiles {
-  /** Folder of the runs, absolute. */
+  /** Absolute path of the folder of runs. */
   readonly runsFolder: string;
-  /** `<trace id>/telemetry.parquet`, `<trace id>/telemetry-2.parquet` … */
+  /** Paths such as `<trace id>/telemetry.parquet` and `<trace id>/telemetry-2.parquet`. */
   readonly parquet: readonly string[];
-  /** `<trace id>/run.json` */
+  /** Paths such as `<trace id>/run.json`. */
   readonly summaries: readonly string[];
-  /** Runs of commands without a step: their `run.json` does not contain the id. */
+  /** Runs of commands without a step, whose `run.json` does not contain the run's id. */
   readonly unnamed: readonly UnnamedRun[];
-  /** Runs beyond the limit of files, which the query does not see: those written to longest ago. */
+  /** The number of runs beyond the limit, which the query does not read: those written to longest ago. */
   readonly leftOutCount: number;
 }
 
-/** Runs that one query sees at most; of more, those written to last. */
+/** The most runs that a query reads: those written to last. */
 export const MAX_QUERY_RUNS = 20_000;
-/** Number of folders that are examined concurrently. */
+/** The number of folders that are examined concurrently. */
 const AT_ONCE = 64;
 /** The name of a run's Parquet file. */
 const PARQUET = /^telemetry(-[1-9][0-9]*)?\.parquet$/;
@@ -31,7 +31,7 @@ const PARQUET = /^telemetry(-[1-9][0-9]*)?\.parquet$/;
  * Finds the files of runs. Missing files are ignored, also those removed meanwhile.
  * @param dataFolder the data folder; runs are in its `runs/`
  * @param traceIds the runs that the caller may see
- * @param options ids of runs without a step, and the maximum number of runs
+ * @param options ids of runs without a step, and the most runs
  */
 export async function listQueryFiles(
   dataFolder: string,
@@ -55,9 +55,9 @@ export async function listQueryFiles(
   };
 }
 
-/** Copies of files of runs that are in a bucket. */
+/** Copies of the files of runs that are in a bucket. */
 export interface SharedFiles {
-  /** @returns `folder` of the runs, and paths in it; of the runs written to last as many as there is room for */
+  /** Copies the wanted files of the runs written to last, as far as there is room. @returns the local folder of runs, and paths in it */
   bringAll(
     traceIds: readonly TraceId[],
     maxRuns: number,
@@ -65,7 +65,7 @@ export interface SharedFiles {
   ): Promise<{ readonly folder: string; readonly paths: readonly string[]; readonly leftOutCount: number }>;
 }
 
-/** The same, of runs whose files several processes share. */
+/** Finds the files of runs that several processes share. */
 export async function fetchQueryFiles(
   shared: SharedFiles,
   traceIds: readonly TraceId[],
@@ -85,7 +85,7 @@ function isQueried(name: string): boolean {
   return PARQUET.test(name) || name === 'run.json';
 }
 
-/** @param paths of files that are queried */
+/** @param paths of files that queries read */
 function byKind(paths: readonly string[]): Pick<QueryFiles, 'parquet' | 'summaries'> {
   const sorted = [...paths].sort();
   const isSummary = (path: string) => path.endsWith('/run.json');
@@ -103,7 +103,7 @@ async function newest(folder: string, traceIds: readonly TraceId[], count: numbe
     .map(({ traceId }) => traceId);
 }
 
-/** In milliseconds; 0 where nothing is there. */
+/** Returns the modification time in milliseconds; 0 for a missing file. */
 async function modifiedMs(path: string): Promise<number> {
   try {
     return (await stat(path)).mtimeMs;

@@ -14,24 +14,24 @@ import { answerQuery, MAX_API_ROWS, type QueryRouterDeps } from './routes.js';
 import { type Cell, cellText, csvRows, isNumeric } from './rows.js';
 import { VIEW_NAMES } from './views.js';
 
-/** What the page works with. */
+/** What the page needs. */
 export interface QueryPageDeps extends QueryRouterDeps {
-  /** An empty folder for answers that are being downloaded; its path is absolute. */
+  /** Returns the absolute path of an empty folder for answers that are being downloaded. */
   readonly answersFolder: () => Promise<string>;
   /** The program's version. */
   readonly version: string;
 }
 
-/** Rows that a page shows. */
+/** The most rows on a page. */
 const PAGE_ROWS = 500;
-/** The longest cell that a page shows, in characters. */
+/** The longest cell on a page, in characters. */
 const MAX_CELL_CHARS = 1_000;
-/** The longest SQL: it stands in the page's address, which servers and proxies limit. */
+/** The longest SQL in characters; it is part of the page's URL, which servers and proxies limit. */
 const MAX_SQL_CHARS = 8_000;
 
 type Answer = Awaited<ReturnType<typeof answerQuery>>;
 
-/** `/query`: SQL over the account's runs, its answer as a table and, where it is one, a chart; `/query.csv` and `/query.parquet` to download. */
+/** Serves `/query`, which runs SQL over the account's runs and shows the answer as a table and, if suitable, a chart; and `/query.csv` and `/query.parquet` for downloads. */
 export function queryPages(deps: QueryPageDeps): Router {
   const router = Router();
   router.get('/query', authorize('query'), async (request, response) => {
@@ -67,7 +67,7 @@ export function queryPages(deps: QueryPageDeps): Router {
         'Content-Length': String(size),
         'Cache-Control': 'no-store',
       });
-      // Where it breaks off the connection is closed; the length shows that something is missing.
+      // If sending fails, the connection is closed; the client notices by the length.
       await pipeline(createReadStream(path), response).catch(() => response.destroy());
     } finally {
       await rm(folder, { recursive: true, force: true });
@@ -88,7 +88,7 @@ function sqlIn({ query }: Pick<Request, 'query'>): string {
   return typeof query.sql === 'string' ? query.sql.trim() : '';
 }
 
-/** Questions that people have, and the SQL that answers them. */
+/** Common questions, with the SQL that answers them. */
 export const EXAMPLES: readonly (readonly [question: string, sql: string])[] = [
   [
     'Which jobs fail?',
@@ -125,9 +125,9 @@ FROM queries GROUP BY unique_id ORDER BY seconds DESC LIMIT 20`,
 interface QueryPageProps {
   readonly caller: Caller;
   readonly sql: string;
-  /** `null` where nothing was asked, or it failed. */
+  /** The answer; `null` without a query, or if it failed. */
   readonly answer: Answer | null;
-  /** Why it failed. */
+  /** Why the query failed. */
   readonly problem: string | null;
   readonly version: string;
 }
@@ -164,16 +164,16 @@ function QueryPage({ caller, sql, answer, problem, version }: QueryPageProps) {
   );
 }
 
-/** What is wrong, and the place of it, at which DuckDB points with a caret below its line. */
+/** Shows an error with its location, below which DuckDB puts a caret. */
 function Problem({ text }: { readonly text: string }) {
   const at = text.search(/^LINE \d+:/m);
-  const [said, place] = at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at)];
+  const [message, location] = at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at)];
   return (
     <div class="notice bad" role="alert">
-      <span class="text">{said.trim()}</span>
-      {place !== '' && (
+      <span class="text">{message.trim()}</span>
+      {location !== '' && (
         <pre class="place" tabindex={0}>
-          {place}
+          {location}
         </pre>
       )}
     </div>
@@ -236,21 +236,18 @@ function AnswerPart({ answer }: { readonly answer: Answer }) {
   );
 }
 
-/** Last words of what is named by its number, or said when by it. */
+/** Last words of column names whose numbers identify something or are times. */
 const NAMING = new Set(
   'id ids key hash number no nr code index idx ordinal position rank version port pid line column run step account job project environment user trace span event thread worker partition status severity unix'.split(
     ' ',
   ),
 );
-/** What is a part of a date by itself. */
+/** Names of columns with a part of a date. */
 const DATE_PART =
   /^(?:(?:iso|calendar|fiscal|start(?:ed)?|end(?:ed)?)_?)?(?:year|quarter|month|week|day|dow|doy|hour|epoch)$/;
 const OF_A_DATE = /^(?:epoch_\w+|yearweek|weekday|day_?of_?(?:week|month|year)|isodow|julian)$/;
 
-/**
- * Whether a column's numbers name something, as ids do, or say when: they have no separators, and nothing is as long as they
- * say. An expression is judged by the names in it.
- */
+/** Whether a column's numbers identify something, like ids, or are times: they are shown without thousands separators, and no chart shows them. An expression is judged by the names in it. */
 function isNaming(column = ''): boolean {
   if (!column.includes('(')) return isNamingName(column);
   return !/^(?:approx_)?count\w*\(/i.test(column) && (column.match(/\w+/g) ?? []).some(isNamingName);
@@ -262,17 +259,17 @@ function isNamingName(name: string): boolean {
     .toLowerCase()
     .split(/[^\p{L}\p{N}]+/u);
   const whole = words.join('_');
-  // `failures_per_run` is an amount; `start_time_unix_nano` says when.
+  // `failures_per_run` is an amount; `start_time_unix_nano` is a time.
   if (/_(?:per|a|an|each)_\w+$/.test(whole)) return false;
   return (
     NAMING.has(words.at(-1) ?? '') || /(?:^|_)unix_\w+$/.test(whole) || DATE_PART.test(whole) || OF_A_DATE.test(whole)
   );
 }
 
-/** Of a number that a double holds. */
+/** The number of digits that a double represents exactly. */
 const EXACT_DIGITS = 15;
 
-/** In the page's notation of numbers, shortened where it is very long. */
+/** Formats a cell: numbers as on all pages, long texts cut. */
 function shown(cell: Cell, isNumber = false): string {
   if (isNumber && typeof cell === 'string' && cell.length < EXACT_DIGITS) return shown(Number(cell));
   if (typeof cell === 'number') return cell.toLocaleString('en', { maximumFractionDigits: 3 });
@@ -280,11 +277,11 @@ function shown(cell: Cell, isNumber = false): string {
   return cut(text, MAX_CELL_CHARS);
 }
 
-/** Bars that a chart has at most. */
+/** The most bars in a chart. */
 const MAX_BARS = 40;
 const BAR = { labelWidth: 240, width: 640, height: 18, gap: 4, valueWidth: 90 } as const;
 
-/** Bars for the first column of amounts, where none is negative, named by the first column that is not of numbers; nothing where there are none. */
+/** Shows bars for the first column of amounts if none is negative, labelled by the first column without numbers; shows nothing without such columns. */
 function Chart(props: {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly Cell[])[];
@@ -326,5 +323,5 @@ function Chart(props: {
   );
 }
 
-/** Of a bar's name. */
+/** The longest label of a bar, in characters. */
 const MAX_LABEL_CHARS = 30;

@@ -3,16 +3,16 @@ import type { QueryFiles } from './files.js';
 
 // Messages between the program and the process of a query.
 
-/** What one query may take. */
+/** The limits of a query. */
 export interface QueryLimits {
-  /** From the start of its process, in milliseconds. */
+  /** The time from the start of its process, in milliseconds. */
   readonly timeoutMs: number;
-  /** Of the database engine, in megabytes; the whole process may take 400 MB more. */
+  /** The memory of the database engine, in megabytes; the whole process may take 400 MB more. */
   readonly memoryMegabytes: number;
   readonly threads: number;
-  /** Further rows are not returned; the response says that there are some. `null` for all. */
+  /** The most rows; the response says whether there are more. `null` for all. */
   readonly maxRows: number | null;
-  /** Of columns and rows as JSON, in bytes; further rows are not given. A Parquet file that is larger is an error. `null` for all. */
+  /** The largest JSON of columns and rows, in bytes; further rows are not returned. A larger Parquet file is an error. `null` for no limit. */
   readonly maxResultBytes: number | null;
 }
 
@@ -21,11 +21,11 @@ export interface QueryTask {
   readonly sql: string;
   readonly files: QueryFiles;
   readonly limits: QueryLimits;
-  /** An absolute path: the rows are written there as Parquet, and none are given; `null` to have them given. */
+  /** An absolute path to which the rows are written as Parquet instead of being returned; `null` to return them. */
   readonly parquetPath: string | null;
 }
 
-/** What it answers, a line of JSON each: columns, rows in parts, the end; or an error instead of what is left. */
+/** The output of the process of a query, a line of JSON each: the columns, rows in several messages, and the end; or an error instead of the rest. */
 export const queryMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('columns'), columns: z.array(z.object({ name: z.string(), type: z.string() })) }),
   z.object({ type: z.literal('rows'), rows: z.array(z.array(z.json())) }),
@@ -43,15 +43,15 @@ export type QueryMessage = z.output<typeof queryMessageSchema>;
 export type QueryErrorCode =
   /** The SQL is wrong, or is not one SELECT. */
   | 'invalid'
-  /** The SQL asks for what no query may touch: files, settings, extensions. */
+  /** The SQL uses something that queries may not: files, settings, extensions. */
   | 'refused'
   /** It exceeded its time limit. */
   | 'timeout'
   /** It needed more memory than its limit. */
   | 'memory'
-  /** A row of the answer, or its Parquet file, is larger than the whole answer may be. */
+  /** A row, or the Parquet file, is larger than a whole answer may be. */
   | 'tooLarge'
-  /** As many queries as may run are running, and as many as may wait are waiting. */
+  /** Too many queries are running and waiting. */
   | 'busy'
   /** The database engine is not part of this installation. */
   | 'notInstalled'

@@ -1,10 +1,9 @@
-// The program of the process that runs one query; `QueryEngine` starts it, with an empty environment, in the folder of runs.
-// Like main.ts it is a program of its own, so it may touch the process.
+// The program of the process that runs one query. `QueryEngine` starts it with an empty environment in the folder of runs. Like main.ts it is an entry point, so it may access the process.
 import { text } from 'node:stream/consumers';
 import { errorCode, reasonOf } from '../core/errors.js';
 import { QueryError, type QueryErrorCode, type QueryMessage, type QueryTask } from './protocol.js';
 
-/** Memory of the process beside the database engine's own limit, in bytes: the program, and rows being sent. */
+/** Memory of the process in addition to the database engine's limit, in bytes: for the program, and rows being sent. */
 const OTHER_MEMORY_BYTES = 400 * 1024 * 1024;
 const MEMORY_WATCH_MS = 100;
 
@@ -13,7 +12,7 @@ async function post(message: QueryMessage): Promise<void> {
   await new Promise((resolve) => process.stdout.once('drain', resolve));
 }
 
-/** The last message is sent before the process ends, by a signal, since native threads may be running. */
+/** Sends the last message and then kills the process, since native threads may still be running. */
 function end(message: QueryMessage): void {
   process.stdout.write(`${JSON.stringify(message)}\n`, () => process.kill(process.pid, 'SIGKILL'));
 }
@@ -39,7 +38,7 @@ function isOfStatement(code: QueryErrorCode): code is 'invalid' | 'refused' | 't
   return code === 'invalid' || code === 'refused' || code === 'tooLarge';
 }
 
-// The client has gone: the pipe is closed, or the parent was killed, which only the channel shows.
+// The client has gone if the pipe is closed, or if the parent was killed, which only the channel shows.
 process.stdout.on('error', () => process.kill(process.pid, 'SIGKILL'));
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 try {

@@ -14,13 +14,13 @@ import type { QueryEngine } from './engine.js';
 import type { QueryFiles } from './files.js';
 import { QueryError, type QueryErrorCode, type QueryLimits } from './protocol.js';
 
-/** Of queries over the API. */
+/** The limits of queries over the API. */
 export const API_QUERY_LIMITS: QueryLimits = {
   timeoutMs: 30_000,
   memoryMegabytes: 512,
   threads: 2,
   maxRows: 1_000,
-  // 16 MiB with what stands round them.
+  // 16 MiB including the envelope.
   maxResultBytes: 16 * 1024 * 1024 - 1_024,
 };
 
@@ -30,7 +30,7 @@ export const MAX_API_ROWS = 100_000;
 /** The longest SQL, in characters. */
 const MAX_SQL_CHARS = 100_000;
 
-/** The largest body: the longest SQL, each character four bytes. */
+/** The largest body: the longest SQL with four bytes a character. */
 const MAX_BODY_BYTES = 512 * 1024;
 
 /** The body of `POST /query`. */
@@ -47,7 +47,7 @@ const querySchema = z.object({
     .default(API_QUERY_LIMITS.maxRows ?? MAX_API_ROWS),
 });
 
-/** `data` of its answer. */
+/** The `data` of its answer. */
 const queryAnswerSchema = z.object({
   columns: z.array(z.object({ name: z.string(), type: z.string().meta({ description: 'of DuckDB' }) })),
   rows: z.array(z.array(z.json())),
@@ -68,7 +68,7 @@ const STATUS: Readonly<Record<QueryErrorCode, number>> = {
   failed: 500,
 };
 
-/** What the router works with. */
+/** What the router needs. */
 export interface QueryRouterDeps {
   readonly traces: TraceCatalog;
   readonly queries: Pick<QueryEngine, 'run'>;
@@ -76,7 +76,7 @@ export interface QueryRouterDeps {
   readonly listFiles: (traceIds: readonly TraceId[], unnamed: readonly UnnamedRun[]) => Promise<QueryFiles>;
 }
 
-/** `POST /query`: SQL over an account's runs. */
+/** Serves `POST /query`: SQL over an account's runs. */
 export function queryRouter(deps: QueryRouterDeps): Router {
   const router = Router();
   const json = express.json({ limit: MAX_BODY_BYTES });
@@ -87,7 +87,7 @@ export function queryRouter(deps: QueryRouterDeps): Router {
   return router;
 }
 
-/** What the router answers. */
+/** The API description of the router. */
 export const QUERY_PATHS: ZodOpenApiPathsObject = {
   [`${API_PATH}/query`]: {
     post: {
@@ -104,11 +104,11 @@ export const QUERY_PATHS: ZodOpenApiPathsObject = {
 
 /** A query of an account. */
 interface AskedQuery extends z.output<typeof querySchema> {
-  /** The rows are written there as Parquet instead of being given; `null` to have them given. */
+  /** A path to which the rows are written as Parquet instead of being returned; `null` to return them. */
   readonly parquetPath?: string | null;
 }
 
-/** Asks an account's runs. @throws ApiError */
+/** Runs a query over an account's runs. @throws ApiError */
 export async function answerQuery(
   accountId: number,
   { sql, limit, parquetPath = null }: AskedQuery,

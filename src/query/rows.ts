@@ -10,7 +10,7 @@ export interface Column {
   readonly type: string;
 }
 
-/** DuckDB's types of numbers; exact ones may come as text. */
+/** DuckDB's types of numbers; exact ones may be returned as text. */
 const NUMBER_TYPE = /^(?:BIGNUM|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/;
 
 /** Whether a column has numbers. */
@@ -18,14 +18,14 @@ export function isNumeric({ type }: Pick<Column, 'type'>): boolean {
   return NUMBER_TYPE.test(type);
 }
 
-/** Writes an answer's rows as they come. */
+/** Formats an answer's rows as they arrive. */
 export interface RowWriter {
   columns(columns: readonly Column[]): string;
   rows(rows: readonly (readonly Cell[])[]): string;
   end(): string;
 }
 
-/** An array of objects, one a line. */
+/** Formats rows as a JSON array of objects, one on each line. */
 export function jsonRows(): RowWriter {
   let names: readonly string[] = [];
   let isFirst = true;
@@ -47,8 +47,8 @@ export function jsonRows(): RowWriter {
 }
 
 /**
- * Comma-separated values as RFC 4180 has them, with line feeds; what must be a string or number is JSON, and null is empty.
- * Texts are harmless: cleaned, and with an apostrophe in front where a spreadsheet would take one for a formula.
+ * Formats rows as comma-separated values (RFC 4180, with line feeds); lists and objects are JSON, and null is empty. Texts are made harmless: cleaned, and with an apostrophe before what a
+ * spreadsheet would take for a formula.
  */
 export function csvRows(): RowWriter {
   let numeric: readonly boolean[] = [];
@@ -63,7 +63,7 @@ export function csvRows(): RowWriter {
   };
 }
 
-/** A table for people: columns as wide as they need, numbers to the right; kept in memory until the end. */
+/** Formats rows as a table for people, with columns as wide as needed and numbers on the right; buffers all rows until the end. */
 export function tableRows(maxCellChars: number): RowWriter {
   let names: readonly string[] = [];
   const kept: (readonly Cell[])[] = [];
@@ -80,19 +80,19 @@ export function tableRows(maxCellChars: number): RowWriter {
   };
 }
 
-/** A value in words: nothing for null, JSON for what has parts. */
+/** Formats a value as text: empty for null, JSON for lists and objects. */
 export function cellText(cell: Cell): string {
   if (cell === null) return '';
   return typeof cell === 'object' ? harmlessJson(JSON.stringify(cell)) : String(cell);
 }
 
-/** What spreadsheets take for the start of a formula, in wide characters as well, or leave out in front of it. */
+/** What spreadsheets take for the start of a formula, also in wide characters, or ignore before one. */
 const FORMULA = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]/;
 
 function csvCell(cell: Cell, isNumber = false): string {
   if (isNumber) return cellText(cell);
-  const own = cellText(cell);
-  const text = `${FORMULA.test(own) ? "'" : ''}${cleanText(own)}`;
+  const plain = cellText(cell);
+  const text = `${FORMULA.test(plain) ? "'" : ''}${cleanText(plain)}`;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
@@ -105,7 +105,7 @@ function table(names: readonly string[], rows: readonly (readonly Cell[])[], max
   return `${alignedRows([heads, ...texts], { hasRule: true, isRight: (column) => isNumber[column] === true }).join('\n')}\n`;
 }
 
-/** In one line, not longer than people read. */
+/** Formats a cell on one line, cut to a length. */
 function tableCell(cell: Cell, maxChars: number): string {
   return cut(cleanLine(cellText(cell)), maxChars);
 }

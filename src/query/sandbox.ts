@@ -15,7 +15,7 @@ import type { QueryFiles } from './files.js';
 import { QueryError, type QueryLimits, type QueryMessage } from './protocol.js';
 import { quoted, textList, VIEW_NAMES, viewStatements } from './views.js';
 
-/** Settings applied first: no network, no extensions, no writes outside memory. */
+/** Settings that are applied first: no network, no extensions, no writes outside of memory. */
 const CLOSED = {
   autoinstall_known_extensions: 'false',
   autoload_known_extensions: 'false',
@@ -27,9 +27,8 @@ const CLOSED = {
 };
 
 /**
- * Opens a database in memory with the views over these files. From then on it reads those files and no others, and no
- * statement can change that: external access is off, and the configuration is locked. The process must stand in the runs'
- * folder.
+ * Opens a database in memory with views over these files. From then on it reads those files and no others, and no statement can change that: external access is off, and the configuration is locked.
+ * The working directory of the process must be the folder of runs.
  * @param parquetPath where the answer may be written; `null` for nowhere
  */
 export async function openSandbox(
@@ -45,7 +44,7 @@ export async function openSandbox(
   const connection = await instance.connect();
   await connection.run("SET TimeZone = 'UTC'");
   for (const statement of viewStatements(files)) await connection.run(statement);
-  // Allowed files could be written, too: `checkStatement` lets nothing through that writes.
+  // DuckDB would allow writing to these files, too; `checkStatement` rejects all statements that write.
   await connection.run(
     `SET allowed_paths = ${textList([...files.parquet, ...files.summaries, ...(parquetPath === null ? [] : [parquetPath])])}`,
   );
@@ -55,8 +54,8 @@ export async function openSandbox(
 }
 
 /**
- * Runs one SELECT and gives its rows away as they come, as many as the limits allow.
- * @throws QueryError `tooLarge` where not even one row finds room
+ * Runs one SELECT and posts its rows as they arrive, up to the limits.
+ * @throws QueryError `tooLarge` if not even one row fits
  */
 export async function runStatement(
   connection: DuckDBConnection,
@@ -73,7 +72,7 @@ export async function runStatement(
   let isTruncated = false;
   let hasRow = false;
   let hasColumns = false;
-  // Only once there are rows: before any output, a query can be started again.
+  // Posted together with the first rows: before any output, a query can be started again.
   const postColumns = async () => {
     if (!hasColumns) await post({ type: 'columns', columns });
     hasColumns = true;
@@ -99,9 +98,9 @@ export async function runStatement(
 }
 
 /**
- * Runs one SELECT and writes its rows to a Parquet file, as many as the limits allow.
+ * Runs one SELECT and writes its rows to a Parquet file, up to the limits.
  * @returns the end of the answer
- * @throws QueryError `invalid` for what Parquet cannot hold, `tooLarge` where the file is larger than it may be
+ * @throws QueryError `invalid` for types that Parquet does not have, `tooLarge` if the file is too large
  */
 export async function writeParquet(
   connection: DuckDBConnection,
@@ -110,7 +109,7 @@ export async function writeParquet(
   path: string,
 ): Promise<QueryMessage> {
   await checkStatement(connection, sql);
-  // Written anew from its tree, a statement has neither a semicolon nor a comment at its end, so it can stand in another one.
+  // DuckDB's own rendering has no semicolon or comment at its end, so it can be part of another statement.
   const select = await rewritten(connection, sql);
   const columns = integerColumns(await checkStatement(connection, select));
   const rows = `${columns} FROM (${select})`;
@@ -123,10 +122,10 @@ export async function writeParquet(
   }
   const { size } = await stat(path);
   if (maxResultBytes !== null && size > maxResultBytes) {
-    const [own, most] = [size, maxResultBytes].map(mebibytes);
+    const [actual, most] = [size, maxResultBytes].map(mebibytes);
     throw new QueryError(
       'tooLarge',
-      `the file takes ${own}, and an answer ${most} at most; ask for fewer columns or rows`,
+      `the file takes ${actual}, and an answer ${most} at most; ask for fewer columns or rows`,
     );
   }
   if (count !== maxRows) return { type: 'end', isTruncated: false };
@@ -134,7 +133,7 @@ export async function writeParquet(
   return { type: 'end', isTruncated: further.currentRowCount > 0 };
 }
 
-/** The SELECT list that has sums of integers, for which Parquet has no type, as the largest integers that it has. */
+/** Returns a SELECT list that converts sums of integers, for which Parquet has no type, to its largest integers. */
 function integerColumns(statement: DuckDBPreparedStatement): string {
   const wide = [DuckDBTypeId.HUGEINT, DuckDBTypeId.UHUGEINT];
   const names = Array.from({ length: statement.columnCount }, (_, index) => statement.columnName(index));
@@ -147,7 +146,7 @@ function integerColumns(statement: DuckDBPreparedStatement): string {
   return replaced.length === 0 ? 'SELECT *' : `SELECT * REPLACE (${replaced.join(', ')})`;
 }
 
-/** DuckDB says what it was that it could not write; the statement that it quotes is not the one that was asked. */
+/** Converts an error of writing Parquet. DuckDB's message quotes a statement that is not the user's, so that part is removed. */
 function unwritable(error: unknown): unknown {
   const [message = ''] = reasonOf(error).split('\n\nLINE ');
   if (!/^(?:Not implemented|Conversion|Binder|Invalid Input) Error/i.test(message)) return error;
@@ -155,7 +154,7 @@ function unwritable(error: unknown): unknown {
   return new QueryError('invalid', `${message}\n${hint}`, { cause: error });
 }
 
-/** As JSON in a list. */
+/** Returns the size of a value as JSON in a list. */
 function bytesOf(value: Json): number {
   return Buffer.byteLength(JSON.stringify(value)) + 1;
 }
@@ -170,13 +169,13 @@ function mebibytes(bytes: number): string {
   return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }
 
-/** Integers are numbers as long as a number holds them exactly, else texts; times are texts in UTC. */
+/** Converts integers to numbers if a number represents them exactly, else to texts; times to texts in UTC. */
 const toJson: DuckDBValueConverter<Json> = (value, type, converter) => {
   if (typeof value !== 'bigint') return JsonDuckDBValueConverter(value, type, converter);
   return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
 };
 
-/** Functions that make tables out of nothing but their arguments. */
+/** Table functions that read nothing but their arguments. */
 const TABLE_FUNCTIONS = new Set([
   'generate_series',
   'json_each',
@@ -190,9 +189,8 @@ const TABLE_FUNCTIONS = new Set([
 const serializedSchema = z.object({ error: z.boolean(), statements: z.array(z.json()).optional() });
 
 /**
- * Lets one SELECT through, which may be written as FROM, VALUES, DESCRIBE, SUMMARIZE or SHOW too, and which uses the views
- * and no function that reads anything else. The sandbox would refuse files as well: this is the wall before it, and what
- * keeps allowed files from being written.
+ * Accepts one SELECT, which may also be written as FROM, VALUES, DESCRIBE, SUMMARIZE or SHOW, and which reads only the views. The sandbox would refuse other files as well; this check comes first,
+ * and it prevents writing to the allowed files.
  * @throws QueryError `invalid`, `refused`
  */
 export async function checkStatement(connection: DuckDBConnection, sql: string): Promise<DuckDBPreparedStatement> {
@@ -214,7 +212,7 @@ export async function checkStatement(connection: DuckDBConnection, sql: string):
   return prepared;
 }
 
-/** The statement as a tree; `undefined` if it is not a SELECT. */
+/** Parses a statement to a tree; `undefined` if it is not a SELECT. */
 async function parse(connection: DuckDBConnection, sql: string): Promise<z.core.util.JSONType | undefined> {
   const rows = await connection.runAndReadAll(`SELECT json_serialize_sql(${quoted(sql)}::VARCHAR)`);
   const text = rows.getRowsJson()[0]?.[0];
@@ -222,14 +220,14 @@ async function parse(connection: DuckDBConnection, sql: string): Promise<z.core.
   return error ? undefined : statements;
 }
 
-/** A statement as DuckDB writes it. */
+/** Returns a statement as DuckDB renders it. */
 async function rewritten(connection: DuckDBConnection, sql: string): Promise<string> {
   const tree = `json_serialize_sql(${quoted(sql)}::VARCHAR)`;
   const rows = await connection.runAndReadAll(`SELECT json_deserialize_sql(${tree})`);
   return String(rows.getRowsJson()[0]?.[0]);
 }
 
-/** The first table function in a tree that is not among those that read nothing. */
+/** Returns the first table function in a tree that may read something. */
 function forbiddenFunction(node: z.core.util.JSONType): string | undefined {
   const open: z.core.util.JSONType[] = [node];
   for (let one = open.pop(); one !== undefined; one = open.pop()) {

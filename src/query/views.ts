@@ -3,23 +3,23 @@ import { NODE_VERDICTS } from '../run/verdict.js';
 import type { UnnamedRun } from '../storage/run-catalog.js';
 import type { QueryFiles } from './files.js';
 
-/** The views that queries are made of; docs/reference/views.md lists their columns. */
+/** The views that queries read; docs/see.md lists their columns. */
 export const VIEW_NAMES = ['runs', 'steps', 'nodes', 'tests', 'queries', 'records'] as const;
 
-/** The longest run.json that is read, in bytes: about 8,000 steps. Each thread takes twice as much to read them. */
+/** The longest run.json that is read, in bytes: about 8,000 steps. Each thread takes twice as much memory to read them. */
 const MAX_SUMMARY_BYTES = 8 * 1024 * 1024;
 
-/** The statements that create the views over these files, in order. Nothing is read before a query needs it. */
+/** Returns the statements that create the views over these files, in order. Files are not read before a query needs them. */
 export function viewStatements(files: QueryFiles): readonly string[] {
   return [recordsView(files.parquet), stepsView(files), RUNS_VIEW, NODES_VIEW, TESTS_VIEW, QUERIES_VIEW];
 }
 
-/** A list of texts in SQL. */
+/** Returns a list of texts in SQL. */
 export function textList(texts: readonly string[]): string {
   return `[${texts.map(quoted).join(', ')}]`;
 }
 
-/** A text as a literal of SQL. */
+/** Returns a text as an SQL literal. */
 export function quoted(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
@@ -45,7 +45,7 @@ const SUMMARY_COLUMNS = `{
       project VARCHAR, reason VARCHAR))[]'
 }`;
 
-/** Lists beside each other, as rows; of no rows, only their types. */
+/** Returns the runs without a step as rows in SQL; without runs, only the types of the columns. */
 function unnamedRuns(unnamed: readonly UnnamedRun[]): string {
   const texts = (column: 'traceId' | 'job' | 'environment' | 'project') =>
     `[${unnamed.map((run) => (run[column] === null ? 'NULL' : quoted(run[column]))).join(', ')}]::VARCHAR[]`;
@@ -82,7 +82,7 @@ function stepsView({ summaries, unnamed }: QueryFiles): string {
     LEFT JOIN ${unnamedRuns(unnamed)} AS n ON n.trace_id = t.trace_id AND n.command_index = t.s."index"`;
 }
 
-/** The shape of `steps`, as `from_json` wants it. */
+/** The shape of `steps` for `from_json`. */
 const EMPTY_STEPS = `'[{"index":"INTEGER","command":"VARCHAR","raw_command":"VARCHAR","start_time_unix_nano":"VARCHAR",
   "end_time_unix_nano":"VARCHAR","verdict":"VARCHAR","status_message":"VARCHAR","total_errors":"INTEGER",
   "total_warnings":"INTEGER","node_counts":"MAP(VARCHAR, INTEGER)","record_count":"BIGINT","parquet_file":"VARCHAR",
@@ -112,7 +112,7 @@ const IS_EXECUTED = `coalesce(steps.command NOT IN ${sqlList(PREPARING_COMMANDS)
         OR n.outcome = 'success' AND (n.test_outcome = 'failed' OR n.freshness LIKE '%FAILED'
           OR coalesce(n.last_phase IN ${sqlList(EXECUTING_PHASES)}, true)), false)`;
 
-/** What comes out of one pass over the records: a row for each node of each command. */
+/** A view of one pass over the records, with a row for each node of each command. */
 const NODES_VIEW = `CREATE VIEW nodes AS
   WITH known AS (
     SELECT trace_id, parquet_file, unique_id, record_type, body, time_unix_nano AS logged_at,
@@ -230,10 +230,7 @@ const QUERIES_VIEW = `CREATE VIEW queries AS
   FROM records q LEFT JOIN steps USING (trace_id, parquet_file)
   WHERE q.record_type = 'SpanEnd' AND q.event_type LIKE '%.QueryExecuted'`;
 
-/**
- * The columns of the runs' Parquet files as DuckDB sees them, for the views of a data folder that has no file yet. It is the
- * engine's own layout.
- */
+/** The columns of the runs' Parquet files as DuckDB reads them (the engine's layout), for the views of a data folder without files. */
 export const RECORD_COLUMNS: readonly (readonly [name: string, type: string])[] = [
   ['record_type', 'VARCHAR'],
   ['trace_id', 'VARCHAR'],
