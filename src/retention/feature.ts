@@ -10,7 +10,7 @@ import type { ArtifactStore } from '../storage/artifacts.js';
 import type { TelemetryStorage } from '../storage/retention-store.js';
 import type { State } from '../storage/state.js';
 import { Removals } from './removals.js';
-import { NO_HOLD, RetainedArtifacts, RetainedForeign, RetainedTelemetry, type TraceHold } from './retained-kinds.js';
+import { NO_LOCK, RetainedArtifacts, RetainedForeign, RetainedTelemetry, type TraceLock } from './retained-kinds.js';
 import { RunRemover } from './run-remover.js';
 import {
   type RetainedKind,
@@ -22,11 +22,11 @@ import {
 } from './sweep.js';
 import { TelemetryBucket, type TelemetryBucketDeps, TelemetryFolder } from './telemetry-storage.js';
 
-// The door of retention: no other folder imports anything else of this one.
+// The door of retention: other folders import only this file.
 
 export type { Removable, RetainedKind, RetentionLimits, SweepResult } from './sweep.js';
 
-/** Settings that retention goes by. Ages are milliseconds, sizes bytes. */
+/** The settings of retention. Ages are milliseconds, sizes bytes. */
 export interface RetentionConfig {
   readonly 'data-dir': string;
   readonly 'retain-telemetry-age': number | 'off';
@@ -36,52 +36,52 @@ export interface RetentionConfig {
   readonly 'max-backlog-age': number | 'off';
 }
 
-/** What retention needs of the program. */
+/** What retention needs from the program. */
 export interface RetentionHost {
   readonly state: Pick<State, 'retention' | 'cursors'>;
   readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'usage' | 'removeRun'>>;
-  /** Where files of runs are that several processes share. */
+  /** The storage of runs that several processes share; `undefined` with one process. */
   readonly sharedFiles: TelemetryStorage | undefined;
   readonly foreign: ForeignSegments;
-  /** Names of the destinations that there are. */
+  /** The names of the configured destinations. */
   readonly destinations: readonly string[];
-  /** What others keep for a while in the database. */
+  /** Kinds of database rows that other features keep for a limited time. */
   readonly rows: readonly RetainedKind[];
   readonly clock: Clock;
 }
 
-/** For a running server: records may arrive while runs are removed. */
+/** What a running server provides: records may arrive while runs are removed. */
 export interface WorkingHost extends RetentionHost {
-  /** Where runs are written to: a record log in the data folder, or what several processes share. */
+  /** Where runs are written: a record log in the data folder, or what several processes share. */
   readonly recordLog: RecordConsumer & { readonly whileClosed?: JsonlRecordLog['whileClosed'] };
   readonly ownRuns: Pick<RunTracker, 'whileReleased'>;
   readonly logger: Logger;
 }
 
-/** A running server, whose visitors may remove runs. */
+/** What a server provides whose visitors may remove runs. */
 export interface ServingHost extends WorkingHost {
   readonly state: RetentionHost['state'] & Pick<State, 'catalog' | 'traces'>;
   /** The program's version. */
   readonly version: string;
 }
 
-/** What removes what is too old or too much, and runs that somebody wants removed. */
+/** The parts of retention: they remove what is too old or too much, and runs on request. */
 export interface RetentionParts extends Feature {
-  /** Of several processes, one at a time runs it. */
+  /** Retention of what several processes share; one process at a time runs it. */
   readonly shared: Retention;
-  /** What each process has for itself. */
+  /** Retention of what belongs to this process. */
   readonly own: Retention;
-  /** All that is kept, with its limits. */
+  /** All retained kinds with their limits. */
   readonly kinds: readonly RetainedKind[];
 }
 
-/** Retention of a server: removes expired data, and finishes removals that a crash interrupted. */
+/** Creates the retention of a server, which removes expired data and finishes removals that a crash interrupted. */
 export function createRetention(config: RetentionConfig, host: ServingHost): RetentionParts {
   const { clock, logger, version } = host;
-  const { removals, telemetry, runs, own } = kindsOf(config, host, holdOf(host));
+  const { removals, telemetry, runs, own } = kindsOf(config, host, lockOf(host));
   const remover = () => removerOf(host, { removals, telemetry }, logger);
   return {
-    // Started by the composition root, which knows which of several processes does.
+    // The composition root starts them, since it knows which of several processes does.
     components: [],
     api: async () => [(await import('./routes.js')).removalRouter(remover())],
     apiPaths: async () => (await import('./routes.js')).REMOVAL_PATHS,
@@ -92,15 +92,15 @@ export function createRetention(config: RetentionConfig, host: ServingHost): Ret
   };
 }
 
-/** Retention of a command that keeps records: finishes removals that a crash interrupted, and removes expired rows of the host alone. */
+/** Creates the retention of a command that stores records: it finishes removals that a crash interrupted, and removes expired rows of the host. */
 export function createRemovals(config: RetentionConfig, host: WorkingHost): Retention {
   const { rows, clock, logger } = host;
-  const { removals } = kindsOf(config, host, holdOf(host));
+  const { removals } = kindsOf(config, host, lockOf(host));
   return new Retention({ kinds: rows, removals, clock, logger });
 }
 
 /**
- * Removes expired data at once, kind by kind, from a data folder or database that no other process uses.
+ * Removes expired data once, kind by kind, from a data folder or database that no other process uses.
  * @throws StoreError, ArtifactError; errors of the file system
  */
 export async function* retainOnce(
@@ -108,10 +108,10 @@ export async function* retainOnce(
   host: RetentionHost,
   options: SweepOptions,
 ): AsyncGenerator<readonly [RetainedKind, SweepResult]> {
-  const { removals, runs, own } = kindsOf(config, host, NO_HOLD);
+  const { removals, runs, own } = kindsOf(config, host, NO_LOCK);
   const isShared = host.sharedFiles !== undefined;
   if (!options.isDry) {
-    await removals.takeUp();
+    await removals.hideLeftovers();
     for (const removal of await removals.left()) await removals.end(removal);
     if (!isShared) await host.foreign.start();
   }
@@ -119,10 +119,9 @@ export async function* retainOnce(
 }
 
 /**
- * Removes a run with all its data, and other runs with it where they share its trace and `isWithShared` allows that, from a data
- * folder or database that no other process uses.
+ * Removes a run with all its data, from a data folder or database that no other process uses. Runs that share its trace are removed with it if `isWithShared` allows that.
  * @param name the run's number, or a trace or invocation id of one of its commands
- * @returns the numbers of the runs that were removed
+ * @returns the numbers of the removed runs
  * @throws ApiError 404; RunRemovalError; StoreError
  */
 export function removeRunOnce(
@@ -130,32 +129,40 @@ export function removeRunOnce(
   host: RetentionHost & Pick<ServingHost, 'state' | 'logger'>,
   { accountId, name, isWithShared }: { accountId: number; name: string; isWithShared: boolean },
 ): Promise<readonly number[]> {
-  return removerOf(host, kindsOf(config, host, NO_HOLD), host.logger).remove(accountId, name, isWithShared);
+  return removerOf(host, kindsOf(config, host, NO_LOCK), host.logger).remove(accountId, name, isWithShared);
 }
 
-/** Where the files of runs are that several processes share. */
+/** Creates the storage of runs that several processes share. */
 export function sharedTelemetry(deps: TelemetryBucketDeps): TelemetryStorage {
   return new TelemetryBucket(deps);
 }
 
-/** The limits of a kind, as settings have them. */
+/** Returns the limits of a kind from its settings. */
 export function retentionLimits(age: number | 'off', size: number | 'off'): RetentionLimits {
   return { maxAgeMs: age === 'off' ? null : age, maxBytes: size === 'off' ? null : size };
 }
 
-/** Kinds with their limits: `runs` are shared by several processes, `own` belong to the data folder of each. */
-function kindsOf(config: RetentionConfig, host: RetentionHost, hold: TraceHold) {
+/** Creates the kinds with their limits: `runs` are shared by several processes, `own` belong to the data folder of each. */
+function kindsOf(config: RetentionConfig, host: RetentionHost, lock: TraceLock) {
   const { state, openArtifacts, foreign, destinations, clock } = host;
-  const place = host.sharedFiles ?? new TelemetryFolder(config['data-dir']);
+  const storage = host.sharedFiles ?? new TelemetryFolder(config['data-dir']);
   const store = state.retention;
-  const removals = new Removals({ store, place, openArtifacts });
+  const removals = new Removals({ store, storage, openArtifacts });
   const nowUnixMs = () => clock.nowUnixMs();
   const limits = retentionLimits(config['retain-telemetry-age'], config['retain-telemetry-size']);
   const artifacts = retentionLimits(config['retain-artifacts-age'], config['retain-artifacts-size']);
   const backlog = config['max-backlog-age'];
   const maxBacklogMs = backlog === 'off' ? null : backlog;
   const { cursors } = state;
-  const runs = new RetainedTelemetry(limits, { store, removals, place, destinations, hold, openArtifacts, nowUnixMs });
+  const runs = new RetainedTelemetry(limits, {
+    store,
+    removals,
+    storage,
+    destinations,
+    lock,
+    openArtifacts,
+    nowUnixMs,
+  });
   return {
     removals,
     telemetry: runs,
@@ -172,15 +179,15 @@ function removerOf(
   return new RunRemover({ ...kinds, finder: new RunFinder(state), store: state.retention, destinations, logger });
 }
 
-/** With several processes: the database removes only rows of traces that no process owns, and no process can claim them meanwhile. */
-function holdOf({ recordLog, ownRuns }: WorkingHost): TraceHold {
+/** Returns a lock for traces. None is needed with several processes: the database removes only rows of traces that no process owns, and no process can claim them meanwhile. */
+function lockOf({ recordLog, ownRuns }: WorkingHost): TraceLock {
   const whileClosed = recordLog.whileClosed?.bind(recordLog);
-  return whileClosed === undefined ? NO_HOLD : holdClosed(whileClosed, ownRuns);
+  return whileClosed === undefined ? NO_LOCK : lockClosed(whileClosed, ownRuns);
 }
 
-/** Locks traces in a running server: nothing is written to them, and the tracker forgets them. */
-function holdClosed(whileClosed: JsonlRecordLog['whileClosed'], tracker: Pick<RunTracker, 'whileReleased'>): TraceHold {
+/** Returns a lock for traces of a running server: nothing is written to them, and the tracker forgets them. */
+function lockClosed(whileClosed: JsonlRecordLog['whileClosed'], tracker: Pick<RunTracker, 'whileReleased'>): TraceLock {
   return {
-    whileStill: (traceIds, action) => whileClosed(traceIds, () => tracker.whileReleased(traceIds, action)),
+    whileLocked: (traceIds, action) => whileClosed(traceIds, () => tracker.whileReleased(traceIds, action)),
   };
 }

@@ -7,14 +7,14 @@ import { countText, Fact, Moment, RunMark } from '../web/page/parts.js';
 import { orConflict } from './routes.js';
 import type { RemovableRun, RunRemover } from './run-remover.js';
 
-/** What the pages work with. */
+/** What the pages need. */
 export interface RemovalPageDeps {
   readonly remover: Pick<RunRemover, 'look' | 'remove'>;
   /** The program's version. */
   readonly version: string;
 }
 
-/** `/runs/{id}/delete`: asks whether a run is to be removed, and removes it. */
+/** Serves `/runs/{id}/delete`, which asks for confirmation and removes a run. */
 export function removalPages({ remover, version }: RemovalPageDeps): Router {
   const router = Router();
   const path = '/runs/:runId/delete';
@@ -24,14 +24,14 @@ export function removalPages({ remover, version }: RemovalPageDeps): Router {
     await sendPage(response, <DeletePage {...{ caller, found, version }} />, found.problem === null ? 200 : 409);
   });
   router.post(path, authorize('runs:delete'), async (request, response) => {
-    // The page before has named the runs that go with it.
+    // The page has listed the runs that are removed with it.
     await orConflict(remover.remove(callerOf(response).accountId, String(request.params.runId), true));
     response.redirect(303, '/');
   });
   return router;
 }
 
-/** Other runs that are named. */
+/** The most other runs that are listed. */
 const MAX_NAMED = 50;
 
 function DeletePage(props: { readonly caller: Caller; readonly found: RemovableRun; readonly version: string }) {

@@ -1,39 +1,37 @@
 import type { ArtifactStore } from '../storage/artifacts.js';
 import type { Removal, RetentionStore, TelemetryStorage } from '../storage/retention-store.js';
 
-/** What removals are ended with. */
+/** What removals need. */
 export interface RemovalsDeps {
   readonly store: Pick<RetentionStore, 'listRemovals' | 'noteMoved' | 'endRemoval'>;
-  readonly place: Pick<TelemetryStorage, 'hide' | 'remove'>;
+  readonly storage: Pick<TelemetryStorage, 'hide' | 'remove'>;
   readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'removeRun'>>;
 }
 
-/** Removes files whose rows are gone, and then the removal's record. Can be repeated. */
+/** Removes files whose rows are gone, and then the record of the removal. Can be repeated. */
 export class Removals {
   constructor(private readonly deps: RemovalsDeps) {}
 
-  /**
-   * Moves what an earlier process has partly removed out of the way, so that nobody finds it. Must be called before runs are listed.
-   */
-  async takeUp(): Promise<void> {
+  /** Hides what an earlier process has partly removed. Must be called before runs are listed. */
+  async hideLeftovers(): Promise<void> {
     await this.hide(await this.deps.store.listRemovals());
   }
 
-  /** What is out of the way and left to be removed. To be given to `end`. */
+  /** Returns the hidden leftovers, to be passed to `end`. */
   async left(): Promise<readonly Removal[]> {
-    // A folder that is not out of the way may be another one by now.
+    // A folder that is not hidden may belong to a new trace by now.
     return (await this.deps.store.listRemovals()).filter(({ kind }) => kind !== 'trace');
   }
 
-  /** Takes files out of the way. Nothing may have them open for writing. @returns what is to be given to `end` */
+  /** Moves files away so that nobody finds them. Nothing may have them open for writing. @returns removals to be passed to `end` */
   async hide(removals: readonly Removal[]): Promise<readonly Removal[]> {
-    await this.deps.place.hide(removals);
+    await this.deps.storage.hide(removals);
     return await this.deps.store.noteMoved(removals);
   }
 
   /**
-   * Removes the files and the removal's record.
-   * @returns false if the files cannot be reached from here, and stay recorded
+   * Removes the files and the record of the removal.
+   * @returns false if the files cannot be reached from here; they stay recorded
    * @throws ArtifactError, StoreError; errors of the file system
    */
   async end(removal: Removal): Promise<boolean> {
@@ -43,12 +41,12 @@ export class Removals {
   }
 
   private async remove(removal: Removal): Promise<boolean> {
-    const { place, openArtifacts } = this.deps;
+    const { storage, openArtifacts } = this.deps;
     switch (removal.kind) {
       case 'trace':
       case 'moved':
       case 'object':
-        return await place.remove(removal);
+        return await storage.remove(removal);
       case 'run':
       case 'artifacts':
         await (await openArtifacts()).removeRun(Number(removal.id));

@@ -13,26 +13,26 @@ import type {
 import type { Removals } from './removals.js';
 import type { Removable, RetainedKind, RetentionLimits } from './sweep.js';
 
-/** Keeps traces still while their files are moved away. */
-export interface TraceHold {
+/** Locks traces while their files are moved away. */
+export interface TraceLock {
   /**
    * Runs an action while none of the traces is open or written; records that arrive for them wait.
-   * @returns false if one of them is active, and nothing was done
+   * @returns false if one of them is active; nothing was done then
    */
-  whileStill(traceIds: readonly TraceId[], action: () => Promise<boolean>): Promise<boolean>;
+  whileLocked(traceIds: readonly TraceId[], action: () => Promise<boolean>): Promise<boolean>;
 }
 
 /** Locks nothing: no other process writes to the data folder, or the database removes only rows without an owner. */
-export const NO_HOLD: TraceHold = { whileStill: (_traceIds, action) => action() };
+export const NO_LOCK: TraceLock = { whileLocked: (_traceIds, action) => action() };
 
-/** What it works with. */
+/** What it needs. */
 export interface RetainedTelemetryDeps {
   readonly store: RetentionStore;
   readonly removals: Removals;
-  readonly place: Pick<TelemetryStorage, 'totalBytes' | 'usageOf'>;
-  /** Names of the destinations that there are: what one of them waits for stays. */
+  readonly storage: Pick<TelemetryStorage, 'totalBytes' | 'usageOf'>;
+  /** The names of the configured destinations; runs that one of them has not received yet are kept. */
   readonly destinations: readonly string[];
-  readonly hold: TraceHold;
+  readonly lock: TraceLock;
   readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'usage'>>;
   /** Wall-clock time in milliseconds. */
   readonly nowUnixMs: () => number;
@@ -49,7 +49,7 @@ export class RetainedTelemetry implements RetainedKind {
   ) {}
 
   totalBytes(signal: AbortSignal): Promise<number> {
-    return this.deps.place.totalBytes(signal);
+    return this.deps.storage.totalBytes(signal);
   }
 
   async *removables(endedUntilUnixMs: number): AsyncGenerator<Removable> {
@@ -69,9 +69,9 @@ export class RetainedTelemetry implements RetainedKind {
     }
   }
 
-  /** What a group takes: record logs, Parquet and artifacts. */
+  /** Returns the size of a group's record logs, Parquet files and artifacts. */
   async measure({ traceIds, runIds }: RunGroup): Promise<RetainedSize> {
-    let { fileCount, sizeBytes } = await this.deps.place.usageOf(traceIds);
+    let { fileCount, sizeBytes } = await this.deps.storage.usageOf(traceIds);
     const artifacts = await this.deps.openArtifacts();
     for (const runId of runIds) {
       const used = await artifacts.usage(runId);
@@ -82,19 +82,19 @@ export class RetainedTelemetry implements RetainedKind {
   }
 
   private async remove(group: RunGroup): Promise<boolean> {
-    const removals = await this.takeAway(group);
+    const removals = await this.hide(group);
     for (const removal of removals) await this.deps.removals.end(removal);
     return removals.length > 0;
   }
 
   /**
-   * Removes the rows of a group and moves its files out of the way, so that nobody finds it.
-   * @returns what is to be ended; none where the group has turned out not to be over, and nothing was done
+   * Removes the rows of a group and moves its files away, so that nobody finds it.
+   * @returns removals to be passed to `end`; none if the group turned out not to have ended, and nothing was done
    */
-  async takeAway(group: RunGroup): Promise<readonly Removal[]> {
-    const { store, removals, destinations, hold, nowUnixMs } = this.deps;
+  async hide(group: RunGroup): Promise<readonly Removal[]> {
+    const { store, removals, destinations, lock, nowUnixMs } = this.deps;
     let noted: readonly Removal[] = [];
-    await hold.whileStill(group.traceIds, async () => {
+    await lock.whileLocked(group.traceIds, async () => {
       noted = (await store.removeRuns(group, destinations, nowUnixMs())) ?? [];
       noted = await removals.hide(noted);
       return noted.length > 0;
@@ -103,7 +103,7 @@ export class RetainedTelemetry implements RetainedKind {
   }
 }
 
-/** What it works with. */
+/** What it needs. */
 export interface RetainedArtifactsDeps {
   readonly store: RetentionStore;
   readonly removals: Removals;
@@ -112,7 +112,7 @@ export interface RetainedArtifactsDeps {
   readonly nowUnixMs: () => number;
 }
 
-/** Artifacts of commands. A run stays without them. */
+/** Artifacts of commands; their runs stay. */
 export class RetainedArtifacts implements RetainedKind {
   readonly name = 'artifacts';
   readonly noun = 'runs';
@@ -149,11 +149,11 @@ export class RetainedArtifacts implements RetainedKind {
   }
 }
 
-/** What it works with. */
+/** What it needs. */
 export interface RetainedForeignDeps {
   readonly segments: Pick<ForeignSegments, 'ended' | 'turn' | 'remove'>;
   readonly cursors: Pick<CursorStore, 'findForeign'>;
-  /** Names of the destinations that there are. */
+  /** The names of the configured destinations. */
   readonly destinations: readonly string[];
   /** Age after which data that a destination has not accepted is discarded, in milliseconds; `null` for never. */
   readonly maxBacklogMs: number | null;
@@ -161,10 +161,10 @@ export interface RetainedForeignDeps {
   readonly nowUnixMs: () => number;
 }
 
-/** A file covers at most this much time, in milliseconds: otherwise one that is rarely written to would be kept for years. */
+/** The longest time that a file covers, in milliseconds: otherwise one that is rarely written to would be kept for years. */
 const SEGMENT_MS = 86_400_000;
 
-/** Telemetry of other services, in the files that it is in. */
+/** Telemetry of other services, in its files. */
 export class RetainedForeign implements RetainedKind {
   readonly name = 'foreign';
   readonly noun = 'files';
@@ -196,13 +196,13 @@ export class RetainedForeign implements RetainedKind {
     }
   }
 
-  /** The cursor of each destination, read once per sweep; cursors only advance. */
+  /** Returns the cursor of each destination, read once per sweep; cursors only advance. */
   private cursors(): Promise<readonly (ForeignCursor | undefined)[]> {
     const { cursors, destinations } = this.deps;
     return Promise.all(destinations.map((destination) => cursors.findForeign(destination)));
   }
 
-  /** Whether a destination has not got all of it. */
+  /** Whether a destination has not received all of a file. */
   private isWaitedFor(
     { segment, sizeBytes, writtenUnixMs }: EndedSegment,
     cursors: readonly (ForeignCursor | undefined)[],
@@ -217,10 +217,10 @@ export class RetainedForeign implements RetainedKind {
   }
 }
 
-/** Runs that are looked up at a time. */
+/** The number of runs read at a time. */
 const PAGE = 100;
 
-/** Runs that ended before a time, oldest first, page by page; removals in between do not disturb it. */
+/** Yields runs that ended before a time, oldest first, page by page. Runs may be removed in between. */
 async function* endedRuns(
   store: Pick<RetentionStore, 'listEnded'>,
   what: 'telemetry' | 'artifacts',

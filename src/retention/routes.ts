@@ -19,7 +19,7 @@ const removedSchema = z.object({
   removed_run_ids: z.array(z.number().int()).meta({ description: 'the run, and those that shared its trace' }),
 });
 
-/** `DELETE /runs/{id}` */
+/** Serves `DELETE /runs/{id}`. */
 export function removalRouter(remover: Pick<RunRemover, 'remove'>): Router {
   const router = Router();
   router.delete(`${API_PATH}/runs/:id`, authorize('runs:delete'), async (request, response) => {
@@ -31,7 +31,7 @@ export function removalRouter(remover: Pick<RunRemover, 'remove'>): Router {
   return router;
 }
 
-/** What the router answers. */
+/** The API description of the router. */
 export const REMOVAL_PATHS: ZodOpenApiPathsObject = {
   [`${API_PATH}/runs/{id}`]: {
     delete: {
@@ -48,7 +48,7 @@ export const REMOVAL_PATHS: ZodOpenApiPathsObject = {
   },
 };
 
-/** @throws ApiError 409 in place of a RunRemovalError */
+/** Waits for a removal. @throws ApiError 409 instead of a RunRemovalError */
 export async function orConflict<T>(removing: Promise<T>): Promise<T> {
   try {
     return await removing;

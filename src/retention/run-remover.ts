@@ -7,39 +7,39 @@ import { isFinal } from '../storage/state-tables.js';
 import type { Removals } from './removals.js';
 import type { RetainedTelemetry } from './retained-kinds.js';
 
-/** What runs are removed with. */
+/** What the remover needs. */
 export interface RunRemoverDeps {
   readonly finder: Pick<RunFinder, 'find'>;
   readonly store: Pick<RetentionStore, 'groupOf'>;
-  readonly telemetry: Pick<RetainedTelemetry, 'measure' | 'takeAway'>;
+  readonly telemetry: Pick<RetainedTelemetry, 'measure' | 'hide'>;
   readonly removals: Pick<Removals, 'end'>;
-  /** Names of the destinations that there are: what one of them waits for stays. */
+  /** The names of the configured destinations; runs that one of them has not received yet are kept. */
   readonly destinations: readonly string[];
   readonly logger: Logger;
 }
 
-/** A run that somebody wants to remove, and what goes with it. */
+/** A run to remove, and what is removed with it. */
 export interface RemovableRun {
   readonly run: CatalogRun;
-  /** Runs that have records in the same traces, by their numbers: they go with it. */
+  /** The numbers of runs with records in the same traces, which are removed with it. */
   readonly sharedRunIds: readonly number[];
-  /** Why it stays; `null` where it can be removed. */
+  /** Why it cannot be removed; `null` if it can. */
   readonly problem: string | null;
-  /** `null` where it stays. */
+  /** The size of what is removed; `null` if it cannot be removed. */
   readonly size: RetainedSize | null;
 }
 
-/** A run stays as it is; the message says why, and what to do. */
+/** A run cannot be removed; the message says why, and what to do. */
 export class RunRemovalError extends Error {
   override readonly name = 'RunRemovalError';
 }
 
-/** Removes single runs, in the way of retention: rows first, with a note of the files, so that nothing stays half removed. */
+/** Removes single runs in the same way as retention: first the rows, with a record of the files, so that an interrupted removal is finished later. */
 export class RunRemover {
   constructor(private readonly deps: RunRemoverDeps) {}
 
   /**
-   * Says what removing a run would remove.
+   * Returns what removing a run would remove.
    * @param name the run's number, or a trace or invocation id of one of its commands
    * @throws ApiError 404; StoreError
    */
@@ -51,16 +51,16 @@ export class RunRemover {
   }
 
   /**
-   * Removes a run with all its data. Its files may be there for a while longer where a bucket cannot be reached; nobody finds them.
-   * @param isWithShared whether runs that share its traces may go with it
-   * @returns the numbers of the runs that were removed
+   * Removes a run with all its data. If a bucket cannot be reached, files stay there for a while, but nobody finds them.
+   * @param isWithShared whether runs that share its traces may be removed with it
+   * @returns the numbers of the removed runs
    * @throws ApiError 404; RunRemovalError; StoreError
    */
   async remove(accountId: number, name: string, isWithShared: boolean): Promise<readonly number[]> {
     const { run, group, problem } = await this.find(accountId, name);
     if (group === undefined || problem !== null) throw new RunRemovalError(problem ?? tooLarge(run));
     if (group.runIds.length > 1 && !isWithShared) throw new RunRemovalError(shared(run, group));
-    const removals = await this.deps.telemetry.takeAway(group);
+    const removals = await this.deps.telemetry.hide(group);
     if (removals.length === 0) {
       throw new RunRemovalError(
         `Run ${run.id} has just changed: records of it are arriving. Try again in a few seconds.`,

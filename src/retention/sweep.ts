@@ -5,55 +5,55 @@ import type { Logger } from '../core/logger.js';
 import type { RetainedSize } from '../storage/retention-store.js';
 import type { Removals } from './removals.js';
 
-/** Maximum age and size of a kind. */
+/** The limits of a kind. */
 export interface RetentionLimits {
-  /** What ended longer ago goes; `null` for no such limit. In milliseconds. */
+  /** Data that ended longer ago than this is removed, in milliseconds; `null` for no limit. */
   readonly maxAgeMs: number | null;
-  /** While there is more, the oldest goes; `null` for no such limit. */
+  /** While there is more than this, the oldest data is removed, in bytes; `null` for no limit. */
   readonly maxBytes: number | null;
 }
 
-/** Something that may be removed as one. */
+/** Data that is removed together. */
 export interface Removable {
-  /** How many of the kind's things. */
+  /** The number of the kind's items in it. */
   readonly count: number;
   readonly endedUnixMs: number;
-  /** What is removed with it. */
+  /** Returns its size. */
   measure(): Promise<RetainedSize>;
-  /** Removes it. False where it has turned out not to be over, and nothing was done. */
+  /** Removes it. @returns false if it turned out not to have ended, and nothing was done */
   remove(): Promise<boolean>;
 }
 
-/** A kind of data with its own limits. A new kind is a new object of this type. */
+/** A kind of data with its own limits. */
 export interface RetainedKind {
-  /** As settings and log lines name it, for example `telemetry`. */
+  /** The name in settings and log messages, for example `telemetry`. */
   readonly name: string;
-  /** What is counted, of artifacts the runs that they are of. */
+  /** What is counted; for artifacts, the runs that they belong to. */
   readonly noun: 'runs' | 'deliveries' | 'files';
   readonly limits: RetentionLimits;
-  /** What all of it takes, in bytes; asked for where there is a limit. */
+  /** Returns the total size, in bytes; called only if there is a limit. */
   totalBytes(signal: AbortSignal): Promise<number>;
-  /** Expired items that ended before a time, roughly oldest first: none that is running or that somebody waits for. */
+  /** Yields items that ended before a time, roughly oldest first; none that is running or that a destination has not received yet. */
   removables(endedUntilUnixMs: number): AsyncIterable<Removable>;
 }
 
 /** What was removed of a kind, or would be. */
 export interface SweepResult {
   readonly kind: string;
-  /** How many of the kind's things. */
+  /** The number of the kind's items. */
   readonly count: number;
   readonly fileCount: number;
   readonly sizeBytes: number;
-  /** Size above the limit that could not be removed, in bytes: the remaining items are running, too new or waited for. */
+  /** Size above the limit that could not be removed, in bytes: the remaining items are running, too new, or not received by a destination yet. */
   readonly excessBytes: number;
 }
 
-/** Sizes and limits of a sweep. */
+/** Options of a sweep. */
 export interface SweepOptions {
   readonly nowUnixMs: number;
-  /** Only counts. */
+  /** Whether to count only. */
   readonly isDry: boolean;
-  /** Ends it between two things. */
+  /** Ends the sweep between two items. */
   readonly signal: AbortSignal;
 }
 
@@ -63,7 +63,7 @@ export interface SweepOptions {
  */
 export const KEPT_MS = 600_000;
 
-/** Removes of a kind what is too old, and of what is too much the oldest. */
+/** Removes the items of a kind that are too old, and the oldest while there is too much. */
 export async function sweepKind(kind: RetainedKind, options: SweepOptions): Promise<SweepResult> {
   const { nowUnixMs, isDry, signal } = options;
   const { maxAgeMs, maxBytes } = kind.limits;
@@ -85,21 +85,20 @@ export async function sweepKind(kind: RetainedKind, options: SweepOptions): Prom
   return { kind: kind.name, ...total, excessBytes: Math.max(0, excessBytes) };
 }
 
-/** What it works with. */
+/** What retention needs. */
 export interface RetentionDeps {
   readonly kinds: readonly RetainedKind[];
-  /** Ends what was left half removed; `null` where another one does. */
+  /** Finishes interrupted removals; `null` if another object does. */
   readonly removals: Removals | null;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** How often it is looked what may go, in milliseconds; and the first time after a start. */
+/** The interval between two sweeps, in milliseconds. */
 const INTERVAL_MS = 3_600_000;
 
 /**
- * Removes what is older, or more, than it may be: at the start and each hour. What a crash left half removed is ended by the
- * next start, limits or not; to be started before anything reads the data folder. May be started again after a shutdown.
+ * Removes expired data at the start and every hour, and first finishes removals that a crash interrupted. To be started before anything reads the data folder. May be started again after a shutdown.
  */
 export class Retention implements Component {
   readonly name = 'retention';
@@ -109,10 +108,10 @@ export class Retention implements Component {
 
   constructor(private readonly deps: RetentionDeps) {}
 
-  /** @throws StoreError; what the file system throws */
+  /** Hides leftovers of interrupted removals, and begins the first sweep. @throws StoreError; errors of the file system */
   async start(): Promise<void> {
     this.stopping = new AbortController();
-    await this.deps.removals?.takeUp();
+    await this.deps.removals?.hideLeftovers();
     this.working = this.look();
   }
 
@@ -122,7 +121,7 @@ export class Retention implements Component {
     await this.working;
   }
 
-  /** What a crash left, or a bucket that could not be reached. */
+  /** Finishes removals that a crash interrupted, or for which a bucket could not be reached. */
   private async endLeft(removals: Removals): Promise<void> {
     const { logger } = this.deps;
     try {
@@ -144,7 +143,7 @@ export class Retention implements Component {
     for (const kind of kinds) {
       if (signal.aborted) return;
       try {
-        tell(await sweepKind(kind, { nowUnixMs: clock.nowUnixMs(), isDry: false, signal }), kind, logger);
+        log(await sweepKind(kind, { nowUnixMs: clock.nowUnixMs(), isDry: false, signal }), kind, logger);
       } catch (error) {
         logger.error({ kind: kind.name, error: reasonOf(error) }, 'failed to remove expired data; retrying in an hour');
       }
@@ -157,7 +156,7 @@ export class Retention implements Component {
   }
 }
 
-function tell({ kind, excessBytes, ...removed }: SweepResult, { noun, limits }: RetainedKind, logger: Logger): void {
+function log({ kind, excessBytes, ...removed }: SweepResult, { noun, limits }: RetainedKind, logger: Logger): void {
   if (removed.count > 0) logger.info({ kind, what: noun, ...removed }, 'removed expired data');
   if (excessBytes === 0) return;
   logger.warn(

@@ -8,10 +8,10 @@ import { type ObjectStore, tracePrefix } from '../storage/bucket/object-store.js
 import type { JournalStore } from '../storage/journal-store.js';
 import type { Removal, RetainedSize, TelemetryStorage } from '../storage/retention-store.js';
 
-/** The folder for folders of traces while they are removed, in the data folder: out of the way of listings. */
+/** The folder in the data folder for folders of traces while they are removed, which listings do not read. */
 const REMOVED_FOLDER = 'removed';
 
-/** Files of traces in the data folder of one process. */
+/** The files of traces in the data folder of one process. */
 export class TelemetryFolder implements TelemetryStorage {
   constructor(private readonly dataFolder: string) {}
 
@@ -30,14 +30,14 @@ export class TelemetryFolder implements TelemetryStorage {
     return { fileCount, sizeBytes };
   }
 
-  /** Nothing may have the folders open for writing. */
+  /** Moves folders of traces away. Nothing may have them open for writing. */
   async hide(removals: readonly Removal[]): Promise<void> {
     const { dataFolder } = this;
     for (const { kind, id } of removals) {
       if (kind === 'run') await rm(join(dataFolder, ROWS_FOLDER, `${id}.json`), { force: true });
       if (kind !== 'trace') continue;
       await makeFolderIn(dataFolder, REMOVED_FOLDER);
-      // A folder of the same name is left over from an earlier removal.
+      // A folder of that name is left from an earlier removal.
       await rm(this.hidden(id), { recursive: true, force: true });
       await rename(join(dataFolder, 'runs', id), this.hidden(id)).catch((error: unknown) => {
         if (errorCode(error) !== 'ENOENT') throw error;
@@ -56,13 +56,13 @@ export class TelemetryFolder implements TelemetryStorage {
   }
 }
 
-/** What it works with. */
+/** What it needs. */
 export interface TelemetryBucketDeps {
   readonly openBucket: () => Promise<Pick<ObjectStore, 'list' | 'remove'>>;
   readonly traces: Pick<JournalStore, 'known' | 'usage'>;
 }
 
-/** Files of traces in the bucket that several processes share. Nobody lists runs there: without its rows a run is gone. */
+/** The files of traces in the bucket that several processes share. Nobody lists runs there, so a run without rows is not found. */
 export class TelemetryBucket implements TelemetryStorage {
   constructor(private readonly deps: TelemetryBucketDeps) {}
 
@@ -83,12 +83,12 @@ export class TelemetryBucket implements TelemetryStorage {
     return true;
   }
 
-  /** What nothing ever named: processes that died while they uploaded left it. */
+  /** Removes the files of a trace that no row names, left by processes that died during an upload. */
   private async removeLeft(bucket: Pick<ObjectStore, 'list' | 'remove'>, id: string): Promise<void> {
     const traceId = parseTraceId(id);
     if (traceId === undefined) return;
     const keys = await bucket.list(tracePrefix(traceId));
-    // Checked after the list: files of a trace that exists again are not in it, or are not touched.
+    // Checked after listing, so that files of a trace that exists again are not removed.
     if (keys.length === 0 || (await this.deps.traces.known([traceId])).has(traceId)) return;
     await bucket.remove(keys);
   }

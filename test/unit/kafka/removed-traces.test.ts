@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Delivery } from '../../../src/record/record-batch.js';
 import type { TraceId } from '../../../src/record/telemetry-record.js';
 import { Removals } from '../../../src/retention/removals.js';
-import { NO_HOLD, RetainedTelemetry } from '../../../src/retention/retained-kinds.js';
+import { NO_LOCK, RetainedTelemetry } from '../../../src/retention/retained-kinds.js';
 import { type SweepResult, sweepKind } from '../../../src/retention/sweep.js';
 import { TelemetryBucket } from '../../../src/retention/telemetry-storage.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
@@ -41,7 +41,7 @@ const openArtifacts = async () => ({
 function removals(): Removals {
   const { state, bucket } = bench;
   const place = new TelemetryBucket({ openBucket: async () => bucket, traces: state.journal });
-  return new Removals({ store: state.retention, place, openArtifacts });
+  return new Removals({ store: state.retention, storage: place, openArtifacts });
 }
 
 /** Removes every run that may be removed. */
@@ -51,8 +51,8 @@ function sweep(): Promise<SweepResult> {
     { maxAgeMs: 1, maxBytes: null },
     {
       ...{ store: state.retention, removals: removals(), destinations: [], openArtifacts },
-      place: new TelemetryBucket({ openBucket: async () => bucket, traces: state.journal }),
-      hold: NO_HOLD,
+      storage: new TelemetryBucket({ openBucket: async () => bucket, traces: state.journal }),
+      lock: NO_LOCK,
       nowUnixMs: () => clock.nowUnixMs(),
     },
   );
@@ -125,7 +125,7 @@ describe('traces that processes share', () => {
     expect(group && (await retention.removeRuns(group, [], 1))).toHaveLength(4);
     expect(await bench.bucket.list('runs/')).toHaveLength(3);
     const another = removals();
-    await another.takeUp();
+    await another.hideLeftovers();
     for (const removal of await another.left()) await another.end(removal);
     expect(await bench.bucket.list('runs/')).toEqual([]);
     expect(await retention.listRemovals()).toEqual([]);
@@ -141,7 +141,7 @@ describe('traces that processes share', () => {
     await letGo();
     const files = (await journal.filesOf(traceId)).map(({ objectKey }) => objectKey).sort();
     const another = removals();
-    await another.takeUp();
+    await another.hideLeftovers();
     for (const removal of await another.left()) await another.end(removal);
     expect(removed.filter(({ kind }) => kind === 'object')).toHaveLength(2);
     expect(await bench.bucket.list('runs/')).toEqual(files);

@@ -41,7 +41,7 @@ function removals(): Removals {
       return { count: 0, sizeBytes: 0 };
     },
   });
-  return new Removals({ store: state.retention, place: new TelemetryFolder(folder), openArtifacts });
+  return new Removals({ store: state.retention, storage: new TelemetryFolder(folder), openArtifacts });
 }
 
 /** A run whose rows are gone, and whose files are not. */
@@ -73,7 +73,7 @@ describe('what was left half removed', () => {
     // The program goes on, more of the run comes, and then it is killed before the note is gone.
     mkdirSync(runFolder());
     writeFileSync(join(runFolder(), 'telemetry.jsonl'), 'new');
-    await removals().takeUp();
+    await removals().hideLeftovers();
     expect(existsSync(runFolder())).toBe(true);
     for (const removal of await removals().left()) await removals().end(removal);
     expect(existsSync(runFolder())).toBe(true);

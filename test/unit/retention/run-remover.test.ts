@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RunFinder } from '../../../src/api/own/run-finder.js';
 import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
 import { Removals } from '../../../src/retention/removals.js';
-import { NO_HOLD, RetainedTelemetry } from '../../../src/retention/retained-kinds.js';
+import { NO_LOCK, RetainedTelemetry } from '../../../src/retention/retained-kinds.js';
 import { RunRemover } from '../../../src/retention/run-remover.js';
 import { TelemetryFolder } from '../../../src/retention/telemetry-storage.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
@@ -67,11 +67,11 @@ function remover(destinations: readonly string[] = []): RunRemover {
       return { count: 0, sizeBytes: 0 };
     },
   });
-  const removals = new Removals({ store, place, openArtifacts });
-  const hold = isWritten ? { whileStill: async () => false } : NO_HOLD;
+  const removals = new Removals({ store, storage: place, openArtifacts });
+  const lock = isWritten ? { whileLocked: async () => false } : NO_LOCK;
   const telemetry = new RetainedTelemetry(
     { maxAgeMs: null, maxBytes: null },
-    { store, removals, place, destinations, hold, openArtifacts, nowUnixMs: () => 5_000 },
+    { store, removals, storage: place, destinations, lock, openArtifacts, nowUnixMs: () => 5_000 },
   );
   return new RunRemover({ finder: new RunFinder(state), store, telemetry, removals, destinations, logger });
 }
