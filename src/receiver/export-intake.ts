@@ -10,19 +10,19 @@ import type { BodyDecoder, DecodedRequest } from '../otlp/wire/wire-decoder.js';
 import { type Sender, UNKNOWN_SENDER } from '../record/attributes.js';
 import type { Delivery, RecordConsumer, Signal } from '../record/record-batch.js';
 
-/** A request in flight counts for at least this many bytes: it takes about that much without any body. */
+/** The least that a request in flight counts, in bytes; it takes about that much memory even without a body. */
 const MIN_RESERVED_BYTES = 16 * 1024;
 
-/** The answer to a request whose records were all accepted: an empty message. */
+/** The response to a request whose records were all accepted: an empty message. */
 const FULL_SUCCESS: Readonly<Record<OtlpEncoding, Uint8Array>> = { protobuf: Buffer.alloc(0), json: Buffer.from('{}') };
 
-/** What an intake may take. */
+/** The limits of an intake. */
 export interface ExportIntakeConfig {
-  /** Largest body, in bytes, on the wire and again after inflating. Default 64 MiB. */
+  /** The largest body, in bytes, before and after decompression. Default 64 MiB. */
   readonly maxBodyBytes?: number | undefined;
   /**
-   * What all bodies in flight may take together, in bytes, from their first byte to their answer. Each counts for at
-   * least 16 KiB, which bounds their number, too. Default 256 MiB; a body may have no more than this.
+   * The most memory for all bodies in flight, in bytes, from their first byte to their response. Each counts at least 16 KiB, which also bounds their number. Default 256 MiB; this also limits a
+   * single body.
    */
   readonly maxInFlightBytes?: number | undefined;
 }
@@ -33,39 +33,39 @@ const DEFAULT_MAX_BODY_BYTES = 64 * 1024 * 1024;
 /** 256 MiB. */
 export const DEFAULT_MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024;
 
-/** What an intake works with. */
+/** What an intake needs. */
 export interface ExportIntakeDeps {
   readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
   readonly bodies: BodyConsumer;
-  /** Asked before a body is read; none when left out. */
+  /** Checked before a body is read. Default: none. */
   readonly guards?: readonly Guard[];
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Takes requests of any size for good. */
+/** Stores the contents of request bodies durably. */
 export interface BodyConsumer {
   /**
-   * Resolves when all that is not rejected is durable.
-   * @param body is released.
-   * @param sender whose the telemetry is.
+   * Resolves when everything that is not rejected is durable.
+   * @param body is released
+   * @param sender the sender of the telemetry
    * @throws OtlpDecodeError, ConsumeError
    */
   consumeBody(signal: Signal, encoding: OtlpEncoding, body: WholeBody, sender: Sender): Promise<AcceptedBody>;
 }
 
-/** What was accepted of a request. */
+/** The result of an accepted request. */
 export interface AcceptedBody {
-  /** Spans or log records. */
+  /** The number of spans or log records. */
   readonly itemCount: number;
   readonly rejectedCount: number;
-  /** Why; empty where nothing was. */
+  /** The reason; empty if nothing was rejected. */
   readonly rejectionMessage: string;
 }
 
-/** Makes records of requests, and hands them to a consumer. */
+/** Decodes request bodies and passes their records to a consumer. */
 export class DecodedBodies implements BodyConsumer {
-  /** @param resolvesWhen a request is answered: as soon as it is durable, or when whoever follows records has heard of it as well */
+  /** @param resolvesWhen whether a request is answered as soon as it is durable, or after the consumer's listeners were notified as well */
   constructor(
     private readonly decoders: Readonly<Record<OtlpEncoding, Readonly<Record<Signal, BodyDecoder>>>>,
     private readonly consumer: RecordConsumer,
@@ -82,8 +82,8 @@ export class DecodedBodies implements BodyConsumer {
 
   private consume(delivery: Delivery, sender: Sender): Promise<void> {
     return new Promise((resolve, reject) => {
-      const own = deliveryOf(delivery, sender);
-      const sent = this.resolvesWhen === 'durable' ? { ...own, onDurable: resolve } : own;
+      const ofSender = deliveryOf(delivery, sender);
+      const sent = this.resolvesWhen === 'durable' ? { ...ofSender, onDurable: resolve } : ofSender;
       this.consumer
         .consume(sent)
         .finally(() => delivery.release?.())
@@ -91,7 +91,7 @@ export class DecodedBodies implements BodyConsumer {
     });
   }
 
-  /** What comes out holds nothing of the body. */
+  /** Decodes a body and releases it; the result does not refer to it. */
   private async decode(signal: Signal, encoding: OtlpEncoding, body: WholeBody): Promise<DecodedRequest> {
     try {
       return await this.decoders[encoding][signal].decode(body.bytes());
@@ -101,10 +101,7 @@ export class DecodedBodies implements BodyConsumer {
   }
 }
 
-/**
- * What stands behind every OTLP receiver: it gives a body room, and waits until it is durable. All receivers share
- * one, so that its limits hold for all of them together.
- */
+/** The common part of all OTLP receivers: reserves memory for a body and waits until it is durable. All receivers share one intake, so that its limits apply to all of them together. */
 export class ExportIntake {
   readonly counts = new IntakeCounts();
   private readonly maxBodyBytes: number;
@@ -122,19 +119,19 @@ export class ExportIntake {
     this.refusals = new RefusalLog(deps.clock, deps.logger);
   }
 
-  /** OTLP's encodings, for answers. */
+  /** The codecs of OTLP's encodings, for responses. */
   get codecs(): Readonly<Record<OtlpEncoding, OtlpCodec>> {
     return this.deps.codecs;
   }
 
-  /** What bodies in flight take now, in bytes. */
+  /** The memory that bodies in flight take now, in bytes. */
   get inFlightBytes(): number {
     return this.budget.usedBytes;
   }
 
   /**
-   * Room for one more body; the caller releases its reservation when the sender has its response.
-   * @param announcedBytes the body's length; 0 if unknown until it is read.
+   * Reserves memory for a body; the caller releases the reservation when the sender has its response.
+   * @param announcedBytes length of the body; 0 if it is not known before reading
    * @throws RequestError `too_large`, `busy`; ShortageError
    */
   makeRoom(announcedBytes: number): BodyRoom {
@@ -155,10 +152,10 @@ export class ExportIntake {
   }
 
   /**
-   * Takes a body and waits until it is durable.
-   * @param body is released.
-   * @param sender whose the telemetry is; default: the first account's, of which nothing else is said.
-   * @returns the response message, in the same encoding.
+   * Stores a body and waits until it is durable.
+   * @param body is released
+   * @param sender the sender of the telemetry; by default unknown, which belongs to the first account
+   * @returns the response message in the same encoding
    * @throws OtlpDecodeError, ConsumeError
    */
   async take(
@@ -178,7 +175,7 @@ export class ExportIntake {
     return codecs[encoding].encodeResponse(signal, rejectedCount, rejectionMessage);
   }
 
-  /** What to answer instead; it is logged here. */
+  /** Converts an error to a refusal, and counts and logs it. */
   refuse(error: unknown): Refusal {
     const refusal = refusalOf(error);
     this.counts.refuse(refusal.reason);
@@ -187,7 +184,7 @@ export class ExportIntake {
   }
 }
 
-/** The delivery with its records as a sender's. One of whom nothing is said has them as they were decoded. */
+/** Returns a delivery with its records as a sender's; unchanged for a sender of the first account without a scope. */
 function deliveryOf(delivery: Delivery, sender: Sender): Delivery {
   if (sender.accountId === null && Object.keys(sender.scope).length === 0) return delivery;
   return { ...delivery, batches: delivery.batches.map((batch) => batchOfSender(batch, sender)) };
@@ -197,24 +194,24 @@ function isEmpty(delivery: Delivery): boolean {
   return delivery.batches.length === 0 && delivery.foreign.length === 0;
 }
 
-/** Contents of accepted requests of one signal, since the start. */
+/** Counts of accepted requests of one signal since the start. */
 export interface AcceptedCounts {
   readonly requestCount: number;
-  /** Spans or log records. */
+  /** The number of spans or log records. */
   readonly itemCount: number;
-  /** Inflated. */
+  /** The length of the bodies after decompression. */
   readonly bodyBytes: number;
-  /** Rejected parts of accepted requests, which were reported to the sender. */
+  /** Items rejected in accepted requests, which was reported to the sender. */
   readonly rejectedCount: number;
 }
 
-/** Counts of accepted and refused requests of an intake, since the start. Counted per request, never per record. */
+/** Counts accepted and refused requests of an intake since the start; counted per request, not per record. */
 export class IntakeCounts {
   readonly accepted: Readonly<Record<Signal, { -readonly [K in keyof AcceptedCounts]: number }>> = {
     traces: { requestCount: 0, itemCount: 0, bodyBytes: 0, rejectedCount: 0 },
     logs: { requestCount: 0, itemCount: 0, bodyBytes: 0, rejectedCount: 0 },
   };
-  /** By reason; a closed set, so this map is bounded. */
+  /** The number of refused requests by reason. The reasons are a closed set, so the map is bounded. */
   readonly refused = new Map<string, number>();
 
   accept(signal: Signal, itemCount: number, bodyBytes: number, rejectedCount: number): void {
@@ -230,26 +227,23 @@ export class IntakeCounts {
   }
 }
 
-/** Spans or log records of a delivery. */
+/** Returns the number of spans or log records of a delivery. */
 export function itemCountOf(signal: Signal, { batches, foreign }: Delivery): number {
   let recordCount = 0;
   for (const batch of batches) recordCount += recordCountOf(batch);
-  // A span makes two records, its start and its end; where another bridge sends them one by one, each is half of it.
+  // A span makes two records, its start and its end. Another bridge may send them separately; then each counts as half a span.
   let itemCount = signal === 'traces' ? recordCount / 2 : recordCount;
   for (const one of foreign) itemCount += one.recordCount;
   return itemCount;
 }
 
 const MIB = 2 ** 20;
-/** What the program takes without any request, measured: 75 MiB, and 20 MiB with its exports. */
+/** Memory of the program without requests, as measured: 75 MiB, and 20 MiB with exports. */
 const IDLE_BYTES = 96 * MIB;
-/** A body of this size is always taken. */
+/** A body of this size is always accepted. */
 const MIN_IN_FLIGHT_BYTES = 4 * MIB;
 
-/**
- * What all bodies in flight may take together, in bytes, so that the process stays below `maxMemoryBytes` when all of
- * them are decoded at once: at most 256 MiB.
- */
+/** Returns the most memory for all bodies in flight, in bytes, so that the process stays below `maxMemoryBytes` even if all of them are decoded at once; at most 256 MiB. */
 export function inFlightLimit(maxMemoryBytes: number): number {
   const bytes = Math.floor((0.9 * maxMemoryBytes - IDLE_BYTES) / MEMORY_PER_BODY_BYTE);
   return Math.min(Math.max(bytes, MIN_IN_FLIGHT_BYTES), DEFAULT_MAX_IN_FLIGHT_BYTES);

@@ -10,7 +10,8 @@ import type { ExportIntake } from './export-intake.js';
 import type { OtlpGrpcReceiverConfig } from './grpc/grpc-services.js';
 import type { OtlpHttpReceiverConfig } from './otlp-http-receiver.js';
 
-// The door of the receivers: no other folder imports anything else of this one. Express and gRPC are loaded when receivers are created.
+// The door of the receivers: other folders import only this file. Express and gRPC are loaded when receivers are
+// created.
 
 export {
   type AcceptedBody,
@@ -22,32 +23,32 @@ export {
   itemCountOf,
 } from './export-intake.js';
 
-/** The ports of a configuration. */
+/** The addresses and limits of the receivers. */
 export interface ReceiversConfig {
   readonly http: OtlpHttpReceiverConfig;
   readonly grpc: OtlpGrpcReceiverConfig | 'off';
 }
 
-/** What receivers need of the program. */
+/** What receivers need from the program. */
 export interface ReceiversHost {
   readonly intake: ExportIntake;
-  /** Checks who sends to a port. @param host the address on which it listens */
+  /** Returns the gate that checks the senders to a port. @param host the address on which it listens */
   readonly gateAt: (host: string) => SenderGate;
-  /** Mounted on the HTTP port after OTLP's own paths and health. */
+  /** Routers on the HTTP port, after OTLP's paths and health. */
   readonly routers: readonly Router[];
   readonly health: Health;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** OTLP over HTTP, and over gRPC where that is on. */
+/** OTLP over HTTP, and over gRPC if it is on. */
 export interface Receivers {
   readonly components: readonly Component[];
-  /** Where OTLP is received over HTTP; only after the start. */
+  /** The address of OTLP over HTTP; available after the start. */
   readonly httpAddress: ListenAddress;
-  /** Where OTLP is received over gRPC; `null` where it is not. Only after the start. */
+  /** The URL of OTLP over gRPC; `null` if it is off. Available after the start. */
   readonly grpcUrl: string | null;
-  /** By the port, named as its setting is. */
+  /** The numbers of connections by port, named like its setting. */
   readonly connectionCounts: Readonly<Record<string, ConnectionCounts>>;
 }
 
@@ -84,9 +85,9 @@ export async function createReceivers(config: ReceiversConfig, host: ReceiversHo
   };
 }
 
-/** Answers OTLP requests that arrive on a listener of the caller. */
+/** Returns a handler for OTLP requests on a listener of the caller. */
 export async function otlpHandler(intake: ExportIntake, logger: Logger): Promise<RequestListener> {
   const { OtlpHttpReceiver } = await import('./otlp-http-receiver.js');
-  // Its own listener is never started.
+  // The receiver's listener is never started.
   return new OtlpHttpReceiver({ host: '127.0.0.1', port: 0 }, { intake, logger, health: new Health() }).answer;
 }

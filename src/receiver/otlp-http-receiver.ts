@@ -24,33 +24,32 @@ import { parseScopePath } from '../otlp/scope-path.js';
 import type { Signal } from '../record/record-batch.js';
 import type { ExportIntake } from './export-intake.js';
 
-/** The addresses to which nearly all requests go. */
+/** The URLs of nearly all requests. */
 const HOT_PATHS: ReadonlyMap<string | undefined, Signal> = new Map([
   ['/v1/traces', 'traces'],
   ['/v1/logs', 'logs'],
 ]);
 
-/** What the receiver works with. */
+/** What the receiver needs. */
 export interface OtlpHttpReceiverDeps {
   readonly intake: ExportIntake;
   readonly logger: Logger;
-  /** Gets the receiver's own check, and is answered at `/healthz` and `/readyz`. */
+  /** Where the receiver registers its check; also served at `/healthz` and `/readyz`. */
   readonly health: Health;
-  /** Asked before a body is read; everybody may send where it is left out. */
+  /** Checked before a body is read. Default: everybody may send. */
   readonly gate?: SenderGate | undefined;
-  /** Mounted at `/` after OTLP's own paths and health. Default: none. */
+  /** Routers at `/`, after OTLP's paths and health. Default: none. */
   readonly routers?: readonly Router[];
 }
 
 /**
- * OTLP over HTTP: POST /v1/traces and /v1/logs in protobuf and JSON, plain, gzip or deflate, also below a path that names
- * job, environment and project (`/job/nightly/v1/traces`). 200 is sent when the consumer
- * has made the records durable, not before. Limits: those of its intake, 1,024 connections, 15 s for a header, 60 s for a
- * request, 120 s of silence between requests; all of them in `OtlpHttpReceiverConfig`.
+ * Receives OTLP over HTTP: POST /v1/traces and /v1/logs in protobuf and JSON, uncompressed, gzip or deflate, also below a path that names job, environment and project (`/job/nightly/v1/traces`). 200
+ * is sent only after the consumer has made the records durable. The limits are those of the intake, and of `OtlpHttpReceiverConfig`: 1,024 connections, 15 s for a header, 60 s for a request, 120 s
+ * between requests.
  */
 export class OtlpHttpReceiver implements Component {
   readonly name = 'otlp-http-receiver';
-  /** Answers requests that arrived on another listener. */
+  /** Handles requests that arrive on another listener. */
   readonly answer: RequestListener;
   private readonly listener: HttpListener;
   private readonly handler: ExportHandler;
@@ -66,12 +65,12 @@ export class OtlpHttpReceiver implements Component {
     deps.health.register(this.name, () => this.check());
   }
 
-  /** @throws Error before `start()` has resolved. */
+  /** The address on which it listens. @throws Error before `start()` has resolved */
   get address(): ListenAddress {
     return this.listener.address;
   }
 
-  /** @throws ListenError */
+  /** Opens the port. @throws ListenError */
   start(): Promise<void> {
     return this.listener.start();
   }
@@ -84,7 +83,7 @@ export class OtlpHttpReceiver implements Component {
     return this.listener.shutdown(deadline);
   }
 
-  /** Express costs a request as much as reading it, so the two addresses to which nearly all of them go are answered without it. */
+  /** Creates the request handler. Express takes as long for a request as reading it, so the two most common URLs bypass it. */
   private createAnswer(): RequestListener {
     const app = this.createApp();
     return (request, response) => {
@@ -100,7 +99,7 @@ export class OtlpHttpReceiver implements Component {
   private createApp(): Express {
     const app = express();
     app.disable('x-powered-by').disable('etag');
-    // Other spellings of the same addresses, and endpoints whose path says job, environment and project.
+    // Other spellings of these URLs, and endpoints whose path names job, environment and project.
     for (const signal of ['traces', 'logs'] as const) {
       app.post([`/v1/${signal}`, `/*scope/v1/${signal}`], (request, response) =>
         this.handler.handle(signal, request.path.replace(OTLP_PATH, ''), request, response),
@@ -151,23 +150,24 @@ function unknownPath(path: string): string {
     : 'Nothing is here; send OTLP to POST /v1/traces or POST /v1/logs, also below /job/NAME, /environment/NAME and /project/NAME; ask for health at GET /healthz or GET /readyz.';
 }
 
-/** The receiver's address; time-outs and connections as in `HttpListenerConfig`. */
+/** The receiver's address; timeouts and connections as in `HttpListenerConfig`. */
 export type OtlpHttpReceiverConfig = Omit<HttpListenerConfig, 'option' | 'handlerContinues'>;
 
-/** What senders append to an endpoint. */
+/** The path that senders append to an endpoint. */
 const OTLP_PATH = /\/v1\/(?:traces|logs)\/?$/i;
 
-/** Answers POST /v1/traces and /v1/logs: header, body, records, and 200 once they are durable. */
+/** Handles POST /v1/traces and /v1/logs: reads and decodes the body, and answers 200 when its records are durable. */
 export class ExportHandler {
-  /** @param gate asked before anything is read; everybody may send, for the first account, where it is left out */
+  /** @param gate is checked before anything is read; by default everybody may send, for the first account */
   constructor(
     private readonly intake: ExportIntake,
     private readonly gate?: SenderGate,
   ) {}
 
   /**
-   * @param scopePath of the endpoint, without what senders append to it
-   * @throws RequestError, ShortageError, OtlpDecodeError, ConsumeError, which `refusalOf` turns into answers.
+   * Handles a request.
+   * @param scopePath path of the endpoint, without what senders append
+   * @throws RequestError, ShortageError, OtlpDecodeError, ConsumeError, which `refusalOf` converts to responses
    */
   async handle(signal: Signal, scopePath: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const admitted = this.gate?.admit(request.headers.authorization, request.socket.remoteAddress ?? '') ?? null;

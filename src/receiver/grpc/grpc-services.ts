@@ -34,38 +34,35 @@ import type { ExportIntake } from '../export-intake.js';
 /** The receiver's address and limits. */
 export interface OtlpGrpcReceiverConfig {
   readonly host: string;
-  /** 0 lets the system pick a free one. */
+  /** 0 lets the system choose a free port. */
   readonly port: number;
-  /** Which names it answers to at loopback addresses; calls to others are answered 421 and PERMISSION_DENIED. Default: all. */
+  /** The host names that are answered at loopback addresses; calls to others get 421 and PERMISSION_DENIED. Default: all. */
   readonly hosts?: HostCheck | undefined;
-  /** Whether the program goes on without this receiver when another one has the port. Default false. */
+  /** Whether the program continues without this receiver if another program has the port. Default false. */
   readonly isOptional?: boolean | undefined;
-  /** Further connections are closed at once. Default 1,024. */
+  /** The most open connections; further ones are closed at once. Default 1,024. */
   readonly maxConnections?: number | undefined;
-  /** Maximum concurrent calls per connection; clients queue further ones. Default 100. */
+  /** The most concurrent calls per connection; clients queue further ones. Default 100. */
   readonly maxCallsPerConnection?: number | undefined;
-  /** Timeout for a connection's first 24 bytes, which identify HTTP/2. Default 15 s. */
+  /** The time until the first 24 bytes of a connection, which identify HTTP/2, have arrived. Default 15 s. */
   readonly prefaceTimeoutMs?: number | undefined;
-  /** Until a call's message has arrived whole; then DEADLINE_EXCEEDED. Default 60 s. */
+  /** The time until a call's message is complete; then DEADLINE_EXCEEDED. Default 60 s. */
   readonly requestTimeoutMs?: number | undefined;
-  /** How long a connection may be without a call; then it is closed with a GOAWAY, and after as long again cut off. Default 120 s. */
+  /** How long a connection may be without a call; then it is closed with a GOAWAY, and after the same time again cut off. Default 120 s. */
   readonly idleTimeoutMs?: number | undefined;
-  /**
-   * Interval of pings; a connection has 20 s to answer. Default 10 s: Node does not notice
-   * when the sender of a connection with a protocol error has gone, so an unanswered ping closes it.
-   */
+  /** The interval of pings; a connection has 20 s to answer. Default 10 s. Node does not notice that the sender of a connection with a protocol error has gone, so an unanswered ping closes it. */
   readonly keepaliveMs?: number | undefined;
 }
 
 const COLLECTOR = '/opentelemetry.proto.collector';
 
-/** How long data sent after a refusal is discarded, in milliseconds, so that the sender can read its response. */
+/** How long data that arrives after a refusal is discarded, in milliseconds, so that the sender can read its response. */
 const AFTER_REFUSAL_MS = 2_000;
 
-/** What the services work with. */
+/** What the services need. */
 export interface GrpcServicesDeps {
   readonly intake: ExportIntake;
-  /** Asked before a message is read; everybody may send where it is left out. */
+  /** Checked before a message is read. Default: everybody may send. */
   readonly gate?: SenderGate | undefined;
   readonly clock: Clock;
 }
@@ -74,17 +71,14 @@ type Call = ServerReadableStream<Buffer, Uint8Array>;
 type Respond = sendUnaryData<Uint8Array>;
 type MakeRoom = (announcedBytes: number) => BodyRoom;
 
-/**
- * OTLP's services TraceService and LogsService on given connections. grpc-js does HTTP/2 and gRPC;
- * messages are read, decoded and stored like those over HTTP. Loading this file loads grpc-js.
- */
+/** Serves OTLP's TraceService and LogsService on given connections. grpc-js handles HTTP/2 and gRPC; messages are read, decoded and stored like those over HTTP. Loading this file loads grpc-js. */
 export class GrpcServices {
   private readonly server: Server;
   private readonly connections: ConnectionInjector;
   private readonly idleTimeoutMs: number;
-  /** By the sender's address and port, as grpc-js spells them. */
+  /** The idle watches of connections, by the sender's address and port in grpc-js's notation. */
   private readonly watches = new Map<string, IdleWatch>();
-  /** Calls between their headers and their handler, by what both are given. */
+  /** Calls whose headers have arrived and whose handler was not called yet, by their metadata. */
   private readonly incoming = new WeakMap<Metadata, IncomingCall>();
 
   constructor(
@@ -109,7 +103,7 @@ export class GrpcServices {
     for (const server of http2ServersOf(this.server)) this.guard(server);
   }
 
-  /** @param connection nothing of which was read. */
+  /** Serves a connection. @param connection from which nothing was read */
   take(connection: Socket): void {
     const peer = `${connection.remoteAddress}:${connection.remotePort}`;
     this.watches.set(peer, new IdleWatch(connection, 2 * this.idleTimeoutMs, this.deps.clock));
@@ -117,22 +111,22 @@ export class GrpcServices {
     this.connections.injectConnection(connection);
   }
 
-  /** Takes no more calls; each connection ends with its last one. */
+  /** Accepts no more calls; each connection ends with its last one. */
   drain(): void {
     this.server.tryShutdown(() => {});
     for (const watch of this.watches.values()) watch.drain();
   }
 
   /**
-   * Keeps what a sender does to its connection between the two. grpc-js answers a call without a content type, or of a path
-   * that is not there, before it has looked whether the call is still open, and throws where its sender has reset it by then.
+   * Keeps errors of a single connection from affecting the process. grpc-js answers a call without a content type, or to an unknown path, before it checks whether the call is still open, and throws
+   * if its sender has reset it.
    */
   private guard(server: Http2Server): void {
     const handlers = server.listeners('stream');
     server.removeAllListeners('stream');
     server.on('session', (session) => session.on('error', () => {}));
     server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number) => {
-      // A reset is one of the ways in which a sender ends a call.
+      // A sender may end a call by a reset.
       stream.on('error', () => {});
       if (stream.destroyed || stream.closed) return;
       try {
@@ -151,10 +145,7 @@ export class GrpcServices {
     });
   }
 
-  /**
-   * For grpc-js the client streams: so the handler is called before anything is read, and can refuse. `readMessage`
-   * sees to it that one message comes, and no more.
-   */
+  /** Registers a handler. For grpc-js the client streams, so that the handler is called before anything is read, and can refuse; `readMessage` checks that exactly one message arrives. */
   private serve(path: string, handler: handleClientStreamingCall<Buffer, Uint8Array>): void {
     const same = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.server.register(path, handler, same, same, 'clientStream');
@@ -186,7 +177,7 @@ export class GrpcServices {
       const authorization = call.metadata.get('authorization')[0]?.toString();
       const accountId = (await this.deps.gate?.admit(authorization, addressOf(call.getPeer()))) ?? null;
       const coding = parseContentCoding(incoming.encoding);
-      // Most refusals need not wait for the length, which comes with the message.
+      // Most refusals need not wait for the length, which arrives with the message.
       room = intake.makeRoom(0);
       const body = await this.read(incoming.stream, coding, (announcedBytes) => {
         room?.reservation.release();
@@ -200,7 +191,7 @@ export class GrpcServices {
       try {
         this.refuse(error, respond);
       } catch {
-        // The call ended while it was answered.
+        // The call ended while it was being answered.
         incoming?.stream.destroy();
       }
     } finally {
@@ -234,11 +225,11 @@ function toServiceError(refusal: Refusal, codec: OtlpCodec): Partial<ServerError
     const status = Buffer.concat([codec.encodeStatus(grpcCode, message), encodeRetryInfo(retryAfterMs)]);
     metadata.set('grpc-status-details-bin', status);
   }
-  // Half a surrogate pair would make grpc-js throw when it encodes the text.
+  // grpc-js throws when it encodes an unpaired surrogate.
   return { code: grpcCode, details: Buffer.from(message).toString(), metadata };
 }
 
-/** Clients go by one or the other of the two statuses. */
+/** Refuses a call for its host, with the statuses of both HTTP and gRPC, since clients read one or the other. */
 function misdirect(stream: ServerHttp2Stream, problem: string): void {
   const headers = {
     [constants.HTTP2_HEADER_STATUS]: constants.HTTP_STATUS_MISDIRECTED_REQUEST,
@@ -250,7 +241,7 @@ function misdirect(stream: ServerHttp2Stream, problem: string): void {
   stream.close(constants.NGHTTP2_NO_ERROR);
 }
 
-/** @throws Error where a version of grpc-js keeps them elsewhere: they are private. */
+/** Returns the HTTP/2 servers of a gRPC server. @throws Error if a version of grpc-js keeps these private fields elsewhere */
 function http2ServersOf(server: Server): readonly Http2Server[] {
   const byServer: unknown = Reflect.get(server, 'http2Servers');
   const servers = byServer instanceof Map ? [...byServer.keys()].filter(isHttp2Server) : [];
@@ -262,7 +253,7 @@ function isHttp2Server(server: unknown): server is Http2Server {
   return server instanceof TcpServer;
 }
 
-/** The address of a peer, which grpc-js spells `127.0.0.1:4317` and `[::1]:4317`. */
+/** Returns the address of a peer, which grpc-js writes as `127.0.0.1:4317` or `[::1]:4317`. */
 function addressOf(peer: string): string {
   return peer.slice(0, peer.lastIndexOf(':')).replace(/^\[|\]$/g, '');
 }
@@ -271,18 +262,15 @@ function tooSlow(timeoutMs: number): RequestError {
   return new RequestError('slow', `A message has to arrive within ${timeoutMs / 1_000} s; this one did not.`);
 }
 
-/** What the last answer of a connection has to leave, in milliseconds. */
+/** How long the last response of a connection may take to be sent, in milliseconds. */
 const LAST_ANSWER_MS = 500;
 
-/**
- * Closes a connection that has had no call for some time. grpc-js closes idle ones with a GOAWAY, which Node delays
- * as long as an unfinished header, or a call of an unknown service, is open.
- */
+/** Closes a connection that has had no call for some time. grpc-js closes idle ones with a GOAWAY, which Node delays while an unfinished header, or a call to an unknown service, is open. */
 export class IdleWatch {
   private callCount = 0;
   private timer: Timer | undefined;
 
-  /** @param idleMs how long the connection may be without a call. */
+  /** @param idleMs how long the connection may be without a call */
   constructor(
     private readonly connection: Duplex,
     private idleMs: number,
@@ -292,19 +280,19 @@ export class IdleWatch {
     this.wait();
   }
 
-  /** A call begins. */
+  /** Notes the start of a call. */
   begin(): void {
     this.callCount += 1;
     this.timer?.cancel();
   }
 
-  /** A call has ended. */
+  /** Notes the end of a call. */
   end(): void {
     this.callCount -= 1;
     if (this.callCount === 0) this.wait();
   }
 
-  /** No more calls come: cuts off soon what its last call does not end. */
+  /** Closes the connection soon after its last call, since no more calls will arrive. */
   drain(): void {
     this.idleMs = LAST_ANSWER_MS;
     this.timer?.cancel();
@@ -318,18 +306,16 @@ export class IdleWatch {
 
 /** A call whose message has not been read yet. */
 export interface IncomingCall {
-  /** The call's stream of HTTP/2, paused. */
+  /** The call's HTTP/2 stream, paused. */
   readonly stream: Duplex;
-  /** The compression of a message marked as compressed: the header `grpc-encoding`. */
+  /** The compression of a message that is marked as compressed: the header `grpc-encoding`. */
   readonly encoding: string;
 }
 
 /**
- * Takes the reading of a call's message over from grpc-js, which would gather it whole and inflate it before anybody is
- * asked: 20 calls with 60 kB each, compressed a thousandfold, take 1 GB. grpc-js has no public way to read otherwise, so
- * these are two of its private fields.
- *
- * @returns `undefined` where a version of grpc-js keeps them elsewhere.
+ * Takes over reading a call's message from grpc-js, which would buffer and decompress all of it before its size can be checked: 20 calls with 60 kB each, compressed a thousandfold, take 1 GB.
+ * grpc-js has no public way to do this, so two of its private fields are used.
+ * @returns `undefined` if a version of grpc-js keeps them elsewhere
  */
 export function takeOver(call: ServerInterceptingCallInterface): IncomingCall | undefined {
   const stream: unknown = Reflect.get(call, 'stream');
@@ -339,17 +325,17 @@ export function takeOver(call: ServerInterceptingCallInterface): IncomingCall | 
   return { stream, encoding };
 }
 
-/** What stands before a message: whether it is compressed, and its length in 4 bytes (gRPC over HTTP/2, "Length-Prefixed-Message"). */
+/** The length of the prefix of a message: whether it is compressed, and its length in 4 bytes (gRPC over HTTP/2, "Length-Prefixed-Message"). */
 const PREFIX_BYTES = 5;
 
 /**
- * Reads the one message of a unary call whole and inflated, counting while it comes.
- * @param stream paused; what is left of a message that was given up is thrown away.
- * @param coding of a message that says it is compressed.
- * @param makeRoom is asked once the message's length is known; what it throws ends the reading.
- * @param stop ends the reading with its reason.
- * @returns the message; its reader calls `release`.
- * @throws RequestError `too_large`, `busy`, `malformed`, `aborted`; what `makeRoom` throws; the reason of `stop`.
+ * Reads and decompresses the only message of a unary call, counting while it arrives.
+ * @param stream paused; the rest of a message that was refused is discarded
+ * @param coding of a message that is marked as compressed
+ * @param makeRoom is called when the message's length is known; if it throws, reading ends
+ * @param stop ends reading with its reason
+ * @returns the message; the caller releases it
+ * @throws RequestError `too_large`, `busy`, `malformed`, `aborted`; what `makeRoom` throws; the reason of `stop`
  */
 export async function readMessage(
   stream: Duplex,
@@ -379,7 +365,7 @@ function readPrefix(stream: Duplex, stop: AbortSignal): Promise<Buffer> {
     stream.on('close', onAborted);
     stop.addEventListener('abort', onStop);
     if (stream.destroyed) onAborted();
-    // A stream without any bytes ends although it is paused, and does not say so twice.
+    // A stream without bytes ends although it is paused, and emits 'end' only once.
     else if (stream.readableEnded) onEnd();
     else if (stop.aborted) onStop();
     else stream.resume();
@@ -418,7 +404,7 @@ function readPrefix(stream: Duplex, stop: AbortSignal): Promise<Buffer> {
 }
 
 const TYPE_URL = 'type.googleapis.com/google.rpc.RetryInfo';
-/** Field numbers and their wire type, length-delimited or a varint (google/rpc/status.proto, error_details.proto). */
+/** Field numbers with their wire types, length-delimited or varint (google/rpc/status.proto, error_details.proto). */
 const STATUS_DETAILS = (3 << 3) | 2;
 const ANY_TYPE_URL = (1 << 3) | 2;
 const ANY_VALUE = (2 << 3) | 2;
@@ -426,10 +412,7 @@ const RETRY_DELAY = (1 << 3) | 2;
 const DURATION_SECONDS = 1 << 3;
 const DURATION_NANOS = 2 << 3;
 
-/**
- * When a sender may try again, as the field `details` of a `google.rpc.Status`: appended to an encoded Status, it is
- * part of it.
- */
+/** Encodes when a sender may try again as the field `details` of a `google.rpc.Status`, to be appended to an encoded Status. */
 export function encodeRetryInfo(retryAfterMs: number): Uint8Array {
   const seconds = Math.floor(retryAfterMs / 1_000);
   const nanos = (retryAfterMs % 1_000) * 1_000_000;

@@ -16,28 +16,27 @@ import { RequestError } from '../../otlp/refusal.js';
 import type { ExportIntake } from '../export-intake.js';
 import type { OtlpGrpcReceiverConfig } from './grpc-services.js';
 
-/** A sender has so long to close a connection that was ended, in milliseconds. */
+/** How long a sender may take to close a connection that was ended, in milliseconds. */
 const AFTER_END_MS = 500;
 
-/** What the receiver works with. */
+/** What the receiver needs. */
 export interface OtlpGrpcReceiverDeps {
   readonly intake: ExportIntake;
-  /** Asked before a message is read; everybody may send where it is left out. */
+  /** Checked before a message is read. Default: everybody may send. */
   readonly gate?: SenderGate | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Gets the receiver's own check. */
+  /** Where the receiver registers its check. */
   readonly health: Health;
-  /** The address of OTLP over HTTP, for an error message to senders on the wrong port. */
+  /** Returns the URL of OTLP over HTTP, for the error message to senders on the wrong port. */
   readonly httpUrl: () => string;
 }
 
 /**
- * OTLP over gRPC, without TLS: TraceService/Export and LogsService/Export, plain, gzip or deflate. OK is sent when the
- * consumer has made the records durable, not before. Limits: those of its intake, and of `OtlpGrpcReceiverConfig`.
+ * Receives OTLP over gRPC without TLS: TraceService/Export and LogsService/Export, uncompressed, gzip, deflate or zstd. OK is sent only after the consumer has made the records durable. The limits
+ * are those of the intake and of `OtlpGrpcReceiverConfig`.
  *
- * The port is opened with nothing behind it: grpc-js takes some 40 ms and 4 to 12 MiB, so it is loaded when the first connection
- * comes that is HTTP/2.
+ * grpc-js takes about 40 ms and 4 to 12 MiB, so it is loaded when the first HTTP/2 connection arrives.
  */
 export class OtlpGrpcReceiver implements Component {
   readonly name = 'otlp-grpc-receiver';
@@ -64,7 +63,7 @@ export class OtlpGrpcReceiver implements Component {
     deps.health.register(this.name, () => this.check());
   }
 
-  /** `undefined` before `start()` has resolved, and where the port is another program's. */
+  /** The address; `undefined` before `start()` has resolved, and if another program has the port. */
   get address(): ListenAddress | undefined {
     return this.boundAddress;
   }
@@ -73,7 +72,7 @@ export class OtlpGrpcReceiver implements Component {
     return { openCount: this.connections.size, droppedCount: this.dropped.count };
   }
 
-  /** @throws ListenError */
+  /** Opens the port. @throws ListenError */
   async start(): Promise<void> {
     const { logger } = this.deps;
     try {
@@ -87,7 +86,7 @@ export class OtlpGrpcReceiver implements Component {
     this.server.on('error', (error) => logger.error({ reason: error.message }, 'failed to accept a connection'));
   }
 
-  /** Accepts no more connections and calls, lets running calls finish; on abort closes the rest. */
+  /** Accepts no more connections and calls, and lets running calls finish; closes the rest when `deadline` aborts. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     if (this.isClosing || this.boundAddress === undefined) return;
     this.isClosing = true;
@@ -101,7 +100,7 @@ export class OtlpGrpcReceiver implements Component {
     deadline.removeEventListener('abort', cutOff);
   }
 
-  /** Finds out what a connection is, before anything is loaded for it. */
+  /** Detects the protocol of a connection before anything is loaded for it. */
   private greet(socket: Socket): void {
     const { clock } = this.deps;
     const timer = clock.after(this.config.prefaceTimeoutMs ?? 15_000, () => socket.destroy());
@@ -112,12 +111,12 @@ export class OtlpGrpcReceiver implements Component {
       this.connections.delete(socket);
       this.strangers.delete(socket);
     });
-    // A reset is one of the ways in which a sender ends a connection.
+    // A sender may end a connection by a reset.
     socket.on('error', () => {});
     socket.once('finish', () => clock.after(AFTER_END_MS, () => socket.destroy()));
     let head: Buffer = Buffer.alloc(0);
     const look = () => {
-      // Node 26 gives one piece at a time, older ones all that is there.
+      // Node 26 returns one piece at a time, older versions everything that has arrived.
       for (let piece: Buffer | null = socket.read(); piece !== null; piece = socket.read()) {
         head = Buffer.concat([head, piece]);
       }
@@ -185,15 +184,15 @@ function destroyAll(sockets: Iterable<Socket>): void {
   for (const socket of sockets) socket.destroy();
 }
 
-/** The first bytes of a connection; `unknown` for anything else. */
+/** The protocol of a connection by its first bytes; `unknown` for anything else. */
 export type ConnectionProtocol = 'http2' | 'http1' | 'tls' | 'unknown';
 
-/** Every connection of HTTP/2 begins with these 24 bytes (RFC 9113, 3.4). */
+/** The first 24 bytes of every HTTP/2 connection (RFC 9113, 3.4). */
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
-/** A record of TLS that holds a handshake (RFC 8446, 5.1). */
+/** The type of a TLS record with a handshake (RFC 8446, 5.1). */
 const TLS_HANDSHAKE = 0x16;
 
-/** Detects the protocol from a connection's first bytes; `undefined` while there are too few. */
+/** Detects the protocol by a connection's first bytes; `undefined` while there are too few. */
 export function tellProtocol(head: Buffer): ConnectionProtocol | undefined {
   const known = Math.min(head.length, PREFACE.length);
   if (head.subarray(0, known).equals(PREFACE.subarray(0, known))) return known < PREFACE.length ? undefined : 'http2';
