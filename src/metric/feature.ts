@@ -6,28 +6,28 @@ import type { DestinationStatus } from '../export/feature.js';
 import type { MetricSource } from './samples.js';
 import type { ProcessMetricsDeps, ReceiverMetricsDeps } from './sources.js';
 
-// The door of metrics: no other folder imports anything else of this one. The code that writes them is loaded by the first scrape.
+// The door of metrics: other folders import only this file. The code that formats them is loaded by the first scrape.
 
 export { type MetricSource, type Sample, stateSamples } from './samples.js';
 
 /** The parts of the program that metrics are read from. */
 export interface MetricHost extends Omit<ProcessMetricsDeps, 'startedUnixMs'>, ReceiverMetricsDeps {
   readonly health: Pick<Health, 'report'>;
-  /** `undefined` where nothing is exported. */
+  /** The exports; `undefined` if nothing is exported. */
   readonly exports: { statuses(): readonly DestinationStatus[] } | undefined;
-  /** What has metrics of its own. */
+  /** Parts with further metrics. */
   readonly features: readonly { readonly metrics?: () => Promise<MetricSource> }[];
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Metrics of the whole program, each read on demand. */
+/** The metrics of the whole program, read on demand. */
 export interface Metrics {
-  /** `GET /metrics`; it stands behind the API's tokens. */
+  /** Returns the router of `GET /metrics`, to be mounted behind the API's tokens. */
   router(): Promise<Router>;
 }
 
-/** Metrics of a program that starts now. */
+/** Creates the metrics of a program that starts now. */
 export function createMetrics(host: MetricHost): Metrics {
   const startedUnixMs = host.clock.nowUnixMs();
   return {

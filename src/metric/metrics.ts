@@ -1,6 +1,6 @@
 const SUBSCRIPTION = ['account', 'subscription'] as const;
 
-/** Every metric that there is, in the order in which they are answered; docs/reference/metrics.md shows them as tables. */
+/** All metrics, in the order of the response; docs/reference/metrics.md shows them as tables. */
 export const METRICS = {
   run_bridge_build_info: gauge('Always 1; the label says the version.', 'version'),
   run_bridge_start_time_seconds: gauge('When the process started, in seconds since 1970.'),
@@ -171,10 +171,10 @@ function gauge<const L extends readonly string[]>(help: string, ...labels: L) {
 
 /** The definition of a metric. */
 export interface MetricDefinition {
-  /** A counter begins at 0 with the process and only grows; a gauge is how things are now. */
+  /** A counter starts at 0 with the process and only grows; a gauge is a current value. */
   readonly kind: 'counter' | 'gauge';
-  /** One sentence; scrapers show it. */
+  /** One sentence, which scrapers show. */
   readonly help: string;
-  /** Names of its labels, all of which every sample has. Each label's values are a bounded set. */
+  /** The names of its labels; every sample has all of them. The values of each label are a bounded set. */
   readonly labels: readonly string[];
 }

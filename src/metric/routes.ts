@@ -12,19 +12,16 @@ import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { METRICS, type MetricDefinition } from './metrics.js';
 import type { MetricSource, Sample } from './samples.js';
 
-/** Formats in order of preference; the first one also for clients that accept anything, or none of them. */
+/** The formats in order of preference; the first one is also for clients that accept anything, or none of them. */
 const OFFERED = [
   'text/plain; version=0.0.4',
   'application/openmetrics-text; version=1.0.0',
-  // Prometheus 3 says so; names here need no escaping, so these are the same.
+  // Prometheus 3 sends these; the names here need no escaping, so they are the same format.
   'application/openmetrics-text; version=1.0.0; escaping=allow-utf-8',
   'application/openmetrics-text; version=1.0.0; escaping=underscores',
 ];
 
-/**
- * `GET /metrics`, in Prometheus' text format, or OpenMetrics where the scraper would rather have that. It is of the whole
- * program, so other accounts' tokens are refused.
- */
+/** Serves `GET /metrics`, in Prometheus' text format or in OpenMetrics if the scraper prefers it. The metrics cover the whole program, so tokens of other accounts are refused. */
 export function metricRouter(scrape: Pick<Scrape, 'read'>): Router {
   const router = Router();
   router.get(METRICS_PATH, authorize('metrics:read'), async (request, response) => {
@@ -39,19 +36,18 @@ export function metricRouter(scrape: Pick<Scrape, 'read'>): Router {
   return router;
 }
 
-/** What a scraper is answered. */
+/** The response to a scraper. */
 export interface Exposition {
   readonly contentType: string;
   readonly text: string;
 }
 
-/** How it can be written: https://prometheus.io/docs/instrumenting/exposition_formats, https://prometheus.io/docs/specs/om/open_metrics_spec. */
+/** The formats: https://prometheus.io/docs/instrumenting/exposition_formats, https://prometheus.io/docs/specs/om/open_metrics_spec. */
 export type ExpositionFormat = 'prometheus' | 'openmetrics';
 
 /**
- * Writes samples as text, a metric at a time with pauses in between: with a thousand subscriptions it is two megabytes, and
- * other requests must not wait for all of it. The library's registry is created for each response: counts are kept where
- * things happen, and removed objects (a subscription) disappear from the response.
+ * Formats samples as text, one metric at a time with pauses in between: with a thousand subscriptions the text has two megabytes, and other requests must not wait for all of it. The library's
+ * registry is created for each response: counts are kept in the parts of the program, and removed objects (a subscription) disappear from the response.
  */
 export async function writeExposition(samples: readonly Sample[], format: ExpositionFormat): Promise<Exposition> {
   const registry = new Registry<RegistryContentType>();
@@ -59,11 +55,11 @@ export async function writeExposition(samples: readonly Sample[], format: Exposi
   const groups = groupBy(samples, ({ name }): string => name);
   const lines: string[] = [];
   for (const [name, definition] of Object.entries(METRICS)) {
-    const own = groups.get(name);
-    if (own === undefined) continue;
-    // OpenMetrics calls a counter by its name without the end, which only its samples have.
+    const ofMetric = groups.get(name);
+    if (ofMetric === undefined) continue;
+    // OpenMetrics names a counter without `_total`, which only its samples have.
     const family = format === 'openmetrics' ? name.replace(/_total$/, '') : name;
-    registry.registerMetric(toMetric(family, definition, own));
+    registry.registerMetric(toMetric(family, definition, ofMetric));
     lines.push(await registry.getSingleMetricAsString(family));
     registry.clear();
     await setImmediate();
@@ -84,19 +80,19 @@ function toMetric(name: string, { kind, help, labels: labelNames }: MetricDefini
   return gauge;
 }
 
-/** What a scrape works with. */
+/** What a scrape needs. */
 export interface ScrapeDeps {
   readonly sources: readonly MetricSource[];
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Timeout of one part, in milliseconds: scrapers wait for 10 s by default. */
+/** The timeout for one part, in milliseconds; scrapers wait for 10 s by default. */
 const TIMEOUT_MS = 5_000;
 
 /**
- * Reads the metrics of all parts. A part that fails or does not answer (an unreachable database) is left out, which
- * `run_bridge_source_up` shows. Each part is read once at a time, however many scrapers there are.
+ * Reads the metrics of all parts. A part that fails or does not answer in time (an unreachable database) is left out, which `run_bridge_source_up` shows. Concurrent scrapes share the reading of each
+ * part.
  */
 export class Scrape {
   private readonly reading = new Map<MetricSource, Promise<readonly Sample[]>>();
@@ -120,12 +116,12 @@ export class Scrape {
       this.failing.delete(source);
       return [...samples, up(1)];
     } catch (error) {
-      this.say(source, error);
+      this.logFailure(source, error);
       return [up(0)];
     }
   }
 
-  /** Requests during a read share its result. */
+  /** Reads a part, or joins a reading in progress. */
   private ask(source: MetricSource): Promise<readonly Sample[]> {
     const known = this.reading.get(source);
     if (known !== undefined) return known;
@@ -148,8 +144,8 @@ export class Scrape {
     }
   }
 
-  /** Once until it answers again. */
-  private say(source: MetricSource, error: unknown): void {
+  /** Logs a failure once until the part answers again. */
+  private logFailure(source: MetricSource, error: unknown): void {
     if (this.failing.has(source)) return;
     this.failing.add(source);
     this.deps.logger.warn({ source: source.name, reason: reasonOf(error) }, 'failed to collect metrics');

@@ -1,9 +1,9 @@
 import type { METRICS } from './metrics.js';
 
-/** A metric's name. */
+/** The name of a metric. */
 export type MetricName = keyof typeof METRICS;
 
-/** One value of a metric, with exactly the labels that it has. */
+/** A value of a metric, with exactly its labels. */
 export type Sample = {
   [N in MetricName]: {
     readonly name: N;
@@ -12,18 +12,15 @@ export type Sample = {
   };
 }[MetricName];
 
-/** Reads metrics of one part of the program, on demand. */
+/** Reads the metrics of a part of the program, on demand. */
 export interface MetricSource {
-  /** Unique, for `run_bridge_source_up`. */
+  /** A unique name, for `run_bridge_source_up`. */
   readonly name: string;
-  /** How things are now. What it throws costs the scrape these metrics, and no others. */
+  /** Returns the current values. If it throws, only these metrics are missing in the response. */
   read(): readonly Sample[] | Promise<readonly Sample[]>;
 }
 
-/**
- * A sample for each state that something can be in: 1 for the one that it is in, 0 for the others, so that no state is a
- * series that comes and goes.
- */
+/** Returns a sample for each possible state: 1 for the current one, 0 for the others, so that no series comes and goes. */
 export function stateSamples<S extends string, T>(
   states: readonly S[],
   current: S,

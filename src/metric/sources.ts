@@ -7,25 +7,25 @@ import type { IntakeCounts } from '../receiver/feature.js';
 import type { Signal } from '../record/record-batch.js';
 import { type MetricSource, type Sample, stateSamples } from './samples.js';
 
-/** Metrics of the process. */
+/** The sources of the process's metrics. */
 export interface ProcessMetricsDeps {
   /** The program's version. */
   readonly version: string;
   readonly startedUnixMs: number;
   readonly memory: { readonly usage: MemoryUsage };
-  /** What is kept; `undefined` where nothing is. */
+  /** Stored data; `undefined` if this process stores nothing. */
   readonly kept: KeptMetricsDeps | undefined;
 }
 
-/** Metrics of what a process keeps. */
+/** The sources of metrics about stored data. */
 export interface KeptMetricsDeps {
   readonly disk: { readonly usage: DiskUsage };
-  /** Of runs, those that are not over. */
+  /** The runs that have not ended. */
   readonly runs: { readonly openCount: number };
   readonly notes: { readonly setAsideCount: number };
 }
 
-/** Memory, disk and activity of this process. */
+/** Reads the memory, disk and activity of this process. */
 export function processMetrics({ version, startedUnixMs, memory, kept }: ProcessMetricsDeps): MetricSource {
   return { name: 'process', read };
 
@@ -63,7 +63,7 @@ function ifKnown(
   return value === undefined ? [] : [{ name, value, labels: {} }];
 }
 
-/** Readiness, as in `/readyz`: overall, and of each part. */
+/** Reads the readiness as in `/readyz`: overall, and of each part. */
 export function healthMetrics(health: Pick<Health, 'report'>): MetricSource {
   return { name: 'health', read };
 
@@ -82,16 +82,16 @@ export function healthMetrics(health: Pick<Health, 'report'>): MetricSource {
   }
 }
 
-/** Metrics of incoming telemetry. */
+/** The sources of metrics about incoming telemetry. */
 export interface ReceiverMetricsDeps {
   readonly intake: { readonly counts: IntakeCounts; readonly inFlightBytes: number };
-  /** Telemetry of which it is not plain whether it is the engine's; `undefined` where nothing is read. */
+  /** Telemetry that may or may not be the engine's; `undefined` if no telemetry is decoded here. */
   readonly sightings: { countOf(kind: SightingKind, signal: Signal): number } | undefined;
-  /** By the port's name. */
+  /** The numbers of connections by port. */
   readonly connections: () => Readonly<Record<string, ConnectionCounts>>;
 }
 
-/** Accepted and refused requests of receivers. */
+/** Reads the accepted and refused requests of the receivers. */
 export function receiverMetrics({ intake, sightings, connections }: ReceiverMetricsDeps): MetricSource {
   return { name: 'receiver', read };
 
@@ -141,7 +141,7 @@ function connectionSamples(port: string, { openCount, droppedCount }: Connection
 const STATES: readonly DestinationStatus['state'][] = ['idle', 'sending', 'waiting', 'stopped'];
 const SIGNAL_STATES: readonly SignalStatus['state'][] = ['ready', 'waiting', 'off'];
 
-/** The progress of each destination, a moment ago. */
+/** Reads the last known progress of each destination. */
 export function destinationMetrics(statuses: () => readonly DestinationStatus[]): MetricSource {
   return { name: 'destinations', read: () => statuses().flatMap(samplesOf) };
 }
