@@ -6,73 +6,73 @@ import type { NodeVerdict } from '../run/verdict.js';
 import type { CatalogRun, NamedThing } from '../storage/run-catalog.js';
 import { DEFAULT_JOB } from '../storage/steps.js';
 
-/** How a node did in one run. */
+/** The result of a node in one run. */
 export interface NodeRun {
   readonly run: CatalogRun;
   readonly startedUnixMs: number;
   readonly verdict: NodeVerdict;
-  /** Whether it was executed, to an outcome; an interruption says nothing of it. */
+  /** Whether it was executed and has an outcome; false if it was interrupted. */
   readonly isExecuted: boolean;
-  /** What of the command's length fell to it, in milliseconds. */
+  /** Its share of the command's duration, in milliseconds. */
   readonly shareMs: number;
   readonly warehouseMs: number;
   readonly rows: number | null;
 }
 
-/** A model or test over the runs of one job that were looked at; of runs of no job, those of one command and target. */
+/** The history of a model or test over the latest runs of a job; for runs without a job, over those of one command and target. */
 export interface NodeHistory {
   readonly uniqueId: string;
-  /** `nightly`, or `build, target prod` of runs of no job. */
+  /** The job's name, for example `nightly`, or `build, target prod` for runs without a job. */
   readonly scope: string;
-  /** Whether it has a history in another job, command or target as well. */
+  /** Whether it also has a history in another job, command or target. */
   readonly isOneOfSeveral: boolean;
-  /** `model orders` */
+  /** The label, for example `model orders`. */
   readonly label: string;
   readonly isTest: boolean;
-  /** Those that executed it, and those in which it was interrupted, the last first. */
+  /** The runs that executed it, and those in which it was interrupted, the latest first. */
   readonly runs: readonly NodeRun[];
-  /** How often in a row it has failed until now. */
+  /** The number of consecutive failures up to now. */
   readonly failuresInARow: number;
   readonly failureCount: number;
-  /** Whether it has failed and gone well among the last runs more than once in turn. */
+  /** Whether it changed between failure and success more than once among the latest runs. */
   readonly isFlaky: boolean;
-  /** Median of what of the last commands' lengths fell to it, in milliseconds; `null` where there is none. */
+  /** The median of its share of the latest commands' durations, in milliseconds; `null` if there is none. */
   readonly usualMs: number | null;
-  /** By how much its median has grown from the older half of the runs to the newer; `null` of too few. */
+  /** The growth of its median from the older half of the runs to the newer, in milliseconds; `null` for too few runs. */
   readonly grownMs: number | null;
-  /** Rows that it affected when it last went well; `null` where the engine says none. */
+  /** The rows that it affected in its last success; `null` if the engine does not report them. */
   readonly rows: number | null;
-  /** Time of its queries in the last 30 days, in milliseconds, of whatever command. */
+  /** The time of its queries in the last 30 days, in milliseconds, in all commands. */
   readonly warehouseMs: number;
-  /** When it was last executed in its project, in whichever job; 0 if never. */
+  /** When it was last executed in its project, in any job; 0 if never. */
   readonly lastUnixMs: number;
 }
 
-/** What the queries of a job's runs took in the last 30 days. */
+/** The time of the queries of a job's runs in the last 30 days. */
 export interface JobCost {
   readonly job: NamedThing;
   readonly runCount: number;
   readonly warehouseMs: number;
 }
 
-/** What the page is made of. */
+/** The data of the page. */
 export interface Histories {
   readonly nodes: readonly NodeHistory[];
-  /** The dearest first. */
+  /** The most expensive first. */
   readonly jobs: readonly JobCost[];
-  /** Runs that were looked at, and the start of the first of them; `null` where there is none. */
+  /** The number of runs that were read, and the start of the earliest; `null` if there is none. */
   readonly runCount: number;
   readonly sinceUnixMs: number | null;
 }
 
-/** Time for which costs are summed up, and after which a node counts as not run, in milliseconds. */
+/** The period for which costs are summed, and after which a node counts as not run, in milliseconds. */
 export const WINDOW_MS = 30 * 86_400_000;
-/** Runs that say whether a test is flaky, and durations that say how long a node usually takes. */
+/** The number of runs that decide whether a test is flaky, and of durations that decide how long a node usually takes. */
 const RECENT = 20;
-/** Of fewer durations none is said to grow. */
+/** With fewer durations, no growth is computed. */
 const MIN_TIMED = 6;
 
-/** Puts together what is known of nodes from runs. @param runs the last first, with the digests of their commands */
+/** Computes the histories of nodes from runs. @param runs the latest first, with the digests of their commands */
 export function historiesOf(
   runs: readonly { readonly run: CatalogRun; readonly digests: readonly CommandDigest[] }[],
   nowUnixMs: number,
@@ -84,7 +84,7 @@ export function historiesOf(
     const startedUnixMs = run.startedUnixMs ?? run.createdUnixMs;
     let runMs = 0;
     for (const { work, scope } of digests) {
-      const place = placeOf(run, scope);
+      const comparisonKey = comparisonKeyOf(run, scope);
       runMs += work.otherWarehouseMs;
       for (const [at, uniqueId] of work.uniqueIds.entries()) {
         const [verdict, label] = [work.verdicts[at], work.labels[at]];
@@ -93,11 +93,11 @@ export function historiesOf(
         runMs += warehouseMs;
         const isExecuted = work.executed[at] ?? false;
         const isGood = verdict === 'success' || verdict === 'warned';
-        // What was only compiled or shown has cost what its queries took, and says nothing else.
+        // A node that was only compiled or shown has the cost of its queries, and no other result.
         const isListed = isExecuted || (executesNodes(scope.command) && !isGood);
         if (!isListed && warehouseMs === 0) continue;
-        const key = JSON.stringify([run.project.id, place, uniqueId]);
-        const known = nodes.get(key) ?? newSeries(uniqueId, label, place.at(-1) ?? '', run);
+        const key = JSON.stringify([run.project.id, comparisonKey, uniqueId]);
+        const known = nodes.get(key) ?? newSeries(uniqueId, label, comparisonKey.at(-1) ?? '', run);
         nodes.set(key, known);
         if (startedUnixMs >= nowUnixMs - WINDOW_MS) known.warehouseMs += warehouseMs;
         if (!isListed) continue;
@@ -131,7 +131,7 @@ export function historiesOf(
 
 /** A model or test in one scope, while runs are added. */
 interface Series extends Pick<NodeHistory, 'uniqueId' | 'scope' | 'label' | 'isTest'> {
-  /** Names it in its project. */
+  /** Identifies it in its project. */
   readonly projectKey: string;
   readonly runs: NodeRun[];
   warehouseMs: number;
@@ -142,23 +142,23 @@ function newSeries(uniqueId: string, label: string, scope: string, { project }: 
   return { uniqueId, scope, label, isTest, projectKey: `${project.id} ${uniqueId}`, runs: [], warehouseMs: 0 };
 }
 
-/** What runs have in common whose nodes may be compared; its last text is for people. */
-function placeOf({ job }: CatalogRun, { command, target }: CommandScope): readonly string[] {
+/** Returns a key of runs whose nodes may be compared; its last text is for people. */
+function comparisonKeyOf({ job }: CatalogRun, { command, target }: CommandScope): readonly string[] {
   if (job.name !== DEFAULT_JOB) return [String(job.id), job.name];
   return [String(job.id), `${command ?? 'unknown command'}${target === null ? '' : `, target ${target}`}`];
 }
 
-/** Lists of numbers have `NaN` for what is not known. */
+/** Converts an item of a list of numbers, in which `NaN` stands for unknown. */
 function numberOf(value: number | undefined): number | null {
   return value === undefined || Number.isNaN(value) ? null : value;
 }
 
 function summed(runs: readonly NodeRun[]) {
-  // An interruption says neither.
+  // Interrupted runs count neither as success nor as failure.
   const judged = runs.filter(({ isExecuted }) => isExecuted);
   const firstGood = judged.findIndex(({ verdict }) => !isBad(verdict));
   const recent = judged.slice(0, RECENT).map(({ verdict }) => isBad(verdict));
-  const turns = recent.filter((bad, at) => at > 0 && bad !== recent[at - 1]).length;
+  const changes = recent.filter((bad, at) => at > 0 && bad !== recent[at - 1]).length;
   const good = judged.filter(({ verdict }) => !isBad(verdict));
   const timed = good.map(({ shareMs }) => shareMs).slice(0, 2 * RECENT);
   const half = Math.floor(timed.length / 2);
@@ -166,7 +166,7 @@ function summed(runs: readonly NodeRun[]) {
   return {
     failuresInARow: firstGood === -1 ? judged.length : firstGood,
     failureCount: judged.filter(({ verdict }) => isBad(verdict)).length,
-    isFlaky: turns >= 2,
+    isFlaky: changes >= 2,
     usualMs: median(timed.slice(0, RECENT)) ?? null,
     grownMs: timed.length < MIN_TIMED || newer === undefined || older === undefined ? null : newer - older,
     rows: good.find(({ rows }) => rows !== null)?.rows ?? null,

@@ -23,12 +23,12 @@ import {
 } from '../web/page/parts.js';
 import { type Histories, historiesOf, type NodeHistory, type NodeRun, WINDOW_MS } from './node-history.js';
 
-/** Settings that the page goes by. */
+/** The settings of the page. */
 export interface HistoryConfig {
   readonly 'warehouse-price': { readonly perHour: number; readonly currency: string } | 'off';
 }
 
-/** What the page reads. */
+/** What the page needs. */
 export interface HistoryHost {
   readonly state: { readonly catalog: Pick<RunCatalog, 'listRuns' | 'stepsOf'> };
   readonly measures: Pick<RunMeasures, 'digestsOf'>;
@@ -37,12 +37,12 @@ export interface HistoryHost {
   readonly version: string;
 }
 
-/** Runs that are looked at: the latest of an account. */
+/** The number of an account's latest runs that are read. */
 const MAX_RUNS = 300;
-/** Models and tests on a page, and runs of one. */
+/** The number of models and tests on a page, and of runs of one. */
 const PAGE_SIZE = 100;
 
-/** `/models`: histories of models and tests, `?node=` of one. */
+/** Serves `/models`, the histories of models and tests, and `/models?node=` for one of them. */
 export function historyPages(config: HistoryConfig, { state, measures, clock, version }: HistoryHost): Router {
   const permits = new Permits('requests for histories');
   const router = Router();
@@ -78,7 +78,7 @@ export function historyPages(config: HistoryConfig, { state, measures, clock, ve
   }
 }
 
-/** Which models and tests are shown, and in which order: by the word in the address. */
+/** The views of models and tests by their name in the URL: a title, a filter and an order. */
 const VIEWS = {
   slowest: { title: 'Slowest', has: ({ usualMs }) => usualMs !== null, by: ({ usualMs }) => usualMs ?? 0 },
   growing: { title: 'Growing', has: ({ grownMs }) => (grownMs ?? 0) > 0, by: ({ grownMs }) => grownMs ?? 0 },
@@ -91,7 +91,7 @@ const VIEWS = {
 interface View {
   readonly title: string;
   readonly has: (node: NodeHistory) => boolean;
-  /** The largest first. */
+  /** The order; the largest value comes first. */
   readonly by: (node: NodeHistory) => number;
 }
 type ViewName = keyof typeof VIEWS;
@@ -108,9 +108,9 @@ function hrefOfNode({ uniqueId, scope, isOneOfSeveral }: NodeHistory): string {
 
 interface Filter {
   readonly view: ViewName;
-  /** Part of the label; empty for all. */
+  /** A part of the label; empty for all. */
   readonly text: string;
-  /** From 1. */
+  /** The page number, from 1. */
   readonly page: number;
 }
 
@@ -138,7 +138,7 @@ function hrefOf({ view, text, page }: Filter): string {
 interface Shown {
   readonly caller: Caller;
   readonly histories: Histories;
-  /** Runs that are being measured for the next who asks. */
+  /** The number of runs that are being measured now, for the next request. */
   readonly unmeasuredCount: number;
   readonly price: HistoryConfig['warehouse-price'];
   readonly nowUnixMs: number;
@@ -197,7 +197,7 @@ function ModelsPage({ filter, ...shown }: Shown & { readonly filter: Filter }) {
   );
 }
 
-/** What was looked at. */
+/** Shows which runs were read. */
 function Known({ histories, unmeasuredCount }: Pick<Shown, 'histories' | 'unmeasuredCount'>) {
   const { runCount, sinceUnixMs } = histories;
   if (runCount === 0 && unmeasuredCount === 0) {
@@ -292,11 +292,11 @@ function VerdictMark({ verdict }: Pick<NodeRun, 'verdict'>) {
   return <Mark word={word} mood={mood} />;
 }
 
-/** Durations that a picture shows, and its bars. */
+/** The most bars of a chart, and their sizes in pixels. */
 const MAX_BARS = 20;
 const BAR = { step: 5, width: 4, height: 20 } as const;
 
-/** The last runs of a node as bars, oldest first: as high as it took long, coloured by how it ended. */
+/** Shows the latest runs of a node as bars, oldest first: their height is the duration, their colour the outcome. */
 function Durations({ runs }: { readonly runs: readonly NodeRun[] }) {
   const bars = runs.slice(0, MAX_BARS).reverse();
   const longestMs = Math.max(1, ...bars.map(({ shareMs }) => shareMs));
@@ -344,7 +344,7 @@ function JobCosts({ histories, price }: Pick<Shown, 'histories' | 'price'>) {
   );
 }
 
-/** @param all histories of the node in other jobs, commands or targets, its own among them */
+/** Shows one node. @param all its histories in all jobs, commands and targets, including this one */
 function NodePage({
   node,
   all,
@@ -439,7 +439,7 @@ function grownText({ grownMs }: NodeHistory): string {
 
 const HOUR_MS = 3_600_000;
 
-/** The price of so much time: two digits after the point, more of what is less than a cent. */
+/** Formats the price of a duration, with two decimals, or two significant digits below a cent. */
 function costText(ms: number, { perHour, currency }: Exclude<Shown['price'], 'off'>): string {
   const cost = (ms / HOUR_MS) * perHour;
   const digits =
