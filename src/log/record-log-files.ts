@@ -78,7 +78,7 @@ export class RecordLogFiles implements RecordLogReader {
   }
 }
 
-/** The account of a trace's log, from its folder; `null` if there is none. */
+/** Reads from a trace's folder which resource each part of its log has; an empty index if there is none. */
 export async function readResourceIndex(folder: string): Promise<ResourceIndex> {
   try {
     return ResourceIndex.parse(await readFile(join(folder, RESOURCES_FILE), 'utf8'));

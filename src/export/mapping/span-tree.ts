@@ -10,7 +10,7 @@ export interface OpenStart {
   isOpen: boolean;
 }
 
-/** What the tree is to remember of a span; ids as halves, see `id-halves.ts`, both 0 for none. */
+/** What the tree is to remember of a span; ids as two 32-bit halves, both 0 for none. */
 export interface SeenSpan {
   readonly spanHigh: number;
   readonly spanLow: number;
@@ -32,7 +32,7 @@ const IS_ROOT = 8;
 
 /**
  * A run's spans by id: who is whose parent and what was sent. Remembers the latest ones, see `maxRememberedSpans`. Kept
- * in arrays of numbers, 33 bytes a span and as much again for finding it: as objects in a Map they took 300.
+ * in arrays of numbers, 25 bytes a span and 24 to 48 for finding it: as objects in a Map they took 300.
  */
 export class SpanTree<Start extends OpenStart = OpenStart> {
   private readonly places = new SpanIdTable();

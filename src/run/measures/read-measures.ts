@@ -53,7 +53,6 @@ import { later, sooner } from './timeline.js';
 
 /** Maximum number of phases of one node; the schema has 19. */
 const MAX_PHASES = 32;
-/** Maximum length of an error message, in characters. */
 
 /** The NodeProcessed span's share of a node's measures. */
 type Processed = Pick<NodeMeasure, 'durationMs' | 'idleTimeMs' | 'lifetimeNano' | 'rows' | 'lastPhase'> &
