@@ -29,7 +29,11 @@ export interface Setting<T> {
 }
 
 /** A setting that is one of a few words. */
-export function choiceSetting<T extends string>(choices: readonly T[], defaultText: T, summary: string): Setting<T> {
+export function choiceSetting<const T extends string>(
+  choices: readonly T[],
+  defaultText: T,
+  summary: string,
+): Setting<T> {
   return {
     placeholder: choices.join('|'),
     summary,

@@ -212,96 +212,18 @@ export const ROLES = ['all', 'receive', 'build', 'web'] as const;
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export const LOG_FORMATS = ['auto', 'text', 'json'] as const;
 
-/** The values of the settings that are one word or number, by the name that file, flag and environment share. */
-export interface SettingValues {
-  readonly http: ListenAddress;
-  readonly grpc: ListenAddress | 'off';
-  readonly web: ListenAddress;
-  readonly 'otlp-auth': (typeof OTLP_AUTHS)[number];
-  /** In lower case; one with a dot in front stands for all names below it. */
-  readonly 'allowed-hosts': readonly string[];
-  /** Beside the known ones. */
-  readonly 'engine-names': readonly string[];
-  readonly 'data-dir': string;
-  /** With its password, or `off`. */
-  readonly 'database-url': string;
-  readonly processes: (typeof PROCESSES)[number];
-  readonly role: (typeof ROLES)[number];
-  readonly parquet: boolean;
-  /** `-` is standard output, `off` no stream, anything else an absolute path. */
-  readonly jsonl: string;
-  readonly 'max-body-bytes': number;
-  readonly durability: (typeof DURABILITIES)[number];
-  /** In bytes. */
-  readonly 'max-memory': number;
-  /** In bytes, or `off`. */
-  readonly 'max-disk': number | 'off';
-  /** In bytes, `off`, or `auto`: the smaller of 1 GiB and 5 % of the file system. */
-  readonly 'disk-reserve': number | 'auto' | 'off';
-  readonly 'invocation-quiet': number;
-  readonly 'invocation-silence': number;
-  readonly 'event-hold': number;
-  /** In milliseconds, or `off`. */
-  readonly 'max-backlog-age': number | 'off';
-  readonly 'max-running-jobs': number;
-  readonly 'warehouse-price': WarehousePrice | 'off';
-  /** Without a slash at its end, or `off`. */
-  readonly 'platform-url': string;
-  /** A text of digits, or `off`. */
-  readonly 'platform-account': string;
-  /** In milliseconds. */
-  readonly 'platform-interval': number;
-  /** In bytes. */
-  readonly 'platform-max-file': number;
-  readonly artifacts: ArtifactLocation | 'folder';
-  readonly 'artifacts-endpoint': string;
-  readonly 'artifacts-region': string;
-  readonly 'artifacts-path-style': (typeof PATH_STYLES)[number];
-  /** In bytes. */
-  readonly 'max-artifact-bytes': number;
-  /** In milliseconds, or `off`; so are other ages. */
-  readonly 'retain-telemetry-age': number | 'off';
-  /** In bytes, or `off`; so are other sizes. */
-  readonly 'retain-telemetry-size': number | 'off';
-  readonly 'retain-artifacts-age': number | 'off';
-  readonly 'retain-artifacts-size': number | 'off';
-  readonly 'retain-deliveries-age': number | 'off';
-  readonly 'retain-deliveries-size': number | 'off';
-  /** Addresses, ranges, and the words `loopback` and `private`. */
-  readonly 'webhook-allow': readonly string[];
-  /** In milliseconds each. */
-  readonly 'webhook-retries': readonly number[];
-  /** With its password, or `off`. */
-  readonly 'webhook-proxy': string;
-  /** `mailto:` and addresses, the id of a webhook, or `off`. */
-  readonly 'notify-on-archive': string;
-  /** Without a slash at its end, or `off`. */
-  readonly 'public-url': string;
-  /** With `{trace_id}` for the id of a trace, or `off`. */
-  readonly 'trace-url': string;
-  /** With its password, or `off`. */
-  readonly 'smtp-url': string;
-  readonly 'smtp-from': string;
-  readonly redaction: (typeof REDACTION_LEVELS)[number];
-  readonly 'log-level': (typeof LOG_LEVELS)[number];
-  readonly 'log-format': (typeof LOG_FORMATS)[number];
-}
-
-export type SettingKey = keyof SettingValues;
-
 /** The program takes about 75 MiB before the first request comes, and some 300 MiB after it has written large Parquet files, of which a third is not counted. */
 const MIN_MEMORY_BYTES = 256 * 2 ** 20;
 
-/** Every such setting, in the order of help texts, `run-bridge config` and the documentation. */
-export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> } = {
+const TABLE = {
   http: address('127.0.0.1:4318', 'where OTLP over HTTP is received; port 0 picks a free one'),
-  grpc: {
+  grpc: setting<ListenAddress | 'off'>({
     ...address('127.0.0.1:4317', 'where OTLP over gRPC is received; port 0 picks a free one; off for not at all'),
     placeholder: 'HOST:PORT|off',
     expected: 'off, an address such as 127.0.0.1:4317 or a port from 0 to 65535',
     parse: (text) => (isOff(text) ? 'off' : parseListenAddress(text)),
     format: (value) => (value === 'off' ? 'off' : formatListenAddress(value)),
-  },
+  }),
   web: address('127.0.0.1:4380', 'where pages, the API and health are served; port 0 picks a free one'),
   'otlp-auth': choiceSetting(
     OTLP_AUTHS,
@@ -310,14 +232,14 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   ),
   'allowed-hosts': allowedHostsSetting,
   'engine-names': engineNamesSetting,
-  'data-dir': {
+  'data-dir': setting<string>({
     placeholder: 'DIR',
     summary: 'folder for runs and state (default: $XDG_DATA_HOME/run-bridge, else ~/.local/share/run-bridge)',
     expected: 'a path',
     defaultText: null,
     parse: parsePath,
     format: (value) => value,
-  },
+  }),
   'database-url': databaseUrlSetting,
   processes: choiceSetting(
     PROCESSES,
@@ -330,14 +252,14 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     'what this run-bridge does: everything (all), or only receive telemetry and write it to the topics of Kafka that `journal:` in the file names (receive), or of several processes only build runs from there (build), or only answer people and programs (web)',
   ),
   parquet: switchSetting(true, "write a Parquet file at each invocation's end"),
-  jsonl: {
+  jsonl: setting<string>({
     placeholder: '-|PATH',
     summary: 'also stream every record as JSON lines to standard output (-) or append it to one file; off for neither',
     expected: '-, off or a path',
     defaultText: 'off',
     parse: (text, context) => (text === '-' || text === 'off' ? text : parsePath(text, context)),
     format: (value) => value,
-  },
+  }),
   'max-body-bytes': sizeSetting('64MiB', 'largest request body after inflating; a larger one is answered 413'),
   durability: choiceSetting(
     DURABILITIES,
@@ -362,22 +284,22 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   'invocation-quiet': duration('2s', 'an invocation whose own span has ended is over after this long without a record'),
   'invocation-silence': duration('10m', 'an invocation without any end is lost after this long without a record'),
   'event-hold': duration('2s', 'how long a span waits for log records that belong to it before it is exported'),
-  'max-backlog-age': {
+  'max-backlog-age': setting<number | 'off'>({
     placeholder: 'TIME|off',
     summary: 'what a destination has not taken for this long is given up; the runs stay on disk; off for never',
     expected: 'a time such as 12h or 7d, or off',
     defaultText: '7d',
     parse: (text) => parseAge(text),
     format: (value) => (value === 'off' ? 'off' : formatDuration(value)),
-  },
-  'max-running-jobs': {
+  }),
+  'max-running-jobs': setting<number>({
     placeholder: 'NUMBER',
     summary: 'runs of jobs that are under way at a time; those of one job follow each other',
     expected: 'a number from 1 to 64',
     defaultText: '1',
     parse: (text) => (/^[1-9]\d?$/.test(text.trim()) && Number(text) <= 64 ? Number(text) : undefined),
     format: String,
-  },
+  }),
   'warehouse-price': warehousePriceSetting,
   'platform-url': platformUrlSetting,
   'platform-account': platformAccountSetting,
@@ -427,7 +349,17 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   ),
   'log-level': choiceSetting(LOG_LEVELS, 'info', "least severe lines of the program's own log"),
   'log-format': choiceSetting(LOG_FORMATS, 'auto', 'auto is text on a terminal, JSON elsewhere'),
+} satisfies Readonly<Record<string, Setting<unknown>>>;
+
+export type SettingKey = keyof typeof TABLE;
+
+/** The values of the settings, by the name that file, flag and environment share. Sizes are in bytes, times in milliseconds, paths absolute. */
+export type SettingValues = {
+  readonly [K in SettingKey]: (typeof TABLE)[K] extends Setting<infer Value> ? Value : never;
 };
+
+/** Every setting that is one word or number, in the order of help texts, `run-bridge config` and the documentation. */
+export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> } = TABLE;
 
 /** The settings' names in order. */
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
@@ -464,4 +396,8 @@ function duration(defaultText: string, summary: string): Setting<number> {
     parse: (text) => parseDurationMs(text),
     format: formatDuration,
   };
+}
+
+function setting<T>(one: Setting<T>): Setting<T> {
+  return one;
 }

@@ -14,7 +14,7 @@ export function sizeSetting(defaultText: string | null, summary: string, minByte
 }
 
 /** A setting that is a number of bytes or one of a few words. */
-export function sizeOrWordSetting<W extends string>(
+export function sizeOrWordSetting<const W extends string>(
   words: readonly W[],
   defaultText: W,
   summary: string,
