@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import type { Configuration, ResolvedConfiguration } from '../config/configuration.js';
 import { defaultMaxMemoryBytes } from '../config/default-max-memory.js';
 import { findConfigurationFile } from '../config/find-configuration-file.js';
-import { DEFAULT_MAPPING_SWITCHES } from '../config/mapping-options.js';
 import { unreadableFilesOf } from '../config/otlp-destinations.js';
 import { resolveConfiguration } from '../config/resolve-configuration.js';
 import { systemMachine } from '../core/guard.js';
@@ -52,12 +51,10 @@ export function sayWarnings(
 async function resolve({ context, flags }: Invocation, isExporting: boolean): Promise<ResolvedConfiguration> {
   const { environment, homeDir, workingDir } = context;
   const maxMemoryBytes = defaultMaxMemoryBytes(systemMachine);
-  const mappingDefaults = DEFAULT_MAPPING_SWITCHES;
   const found = findConfigurationFile({ flag: flags.config, environment, workingDir, homeDir });
   const reader = found === undefined ? undefined : await import('../config/read-configuration-file.js');
-  const mappingSwitches = Object.keys(mappingDefaults);
-  const file = found && reader?.readConfigurationFile(found, { environment, homeDir, mappingSwitches, isExporting });
-  const sources = { flags, environment, workingDir, homeDir, maxMemoryBytes, mappingDefaults, isExporting };
+  const file = found && reader?.readConfigurationFile(found, { environment, homeDir, isExporting });
+  const sources = { flags, environment, workingDir, homeDir, maxMemoryBytes, isExporting };
   const resolved = resolveConfiguration(sources, file);
   return { ...resolved, warnings: resolved.warnings.map(cleanLine) };
 }

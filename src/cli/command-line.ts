@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { removedProblem } from '../config/removed-settings.js';
 import { SETTINGS, type SettingKey } from '../config/settings.js';
 import { nearestName } from '../config/suggestion.js';
 import { alignedRows, cleanLine, cleanText } from '../core/text.js';
@@ -77,6 +78,9 @@ function configure(command: Command, { stdout, stderr }: ProcessContext): Comman
 /** Commander's message and its suggestion, which it puts on a separate line, as one line. */
 function oneLine(text: string): string {
   const [message = '', suggestion = ''] = text.trim().split('\n');
+  const flag = /^error: unknown option '--([^'=]+)/.exec(message)?.[1] ?? '';
+  const removed = removedProblem(flag, `--${flag}`);
+  if (removed !== undefined) return `run-bridge: ${removed}\n`;
   const hint = suggestion.replace(/^\(Did you mean (?:one of )?(.*)\?\)$/, 'did you mean $1?');
   return `run-bridge: ${message.replace(/^error: /, '').replace(/\.$/, '')}; ${hint === '' ? 'see run-bridge --help' : hint}\n`;
 }

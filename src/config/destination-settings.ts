@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isSendableHeader, parseHttpUrl } from './destination-config.js';
 import { parseDurationMs } from './duration.js';
 import { type KafkaDestinationSettings, kafkaDestinationSchema } from './kafka-settings.js';
+import { MAPPING_SWITCHES } from './mapping-options.js';
 import { quoted } from './mask.js';
 import { parsePath, parseSwitch, type SettingContext } from './setting.js';
 import { parseAge, parseTraceUrl, REDACTION_LEVELS, TRACE_URL } from './settings.js';
@@ -42,12 +43,23 @@ export interface DestinationSettings {
 }
 
 /** Reads a switch from YAML's booleans and words. */
-export const switchSchema = z
+const switchSchema = z
   .union([z.string(), z.boolean(), z.number()], 'is not on or off')
   .transform((value, context) => parseSwitch(String(value)) ?? reject(context, `${quoted(value)} is not on or off`));
 
-/** Reads one entry of `destinations:`, all but its name. @param mapping schema of the mapping switches. */
-export function destinationSchema(settingContext: SettingContext, mapping: z.ZodType<Record<string, boolean>>) {
+/** Reads `mapping:`: those switches that are set. */
+export const mappingSchema = z
+  .strictObject(
+    Object.fromEntries(Object.keys(MAPPING_SWITCHES).map((name) => [name, switchSchema.optional()])),
+    'is not a list of switches',
+  )
+  .transform((value): Readonly<Record<string, boolean>> => {
+    const set = Object.entries(value).flatMap(([name, isOn]) => (isOn === undefined ? [] : [[name, isOn] as const]));
+    return Object.fromEntries(set);
+  });
+
+/** Reads one entry of `destinations:`, all but its name. */
+export function destinationSchema(settingContext: SettingContext) {
   return z
     .strictObject(
       {
@@ -87,7 +99,7 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
           .transform((text, context) => parseTraceUrl(text) ?? reject(context, `${quoted(text)} is not ${TRACE_URL}`))
           .nullish(),
         redaction: choice(REDACTION_LEVELS).nullish(),
-        mapping: mapping.nullish(),
+        mapping: mappingSchema.nullish(),
         resource: z.record(z.string().min(1), z.union([z.string(), z.number(), z.boolean()])).nullish(),
         exporter: z.string().nullish(),
         kafka: kafkaDestinationSchema(settingContext).nullish(),

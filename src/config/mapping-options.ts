@@ -6,21 +6,13 @@ import type { RedactionLevel } from '../redaction/known-names.js';
  * `docs/reference/mapping.md` shows them attribute by attribute.
  */
 export const MAPPING_SWITCHES = {
-  'span-events': 'log records become events of their span',
-  'log-records': 'log records are exported as OTel log records',
-  'test-errors': 'failed tests and unit tests are spans with status Error and an exception event',
-  'node-errors': 'failed nodes, hooks and queries get an exception event with the message',
-  'stale-source-errors': 'stale sources are spans with status Error and an exception event',
-  'warning-events': 'warned tests get an event',
-  'true-cancellations': 'interrupted nodes say so, whatever outcome the engine reported',
-  'lifted-attributes': 'nested details become attributes of their own instead of JSON text',
-  'skip-links': 'a skipped node links to the node that caused it',
-  'stable-names': 'span names lose what changes from run to run',
-  'database-attributes': "queries carry OTel's db.* attributes",
-  'query-time': "a node carries its queries' time",
-  'unfinished-spans': 'spans that never ended are exported when their run is over',
-  'synthetic-invocations': 'an invocation whose span never came gets one',
-  'synthetic-parents': 'any other span that never came, but has children, gets one',
+  events: 'log records become events of their span, too',
+  verdicts:
+    'failed nodes, tests, hooks and queries and stale sources are spans with status Error and an exception event, warned tests get an event, interrupted nodes say so whatever the engine reported, and a skipped node links to the node that caused it',
+  attributes:
+    "nested details become attributes of their own instead of JSON text, queries carry OTel's db.* attributes, and nodes their queries' time",
+  names: 'span names lose what changes from run to run',
+  gaps: 'spans that never ended, and those that never came but have children, are exported when their run is over',
 } as const;
 
 /** Name of one of the switches. */

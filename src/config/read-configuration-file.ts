@@ -3,7 +3,7 @@ import { isAlias, isCollection, isMap, isNode, isPair, isScalar, LineCounter, ty
 import { z } from 'zod';
 import type { DeclaredEnvironment, DeclaredScope, MatchRule } from '../run/scope-finder.js';
 import { ConfigurationError } from './configuration-error.js';
-import { type DestinationSettings, destinationSchema, switchSchema } from './destination-settings.js';
+import { type DestinationSettings, destinationSchema, mappingSchema } from './destination-settings.js';
 import { EXPECTED_PROBLEM, parseDurationMs, parseExpectedMs } from './duration.js';
 import type { Environment } from './environment.js';
 import type { FoundFile } from './find-configuration-file.js';
@@ -15,7 +15,9 @@ import {
   kafkaJournalSchema,
   kafkaSourceSchema,
 } from './kafka-settings.js';
+import { MAPPING_SWITCHES } from './mapping-options.js';
 import { maskUrl, quoted } from './mask.js';
+import { removedProblem } from './removed-settings.js';
 import { engineCommandOf } from './run-commands.js';
 import { parsePath, type SettingContext } from './setting.js';
 import { SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
@@ -323,8 +325,6 @@ export interface FileReading {
 export interface FileReadingContext {
   readonly environment: Environment;
   readonly homeDir: string;
-  /** Names of the mapping switches. */
-  readonly mappingSwitches: readonly string[];
   /** Whether destinations are read: a command that exports nothing needs neither them nor their secrets. Left out: yes. */
   readonly isExporting?: boolean;
 }
@@ -332,13 +332,12 @@ export interface FileReadingContext {
 /** Names of destinations become keys of state and part of messages, so they are plain. */
 const DESTINATION_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/i;
 
-/** Schema of `run-bridge.yaml`; strict, so that a misspelt key is reported. @param mappingSwitches names of the mapping switches. */
-export function fileSchema(context: SettingContext, mappingSwitches: readonly string[]): z.ZodType<FileValues> {
-  const mapping = mappingSchema(mappingSwitches);
+/** Schema of `run-bridge.yaml`; strict, so that a misspelt key is reported. */
+export function fileSchema(context: SettingContext): z.ZodType<FileValues> {
   const settings = Object.fromEntries(SETTING_KEYS.map((key) => [key, settingSchema(key, context).nullish()]));
   const destinations = z.record(
     z.string().regex(DESTINATION_NAME, 'is not a name of letters, digits, - and _'),
-    destinationSchema(context, mapping),
+    destinationSchema(context),
     'is not a list of named destinations',
   );
   const sources = z.strictObject(
@@ -355,7 +354,7 @@ export function fileSchema(context: SettingContext, mappingSwitches: readonly st
     .strictObject(
       {
         ...settings,
-        mapping: mapping.nullish(),
+        mapping: mappingSchema.nullish(),
         destinations: destinations.nullish(),
         sources: sources.nullish(),
         journal: journal.nullish(),
@@ -393,11 +392,11 @@ function listOf<Value extends object>(named: Readonly<Record<string, Value>> | n
 }
 
 /** Names that are allowed at a path of the file, to suggest one for a misspelt key. */
-export function knownNames(path: readonly PropertyKey[], mappingSwitches: readonly string[]): readonly string[] {
+export function knownNames(path: readonly PropertyKey[]): readonly string[] {
   if (path.length === 0) {
     return [...SETTING_KEYS, 'mapping', 'destinations', 'sources', 'journal', 'jobs', 'projects', 'environments'];
   }
-  if (path.at(-1) === 'mapping') return mappingSwitches;
+  if (path.at(-1) === 'mapping') return Object.keys(MAPPING_SWITCHES);
   if (path.at(-2) === 'match') return RULE_KEYS;
   if (path[0] === 'sources') return path.length === 1 ? ['kafka'] : SOURCE_KEYS;
   if (path[0] === 'journal') return path.length === 1 ? ['kafka'] : JOURNAL_KEYS;
@@ -412,7 +411,7 @@ const SOURCE_KEYS = Object.keys(kafkaSourceSchema({ baseDir: '/', homeDir: '/' }
 const JOURNAL_KEYS = Object.keys(kafkaJournalSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 const KAFKA_DESTINATION_KEYS = Object.keys(kafkaDestinationSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 const JOB_KEYS = Object.keys(jobSchema({ baseDir: '/', homeDir: '/' }).in.shape);
-const DESTINATION_KEYS = Object.keys(destinationSchema({ baseDir: '/', homeDir: '/' }, mappingSchema([])).in.shape);
+const DESTINATION_KEYS = Object.keys(destinationSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 
 function settingSchema<K extends SettingKey>(key: K, settingContext: SettingContext): z.ZodType<SettingValues[K]> {
   const setting = SETTINGS[key];
@@ -428,16 +427,6 @@ function settingSchema<K extends SettingKey>(key: K, settingContext: SettingCont
   });
 }
 
-function mappingSchema(names: readonly string[]): z.ZodType<Record<string, boolean>> {
-  const shape = Object.fromEntries(names.map((name) => [name, switchSchema.optional()]));
-  return z
-    .strictObject(shape, 'is not a list of switches')
-    .transform(
-      (value) =>
-        Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as Record<string, boolean>,
-    );
-}
-
 /**
  * Reads a configuration file. Brings the packages for YAML and schemas, so commands load this module only where there is a
  * file.
@@ -447,20 +436,23 @@ export function readConfigurationFile(found: FoundFile, context: FileReadingCont
   const unread = context.isExporting === false ? ['destinations'] : [];
   const file = parseConfigurationFile(found, context.environment, unread);
   const { path, locate } = file;
-  const switches = context.mappingSwitches;
-  const schema = fileSchema({ baseDir: dirname(path), homeDir: context.homeDir }, switches);
+  const schema = fileSchema({ baseDir: dirname(path), homeDir: context.homeDir });
   const result = schema.safeParse(file.content);
   if (result.success) return { path, locate, values: result.data, problems: [] };
-  const problems = result.error.issues.flatMap((issue) => describeIssue(issue, file, switches));
+  const problems = result.error.issues.flatMap((issue) => describeIssue(issue, file));
   return { path, locate, values: undefined, problems };
 }
 
-function describeIssue(issue: z.core.$ZodIssue, file: ConfigurationFile, switches: readonly string[]): string[] {
+function describeIssue(issue: z.core.$ZodIssue, file: ConfigurationFile): string[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => {
-      const nearest = nearestName(key, knownNames(issue.path, switches));
+      const isMapping = issue.path.at(-1) === 'mapping';
+      const name = [...issue.path, maskUrl(key)].join('.');
+      const removed = removedProblem(isMapping ? `mapping.${key}` : issue.path.length === 0 ? key : '', name);
+      if (removed !== undefined) return `${file.locate([...issue.path, key])}: ${removed}`;
+      const nearest = nearestName(key, knownNames(issue.path));
       const hint = nearest === undefined ? 'see "run-bridge config" for all of them' : `did you mean ${nearest}?`;
-      return `${file.locate([...issue.path, key])}: ${[...issue.path, maskUrl(key)].join('.')} is not a setting; ${hint}`;
+      return `${file.locate([...issue.path, key])}: ${name} is not a setting; ${hint}`;
     });
   }
   // A name that is refused stands in an issue of its own inside the record's issue.

@@ -21,9 +21,11 @@ import type {
   KafkaSaslSettings,
   KafkaSourceSettings,
 } from './kafka-settings.js';
+import { DEFAULT_MAPPING_SWITCHES } from './mapping-options.js';
 import { MASK, maskUrl, quoted } from './mask.js';
 import { type OtlpEnvironment, readOtlpEnvironment } from './otlp-environment.js';
 import type { FileReading } from './read-configuration-file.js';
+import { removedProblem } from './removed-settings.js';
 import type { SettingContext } from './setting.js';
 import { environmentName, SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
 import { nearestName } from './suggestion.js';
@@ -37,8 +39,6 @@ export interface ConfigurationSources {
   readonly homeDir: string;
   /** The default of `max-memory`, which depends on the machine. */
   readonly maxMemoryBytes: number;
-  /** Names of the mapping switches and their defaults. */
-  readonly mappingDefaults: Readonly<Record<string, boolean>>;
   /** Whether OpenTelemetry's variables are read: a command that exports nothing does not care what they hold. Left out: yes. */
   readonly isExporting?: boolean;
 }
@@ -67,7 +67,7 @@ export function resolveConfiguration(
     rows.push({ name: key, value: found.text, origin: found.origin });
   }
   const mapping: Record<string, boolean> = {};
-  for (const [name, byDefault] of Object.entries(sources.mappingDefaults)) {
+  for (const [name, byDefault] of Object.entries(DEFAULT_MAPPING_SWITCHES)) {
     const set = fileValues?.mapping[name];
     mapping[name] = set ?? byDefault;
     const origin = set === undefined ? DEFAULT : (file?.locate(['mapping', name]) ?? DEFAULT);
@@ -78,7 +78,12 @@ export function resolveConfiguration(
   const webhook = readWebhookKey(environment);
   const isBucketWanted = values.artifacts !== undefined && values.artifacts !== 'folder';
   const bucket = isBucketWanted ? readBucketEnvironment(environment) : undefined;
-  problems.push(...platform.problems, ...webhook.problems, ...(bucket?.problems ?? []));
+  problems.push(
+    ...removedVariables(environment),
+    ...platform.problems,
+    ...webhook.problems,
+    ...(bucket?.problems ?? []),
+  );
   if (problems.length > 0) throw new ConfigurationError([...problems, ...standard.problems]);
   const destinations = fileValues?.destinations ?? [];
   rows.push(...platform.rows, ...webhook.rows, ...(bucket?.rows ?? []), ...environmentRows(standard));
@@ -197,6 +202,13 @@ function misspeltVariables(environment: Environment): string[] {
     if (nearest !== undefined) warnings.push(`${name} is not a setting; did you mean RUN_BRIDGE_${nearest}?`);
   }
   return warnings;
+}
+
+function removedVariables(environment: Environment): string[] {
+  return Object.keys(environment).flatMap((name) => {
+    const key = /^RUN_BRIDGE_([A-Z_]+)$/.exec(name)?.[1]?.toLowerCase().replaceAll('_', '-') ?? '';
+    return removedProblem(key, name) ?? [];
+  });
 }
 
 const KEY_ID = 'AWS_ACCESS_KEY_ID';

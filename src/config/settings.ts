@@ -2,7 +2,7 @@ import { formatDuration, parseDurationMs } from './duration.js';
 import { formatListenAddress, type ListenAddress, parseListenAddress } from './listen-address.js';
 import { MASK } from './mask.js';
 import { platformAccountSetting, platformIntervalSetting, platformUrlSetting } from './platform-settings.js';
-import { ageSetting } from './retention-settings.js';
+import { retentionSetting } from './retention-settings.js';
 import { choiceSetting, isOff, parsePath, type Setting, switchSetting } from './setting.js';
 import { sizeOrWordSetting, sizeSetting } from './size-setting.js';
 import {
@@ -304,7 +304,6 @@ const TABLE = {
   'platform-url': platformUrlSetting,
   'platform-account': platformAccountSetting,
   'platform-interval': platformIntervalSetting,
-  'platform-max-file': sizeSetting('512MiB', "largest Parquet file of a hosted run's step that is downloaded"),
   artifacts: artifactsSetting,
   'artifacts-endpoint': artifactsEndpointSetting,
   'artifacts-region': artifactsRegionSetting,
@@ -313,26 +312,15 @@ const TABLE = {
     '256MiB',
     'largest artifact of a step; exec leaves a larger one out, an upload of one is answered 413',
   ),
-  'retain-telemetry-age': ageSetting('runs that ended longer ago are removed, with all that is kept of them'),
-  'retain-telemetry-size': sizeOrWordSetting(
-    ['off'],
-    'off',
-    'what record logs and Parquet files may take together; of more, the oldest runs are removed',
+  'retain-telemetry': retentionSetting(
+    'how old runs may get since their end, and what their record logs and Parquet files may take together; older ones, and of more the oldest, are removed with all that is kept of them',
   ),
-  'retain-artifacts-age': ageSetting('artifacts of runs that ended longer ago are removed'),
-  'retain-artifacts-size': sizeOrWordSetting(
-    ['off'],
-    'off',
-    'what artifacts may take together; of more, those of the oldest runs are removed',
+  'retain-artifacts': retentionSetting(
+    'how old artifacts may get since the end of their run, and what they may take together; older ones, and of more those of the oldest runs, are removed',
   ),
-  'retain-deliveries-age': ageSetting(
-    'events of webhooks that are older are removed, with the log of their attempts',
+  'retain-deliveries': retentionSetting(
+    'how old events of webhooks may get with the log of their attempts, and what they may take together; older ones, and of more the oldest, are removed',
     '7d',
-  ),
-  'retain-deliveries-size': sizeOrWordSetting(
-    ['off'],
-    'off',
-    'what events of webhooks and the log of attempts may take together; of more, the oldest are removed',
   ),
   'webhook-allow': webhookAllowSetting,
   'webhook-retries': webhookRetriesSetting,

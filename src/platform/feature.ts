@@ -85,7 +85,6 @@ export function pullCommand(host: PullHost): CliCommand {
     settings: [
       'data-dir',
       'database-url',
-      'platform-max-file',
       'parquet',
       'jsonl',
       'durability',

@@ -40,6 +40,8 @@ export interface HostedRunsDeps {
 
 /** Maximum number of runs that wait to be pulled. */
 export const MAX_WAITING_RUNS = 10_000;
+/** The largest Parquet file of a step that is downloaded, in bytes. */
+const MAX_STEP_FILE_BYTES = 512 * 2 ** 20;
 /** For a run that could not be had, and for a platform that gives none. */
 const RUN_RETRY_POLICY = { baseMs: 5_000, maxMs: 600_000, maxRetryAfterMs: 600_000 };
 
@@ -74,7 +76,7 @@ export class HostedRuns {
     );
     this.puller = new RunPuller({
       folder: this.folder.path,
-      maxFileBytes: configuration['platform-max-file'],
+      maxFileBytes: MAX_STEP_FILE_BYTES,
       openConsumer: deps.openConsumer,
       ...(registry === undefined ? {} : { steps: new HostedSteps(registry, platform) }),
       rejects: new RejectFile(join(configuration['data-dir'], REJECTS_FILE), clock, (reason) =>

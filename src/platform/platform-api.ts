@@ -208,7 +208,7 @@ export async function downloadFile(answer: PlatformAnswer, target: DownloadTarge
 
 function tooLarge(url: string, maxBytes: number): PlatformError {
   const limit = readableBytes(maxBytes);
-  return new PlatformError('tooLarge', `${url}: larger than ${limit}; --platform-max-file allows more`);
+  return new PlatformError('tooLarge', `${url}: larger than ${limit}`);
 }
 
 async function written<T>(path: string, writing: Promise<T>): Promise<T> {

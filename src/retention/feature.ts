@@ -1,4 +1,5 @@
 import { RunFinder } from '../api/own/run-finder.js';
+import type { RetentionLimits } from '../config/retention-settings.js';
 import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
@@ -12,27 +13,18 @@ import type { State } from '../storage/state.js';
 import { Removals } from './removals.js';
 import { NO_LOCK, RetainedArtifacts, RetainedForeign, RetainedTelemetry, type TraceLock } from './retained-kinds.js';
 import { RunRemover } from './run-remover.js';
-import {
-  type RetainedKind,
-  Retention,
-  type RetentionLimits,
-  type SweepOptions,
-  type SweepResult,
-  sweepKind,
-} from './sweep.js';
+import { type RetainedKind, Retention, type SweepOptions, type SweepResult, sweepKind } from './sweep.js';
 import { TelemetryBucket, type TelemetryBucketDeps, TelemetryFolder } from './telemetry-storage.js';
 
 // The door of retention: other folders import only this file.
 
-export type { Removable, RetainedKind, RetentionLimits, SweepResult } from './sweep.js';
+export type { Removable, RetainedKind, SweepResult } from './sweep.js';
 
 /** The settings of retention. Ages are milliseconds, sizes bytes. */
 export interface RetentionConfig {
   readonly 'data-dir': string;
-  readonly 'retain-telemetry-age': number | 'off';
-  readonly 'retain-telemetry-size': number | 'off';
-  readonly 'retain-artifacts-age': number | 'off';
-  readonly 'retain-artifacts-size': number | 'off';
+  readonly 'retain-telemetry': RetentionLimits;
+  readonly 'retain-artifacts': RetentionLimits;
   readonly 'max-backlog-age': number | 'off';
 }
 
@@ -137,11 +129,6 @@ export function sharedTelemetry(deps: TelemetryBucketDeps): TelemetryStorage {
   return new TelemetryBucket(deps);
 }
 
-/** Returns the limits of a kind from its settings. */
-export function retentionLimits(age: number | 'off', size: number | 'off'): RetentionLimits {
-  return { maxAgeMs: age === 'off' ? null : age, maxBytes: size === 'off' ? null : size };
-}
-
 /** Creates the kinds with their limits: `runs` are shared by several processes, `own` belong to the data folder of each. */
 function kindsOf(config: RetentionConfig, host: RetentionHost, lock: TraceLock) {
   const { state, openArtifacts, foreign, destinations, clock } = host;
@@ -149,9 +136,7 @@ function kindsOf(config: RetentionConfig, host: RetentionHost, lock: TraceLock) 
   const store = state.retention;
   const removals = new Removals({ store, storage, openArtifacts });
   const nowUnixMs = () => clock.nowUnixMs();
-  const limits = retentionLimits(config['retain-telemetry-age'], config['retain-telemetry-size']);
-  const artifacts = retentionLimits(config['retain-artifacts-age'], config['retain-artifacts-size']);
-  const backlog = config['max-backlog-age'];
+  const { 'retain-telemetry': limits, 'retain-artifacts': artifacts, 'max-backlog-age': backlog } = config;
   const maxBacklogMs = backlog === 'off' ? null : backlog;
   const { cursors } = state;
   const runs = new RetainedTelemetry(limits, {

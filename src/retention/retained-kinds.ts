@@ -1,3 +1,4 @@
+import type { RetentionLimits } from '../config/retention-settings.js';
 import type { EndedSegment, ForeignSegments } from '../log/foreign-segments.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { ArtifactStore } from '../storage/artifacts.js';
@@ -11,7 +12,7 @@ import type {
   TelemetryStorage,
 } from '../storage/retention-store.js';
 import type { Removals } from './removals.js';
-import type { Removable, RetainedKind, RetentionLimits } from './sweep.js';
+import type { Removable, RetainedKind } from './sweep.js';
 
 /** Locks traces while their files are moved away. */
 export interface TraceLock {

@@ -1,17 +1,10 @@
+import type { RetentionLimits } from '../config/retention-settings.js';
 import type { Clock, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import type { RetainedSize } from '../storage/retention-store.js';
 import type { Removals } from './removals.js';
-
-/** The limits of a kind. */
-export interface RetentionLimits {
-  /** Data that ended longer ago than this is removed, in milliseconds; `null` for no limit. */
-  readonly maxAgeMs: number | null;
-  /** While there is more than this, the oldest data is removed, in bytes; `null` for no limit. */
-  readonly maxBytes: number | null;
-}
 
 /** Data that is removed together. */
 export interface Removable {

@@ -443,7 +443,7 @@ function Storage({ kept, runCount, config }: Shown) {
                 {KINDS[name] ?? name}
                 {name === 'telemetry' && <span class="sub">{countText(runCount, 'run')} of this account</span>}
                 <span class="sub">
-                  <code>retain-{setting}-age</code>, <code>-size</code>
+                  <code>retain-{setting}</code>
                 </span>
               </th>
               <td class="number nowrap">{readableBytes(sizeBytes)}</td>
@@ -458,7 +458,7 @@ function Storage({ kept, runCount, config }: Shown) {
           ? 'The state is in the data folder (SQLite).'
           : `The state is in PostgreSQL${config.processes === 'several' ? ', shared by several processes' : ''}.`}{' '}
         Sizes are at most a minute old. What would go with other limits:{' '}
-        <code>run-bridge retain --dry-run --retain-telemetry-age 90d</code>
+        <code>run-bridge retain --dry-run --retain-telemetry 90d</code>
       </p>
     </section>
   );

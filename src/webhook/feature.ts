@@ -1,10 +1,11 @@
 import type { CliCommand, WithState } from '../cli/command.js';
+import type { SettingValues } from '../config/settings.js';
 import type { Timer } from '../core/clock.js';
 import type { Health } from '../core/health.js';
 import { lazy } from '../core/lazy.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Feature } from '../feature.js';
-import { type RetainedKind, retentionLimits } from '../retention/feature.js';
+import type { RetainedKind } from '../retention/feature.js';
 import type { State } from '../storage/state.js';
 import type { PartsConfig, PartsHost, WebhookParts } from './open-webhooks.js';
 import type { OutboxOptions, WebhookOutbox } from './outbox.js';
@@ -47,10 +48,9 @@ export async function hasWebhooks({ db }: Pick<State, 'db'>): Promise<boolean> {
 
 /** What retention removes of webhooks: events, with the log of the attempts to deliver them. */
 export function retainedDeliveries(
-  config: { readonly 'retain-deliveries-age': number | 'off'; readonly 'retain-deliveries-size': number | 'off' },
+  { 'retain-deliveries': limits }: Pick<SettingValues, 'retain-deliveries'>,
   { state, nowUnixMs }: { readonly state: Pick<State, 'db'>; readonly nowUnixMs: () => number },
 ): RetainedKind {
-  const limits = retentionLimits(config['retain-deliveries-age'], config['retain-deliveries-size']);
   const open = async () => {
     const { DeliveryStore, RetainedDeliveries } = await import('./retained-deliveries.js');
     return new RetainedDeliveries(limits, { store: new DeliveryStore(state.db), nowUnixMs });

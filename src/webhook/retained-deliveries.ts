@@ -1,5 +1,6 @@
 import { type SqlBool, sql } from 'kysely';
-import type { Removable, RetainedKind, RetentionLimits } from '../retention/feature.js';
+import type { RetentionLimits } from '../config/retention-settings.js';
+import type { Removable, RetainedKind } from '../retention/feature.js';
 import type { StateDb } from '../storage/state-tables.js';
 import { changeWebhooks, type WebhookDb, type WebhookTables } from './tables.js';
 

@@ -56,6 +56,12 @@ describe('one clear line and exit code 2', () => {
     return stderr.trim();
   };
 
+  test('says what to use in place of a flag that there was', async () => {
+    expect(await oneLine(['retain', '--retain-telemetry-age', '90d'])).toBe(
+      'run-bridge: --retain-telemetry-age is not a setting any more; use retain-telemetry, such as 90d, 50GiB or 90d,50GiB',
+    );
+  });
+
   test.each([
     [['serv'], "run-bridge: unknown command 'serv'; did you mean serve?"],
     [['serve', '--htpp', '1'], "run-bridge: unknown option '--htpp'; did you mean --http?"],

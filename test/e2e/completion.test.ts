@@ -57,7 +57,7 @@ describe.each(Object.entries(SHELLS).filter(([shell]) => isThere(shell)))('in %s
 
   test('so are options of a command, among them its settings', () => {
     expect(complete('runs', '--st')).toEqual(['--status']);
-    expect(complete('serve', '--retain-tele')).toEqual(['--retain-telemetry-age', '--retain-telemetry-size']);
+    expect(complete('serve', '--retain-tele')).toEqual(['--retain-telemetry']);
   });
 
   test('so are values that are known, actions, and names of commands for help', () => {

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Configuration } from '../../src/config/configuration.js';
 import { findConfigurationFile } from '../../src/config/find-configuration-file.js';
-import { DEFAULT_MAPPING_SWITCHES } from '../../src/config/mapping-options.js';
 import { readConfigurationFile } from '../../src/config/read-configuration-file.js';
 import { resolveConfiguration } from '../../src/config/resolve-configuration.js';
 import { systemClock } from '../../src/core/clock.js';
@@ -136,12 +135,9 @@ export class ExportsBench {
     writeFileSync(join(this.folder, 'run-bridge.yaml'), `event-hold: ${eventHold}\ndestinations: ${destinations}\n`);
     const place = { environment: {}, homeDir: this.folder, workingDir: this.folder };
     const found = findConfigurationFile({ ...place, flag: undefined });
-    const mappingDefaults = DEFAULT_MAPPING_SWITCHES;
-    const mappingSwitches = Object.keys(mappingDefaults);
-    const file = found && readConfigurationFile(found, { ...place, mappingSwitches });
+    const file = found && readConfigurationFile(found, place);
     const flags = { 'data-dir': this.folder };
-    return resolveConfiguration({ ...place, flags, maxMemoryBytes: 384 * 2 ** 20, mappingDefaults }, file)
-      .configuration;
+    return resolveConfiguration({ ...place, flags, maxMemoryBytes: 384 * 2 ** 20 }, file).configuration;
   }
 
   private async saveRun(traceId: TraceId, state: 'open' | 'finished'): Promise<RunSummary> {

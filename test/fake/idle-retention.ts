@@ -6,10 +6,8 @@ import { createRetention, type RetentionParts } from '../../src/retention/featur
 import type { State } from '../../src/storage/state.js';
 
 const OFF = {
-  'retain-telemetry-age': 'off',
-  'retain-telemetry-size': 'off',
-  'retain-artifacts-age': 'off',
-  'retain-artifacts-size': 'off',
+  'retain-telemetry': { maxAgeMs: null, maxBytes: null },
+  'retain-artifacts': { maxAgeMs: null, maxBytes: null },
   'max-backlog-age': 'off',
 } as const;
 

@@ -69,7 +69,7 @@ describe('docker-compose.yml', () => {
   });
 
   test('names only services and ports that are there as destinations of the bridge', () => {
-    const schema = fileSchema({ baseDir: '/etc/run-bridge', homeDir: '/home/node' }, []);
+    const schema = fileSchema({ baseDir: '/etc/run-bridge', homeDir: '/home/node' });
     const { destinations, values } = schema.parse(parse(read('deploy/run-bridge.yaml')));
     for (const { endpoint } of destinations) {
       const { hostname, port } = new URL(endpoint ?? '');
@@ -87,7 +87,7 @@ describe('docker-compose.yml', () => {
 
 describe('deploy/receiver.yaml', () => {
   test('is what a receiver in the image needs', () => {
-    const schema = fileSchema({ baseDir: '/etc/run-bridge', homeDir: '/home/node' }, []);
+    const schema = fileSchema({ baseDir: '/etc/run-bridge', homeDir: '/home/node' });
     const { values, journal } = schema.parse(parse(read('deploy/receiver.yaml')));
     expect(journal?.topics).toEqual({ traces: 'otlp_spans', logs: 'otlp_logs' });
     // Without a database no token is known, and the image listens everywhere.
@@ -97,7 +97,7 @@ describe('deploy/receiver.yaml', () => {
 
 describe('deploy/several.yaml', () => {
   test('is what processes of any role in the image need, with the secrets of the environment', () => {
-    const schema = fileSchema({ baseDir: '/etc/run-bridge', homeDir: '/home/node' }, []);
+    const schema = fileSchema({ baseDir: '/etc/run-bridge', homeDir: '/home/node' });
     const { values, journal } = schema.parse(parse(read('deploy/several.yaml')));
     const shared = { processes: 'several', artifacts: values.artifacts, journal } as const;
     const secrets = { 'database-url': 'postgresql://db/run_bridge', webhookKey: new Uint8Array(32) } as const;

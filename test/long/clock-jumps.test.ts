@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Server } from '../../src/app.js';
-import { DEFAULT_MAPPING_SWITCHES } from '../../src/config/mapping-options.js';
 import { resolveConfiguration } from '../../src/config/resolve-configuration.js';
 import { systemMachine } from '../../src/core/guard.js';
 import { JumpingClock } from '../fake/jumping-clock.js';
@@ -47,7 +46,6 @@ async function start(): Promise<Server> {
     workingDir: dataFolder,
     homeDir: dataFolder,
     maxMemoryBytes: 2 ** 30,
-    mappingDefaults: DEFAULT_MAPPING_SWITCHES,
   };
   const { configuration } = resolveConfiguration(sources, undefined);
   const process = { machine: systemMachine, stdout: new PassThrough(), pid: 1, ownHosts: [], random: () => 0.5 };

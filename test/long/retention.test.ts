@@ -75,7 +75,7 @@ async function listRuns(bridge: BridgeProcess): Promise<number[]> {
 
 describe('retention by age', () => {
   test('says what it would remove, and then removes it, files and rows together', async () => {
-    const dry = await retain('--dry-run', '--retain-telemetry-age', '60h');
+    const dry = await retain('--dry-run', '--retain-telemetry', '60h');
     expect(dry).toMatchObject({
       exitCode: 0,
       stdout: expect.stringMatching(
@@ -83,7 +83,7 @@ describe('retention by age', () => {
       ),
     });
     expect(kept()).toEqual(RUNS);
-    const done = await retain('--retain-telemetry-age', '60h');
+    const done = await retain('--retain-telemetry', '60h');
     expect(done.stdout).toBe(dry.stdout.replaceAll('would remove', 'removed'));
     expect([kept(), keptArtifacts()]).toEqual([
       ['build-mixed', 'parse'],
@@ -94,7 +94,7 @@ describe('retention by age', () => {
   });
 
   test('is done by a server, which says so; a run of which more comes is there anew', async () => {
-    const bridge = await serve(['--retain-telemetry-age', '1d']);
+    const bridge = await serve(['--retain-telemetry', '1d']);
     const [line] = await until('the removal', () => {
       const found = lines(bridge, 'removed expired data');
       return found.length > 0 && found;
@@ -105,22 +105,22 @@ describe('retention by age', () => {
     await sendSample(bridge.otlpUrl, 'build-clean');
     await bridge.finished(sampleTraceId('build-clean'));
     await until('the new run', async () => (await listRuns(bridge)).includes(1004));
-    expect(await retain('--retain-telemetry-age', '1d')).toMatchObject({
+    expect(await retain('--retain-telemetry', '1d')).toMatchObject({
       exitCode: 2,
       stderr: expect.stringContaining('is in use by process'),
     });
-    expect(await retain('--dry-run', '--retain-telemetry-age', '1d')).toMatchObject({ exitCode: 0 });
+    expect(await retain('--dry-run', '--retain-telemetry', '1d')).toMatchObject({ exitCode: 0 });
   });
 
   test('takes artifacts away and leaves their run', async () => {
-    const bridge = await serve(['--retain-artifacts-age', '36h']);
+    const bridge = await serve(['--retain-artifacts', '36h']);
     const found = await until('the removal', () => lines(bridge, 'removed expired data')[0]);
     expect(found).toMatchObject({ kind: 'artifacts', count: 2, fileCount: 2, sizeBytes: 16 });
     expect([kept(), keptArtifacts(), await listRuns(bridge)]).toEqual([RUNS, ['1003'], [1001, 1002, 1003]]);
   });
 
   test('leaves what a destination has not got, and takes it when there is no such destination any more', async () => {
-    const args = ['--retain-telemetry-age', '1d'];
+    const args = ['--retain-telemetry', '1d'];
     const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' };
     const first = await serve([], endpoint);
     await sendSample(first.otlpUrl, 'interrupted');
@@ -147,15 +147,15 @@ describe('retention by age', () => {
 
 describe('retention by size', () => {
   test('removes the oldest runs until the rest is within it, and nothing that ended minutes ago', async () => {
-    const all = Number(/(\d+) bytes/.exec((await retain('--dry-run', '--retain-telemetry-age', '1h')).stdout)?.[1]);
-    const { stdout } = await retain('--retain-telemetry-size', String(all - 50_000), '--retain-artifacts-size', '8');
+    const all = Number(/(\d+) bytes/.exec((await retain('--dry-run', '--retain-telemetry', '1h')).stdout)?.[1]);
+    const { stdout } = await retain('--retain-telemetry', String(all - 50_000), '--retain-artifacts', '8');
     expect(stdout).toMatch(
       /^telemetry: removed 1 runs, 5 files, \d+ bytes\nartifacts: removed 1 runs, 1 files, 8 bytes\ndeliveries: /,
     );
     expect([kept(), keptArtifacts()]).toEqual([['build-mixed', 'parse'], ['1003']]);
     const file = new URL(`../../${SAMPLES}/interrupted/otel.jsonl`, import.meta.url).pathname;
     await runBridge(['import', file, '--data-dir', data], { cwd: dir });
-    const bare = await retain('--retain-telemetry-size', '1');
+    const bare = await retain('--retain-telemetry', '1');
     expect(bare.stdout).toMatch(
       /^telemetry: removed 2 runs, .*; \d+ bytes more than there should be are under way, minutes old, or wait/,
     );
@@ -173,7 +173,7 @@ describe('retention of telemetry of other services', () => {
       const atS = Date.now() / 1_000 - ((names.length - index) * DAY_MS) / 1_000;
       utimesSync(join(folder, name), atS, atS);
     }
-    const { stdout } = await retain('--retain-telemetry-age', '36h');
+    const { stdout } = await retain('--retain-telemetry', '36h');
     expect(stdout).toMatch(/\nforeign: removed 2 files, 42 bytes\n$/);
     expect(readdirSync(folder)).toEqual(names.slice(2));
   });
@@ -216,7 +216,7 @@ describe('retention with the state in PostgreSQL', () => {
       // Of a removal whose rows went before the program was killed.
       await database.tell(`insert into removals (kind, id, noted_unix_ms) values ('trace', '${'a'.repeat(32)}', 1)`);
       mkdirSync(join(data, 'runs', 'a'.repeat(32)));
-      const again = await serve(['--retain-telemetry-age', '1d'], env);
+      const again = await serve(['--retain-telemetry', '1d'], env);
       const line = await until('the removal', () => lines(again, 'removed expired data')[0]);
       expect(line).toMatchObject({ kind: 'telemetry', count: 1 });
       expect(await listRuns(again)).toEqual([1002]);

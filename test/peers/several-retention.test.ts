@@ -11,7 +11,7 @@ import { until } from '../tool/until.js';
 
 const DAY_MS = 86_400_000;
 const OLD_RUNS = 40;
-const BOTH = ['--retain-telemetry-age', '1d'];
+const BOTH = ['--retain-telemetry', '1d'];
 
 const cleanUp = new CleanUp();
 afterEach(() => cleanUp.run());

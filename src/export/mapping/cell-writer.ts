@@ -102,7 +102,7 @@ export class CellWriter {
     to = copyText(putVarint(to + 1, name.shown.length), name.shown.at, name.shown.length);
     to = putKindAndTimes(to, plan);
     to = this.attributes(plan, AttributeTag.span, to);
-    to = this.statement(plan, uniqueId, plan.isQuery && this.switches['database-attributes'], AttributeTag.span, to);
+    to = this.statement(plan, uniqueId, plan.isQuery && this.switches.attributes, AttributeTag.span, to);
     if (verdict !== undefined) to = putTextAttribute(to, AttributeTag.span, VERDICT, verdict.at, verdict.length);
     if (plan.isProcessed && uniqueId !== undefined && verdict !== undefined)
       to = this.nodeAttributes(record, uniqueId, verdict, to);
@@ -200,7 +200,7 @@ export class CellWriter {
 
   /** The verdict on a node that ended well, or was skipped; `undefined` for others. */
   private verdictOf(plan: RecordPlan, uniqueId: KnownText | undefined): Range | undefined {
-    const mayBeCanceled = this.switches['true-cancellations'] && uniqueId !== undefined;
+    const mayBeCanceled = this.switches.verdicts && uniqueId !== undefined;
     if (mayBeCanceled && this.nodes.hasInterruption(uniqueId.text)) return undefined;
     const outcome = attributeText(plan, plan.nodeOutcome)?.text;
     if (outcome === 'NODE_OUTCOME_SKIPPED') return SKIPPED;
@@ -217,7 +217,7 @@ export class CellWriter {
   private nameOf(plan: RecordPlan): { readonly shown: Range; readonly original: Range } | undefined {
     const at = cell(Cell.textStart);
     const length = cell(Cell.textEnd) - at;
-    const isKept = plan.isNameKept || (plan.isNameStructural && !this.switches['stable-names']);
+    const isKept = plan.isNameKept || (plan.isNameStructural && !this.switches.names);
     if (isKept) {
       OWN_NAME.shown.at = at;
       OWN_NAME.shown.length = length;
@@ -351,14 +351,12 @@ export class CellWriter {
 
   private nodeAttributes(record: CellRecord, uniqueId: KnownText, verdict: Range, start: number): number {
     let to = start;
-    const time = this.switches['query-time'] ? this.nodes.queryTimeOf(uniqueId.text, record) : undefined;
+    const time = this.switches.attributes ? this.nodes.queryTimeOf(uniqueId.text, record) : undefined;
     if (time !== undefined) {
       to = putNumberAttribute(to, AttributeTag.span, QUERY_COUNT, time.count);
       to = putNumberAttribute(to, AttributeTag.span, QUERY_TIME, Math.trunc(time.nanos / 1_000) / 1_000);
     }
-    const rows = this.switches['database-attributes']
-      ? attributeText(record.plan, record.plan.rowsAffected)
-      : undefined;
+    const rows = this.switches.attributes ? attributeText(record.plan, record.plan.rowsAffected) : undefined;
     if (rows !== undefined) {
       const value = int64Value(rows.text);
       if (typeof value === 'number') to = putNumberAttribute(to, AttributeTag.span, RETURNED_ROWS, value);
@@ -373,7 +371,7 @@ export class CellWriter {
     view.setUint8(start, SPAN.droppedEventsCount);
     let to = putVarint(start + 1, droppedEventsCount);
     if ((cell(Cell.linkHigh) | cell(Cell.linkLow)) !== 0) to = putLink(to);
-    if (this.switches['skip-links'] && record.plan.skipDetail >= 0) to = this.putSkipLink(record, to);
+    if (this.switches.verdicts && record.plan.skipDetail >= 0) to = this.putSkipLink(record, to);
     view.setUint8(to, SPAN.droppedLinksCount);
     view.setUint8(to + 1, 0);
     return putSpanEnd(to + 2);

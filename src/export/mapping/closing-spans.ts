@@ -105,6 +105,7 @@ export class ClosingSpans {
 
   private find(run: RunSummary): Missing {
     const { switches, tree, missingParents } = this.memory;
+    if (!switches.gaps) return { parents: [], open: [], invocations: [] };
     const ids = run.invocations.flatMap(({ spanId }) => (spanId === null ? [] : [halvesOf(spanId)]));
     const parents = missingParents
       .list()
@@ -117,18 +118,14 @@ export class ClosingSpans {
     const invocations = unendedOf(run).filter(
       ({ id }) => !started.has(spanIdOf(id[0], id[1])) && !tree.isSent(id[0], id[1]),
     );
-    return {
-      parents: switches['synthetic-parents'] ? parents : [],
-      open: switches['unfinished-spans'] ? open : [],
-      invocations: switches['synthetic-invocations'] ? invocations : [],
-    };
+    return { parents, open, invocations };
   }
 
   /** A span in place of one that never came, so that its children have a parent. */
   private writeMissing(missing: MissingParent, run: RunSummary, buffer: EventBuffer): void {
     const { switches, nodes } = this.memory;
     const { spanHigh, spanLow, phase, uniqueId } = missing;
-    const node = switches['true-cancellations'] ? uniqueId : undefined;
+    const node = switches.verdicts ? uniqueId : undefined;
     const isCanceled = node !== undefined && nodes.interruptionOfPhase(node, missing) !== 'none';
     const attributes: Attributes = { 'run_bridge.synthetic': true };
     if (phase !== undefined) attributes.phase = phase;

@@ -144,12 +144,11 @@ export class OtelRunMapper implements RunMapper {
   }
 
   private pushLog(anchorOffset: number, resource: Resource, record: CellRecord | PlainRecord): void {
-    const { switches } = this.options;
-    const isWanted = switches['log-records'] && anchorOffset >= this.sentLogs;
+    const isWanted = anchorOffset >= this.sentLogs;
     const { buffer, cells, tree } = this;
     const { spanHigh, spanLow } = record;
     // It becomes an event of its own span, or of the nearest one above it that was not sent.
-    const isEvent = switches['span-events'] && (spanHigh !== 0 || spanLow !== 0);
+    const isEvent = this.options.switches.events && (spanHigh !== 0 || spanLow !== 0);
     const isOwn = isEvent && !tree.isSent(spanHigh, spanLow);
     const above = isEvent && !isOwn ? tree.nearestUnsentAncestor(spanHigh, spanLow) : undefined;
     if (!isWanted && !isOwn && above === undefined) return;

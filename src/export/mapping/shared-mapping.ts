@@ -131,7 +131,7 @@ export class SharedMapping {
     if (value === undefined) return undefined;
     const { name } = attribute;
     const attributes: OtelAttributes = {};
-    flattenAttributes({ [name]: value }, plan.eventType, attributes, redactor, switches['lifted-attributes']);
+    flattenAttributes({ [name]: value }, plan.eventType, attributes, redactor, switches.attributes);
     const names = Object.keys(attributes);
     const meetsOther = (added: string) =>
       isSpecialName(added) || added === 'sql' || (added !== name && plan.has(added));

@@ -80,7 +80,7 @@ export class SpanOutcomes {
     if (reported !== undefined) return reported.outcome;
     const isPhase = span.eventType === EVENT_TYPE.nodeEvaluated;
     const isNode = isPhase || span.eventType === EVENT_TYPE.nodeProcessed;
-    if (isNode && span.uniqueId !== undefined && this.switches['true-cancellations']) {
+    if (isNode && span.uniqueId !== undefined && this.switches.verdicts) {
       const { spanHigh, spanLow, startSeconds, startNanos } = span;
       const sign = isPhase
         ? this.nodes.interruptionOfPhase(span.uniqueId, span)
@@ -103,7 +103,8 @@ export class SpanOutcomes {
 
   private ofVerdict(verdict: NodeVerdict, span: PlainRecord, into: OtelAttributes): SpanOutcome {
     if (verdict === 'canceled') return this.canceledNode(span, into);
-    if (verdict === 'error' && this.switches['node-errors']) return this.failed(span, into, this.nodeFailure(span));
+    if (!this.switches.verdicts) return this.reported(span);
+    if (verdict === 'error') return this.failed(span, into, this.nodeFailure(span));
     if (verdict === 'failed') return this.ofCheck(span, into, 'failed');
     if (verdict === 'warned') return this.ofCheck(span, into, 'warned');
     return this.reported(span);
@@ -111,7 +112,7 @@ export class SpanOutcomes {
 
   private interruptionSignOf(span: PlainRecord): InterruptionSign {
     const { uniqueId } = span;
-    if (uniqueId === undefined || !this.switches['true-cancellations'] || !this.nodes.hasInterruption(uniqueId)) {
+    if (uniqueId === undefined || !this.switches.verdicts || !this.nodes.hasInterruption(uniqueId)) {
       return 'none';
     }
     const isNode = span.eventType === EVENT_TYPE.nodeProcessed;
@@ -128,23 +129,18 @@ export class SpanOutcomes {
   private ofCheck(span: PlainRecord, into: OtelAttributes, verdict: 'failed' | 'warned'): SpanOutcome {
     const isSource = testOutcomeOf(span.attributes) === undefined && freshnessOutcomeOf(span.attributes) !== undefined;
     if (isSource) {
-      if (!this.switches['stale-source-errors']) return this.reported(span);
       const ageSeconds = this.ageOf(span);
       const age = typeof ageSeconds === 'number' ? `, ${ageSeconds} s old` : '';
       return this.failed(span, into, { type: 'source_stale', message: `stale source (${verdict})${age}` });
     }
     const failure = this.testFailure(span, verdict);
-    if (verdict === 'failed') {
-      if (this.switches['test-errors']) return this.failed(span, into, failure);
-    } else if (this.switches['warning-events']) {
-      return { status: this.reported(span).status, event: warningEvent(span, failure.message) };
-    }
-    return this.reported(span);
+    if (verdict === 'failed') return this.failed(span, into, failure);
+    return { status: this.reported(span).status, event: warningEvent(span, failure.message) };
   }
 
   /** The age of a source in seconds, where it is exported. */
   private ageOf({ attributes }: PlainRecord): number | string | undefined {
-    if (!this.switches['lifted-attributes']) return undefined;
+    if (!this.switches.attributes) return undefined;
     const age = attributes.object('node_freshness_outcome')?.age_seconds ?? attributes.get('age_seconds');
     if (typeof age === 'number') return age;
     return typeof age === 'string' ? int64Value(age) : undefined;
@@ -179,9 +175,7 @@ export class SpanOutcomes {
     const outcome = span.text('query_outcome');
     if (outcome !== undefined && CANCELED.test(outcome) && isCanceledQuery(span)) return canceled(into);
     const hasFailed = outcome === 'QUERY_OUTCOME_ERROR' || outcome === 'QUERY_OUTCOME_CANCELED';
-    if (!hasFailed || !this.switches['node-errors']) {
-      return this.reported(span);
-    }
+    if (!hasFailed || !this.switches.verdicts) return this.reported(span);
     const message = withoutFrames(span.text('query_error_adapter_message') ?? span.status.message ?? '');
     return this.failed(span, into, { type: this.errorClass(message), message: this.redactor.text(message) });
   }
@@ -199,10 +193,8 @@ export class SpanOutcomes {
 
   private ofHook(span: PlainRecord, into: OtelAttributes): SpanOutcome {
     const outcome = span.text('hook_outcome');
-    if (outcome === 'HOOK_OUTCOME_CANCELED') {
-      return canceled(into);
-    }
-    if (outcome === 'HOOK_OUTCOME_ERROR' && this.switches['node-errors']) {
+    if (outcome === 'HOOK_OUTCOME_CANCELED') return canceled(into);
+    if (outcome === 'HOOK_OUTCOME_ERROR' && this.switches.verdicts) {
       return this.failed(span, into, {
         ...this.nodeFailure(span),
         type: this.errorOf(span)?.codeName ?? 'hook_error',

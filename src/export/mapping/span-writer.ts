@@ -102,7 +102,7 @@ export class SpanWriter {
     }
     const { eventType } = record;
     const original = isStructuralName(eventType) ? record.name : this.redactor.text(record.name);
-    const name = this.switches['stable-names']
+    const name = this.switches.names
       ? stableSpanName(original, eventType, eventType === EVENT_TYPE.invocation ? commandOf(record) : undefined)
       : original;
     out.tag(SPAN.name);
@@ -118,7 +118,7 @@ export class SpanWriter {
   }
 
   private writeStatement(record: PlainRecord, into: OtelAttributes): void {
-    const isQuery = record.eventType === EVENT_TYPE.queryExecuted && this.switches['database-attributes'];
+    const isQuery = record.eventType === EVENT_TYPE.queryExecuted && this.switches.attributes;
     const uniqueId = isQuery ? record.uniqueId : undefined;
     const namespace = uniqueId === undefined ? undefined : this.nodes.namespaceOf(uniqueId);
     writeStatement(record, into, this.redactor, namespace, isQuery);
@@ -146,7 +146,7 @@ export class SpanWriter {
       flattenAttributes(link.attributes.value, record.eventType, attributes, this.redactor, true);
       encodeLink(out, link.traceId, link.spanId, attributes);
     }
-    if (this.switches['skip-links']) this.writeSkipLink(out, record);
+    if (this.switches.verdicts) this.writeSkipLink(out, record);
   }
 
   /** The link of a skipped node to the one that caused it. */
@@ -163,7 +163,7 @@ export class SpanWriter {
 /** A record's attributes as they are exported, its event's type before them; without its statement. */
 export function attributesOf(record: PlainRecord, switches: MappingSwitches, redactor: Redactor): OtelAttributes {
   const attributes: OtelAttributes = { event_type: record.eventType };
-  flattenAttributes(record.attributes.value, record.eventType, attributes, redactor, switches['lifted-attributes']);
+  flattenAttributes(record.attributes.value, record.eventType, attributes, redactor, switches.attributes);
   return attributes;
 }
 
@@ -229,9 +229,11 @@ export function writeNodeAttributes(
   const { nodes, switches, verdict } = known;
   const uniqueId = span.text('unique_id');
   if (uniqueId === undefined) return;
-  if (switches['query-time']) writeQueryTime(nodes, uniqueId, span, into);
-  const rows = switches['database-attributes'] ? span.text('rows_affected') : undefined;
-  if (rows !== undefined) into[ATTR_DB_RESPONSE_RETURNED_ROWS] = int64Value(rows);
+  if (switches.attributes) {
+    writeQueryTime(nodes, uniqueId, span, into);
+    const rows = span.text('rows_affected');
+    if (rows !== undefined) into[ATTR_DB_RESPONSE_RETURNED_ROWS] = int64Value(rows);
+  }
   writeTestAttributes(uniqueId, verdict, into);
 }
 

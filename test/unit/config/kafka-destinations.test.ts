@@ -6,7 +6,7 @@ import { destinationRows } from '../../../src/config/resolve-configuration.js';
 const read = (...lines: readonly string[]) =>
   readConfigurationFile(
     { path: '/etc/run-bridge.yaml', text: `${lines.join('\n')}\n` },
-    { environment: { KAFKA_PASSWORD: 'hidden' }, homeDir: '/home/me', mappingSwitches: [] },
+    { environment: { KAFKA_PASSWORD: 'hidden' }, homeDir: '/home/me' },
   );
 const valuesOf = (...lines: readonly string[]) => {
   const { values, problems } = read(...lines);

@@ -6,7 +6,7 @@ import { journalRows, kafkaSourceRows } from '../../../src/config/resolve-config
 const read = (...lines: readonly string[]) => {
   const text = ['sources:', '  kafka:', ...lines.map((line) => `    ${line}`), ''].join('\n');
   const environment = { KAFKA_PASSWORD: 'hidden' };
-  const context = { environment, homeDir: '/home/me', mappingSwitches: [] };
+  const context = { environment, homeDir: '/home/me' };
   return readConfigurationFile({ path: '/etc/run-bridge.yaml', text }, context);
 };
 const settingsOf = (...lines: readonly string[]): KafkaSourceSettings | null | undefined => {
@@ -106,7 +106,7 @@ describe('sources: kafka:', () => {
 describe('journal: kafka:', () => {
   const readJournal = (...lines: readonly string[]) => {
     const text = ['journal:', '  kafka:', ...lines.map((line) => `    ${line}`), ''].join('\n');
-    const context = { environment: { KAFKA_PASSWORD: 'hidden' }, homeDir: '/home/me', mappingSwitches: [] };
+    const context = { environment: { KAFKA_PASSWORD: 'hidden' }, homeDir: '/home/me' };
     return readConfigurationFile({ path: '/etc/run-bridge.yaml', text }, context);
   };
 

@@ -20,12 +20,10 @@ const resolve = (given: Partial<ConfigurationSources> = {}) => {
     workingDir: dir,
     homeDir: '/home/me',
     maxMemoryBytes: 2 ** 30,
-    mappingDefaults: { 'stable-names': true },
     ...given,
   };
   const found = findConfigurationFile({ ...sources, flag: sources.flags.config });
-  const mappingSwitches = Object.keys(sources.mappingDefaults);
-  return resolveConfiguration(sources, found && readConfigurationFile(found, { ...sources, mappingSwitches }));
+  return resolveConfiguration(sources, found && readConfigurationFile(found, sources));
 };
 const write = (text: string) => writeFileSync(join(dir, 'run-bridge.yaml'), text);
 const problemsOf = (sources: Partial<ConfigurationSources> = {}): readonly string[] => {
@@ -71,23 +69,19 @@ describe('without anything said', () => {
       'platform-url': 'off',
       'platform-account': 'off',
       'platform-interval': 60_000,
-      'platform-max-file': 536_870_912,
       artifacts: 'folder',
       'artifacts-endpoint': 'auto',
       'artifacts-region': 'auto',
       'artifacts-path-style': 'auto',
       'max-artifact-bytes': 268_435_456,
-      'retain-telemetry-age': 'off',
-      'retain-telemetry-size': 'off',
-      'retain-artifacts-age': 'off',
-      'retain-artifacts-size': 'off',
-      'retain-deliveries-age': 7 * 86_400_000,
-      'retain-deliveries-size': 'off',
+      'retain-telemetry': { maxAgeMs: null, maxBytes: null },
+      'retain-artifacts': { maxAgeMs: null, maxBytes: null },
+      'retain-deliveries': { maxAgeMs: 7 * 86_400_000, maxBytes: null },
       redaction: 'literals',
       'log-level': 'info',
       'log-format': 'auto',
       chosen: new Set(),
-      mapping: { 'stable-names': true },
+      mapping: { events: true, verdicts: true, attributes: true, names: true, gaps: true },
       destinations: [],
       kafkaSource: null,
       journal: null,
@@ -217,7 +211,7 @@ destinations:
     timeout: 3s
     max-backlog-age: 12h
     redaction: off
-    mapping: { stable-names: off }
+    mapping: { names: off }
     resource: { service.name: nightly, team: "\${env:TEAM:-data}", tier: 1 }
   mine: { exporter: ./exporter.mjs, max-backlog-age: off }
   sdk: { protocol: sdk, endpoint: "http://tempo:4318" }
@@ -255,7 +249,7 @@ destinations:
         maxBacklogAgeMs: 43_200_000,
         traceUrl: null,
         redaction: 'off',
-        mapping: { 'stable-names': false },
+        mapping: { names: false },
         resource: { 'service.name': 'nightly', team: 'data', tier: 1 },
         exporterModule: null,
         kafka: null,
@@ -364,7 +358,7 @@ test('all problems are reported at once, each with its place and what would be r
 htpp: 127.0.0.1:4318
 parquet: maybe
 colour: red
-mapping: { stable-name: on }
+mapping: { name: on }
 destinations:
   jaeger: { endpiont: http://jaeger:4318, endpoint: jaeger:4318, signals: [metrics], trace-url: "javascript:alert({trace_id})" }
   nowhere: {}
@@ -375,7 +369,7 @@ destinations:
   expect(problemsOf({ flags, environment: { RUN_BRIDGE_EVENT_HOLD: '2 parsecs' } })).toMatchInlineSnapshot(`
     [
       "run-bridge.yaml:3: parquet "maybe" is not on or off",
-      "run-bridge.yaml:5: mapping.stable-name is not a setting; did you mean stable-names?",
+      "run-bridge.yaml:5: mapping.name is not a setting; did you mean names?",
       "run-bridge.yaml:7: destinations.jaeger.endpoint "jaeger:4318" is not a URL such as http://127.0.0.1:4318",
       "run-bridge.yaml:7: destinations.jaeger.signals is not traces, logs or a list of them",
       "run-bridge.yaml:7: destinations.jaeger.trace-url "javascript:alert({trace_id})" is not a URL with {trace_id} in it, such as http://127.0.0.1:16686/trace/{trace_id}",
@@ -390,6 +384,21 @@ destinations:
       "RUN_BRIDGE_EVENT_HOLD: "2 parsecs" is not a time such as 500ms, 2s or 10m",
     ]
   `);
+});
+
+test('settings that there were are refused, with what to use now', () => {
+  write(`
+retain-telemetry-age: 90d
+mapping: { test-errors: off }
+destinations:
+  jaeger: { endpoint: "http://jaeger:4318", mapping: { log-records: off } }
+`);
+  expect(problemsOf({ environment: { RUN_BRIDGE_PLATFORM_MAX_FILE: '1GiB' } })).toEqual([
+    'run-bridge.yaml:3: mapping.test-errors is not a setting any more; use mapping.verdicts',
+    'run-bridge.yaml:5: destinations.jaeger.mapping.log-records is not a setting any more; give destinations that are to have no log records "signals: traces"',
+    'run-bridge.yaml:2: retain-telemetry-age is not a setting any more; use retain-telemetry, such as 90d, 50GiB or 90d,50GiB',
+    'RUN_BRIDGE_PLATFORM_MAX_FILE is not a setting any more; leave it out: a file of a hosted run may have 512 MiB',
+  ]);
 });
 
 describe('variables that no setting has', () => {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { formatByteSize, parseByteSize } from '../../../src/config/byte-size.js';
 import { formatDuration, parseDurationMs } from '../../../src/config/duration.js';
 import { formatListenAddress, parseListenAddress } from '../../../src/config/listen-address.js';
+import { retentionSetting } from '../../../src/config/retention-settings.js';
 import { nearestName } from '../../../src/config/suggestion.js';
 
 describe('a size', () => {
@@ -33,6 +34,24 @@ describe('a time', () => {
   });
   test('reads back what it writes', () => {
     fc.assert(fc.property(fc.nat(), (durationMs) => parseDurationMs(formatDuration(durationMs)) === durationMs));
+  });
+});
+
+describe('how much is kept', () => {
+  const setting = retentionSetting('');
+  const context = { baseDir: '/', homeDir: '/' };
+  test.each([
+    ['off', { maxAgeMs: null, maxBytes: null }, 'off'],
+    ['90d', { maxAgeMs: 7_776_000_000, maxBytes: null }, '90d'],
+    ['50GiB', { maxAgeMs: null, maxBytes: 53_687_091_200 }, '50GiB'],
+    ['1 GiB, 36h', { maxAgeMs: 129_600_000, maxBytes: 2 ** 30 }, '36h,1GiB'],
+    ['500', { maxAgeMs: null, maxBytes: 500 }, '500'],
+  ])('%s', (text, limits, written) => {
+    expect(setting.parse(text, context)).toEqual(limits);
+    expect(setting.format(limits)).toBe(written);
+  });
+  test.each(['', '0', '1d,2d', '1GiB,2GiB', '90d,', '11000d', 'ever'])('%j is nothing', (text) => {
+    expect(setting.parse(text, context)).toBeUndefined();
   });
 });
 

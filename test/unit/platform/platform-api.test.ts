@@ -149,7 +149,7 @@ describe('the telemetry of a step', () => {
     asking.server.runs = [{ id: 1, steps: [{ telemetry: 'parse' }] }];
     expect(await problem(fetchStep(1, 1_000))).toEqual({
       code: 'tooLarge',
-      message: `${asking.server.url}/api/v2/accounts/70471823/runs/1/artifacts/metadata/telemetry-1-otel.parquet: larger than 1000 bytes; --platform-max-file allows more`,
+      message: `${asking.server.url}/api/v2/accounts/70471823/runs/1/artifacts/metadata/telemetry-1-otel.parquet: larger than 1000 bytes`,
     });
     expect(existsSync(join(asking.folder, 'file'))).toBe(false);
   });

@@ -15,7 +15,7 @@ const runs = [...new Set(log.map((logged) => logged.record.traceId))].map((trace
 
 /** Every text that an exporter could write of a run. */
 function exported(records: readonly LoggedRecord[], redaction: RedactionLevel, isLifted = true): string {
-  const switches = { ...DEFAULT_MAPPING_SWITCHES, 'lifted-attributes': isLifted };
+  const switches = { ...DEFAULT_MAPPING_SWITCHES, attributes: isLifted };
   const { spans, logs } = mapRun(records, { redaction, switches }, []);
   const texts = [
     ...spans.map(({ name, attributes, events, links, status }) => ({ name, attributes, events, links, status })),

@@ -147,8 +147,10 @@ describe('an interrupted build', () => {
   });
 
   it('puts messages of spans that never came on the invocation where nothing else is left of those', () => {
-    const switches = { ...DEFAULT_MAPPING_SWITCHES, 'synthetic-parents': false };
-    const run = mapRun(asOtlp(log), { switches }, [invocation]);
+    const childless = log.filter(
+      ({ record }) => record.recordType === 'LogRecord' || record.parentSpanId !== '8f2e462e7bbaceaa',
+    );
+    const run = mapRun(asOtlp(childless), {}, [invocation]);
     const root = namedSpan(run, 'dbt invocation (build)');
     const moved = root.events.filter((event) => event.attributes?.['run_bridge.event.span_id'] === '8f2e462e7bbaceaa');
     expect(moved.map((event) => event.attributes?.unique_id)).toEqual(['model.shop.slow_a', 'model.shop.slow_a']);
@@ -213,9 +215,8 @@ describe('a build that failed fast', () => {
     }
   });
 
-  it('leaves both out where the switches say so', () => {
-    const switches = { 'unfinished-spans': false, 'synthetic-invocations': false };
-    const run = mapRun(log, { switches: { ...DEFAULT_MAPPING_SWITCHES, ...switches } }, [invocation]);
+  it('leaves both out where the switch says so', () => {
+    const run = mapRun(log, { switches: { ...DEFAULT_MAPPING_SWITCHES, gaps: false } }, [invocation]);
     expect(run.spans).toHaveLength(119);
   });
 });

@@ -251,53 +251,49 @@ describe('a switch', () => {
   });
 
   it('turns span events off', () => {
-    const run = mixed('span-events', 'test-errors', 'node-errors', 'warning-events');
+    const run = mixed('events', 'verdicts');
     expect(run.spans.flatMap((span) => span.events)).toEqual([]);
     expect(run.logs.length).toBeGreaterThan(0);
   });
 
-  it('turns log records off', () => {
-    expect(mixed('log-records').logs).toEqual([]);
-  });
-
   it('leaves failed tests as the engine reports them', () => {
-    const span = nodeSpan(mixed('test-errors'), 'test.shop.status_strict.0c25ec6282');
+    const span = nodeSpan(mixed('verdicts'), 'test.shop.status_strict.0c25ec6282');
     expect(span.status).toEqual({ code: 1 });
     expect(span.attributes).not.toHaveProperty(['error.type']);
   });
 
   it('leaves failed nodes as the engine reports them', () => {
-    expect(nodeSpan(mixed('node-errors'), 'model.shop.broken').status).toEqual({ code: 2, message: 'error' });
+    expect(nodeSpan(mixed('verdicts'), 'model.shop.broken').status).toEqual({ code: 2, message: 'error' });
   });
 
   it('leaves nested details as JSON text', () => {
-    const { attributes } = nodeSpan(mixed('lifted-attributes'), 'test.shop.status_strict.0c25ec6282');
+    const { attributes } = nodeSpan(mixed('attributes'), 'test.shop.status_strict.0c25ec6282');
     expect(attributes.node_test_detail).toBe('{"failing_rows":1,"test_outcome":"TEST_OUTCOME_FAILED"}');
   });
 
   it('leaves names as they are', () => {
-    expect(namedSpan(mixed('stable-names'), 'Phase: RUN (nodes: 21)').attributes).not.toHaveProperty([
+    expect(namedSpan(mixed('names'), 'Phase: RUN (nodes: 21)').attributes).not.toHaveProperty([
       'run_bridge.span.original_name',
     ]);
   });
 
   it('leaves skipped nodes without links', () => {
-    expect(nodeSpan(mixed('skip-links'), 'model.shop.after_broken').links).toEqual([]);
+    expect(nodeSpan(mixed('verdicts'), 'model.shop.after_broken').links).toEqual([]);
   });
 
   it('leaves queries with their own attributes alone', () => {
-    const query = mixed('database-attributes').spans.find((span) => span.name.startsWith('Query executed'));
+    const query = mixed('attributes').spans.find((span) => span.name.startsWith('Query executed'));
     expect(Object.keys(query?.attributes ?? {}).filter((name) => name.startsWith('db.'))).toEqual([]);
     expect(query?.attributes.sql).toContain('?');
   });
 
   it('leaves interrupted nodes as the engine reports them', () => {
-    const run = mapRun(readLog('samples/interrupted/otel.jsonl'), { switches: off('true-cancellations') });
+    const run = mapRun(readLog('samples/interrupted/otel.jsonl'), { switches: off('verdicts') });
     expect(nodeSpan(run, 'model.shop.slow_a').status).toEqual({ code: 1 });
   });
 
   it('leaves the query time out', () => {
-    const { attributes } = nodeSpan(mixed('query-time'), 'model.shop.revenue');
+    const { attributes } = nodeSpan(mixed('attributes'), 'model.shop.revenue');
     expect(attributes).not.toHaveProperty(['run_bridge.node.query_time_ms']);
   });
 });
