@@ -83,7 +83,7 @@ interface V2Deps {
 
 /** Every router of version 2; each stands behind the API's tokens and has whole paths. */
 export function platformRouters(deps: V2Deps): readonly Router[] {
-  return [accountRouter(deps), runRouter(deps), jobRouter(deps), placeRouter(deps)];
+  return [accountRouter(deps), runRouter(deps), jobRouter(deps), placeRouter(deps), declaredRouter()];
 }
 
 /** Runs and their steps. */
@@ -321,29 +321,38 @@ function jobRouter(deps: V2Deps): Router {
     const [document] = await jobDocuments(deps, [job], request, response);
     response.json(success(document));
   });
-  refuseChanges(router, 'Jobs', JOBS_PATH, 'jobId', hintOfNewJob);
   return router;
 }
 
-/**
- * Refuses to add, change or remove what the configuration declares.
- * @param path of their list @param id name of the parameter of one of them @param hintOf what else is said to whoever would add one, by the body
- */
-function refuseChanges(
-  router: Router,
-  noun: string,
-  path: string,
-  id: string,
-  hintOf: (body: unknown) => string = () => '',
-): void {
-  const message = `${noun} are declared in run-bridge.yaml: add, change or remove them there, and restart run-bridge.`;
-  const refuse = ({ params, body }: Request) => {
-    throw new ApiError(405, params[id] === undefined ? message + hintOf(body) : message, { Allow: 'GET' });
-  };
+/** Both versions have the same projects and environments. */
+const PLACE_PATHS = [V2_PATH, V3_PATH].map((version) => `${version}/accounts/:accountId`);
+
+/** Lists of what the configuration declares: a request to add, change or remove one of them is refused. */
+const DECLARED = [
+  { noun: 'Jobs', path: JOBS_PATH, one: `${JOBS_PATH}/:jobId` },
+  ...PLACE_PATHS.flatMap((base) => [
+    { noun: 'Projects', path: `${base}/projects`, one: `${base}/projects/:projectId` },
+    ...[`${base}/projects/:projectId/environments`, `${base}/environments`].map((path) => ({
+      ...{ noun: 'Environments', path, one: `${path}/:environmentId` },
+    })),
+  ]),
+];
+
+/** Refuses these requests; they are not part of the description. */
+function declaredRouter(): Router {
+  const router = Router();
+  const mayRead = authorize('jobs:read');
   const json = express.json({ type: () => true, limit: MAX_NEW_BYTES, strict: false });
-  router.post(path, authorize('jobs:read'), json, refuse);
-  router.post(`${path}/:${id}`, authorize('jobs:read'), refuse);
-  router.delete(`${path}/:${id}`, authorize('jobs:read'), refuse);
+  for (const { noun, path, one } of DECLARED) {
+    const refuse = (hint = '') => {
+      const message = `${noun} are declared in run-bridge.yaml: add, change or remove them there, and restart run-bridge.`;
+      throw new ApiError(405, message + hint, { Allow: 'GET' });
+    };
+    router.post(path, mayRead, json, ({ body }) => refuse(noun === 'Jobs' ? hintOfNewJob(body) : ''));
+    router.post(one, mayRead, () => refuse());
+    router.delete(one, mayRead, () => refuse());
+  }
+  return router;
 }
 
 function jobListQuery(accountId: number, parameters: Parameters) {
@@ -373,8 +382,6 @@ function jobListQuery(accountId: number, parameters: Parameters) {
 const PLACE_ORDERS = JOB_ORDERS;
 /** Environments within a list of projects; more are left out. */
 const MAX_ENVIRONMENTS = 1_000;
-/** Both versions have the same projects and environments. */
-const PLACE_PATHS = [V2_PATH, V3_PATH].map((version) => `${version}/accounts/:accountId`);
 
 /** Projects and environments, read-only: they come into being with the configuration and the runs that name them. */
 function placeRouter({ catalog }: Pick<V2Deps, 'catalog'>): Router {
@@ -406,9 +413,6 @@ function placeRouter({ catalog }: Pick<V2Deps, 'catalog'>): Router {
     router.get(`${base}/projects/:projectId/environments/:environmentId`, mayRead, answerEnvironment);
     router.get(`${base}/environments`, mayRead, (request, response) => answerEnvironments(request, response));
     router.get(`${base}/environments/:environmentId`, mayRead, answerEnvironment);
-    refuseChanges(router, 'Projects', `${base}/projects`, 'projectId');
-    refuseChanges(router, 'Environments', `${base}/projects/:projectId/environments`, 'environmentId');
-    refuseChanges(router, 'Environments', `${base}/environments`, 'environmentId');
   }
   return router;
 
@@ -565,24 +569,6 @@ const includeInJobs = {
 const ACCOUNT = '/api/v2/accounts/{accountId}';
 const of = (...tags: readonly string[]) => tags.map((tag) => `v2: ${tag}`);
 
-/** A request that the hosted platform takes, and that is always refused here. */
-function refusedChange(tag: string, summary: string, path: z.ZodObject, ...others: (413 | 415)[]) {
-  return { tags: [tag], summary, requestParams: { path }, responses: errorAnswers(404, 405, ...others) };
-}
-
-/** Those of a list. */
-function refusedAdding(tag: string, noun: string, path: z.ZodObject) {
-  return { post: refusedChange(tag, `Refused: ${noun} are declared in run-bridge.yaml`, path, 413, 415) };
-}
-
-/** Those of one. */
-function refusedChanges(tag: string, noun: string, path: z.ZodObject) {
-  return {
-    post: refusedChange(tag, `Refused: ${noun} are changed in run-bridge.yaml`, path),
-    delete: refusedChange(tag, `Refused: ${noun} are removed from run-bridge.yaml`, path),
-  };
-}
-
 const scopeParameters = {
   ...listParameters,
   include_related: text.optional(),
@@ -635,30 +621,27 @@ function scopePaths(version: 'v2' | 'v3'): ZodOpenApiPathsObject {
         };
   return {
     ...ofVersion,
-    [`${base}/projects`]: {
-      ...get('Projects', ofAccount, list(projectSchema), z.object(scopeParameters)),
-      ...refusedAdding(tag, 'projects', ofAccount),
-    },
-    [`${base}/projects/{projectId}`]: {
-      ...get('A project', ofProject, envelopeSchema(projectSchema)),
-      ...refusedChanges(tag, 'projects', ofProject),
-    },
-    [`${base}/projects/{projectId}/environments`]: {
-      ...get('Environments of a project', ofProject, environments, z.object(environmentParameters)),
-      ...refusedAdding(tag, 'environments', ofProject),
-    },
-    [`${base}/projects/{projectId}/environments/{environmentId}`]: {
-      ...get('An environment of a project', ofBoth, envelopeSchema(environmentSchema), related),
-      ...refusedChanges(tag, 'environments', ofBoth),
-    },
-    [`${base}/environments`]: {
-      ...get('Environments', ofAccount, environments, z.object(environmentParameters)),
-      ...refusedAdding(tag, 'environments', ofAccount),
-    },
-    [`${base}/environments/{environmentId}`]: {
-      ...get('An environment', ofEnvironment, envelopeSchema(environmentSchema), related),
-      ...refusedChanges(tag, 'environments', ofEnvironment),
-    },
+    [`${base}/projects`]: get('Projects', ofAccount, list(projectSchema), z.object(scopeParameters)),
+    [`${base}/projects/{projectId}`]: get('A project', ofProject, envelopeSchema(projectSchema)),
+    [`${base}/projects/{projectId}/environments`]: get(
+      'Environments of a project',
+      ofProject,
+      environments,
+      z.object(environmentParameters),
+    ),
+    [`${base}/projects/{projectId}/environments/{environmentId}`]: get(
+      'An environment of a project',
+      ofBoth,
+      envelopeSchema(environmentSchema),
+      related,
+    ),
+    [`${base}/environments`]: get('Environments', ofAccount, environments, z.object(environmentParameters)),
+    [`${base}/environments/{environmentId}`]: get(
+      'An environment',
+      ofEnvironment,
+      envelopeSchema(environmentSchema),
+      related,
+    ),
   };
 }
 
@@ -762,7 +745,6 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
         ...errorAnswers(404),
       },
     },
-    ...refusedAdding('v2: jobs', 'jobs', z.object(account)),
   },
   [`${ACCOUNT}/jobs/{jobId}`]: {
     get: {
@@ -771,6 +753,5 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
       requestParams: { path: z.object({ ...account, jobId: text }), query: z.object(includeInJobs) },
       responses: { 200: jsonAnswer(envelopeSchema(jobSchema), 'The job.'), ...errorAnswers(404) },
     },
-    ...refusedChanges('v2: jobs', 'jobs', z.object({ ...account, jobId: text })),
   },
 };

@@ -44,6 +44,11 @@ function routesOf(routers: readonly Router[]): string[] {
   );
 }
 
+/** Whether a route only refuses to change what the configuration declares. */
+function isRefused(route: string): boolean {
+  return /^(POST|DELETE) \S+\/(jobs|projects|environments)(\/\{\w+\})?$/.test(route);
+}
+
 /** Whether an answer's body is what the description says of it; else what is wrong. */
 function problemsOf(path: string, method: string, status: number, body: unknown): unknown {
   const pointer = [path, method, 'responses', String(status), 'content', 'application/json', 'schema']
@@ -81,7 +86,8 @@ describe('the description of the API', () => {
       artifactRouter({ artifacts, logger }),
       uploadRouter(limits, { artifacts, openStore: nothing, guard, logger }),
     ];
-    expect(routesOf([...api.routers, ...beside]).sort()).toEqual(listed.sort());
+    const mounted = routesOf([...api.routers, ...beside]).filter((one) => !isRefused(one));
+    expect(mounted.sort()).toEqual(listed.sort());
   });
 
   it('is OpenAPI 3.1, and says of every answer what it holds', () => {
@@ -140,7 +146,7 @@ describe('the description of the API', () => {
       { headers: { ...good(), ...json, 'content-encoding': 'x' }, body: '{}' },
     ];
     const statuses = new Set<number>();
-    for (const one of routesOf(api.routers)) {
+    for (const one of routesOf(api.routers).filter((route) => !isRefused(route))) {
       const [method = '', path = ''] = one.split(' ');
       const asked = path.replace('{accountId}', '10001').replaceAll(/\{\w+\}/g, '999999');
       const paths = [
@@ -173,7 +179,7 @@ describe('the description of the API', () => {
       // Failed tries come back with time.
       api.server.clock.advance(60_000);
     }
-    expect([...statuses].sort()).toEqual([400, 401, 403, 404, 405, 413, 415]);
+    expect([...statuses].sort()).toEqual([400, 401, 403, 404, 413, 415]);
     // One request for each refusal of each endpoint: 23 s where other tests run at the same time.
   });
 

@@ -28,7 +28,6 @@ const ERRORS = {
   401: 'No token, or one that is not good.',
   403: 'The token may not do that.',
   404: 'Not there, or of another account.',
-  405: 'Not done here; user_message says where.',
   408: 'It took longer than it may.',
   409: 'Not possible as things stand.',
   413: 'More than the limit.',

@@ -59,6 +59,11 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+/** Whether a route only refuses to change what the configuration declares. */
+function isRefused(route: string): boolean {
+  return /^(POST|DELETE) \S+\/(jobs|projects|environments)(\/:\w+)?$/.test(route);
+}
+
 describe('the program', () => {
   it('answers nothing that is not in the table of permission sets and endpoints, and all that is', () => {
     const known = [
@@ -76,7 +81,7 @@ describe('the program', () => {
 
   it('describes in OpenAPI all that stands below /api', () => {
     const answered = routes
-      .filter((one) => one.includes(' /api/'))
+      .filter((one) => one.includes(' /api/') && !isRefused(one))
       .map((one) => one.replaceAll(/[:*]([A-Za-z]+)/g, '{$1}'));
     expect([...described].sort()).toEqual(answered.sort());
   });
