@@ -227,7 +227,8 @@ function routes(): string {
 
 function command({ name, operands, summary, flags, settings, examples }: CliCommand): string {
   const usage = `run-bridge ${name}${operands === '' ? '' : ` ${operands}`}`;
-  const taken = settings.length === 0 ? '' : `\nIts settings: ${settings.map((key) => `\`--${key}\``).join(', ')}.\n`;
+  const listed = settings === SETTING_KEYS ? 'all' : settings.map((key) => `\`--${key}\``).join(', ');
+  const taken = settings.length === 0 ? '' : `\nIts settings: ${listed}.\n`;
   const rows = flags.map(([flag, what]) => [code(flag), what]);
   const own = rows.length === 0 ? '' : `\n${table(['option', 'what'], rows)}\n`;
   const lines = examples.map(([line, what]) => `${line}    # ${what}`);

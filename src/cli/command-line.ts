@@ -6,7 +6,9 @@ import { alignedRows, cleanLine, cleanText } from '../core/text.js';
 import type { ProcessContext } from './command.js';
 import { type CliCommand, CONFIG_FLAG, type CommandExit, EXIT, type ExitCode, type Invocation } from './command.js';
 
-const EXIT_CODES = `
+const HELP_END = `
+run-bridge help COMMAND has the options of a command, and examples.
+
 Exit codes:
   0  done
   1  could not be done, or not all of it
@@ -15,15 +17,16 @@ Exit codes:
 
 /**
  * Parses the command line and runs the command. Errors in it are reported in one line on standard error.
- * @param args without the program's own name.
+ * @param args without the program's own name @param groups commands, by the heading that they stand under in the help
  */
 export async function runCommandLine(
   args: readonly string[],
-  commands: readonly CliCommand[],
+  groups: Readonly<Record<string, readonly CliCommand[]>>,
   context: ProcessContext,
   version: string,
 ): Promise<ExitCode | CommandExit> {
   let exitCode: ExitCode | CommandExit = EXIT.ok;
+  const commands = Object.entries(groups).flatMap(([group, listed]) => listed.map((one) => ({ ...one, group })));
   const parser = new Command('run-bridge')
     .description(
       'Receives the telemetry of dbt 2 (dbt, dbt-oss), the engine, keeps every record of its runs and passes it on.',
@@ -31,13 +34,16 @@ export async function runCommandLine(
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .enablePositionalOptions()
+    .commandsGroup('run-bridge itself:')
     .helpCommand('help [command]', 'print help on a command')
-    .addHelpText('after', `${examples(commands.flatMap((command) => command.examples.slice(0, 1)))}${EXIT_CODES}`);
+    .addHelpText('after', HELP_END);
   for (const command of commands) {
     const sub = configure(parser.command(`${command.name} ${command.operands}`.trim()), context)
+      .helpGroup(`${command.group}:`)
+      .summary(sentence(firstPart(command.summary)))
       .description(sentence(command.summary))
       .helpOption('-h, --help', 'print this help')
-      .addHelpText('after', `${examples(command.examples)}${EXIT_CODES}`);
+      .addHelpText('after', examples(command.examples));
     if (command.takesCommand === true) sub.passThroughOptions();
     for (const [flag, summary] of command.flags) sub.option(flag, summary);
     for (const key of command.settings) sub.option(`--${key} <${SETTINGS[key].placeholder}>`, settingHelp(key));
@@ -104,6 +110,11 @@ function settingHelp(key: SettingKey): string {
 
 function examples(lines: readonly (readonly [string, string])[]): string {
   return ['\nExamples:', ...alignedRows(lines).map((line) => `  ${line}`), ''].join('\n');
+}
+
+/** A summary without what is in brackets, and without what follows a semicolon or colon. */
+function firstPart(summary: string): string {
+  return summary.replaceAll(/ \([^)]*\)/g, '').replace(/[;:] .*/, '');
 }
 
 function sentence(text: string): string {

@@ -1,6 +1,6 @@
 import type { CliCommand } from '../cli/command.js';
 import { EXIT } from '../cli/command.js';
-import { SETTING_KEYS } from '../config/settings.js';
+import { LOG_SETTINGS, SETTING_KEYS, STATE_SETTINGS } from '../config/settings.js';
 import { heapGrowth } from '../core/guard.js';
 import { packageVersion } from '../core/package-file.js';
 import { alignedRows, harmlessJson } from '../core/text.js';
@@ -25,7 +25,7 @@ export const restoreCommand: CliCommand = {
   name: 'restore',
   operands: '<BACKUP>',
   summary: 'fill an empty or new data folder from a backup, which stays as it is',
-  settings: ['data-dir', 'database-url'],
+  settings: STATE_SETTINGS,
   flags: [],
   examples: [['run-bridge restore /backups/2026-11-20 --data-dir ./data', 'then: run-bridge serve --data-dir ./data']],
   async run(invocation) {
@@ -106,7 +106,7 @@ export const exportCommand: CliCommand = {
   name: 'export',
   operands: '<RUN>',
   summary: 'send a run to its destinations again, from its first record; a bridge that has the data folder does it',
-  settings: ['data-dir', 'database-url', 'event-hold', 'redaction', 'log-level', 'log-format'],
+  settings: [...STATE_SETTINGS, 'event-hold', 'redaction', ...LOG_SETTINGS],
   flags: [
     ['--to <NAME>', 'the destination, by its name in the configuration (default: all)'],
     ['--account <ID>', 'the account that the run belongs to (default: the first)'],
@@ -126,7 +126,7 @@ export const finishCommand: CliCommand = {
   name: 'finish',
   operands: '[RUN]',
   summary: 'finish a run that was made of several exec commands with one --run-id (default: $RUN_BRIDGE_RUN_ID)',
-  settings: ['data-dir', 'database-url'],
+  settings: STATE_SETTINGS,
   flags: [
     ['--to <URL>', 'the bridge that the commands reported to (default: the data folder, or the bridge that uses it)'],
   ],
@@ -146,7 +146,7 @@ export const openCommand: CliCommand = {
   operands: '[RUN]',
   summary:
     'open the pages of the bridge that serves the data folder in a browser, signed in by a link that is good once',
-  settings: ['data-dir', 'database-url'],
+  settings: STATE_SETTINGS,
   flags: [['--print', 'only print the link, for a browser elsewhere']],
   examples: [
     ['run-bridge open', 'all runs'],
@@ -164,7 +164,7 @@ export const rebuildCommand: CliCommand = {
   name: 'rebuild',
   operands: '',
   summary: 'make the state anew from the data folder, where state.db is lost or damaged; the old one is kept beside it',
-  settings: ['data-dir', 'database-url', 'log-level', 'log-format'],
+  settings: [...STATE_SETTINGS, ...LOG_SETTINGS],
   flags: [],
   examples: [['run-bridge rebuild --data-dir ./data', 'no server may be running on the folder']],
   run: async (invocation) => {
@@ -206,7 +206,7 @@ export const tokenCommand: CliCommand = {
   name: 'token',
   operands: '<create|list|revoke> [ID]',
   summary: 'make, list and revoke the tokens of the API and of OTLP; a server that runs need not be stopped',
-  settings: ['data-dir', 'database-url'],
+  settings: STATE_SETTINGS,
   values: { permission: PERMISSION_SETS },
   flags: [
     ['--name <NAME>', 'create: what it is for, in your words'],

@@ -48,35 +48,24 @@ const HOST: CommandHost & RetentionCommandHost = {
   withRetention: async (...of) => (await import('./open-retention.js')).withRetention(...of),
 };
 
-/** Every command, in the order of help texts. */
-export const COMMANDS: readonly CliCommand[] = [
-  serveCommand,
-  openCommand,
-  execCommand(HOST),
-  finishCommand,
-  runsCommand(HOST),
-  reportCommand(HOST),
-  diffCommand(HOST),
-  topCommand(HOST),
-  queryCommand(HOST),
-  demoCommand,
-  followCommand(HOST),
-  pipeCommand(HOST),
-  importCommand(HOST),
-  pullCommand(HOST),
-  convertCommand,
-  tokenCommand,
-  deleteCommand(HOST),
-  exportCommand,
-  retainCommand(HOST),
-  webhookCommand(HOST.withState),
-  backupCommand,
-  restoreCommand,
-  rebuildCommand,
-  configCommand,
-  completionCommand(() => COMMANDS),
-  versionCommand,
-];
+/** Every command, by what it is for, in the order of help texts. */
+const COMMAND_GROUPS: Readonly<Record<string, readonly CliCommand[]>> = {
+  Run: [
+    serveCommand,
+    execCommand(HOST),
+    finishCommand,
+    followCommand(HOST),
+    pipeCommand(HOST),
+    importCommand(HOST),
+    pullCommand(HOST),
+    demoCommand,
+  ],
+  Look: [openCommand, runsCommand(HOST), reportCommand(HOST), diffCommand(HOST), topCommand(HOST), queryCommand(HOST)],
+  Share: [tokenCommand, webhookCommand(HOST.withState), exportCommand, convertCommand],
+  Keep: [retainCommand(HOST), deleteCommand(HOST), backupCommand, restoreCommand, rebuildCommand],
+  'run-bridge itself': [configCommand, completionCommand(() => COMMANDS), versionCommand],
+};
+export const COMMANDS: readonly CliCommand[] = Object.values(COMMAND_GROUPS).flat();
 
 /**
  * The whole program. Expected errors are reported in one line each on standard error.
@@ -84,7 +73,7 @@ export const COMMANDS: readonly CliCommand[] = [
  */
 export async function runCli(args: readonly string[], context: ProcessContext): Promise<ExitCode | CommandExit> {
   try {
-    return await runCommandLine(args, COMMANDS, context, packageVersion(context.packageDir));
+    return await runCommandLine(args, COMMAND_GROUPS, context, packageVersion(context.packageDir));
   } catch (error) {
     const [exitCode, problems] = context.stop.aborted && isAbort(error) ? STOPPED : explain(error);
     for (const problem of problems) context.stderr.write(`${cleanText(`run-bridge: ${problem}`)}\n`);

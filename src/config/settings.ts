@@ -352,6 +352,29 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
 /** The settings' names in order. */
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
 
+/** Settings of every command that uses the state. */
+export const STATE_SETTINGS = ['data-dir', 'database-url'] as const satisfies readonly SettingKey[];
+export const LOG_SETTINGS = ['log-level', 'log-format'] as const satisfies readonly SettingKey[];
+/** Settings of commands that find artifacts wherever they are kept. */
+export const BUCKET_SETTINGS = [
+  'artifacts',
+  'artifacts-endpoint',
+  'artifacts-region',
+  'artifacts-path-style',
+] as const satisfies readonly SettingKey[];
+/** Settings of commands that take records. */
+export const TAKING_SETTINGS = [
+  ...STATE_SETTINGS,
+  'parquet',
+  'durability',
+  'max-disk',
+  'disk-reserve',
+  'max-backlog-age',
+  'engine-names',
+  'redaction',
+  ...LOG_SETTINGS,
+] as const satisfies readonly SettingKey[];
+
 /** Reads `max-backlog-age`: a time that is not 0, or `off`. `undefined` when it is neither. */
 export function parseAge(text: string): number | 'off' | undefined {
   if (isOff(text)) return 'off';

@@ -1,7 +1,11 @@
 import type { CliCommand } from '../cli/command.js';
+import { TAKING_SETTINGS } from '../config/settings.js';
 import type { IntakeHost } from '../feature.js';
 
 // Commands that bring records of files: a door beside `feature.ts` that loads the rest when a command is run.
+
+/** The flag of commands that take records. */
+const TO_BRIDGE = ['--to <URL>', 'send the records to a bridge that is running, instead of writing them here'] as const;
 
 /** `run-bridge convert IN OUT` */
 export const convertCommand: CliCommand = {
@@ -27,23 +31,8 @@ export function followCommand(host: IntakeHost): CliCommand {
     name: 'follow',
     operands: '<PATH...>',
     summary: 'read JSONL files while the engine writes them, until SIGINT or SIGTERM; the next start resumes there',
-    settings: [
-      'data-dir',
-      'database-url',
-      'parquet',
-      'jsonl',
-      'durability',
-      'max-disk',
-      'disk-reserve',
-      'invocation-quiet',
-      'invocation-silence',
-      'event-hold',
-      'max-backlog-age',
-      'redaction',
-      'log-level',
-      'log-format',
-    ],
-    flags: [['--to <URL>', 'send the records to a bridge that is running, instead of writing them here']],
+    settings: [...TAKING_SETTINGS, 'jsonl', 'invocation-quiet', 'invocation-silence', 'event-hold'],
+    flags: [TO_BRIDGE],
     examples: [
       ['run-bridge follow logs/otel.jsonl', 'a file, which need not exist yet'],
       ["run-bridge follow 'projects/*/logs' extra.jsonl", 'files of folders, also those that come later'],
@@ -63,21 +52,9 @@ export function importCommand(host: IntakeHost): CliCommand {
     operands: '<PATH...>',
     summary:
       'take JSONL, Parquet and OTLP JSON files, also .gz and .zst, as if their records were received now; folders and patterns stand for files; a bridge that has the data folder gets them',
-    settings: [
-      'data-dir',
-      'database-url',
-      'parquet',
-      'jsonl',
-      'durability',
-      'max-disk',
-      'disk-reserve',
-      'engine-names',
-      'redaction',
-      'log-level',
-      'log-format',
-    ],
+    settings: [...TAKING_SETTINGS, 'jsonl'],
     flags: [
-      ['--to <URL>', 'send the records to a bridge that is running, instead of writing them here'],
+      TO_BRIDGE,
       [
         '--notify',
         'let the bridge that takes them notify of runs that had ended before, too (default: of none of these)',
@@ -104,21 +81,8 @@ export function pipeCommand(host: IntakeHost): CliCommand {
     name: 'pipe',
     operands: '',
     summary: 'take records from standard input and pass all other lines on to standard output',
-    settings: [
-      'data-dir',
-      'database-url',
-      'parquet',
-      'durability',
-      'max-disk',
-      'disk-reserve',
-      'redaction',
-      'log-level',
-      'log-format',
-    ],
-    flags: [
-      ['--tee', 'pass the records on, too'],
-      ['--to <URL>', 'send the records to a bridge that is running, instead of writing them here'],
-    ],
+    settings: TAKING_SETTINGS,
+    flags: [['--tee', 'pass the records on, too'], TO_BRIDGE],
     examples: [
       ['dbt build --log-format otel | run-bridge pipe', 'keep a run as it comes'],
       ['dbt build --log-format otel | run-bridge pipe --tee > otel.jsonl', 'and have its JSONL, too'],

@@ -1,5 +1,6 @@
 import type { CliCommand } from '../cli/command.js';
 import type { Configuration } from '../config/configuration.js';
+import { TAKING_SETTINGS } from '../config/settings.js';
 import type { Clock } from '../core/clock.js';
 import type { Feature } from '../feature.js';
 import type { RecordLogReader } from '../log/record-log.js';
@@ -82,19 +83,7 @@ export function pullCommand(host: PullHost): CliCommand {
     name: 'pull',
     operands: '',
     summary: 'import runs of a hosted platform through its API; the token comes from RUN_BRIDGE_PLATFORM_TOKEN',
-    settings: [
-      'data-dir',
-      'database-url',
-      'parquet',
-      'jsonl',
-      'durability',
-      'max-disk',
-      'disk-reserve',
-      'max-backlog-age',
-      'redaction',
-      'log-level',
-      'log-format',
-    ],
+    settings: [...TAKING_SETTINGS, 'jsonl'],
     flags: [
       ['--base-url <URL>', 'the platform, such as https://cloud.example.com (default: the setting platform-url)'],
       ['--account <ID>', "the account's number (default: the setting platform-account)"],

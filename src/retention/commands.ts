@@ -1,4 +1,5 @@
 import type { CliCommand } from '../cli/command.js';
+import { BUCKET_SETTINGS, LOG_SETTINGS, STATE_SETTINGS } from '../config/settings.js';
 import type { RetentionCommandHost } from './command.js';
 
 // Commands that remove runs: a door beside `feature.ts` that loads the rest when a command is run.
@@ -11,17 +12,7 @@ export function deleteCommand(host: RetentionCommandHost): CliCommand {
     name: 'delete',
     operands: '<RUN>',
     summary: 'delete a run with all its data; a bridge that has the data folder does it, if one is running',
-    settings: [
-      'data-dir',
-      'database-url',
-      'processes',
-      'artifacts',
-      'artifacts-endpoint',
-      'artifacts-region',
-      'artifacts-path-style',
-      'log-level',
-      'log-format',
-    ],
+    settings: [...STATE_SETTINGS, 'processes', ...BUCKET_SETTINGS, ...LOG_SETTINGS],
     flags: [
       ['--yes', 'do not ask'],
       ['--with-shared', 'also delete runs that share its trace: a trace is removed as a whole'],
@@ -50,19 +41,14 @@ export function retainCommand(host: RetentionCommandHost): CliCommand {
     summary:
       'remove runs, artifacts and deliveries of webhooks that are older, or more, than the retain- settings keep; serve does so each hour',
     settings: [
-      'data-dir',
-      'database-url',
+      ...STATE_SETTINGS,
       'processes',
       'retain-telemetry',
       'retain-artifacts',
       'retain-deliveries',
       'max-backlog-age',
-      'artifacts',
-      'artifacts-endpoint',
-      'artifacts-region',
-      'artifacts-path-style',
-      'log-level',
-      'log-format',
+      ...BUCKET_SETTINGS,
+      ...LOG_SETTINGS,
     ],
     flags: [['--dry-run', 'only list what would be removed; also while a server is running on the data folder']],
     examples: [
