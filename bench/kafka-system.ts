@@ -107,8 +107,8 @@ export class KafkaSystem {
       isPathStyle: true,
     });
     const args = [
-      ...['--artifacts', `s3://${BUCKET}/${name}`, '--artifacts-endpoint', this.s3.endpoint],
-      ...['--artifacts-region', S3Server.region, ...this.configuration(name, topics), ...BUILDER_ARGS],
+      ...['--artifacts', `s3://${BUCKET}/${name}?endpoint=${this.s3.endpoint}&region=${S3Server.region}`],
+      ...[...this.configuration(name, topics), ...BUILDER_ARGS],
     ];
     const env = {
       DATABASE_URL: this.postgres.url(name),

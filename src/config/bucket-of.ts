@@ -6,14 +6,12 @@ import { ConfigurationError } from './configuration-error.js';
 export function bucketOf(configuration: Configuration): S3Location | null {
   const { artifacts, bucketEnvironment } = configuration;
   if (artifacts === 'folder') return null;
-  const chosen = (value: string) => (value === 'auto' ? null : value);
-  const endpoint = chosen(configuration['artifacts-endpoint']) ?? bucketEnvironment?.endpoint ?? null;
-  const style = configuration['artifacts-path-style'];
+  const endpoint = artifacts.endpoint ?? bucketEnvironment?.endpoint ?? null;
   return {
     ...artifacts,
     endpoint,
-    region: chosen(configuration['artifacts-region']) ?? bucketEnvironment?.region ?? 'us-east-1',
-    isPathStyle: style === 'auto' ? endpoint !== null : style === 'on',
+    region: artifacts.region ?? bucketEnvironment?.region ?? 'us-east-1',
+    isPathStyle: artifacts.isPathStyle ?? endpoint !== null,
     credentials: bucketEnvironment?.credentials ?? null,
   };
 }

@@ -2,6 +2,12 @@
 const REMOVED: Readonly<Record<string, string>> = {
   'platform-max-file': 'leave it out: a file of a hosted run may have 512 MiB',
   ...Object.fromEntries(
+    ['endpoint', 'region', 'path-style'].map((name) => [
+      `artifacts-${name}`,
+      `give it with artifacts, such as s3://my-bucket?endpoint=https://minio.example.com:9000&region=eu-central-1&path-style=on`,
+    ]),
+  ),
+  ...Object.fromEntries(
     ['telemetry', 'artifacts', 'deliveries'].flatMap((kind) =>
       ['age', 'size'].map((limit) => [
         `retain-${kind}-${limit}`,

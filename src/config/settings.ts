@@ -3,7 +3,7 @@ import { formatListenAddress, type ListenAddress, parseListenAddress } from './l
 import { MASK } from './mask.js';
 import { platformAccountSetting, platformIntervalSetting, platformUrlSetting } from './platform-settings.js';
 import { retentionSetting } from './retention-settings.js';
-import { choiceSetting, isOff, parsePath, type Setting, switchSetting } from './setting.js';
+import { choiceSetting, isOff, parsePath, parseSwitch, type Setting, switchSetting } from './setting.js';
 import { sizeOrWordSetting, sizeSetting } from './size-setting.js';
 import {
   notifyOnArchiveSetting,
@@ -93,72 +93,66 @@ export const warehousePriceSetting: Setting<WarehousePrice | 'off'> = {
   format: (value) => (value === 'off' ? value : `${value.perHour} ${value.currency}`),
 };
 
-/** Where artifacts are kept. */
+/** A bucket of artifacts. What is `null` is as AWS' variables or its library say. */
 export interface ArtifactLocation {
   readonly bucket: string;
   /** Empty, or with `/` at its end. */
   readonly prefix: string;
+  /** Without a slash at its end. */
+  readonly endpoint: string | null;
+  readonly region: string | null;
+  /** Whether the bucket stands in the path of URLs, and not in the host's name; `null`: where there is an endpoint. */
+  readonly isPathStyle: boolean | null;
 }
 
 /** The setting that says where artifacts of runs are kept. */
 export const artifactsSetting: Setting<ArtifactLocation | 'folder'> = {
   placeholder: 'folder|s3://BUCKET/PREFIX',
-  summary: "where artifacts of runs are kept: the data folder's artifacts, or an S3-compatible bucket",
-  expected: 'folder, or a bucket such as s3://my-bucket/run-bridge',
+  summary:
+    "where artifacts of runs are kept: the data folder's artifacts, or an S3-compatible bucket; behind ? may stand endpoint= (default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, else AWS), region= (default: AWS_REGION, AWS_DEFAULT_REGION, else us-east-1) and path-style=on or off (default: on where there is an endpoint), with & between them",
+  expected:
+    'folder, or a bucket such as s3://my-bucket/run-bridge or s3://my-bucket?endpoint=https://minio.example.com:9000&region=eu-central-1',
   defaultText: 'folder',
   parse: parseLocation,
-  format: (value) => (value === 'folder' ? value : `s3://${value.bucket}/${value.prefix}`.replace(/\/+$/, '')),
+  format(value) {
+    if (value === 'folder') return value;
+    const { bucket, prefix, endpoint, region, isPathStyle } = value;
+    const parameters = [
+      ...(endpoint === null ? [] : [`endpoint=${endpoint}`]),
+      ...(region === null ? [] : [`region=${region}`]),
+      ...(isPathStyle === null ? [] : [`path-style=${isPathStyle ? 'on' : 'off'}`]),
+    ];
+    const query = parameters.length === 0 ? '' : `?${parameters.join('&')}`;
+    return `s3://${bucket}/${prefix}`.replace(/\/+$/, '') + query;
+  },
 };
 
-/** The setting that says where the bucket's server is. */
-export const artifactsEndpointSetting: Setting<string> = {
-  placeholder: 'URL|auto',
-  summary: "URL of the bucket's server; auto is AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, else AWS itself",
-  expected: 'a URL such as https://minio.example.com:9000, or auto',
-  defaultText: 'auto',
-  parse: parseEndpoint,
-  format: (value) => value,
-};
+function parseLocation(text: string): ArtifactLocation | 'folder' | undefined {
+  const trimmed = text.trim();
+  if (trimmed.toLowerCase() === 'folder') return 'folder';
+  const [, bucket = '', path = '', query = ''] =
+    /^s3:\/\/([a-z0-9][a-z0-9._-]{1,253}[a-z0-9])(\/[^?]*)?(?:\?(.*))?$/i.exec(trimmed) ?? [];
+  const names = path.split('/').filter((name) => name !== '');
+  const isSafe = names.every((name) => /^[\w!.*'()-]{1,100}$/.test(name) && name !== '.' && name !== '..');
+  if (bucket === '' || !isSafe || names.length > 8) return undefined;
+  const given = new URLSearchParams(query);
+  const endpoint = given.has('endpoint') ? parseEndpoint(given.get('endpoint') ?? '') : null;
+  const region = given.get('region')?.toLowerCase() ?? null;
+  const isPathStyle = given.has('path-style') ? parseSwitch(given.get('path-style') ?? '') : null;
+  const isKnown = [...given.keys()].every((name) => ['endpoint', 'region', 'path-style'].includes(name));
+  if (!isKnown || endpoint === undefined || isPathStyle === undefined) return undefined;
+  if (region !== null && !/^[a-z0-9-]{1,64}$/.test(region)) return undefined;
+  return { bucket, prefix: names.map((name) => `${name}/`).join(''), endpoint, region, isPathStyle };
+}
 
-/** The setting that says in which region the bucket is. */
-export const artifactsRegionSetting: Setting<string> = {
-  placeholder: 'REGION|auto',
-  summary: "the bucket's region; auto is AWS_REGION, AWS_DEFAULT_REGION, else us-east-1",
-  expected: 'a region such as eu-central-1, or auto',
-  defaultText: 'auto',
-  parse: (text) => (/^[a-z0-9-]{1,64}$/i.test(text.trim()) ? text.trim().toLowerCase() : undefined),
-  format: (value) => value,
-};
-
-/** How the bucket is named in requests. */
-export const PATH_STYLES = ['auto', 'on', 'off'] as const;
-
-/** The setting that says where in a request the bucket's name stands. */
-export const artifactsPathStyleSetting: Setting<(typeof PATH_STYLES)[number]> = choiceSetting(
-  PATH_STYLES,
-  'auto',
-  "whether the bucket stands in the path of URLs (on) or in the host's name (off); auto is on where an endpoint is set",
-);
-
-/** @returns the URL without a slash at its end, or `auto` */
-export function parseEndpoint(text: string): string | undefined {
-  if (text.trim().toLowerCase() === 'auto') return 'auto';
-  const url = URL.canParse(text.trim()) ? new URL(text.trim()) : undefined;
+/** @returns the URL without a slash at its end */
+function parseEndpoint(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
   // One with a user or a password in it would be logged.
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
     return undefined;
   }
   return url.origin + url.pathname.replace(/\/+$/, '');
-}
-
-function parseLocation(text: string): ArtifactLocation | 'folder' | undefined {
-  const trimmed = text.trim();
-  if (trimmed.toLowerCase() === 'folder') return 'folder';
-  const [, bucket = '', path = ''] = /^s3:\/\/([a-z0-9][a-z0-9._-]{1,253}[a-z0-9])(\/.*)?$/i.exec(trimmed) ?? [];
-  const names = path.split('/').filter((name) => name !== '');
-  const isSafe = names.every((name) => /^[\w!.*'()-]{1,100}$/.test(name) && name !== '.' && name !== '..');
-  if (bucket === '' || !isSafe || names.length > 8) return undefined;
-  return { bucket, prefix: names.map((name) => `${name}/`).join('') };
 }
 
 const SCHEME = /^postgres(ql)?:\/\//i;
@@ -305,9 +299,6 @@ const TABLE = {
   'platform-account': platformAccountSetting,
   'platform-interval': platformIntervalSetting,
   artifacts: artifactsSetting,
-  'artifacts-endpoint': artifactsEndpointSetting,
-  'artifacts-region': artifactsRegionSetting,
-  'artifacts-path-style': artifactsPathStyleSetting,
   'max-artifact-bytes': sizeSetting(
     '256MiB',
     'largest artifact of a step; exec leaves a larger one out, an upload of one is answered 413',
@@ -355,13 +346,6 @@ export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
 /** Settings of every command that uses the state. */
 export const STATE_SETTINGS = ['data-dir', 'database-url'] as const satisfies readonly SettingKey[];
 export const LOG_SETTINGS = ['log-level', 'log-format'] as const satisfies readonly SettingKey[];
-/** Settings of commands that find artifacts wherever they are kept. */
-export const BUCKET_SETTINGS = [
-  'artifacts',
-  'artifacts-endpoint',
-  'artifacts-region',
-  'artifacts-path-style',
-] as const satisfies readonly SettingKey[];
 /** Settings of commands that take records. */
 export const TAKING_SETTINGS = [
   ...STATE_SETTINGS,

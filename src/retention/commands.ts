@@ -1,5 +1,5 @@
 import type { CliCommand } from '../cli/command.js';
-import { BUCKET_SETTINGS, LOG_SETTINGS, STATE_SETTINGS } from '../config/settings.js';
+import { LOG_SETTINGS, STATE_SETTINGS } from '../config/settings.js';
 import type { RetentionCommandHost } from './command.js';
 
 // Commands that remove runs: a door beside `feature.ts` that loads the rest when a command is run.
@@ -12,7 +12,7 @@ export function deleteCommand(host: RetentionCommandHost): CliCommand {
     name: 'delete',
     operands: '<RUN>',
     summary: 'delete a run with all its data; a bridge that has the data folder does it, if one is running',
-    settings: [...STATE_SETTINGS, 'processes', ...BUCKET_SETTINGS, ...LOG_SETTINGS],
+    settings: [...STATE_SETTINGS, 'processes', 'artifacts', ...LOG_SETTINGS],
     flags: [
       ['--yes', 'do not ask'],
       ['--with-shared', 'also delete runs that share its trace: a trace is removed as a whole'],
@@ -47,7 +47,7 @@ export function retainCommand(host: RetentionCommandHost): CliCommand {
       'retain-artifacts',
       'retain-deliveries',
       'max-backlog-age',
-      ...BUCKET_SETTINGS,
+      'artifacts',
       ...LOG_SETTINGS,
     ],
     flags: [['--dry-run', 'only list what would be removed; also while a server is running on the data folder']],

@@ -224,8 +224,7 @@ export class ClusterStage {
   private sharingBy(endpoint: string, databaseUrl: string): ClusterStage['sharing'] {
     return {
       args: [
-        ...['--artifacts', `s3://${BUCKET}`, '--artifacts-endpoint', endpoint],
-        ...['--artifacts-region', S3Server.region, '--processes', 'several'],
+        ...['--artifacts', `s3://${BUCKET}?endpoint=${endpoint}&region=${S3Server.region}`, '--processes', 'several'],
         ...['--config', join(this.folder, CONFIGURATION)],
       ],
       env: {

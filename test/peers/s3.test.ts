@@ -76,7 +76,7 @@ describe('artifacts in a bucket', () => {
       'a server that is not there',
       { endpoint: 'http://127.0.0.1:1' },
       'unavailable',
-      /ECONNREFUSED.*--artifacts-endpoint/,
+      /ECONNREFUSED.*the endpoint of --artifacts/,
     ],
   ])('say what to do about %s', async (_what, given, code, message) => {
     await withStore(async (store) => {
@@ -140,9 +140,7 @@ describe('a run whose artifacts go to a slow bucket', () => {
     folder = mkdtempSync(join(tmpdir(), 'run-bridge-slow-bucket-'));
     writeFileSync(join(folder, 'dbt_project.yml'), 'name: shop');
     settings = {
-      RUN_BRIDGE_ARTIFACTS: `s3://${BUCKET}/${randomUUID()}`,
-      RUN_BRIDGE_ARTIFACTS_ENDPOINT: proxy.url,
-      RUN_BRIDGE_ARTIFACTS_REGION: S3Server.region,
+      RUN_BRIDGE_ARTIFACTS: `s3://${BUCKET}/${randomUUID()}?endpoint=${proxy.url}&region=${S3Server.region}`,
       AWS_ACCESS_KEY_ID: S3Server.accessKeyId,
       AWS_SECRET_ACCESS_KEY: S3Server.secretAccessKey,
     };

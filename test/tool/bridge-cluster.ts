@@ -94,12 +94,12 @@ export class BridgeCluster {
 
   /** Starts a process on its data folder; one that runs has to be stopped before. */
   async restart(index: number): Promise<void> {
-    const bucket = ['--artifacts', `s3://${BUCKET}`, '--artifacts-endpoint', this.s3.endpoint];
+    const bucket = `s3://${BUCKET}?endpoint=${this.s3.endpoint}&region=${S3Server.region}`;
     const config = ['--config', join(this.folder, CONFIGURATION)];
     this.bridges[index] = await BridgeProcess.start({
       dataFolder: join(this.folder, `p${index}`),
       args: [
-        ...[...bucket, '--artifacts-region', S3Server.region, '--processes', 'several', ...config],
+        ...['--artifacts', bucket, '--processes', 'several', ...config],
         ...['--role', this.roles[index] ?? 'all', ...this.args],
       ],
       env: {

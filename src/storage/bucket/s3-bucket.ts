@@ -199,7 +199,8 @@ function judge(cause: unknown): { code: ArtifactErrorCode; text: string } {
   if (FULL.has(name) || status === 507) return { code: 'full', text: `is full (${name}): free some space in it` };
   if (name === 'EntityTooLarge') return { code: 'tooLarge', text: `takes no object as large as this (${name})` };
   if (name === 'NoSuchBucket') return { code: 'refused', text: 'does not exist: create it, or correct --artifacts' };
-  if (status === 301) return { code: 'refused', text: `is in another region (${name}): set --artifacts-region` };
+  if (status === 301)
+    return { code: 'refused', text: `is in another region (${name}): set its region: --artifacts s3://…?region=…` };
   if (status === 401 || status === 403) {
     const advice = 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must belong to a user who may read and write it';
     return { code: 'refused', text: `does not let us in (${name}): ${advice}` };
@@ -214,7 +215,7 @@ function notReached(cause: unknown): string {
   // A host with several addresses that all fail gives an error without a message.
   const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
   const reason = errorCode(first) ?? reasonOf(first);
-  return `cannot be reached (${reason}): check --artifacts-endpoint and the network`;
+  return `cannot be reached (${reason}): check the endpoint of --artifacts, and the network`;
 }
 
 /** Names that servers give a quota or a disk that is used up. */

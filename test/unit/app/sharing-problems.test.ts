@@ -5,7 +5,7 @@ const right = {
   processes: 'several',
   role: 'all',
   'database-url': 'postgresql://db/run_bridge',
-  artifacts: { bucket: 'runs', prefix: '' },
+  artifacts: { bucket: 'runs', prefix: '', endpoint: null, region: null, isPathStyle: null },
   webhookKey: new Uint8Array(32),
   journal: {
     ...{ brokers: ['kafka:9092'], tls: null, sasl: null, groupId: 'run-bridge' },

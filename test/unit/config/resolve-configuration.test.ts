@@ -70,9 +70,6 @@ describe('without anything said', () => {
       'platform-account': 'off',
       'platform-interval': 60_000,
       artifacts: 'folder',
-      'artifacts-endpoint': 'auto',
-      'artifacts-region': 'auto',
-      'artifacts-path-style': 'auto',
       'max-artifact-bytes': 268_435_456,
       'retain-telemetry': { maxAgeMs: null, maxBytes: null },
       'retain-artifacts': { maxAgeMs: null, maxBytes: null },
@@ -578,7 +575,8 @@ describe('a bucket for artifacts', () => {
 
   test("is read with its prefix, and credentials from AWS' own variables are never shown", () => {
     const { configuration, rows } = resolve({ flags: { artifacts: 's3://my-bucket/team/run-bridge/' }, environment });
-    expect(configuration.artifacts).toEqual({ bucket: 'my-bucket', prefix: 'team/run-bridge/' });
+    const none = { endpoint: null, region: null, isPathStyle: null };
+    expect(configuration.artifacts).toEqual({ bucket: 'my-bucket', prefix: 'team/run-bridge/', ...none });
     expect(configuration.bucketEnvironment).toEqual({
       credentials: { accessKeyId: 'an-id', secretAccessKey: 'a-secret' },
       region: 'eu-central-1',
@@ -586,6 +584,18 @@ describe('a bucket for artifacts', () => {
     });
     expect(JSON.stringify(rows)).not.toMatch(/an-id|a-secret/);
     expect(rows.find(({ name }) => name === 'artifacts')?.value).toBe('s3://my-bucket/team/run-bridge');
+  });
+
+  test('may say its endpoint, its region, and where its name stands in URLs', () => {
+    const text = 's3://my-bucket/a?endpoint=https://minio.example.com:9000/&region=EU-central-1&path-style=false';
+    const { configuration, rows } = resolve({ flags: { artifacts: text } });
+    expect(configuration.artifacts).toEqual({
+      ...{ bucket: 'my-bucket', prefix: 'a/', endpoint: 'https://minio.example.com:9000' },
+      ...{ region: 'eu-central-1', isPathStyle: false },
+    });
+    expect(rows.find(({ name }) => name === 'artifacts')?.value).toBe(
+      's3://my-bucket/a?endpoint=https://minio.example.com:9000&region=eu-central-1&path-style=off',
+    );
   });
 
   test('needs both halves of its credentials, or neither', () => {
@@ -598,9 +608,12 @@ describe('a bucket for artifacts', () => {
     expect(none.bucketEnvironment?.credentials).toBeNull();
   });
 
-  test.each(['s3://', 's3://x', 'my-bucket', 's3://my-bucket/../x', 'https://my-bucket.s3.amazonaws.com', '/tmp/x'])(
-    'is not %j',
-    (text) => expect(() => resolve({ flags: { artifacts: text } })).toThrow(/is not folder, or a bucket such as/),
+  test.each([
+    ...['s3://', 's3://x', 'my-bucket', 's3://my-bucket/../x', 'https://my-bucket.s3.amazonaws.com', '/tmp/x'],
+    ...['s3://my-bucket?region=', 's3://my-bucket?path-style=1x', 's3://my-bucket?regoin=eu-central-1'],
+    ...['s3://my-bucket?endpoint=minio:9000', 's3://my-bucket?endpoint=https://me:p4ss@minio'],
+  ])('is not %j', (text) =>
+    expect(() => resolve({ flags: { artifacts: text } })).toThrow(/is not folder, or a bucket such as/),
   );
 });
 
