@@ -4,7 +4,8 @@ import { parseDurationMs } from './duration.js';
 import { type KafkaDestinationSettings, kafkaDestinationSchema } from './kafka-settings.js';
 import { MAPPING_SWITCHES } from './mapping-options.js';
 import { quoted } from './mask.js';
-import { parsePath, parseSwitch, type SettingContext } from './setting.js';
+import { choiceSchema, reject, switchSchema } from './schema-parts.js';
+import { parsePath, type SettingContext } from './setting.js';
 import { parseAge, parseTraceUrl, REDACTION_LEVELS, TRACE_URL } from './settings.js';
 
 /** One place that runs are exported to, as `destinations:` in the configuration file describes it. */
@@ -42,11 +43,6 @@ export interface DestinationSettings {
   readonly kafka: KafkaDestinationSettings | null;
 }
 
-/** Reads a switch from YAML's booleans and words. */
-const switchSchema = z
-  .union([z.string(), z.boolean(), z.number()], 'is not on or off')
-  .transform((value, context) => parseSwitch(String(value)) ?? reject(context, `${quoted(value)} is not on or off`));
-
 /** Reads `mapping:`: those switches that are set. */
 export const mappingSchema = z
   .strictObject(
@@ -68,7 +64,10 @@ export function destinationSchema(settingContext: SettingContext) {
         'logs-endpoint': url.nullish(),
         signals: z
           .union(
-            [z.array(choice(['traces', 'logs'])).min(1), choice(['traces', 'logs']).transform((one) => [one])],
+            [
+              z.array(choiceSchema(['traces', 'logs'])).min(1),
+              choiceSchema(['traces', 'logs']).transform((one) => [one]),
+            ],
             'is not traces, logs or a list of them',
           )
           .nullish(),
@@ -82,8 +81,8 @@ export function destinationSchema(settingContext: SettingContext) {
             }
           })
           .nullish(),
-        protocol: choice(['http/protobuf', 'http/json', 'sdk']).nullish(),
-        compression: choice(['none', 'gzip']).nullish(),
+        protocol: choiceSchema(['http/protobuf', 'http/json', 'sdk']).nullish(),
+        compression: choiceSchema(['none', 'gzip']).nullish(),
         timeout: z
           .union([z.string(), z.number()])
           .transform((value, context) => parseTimeout(String(value)) ?? reject(context, timeoutProblem(value)))
@@ -98,7 +97,7 @@ export function destinationSchema(settingContext: SettingContext) {
           .string()
           .transform((text, context) => parseTraceUrl(text) ?? reject(context, `${quoted(text)} is not ${TRACE_URL}`))
           .nullish(),
-        redaction: choice(REDACTION_LEVELS).nullish(),
+        redaction: choiceSchema(REDACTION_LEVELS).nullish(),
         mapping: mappingSchema.nullish(),
         resource: z.record(z.string().min(1), z.union([z.string(), z.number(), z.boolean()])).nullish(),
         exporter: z.string().nullish(),
@@ -185,15 +184,6 @@ const url = z.string().transform((text, context) => {
   return reject(context, `${quoted(text)} is not a URL such as http://127.0.0.1:4318`);
 });
 
-function choice<const T extends string>(choices: readonly T[]) {
-  return z.union([z.string(), z.boolean()], `is not one of ${choices.join(', ')}`).transform((value, context) => {
-    const text = value === false ? 'off' : String(value);
-    return (
-      choices.find((one) => one === text) ?? reject(context, `${quoted(value)} is not one of ${choices.join(', ')}`)
-    );
-  });
-}
-
 function parseTimeout(text: string): number | undefined {
   const timeoutMs = parseDurationMs(text);
   return timeoutMs === 0 ? undefined : timeoutMs;
@@ -205,9 +195,4 @@ function timeoutProblem(value: string | number): string {
 
 function ageProblem(value: string | number | boolean): string {
   return `${quoted(value)} is not a time such as 12h or 7d, or off`;
-}
-
-function reject(context: z.core.$RefinementCtx, message: string): never {
-  context.issues.push({ code: 'custom', message, input: context.value });
-  return z.NEVER;
 }

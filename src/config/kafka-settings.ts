@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Signal } from '../record/record-batch.js';
-import { quoted } from './mask.js';
-import { parsePath, parseSwitch, type SettingContext } from './setting.js';
+import { choiceSchema, reject, switchSchema } from './schema-parts.js';
+import { parsePath, type SettingContext } from './setting.js';
 
 /** How requests in OTLP stand in Kafka's messages, as the Collector's Kafka exporter names it. */
 export const KAFKA_ENCODINGS = ['otlp_proto', 'otlp_json'] as const;
@@ -116,8 +116,8 @@ export function kafkaSourceSchema(settingContext: SettingContext) {
         'traces-topic': topicsSchema,
         'logs-topic': topicsSchema,
         'jsonl-topic': topicsSchema,
-        encoding: choice(KAFKA_ENCODINGS).nullish(),
-        'initial-offset': choice(KAFKA_OFFSETS).nullish(),
+        encoding: choiceSchema(KAFKA_ENCODINGS).nullish(),
+        'initial-offset': choiceSchema(KAFKA_OFFSETS).nullish(),
       },
       NO_LIST,
     )
@@ -161,7 +161,7 @@ export function kafkaDestinationSchema(settingContext: SettingContext) {
         ...connectionShape(settingContext),
         ...topicShape,
         'jsonl-topic': topicSchema.nullish(),
-        encoding: choice([...KAFKA_ENCODINGS, 'jsonl']).nullish(),
+        encoding: choiceSchema([...KAFKA_ENCODINGS, 'jsonl']).nullish(),
       },
       NO_LIST,
     )
@@ -199,14 +199,11 @@ export function connectionShape(settingContext: SettingContext) {
   const path = z.string('is not a path').transform((text) => parsePath(text, settingContext) ?? null);
   return {
     brokers: brokersSchema,
-    tls: z
-      .union([z.string(), z.boolean()], 'is not on or off')
-      .transform((value, context) => parseSwitch(String(value)) ?? reject(context, `${quoted(value)} is not on or off`))
-      .nullish(),
+    tls: switchSchema.nullish(),
     'tls-ca-file': path.nullish(),
     'tls-cert-file': path.nullish(),
     'tls-key-file': path.nullish(),
-    'sasl-mechanism': choice(SASL_MECHANISMS).nullish(),
+    'sasl-mechanism': choiceSchema(SASL_MECHANISMS).nullish(),
     'sasl-username': textSchema.nullish(),
     'sasl-password': textSchema.nullish(),
     'sasl-token-url': z
@@ -267,17 +264,6 @@ function saslOf(value: ConnectionValues, context: z.core.$RefinementCtx): KafkaS
   };
 }
 
-function choice<const T extends string>(choices: readonly T[]) {
-  const problem = `is not one of ${choices.join(', ')}`;
-  return z
-    .string(problem)
-    .transform(
-      (text, context) =>
-        choices.find((one) => one.toLowerCase() === text.trim().toLowerCase()) ??
-        reject(context, `${quoted(text)} ${problem}`),
-    );
-}
-
 /** A list of texts, or one text with commas. */
 function listSchema(pattern: RegExp, problem: string) {
   return z.unknown().transform((value, context): readonly string[] => {
@@ -293,9 +279,4 @@ function listSchema(pattern: RegExp, problem: string) {
 function isWebUrl(text: string): boolean {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url !== undefined && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
-}
-
-function reject(context: z.core.$RefinementCtx, message: string): never {
-  context.issues.push({ code: 'custom', message, input: context.value });
-  return z.NEVER;
 }

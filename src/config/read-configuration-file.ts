@@ -1,24 +1,20 @@
 import { dirname } from 'node:path';
 import { isAlias, isCollection, isMap, isNode, isPair, isScalar, LineCounter, type Node, parseDocument } from 'yaml';
 import { z } from 'zod';
-import type { DeclaredEnvironment, DeclaredScope, MatchRule } from '../run/scope-finder.js';
+import type { MatchRule } from '../run/scope-finder.js';
+import type { Configuration } from './configuration.js';
 import { ConfigurationError } from './configuration-error.js';
-import { type DestinationSettings, destinationSchema, mappingSchema } from './destination-settings.js';
+import { destinationSchema, mappingSchema } from './destination-settings.js';
 import { EXPECTED_PROBLEM, parseDurationMs, parseExpectedMs } from './duration.js';
 import type { Environment } from './environment.js';
 import type { FoundFile } from './find-configuration-file.js';
 import { type JobDefinition, MAX_COMMANDS, problemOfWords, splitCommandLine } from './jobs.js';
-import {
-  type KafkaJournalSettings,
-  type KafkaSourceSettings,
-  kafkaDestinationSchema,
-  kafkaJournalSchema,
-  kafkaSourceSchema,
-} from './kafka-settings.js';
+import { kafkaDestinationSchema, kafkaJournalSchema, kafkaSourceSchema } from './kafka-settings.js';
 import { MAPPING_SWITCHES } from './mapping-options.js';
 import { maskUrl, quoted } from './mask.js';
 import { removedProblem } from './removed-settings.js';
 import { engineCommandOf } from './run-commands.js';
+import { reject } from './schema-parts.js';
 import { parsePath, type SettingContext } from './setting.js';
 import { SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
 import { nearestName } from './suggestion.js';
@@ -154,17 +150,12 @@ function fillIn(value: unknown, environment: Environment, unset: string[]): unkn
 }
 
 /** What a configuration file sets. */
-export interface FileValues {
-  readonly values: { readonly [K in SettingKey]?: SettingValues[K] };
-  readonly mapping: Readonly<Record<string, boolean>>;
-  readonly destinations: readonly DestinationSettings[];
-  /** Topics that are read; `null` where there are none. */
-  readonly kafkaSource: KafkaSourceSettings | null;
-  /** The topics that several machines share their work by; `null` where the file has none. */
-  readonly journal: KafkaJournalSettings | null;
-  readonly jobs: readonly JobDefinition[];
-  readonly projects: readonly DeclaredScope[];
-  readonly environments: readonly DeclaredEnvironment[];
+export interface FileValues
+  extends Pick<
+    Configuration,
+    'mapping' | 'destinations' | 'kafkaSource' | 'journal' | 'jobs' | 'projects' | 'environments'
+  > {
+  readonly values: Partial<SettingValues>;
 }
 
 /** Reads one entry of `jobs:`, all but its name. */
@@ -252,11 +243,6 @@ function readCommand(value: unknown, context: z.core.$RefinementCtx, path: numbe
 }
 
 const wordsSchema = z.array(z.union([z.string(), z.number(), z.boolean()]).transform(String));
-
-function reject(context: z.core.$RefinementCtx, message: string, path: number[] = []): never {
-  context.issues.push({ code: 'custom', message, path, input: context.value });
-  return z.NEVER;
-}
 
 /** Most rules of one job, project or environment. */
 const MAX_RULES = 100;
@@ -418,12 +404,7 @@ function settingSchema<K extends SettingKey>(key: K, settingContext: SettingCont
   return z.union([z.string(), z.number(), z.boolean()], `is not ${setting.expected}`).transform((value, context) => {
     const parsed = setting.parse(String(value), settingContext);
     if (parsed !== undefined) return parsed;
-    context.issues.push({
-      code: 'custom',
-      message: `${setting.isSecret ? 'the value' : quoted(value)} is not ${setting.expected}`,
-      input: value,
-    });
-    return z.NEVER;
+    return reject(context, `${setting.isSecret ? 'the value' : quoted(value)} is not ${setting.expected}`);
   });
 }
 
