@@ -86,7 +86,7 @@ export class EarliestTimer {
 /** Runs an action again and again, each time a fixed delay after the last one ended, whether it failed or not. */
 export class FixedDelayTask {
   private timer: Timer | undefined;
-  private turn: Promise<void> = Promise.resolve();
+  private running: Promise<void> = Promise.resolve();
   private isGoingOn = false;
 
   /** @param action the work @param onError receives its exceptions; the task continues */
@@ -107,13 +107,13 @@ export class FixedDelayTask {
   async stop(): Promise<void> {
     this.isGoingOn = false;
     this.timer?.cancel();
-    await this.turn;
+    await this.running;
   }
 
   private later(delayMs: number): void {
     if (!this.isGoingOn) return;
     this.timer = this.clock.after(delayMs, () => {
-      this.turn = this.action()
+      this.running = this.action()
         .catch(this.onError)
         .then(() => this.later(this.intervalMs));
     });
@@ -133,7 +133,7 @@ export interface RetryPolicyOptions {
 /** The defaults for destinations: a receiver that comes back gets what it missed within a minute. */
 export const DEFAULT_RETRY_POLICY: RetryPolicyOptions = { baseMs: 1_000, maxMs: 60_000, maxRetryAfterMs: 600_000 };
 
-/** Shorter waits, for one failed request while others succeed: those behind it in order wait for it. */
+/** The policy for one failed request while others succeed: the waits are short, since the requests behind it have to wait as well. */
 export const REQUEST_RETRY_POLICY: RetryPolicyOptions = { baseMs: 100, maxMs: 5_000, maxRetryAfterMs: 600_000 };
 
 /** The shortest wait as a part of `baseMs`, so that jitter cannot cause a busy loop. */

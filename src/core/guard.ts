@@ -32,7 +32,7 @@ export interface Guard {
 
 /** The log messages at the start and end of a period of refusals. */
 export interface RefusalWords {
-  /** For example `requests are refused: memory is short`. */
+  /** The message at the start, for example `requests are refused: memory is short`. */
   readonly began: string;
   readonly ended: string;
 }
@@ -119,7 +119,7 @@ export interface MemoryUsage {
   readonly limitBytes: number;
 }
 
-/** What the memory guard works with. */
+/** Dependencies of the memory guard. */
 export interface MemoryGuardDeps {
   readonly machine: Machine;
   readonly clock: Clock;
@@ -319,7 +319,7 @@ export interface DiskGuardConfig {
   readonly reserveBytes: number | null;
 }
 
-/** What the disk guard works with. */
+/** Dependencies of the disk guard. */
 export interface DiskGuardDeps {
   readonly folder: DataFolder;
   readonly clock: Clock;

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { isIP, type Server as NetServer, type Socket, Server as TcpServer } from 'node:net';
+import { errorCode } from './errors.js';
 import type { Logger } from './logger.js';
 
 /** The name by which containers reach their host. */
@@ -53,15 +54,15 @@ export class HostCheck {
 
 /** Returns the names of the machine: its host name, short and with its domains, and its aliases in the hosts file. */
 export function machineNames(hostname: string, hostsFile: string, resolverFile: string): readonly string[] {
-  const own = hostname.toLowerCase();
-  const [short = ''] = own.split('.');
+  const fullName = hostname.toLowerCase();
+  const [short = ''] = fullName.split('.');
   const lines = hostsFile.split('\n').map((line) => line.replace(/#.*/, '').trim().toLowerCase().split(/\s+/).slice(1));
-  const aliases = lines.filter((names) => names.includes(own) || names.includes(short)).flat();
+  const aliases = lines.filter((names) => names.includes(fullName) || names.includes(short)).flat();
   const domains = resolverFile
     .split('\n')
     .flatMap((line) => /^(?:search|domain)\s+(.*)/.exec(line)?.[1]?.split(/\s+/) ?? []);
   const qualified = domains.filter((domain) => domain !== '' && domain !== '.').map((domain) => `${short}.${domain}`);
-  return [...new Set([own, short, ...aliases, ...qualified])].filter((name) => name !== '');
+  return [...new Set([fullName, short, ...aliases, ...qualified])].filter((name) => name !== '');
 }
 
 /** Returns the host name without a port, the brackets of IPv6 and a trailing dot. */
@@ -317,7 +318,7 @@ export class ListenError extends Error {
    * @param option the option that chooses another address, for example `--http HOST:PORT`
    */
   static from(cause: unknown, where: string, option: string): ListenError {
-    switch (systemCode(cause)) {
+    switch (errorCode(cause)) {
       case 'EADDRINUSE':
         return new ListenError(
           'in_use',
@@ -357,10 +358,6 @@ export class ListenError extends Error {
         );
     }
   }
-}
-
-function systemCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
 /** Numbers of a listener's connections. */

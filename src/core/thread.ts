@@ -13,7 +13,7 @@ type Result<Call> = Call extends (...all: never) => infer Value ? Awaited<Value>
 
 // TypeScript checks names and values where they are sent, against the types that both sides share.
 type Message =
-  | { readonly type: 'tell'; readonly name: never; readonly argument: never }
+  | { readonly type: 'notify'; readonly name: never; readonly argument: never }
   | { readonly type: 'ask'; readonly name: never; readonly argument: never; readonly id: number }
   | { readonly type: 'abort'; readonly id: number }
   | { readonly type: 'result'; readonly id: number; readonly value: never }
@@ -26,10 +26,10 @@ interface Question {
 }
 
 /**
- * A channel on which a thread and its starter call each other's functions: `tell` does not wait, `ask` waits for the result.
- * @typeParam Theirs the functions of the other side
+ * A channel on which a thread and its starter call each other's functions: `notify` does not wait, `ask` waits for the result.
+ * @typeParam Remote the functions of the other side
  */
-export class Channel<Theirs extends Calls<Theirs>> {
+export class Channel<Remote extends Calls<Remote>> {
   private readonly questions = new Map<number, Question>();
   /** The deadlines of the other side's calls that are in progress. */
   private readonly deadlines = new Map<number, AbortController>();
@@ -39,13 +39,13 @@ export class Channel<Theirs extends Calls<Theirs>> {
   constructor(private readonly port: Worker | MessagePort) {}
 
   /** Starts to handle calls with the functions of this side; earlier calls were queued. To be called once. */
-  serve<Own extends Calls<Own>>(own: Own): void {
-    this.port.on('message', (message: Message) => this.take(own, message));
+  serve<Local extends Calls<Local>>(local: Local): void {
+    this.port.on('message', (message: Message) => this.take(local, message));
   }
 
   /** Calls a function of the other side without waiting; does nothing if that side has ended. @param transfer is moved there instead of copied */
-  tell<Name extends keyof Theirs>(name: Name, argument: Argument<Theirs[Name]>, transfer?: readonly Transferable[]) {
-    if (this.ended === undefined) this.port.postMessage({ type: 'tell', name, argument }, transfer);
+  notify<Name extends keyof Remote>(name: Name, argument: Argument<Remote[Name]>, transfer?: readonly Transferable[]) {
+    if (this.ended === undefined) this.port.postMessage({ type: 'notify', name, argument }, transfer);
   }
 
   /**
@@ -53,16 +53,16 @@ export class Channel<Theirs extends Calls<Theirs>> {
    * @param deadline is passed to the function, which should return soon after it aborts
    * @throws Error what the function threw, with its message and code; or the reason why the other side has ended
    */
-  ask<Name extends keyof Theirs>(
+  ask<Name extends keyof Remote>(
     name: Name,
-    argument: Argument<Theirs[Name]>,
+    argument: Argument<Remote[Name]>,
     deadline?: AbortSignal,
-  ): Promise<Result<Theirs[Name]>> {
+  ): Promise<Result<Remote[Name]>> {
     const { ended } = this;
     if (ended !== undefined) return Promise.reject(ended);
     const id = this.nextId++;
     const onAbort = () => this.port.postMessage({ type: 'abort', id });
-    const answer = new Promise<Result<Theirs[Name]>>((resolve, reject) => {
+    const answer = new Promise<Result<Remote[Name]>>((resolve, reject) => {
       this.questions.set(id, { resolve, reject });
       this.port.postMessage({ type: 'ask', name, argument, id });
       if (deadline?.aborted === true) onAbort();
@@ -79,14 +79,14 @@ export class Channel<Theirs extends Calls<Theirs>> {
     this.questions.clear();
   }
 
-  private take<Own extends Calls<Own>>(own: Own, message: Message): void {
+  private take<Local extends Calls<Local>>(local: Local, message: Message): void {
     if (this.ended !== undefined) return;
     switch (message.type) {
-      case 'tell':
-        call(own, message.name, message.argument, NEVER);
+      case 'notify':
+        call(local, message.name, message.argument, NEVER);
         return;
       case 'ask':
-        void this.answer(own, message);
+        void this.answer(local, message);
         return;
       case 'abort':
         this.deadlines.get(message.id)?.abort();
@@ -101,14 +101,14 @@ export class Channel<Theirs extends Calls<Theirs>> {
     this.questions.delete(message.id);
   }
 
-  private async answer<Own extends Calls<Own>>(
-    own: Own,
+  private async answer<Local extends Calls<Local>>(
+    local: Local,
     { id, name, argument }: Extract<Message, { type: 'ask' }>,
   ): Promise<void> {
     const deadline = new AbortController();
     this.deadlines.set(id, deadline);
     try {
-      const value = await call(own, name, argument, deadline.signal);
+      const value = await call(local, name, argument, deadline.signal);
       this.port.postMessage({ type: 'result', id, value });
     } catch (error) {
       this.port.postMessage({ type: 'failure', id, reason: reasonOf(error), code: errorCode(error) });
@@ -118,13 +118,13 @@ export class Channel<Theirs extends Calls<Theirs>> {
   }
 }
 
-function call<Own extends Calls<Own>, Name extends keyof Own>(
-  own: Own,
+function call<Local extends Calls<Local>, Name extends keyof Local>(
+  local: Local,
   name: Name,
   argument: never,
   deadline: AbortSignal,
 ): unknown {
-  return own[name](argument, deadline);
+  return local[name](argument, deadline);
 }
 
 function toError({ reason, code }: Extract<Message, { type: 'failure' }>): Error {
@@ -134,9 +134,9 @@ function toError({ reason, code }: Extract<Message, { type: 'failure' }>): Error
 
 const NEVER = new AbortController().signal;
 
-/** A started thread. @typeParam Theirs the functions that it offers */
-export interface Thread<Theirs extends Calls<Theirs>> {
-  readonly channel: Channel<Theirs>;
+/** A started thread. @typeParam Remote the functions that it offers */
+export interface Thread<Remote extends Calls<Remote>> {
+  readonly channel: Channel<Remote>;
   /** Resolves with the reason when the thread has ended, expectedly or not. */
   readonly ended: Promise<Error>;
   /** Terminates the thread immediately. */
@@ -152,14 +152,14 @@ export interface ThreadStart extends ThreadOptions {
   readonly clock: Clock;
 }
 
-/** Starts a thread that is ended if it takes too much memory. @param own the functions that it may call */
-export function startThread<Theirs extends Calls<Theirs>, Own extends Calls<Own>>(
+/** Starts a thread that is ended if it takes too much memory. @param local the functions that it may call */
+export function startThread<Remote extends Calls<Remote>, Local extends Calls<Local>>(
   { entry, endMessage, clock, ...options }: ThreadStart,
-  own: Own,
-): Thread<Theirs> {
+  local: Local,
+): Thread<Remote> {
   const worker = startBoundedThread(entry, options, clock);
-  const channel = new Channel<Theirs>(worker);
-  channel.serve(own);
+  const channel = new Channel<Remote>(worker);
+  channel.serve(local);
   const ended = new Promise<Error>((resolve) => {
     const end = (reason: unknown) => {
       const error = reason instanceof Error ? reason : new Error(reasonOf(reason));
@@ -180,10 +180,10 @@ export function startThread<Theirs extends Calls<Theirs>, Own extends Calls<Own>
 }
 
 /** Connects a thread to its starter; calls are handled after `serve`. @throws Error in the main thread */
-export function connectToStarter<Theirs extends Calls<Theirs>>(): Channel<Theirs> {
+export function connectToStarter<Remote extends Calls<Remote>>(): Channel<Remote> {
   if (parentPort === null)
     throw new Error('this file is the program of a worker thread; start run-bridge with dist/main.js');
-  return new Channel<Theirs>(parentPort);
+  return new Channel<Remote>(parentPort);
 }
 
 /** Options of a bounded thread. */

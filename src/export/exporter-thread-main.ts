@@ -32,7 +32,7 @@ function reportTo(log: (level: keyof Logger, report: string, message: string) =>
 const starter = connectToStarter<ExporterStarterCalls>();
 const { name, timeoutMs, exporter: made }: ExporterSetup = workerData;
 const secrets = made.kind === 'otlp' ? secretsOf(made.endpoint) : [];
-const report = reportTo((level, text, message) => starter.tell('log', { level, fields: { report: text }, message }));
+const report = reportTo((level, text, message) => starter.notify('log', { level, fields: { report: text }, message }));
 diag.setLogger(report, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
 
 const destination = lazy(async () => {

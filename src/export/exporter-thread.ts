@@ -148,7 +148,7 @@ export class ExporterThread implements Destination {
 
   /** Has the thread free what nothing refers to any more, soon. */
   collectGarbage(): void {
-    this.thread?.channel.tell('collectGarbage', undefined);
+    this.thread?.channel.notify('collectGarbage', undefined);
   }
 
   private opened(): Promise<Thread<ExporterCalls>> {

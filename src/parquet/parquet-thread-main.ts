@@ -6,5 +6,5 @@ import type { ParquetStarterCalls, ParquetThreadCalls, ParquetThreadSetup } from
 
 const channel = connectToStarter<ParquetStarterCalls>();
 const { dataFolder }: ParquetThreadSetup = workerData;
-const files = createJobFiles(dataFolder, (line) => channel.tell('damaged', line));
+const files = createJobFiles(dataFolder, (line) => channel.notify('damaged', line));
 channel.serve<ParquetThreadCalls>({ write: (job) => files.write(job) });

@@ -21,7 +21,7 @@ const channel = connectToStarter<RangeStarterCalls>();
 channel.serve<RangeThreadCalls>({
   encode({ file, range }) {
     for (const step of encoder.encode(file, range)) {
-      channel.tell(
+      channel.notify(
         'step',
         step,
         step.groups.map((group) => group.bytes.buffer),
