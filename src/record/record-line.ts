@@ -127,7 +127,7 @@ export function parseAnyLine(line: string): TelemetryRecord {
     severityNumber,
     severityText,
     eventType: text(value, 'event_type'),
-    attributes: ownAttributes(value, line),
+    attributes: attributesWithText(value, line),
     ...(unknownFields === undefined ? {} : { unknownFields }),
     ...(severityNumber === givenSeverity && isCanonical(line, value, KEYS[recordType]) ? { line } : {}),
   };
@@ -291,7 +291,7 @@ function attributesOf(value: JsonObject): Attributes {
 }
 
 /** Parses the record's attributes; keeps their JSON text if numbers in it could change when written again. */
-function ownAttributes(value: JsonObject, line: string): Attributes {
+function attributesWithText(value: JsonObject, line: string): Attributes {
   const { value: parsed } = attributesOf(value);
   const json = LARGE_NUMBER.test(line) ? fieldText(line, 'attributes') : undefined;
   return json === undefined || !isJsonObject(value.attributes)

@@ -245,11 +245,11 @@ export class ProseCache {
     this.others = shared.prose(sanitize);
   }
 
-  /** Returns a text as it is shown. @param isOwn whether the text has its own memory, see `ownText` */
-  show(text: string, isOwn = false): ShownText {
+  /** Returns a text as it is shown. @param isDetached whether the text has its own memory, see `ownText` */
+  show(text: string, isDetached = false): ShownText {
     const found = this.texts.get(text);
     if (found !== undefined && this.isCurrent(found)) return found;
-    const kept = isOwn ? text : ownText(text);
+    const kept = isDetached ? text : ownText(text);
     const { shown, hidden } = this.fromOthers(kept) ?? this.read(kept);
     const mine = { shown, hidden, knownCount: this.names.size };
     this.texts.set(kept, mine);

@@ -91,10 +91,10 @@ export class Redactor {
     return read.sql;
   }
 
-  /** Redacts a message: a status, a log body, an error text. @param isOwn whether it has its own memory, see `ownText` */
-  text(message: string, isOwn = false): string {
+  /** Redacts a message: a status, a log body, an error text. @param isDetached whether it has its own memory, see `ownText` */
+  text(message: string, isDetached = false): string {
     if (this.level === 'off' || message === '') return message;
-    return this.prose.show(message, isOwn).shown;
+    return this.prose.show(message, isDetached).shown;
   }
 
   /** Redacts a command line. */
@@ -113,22 +113,22 @@ export class Redactor {
     return this.byPolicy(attributePolicyOf(key, eventType), value);
   }
 
-  /** Redacts a value with a known policy. @param isOwn whether the value has its own memory, see `ownText` */
-  byPolicy(policy: AttributePolicy, value: string, isOwn = false): string {
+  /** Redacts a value with a known policy. @param isDetached whether the value has its own memory, see `ownText` */
+  byPolicy(policy: AttributePolicy, value: string, isDetached = false): string {
     if (this.level === 'off') return value;
     switch (policy) {
       case 'keep':
         return value;
       case 'name':
-        return NAME.test(value) ? value : this.text(value, isOwn);
+        return NAME.test(value) ? value : this.text(value, isDetached);
       case 'command':
         return this.command(value);
       case 'diffTable':
         return this.diffTable(value);
       case 'text':
-        return this.text(value, isOwn);
+        return this.text(value, isDetached);
       case 'ownWords':
-        return value === '' ? value : this.unknownTexts.show(value, isOwn).shown;
+        return value === '' ? value : this.unknownTexts.show(value, isDetached).shown;
       case 'sql':
         return this.sql(value).text ?? '?';
       case 'deny':

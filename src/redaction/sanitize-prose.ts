@@ -232,11 +232,8 @@ function visible(between: string): string {
 
 const UNUSUAL = /[^\s!"#%&'()*+,\-./:;<=>?@[\\\]^_`{|}~┌┐└┘├┤┬┴┼─│┆═╞╪╡…→]+/gu;
 
-/*
- * What databases and the engine put into the texts of errors, by the patterns of their own messages: the statement that
- * failed, an excerpt of it, names, paths, values of a row. A pattern counts only where a message begins, so that a value
- * which reads like one shows nothing.
- */
+// Patterns of the error messages of databases and of the engine, which may quote the failed statement or an excerpt of it, names,
+// paths and values of a row. A pattern matches only at the start of a message, so that a value that looks like one shows nothing.
 
 /** Adds the names that a message mentions, outside of quotes or in the engine's: `Table with name orders_x does not exist`. */
 export function mentionedNames(line: string, into: Set<string>): void {
