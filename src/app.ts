@@ -61,7 +61,7 @@ export async function openServer(config: Configuration, deps: AppDeps): Promise<
     const hosted = await openHook(config, host);
     const metrics = createMetrics({
       ...host,
-      kept: { ...host, runs: host.ownRuns },
+      kept: { ...host, runs: host.localRuns },
       features,
       connections: () => ports.connectionCounts,
     });
@@ -113,7 +113,7 @@ export async function openBuilder(config: Configuration, deps: AppDeps): Promise
     const building = createBuilding(config, host, retention);
     const metrics = createMetrics({
       ...host,
-      kept: { ...host, runs: host.ownRuns },
+      kept: { ...host, runs: host.localRuns },
       features: [webhooks, ...host.journal, ...building.features],
       connections: () => ({ web: web.connectionCounts }),
     });
@@ -140,7 +140,7 @@ const BUILDING_NOTHING: Building = { retention: [], sources: [], features: [] };
 function createBuilding(config: Configuration, host: Host, retention: RetentionParts): Building {
   const kafka = createKafkaSource(config, host);
   return {
-    retention: [...host.leased(RETENTION_LEASE, [retention.shared]), retention.own],
+    retention: [...host.leased(RETENTION_LEASE, [retention.shared]), retention.local],
     sources: kafka.components,
     features: [kafka],
   };

@@ -11,14 +11,14 @@ import type { Logger } from '../core/logger.js';
 import type { SenderGate } from '../core/sender-gate.js';
 import type { TokenStore } from '../storage/account-store.js';
 
-/** What access is decided with. */
+/** Dependencies of access control. */
 export interface AccessDeps {
   readonly tokens: Pick<TokenStore, 'findGood' | 'noteUse' | 'exchangeLink'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** The permissions of senders at each of the program's addresses. */
+/** Access control for the program's addresses. */
 export class Access {
   readonly authenticator: Authenticator;
   readonly links: SignInLinks;
@@ -38,8 +38,8 @@ export class Access {
   }
 
   /**
-   * The environment that commands under `exec` need to send to an address of this program: a token that is
-   * valid as long as the program runs, has the permissions of senders, and is kept only in memory. Empty where no token is required.
+   * Returns the environment that commands under `exec` need to send to an address of this program: a token for a sender, which is valid as long as the program runs and is kept only in memory. Empty
+   * if no token is needed.
    */
   credentialsFor(host: string): Readonly<Record<string, string>> {
     if (this.isOpen(host)) return {};
@@ -50,12 +50,12 @@ export class Access {
     return { RUN_BRIDGE_TOKEN: this.commandToken };
   }
 
-  /** Whether an address takes telemetry without a token. @param host that it listens on */
+  /** Whether an address accepts telemetry without a token. @param host on which it listens */
   isOpen(host: string): boolean {
     return this.auth === 'none' || (this.auth === 'auto' && isLoopback(host));
   }
 
-  /** Decides who may send telemetry to an address, and for which account. @param host that it listens on */
+  /** Returns the gate of an address, which decides who may send telemetry and for which account. @param host on which it listens */
   gateAt(host: string): SenderGate {
     return this.isOpen(host) ? this.openGate : this.tokenGate;
   }

@@ -5,23 +5,28 @@ import { ownRouter } from '../api/own/own-router.js';
 import type { Feature } from '../feature.js';
 import type { State } from '../storage/state.js';
 
-/** What the API's routers are made of. */
+/** Dependencies of the API's routers. */
 export interface ApiRoutersDeps
   extends Pick<OwnApiDeps, 'notes' | 'reader' | 'measures' | 'redaction' | 'clock' | 'stopping'> {
   readonly state: State;
-  /** Adds the routers of features. */
+  /** The features, which add routers. */
   readonly features: readonly Pick<Feature, 'api' | 'apiPaths'>[];
   /** The program's version. */
   readonly version: string;
 }
 
-/** The API's routers; each stands behind `apiRouter`, has whole paths, and loads what it needs when it is made. */
-export async function apiRouters({ state, features, version, ...own }: ApiRoutersDeps): Promise<readonly Router[]> {
+/** Creates the API's routers, to be mounted behind `apiRouter`. Each has full paths and loads its code when it is created. */
+export async function apiRouters({
+  state,
+  features,
+  version,
+  ...nativeApi
+}: ApiRoutersDeps): Promise<readonly Router[]> {
   const added = await Promise.all(features.map(({ api }) => api?.() ?? []));
   const paths = await Promise.all(features.map(({ apiPaths }) => apiPaths?.() ?? {}));
   return [
     openApiRouter(version, paths),
     ...added.flat(),
-    ownRouter({ ...own, catalog: state.catalog, traces: state.traces }),
+    ownRouter({ ...nativeApi, catalog: state.catalog, traces: state.traces }),
   ];
 }

@@ -13,21 +13,21 @@ import type { Access } from './access.js';
 import type { ApiRoutersDeps } from './api-routers.js';
 import type { OpenPagesDeps } from './open-pages.js';
 
-/** What the API works with. */
+/** Dependencies of the API. */
 export interface ApiDeps
   extends Omit<ApiRoutersDeps, 'redaction' | 'measures'>,
     Pick<OpenPagesDeps, 'tracker' | 'measures' | 'jobs'> {
   readonly access: Access;
   readonly registry: LocalStepRegistry;
   readonly artifacts: Artifacts;
-  /** Where telemetry is received; asked only after the start. */
+  /** Returns the URL at which telemetry is received; available after the start. */
   readonly otlpUrl: () => string;
   readonly metrics: Metrics;
   readonly features: readonly Feature[];
   readonly logger: Logger;
 }
 
-/** The API on both ports, and the pages. Their code is loaded when somebody first asks for it: a start need not wait. */
+/** The API on both ports, and the pages. Their code is loaded on the first request, so that a start does not wait for it. */
 export class Api {
   private readonly openedPages = lazy(async () => {
     const [{ openPages }, artifacts] = await Promise.all([import('./open-pages.js'), this.deps.artifacts.open()]);
@@ -39,7 +39,7 @@ export class Api {
     private readonly deps: ApiDeps,
   ) {}
 
-  /** The address that commands under `exec` report to. @param host of the port */
+  /** Returns the router that commands under `exec` report to. @param host of the port */
   executions(host: string): Router {
     return lazyRouter(`${API_PATH}/executions`, async () => {
       const { executionRouter } = await import('../web/execution-router.js');
@@ -48,37 +48,37 @@ export class Api {
     });
   }
 
-  /** Uploads of artifacts, on the port that telemetry comes to: `--to` may name either. */
+  /** Returns the router for uploads of artifacts on the OTLP port; `--to` may name either port. */
   uploads(): Router {
     return lazyRouter(`${API_PATH}/runs/`, async () =>
       this.behindTokens(this.configuration.http.host, [await this.deps.artifacts.uploads()]),
     );
   }
 
-  /** All of it, on the port for people and tools. */
+  /** Returns the whole API, for the web port. */
   whole(): Router {
     return lazyRouter('/api/', async () => {
       const { configuration, deps } = this;
       const { apiRouters } = await import('./api-routers.js');
       const { redaction } = configuration;
-      const own = await apiRouters({ ...deps, redaction });
-      return this.behindTokens(configuration.web.host, own);
+      const routers = await apiRouters({ ...deps, redaction });
+      return this.behindTokens(configuration.web.host, routers);
     });
   }
 
-  /** Metrics, on the port for people and tools. */
+  /** Returns the metrics, for the web port. */
   metrics(): Router {
     return lazyRouter(METRICS_PATH, async () =>
       this.behindTokens(this.configuration.web.host, [await this.deps.metrics.router()]),
     );
   }
 
-  /** The pages, for the port for people and tools; mounted before the API, which their links lead to. */
+  /** Returns the pages, for the web port; mounted before the API, which their links lead to. */
   pages(): Router {
     return lazyRouter(isForPages, () => this.openedPages.get());
   }
 
-  /** What is mounted last, for browsers that ask for what is nowhere: a page says so. */
+  /** Returns a page for browsers that request an unknown path; mounted last. */
   lost(): Router {
     return lazyRouter(isLostBrowser, () => this.openedPages.get());
   }

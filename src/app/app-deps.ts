@@ -8,22 +8,22 @@ import type { Logger } from '../core/logger.js';
 export interface AppDeps {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Memory of the machine and of the process. */
+  /** The memory of the machine and of the process. */
   readonly machine: Machine;
-  /** Where `jsonl: "-"` streams to. */
+  /** The stream for `jsonl: "-"`. */
   readonly stdout: Writable;
-  /** Process id, for the lock's message. */
+  /** The process id, for the lock's message. */
   readonly pid: number;
-  /** Addresses and names of this machine, to notice a destination that is the program itself. */
+  /** Addresses and names of this machine, to recognise a destination that is the program itself. */
   readonly ownHosts: readonly string[];
-  /** Uniform in [0, 1). */
+  /** Returns a random number in [0, 1). */
   readonly random: () => number;
   /** The program's version. */
   readonly version: string;
-  /** The environment of the program, and paths of the Node and the file that run it: commands of jobs are run with these. */
+  /** The environment of the program, and the paths of Node and of the program's entry file, with which commands of jobs are started. */
   readonly environment: Environment;
   readonly nodePath: string;
-  /** Version of Node, without `v`. */
+  /** The version of Node, without `v`. */
   readonly nodeVersion: string;
   readonly entryPath: string;
 }

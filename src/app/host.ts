@@ -31,72 +31,72 @@ import { createLimits } from './limits.js';
 import { closeParts, type OpenOptions, type OpenParts, openParts } from './open-parts.js';
 import { RunParts } from './run-parts.js';
 
-/** What every command's program stands on: a data folder with its state, record logs and run model. Features get what they need of it. */
+/** The common part of all commands' programs: a data folder with its state, record logs and run model. Features get the parts that they need. */
 export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'folderId' | 'lock' | 'exports'> {
   readonly health: Health;
-  /** Takes records as a receiver does: resolves when they are durable. */
+  /** Stores records for a receiver: resolves when they are durable. */
   readonly consumer: RecordConsumer;
-  /** The same for this process's own commands: a failure says nothing of the disk. */
+  /** Stores records of this process's commands; its failures are not counted as disk problems. */
   readonly recordLog: RunParts['recordLog'];
   readonly foreign: ForeignSegments;
   readonly decoding: Decoding;
-  /** Telemetry that came of which it is not plain whether it is the engine's. */
+  /** Notices telemetry that may or may not be the engine's. */
   readonly sightings: EngineSightings;
-  /** Takes requests in OTLP. */
+  /** Accepts OTLP requests. */
   readonly intake: ExportIntake;
-  /** Asked before anything is accepted. */
+  /** Checked before anything is accepted. */
   readonly guards: readonly Guard[];
   readonly disk: DiskGuard;
-  /** Says in `/readyz` whether the data folder can be written. */
+  /** Reports in `/readyz` whether the data folder can be written. */
   readonly watch: Component;
   readonly memory: MemoryGuard;
-  /** Runs and record logs, of whichever of several processes has them. */
+  /** Runs and record logs of this process or of any of several processes. */
   readonly tracker: RunParts['anyRuns'];
   readonly reader: RecordLogReader;
-  /** What nodes and phases of any of these runs took, and how they ended. */
+  /** Measures of these runs: durations and outcomes of nodes and phases. */
   readonly measures: RunMeasures;
-  /** Those of this process. */
-  readonly ownRuns: RunTracker;
+  /** Runs and record logs of this process only. */
+  readonly localRuns: RunTracker;
   readonly ownReader: RecordLogReader;
   /** Registers the steps of runs. */
   readonly registry: LocalStepRegistry;
   readonly notes: InvocationNotes;
   readonly openArtifacts: () => Promise<ArtifactStore>;
-  /** Files of runs that several processes share; `undefined` where they are in the data folder. */
+  /** Files of runs that several processes share; `undefined` if they are in the data folder. */
   readonly shared: SharedRecordLog['telemetry'] | undefined;
   readonly sharedFiles: TelemetryStorage | undefined;
-  /** Names of the destinations that there are, whoever exports to them. */
+  /** The names of all configured destinations, including those that other processes export to. */
   readonly destinations: readonly string[];
-  /** A destination that is configured and off, and why; `undefined` where there is none. */
+  /** A configured destination that is off, with the reason; `undefined` if there is none. */
   readonly offDestination: OffDestination | undefined;
-  /** OpenTelemetry's variables that are ignored, each with what is wrong, in a sentence. */
+  /** OpenTelemetry's environment variables that are ignored, one sentence each. */
   readonly ignoredVariables: readonly string[];
-  /** Metrics of the journal that several processes share, as far as this one has to do with it. */
+  /** Metrics of the journal that several processes share, for the parts that this process runs. */
   readonly journal: readonly Feature[];
   readonly nowUnixMs: () => number;
   readonly components: HostComponents;
-  /** Of several processes, one at a time runs these components. @param name of their lease */
+  /** Wraps components that only one of several processes runs at a time. @param name of their lease */
   leased(name: string, components: readonly Component[]): readonly Component[];
-  /** Closes what was opened; to be called once, when all components have ended. */
+  /** Closes what was opened; to be called once, after all components have ended. */
   close(): Promise<void>;
 }
 
-/** Components of the host, to be started in this order, with those of features in between. */
+/** The components of the host, to be started in this order, with those of features in between. */
 export interface HostComponents {
-  /** Buckets, and what several processes have in common. */
+  /** Buckets, and what several processes share. */
   readonly storage: readonly Component[];
-  /** Writes rows of runs to files. */
+  /** Writes the rows of runs to files. */
   readonly rowBackup: readonly Component[];
   readonly exports: readonly Component[];
-  /** What is made of records and runs: Parquet, run.json, measures, the JSONL stream. */
+  /** What is derived from records and runs: Parquet, run.json, measures, the JSONL stream. */
   readonly projections: readonly Component[];
-  /** The run model; an import starts it when everything is there. */
+  /** The run model; an import starts it after all records were read. */
   readonly runs: readonly Component[];
   readonly recordLog: readonly Component[];
 }
 
 /**
- * Takes the data folder and opens its state, and makes a program of it. Where that fails, everything is closed again.
+ * Locks the data folder, opens its state and makes a program on top of it. If that fails, everything is closed again.
  * @throws ConfigurationError, StoreError, DataFolderInUseError, OutputError
  */
 export async function onHost<Made>(
@@ -130,14 +130,14 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     return new ExportIntake({ maxBodyBytes }, { codecs, bodies, clock, logger });
   };
   const parts = new RunParts(config, deps, opened, options, { intakeFor, codecs });
-  const { cluster, foreign, recordLog, reader, places, notes, tracker } = parts;
-  // A process that builds nothing reads no partition of the journal.
+  const { cluster, foreign, recordLog, reader, scopes, notes, tracker } = parts;
+  // A process that builds no runs reads no partition of the journal.
   const building = options.isBuilding && cluster !== undefined ? [cluster] : [];
   const registry = new LocalStepRegistry({
     store: state.executions,
     runs: state.runs,
     listeners: [cluster ?? tracker],
-    places,
+    places: scopes,
     clock,
     logger,
     isShared: cluster !== undefined,
@@ -146,7 +146,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
   });
   const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader, logger })];
   for (const one of output) parts.listen({ appended: one });
-  // Of several processes, what no crash can lose any more is told to them by the record log.
+  // With several processes, the record log notifies exports of records only when no crash can lose them any more.
   parts.listen({ appended: cluster === undefined ? exports : undefined, foreign: exports, runs: exports });
   const measures = new RunMeasures({ store: state.measures, tracker: parts.anyRuns, reader: parts.anyReader, logger });
   parts.listen({ runs: measures });
@@ -160,7 +160,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
   const limits = createLimits(config, { machine, clock, logger, health });
   limits.memory.collectsWith(() => exports?.collectGarbage());
   const guards = [...limits.guards, lease ?? [], cluster?.writer ?? []].flat();
-  // What cannot be accepted by several processes says nothing of the disk.
+  // With several processes, a failure to store records is no sign of a disk problem.
   const consumer = cluster?.writer ?? new WatchedConsumer(recordLog, limits.watch);
   const { maxInFlightBytes } = limits;
   const bodies = cluster?.writer ?? new DecodedBodies(decoding.bodies, consumer, 'durable');
@@ -189,7 +189,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     const ignored = ignoredVariables.join('; ');
     health.register("OpenTelemetry's variables", () => ({ ready: true, details: { ignored } }));
   }
-  // Several processes have their rows in a database that all of them need anyway.
+  // The rows of several processes are in a database that all of them need anyway.
   const rowBackup = cluster === undefined ? [new RunRowBackup(dataFolder, { store: state.rows, clock, logger })] : [];
   const holder = () => opened.cluster?.fence.processId ?? '';
   const life =
@@ -215,7 +215,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     tracker: parts.anyRuns,
     reader: parts.anyReader,
     measures,
-    ownRuns: tracker,
+    localRuns: tracker,
     ownReader: reader,
     registry,
     notes,
@@ -246,7 +246,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
   };
 }
 
-/** The state of a destination in `/readyz`. A destination that is down is no reason to send telemetry elsewhere: the bridge stores it. */
+/** Returns the state of a destination for `/readyz`. It is always ready: while a destination is down the bridge stores telemetry, so it need not be sent elsewhere. */
 export function exportHealth(status: DestinationStatus | undefined): HealthState {
   if (status === undefined) return { ready: true, details: { state: 'starting' } };
   const { name: _name, signals, ...details } = status;
@@ -261,7 +261,7 @@ export function exportHealth(status: DestinationStatus | undefined): HealthState
   return { ready: true, details: { ...details, ...counts } };
 }
 
-/** Shows the state of a database server in `/readyz`. Telemetry is accepted while it is down: the record logs store it. */
+/** Adds the state of a database server to `/readyz`. Telemetry is accepted while it is down, since the record logs store it. */
 export function addDatabaseHealth(health: Health, { state, lease }: Pick<OpenParts, 'state' | 'lease'>): void {
   health.register('database', () => {
     const problem = state.problem();

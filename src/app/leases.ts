@@ -7,25 +7,25 @@ import type { Logger } from '../core/logger.js';
 import { LEASE_MS, LEASE_RENEW_MS, type LeaseStore, PROCESS_LEASE } from '../storage/lease-store.js';
 import { StoreError } from '../storage/store-error.js';
 
-/** What a lease is held with. */
+/** Dependencies of a lease. */
 export interface LeaseDeps {
   readonly leases: Pick<LeaseStore, 'take' | 'release'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** The lease of the process that removes expired data. */
+/** The name of the lease for removing expired data. */
 export const RETENTION_LEASE = 'retention';
 
-/** A lease that is taken, or renewed, every few seconds. */
+/** A lease that this process tries to take or renew every few seconds. */
 export class Lease {
   private readonly renewal: FixedDelayTask;
   private wasTaken = false;
 
   /**
-   * @param holder asked each time: the id of a process may change
-   * @param onRenewed is called after each try, with who has the lease then
-   * @param notRenewed what is logged where the database cannot be reached
+   * @param holder returns the id of this process, which may change
+   * @param onRenewed is called after each attempt, with the current holder
+   * @param notRenewed the log message if the database cannot be reached
    */
   constructor(
     private readonly name: string,
@@ -42,7 +42,7 @@ export class Lease {
     return this.wasTaken;
   }
 
-  /** Tries once. @returns whether it is ours now @throws StoreError */
+  /** Tries once to take or renew it. @returns whether this process holds it now @throws StoreError */
   async renew(): Promise<boolean> {
     const [asked, wasOurs] = [this.holder(), this.wasTaken];
     const { holder } = await this.deps.leases.take(this.name, asked, this.deps.clock.nowUnixMs(), LEASE_MS);
@@ -51,7 +51,7 @@ export class Lease {
     return this.wasTaken;
   }
 
-  /** Renews it from now on. */
+  /** Starts to renew it regularly. */
   start(): void {
     this.renewal.start();
   }
@@ -60,7 +60,7 @@ export class Lease {
     return this.renewal.stop();
   }
 
-  /** Lets another one have it at once. @throws StoreError */
+  /** Releases it, so that another process can take it at once. @throws StoreError */
   release(): Promise<void> {
     return this.deps.leases.release(this.name, this.holder());
   }
@@ -72,7 +72,8 @@ export class Lease {
 
 /**
  * Takes the lease of `Leased` parts for a command that does their work itself, and renews it until it is released.
- * @returns `undefined` if another process holds it @throws StoreError
+ * @returns `undefined` if another process holds it
+ * @throws StoreError
  */
 export async function takeLease(
   name: string,
@@ -102,14 +103,17 @@ function logTakenOver(logger: Logger, name: string, holder: string): void {
 }
 
 /**
- * Parts that run in one of several processes at a time: in the one that has their lease. One that has lost it leaves them to
- * others, and waits for its turn; so does one that cannot start them. They may be started again after they were shut down.
+ * Parts that run in one of several processes at a time, the one that holds their lease. A process that loses the lease, or cannot start the parts, stops them and waits until it gets the lease again.
+ * The parts may be started again after a shutdown.
  */
 export class Leased implements Component {
   private state: 'waiting' | 'running' | 'over' = 'waiting';
   private readonly lease: Lease;
 
-  /** @param name of the lease @param parts the ones that others need first */
+  /**
+   * @param name of the lease
+   * @param parts in the order in which they are started
+   */
   constructor(
     readonly name: string,
     private readonly parts: readonly Component[],
@@ -150,7 +154,7 @@ export class Leased implements Component {
     try {
       for (const part of this.parts) await part.start();
     } catch (error) {
-      // A shutdown meanwhile ends the parts as well.
+      // A concurrent shutdown ends the parts as well.
       if (this.isOver) return;
       this.state = 'waiting';
       this.deps.logger.error(
@@ -167,16 +171,19 @@ export class Leased implements Component {
   }
 }
 
-/** Says to others that a process is alive, whose data folder nobody else has. */
+/** Shows other processes that this one is alive and uses its data folder. */
 export class ProcessLease implements Component {
   readonly name = 'lease of this process';
   private readonly lease: Lease;
 
-  /** @param folderId of the data folder @param processId of this start of the program */
+  /**
+   * @param folderId id of the data folder
+   * @param processId id of this start of the program
+   */
   constructor(folderId: string, processId: string, deps: LeaseDeps) {
     const { leases } = deps;
     const name = `${PROCESS_LEASE}${folderId}`;
-    // Whoever had the folder before has ended.
+    // A previous holder used the same data folder, so it has ended.
     this.lease = new Lease(
       name,
       () => processId,
@@ -198,18 +205,18 @@ export class ProcessLease implements Component {
 
 const POLL_MS = 500;
 const DATABASE_LEASE = 'bridge';
-/** The holder of the lease with several processes: all of them. */
+/** The holder of the lease if several processes share the database. */
 export const SEVERAL = 'several processes';
 
 /**
- * Locks a database for the run-bridge of one data folder, since its rows refer to record logs there. When it
- * dies, another one can follow after the lease. A process without the lease accepts nothing until it has it again.
+ * Locks a database for the run-bridge of one data folder, since its rows refer to record logs there. If the process dies, another one can take over when the lease expires. A process without the
+ * lease accepts nothing until it holds it again.
  */
 export class DatabaseLease implements Guard {
   /**
-   * Waits for a lease that another one has, and no longer than it takes to expire.
-   * @param holder the id of the data folder; `SEVERAL` for processes that share the database
-   * @throws StoreError `locked` when the other one is alive.
+   * Takes the lease, waiting at most as long as a lease of another process takes to expire.
+   * @param holder id of the data folder; `SEVERAL` for processes that share the database
+   * @throws StoreError `locked` if the other process is alive
    */
   static async take(holder: string, deps: LeaseDeps): Promise<DatabaseLease> {
     const { clock, logger } = deps;
@@ -230,7 +237,8 @@ export class DatabaseLease implements Guard {
     private readonly holder: string,
     private readonly deps: LeaseDeps,
   ) {
-    // While the database cannot be reached nobody else can take the lease; the next attempt shows whether it was taken.
+    // While the database cannot be reached, nobody else can take the lease; the next attempt shows whether somebody
+    // has.
     this.lease = new Lease(
       DATABASE_LEASE,
       () => holder,
@@ -252,7 +260,7 @@ export class DatabaseLease implements Guard {
     return this.lease.isOurs ? { ready: true } : { ready: false, reason: LOST };
   }
 
-  /** Lets another one have the database at once. */
+  /** Releases the database, so that another process can take it at once. */
   async release(): Promise<void> {
     await this.lease.stop();
     if (this.holder === SEVERAL) return;

@@ -11,20 +11,20 @@ import { WriteWatch } from '../log/write-watch.js';
 import { inFlightLimit } from '../receiver/feature.js';
 import { LOCK_FILE, STATE_FILE } from '../storage/data-folder.js';
 
-/** What decides on accepting. */
+/** What decides whether more is accepted. */
 export interface Limits {
   readonly guards: readonly (Guard & Component)[];
   /** The guard of the disk. */
   readonly disk: DiskGuard;
   /** The guard of the memory. */
   readonly memory: MemoryGuard;
-  /** Is notified whether records could be written. */
+  /** Watches whether records can be written. */
   readonly watch: WriteWatch;
-  /** What all bodies in flight may take together, in bytes. */
+  /** The most memory for all bodies in flight, in bytes. */
   readonly maxInFlightBytes: number;
 }
 
-/** What limits are made with. */
+/** Dependencies of the limits. */
 export interface LimitsDeps {
   readonly machine: Machine;
   readonly clock: Clock;
@@ -32,11 +32,11 @@ export interface LimitsDeps {
   readonly health: Health;
 }
 
-/** Makes the limits of a configuration. */
+/** Creates the limits of a configuration. */
 export function createLimits(configuration: Configuration, deps: LimitsDeps): Limits {
   const { 'data-dir': path, 'max-memory': maxMemoryBytes } = configuration;
   const disk = { path, maxBytes: maxDiskBytes(configuration), reserveBytes: reserveBytes(configuration) };
-  // Where the state is elsewhere, the lock's file stays open in its place.
+  // If the state is in a database server, the file of the lock stays open instead.
   const anchor = configuration['database-url'] === 'off' ? STATE_FILE : LOCK_FILE;
   const folder = new DataFolderOnDisk(path, anchor);
   const guard = new DiskGuard(disk, { ...deps, folder });

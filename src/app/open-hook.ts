@@ -6,7 +6,7 @@ import { loadHostedRuns } from '../platform/feature.js';
 import { platformHookOff } from '../web/platform-hook-off.js';
 import type { Host } from './host.js';
 
-/** Takes webhooks of the hosted platform, and brings in the runs that they tell of; loaded where that is set up. */
+/** Creates the router for webhooks of the hosted platform and the components that import the reported runs; loaded only if this is configured. */
 export async function openHook(
   config: Configuration,
   host: Host,

@@ -8,7 +8,7 @@ import type { PageDeps, TraceViewer } from '../web/page/page-deps.js';
 import { pageRouter } from '../web/page/page-router.js';
 import type { Access } from './access.js';
 
-/** What the pages are made of. */
+/** Dependencies of the pages. */
 export interface OpenPagesDeps
   extends Pick<
     PageDeps,
@@ -29,7 +29,7 @@ export interface OpenPagesDeps
   readonly features: readonly Pick<Feature, 'pages'>[];
 }
 
-/** The pages of a configuration. */
+/** Creates the pages of a configuration. */
 export async function openPages(
   configuration: Pick<
     Configuration,
@@ -50,18 +50,18 @@ export async function openPages(
     routers: routers.flat(),
     publicUrl: publicUrl === 'off' ? null : publicUrl,
     traceViewers: traceViewers(configuration),
-    // Of several processes, each can send only runs of its own.
+    // With several processes, each can send only its own runs.
     destinations: configuration.processes === 'several' ? [] : destinationNames(configuration),
     isTokenNeeded: !access.isOpen(configuration.http.host),
   });
 }
 
-/** Where traces can be looked at, each place once: destinations that say so, and what is set for all. */
+/** Returns where traces can be viewed, each URL once: those of destinations, and the one that is set for all. */
 function traceViewers({
   destinations,
   'trace-url': url,
 }: Pick<Configuration, 'destinations' | 'trace-url'>): readonly TraceViewer[] {
-  const own = destinations.flatMap(({ name, traceUrl }) => (traceUrl === null ? [] : [{ name, url: traceUrl }]));
-  if (url === 'off' || own.some((viewer) => viewer.url === url)) return own;
-  return [...own, { name: new URL(url).host, url }];
+  const viewers = destinations.flatMap(({ name, traceUrl }) => (traceUrl === null ? [] : [{ name, url: traceUrl }]));
+  if (url === 'off' || viewers.some((viewer) => viewer.url === url)) return viewers;
+  return [...viewers, { name: new URL(url).host, url }];
 }

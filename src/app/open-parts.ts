@@ -20,19 +20,19 @@ import { DatabaseLease, SEVERAL } from './leases.js';
 import { openState, sayIfStateIsNew } from './open-state.js';
 import { sharingProblems } from './sharing-problems.js';
 
-/** What is opened before the components are made. */
+/** What is opened before the components are created. */
 export interface OpenParts {
   readonly lock: DataFolderLock;
   readonly state: State;
   readonly outbox: WebhookOutbox;
-  /** By what the data folder has its database; empty where the state is in the folder itself. */
+  /** The id of the data folder in the database; empty if the state is in the folder. */
   readonly folderId: string;
-  /** `undefined` where the state is in the data folder, which has a lock. */
+  /** The lease of the database; `undefined` if the state is in the data folder, which has a lock. */
   readonly lease: DatabaseLease | undefined;
   readonly stream: Writable | undefined;
-  /** `undefined` where this program exports nothing. */
+  /** The exports; `undefined` if this program exports nothing. */
   readonly exports: Exports | undefined;
-  /** Where several processes share the work: the record log that they share. */
+  /** The record log that several processes share; `undefined` with one process. */
   readonly cluster: OpenedSharedLog | undefined;
 }
 
@@ -40,17 +40,16 @@ export interface OpenParts {
 export interface OpenOptions {
   /** Whether this program may be one of several processes. */
   readonly isShareable: boolean;
-  /** Whether this program builds runs, and exports them; of several processes, one that does not leaves it to others. */
+  /** Whether this program builds and exports runs; one of several processes may leave that to others. */
   readonly isBuilding: boolean;
   /**
-   * Traces of an import, to which they are added once all of their records are there: only these runs are judged, and nobody
-   * is notified of them. Left out: each run is judged as its records come.
+   * The traces of an import, which are added when all of their records were read: only these runs are judged, and nobody is notified of them. Default: every run is judged while its records arrive.
    */
   readonly imported?: ReadonlySet<TraceId>;
 }
 
 /**
- * Takes the data folder and opens its state, and what else is opened only once.
+ * Locks the data folder, and opens its state and everything else that is opened only once.
  * @throws ConfigurationError, StoreError, DataFolderInUseError, OutputError
  */
 export async function openParts(
@@ -79,15 +78,15 @@ export async function openParts(
     const ownHosts = isShareable ? deps.ownHosts : null;
     const logFolder = cluster?.folder ?? folder;
     exports = isBuilding ? await prepareExports(configuration, { ownHosts, logFolder }, deps) : undefined;
-    // A custom exporter has to be loaded to know its properties; the rest is done meanwhile.
+    // A custom exporter has to be loaded before its properties are known, so other work is done meanwhile.
     const opening = exports?.destinations.length === 0 ? exports.open() : undefined;
-    // Awaited later; until then its rejection is not handled.
+    // It is awaited later; this keeps its rejection from being unhandled until then.
     opening?.catch(() => undefined);
-    // Nobody is notified of what an import brings.
+    // Nobody is notified of imported runs.
     const outbox = await openOutbox({ clock: deps.clock, isSilent: imported !== undefined });
     const isNew = configuration['database-url'] !== 'off' || !existsSync(join(folder, STATE_FILE));
     state = await openState(configuration, deps.clock, outbox, cluster?.fence);
-    // Several processes have what they share elsewhere.
+    // Several processes store what they share elsewhere.
     if (!isShared) await sayIfStateIsNew(state, { dataFolder: folder, isNew, logger: deps.logger });
     if (configuration['database-url'] !== 'off') {
       lease = await DatabaseLease.take(isShared ? SEVERAL : folderId, { ...deps, leases: state.leases });
@@ -105,7 +104,7 @@ export async function openParts(
   }
 }
 
-/** Closes what was opened, but for exports, which are a component. */
+/** Closes what was opened, except exports, which are a component. */
 export async function closeParts({ lease, state, lock }: Pick<OpenParts, 'lease' | 'state' | 'lock'>): Promise<void> {
   await lease?.release();
   await state.close();
@@ -113,9 +112,8 @@ export async function closeParts({ lease, state, lock }: Pick<OpenParts, 'lease'
 }
 
 /**
- * Exports of a configuration, which are not started yet; `undefined` where nothing is exported, which saves their memory and
- * time.
- * @throws ConfigurationError when a destination cannot be used.
+ * Creates the exports of a configuration, to be started later; `undefined` if nothing is exported, which saves memory and time.
+ * @throws ConfigurationError if a destination cannot be used
  */
 async function prepareExports(
   configuration: Configuration,

@@ -16,8 +16,8 @@ import { StoreError } from '../storage/store-error.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
 
 /**
- * Opens the configured state: in PostgreSQL, or in the data folder, which exists.
- * @param outbox writes events for webhooks; default: its own, so that no event is missing whichever program changes a run
+ * Opens the configured state, in PostgreSQL or in the data folder, which must exist.
+ * @param outbox writes events for webhooks; a new one by default, so that every program that changes a run writes its events
  * @param fence the identity of this process, if several share the database
  * @throws StoreError
  */
@@ -37,7 +37,7 @@ export async function openState(
   return await openPostgresState(url, clock, undefined, observer, fence);
 }
 
-/** Opens the configured state, and reserves the ids of runs that are in the data folder alone. @throws StoreError */
+/** Opens the configured state, and reserves the ids of runs that are only in the data folder. @throws StoreError */
 export async function openStateForCommand(configuration: Configuration, clock: Clock): Promise<State> {
   const state = await openState(configuration, clock);
   try {
@@ -51,9 +51,9 @@ export async function openStateForCommand(configuration: Configuration, clock: C
 }
 
 /**
- * Warns if a state contains no runs although the data folder has some, and reserves their ids:
- * their backed-up rows, from which `rebuild` restores the state, and their artifacts are stored under these.
- * @param isNew whether the state was just created: a start that was killed early also leaves one without runs
+ * Warns if a state contains no runs although the data folder has some, and reserves their ids: their backed-up rows, from which `rebuild` restores the state, and their artifacts are stored under
+ * these.
+ * @param isNew whether the state was just created; a start that was killed early also leaves one without runs
  */
 export async function sayIfStateIsNew(
   state: State,
@@ -69,7 +69,7 @@ export async function sayIfStateIsNew(
   );
 }
 
-/** An empty file is left over from a start that was killed at once, or from a lost state. */
+/** Refuses an empty state file beside data. It is left by a start that was killed immediately, or by a lost state. */
 async function refuseEmptied(dataFolder: string): Promise<void> {
   const path = join(dataFolder, STATE_FILE);
   if (statSync(path, { throwIfNoEntry: false })?.size !== 0) return;
@@ -82,14 +82,14 @@ async function refuseEmptied(dataFolder: string): Promise<void> {
   );
 }
 
-/** The contents of a data folder beside its state. */
+/** The contents of a data folder besides its state. */
 interface LeftFromBefore {
   readonly traceCount: number;
-  /** Runs with backed-up rows. */
+  /** The number of runs with backed-up rows. */
   readonly runCount: number;
   /** The highest run id in the folder; 0 if there is none. */
   readonly lastRunId: number;
-  /** Whether a first start left its token. */
+  /** Whether the token of a first start exists. */
   readonly hasToken: boolean;
 }
 

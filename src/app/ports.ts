@@ -15,12 +15,12 @@ import { WebServer } from '../web/web-server.js';
 import type { Access } from './access.js';
 import type { Api } from './api.js';
 
-/** What stands behind the ports. */
+/** Dependencies of the ports. */
 export interface PortsDeps {
   readonly intake: ExportIntake;
   readonly access: Access;
   readonly api: Api;
-  /** Takes webhooks of the hosted platform, or says that they are off. */
+  /** Receives webhooks of the hosted platform, or answers that they are off. */
   readonly hook: Router;
   readonly health: Health;
   /** Addresses and names of this machine. */
@@ -31,7 +31,7 @@ export interface PortsDeps {
   readonly version: string;
 }
 
-/** Everywhere the program listens: OTLP over HTTP and gRPC, and the port for people and tools. */
+/** All ports of the program: OTLP over HTTP and gRPC, and the web port. */
 export class Ports {
   static async create(configuration: Configuration, deps: PortsDeps): Promise<Ports> {
     const { access, api, hook, health, logger } = deps;
@@ -42,7 +42,7 @@ export class Ports {
       otlpAddress: () => ports.receiving.httpAddress,
       webAddress: () => ports.web.address,
       publicUrl: configuration['public-url'] === 'off' ? null : configuration['public-url'],
-      // For programs that ask whether this one would send their telemetry back.
+      // For programs that check whether this one would send their telemetry back to them.
       exportsTo: destinationPlaces(configuration).flatMap(({ places }) => places),
     };
     const receiving = await createReceivers(
@@ -69,7 +69,7 @@ export class Ports {
     return ports;
   }
 
-  /** OTLP over HTTP, and over gRPC where that is on. */
+  /** OTLP over HTTP, and over gRPC if it is on. */
   readonly receivers: Component;
 
   private constructor(
@@ -80,40 +80,40 @@ export class Ports {
     this.receivers = new ComponentGroup('receivers', receiving.components);
   }
 
-  /** By the port, named as its setting is. */
+  /** The numbers of connections by port, named like its setting. */
   get connectionCounts(): Readonly<Record<string, ConnectionCounts>> {
     return { ...this.receiving.connectionCounts, web: this.web.connectionCounts };
   }
 
-  /** Where OTLP is received; only after the start. */
+  /** The URL of OTLP over HTTP; available after the start. */
   get otlpUrl(): string {
     return this.receiving.httpAddress.url;
   }
 
-  /** Whether OTLP over HTTP needs a token; only after the start. */
+  /** Whether OTLP over HTTP needs a token; available after the start. */
   get isTokenNeeded(): boolean {
     return !this.access.isOpen(this.receiving.httpAddress.host);
   }
 
-  /** Where OTLP is received over gRPC; `null` where it is not. Only after the start. */
+  /** The URL of OTLP over gRPC; `null` if it is off. Available after the start. */
   get grpcUrl(): string | null {
     return this.receiving.grpcUrl;
   }
 
-  /** Where health, the API and pages are; only after the start. */
+  /** The URL of health, the API and the pages; available after the start. */
   get webUrl(): string {
     return this.web.address.url;
   }
 }
 
-/** What a port without pages and without an API is made of. */
+/** Dependencies of a port without pages and API. */
 export interface StatusPortDeps extends Pick<PortsDeps, 'access' | 'health' | 'ownHosts' | 'logger'> {
   readonly metrics: Pick<Metrics, 'router'>;
-  /** What the program does, and where the rest is: sentences for who asks for `/`. */
+  /** Sentences for `/` about what the program does and where the rest is. */
   readonly about: { readonly does: string; readonly elsewhere: string };
 }
 
-/** The web port of a program that answers nothing about runs: health, metrics, and what it does. */
+/** Creates the web port of a program that has no runs: health, metrics, and a description. */
 export function createStatusPort(
   configuration: Pick<Configuration, 'http' | 'grpc' | 'web' | 'public-url' | 'allowed-hosts'>,
   { access, health, ownHosts, logger, metrics, about }: StatusPortDeps,
@@ -136,7 +136,7 @@ const STATUS_PATHS = `
   GET /metrics            the same and more in figures, for Prometheus (text and OpenMetrics)
 `;
 
-/** Names of the ports for people and programs. */
+/** Returns the host names of the ports. */
 export function namesOf(
   {
     http,

@@ -14,49 +14,49 @@ import type { WebServer } from '../web/web-server.js';
 import type { Host } from './host.js';
 import type { Ports } from './ports.js';
 
-/** What features add to the components of a host; each list is started in its place. */
+/** Components that features add to those of a host; `inOrder` decides when each list is started. */
 export interface AddedComponents {
   readonly retention: readonly Component[];
   readonly webhooks: readonly Component[];
-  /** The run model. Default: the host's; an import starts it when everything is there. */
+  /** The run model. Default: the host's; an import starts it after all records were read. */
   readonly runs?: readonly Component[];
-  /** What records come from. */
+  /** The sources of records. */
   readonly sources: readonly Component[];
 }
 
-/** Components of a host with those of features, destinations first: what records are handed to starts before them and ends after them. */
-function inOrder({ components: own, disk }: Host, added: AddedComponents): readonly Component[] {
+/** Returns the components of a host and of features, destinations first: whatever receives records starts before their source and ends after it. */
+function inOrder({ components, disk }: Host, added: AddedComponents): readonly Component[] {
   return [
-    ...own.storage,
+    ...components.storage,
     ...added.retention,
-    ...own.rowBackup,
-    ...own.exports,
+    ...components.rowBackup,
+    ...components.exports,
     ...added.webhooks,
-    ...own.projections,
-    ...(added.runs ?? own.runs),
-    ...own.recordLog,
+    ...components.projections,
+    ...(added.runs ?? components.runs),
+    ...components.recordLog,
     disk,
     ...added.sources,
   ];
 }
 
-/** How often a run that is being judged is looked at, in milliseconds. */
+/** How often a run that is being judged is checked, in milliseconds. */
 const SETTLE_POLL_MS = 20;
 
-/** A program at work on a data folder. */
+/** A program that works on a data folder. */
 export class Program {
-  /** Takes records: resolves when they are durable. */
+  /** Stores records; resolves when they are durable. */
   readonly consumer: RecordConsumer;
   readonly reader: RecordLogReader;
   readonly tracker: RunTracker;
-  /** Registers the steps of runs, for commands that run under this program. */
+  /** Registers the steps of runs, for commands under this program. */
   readonly registry: LocalStepRegistry;
-  /** Keeps artifacts of steps. */
+  /** Stores artifacts of steps. */
   readonly artifacts: ArtifactSink;
   readonly state: State;
   private readonly lifecycle: Lifecycle;
 
-  /** @param spool takes in what commands left behind */
+  /** @param spool imports what commands left behind */
   constructor(
     private readonly host: Host,
     private readonly spool: Spool,
@@ -65,19 +65,19 @@ export class Program {
   ) {
     this.consumer = consumer;
     this.reader = host.ownReader;
-    this.tracker = host.ownRuns;
+    this.tracker = host.localRuns;
     this.registry = host.registry;
     this.artifacts = new StoreArtifactSink(host.openArtifacts);
     this.state = host.state;
     this.lifecycle = new Lifecycle(inOrder(host, added));
   }
 
-  /** Each destination: its name and where it is. */
+  /** The name and address of each destination. */
   get destinations(): readonly (readonly [string, string])[] {
     return this.host.exports?.destinations ?? [];
   }
 
-  /** @throws ListenError */
+  /** Starts all components. @throws ListenError */
   async start(): Promise<void> {
     try {
       await this.lifecycle.start();
@@ -85,7 +85,7 @@ export class Program {
       await this.host.close();
       throw error;
     }
-    // What they load would have made the start longer.
+    // Loading them earlier would make the start longer.
     this.host.exports?.begin();
   }
 
@@ -97,17 +97,17 @@ export class Program {
     }
   }
 
-  /** Takes in the folder of one command, which was left in another place. @returns the count of its records. @throws DataFolderInUseError */
+  /** Imports the folder that a command left in another place. @returns the number of its records @throws DataFolderInUseError */
   takeInCommand(folder: string): Promise<number> {
     return this.spool.takeIn(folder);
   }
 
-  /** Traces of which commands left records behind, as far as they were taken in. */
+  /** The traces whose leftover records were imported so far. */
   get leftTraceIds(): Iterable<TraceId> {
     return this.spool.traceIds;
   }
 
-  /** Waits until what commands left behind is taken in and their runs have verdicts and files. */
+  /** Waits until leftovers of commands are imported and their runs have verdicts and files. */
   async takeInLeftovers(deadline: AbortSignal): Promise<void> {
     await this.spool.looked(deadline);
     await this.settled(this.spool.traceIds, deadline);
@@ -122,25 +122,25 @@ export class Program {
     }
   }
 
-  /** @returns whether destinations have taken everything before the deadline */
+  /** Waits for exports. @returns whether destinations accepted everything before the deadline */
   async exported(deadline: AbortSignal): Promise<boolean> {
     return (await this.host.exports?.flush(deadline)) ?? true;
   }
 }
 
-/** A program that serves others. */
+/** A program that listens on ports. */
 export class Server {
   constructor(
     readonly program: Program,
-    /** Where it listens; addresses are known after the start. */
+    /** Its ports; addresses are known after the start. */
     readonly ports: Ports,
     private readonly host: Pick<Host, 'state' | 'clock'>,
   ) {}
 
   /**
-   * Makes a token for everything where there has never been one.
-   * @returns the file that it is in; `null` where there has been one.
-   * @throws StoreError; an Error of the file system.
+   * Creates a token with all permissions unless there has been a token before.
+   * @returns the path of its file; `null` if there has been a token
+   * @throws StoreError; errors of the file system
    */
   async makeFirstToken(dataFolder: string): Promise<string | null> {
     const { makeFirstToken } = await import('../api/first-token.js');
@@ -148,8 +148,9 @@ export class Server {
   }
 
   /**
-   * Makes a link that signs in to the pages once.
-   * @returns its whole address. @throws StoreError
+   * Creates a link that signs in to the pages once.
+   * @returns its URL
+   * @throws StoreError
    */
   async makeSignInLink(): Promise<string> {
     const { makeSignInLink } = await import('../api/sign-in-links.js');
@@ -157,7 +158,7 @@ export class Server {
   }
 }
 
-/** A program that builds runs for others to answer, and listens for questions about itself alone. */
+/** A program that builds runs for other processes and only answers requests about itself. */
 export interface BuildServer {
   readonly program: Program;
   readonly web: WebServer;
@@ -166,19 +167,18 @@ export interface BuildServer {
 /** How long the end of a command waits for webhooks, in milliseconds; the next start sends the rest. */
 const WEBHOOK_FLUSH_MS = 10_000;
 
-/** A program that a command hands records to while it runs. */
+/** A program to which a command passes records while it runs. */
 export class Store {
   constructor(
     readonly program: Program,
     private readonly webhooks: { flush(deadline: AbortSignal): Promise<void> },
-    /** Sends runs of the data folder again. */
+    /** Exports runs of the data folder again. */
     readonly resender: ResendFeature['resender'],
   ) {}
 
   /**
-   * The command has ended: waits for the verdicts and files of its runs, for what earlier commands left behind to be taken
-   * in, and for destinations to take everything, until `deadline`; the next start continues.
-   * @returns whether everything was exported.
+   * Waits after the end of a command for the verdicts and files of its runs, for the import of earlier commands' leftovers, and for exports, until `deadline`; the next start continues.
+   * @returns whether everything was exported
    */
   async finish(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<boolean> {
     await this.program.settled(traceIds, deadline);
@@ -188,19 +188,18 @@ export class Store {
   }
 }
 
-/** A program that is handed records whose runs it judges when everything is there. */
+/** A program that imports records and judges their runs after all were read. */
 export class Import {
-  /** @param traceIds gets the traces to be judged, for the host */
+  /** @param traceIds receives the traces to be judged; the host reads it */
   constructor(
     readonly program: Program,
     private readonly traceIds: Set<TraceId>,
   ) {}
 
   /**
-   * Everything is there: judges the runs, writes their Parquet and exports them, as far as destinations take them within
-   * `exportMs`; the next `serve` continues.
+   * Judges the runs after all records were read, writes their Parquet and exports them, for at most `exportMs`; the next `serve` continues.
    * @param stop ends it at once
-   * @returns whether everything was exported.
+   * @returns whether everything was exported
    */
   async finish(traceIds: Iterable<TraceId>, stop: AbortSignal, exportMs: number): Promise<boolean> {
     const { program } = this;
@@ -214,7 +213,7 @@ export class Import {
   }
 }
 
-/** Takes in what commands left behind in a host's data folder. @param consumer takes its records */
+/** Creates the importer of what commands left behind in a host's data folder. @param consumer receives its records */
 export function openSpool(
   config: Pick<Configuration, 'data-dir'>,
   host: Host,
@@ -232,7 +231,7 @@ export function openSpool(
   });
 }
 
-/** Says in the data folder's lock where the program listens, and ends answers that have no end of their own. */
+/** Writes the program's URL to the data folder's lock, and at the shutdown ends responses that would not end by themselves. */
 export class Announcement implements Component {
   readonly name = 'announcement';
 

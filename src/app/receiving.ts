@@ -23,7 +23,7 @@ const ABOUT = {
     'Telemetry goes to the other port: POST /v1/traces and POST /v1/logs (OTLP over HTTP, 127.0.0.1:4318 by default; over gRPC 127.0.0.1:4317).',
 };
 
-/** A program that takes telemetry, and keeps nothing: it has neither a data folder nor runs. */
+/** A program that only receives telemetry and passes it on: it has neither a data folder nor runs. */
 export class Receiving {
   /** @throws ConfigurationError, StoreError */
   static async open(config: Configuration, deps: AppDeps): Promise<Receiving> {
@@ -83,7 +83,7 @@ export class Receiving {
     private readonly state: State | undefined,
   ) {}
 
-  /** @throws ListenError */
+  /** Starts all components. @throws ListenError */
   async start(): Promise<void> {
     try {
       await this.lifecycle.start();
@@ -101,7 +101,7 @@ export class Receiving {
     }
   }
 
-  /** Where it listens, and where it writes to; only after the start. */
+  /** Its URLs and the journal that it writes to; available after the start. */
   get facts() {
     const { receivers, web, access, settings } = this;
     const { host, url } = receivers.httpAddress;
@@ -111,14 +111,14 @@ export class Receiving {
   }
 }
 
-/** Without a database nobody has a token. */
+/** The tokens without a database: none. */
 const NO_TOKENS: AccessDeps['tokens'] = {
   findGood: async () => undefined,
   noteUse: async () => {},
   exchangeLink: async () => false,
 };
 
-/** Why a configuration does not do for a program that only takes telemetry, one sentence each. */
+/** Returns why a configuration cannot be used for a program that only receives telemetry, one sentence each. */
 function problemsOf(config: Configuration, access: Access): readonly string[] {
   const { http, grpc, web, journal, 'database-url': database } = config;
   const hosts = [http, web, ...(grpc === 'off' ? [] : [grpc])].map(({ host }) => host);

@@ -28,20 +28,20 @@ import type { OpenOptions, OpenParts } from './open-parts.js';
  */
 const MAX_OWN_PARQUET_BYTES = 32 * 1024 * 1024;
 
-/** From records to runs: the record logs, their readers, the run model, and its listeners. */
+/** The parts between records and runs: the record logs, their readers, the run model, and its listeners. */
 export class RunParts {
   readonly foreign: ForeignSegments;
-  /** What takes the log's place where several processes share the work. */
+  /** The record log that several processes share; `undefined` with one process. */
   readonly cluster: SharedRecordLog | undefined;
   readonly recordLog: JsonlRecordLog | SharedRecordLog['writer'];
-  /** Reads what this process has. */
+  /** Reads the record logs of this process. */
   readonly reader: RecordLogReader;
-  /** Reads what any of several processes has. */
+  /** Reads the record logs of all processes. */
   readonly anyReader: RecordLogReader;
   readonly tracker: RunTracker;
-  /** Runs of any of several processes. */
+  /** Finds the runs of all processes. */
   readonly anyRuns: RunFinder;
-  readonly places: ScopeFinder;
+  readonly scopes: ScopeFinder;
   readonly notes: InvocationNotes;
   readonly parquetThread: ParquetThread;
   private readonly appendListeners: AppendListener[] = [];
@@ -82,10 +82,10 @@ export class RunParts {
     const { isShareable, imported } = options;
     const maxOwnBytes = isShareable || imported !== undefined ? 0 : MAX_OWN_PARQUET_BYTES;
     this.parquetThread = new ParquetThread({ dataFolder: logFolder }, { entry, clock, logger, maxOwnBytes });
-    this.places = new ScopeFinder(configuration);
+    this.scopes = new ScopeFinder(configuration);
     const parquet = configuration.parquet ? new InvocationParquet(logFolder, this.parquetThread) : null;
     const files = cluster === undefined ? parquet : cluster.sharing(parquet);
-    this.notes = new InvocationNotes({ store: opened.state.invocations, files, places: this.places, clock, logger });
+    this.notes = new InvocationNotes({ store: opened.state.invocations, files, places: this.scopes, clock, logger });
     this.runListeners.push(this.notes, new RunLog(logger));
     this.tracker = new RunTracker(
       { ...RUN_TRACKER_DEFAULTS, ...(imported === undefined ? servingConfig(configuration) : IMPORT_TIMES) },
@@ -103,22 +103,22 @@ export class RunParts {
       },
     );
     this.anyRuns = cluster?.runsOf(this.tracker) ?? this.tracker;
-    // An import judges its runs when all files are in: a file that comes later may hold a run's end.
+    // An import judges its runs after all files were read, since a later file may have a run's end.
     if (imported === undefined) this.appendListeners.push(this.tracker);
   }
 
-  /** Has others hear, too: of records, telemetry of other services, runs. */
-  listen(heard: {
+  /** Adds listeners: of records, of telemetry of other services, of runs. */
+  listen(listeners: {
     readonly appended?: AppendListener | undefined;
     readonly foreign?: ForeignListener | undefined;
     readonly runs?: RunListener | undefined;
   }): void {
-    if (heard.appended !== undefined) this.appendListeners.push(heard.appended);
-    if (heard.foreign !== undefined) this.foreignListeners.push(heard.foreign);
-    if (heard.runs !== undefined) this.runListeners.push(heard.runs);
+    if (listeners.appended !== undefined) this.appendListeners.push(listeners.appended);
+    if (listeners.foreign !== undefined) this.foreignListeners.push(listeners.foreign);
+    if (listeners.runs !== undefined) this.runListeners.push(listeners.runs);
   }
 
-  /** How much of a log exports may read: what no crash can lose. */
+  /** Returns how much of a log exports may read: the part that no crash can lose. */
   async lengthBytes(traceId: TraceId): Promise<number> {
     const { cluster } = this;
     return cluster === undefined ? await this.reader.lengthBytes(traceId) : cluster.storedBytes(traceId);
@@ -171,7 +171,7 @@ export class RunParts {
   }
 }
 
-/** Nothing more will come of a file that was read to its end. */
+/** The times for an import: a file that was read to its end gets no more records. */
 const IMPORT_TIMES = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0, maxRetries: 0 };
 
 function servingConfig(configuration: Configuration) {
@@ -182,7 +182,7 @@ function servingConfig(configuration: Configuration) {
   };
 }
 
-/** Runs that others left open are not for an import to judge. */
+/** Restricts a store to the runs of an import, so that it does not judge runs that others left open. */
 export function onlyImported(store: RunStore, imported: ReadonlySet<TraceId>): RunStore {
   return {
     find: (traceId) => store.find(traceId),
@@ -192,10 +192,7 @@ export function onlyImported(store: RunStore, imported: ReadonlySet<TraceId>): R
   };
 }
 
-/**
- * Rows of runs shared by several processes: at a start, this process has none. A row speaks of nothing that a crash could
- * still take away.
- */
+/** Adapts the store of runs that several processes share: a process starts without runs, and a row is saved only after the log that it describes is safe from a crash. */
 export function sharedRuns(runs: RunStore, log: Pick<SharedRecordLog, 'store'>): RunStore {
   return {
     find: (traceId) => runs.find(traceId),

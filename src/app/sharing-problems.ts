@@ -1,8 +1,8 @@
 import type { Configuration } from '../config/configuration.js';
 
 /**
- * Why this configuration does not do for one of several processes, one sentence each; nothing where the program is to be alone.
- * @param isServing whether it listens: other commands have no role
+ * Returns why a configuration cannot be used for one of several processes, one sentence each; empty for a single process.
+ * @param isServing whether the program listens; other commands have no role
  */
 export function sharingProblems(
   configuration: Pick<Configuration, 'database-url' | 'artifacts' | 'webhookKey' | 'journal' | 'processes' | 'role'>,
@@ -30,10 +30,10 @@ export function sharingProblems(
   return problems;
 }
 
-/** Roles that need another process beside them. */
+/** Roles that need other processes. */
 const PARTIAL_ROLES: readonly Configuration['role'][] = ['build', 'web'];
 
-/** What keeps a program from reaching what several processes share, one sentence each: their database and their bucket. */
+/** Returns why a program cannot reach the database and the bucket that several processes share, one sentence each. */
 export function sharedLocationProblems(
   configuration: Pick<Configuration, 'database-url' | 'artifacts'>,
 ): readonly string[] {

@@ -5,10 +5,10 @@ import { type Lazy, lazy } from '../core/lazy.js';
 import type { Component } from '../core/lifecycle.js';
 import type { ArtifactStore } from '../storage/artifacts.js';
 
-/** The folder of artifacts in the data folder, where they are not in a bucket. */
+/** The folder of artifacts in the data folder, unless they are in a bucket. */
 export const ARTIFACTS_FOLDER = 'artifacts';
 
-/** The artifact store of a configuration; opened when it is first asked for, so that a start does not wait for it. */
+/** The artifact store of a configuration; opened on first use, so that a start does not wait for it. */
 export class ArtifactStorage implements Component {
   readonly name = 'artifacts';
   /** @throws ArtifactError */

@@ -2,7 +2,7 @@ import type { S3Location } from '../storage/bucket/object-store.js';
 import type { Configuration } from './configuration.js';
 import { ConfigurationError } from './configuration-error.js';
 
-/** The configured bucket; `null` if artifacts are stored in the data folder. */
+/** Returns the configured bucket; `null` if artifacts are stored in the data folder. */
 export function bucketOf(configuration: Configuration): S3Location | null {
   const { artifacts, bucketEnvironment } = configuration;
   if (artifacts === 'folder') return null;
@@ -16,7 +16,7 @@ export function bucketOf(configuration: Configuration): S3Location | null {
   };
 }
 
-/** The bucket that several processes share. @throws ConfigurationError if there is none */
+/** Returns the bucket that several processes share. @throws ConfigurationError if there is none */
 export function sharedBucketOf(configuration: Configuration): S3Location {
   const location = bucketOf(configuration);
   if (location === null) throw new ConfigurationError(['--processes several needs a bucket: set --artifacts s3://…']);

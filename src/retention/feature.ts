@@ -28,7 +28,7 @@ export interface RetentionConfig {
   readonly 'max-backlog-age': number | 'off';
 }
 
-/** What retention needs from the program. */
+/** Parts of the program that retention uses. */
 export interface RetentionHost {
   readonly state: Pick<State, 'retention' | 'cursors'>;
   readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'usage' | 'removeRun'>>;
@@ -46,7 +46,7 @@ export interface RetentionHost {
 export interface WorkingHost extends RetentionHost {
   /** Where runs are written: a record log in the data folder, or what several processes share. */
   readonly recordLog: RecordConsumer & { readonly whileClosed?: JsonlRecordLog['whileClosed'] };
-  readonly ownRuns: Pick<RunTracker, 'whileReleased'>;
+  readonly localRuns: Pick<RunTracker, 'whileReleased'>;
   readonly logger: Logger;
 }
 
@@ -62,7 +62,7 @@ export interface RetentionParts extends Feature {
   /** Retention of what several processes share; one process at a time runs it. */
   readonly shared: Retention;
   /** Retention of what belongs to this process. */
-  readonly own: Retention;
+  readonly local: Retention;
   /** All retained kinds with their limits. */
   readonly kinds: readonly RetainedKind[];
 }
@@ -70,7 +70,7 @@ export interface RetentionParts extends Feature {
 /** Creates the retention of a server, which removes expired data and finishes removals that a crash interrupted. */
 export function createRetention(config: RetentionConfig, host: ServingHost): RetentionParts {
   const { clock, logger, version } = host;
-  const { removals, telemetry, runs, own } = kindsOf(config, host, lockOf(host));
+  const { removals, telemetry, runs, local } = kindsOf(config, host, lockOf(host));
   const remover = () => removerOf(host, { removals, telemetry }, logger);
   return {
     // The composition root starts them, since it knows which of several processes does.
@@ -79,8 +79,8 @@ export function createRetention(config: RetentionConfig, host: ServingHost): Ret
     apiPaths: async () => (await import('./routes.js')).REMOVAL_PATHS,
     pages: async () => (await import('./pages.js')).removalPages({ remover: remover(), version }),
     shared: new Retention({ kinds: [...runs, ...host.rows], removals, clock, logger }),
-    own: new Retention({ kinds: own, removals: null, clock, logger }),
-    kinds: [...runs, ...host.rows, ...own],
+    local: new Retention({ kinds: local, removals: null, clock, logger }),
+    kinds: [...runs, ...host.rows, ...local],
   };
 }
 
@@ -100,14 +100,14 @@ export async function* retainOnce(
   host: RetentionHost,
   options: SweepOptions,
 ): AsyncGenerator<readonly [RetainedKind, SweepResult]> {
-  const { removals, runs, own } = kindsOf(config, host, NO_LOCK);
+  const { removals, runs, local } = kindsOf(config, host, NO_LOCK);
   const isShared = host.sharedFiles !== undefined;
   if (!options.isDry) {
     await removals.hideLeftovers();
     for (const removal of await removals.left()) await removals.end(removal);
     if (!isShared) await host.foreign.start();
   }
-  for (const kind of [...runs, ...host.rows, ...(isShared ? [] : own)]) yield [kind, await sweepKind(kind, options)];
+  for (const kind of [...runs, ...host.rows, ...(isShared ? [] : local)]) yield [kind, await sweepKind(kind, options)];
 }
 
 /**
@@ -129,7 +129,7 @@ export function sharedTelemetry(deps: TelemetryBucketDeps): TelemetryStorage {
   return new TelemetryBucket(deps);
 }
 
-/** Creates the kinds with their limits: `runs` are shared by several processes, `own` belong to the data folder of each. */
+/** Creates the kinds with their limits: `runs` are shared by several processes, `local` belong to the data folder of each. */
 function kindsOf(config: RetentionConfig, host: RetentionHost, lock: TraceLock) {
   const { state, openArtifacts, foreign, destinations, clock } = host;
   const storage = host.sharedFiles ?? new TelemetryFolder(config['data-dir']);
@@ -152,7 +152,7 @@ function kindsOf(config: RetentionConfig, host: RetentionHost, lock: TraceLock) 
     removals,
     telemetry: runs,
     runs: [runs, new RetainedArtifacts(artifacts, { store, removals, openArtifacts, nowUnixMs })],
-    own: [new RetainedForeign(limits, { segments: foreign, cursors, destinations, maxBacklogMs, nowUnixMs })],
+    local: [new RetainedForeign(limits, { segments: foreign, cursors, destinations, maxBacklogMs, nowUnixMs })],
   };
 }
 
@@ -165,9 +165,9 @@ function removerOf(
 }
 
 /** Returns a lock for traces. None is needed with several processes: the database removes only rows of traces that no process owns, and no process can claim them meanwhile. */
-function lockOf({ recordLog, ownRuns }: WorkingHost): TraceLock {
+function lockOf({ recordLog, localRuns }: WorkingHost): TraceLock {
   const whileClosed = recordLog.whileClosed?.bind(recordLog);
-  return whileClosed === undefined ? NO_LOCK : lockClosed(whileClosed, ownRuns);
+  return whileClosed === undefined ? NO_LOCK : lockClosed(whileClosed, localRuns);
 }
 
 /** Returns a lock for traces of a running server: nothing is written to them, and the tracker forgets them. */

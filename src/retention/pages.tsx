@@ -7,7 +7,7 @@ import { countText, Fact, Moment, RunMark } from '../web/page/parts.js';
 import { orConflict } from './routes.js';
 import type { RemovableRun, RunRemover } from './run-remover.js';
 
-/** What the pages need. */
+/** Dependencies of the pages. */
 export interface RemovalPageDeps {
   readonly remover: Pick<RunRemover, 'look' | 'remove'>;
   /** The program's version. */

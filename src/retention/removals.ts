@@ -1,7 +1,7 @@
 import type { ArtifactStore } from '../storage/artifacts.js';
 import type { Removal, RetentionStore, TelemetryStorage } from '../storage/retention-store.js';
 
-/** What removals need. */
+/** Dependencies of removals. */
 export interface RemovalsDeps {
   readonly store: Pick<RetentionStore, 'listRemovals' | 'noteMoved' | 'endRemoval'>;
   readonly storage: Pick<TelemetryStorage, 'hide' | 'remove'>;

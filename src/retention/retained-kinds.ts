@@ -26,7 +26,7 @@ export interface TraceLock {
 /** Locks nothing: no other process writes to the data folder, or the database removes only rows without an owner. */
 export const NO_LOCK: TraceLock = { whileLocked: (_traceIds, action) => action() };
 
-/** What it needs. */
+/** Dependencies of `RetainedTelemetry`. */
 export interface RetainedTelemetryDeps {
   readonly store: RetentionStore;
   readonly removals: Removals;
@@ -104,7 +104,7 @@ export class RetainedTelemetry implements RetainedKind {
   }
 }
 
-/** What it needs. */
+/** Dependencies of `RetainedArtifacts`. */
 export interface RetainedArtifactsDeps {
   readonly store: RetentionStore;
   readonly removals: Removals;
@@ -150,7 +150,7 @@ export class RetainedArtifacts implements RetainedKind {
   }
 }
 
-/** What it needs. */
+/** Dependencies of `RetainedForeign`. */
 export interface RetainedForeignDeps {
   readonly segments: Pick<ForeignSegments, 'ended' | 'turn' | 'remove'>;
   readonly cursors: Pick<CursorStore, 'findForeign'>;

@@ -7,7 +7,7 @@ import { isFinal } from '../storage/state-tables.js';
 import type { Removals } from './removals.js';
 import type { RetainedTelemetry } from './retained-kinds.js';
 
-/** What the remover needs. */
+/** Dependencies of the remover. */
 export interface RunRemoverDeps {
   readonly finder: Pick<RunFinder, 'find'>;
   readonly store: Pick<RetentionStore, 'groupOf'>;
@@ -94,11 +94,12 @@ export class RunRemover {
       return `A destination has not got all of run ${run.id} yet: wait until it has, or take that destination out of the configuration.`;
     }
     for (const id of group.runIds) {
-      const isOwn = await this.deps.finder.find(accountId, String(id)).then(
+      const isInAccount = await this.deps.finder.find(accountId, String(id)).then(
         () => true,
         () => false,
       );
-      if (!isOwn) return `Run ${run.id} shares its trace with a run of another account: both go by retention alone.`;
+      if (!isInAccount)
+        return `Run ${run.id} shares its trace with a run of another account: both go by retention alone.`;
     }
     return null;
   }

@@ -78,7 +78,7 @@ export async function sweepKind(kind: RetainedKind, options: SweepOptions): Prom
   return { kind: kind.name, ...total, excessBytes: Math.max(0, excessBytes) };
 }
 
-/** What retention needs. */
+/** Dependencies of retention. */
 export interface RetentionDeps {
   readonly kinds: readonly RetainedKind[];
   /** Finishes interrupted removals; `null` if another object does. */

@@ -56,7 +56,7 @@ export class TelemetryFolder implements TelemetryStorage {
   }
 }
 
-/** What it needs. */
+/** Dependencies of `TelemetryBucket`. */
 export interface TelemetryBucketDeps {
   readonly openBucket: () => Promise<Pick<ObjectStore, 'list' | 'remove'>>;
   readonly traces: Pick<JournalStore, 'known' | 'usage'>;

@@ -23,7 +23,7 @@ export function idleRetention(state: State, clock: Clock, dataFolder: string): R
       destinations: [],
       rows: [],
       recordLog: { consume: async () => {} },
-      ownRuns: { whileReleased: (_traceIds, action) => action() },
+      localRuns: { whileReleased: (_traceIds, action) => action() },
       clock,
       logger: silentLogger,
       version: '0.0.0',
