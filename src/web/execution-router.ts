@@ -22,11 +22,11 @@ import {
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import { type StepRegistry, StepRegistryError, type StepRegistryErrorCode } from '../run/step-registry.js';
 
-/** What the router works with. */
+/** Dependencies of the router. */
 export interface ExecutionRouterDeps {
   readonly registry: Pick<LocalStepRegistry, keyof StepRegistry>;
   readonly logger: Logger;
-  /** Called before the body is read; if left out, anybody may report runs, for the first account. */
+  /** Called before the body is read. Default: anybody may report runs, for the first account. */
   readonly gate?: SenderGate | undefined;
 }
 
@@ -44,7 +44,7 @@ class ApiError extends Error {
 
 const STATUS: Readonly<Record<StepRegistryErrorCode, number>> = { unknownStep: 404, refused: 400, unavailable: 503 };
 
-/** The step registry over HTTP, for programs elsewhere that run commands: bodies and answers are JSON. */
+/** Serves the step registry over HTTP, for other programs that run commands; bodies and responses are JSON. */
 export function executionRouter({ registry, logger, gate }: ExecutionRouterDeps): Router {
   const router = Router();
   const json = express.json({ limit: MAX_API_BODY_BYTES });
@@ -92,7 +92,7 @@ export function executionRouter({ registry, logger, gate }: ExecutionRouterDeps)
     throw new ApiError(404, 'unknown_path', `${request.method} ${request.originalUrl} is not a route of this API`);
   });
   router.use(API_PATH, (error: unknown, _request: Request, response: Response, next: NextFunction) => {
-    // If the client has gone there is nobody to answer, and no error of this program.
+    // The client may have gone; that is no error of this program.
     if (response.destroyed || response.closed) return;
     if (response.headersSent) next(error);
     else refuse(error, response, logger);
@@ -100,7 +100,7 @@ export function executionRouter({ registry, logger, gate }: ExecutionRouterDeps)
   return router;
 }
 
-/** Step ids are unique within an account. */
+/** Reads the step's id, which is unique within an account. */
 function stepIdIn(request: Request, response: Response): string {
   return stepIdFor(senderAccountIn(response), parsed(stepIdSchema, request.params.stepId));
 }
@@ -134,7 +134,7 @@ function toApiError(error: unknown): Pick<ApiError, 'status' | 'code' | 'message
     const code = error.code === 'unknownStep' ? 'unknown_step' : error.code;
     return { status: STATUS[error.code], code, message: error.message };
   }
-  // Express's own, about a body that it cannot read.
+  // Express reports bodies that it cannot read by errors with a status.
   const status = error instanceof Error && 'status' in error ? error.status : undefined;
   if (status === 413) {
     return { status, code: 'too_large', message: `the body is larger than ${MAX_API_BODY_BYTES} bytes` };
@@ -145,7 +145,7 @@ function toApiError(error: unknown): Pick<ApiError, 'status' | 'code' | 'message
   return { status: 500, code: 'failed', message: 'run-bridge failed on this request; see its log' };
 }
 
-/** Guards the API of runs: callers that may send telemetry may report runs. Answers in the format of that API. */
+/** Guards the API of runs: callers that may send telemetry may report runs. Refuses others in the format of that API. */
 export function senderGuard(gate: SenderGate): RequestHandler {
   return async (request, response, next) => {
     try {
@@ -165,7 +165,7 @@ export function senderGuard(gate: SenderGate): RequestHandler {
   };
 }
 
-/** The account for which the caller reports runs, after `senderGuard`; `null` for the first. */
+/** Returns the account for which the caller reports runs, after `senderGuard`; `null` for the first. */
 export function senderAccountIn(response: Response): number | null {
   const { senderAccountId }: { readonly senderAccountId?: number | null } = response.locals;
   return senderAccountId ?? null;

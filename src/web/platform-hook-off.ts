@@ -1,6 +1,6 @@
 import { Router } from 'express';
 
-/** `/hooks/platform` where webhooks are not set up: 404 and what is missing. @param missing for example `--platform-url` */
+/** Serves `/hooks/platform` if webhooks are not set up: 404 with what is missing. @param missing for example `--platform-url` */
 export function platformHookOff(missing: readonly string[]): Router {
   const router = Router();
   router.all('/hooks/platform', (_request, response) => {

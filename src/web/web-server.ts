@@ -11,17 +11,17 @@ import {
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 
-/** The web server's address; time-outs and connections as in `HttpListenerConfig`. */
+/** The web server's address; timeouts and connections as in `HttpListenerConfig`. */
 export type WebServerConfig = Omit<HttpListenerConfig, 'option' | 'handlerContinues'>;
 
-/** What the web server works with. */
+/** Dependencies of the web server. */
 export interface WebServerDeps {
   readonly logger: Logger;
-  /** Gets the server's own check, and is answered at `/healthz` and `/readyz`. */
+  /** Where the server registers its check; also served at `/healthz` and `/readyz`. */
   readonly health: Health;
-  /** Mounted at `/` in this order, after health. */
+  /** Routers at `/`, in this order, after health. */
   readonly routers: readonly Router[];
-  /** What `/` says where no router answers it. Default: what a whole program has. */
+  /** The text at `/` if no router answers it. Default: that of a whole program. */
   readonly about?: string;
 }
 
@@ -41,12 +41,12 @@ This port is for people and tools. In a browser, / is a page with the runs (sign
 Telemetry goes to the other port: POST /v1/traces and POST /v1/logs (OTLP over HTTP, 127.0.0.1:4318 by default; over gRPC 127.0.0.1:4317).
 `;
 
-/** Where clients of the hosted platform ask its Discovery API. */
+/** Paths at which clients of the hosted platform request its Discovery API. */
 const GRAPHQL_PATHS = ['/graphql', '/beta/graphql'];
 const NO_GRAPHQL =
   'run-bridge has no Discovery API (GraphQL). What it knows of runs is in GET /api/openapi.json, and SQL over all of it at POST /api/run-bridge/v1/query.';
 
-/** The port for people and tools: health, and all mounted routers. */
+/** The web server: health, and all mounted routers. */
 export class WebServer implements Component {
   readonly name = 'web-server';
   private readonly listener: HttpListener;
@@ -63,7 +63,7 @@ export class WebServer implements Component {
     );
   }
 
-  /** @throws Error before `start()` has resolved. */
+  /** The address on which it listens. @throws Error before `start()` has resolved */
   get address(): ListenAddress {
     return this.listener.address;
   }
@@ -72,7 +72,7 @@ export class WebServer implements Component {
     return this.listener.connectionCounts;
   }
 
-  /** @throws ListenError */
+  /** Opens the port. @throws ListenError */
   start(): Promise<void> {
     return this.listener.start();
   }
@@ -102,14 +102,14 @@ export class WebServer implements Component {
   }
 
   private fail(error: unknown, response: Response): void {
-    // If the client has gone there is nobody to answer, and no error of this program.
+    // The client may have gone; that is no error of this program.
     if (response.destroyed) return;
     const status = clientErrorStatus(error);
     if (status === 500 || response.headersSent) {
       this.deps.logger.error({ stack: error instanceof Error ? error.stack : String(error) }, 'request failed');
     }
     if (response.headersSent) {
-      // Its client sees that it is not whole.
+      // The client notices that the response is incomplete.
       response.destroy();
       return;
     }
@@ -118,7 +118,7 @@ export class WebServer implements Component {
   }
 }
 
-/** Express's errors about the request (a path or body it cannot read) carry their 4xx; anything else is 500. */
+/** Returns the status of an error: Express's errors about the request (a path or body that it cannot read) have a 4xx; anything else is 500. */
 function clientErrorStatus(error: unknown): number {
   const status = error instanceof Error && 'status' in error ? error.status : undefined;
   return typeof status === 'number' && status >= 400 && status < 500 ? status : 500;

@@ -5,21 +5,21 @@ import type { Caller } from '../../api/caller.js';
 import { may } from '../../api/permissions.js';
 import { visibleText } from '../../core/text.js';
 
-/** What stands round a page. */
+/** The frame of a page. */
 export interface LayoutProps {
   readonly title: string;
   /** The visitor; `null` before signing in. */
   readonly caller: Caller | null;
   /** The program's version. */
   readonly version: string;
-  /** Whether the page refreshes itself, without a script. */
+  /** Whether the page reloads itself if no script runs. */
   readonly isLive?: boolean;
-  /** Files of `pages/` that run here, besides the one of all pages. */
+  /** Files of `pages/` with scripts of this page, in addition to the one of all pages. */
   readonly scripts?: readonly string[];
   readonly children?: Child;
 }
 
-/** How often a page that changes is asked for again where no script runs, in seconds. */
+/** How often a live page reloads if no script runs, in seconds. */
 const RELOAD_S = 10;
 
 /** A whole page. */
@@ -85,7 +85,7 @@ function Navigation({ caller }: { readonly caller: Caller }) {
   );
 }
 
-/** No script, style or picture but the program's own, no frame round it, and no form that leads elsewhere. */
+/** Allows only scripts, styles and pictures of this program, no embedding in frames, and no forms that lead elsewhere. */
 const POLICY = [
   "default-src 'none'",
   "style-src 'self'",
@@ -97,7 +97,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Answers with a page. Whatever text stands in it, its characters are shown and do nothing. @param status of HTTP, default 200 */
+/** Sends a page. Active characters in its texts are made visible. @param status of HTTP, default 200 */
 export async function sendPage(response: Response, page: JSX.Element, status = 200): Promise<void> {
   const html = visibleText(String(await page));
   response

@@ -11,31 +11,31 @@ import type { RunTracker } from '../../run/run-tracker.js';
 import type { Artifact, ArtifactPath, ByteRange, OpenArtifact } from '../../storage/artifacts.js';
 import type { CatalogStep, RunCatalog, TraceCatalog } from '../../storage/run-catalog.js';
 
-/** What the pages read. */
+/** Dependencies of the pages. */
 export interface PageDeps {
   readonly authenticator: Pick<Authenticator, 'admit'>;
-  /** Links that sign in once; `null` where the pages can be reached from elsewhere. */
+  /** Links that sign in once; `null` if other machines can reach the pages. */
   readonly links: Pick<SignInLinks, 'exchange'> | null;
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
   readonly traces: Pick<TraceCatalog, 'runsOf'>;
   readonly notes: Pick<InvocationNotes, 'listSetAside'>;
   readonly tracker: Pick<RunTracker, 'find'>;
-  /** Reads the record logs of runs, of whichever of several processes has them. */
+  /** Reads the record logs of runs, of this or other processes. */
   readonly reader: Pick<RecordLogReader, 'lengthBytes'>;
   readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'whenMeasured' | 'logsOf'>;
   readonly artifacts: StepArtifacts;
   readonly jobs: JobOutputs;
   /** Pages of features, mounted behind the sign-in. */
   readonly routers: readonly Router[];
-  /** The setting: texts for visitors without the right to read artifacts. */
+  /** The redaction setting, for texts shown to visitors who may not read artifacts. */
   readonly redaction: RedactionLevel;
   /** The public address of the pages; `null` if not configured. */
   readonly publicUrl: string | null;
-  /** Where traces can be looked at elsewhere. */
+  /** Other programs that show traces. */
   readonly traceViewers: readonly TraceViewer[];
-  /** Names of the destinations that a run can be sent to again; left out: none. */
+  /** The destinations to which a run can be sent again. Default: none. */
   readonly destinations?: readonly string[];
-  /** Where telemetry is received. */
+  /** Returns the URL at which telemetry is received. */
   readonly otlpUrl: () => string;
   /** Whether telemetry needs a token there. */
   readonly isTokenNeeded: boolean;
@@ -43,31 +43,31 @@ export interface PageDeps {
   readonly version: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Aborts when the program is stopping: streams end with it. */
+  /** Aborts when the program stops; streams end then. */
   readonly stopping: AbortSignal;
 }
 
-/** Where a trace can be looked at. */
+/** Another program that shows traces. */
 export interface TraceViewer {
   readonly name: string;
-  /** With `{trace_id}` for its id. */
+  /** Its URL, with `{trace_id}` for the trace's id. */
   readonly url: string;
 }
 
-/** What steps left. All methods throw `ArtifactError`. */
+/** The artifacts of steps. All methods throw `ArtifactError`. */
 export interface StepArtifacts {
-  /** Sorted paths of all downloads of a step. */
+  /** Returns the sorted paths of all downloads of a step. */
   list(step: CatalogStep): Promise<readonly ArtifactPath[]>;
-  /** The same with their sizes. */
+  /** Returns the downloads of a step with their sizes. */
   files(step: CatalogStep): Promise<readonly Artifact[]>;
-  /** `undefined` if it does not exist. */
+  /** Returns a download; `undefined` if it does not exist. */
   stat(step: CatalogStep, path: ArtifactPath): Promise<Artifact | undefined>;
-  /** `undefined` if it does not exist. */
+  /** Opens a download or a part of it; `undefined` if it does not exist. */
   open(step: CatalogStep, path: ArtifactPath, range?: ByteRange): Promise<OpenArtifact | undefined>;
 }
 
-/** What commands wrote that a job ran. */
+/** The outputs of commands that jobs ran. */
 export interface JobOutputs {
-  /** The end of a step's output, and how many bytes are left out before it; `undefined` for a step that no job ran. @throws StoreError */
+  /** Returns the end of a step's output, and the number of bytes omitted before it; `undefined` for a step that no job ran. @throws StoreError */
   outputOf(stepId: string): Promise<{ readonly text: string; readonly droppedBytes: number } | undefined>;
 }

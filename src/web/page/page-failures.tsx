@@ -6,7 +6,7 @@ import type { PageDeps } from './page-deps.js';
 import type { PageSession } from './page-session.js';
 import { ArrivalPage, SignInPage } from './sign-in-router.js';
 
-/** Renders every error of a page's router as a page; without a token, the sign-in page. Mounted last. */
+/** Returns an error handler that renders every error of the pages as a page, and the sign-in page if there is no token. Mounted last. */
 export function pageFailures(
   session: PageSession,
   { links, logger, version }: Pick<PageDeps, 'links' | 'logger' | 'version'>,
@@ -37,7 +37,7 @@ export function pageFailures(
   }
 }
 
-/** The signed-in visitor; `null` if there is none. */
+/** Returns the signed-in visitor; `null` if there is none. */
 function visitorOf(response: Response): Caller | null {
   const { caller }: { readonly caller?: Caller } = response.locals;
   return caller === undefined || caller === SENDER ? null : caller;
@@ -50,7 +50,7 @@ const TITLES: Readonly<Record<number, string>> = {
   503: 'Not just now',
 };
 
-/** What is shown in place of a page: what happened, and what to do. */
+/** Shown instead of a page: what happened, and what to do. */
 export function FailurePage(props: {
   readonly status: number;
   readonly message: string;

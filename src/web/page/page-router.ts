@@ -22,7 +22,7 @@ import { signInRouter } from './sign-in-router.js';
 export function pageRouter(deps: PageDeps): Router {
   const session = new PageSession(deps.publicUrl);
   const router = Router();
-  // The API is not answered here: it checks the token itself.
+  // Requests to the API are not answered here, since the API checks the token.
   router.use('/api', cookieToken(session), (_request, _response, next) => next('router'));
   router.use(sameOrigin(deps.publicUrl));
   router.use(assetRouter(), signInRouter(session, deps));
@@ -46,10 +46,10 @@ export function pageRouter(deps: PageDeps): Router {
   return router;
 }
 
-/** The longest path that is repeated, in characters. */
+/** The longest path in an error message, in characters. */
 const MAX_PATH = 200;
 
-/** As people read it; one that is no encoded text stays as it is. */
+/** Decodes a path for people; returns it unchanged if it is not validly encoded. */
 function decodedPath(path: string): string {
   try {
     return cleanLine(decodeURIComponent(path));
@@ -65,13 +65,13 @@ const TYPES = {
   'icon.svg': 'image/svg+xml',
 } as const;
 
-/** What pages are shown with, from the package's folder `pages/`; needs no token. */
+/** Serves the static files of the pages from the package's folder `pages/`; needs no token. */
 export function assetRouter(): Router {
   const router = Router();
   for (const [name, type] of Object.entries(TYPES)) {
     const read = lazy(() => readFile(packageFile(`pages/${name}`)));
     router.get(`/pages/${name}`, async (_request, response) => {
-      // Pages name them with the program's version.
+      // Pages add the program's version to these URLs.
       response.set({
         'Cache-Control': 'public, max-age=86400',
         'X-Content-Type-Options': 'nosniff',

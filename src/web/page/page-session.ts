@@ -9,12 +9,12 @@ import { PAGE_COOKIE } from '../lazy-router.js';
 /** How long a browser stays signed in, in milliseconds: a week. */
 const MAX_AGE_MS = 7 * 86_400_000;
 
-/** The token that a browser keeps, in a cookie that no script reads and no other site's request carries. */
+/** The token of a browser, in a cookie that no script can read and no request from another site carries. */
 export class PageSession {
   /** @param publicUrl the public address of the pages; `null` if not configured */
   constructor(private readonly publicUrl: string | null) {}
 
-  /** The token that a request carries; `undefined` where it carries none. */
+  /** Returns the token in a request; `undefined` if there is none. */
   tokenIn(request: Pick<Request, 'headers'>): string | undefined {
     const token = parseCookie(request.headers.cookie ?? '')[PAGE_COOKIE];
     return token === '' ? undefined : token;
@@ -28,7 +28,7 @@ export class PageSession {
     response.clearCookie(PAGE_COOKIE, this.options(request));
   }
 
-  /** The bridge speaks no TLS: a proxy does, as a header or the configuration says. */
+  /** Returns the options of the cookie. The bridge has no TLS; a header or the configuration shows whether a proxy has. */
   private options(request: Request): CookieOptions {
     const isSecure =
       isHttps(request) ||
@@ -41,7 +41,7 @@ function hostOf(url: string): string {
   return new URL(url).host;
 }
 
-/** Whether the token that a visitor's request carries is good now. @throws StoreError */
+/** Checks the token of a visitor's request. @throws StoreError */
 export function admissionOf(
   authenticator: Pick<Authenticator, 'admit'>,
   session: PageSession,
@@ -52,7 +52,7 @@ export function admissionOf(
   return authenticator.admit(authorization, socket.remoteAddress ?? '');
 }
 
-/** Stores the visitor of a page for `authorize` and `callerOf`; without a token there is access only to pages that need no right. */
+/** Stores the visitor of a page for `authorize` and `callerOf`. Without a token, only pages that need no permission are accessible. */
 export function admitVisitor(authenticator: Pick<Authenticator, 'admit'>, session: PageSession): RequestHandler {
   return async (request, response, next) => {
     const admission = await admissionOf(authenticator, session, request);
@@ -73,7 +73,7 @@ export function admitVisitor(authenticator: Pick<Authenticator, 'admit'>, sessio
   };
 }
 
-/** What is answered where an address has tried too often. */
+/** Returns the error for an address with too many failed attempts. */
 export function tooManyTries(retryAfterMs: number): ApiError {
   const seconds = Math.ceil(retryAfterMs / 1_000);
   return new ApiError(429, `Too many invalid tokens from your address; try again in ${seconds} s.`, {
@@ -81,16 +81,13 @@ export function tooManyTries(retryAfterMs: number): ApiError {
   });
 }
 
-/**
- * Lets links of the pages lead to the API's documents and artifacts: a request that only reads, comes from a page of this
- * server (or from the address bar) and has no token of its own, uses the one of its browser.
- */
+/** Lets links on the pages lead to the API's documents and artifacts: a reading request without a token, from a page of this server or from the address bar, uses the token of its browser. */
 export function cookieToken(session: PageSession): RequestHandler {
   return (request, _response, next) => {
     const site = request.get('Sec-Fetch-Site');
-    const isOwn = site === undefined || site === 'same-origin' || site === 'none';
+    const isFromPages = site === undefined || site === 'same-origin' || site === 'none';
     const isReading = request.method === 'GET' || request.method === 'HEAD';
-    if (isOwn && isReading && request.headers.authorization === undefined) {
+    if (isFromPages && isReading && request.headers.authorization === undefined) {
       const token = session.tokenIn(request);
       if (token !== undefined) request.headers.authorization = `Token ${token}`;
     }
@@ -99,8 +96,8 @@ export function cookieToken(session: PageSession): RequestHandler {
 }
 
 /**
- * Accepts changing requests only from forms of these pages: besides the cookie, which no request of another site carries, the browser
- * sends the origin of a form. Requests without it are refused as well.
+ * Accepts changing requests only from forms of these pages: besides the cookie, which no request from another site carries, the browser sends the origin of a form. Requests without an origin are
+ * refused as well.
  * @param publicUrl the public address of the pages, in case a proxy changes `Host`
  */
 export function sameOrigin(publicUrl: string | null): RequestHandler {
@@ -112,8 +109,8 @@ export function sameOrigin(publicUrl: string | null): RequestHandler {
     const site = request.get('Sec-Fetch-Site');
     const hosts = [request.get('Host'), publicUrl === null ? undefined : new URL(publicUrl).host];
     const origin = request.get('Origin');
-    const isOwn = site === undefined ? isAt(origin, hosts) : site === 'same-origin';
-    if (!isOwn) throw new ApiError(403, 'This form was not sent from a page of run-bridge, so nothing was done.');
+    const isFromPages = site === undefined ? isAt(origin, hosts) : site === 'same-origin';
+    if (!isFromPages) throw new ApiError(403, 'This form was not sent from a page of run-bridge, so nothing was done.');
     next();
   };
 }

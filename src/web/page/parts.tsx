@@ -4,7 +4,7 @@ import { lengthText } from '../../core/text.js';
 import type { CatalogRun } from '../../storage/run-catalog.js';
 import type { RunStatus } from '../../storage/state-tables.js';
 
-/** A name and a value in a description list. @param isName whether it may be a long name, which is broken anywhere */
+/** A name and a value in a description list. @param isName whether the value may be a long name, which may break anywhere */
 export function Fact(props: { readonly name: string; readonly isName?: boolean; readonly children?: Child }) {
   const { name, isName = false, children } = props;
   return (
@@ -15,12 +15,12 @@ export function Fact(props: { readonly name: string; readonly isName?: boolean; 
   );
 }
 
-/** A status word: its color, and a symbol for readers who do not distinguish colors. */
+/** The color of a status word, and a symbol for readers who do not distinguish colors. */
 export type Mood = 'good' | 'bad' | 'busy' | 'neutral';
 
 const SIGNS: Readonly<Record<Mood, string>> = { good: '✓', bad: '✗', busy: '●', neutral: '–' };
 
-/** A status in a word, with its color and sign. */
+/** A status word with its color and symbol. */
 export function Mark({ word, mood }: { readonly word: string; readonly mood: Mood }) {
   return (
     <span class={`mark ${mood}`}>
@@ -29,7 +29,7 @@ export function Mark({ word, mood }: { readonly word: string; readonly mood: Moo
   );
 }
 
-/** A time in UTC, to the second; where a script runs it is local. @param isRelative whether it is then said how long ago it was */
+/** A time in UTC, to the second; a script converts it to local time. @param isRelative whether the script shows how long ago it was instead */
 export function Moment({ unixMs, isRelative = false }: { readonly unixMs: number; readonly isRelative?: boolean }) {
   const exact = new Date(unixMs).toISOString();
   return (
@@ -39,13 +39,13 @@ export function Moment({ unixMs, isRelative = false }: { readonly unixMs: number
   );
 }
 
-/** A column's heading; of numbers it stands at the right. */
+/** The heading of a column; numbers are aligned to the right. */
 export type Column = string | { readonly number: string };
 
 /**
- * A table with headings, in a part of the page that scrolls by itself where it is too wide.
+ * A table with headings, which scrolls by itself if it is too wide.
  * @param props.label what it shows
- * @param props.isCards whether a row becomes a card in a narrow window, with cells of the class `wide` in lines of their own
+ * @param props.isCards whether each row becomes a card in a narrow window, with cells of the class `wide` on separate lines
  */
 export function ScrollTable(props: {
   readonly label: string;
@@ -76,26 +76,26 @@ function heading(column: Column) {
   );
 }
 
-/** A number and its noun: `1 error`, `1,200 errors`. @param plural default: with an s */
+/** Formats a number with its noun: `1 error`, `1,200 errors`. @param plural default: with an s */
 export function countText(count: number, noun: string, plural = `${noun}s`): string {
   return `${count.toLocaleString('en')} ${count === 1 ? noun : plural}`;
 }
 
 /** What a pager shows. */
 export interface PagerProps {
-  /** From 1. */
+  /** The current page, from 1. */
   readonly page: number;
   readonly pageSize: number;
   readonly totalCount: number;
-  /** Of what, in the singular. */
+  /** The noun for an item, in the singular. */
   readonly noun: string;
-  /** The address of a page. */
+  /** Returns the URL of a page. */
   readonly href: (page: number) => string;
-  /** What the pages before and after are called. */
+  /** The words for the previous and the next page. */
   readonly words?: readonly [before: string, after: string];
 }
 
-/** How many there are, and the way to the pages before and after. */
+/** Shows the number of items, and links to the previous and the next page. */
 export function Pager({ page, pageSize, totalCount, noun, href, words = ['Newer', 'Older'] }: PagerProps) {
   const pageCount = Math.max(1, Math.ceil(totalCount / pageSize));
   return (
@@ -117,7 +117,7 @@ export function Pager({ page, pageSize, totalCount, noun, href, words = ['Newer'
   );
 }
 
-/** The requested page of a list, from 1; the first if it is missing or invalid. */
+/** Returns the requested page of a list, from 1; the first if it is missing or invalid. */
 export function pageNumber({ query }: Pick<Request, 'query'>): number {
   const { page } = query;
   return typeof page === 'string' && /^[1-9]\d{0,6}$/.test(page) ? Number(page) : 1;
@@ -132,7 +132,7 @@ const WORDS: Readonly<Record<RunStatus, readonly [word: string, mood: Mood]>> = 
   30: ['cancelled', 'neutral'],
 };
 
-/** Where a run or a step stands. */
+/** Shows the status of a run or step. */
 export function RunMark({ status }: { readonly status: RunStatus }) {
   const [word, mood] = WORDS[status];
   return <Mark word={word} mood={mood} />;
@@ -147,7 +147,7 @@ export function runLengthMs(
   return fromUnixMs === null ? null : Math.max(0, (finishedUnixMs ?? nowUnixMs) - fromUnixMs);
 }
 
-/** The pictures of a history: in a list of runs, of jobs, and on a job's page. Bars of the first are too small to be links. */
+/** Sizes of the charts of a history: in a list of runs, in a list of jobs, and on a job's page. Bars of the first are too small to be links. */
 const HISTORY_SIZES = {
   tiny: { height: 16, step: 4 },
   small: { height: 24, step: 8 },
@@ -155,7 +155,7 @@ const HISTORY_SIZES = {
 } as const;
 
 /**
- * Runs of a job as bars, oldest first: as high as they took long, coloured by how they ended; each leads to its run.
+ * Shows runs of a job as bars, oldest first: their height is the duration, their color the outcome; each links to its run.
  * @param props.runs newest first
  */
 export function RunHistory(props: {

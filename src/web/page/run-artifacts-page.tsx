@@ -12,17 +12,14 @@ import type { PageDeps } from './page-deps.js';
 import { countText, Moment } from './parts.js';
 import { RunShell, type ShownRun, shownRun } from './run-shell.js';
 
-/** Files that a page lists; more than an engine leaves of 1,000 models. */
+/** The most files that a page lists; more than an engine leaves for 1,000 models. */
 const MAX_FILES = 5_000;
-/** What a page shows of a file, in bytes. */
+/** The part of a file that a page shows, in bytes. */
 const MAX_PREVIEW_BYTES = 256 * 1024;
-/** Files that nobody can read as text. */
+/** Files that are not text. */
 const BINARY = /\.(?:parquet|msgpack|duckdb|db|gz|zst|zip)$/i;
 
-/**
- * `/runs/{id}/artifacts`: what a step left, with sizes; `/runs/{id}/artifacts/{path}`: the beginning of a file;
- * `/runs/{id}/artifacts.zip`: all of a step.
- */
+/** Serves `/runs/{id}/artifacts`, the artifacts of a step with their sizes; `/runs/{id}/artifacts/{path}`, the beginning of a file; and `/runs/{id}/artifacts.zip`, all artifacts of a step. */
 export function runArtifactsRouter(deps: PageDeps): Router {
   const { artifacts, redaction, clock, logger, version } = deps;
   const permits = new Permits('downloads of artifacts');
@@ -100,7 +97,7 @@ export function runArtifactsRouter(deps: PageDeps): Router {
     }
     zip.end();
     response.attachment(`run-${step.runId}-step-${step.index}.zip`).set({ 'Cache-Control': 'no-store' });
-    // A zip that broke off has no directory at its end, which readers see; the connection is closed as well.
+    // Readers notice an incomplete zip, since its directory is at the end; the connection is closed as well.
     await pipeline(output, response).catch((error: unknown) => {
       if (!response.writableEnded) logger.warn({ error: String(error) }, 'failed to send artifacts as a zip');
       response.destroy();
@@ -150,7 +147,7 @@ function FileList({ step, files }: { readonly step: CatalogStep | null; readonly
   );
 }
 
-/** What stands in a folder. */
+/** The contents of a folder. */
 interface Folder {
   readonly folders: Map<string, Folder>;
   readonly files: Artifact[];
@@ -176,7 +173,7 @@ function folderOf(files: readonly Artifact[]): Folder {
   return root;
 }
 
-/** Files of a folder that is closed at first: compiled SQL of a whole project. */
+/** A folder with more files than this is closed at first, for example compiled SQL of a whole project. */
 const MANY_FILES = 20;
 
 function FolderList({ step, folder }: { readonly step: CatalogStep; readonly folder: Folder }) {

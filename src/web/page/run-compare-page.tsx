@@ -30,22 +30,22 @@ import { MAX_NAME } from './run-page-model.js';
 import { CountsBar, countedWords, RunShell, type ShownRun, shownRun } from './run-shell.js';
 import { NodeLink } from './run-troubles.js';
 
-/** Runs that can be chosen of the job, and as many of the rest of its project. */
+/** The most runs of the job that can be chosen, and of the rest of its project. */
 const MAX_CHOICES = 30;
-/** Nodes of a kind that are open at once, and those that are listed. */
+/** The most nodes of a kind that are shown at once, and that are listed. */
 const MAX_OPEN = 20;
 const MAX_LISTED = 300;
 const MAX_CAUSE = 300;
 
-/** Runs that one can be compared with, the latest first, and the one that was chosen. */
+/** The runs with which one can be compared, the latest first, and the chosen one. */
 interface Choices {
   readonly ofJob: readonly CatalogRun[];
   readonly ofProject: readonly CatalogRun[];
-  /** `null` where there is none, or none that the address names. */
+  /** The chosen run; `null` if there is none, or the URL names one that does not exist. */
   readonly base: CatalogRun | null;
 }
 
-/** `/runs/{id}/compare`: what is different from another run, `?with=`; else from the last one of its job before it that did well. */
+/** Serves `/runs/{id}/compare`: the differences from another run, `?with=`; by default the last successful run of its job before it. */
 export function runCompareRouter(deps: PageDeps): Router {
   const { measures, catalog, redaction, clock, version } = deps;
   const permits = new Permits('requests for comparisons');
@@ -90,24 +90,24 @@ export function runCompareRouter(deps: PageDeps): Router {
 
 type Measured = Awaited<ReturnType<PageDeps['measures']['ofSteps']>>;
 
-/** Whether a command belongs to the chosen step; commands are paired in the run as a whole. */
+/** Returns a function that tells whether a command belongs to the chosen step; commands are paired across the whole run. */
 function isOfChosenStep(measured: Measured, { step }: ShownRun): (command: CommandMeasures) => boolean {
-  const own = new Set(step?.invocations.map(({ traceId, index }) => `${traceId} ${index}`));
+  const ofStep = new Set(step?.invocations.map(({ traceId, index }) => `${traceId} ${index}`));
   const commands = new Set(
     measured
-      .filter(({ traceId, command }) => own.has(`${traceId} ${command.invocation.index}`))
+      .filter(({ traceId, command }) => ofStep.has(`${traceId} ${command.invocation.index}`))
       .map(({ command }) => command),
   );
   return (command) => commands.has(command);
 }
 
-/** The run, and what its commands worked on. */
+/** A run with the scopes of its commands. */
 interface ScopedRun {
   readonly run: CatalogRun;
   readonly scopes: readonly CommandScope[];
 }
 
-/** @throws StoreError, and errors of the reader where an earlier run is measured */
+/** Finds the runs to choose from. @throws StoreError; errors of the reader if an earlier run has to be measured */
 async function findChoices(
   scoped: ScopedRun,
   request: Pick<Request, 'query'>,
@@ -133,7 +133,7 @@ async function findChoices(
   );
   for (const one of [...listed, ...others]) {
     const digests = await measures.digestsOf(steps.get(one.id) ?? []);
-    // What is not known of a run that is under way, or that nobody has looked at, does not leave it out.
+    // A run that is in progress or was never measured is not excluded for what is unknown.
     const other = { run: one, scopes: digests?.map(({ scope }) => scope) ?? scoped.scopes };
     if (isComparable(scoped, other)) ofJob.push(one);
     else if (isSameProject(scoped.scopes, other.scopes)) ofProject.push(one);
@@ -157,7 +157,7 @@ async function findChoices(
   return { ofJob, ofProject, base: good ?? (await before({})) };
 }
 
-/** Whether a run has a command in common with another, without which there is nothing to compare: a `compile` says nothing of a `build`. */
+/** Whether a run has a command in common with another: a `compile` cannot be compared with a `build`. */
 function hasCommandOf({ scopes }: ScopedRun, digests: EarlierRun['digests']): boolean {
   if (digests === undefined) return false;
   return scopes.length === 0 || digests.some((one) => scopes.some(({ command }) => command === one.scope.command));
@@ -244,7 +244,7 @@ function Differences(props: {
   );
 }
 
-/** Without nodes of which nothing can be said yet. */
+/** Removes nodes that have no result yet. */
 function soFar(pair: CommandComparison): CommandComparison {
   return { ...pair, gone: [], changed: pair.changed.filter(({ after }) => after.verdict !== 'unfinished') };
 }
@@ -357,19 +357,19 @@ function RunRow(props: { readonly run: CatalogRun; readonly command: CommandMeas
   );
 }
 
-/** The engine's version and the commit, as far as they are known. */
+/** Returns the engine's version and the commit, as far as they are known. */
 function codeOf({ engineVersion, gitBranch, gitSha }: CatalogRun): string {
   const code = [gitBranch, gitSha === null ? null : gitSha.slice(0, 7)].filter((part) => part !== null).join('@');
   return cut([engineVersion ?? '', code].filter((part) => part !== '').join(', '), MAX_NAME);
 }
 
-/** Nodes of one kind; nothing where there are none. */
+/** Shows nodes of one kind; nothing if there are none. */
 function Group(props: {
   readonly id: string;
   readonly title: string;
   readonly columns: readonly Column[];
   readonly rows: readonly Child[];
-  /** Whether all of them are behind a click. */
+  /** Whether all of them are hidden until a click. */
   readonly isClosed?: boolean;
 }) {
   const { id, title, columns, rows, isClosed = false } = props;
@@ -412,7 +412,7 @@ function lengthSentence(longerMs: number, base: string): string {
   return `It took ${lengthText(Math.abs(longerMs))} ${longerMs < 0 ? 'less' : 'more'} than ${base}.`;
 }
 
-/** `+4.1 s`, `−312 ms`. */
+/** Formats a difference: `+4.1 s`, `−312 ms`. */
 function signed(ms: number): string {
   return `${ms < 0 ? '−' : '+'}${lengthText(Math.abs(ms))}`;
 }

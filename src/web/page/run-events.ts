@@ -10,19 +10,18 @@ import { isFinal, RUN_STATUS } from '../../storage/state-tables.js';
 import type { PageDeps } from './page-deps.js';
 import { admissionOf, type PageSession } from './page-session.js';
 
-/** Pages that follow runs at once, of all accounts together; further ones ask for themselves anew, as without a stream. */
+/** The most pages with a stream, of all accounts together; further ones poll, as pages without a stream do. */
 export const MAX_STREAMS = 64;
-/** How often runs are looked at while somebody follows them, in milliseconds; less often where that takes long. */
+/** How often runs are checked while somebody follows them, in milliseconds; less often if a check takes long. */
 const LOOK_MS = 1_000;
-/** How many times as long as a look takes no other one is taken. */
+/** The pause after a check, as a multiple of its duration. */
 const REST_FACTOR = 5;
-/** When the browser is to come again with the cookie that it has then, in milliseconds. */
+/** After this time the browser has to connect again with its current cookie, in milliseconds. */
 const MAX_STREAM_MS = 600_000;
 
 /**
- * `GET /events`: tells pages when to ask for themselves anew, as server-sent events. `runs` names those of the account that began,
- * went on or ended, once a second at most: `{"ids":[1042]}`, or `{"ids":null}` for any of them, as at the beginning. `alive` comes
- * where nothing else has for 15 s, so that a page knows a stream that is held back on the way from one with nothing to say.
+ * Serves `GET /events`, which notifies pages by server-sent events when they have to reload. `runs` names runs of the account that began, changed or ended, at most once a second: `{"ids":[1042]}`,
+ * or `{"ids":null}` for any run, as at the beginning. `alive` is sent after 15 s without another event, so that a page can distinguish a blocked stream from a silent one.
  */
 export function runEventsRouter(session: PageSession, deps: PageDeps): Router {
   const { authenticator, clock, stopping } = deps;
@@ -43,17 +42,17 @@ export function runEventsRouter(session: PageSession, deps: PageDeps): Router {
       await beginEventStream(response);
       await writeOut(response, messageOf('runs', { ids: null }));
       const startMs = clock.monotonicMs();
-      let saidMs = startMs;
+      let lastSentMs = startMs;
       while (!stop.aborted && clock.monotonicMs() - startMs < MAX_STREAM_MS) {
         await pause(clock, LOOK_MS, stop);
         if (stop.aborted || !(await isStillAdmitted())) return;
         const seen = await changes.seenOf(accountId);
         const ids = changedIds(known, seen);
         known = seen;
-        const isSilent = clock.monotonicMs() - saidMs >= HEARTBEAT_MS;
+        const isSilent = clock.monotonicMs() - lastSentMs >= HEARTBEAT_MS;
         if (ids?.length === 0 && !isSilent) continue;
         await writeOut(response, ids?.length === 0 ? messageOf('alive', {}) : messageOf('runs', { ids }));
-        saidMs = clock.monotonicMs();
+        lastSentMs = clock.monotonicMs();
       }
     } finally {
       streamCount -= 1;
@@ -74,35 +73,35 @@ function messageOf(name: string, data: object): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Statuses of runs that are not over. */
+/** Statuses of runs that have not ended. */
 const UNDER_WAY = Object.values(RUN_STATUS).filter((status) => !isFinal(status));
-/** Runs that a look compares: the newest, and as many that are under way. */
+/** The most runs that are compared: the newest, and as many in progress. */
 const MAX_RUNS = 100;
-/** Runs under way of which the ends of the record logs are compared. */
+/** The most runs in progress whose record logs are compared by length. */
 const MAX_LOGS = 25;
-/** Of a run under way its length is shown, which grows while nothing comes: how often it counts as changed, in milliseconds. */
+/** How often a run in progress counts as changed without new records, since its page shows its duration, in milliseconds. */
 const STILL_MS = 5_000;
-/** What was seen for an account that nobody follows any more is kept for so long, in milliseconds. */
+/** How long the last state of an account is kept after nobody follows it any more, in milliseconds. */
 const KEPT_MS = 60_000;
 
-/** What was seen of an account's runs. */
+/** The last seen state of an account's runs. */
 interface SeenRuns {
-  /** What there is to see of each, by its id. */
+  /** The visible state of each run by its id. */
   readonly runs: ReadonlyMap<number, string>;
-  /** What there is to see beside them. */
+  /** The visible state of everything else. */
   readonly rest: string;
 }
 
 /**
- * Looks at the runs of accounts, once a second however many ask, where pages find them: in the state and the record logs. So it
- * knows those of all processes alike, and costs nothing while nobody asks.
+ * Detects changes of runs in the state and the record logs, where pages read them: at most once a second for each account, however many pages ask. So it sees runs of all processes, and costs nothing
+ * while nobody asks.
  */
 class RunChanges {
   private readonly looks = new Map<number, { readonly seen: Promise<SeenRuns>; untilMs: number }>();
 
   constructor(private readonly deps: Pick<PageDeps, 'catalog' | 'notes' | 'reader' | 'clock'>) {}
 
-  /** What was seen of an account's runs a moment ago. @throws StoreError; errors of the reader */
+  /** Returns the recent state of an account's runs. @throws StoreError; errors of the reader */
   async seenOf(accountId: number): Promise<SeenRuns> {
     const { clock } = this.deps;
     const startMs = clock.monotonicMs();
@@ -134,7 +133,7 @@ class RunChanges {
     return { runs: new Map(seen), rest: `${totalCount} ${setAside.length}` };
   }
 
-  /** How long the record logs of runs are together, in bytes. */
+  /** Returns the total length of the record logs of runs, in bytes. */
   private async logLengths(accountId: number, runs: readonly CatalogRun[]): Promise<ReadonlyMap<number, number>> {
     const { catalog, reader } = this.deps;
     const lengths = new Map<number, number>();
@@ -151,7 +150,7 @@ class RunChanges {
   }
 }
 
-/** Ids of runs that are not as they were; `null` where something beside the compared ones is different. */
+/** Returns the ids of runs that changed; `null` if something besides the compared runs changed. */
 function changedIds(before: SeenRuns, after: SeenRuns): readonly number[] | null {
   if (before === after) return [];
   const ids = [...new Set([...before.runs.keys(), ...after.runs.keys()])];

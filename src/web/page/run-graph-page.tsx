@@ -24,26 +24,26 @@ import { MAX_NAME } from './run-page-model.js';
 import { RunShell, shownRun } from './run-shell.js';
 import { NodeLink } from './run-troubles.js';
 
-/** Nodes that are drawn. */
+/** The most nodes that are drawn. */
 const MAX_NODES = 2_000;
-/** Without a failure, graphs up to this size are drawn whole at once. */
+/** Graphs up to this size are drawn completely if nothing failed. */
 const MAX_WHOLE = 150;
-/** Nodes that a text finds, and slow nodes of which the neighbourhood is shown where nothing failed. */
+/** The most nodes that a text finds, and the most slow nodes whose neighbourhood is shown if nothing failed. */
 const MAX_FOUND = 20;
 const MAX_TEXT = 200;
-/** Rows of the table. */
+/** The most rows of the table. */
 const MAX_LISTED = 200;
-/** Manifests that are remembered. */
+/** The number of manifests in the cache. */
 const MAX_KEPT = 4;
 
-/** Which part of the graph is shown. */
+/** The part of the graph that is shown. */
 interface GraphFilter {
   readonly isAll: boolean;
-  /** Part of a unique id; empty for the neighbourhood of failures. */
+  /** A part of a unique id; empty for the neighbourhood of failures. */
   readonly text: string;
 }
 
-/** `/runs/{id}/graph`: the nodes of a step from left to right by what they depend on, drawn by the server. */
+/** Serves `/runs/{id}/graph`: the nodes of a step from left to right by their dependencies, drawn by the server. */
 export function runGraphRouter(deps: PageDeps): Router {
   const { measures, artifacts, redaction, clock, version } = deps;
   const permits = new Permits('requests for graphs');
@@ -76,8 +76,8 @@ export function runGraphRouter(deps: PageDeps): Router {
       response,
       async () => {
         const measured = step === null ? [] : await measures.ofSteps([step]);
-        const own = measured.flatMap(({ command }) => command.nodes);
-        return { nodes: own, manifest: step === null || !mayRead ? null : await manifestOf(step) };
+        const measuredNodes = measured.flatMap(({ command }) => command.nodes);
+        return { nodes: measuredNodes, manifest: step === null || !mayRead ? null : await manifestOf(step) };
       },
       tooMany,
     );
@@ -102,7 +102,7 @@ export function runGraphRouter(deps: PageDeps): Router {
   return router;
 }
 
-/** What is shown at first is the neighbourhood of failures; where there is none, a small graph as a whole, else the slowest nodes. */
+/** Chooses the nodes that are shown at first: the neighbourhood of failures; without failures a small graph completely, else the slowest nodes. */
 function shownPart(whole: NodeGraph, { isAll, text }: GraphFilter, slowest: readonly string[]): NodeGraph {
   const ids = [...whole.nodes.keys()];
   const bad = ids.filter((id) => isBad(whole, id));
@@ -111,7 +111,7 @@ function shownPart(whole: NodeGraph, { isAll, text }: GraphFilter, slowest: read
     return graphPart(whole, neighbourhood(whole, found));
   }
   if (isAll || (bad.length === 0 && ids.length <= MAX_WHOLE)) {
-    // Those near to a failure first, if there are too many.
+    // If there are too many, those closest to a failure come first.
     const first = [...neighbourhood(whole, bad), ...ids];
     return graphPart(whole, new Set([...new Set(first)].slice(0, MAX_NODES)));
   }
@@ -173,7 +173,7 @@ function GraphForm(props: {
   );
 }
 
-/** In pixels. */
+/** Sizes in pixels. */
 const NODE = { width: 232, height: 24, gap: 72, step: 32 } as const;
 const MAX_LABEL = 26;
 
@@ -187,7 +187,7 @@ const SIGNS: Readonly<Record<string, readonly [sign: string, mood: string]>> = {
   unfinished: ['●', 'warned'],
 };
 
-/** A long name without its middle: those of tests begin alike, and end with what they test. */
+/** Shortens a long name in the middle: names of tests begin alike, and end with what they test. */
 function shortLabel(label: string): string {
   const characters = Array.from(label.slice(0, MAX_NAME));
   if (characters.length <= MAX_LABEL) return characters.join('');
@@ -200,16 +200,16 @@ function graphLabel({ uniqueId, measure }: GraphNode): string {
 }
 
 function Drawing({ graph, runId }: { readonly graph: NodeGraph; readonly runId: number }) {
-  const places = graphLayout(graph);
-  if (places.length === 0) return <p class="empty">Nothing failed, and no node is like that.</p>;
+  const cells = graphLayout(graph);
+  if (cells.length === 0) return <p class="empty">Nothing failed, and no node is like that.</p>;
   const at = new Map(
-    places.map(({ uniqueId, column, row }) => [
+    cells.map(({ uniqueId, column, row }) => [
       uniqueId,
       { x: column * (NODE.width + NODE.gap) + 1, y: row * NODE.step + 1 },
     ]),
   );
-  const width = Math.max(...places.map(({ column }) => column)) * (NODE.width + NODE.gap) + NODE.width + 2;
-  const height = places.reduce((most, { row }) => Math.max(most, row), 0) * NODE.step + NODE.height + 2;
+  const width = Math.max(...cells.map(({ column }) => column)) * (NODE.width + NODE.gap) + NODE.width + 2;
+  const height = cells.reduce((most, { row }) => Math.max(most, row), 0) * NODE.step + NODE.height + 2;
   const isTrouble = (id: string) => isBad(graph, id) || graph.nodes.get(id)?.measure?.verdict === 'skipped';
   const lines = [...graph.parents].flatMap(([id, parents]) =>
     parents.map((parent) => ({ parent, id, isHot: isTrouble(parent) && isTrouble(id) })),
@@ -263,7 +263,7 @@ function DrawnNode(props: {
   );
 }
 
-/** What did not go well, with what it hangs on: for who cannot see the drawing, and for narrow windows. */
+/** Lists the failures with their dependencies, for visitors who cannot see the drawing, and for narrow windows. */
 function GraphTable({ graph, runId }: { readonly graph: NodeGraph; readonly runId: number }) {
   const nodes = [...graph.nodes.values()].flatMap((node) =>
     node.measure === null ? [] : [{ node, measure: node.measure }],
@@ -301,7 +301,7 @@ function GraphTable({ graph, runId }: { readonly graph: NodeGraph; readonly runI
   );
 }
 
-/** @param props.what a card has no headings, so it says what its names are */
+/** @param props.what the kind of names in a card, which has no headings */
 function Names({ what, text }: { readonly what: string; readonly text: string }) {
   return (
     <td class="name wide">

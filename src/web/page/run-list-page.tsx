@@ -47,14 +47,14 @@ export interface RunListProps {
   readonly caller: Caller;
   readonly list: {
     readonly rows: readonly RunRow[];
-    /** Whether there is nothing that is still being read for them. */
+    /** Whether all data of the rows was read. */
     readonly isWhole: boolean;
     readonly totalCount: number;
     readonly pageSize: number;
     readonly filter: RunListFilter;
     readonly setAside: readonly SetAsideRun[];
   };
-  /** How the first one is sent. */
+  /** How the first run is sent. */
   readonly sending: FirstRunProps;
   readonly nowUnixMs: number;
   readonly version: string;
@@ -93,7 +93,7 @@ export function RunListPage({ caller, list, sending, nowUnixMs, version }: RunLi
   );
 }
 
-/** Names runs that could not be stored and their folders; nothing if there are none. */
+/** Names runs that could not be stored and their folders; shows nothing if there are none. */
 function SetAside({ runs }: { readonly runs: readonly SetAsideRun[] }) {
   if (runs.length === 0) return null;
   return (
@@ -136,7 +136,7 @@ function Filter({ filter }: { readonly filter: RunListFilter }) {
 
 function RunTable(props: { readonly rows: readonly RunRow[]; readonly nowUnixMs: number; readonly label: string }) {
   const { rows, nowUnixMs, label } = props;
-  // What is the same everywhere tells nothing apart.
+  // A column with the same value everywhere distinguishes nothing.
   const hasEnvironments = new Set(rows.map(({ run }) => run.environment.id)).size > 1;
   const hasProjects = new Set(rows.map(({ run }) => run.project.id)).size > 1;
   const columns = [...COLUMNS, ...(hasEnvironments ? ['Environment'] : []), ...(hasProjects ? ['Project'] : [])];
@@ -202,18 +202,18 @@ function wordsOf(counts: NodeCounts): string {
     .join(', ');
 }
 
-/** Runs on a page. */
+/** The number of runs on a page. */
 const PAGE_SIZE = 25;
-/** Runs of a job that are beside the duration of one: fewer than the first say nothing. */
+/** The fewest and the most of a job's runs that are shown beside a run's duration; fewer have little meaning. */
 const MIN_HISTORY = 3;
 const MAX_HISTORY = 20;
 
-/** Runs of a trace that are shown, the earliest first. */
+/** The most runs of a trace that are shown, the earliest first. */
 const MAX_OF_TRACE = 100;
 
 /**
- * `/`: the runs of an account, the last to start first. `/runs/by-trace/{trace id}`: the run whose telemetry has this trace, for links
- * that know no more of it (a comment in a query, a trace elsewhere); where several share it, a list of them.
+ * Serves `/`, the runs of an account, the last started first; and `/runs/by-trace/{trace id}`, the run with telemetry in this trace, for links that know only the trace (a comment in a query, another
+ * program's trace view). If several runs share the trace, it lists them.
  */
 export function runListRouter(deps: PageDeps): Router {
   const { catalog, notes, clock, otlpUrl, isTokenNeeded, version } = deps;
@@ -268,14 +268,14 @@ export function runListRouter(deps: PageDeps): Router {
 
   function sendingOf({ hostname }: Request, { accountId }: Caller): FirstRunProps {
     return {
-      // What listens everywhere is reached by the name under which these pages are.
+      // A wildcard address is reached by the host name of these pages.
       otlpUrl: otlpUrl().replace(/\/\/(?:0\.0\.0\.0|\[::\]):/, `//${hostname}:`),
       isTokenNeeded: isTokenNeeded || accountId !== FIRST_ACCOUNT_ID,
     };
   }
 }
 
-/** What can be chosen, by its word in the address. */
+/** The choices, by their word in the URL. */
 export const STATUS_CHOICES = {
   failed: [RUN_STATUS.error],
   running: [RUN_STATUS.queued, RUN_STATUS.starting, RUN_STATUS.running],
@@ -283,20 +283,20 @@ export const STATUS_CHOICES = {
   cancelled: [RUN_STATUS.cancelled],
 } as const satisfies Readonly<Record<string, readonly RunStatus[]>>;
 
-/** Which runs a list shows. */
+/** The filter of a list of runs. */
 export interface RunListFilter {
   /** `null` for all. */
   readonly status: keyof typeof STATUS_CHOICES | null;
   /** Empty for all. */
   readonly text: string;
-  /** From 1. */
+  /** The page number, from 1. */
   readonly page: number;
 }
 
-/** The longest text that is looked for, in characters. */
+/** The longest text to search for, in characters. */
 const MAX_TEXT_LENGTH = 200;
 
-/** Reads an address; what cannot be read there filters nothing. */
+/** Reads the filter from a URL; invalid parts are ignored. */
 export function runListFilter(request: Pick<Request, 'query'>): RunListFilter {
   const { status, text } = request.query;
   return {
@@ -306,7 +306,7 @@ export function runListFilter(request: Pick<Request, 'query'>): RunListFilter {
   };
 }
 
-/** The address of a list. */
+/** Returns the URL of a list. */
 export function runListHref({ status, text, page }: RunListFilter): string {
   const parameters = new URLSearchParams({
     ...(status !== null && { status }),
@@ -320,17 +320,17 @@ function isChoice(text: string): text is keyof typeof STATUS_CHOICES {
   return Object.hasOwn(STATUS_CHOICES, text);
 }
 
-/** Where telemetry goes. */
+/** Where telemetry is received. */
 export interface FirstRunProps {
   readonly otlpUrl: string;
-  /** Whether senders need a token there, or their runs would be another account's. */
+  /** Whether senders need a token there, or without one their runs would belong to another account. */
   readonly isTokenNeeded: boolean;
 }
 
 /** Shown while there are no runs: how to send the first one. */
 export function FirstRun({ otlpUrl, isTokenNeeded }: FirstRunProps) {
   const header = isTokenNeeded ? ' OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $TOKEN"' : '';
-  // Without a token a command's run is the first account's, and without an address it looks for the data folder.
+  // Without a token a command's run belongs to the first account, and without an address it uses the data folder.
   const exec = isTokenNeeded ? `RUN_BRIDGE_TOKEN=$TOKEN run-bridge exec --to ${otlpUrl}` : 'run-bridge exec';
   return (
     <section class="empty">
@@ -350,35 +350,32 @@ export function FirstRun({ otlpUrl, isTokenNeeded }: FirstRunProps) {
   );
 }
 
-/** A run as lists show it. */
+/** A run in a list. */
 export interface RunRow {
   readonly run: CatalogRun;
-  /** Failed nodes and failed tests; `null` if its telemetry no longer exists. */
+  /** The number of failed nodes and tests; `null` if its telemetry no longer exists. */
   readonly failedCount: number | null;
-  /** Why it failed, in a line; `null` where nothing is known of it yet. */
+  /** The cause of a failure on one line; `null` if it is not known yet. */
   readonly cause: string | null;
   /** Its nodes by verdict; `null` before it was measured. */
   readonly counts: NodeCounts | null;
-  /** The job's runs up to it that are over, newest first. */
+  /** The ended runs of the job up to this one, newest first. */
   readonly lastRuns: readonly CatalogRun[];
 }
 
-/** How long a page waits for runs that were never measured, in milliseconds; it shows those that are not when it is brought up to date. */
+/** How long a page waits for runs that were never measured, in milliseconds; later updates of the page show the others. */
 const MAX_MEASURE_MS = 1_000;
 
-/** What is known of runs in brief. */
+/** Short data of runs. */
 interface FoundDigests {
   readonly steps: ReadonlyMap<number, readonly CatalogStep[]>;
-  /** By the run's id, of those that are over; `undefined` where nothing is known yet, or any more. */
+  /** Digests of ended runs by run id; `undefined` if they are not known yet, or no longer. */
   readonly digests: ReadonlyMap<number, readonly CommandDigest[] | undefined>;
-  /** Whether none of them is still being measured. */
+  /** Whether all runs are measured. */
   readonly isWhole: boolean;
 }
 
-/**
- * The digests of runs. Those that nobody has looked at are measured in the background, the first of the list first; a page waits a
- * moment for them.
- */
+/** Reads the digests of runs. Runs that were never measured are measured in the background, in the order of the list; a page waits a moment for them. */
 async function digestsOf(
   runs: readonly CatalogRun[],
   { catalog, measures }: Pick<PageDeps, 'measures'> & { readonly catalog: Pick<RunCatalog, 'stepsOf'> },
@@ -400,7 +397,7 @@ async function digestsOf(
   return { steps, digests, isWhole };
 }
 
-/** Why runs failed, as `RunRow` says it, by their ids. */
+/** Returns the causes of failed runs by run id, as in `RunRow`. */
 export async function runCauses(
   runs: readonly CatalogRun[],
   caller: Caller,
@@ -411,7 +408,7 @@ export async function runCauses(
   return { causes: new Map(runs.map((run) => [run.id, causeOf(run, digests.get(run.id) ?? [], level)])), isWhole };
 }
 
-/** What went wrong in a run, else what is said of its end: a command that could not be started has no telemetry. */
+/** Returns the cause of a failure, or else the status message of its end: a command that could not be started has no telemetry. */
 function causeOf(
   { status, statusMessage }: CatalogRun,
   digests: readonly CommandDigest[],
@@ -422,7 +419,7 @@ function causeOf(
   return level === 'off' ? statusMessage : statusText(statusMessage, new Redactor(level));
 }
 
-/** Counts the nodes of failed runs from their summaries, and says why they failed. */
+/** Counts the nodes of failed runs from their summaries, and returns the causes of their failures. */
 export async function runRows(
   runs: readonly CatalogRun[],
   caller: Caller,
@@ -450,10 +447,7 @@ function summed(counts: readonly NodeCounts[]): NodeCounts {
   return { ...counts[0], ...sum } as NodeCounts;
 }
 
-/**
- * For each of these runs the last ones up to it that are over and whose lengths say something of its own, newest first: those of its
- * job and project, of no job those of the same commands.
- */
+/** Returns for each run the latest ended runs up to it whose durations are comparable, newest first: those of its job and project, or without a job those of the same commands. */
 async function lastRunsOf(
   runs: readonly CatalogRun[],
   { catalog }: Pick<PageDeps, 'catalog'>,
@@ -470,7 +464,7 @@ async function lastRunsOf(
   }
   const ofNoJob = [...runs, ...[...found.values()].flat()].filter(({ job }) => job.name === DEFAULT_JOB);
   const ids = ofNoJob.map(({ id }) => id);
-  // All are of one account; of none nothing is asked.
+  // All runs belong to one account; without runs there is nothing to read.
   const commandLines = await commandLinesByRun(catalog, ofNoJob[0]?.accountId ?? 0, ids);
   const asked = ({ id }: CatalogRun) => ({ commandLines: commandLines(id) });
   return (run) =>
@@ -487,9 +481,9 @@ async function failedCountOf(steps: readonly CatalogStep[], tracker: PageDeps['t
     ({ traceId }) => traceId,
   );
   let count: number | null = null;
-  for (const [traceId, own] of ofTrace) {
+  for (const [traceId, commands] of ofTrace) {
     const invocations = (await tracker.find(traceId))?.invocations;
-    for (const { index } of own) {
+    for (const { index } of commands) {
       const found = invocations?.find((one) => one.index === index);
       if (found !== undefined) count = (count ?? 0) + found.nodeCounts.error + found.nodeCounts.failed;
     }

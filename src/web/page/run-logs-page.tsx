@@ -16,7 +16,7 @@ import { MAX_NAME } from './run-page-model.js';
 import { RunShell, type ShownRun, shownRun } from './run-shell.js';
 import { NodeLink } from './run-troubles.js';
 
-/** Severities by their words in the address, with the least number of each. */
+/** Severities by their words in the URL, with their least numbers. */
 const SEVERITIES = { trace: 0, debug: 5, info: 9, warn: 13, error: 17 } as const;
 type Severity = keyof typeof SEVERITIES;
 const SEVERITY_NAMES = Object.keys(SEVERITIES) as readonly Severity[];
@@ -24,11 +24,11 @@ const MOODS: Readonly<Partial<Record<Severity, Mood>>> = { warn: 'busy', error: 
 
 /** Which records are shown, and in which order. */
 export interface LogFilter {
-  /** This or above. */
+  /** The least severity. */
   readonly severity: Severity;
-  /** Part of a record's text; empty for all. */
+  /** A part of a record's text; empty for all. */
   readonly text: string;
-  /** Part of a node's unique id; empty for all. */
+  /** A part of a node's unique id; empty for all. */
   readonly node: string;
   readonly isNewestFirst: boolean;
   readonly page: number;
@@ -36,9 +36,9 @@ export interface LogFilter {
 }
 
 const MAX_FILTER_CHARS = 500;
-/** Records on a page. */
+/** The number of records on a page. */
 const PAGE_SIZE = 200;
-/** As dbt's own console: what is below says how, not what. */
+/** The default severity is that of dbt's console: lower ones are about how, not what. */
 const DEFAULT_SEVERITY: Severity = 'info';
 
 function logFilter(request: Pick<Request, 'query'>): LogFilter {
@@ -68,9 +68,9 @@ function queryOf({ severity, text, node, isNewestFirst, page, step }: LogFilter)
 
 /** A log record as the visitor may see it. */
 interface LogLine {
-  /** Its position among all of the step, from 1. */
+  /** Its position among all records of the step, from 1. */
   readonly number: number;
-  /** Since the step's first command began. */
+  /** Its time since the start of the step's first command. */
   readonly timeMs: number;
   readonly unixMs: number;
   readonly severity: Severity;
@@ -78,20 +78,20 @@ interface LogLine {
   readonly text: string;
 }
 
-/** What was found of a step's log records. */
+/** The log records of a step that match a filter. */
 interface FoundLines {
-  /** All that are wanted, in their order. */
+  /** The matching records in order. */
   readonly lines: readonly LogLine[];
-  /** Records with the text and the node, at each severity or above. */
+  /** The number of records with the text and the node, at each severity or above. */
   readonly counts: Readonly<Record<Severity, number>>;
   readonly totalCount: number;
-  /** Records that were not kept. */
+  /** The number of records that were not kept. */
   readonly omittedCount: number;
 }
 
 /**
- * `/runs/{id}/logs`: the log records of a step by severity, text and node; `/runs/{id}/logs.txt`: the same as text, of all pages.
- * Texts are searched as the visitor sees them, so that nobody finds out by searching what is redacted.
+ * Serves `/runs/{id}/logs`, the log records of a step by severity, text and node; and `/runs/{id}/logs.txt`, those of all pages as text. Texts are searched as the visitor sees them, so that redacted
+ * texts cannot be found by searching.
  */
 export function runLogsRouter(deps: PageDeps): Router {
   const { measures, redaction, clock, version } = deps;
@@ -137,19 +137,19 @@ export function runLogsRouter(deps: PageDeps): Router {
   return router;
 }
 
-/** The end of what a command wrote to a standard stream, as the visitor may see it. */
+/** The end of a command's standard output or error, as the visitor may see it. */
 interface ShownOutput {
   readonly name: string;
-  /** Whose it is. */
+  /** The step whose command wrote it. */
   readonly step: CatalogStep;
-  /** The artifact that has all of it; `null` for what a job keeps. */
+  /** The artifact with the complete output; `null` for output of a job. */
   readonly path: ArtifactPath | null;
   readonly text: string;
-  /** Bytes before it that are not shown. */
+  /** The number of bytes before it that are not shown. */
   readonly omittedBytes: number;
 }
 
-/** What a page shows of an output, in bytes. */
+/** The part of an output that a page shows, in bytes. */
 const MAX_OUTPUT_BYTES = 32 * 1024;
 const OUTPUT_NAMES: Readonly<Record<keyof typeof COMMAND_OUTPUTS, string>> = {
   both: 'Output',
@@ -157,10 +157,7 @@ const OUTPUT_NAMES: Readonly<Record<keyof typeof COMMAND_OUTPUTS, string>> = {
   stderr: 'Standard error',
 };
 
-/**
- * What the command of a step wrote, as far as it is kept: by the job that ran it, else by `exec`. Of several engine commands in
- * one command the first one's step has it.
- */
+/** Returns the output of a step's command, as far as it was kept: by the job that ran it, else by `exec`. If a command ran several engine commands, the step of the first one has it. */
 export async function outputsOf(
   { steps, step }: Pick<ShownRun, 'steps' | 'step'>,
   deps: Pick<PageDeps, 'artifacts' | 'jobs' | 'logger'>,
@@ -198,7 +195,7 @@ async function keptFiles(
         const pieces: Buffer[] = [];
         for await (const piece of opened.content) pieces.push(piece as Buffer);
         const text = Buffer.concat(pieces).toString('utf8');
-        // From the start of a line on.
+        // Begins at the start of a line.
         const lineStart = from === 0 ? 0 : text.indexOf('\n') + 1;
         const omittedBytes = from + Buffer.byteLength(text.slice(0, lineStart));
         return [{ name: OUTPUT_NAMES[name], step, path, text: text.slice(lineStart), omittedBytes }];
@@ -213,7 +210,7 @@ async function keptFiles(
   }
 }
 
-/** Without colours; a line that was written over by a terminal's carriage return is a line of its own. */
+/** Removes colours, and puts what a carriage return overwrote on a separate line. */
 function shownOutput(text: string, redactor: Redactor): string {
   const plain = stripVTControlCharacters(text).replaceAll(/\r\n?/g, '\n').trimEnd();
   return redactor.byPolicy('text', plain);
@@ -241,10 +238,10 @@ function Output(props: { readonly output: ShownOutput; readonly isOpen: boolean;
   );
 }
 
-/** Redacted texts between which others get their turn. */
+/** The number of texts that are redacted without a pause for other work. */
 const TEXTS_AT_ONCE = 500;
 
-/** Finds what a filter asks for among the log records of a step's commands. */
+/** Finds the log records of a step's commands that match a filter. */
 export async function findLines(
   logs: readonly CommandLog[],
   filter: LogFilter,
@@ -381,7 +378,7 @@ function FoundLog(props: { readonly runId: number; readonly filter: LogFilter; r
   );
 }
 
-/** What can be chosen and taken away with one click. */
+/** Links that change one part of the filter. */
 function LogChips(props: {
   readonly filter: LogFilter;
   readonly found: FoundLines;
@@ -466,7 +463,7 @@ function LogTable(props: {
   );
 }
 
-/** A longer message shows its first line, and the others when it is opened. */
+/** Shows the first line of a longer message, and the others when it is opened. */
 const MAX_OPEN_CHARS = 1_000;
 const MAX_OPEN_LINES = 12;
 const MAX_HEAD_CHARS = 300;
@@ -487,7 +484,7 @@ function Message({ text }: { readonly text: string }) {
   );
 }
 
-/** `0.412`, `12.034`, `4:12.034`: seconds, to the millisecond. */
+/** Formats seconds to the millisecond: `0.412`, `12.034`, `4:12.034`. */
 function sinceText(timeMs: number): string {
   const ms = Math.round(Math.abs(timeMs));
   const minutes = Math.floor(ms / 60_000);
@@ -500,7 +497,7 @@ function exactTime({ unixMs }: LogLine): string {
   return Number.isNaN(date.getTime()) ? '' : date.toISOString();
 }
 
-/** One record in a line; further lines of its text are indented. */
+/** Formats a record on one line; further lines of its text are indented. */
 function plainLine(line: LogLine): string {
   const node = line.node === null ? '' : cleanLine(`${line.node.uniqueId}: `);
   const head = `${sinceText(line.timeMs).padStart(10)}  ${line.severity.toUpperCase().padEnd(5)}  `;

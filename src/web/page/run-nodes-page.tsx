@@ -14,7 +14,7 @@ import { MAX_NAME, type PageTrouble, readNodeTrouble } from './run-page-model.js
 import { RunShell, shownRun } from './run-shell.js';
 import { NodeLink, TroubleOfRun } from './run-troubles.js';
 
-/** What can be chosen, by its word in the address, with the verdicts that it means. */
+/** The choices by their word in the URL, with the verdicts that they include. */
 const OUTCOMES = {
   bad: ['error', 'failed', 'canceled', 'unfinished'],
   error: ['error'],
@@ -32,7 +32,7 @@ const OUTCOME_WORDS: Readonly<Record<keyof typeof OUTCOMES, string>> = {
   success: 'succeeded',
 };
 
-/** What the list can be sorted by: its word in the address, its heading, its value, and what that is. The largest stand first. */
+/** The orders of the list: the word in the URL, the heading, the value, and its description. The largest value comes first. */
 const SORTS = {
   share: ['Share', ({ share }) => shareOf(share), 'about how much shorter the run would be without the node'],
   wait: ['Wait', ({ idleTimeMs }) => idleTimeMs, 'how long the node waited for others, a thread or a connection'],
@@ -46,7 +46,7 @@ const SORTS = {
   rows: ['Rows', ({ rows }) => rows, 'how many rows it wrote, where the engine tells it'],
 } as const satisfies Record<string, readonly [string, (node: NodeMeasure) => bigint | number | null, string]>;
 
-/** What stands below the table: those whose words do not say it. */
+/** The columns that are explained below the table. */
 const EXPLAINED = ['share', 'wait', 'work', 'warehouse'] as const;
 
 type Sort = keyof typeof SORTS;
@@ -55,16 +55,16 @@ const SORT_NAMES = Object.keys(SORTS) as readonly Sort[];
 /** Which nodes are shown, and in which order. */
 interface NodeFilter {
   readonly outcome: keyof typeof OUTCOMES | null;
-  /** Part of a name or a file; empty for all. */
+  /** A part of a name or a file; empty for all. */
   readonly text: string;
-  /** `name` and `status` have the smallest first; `null`: what went wrong, then the others, each in the order in which they began. */
+  /** The order: `name` and `status` are ascending; `null` puts failures first, each group in the order of their starts. */
   readonly sort: Sort | 'name' | 'status' | null;
   readonly page: number;
   readonly step: string | null;
 }
 
 const MAX_TEXT = 200;
-/** Nodes on a page. */
+/** The number of nodes on a page. */
 const PAGE_SIZE = 100;
 
 function nodeFilter(request: Pick<Request, 'query'>): NodeFilter {
@@ -94,7 +94,7 @@ function hrefOf(runId: number, filter: NodeFilter): string {
 
 const isBad = ({ verdict }: NodeMeasure) => (OUTCOMES.bad as readonly string[]).includes(verdict);
 
-/** Worst first; an outcome that only the engine knows stands before them. */
+/** Verdicts, worst first; an outcome that only the engine knows comes before them. */
 const STATUS_ORDER: readonly string[] = ['error', 'failed', 'canceled', 'unfinished', 'warned', 'skipped', 'success'];
 
 function filtered(nodes: readonly NodeMeasure[], { outcome, text, sort }: NodeFilter): readonly NodeMeasure[] {
@@ -114,7 +114,7 @@ function filtered(nodes: readonly NodeMeasure[], { outcome, text, sort }: NodeFi
   return wanted.sort((a, b) => Number(value(b) ?? -1) - Number(value(a) ?? -1));
 }
 
-/** `/runs/{id}/nodes`: all nodes of a step; `?node=` shows one of them above the list. */
+/** Serves `/runs/{id}/nodes`: all nodes of a step; `?node=` shows one of them above the list. */
 export function runNodesRouter(deps: PageDeps): Router {
   const { measures, clock, version } = deps;
   const permits = new Permits('requests for nodes');
@@ -270,18 +270,18 @@ const VERDICTS: Readonly<Record<string, readonly [word: string, mood: Mood]>> = 
   unfinished: ['unfinished', 'busy'],
 };
 
-/** How a node ended. */
+/** Shows how a node ended. */
 export function VerdictMark({ node: { verdict, skipReason } }: { readonly node: NodeMeasure }) {
   const [word, mood] = VERDICTS[verdict] ?? [verdict, 'neutral'];
   return <Mark word={skipReason === 'noop' ? 'no-op' : word} mood={mood} />;
 }
 
-/** The rows of a test are those of its count, and no news. */
+/** Whether a node is a test, whose row count is that of its failures and not shown as rows. */
 function isTest({ uniqueId, testOutcome, failingRows }: NodeMeasure): boolean {
   return testOutcome !== null || failingRows !== null || /^(?:unit_)?test\./.test(uniqueId);
 }
 
-/** All that is known of a node. */
+/** Shows everything that is known about a node. */
 function NodePanel(props: {
   readonly node: NodeMeasure;
   readonly command: CommandMeasures;
@@ -305,7 +305,7 @@ function NodePanel(props: {
         </p>
       )}
       <dl class="facts">
-        {node.relativePath !== null && trouble?.place == null && (
+        {node.relativePath !== null && trouble?.location == null && (
           <Fact isName name="File">
             <code>{cut(node.relativePath, MAX_NAME)}</code>
           </Fact>

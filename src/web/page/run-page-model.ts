@@ -21,80 +21,80 @@ import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { RUN_STATUS } from '../../storage/state-tables.js';
 import type { PageDeps } from './page-deps.js';
 
-/** Something that did not go well; texts as the visitor may see them. */
+/** A failure or another problem; its texts are redacted for the visitor. */
 export interface PageTrouble {
-  /** `null` where no node is the cause. */
+  /** The node; `null` if no node is the cause. */
   readonly uniqueId: string | null;
-  /** `model orders`; `null` where no node is the cause. */
+  /** The label, for example `model orders`; `null` if no node is the cause. */
   readonly label: string | null;
-  /** `models/orders.sql:3`; `null` where no file is known. */
-  readonly place: string | null;
-  /** Why, the cause first, in lines. */
+  /** The location, for example `models/orders.sql:3`; `null` if no file is known. */
+  readonly location: string | null;
+  /** The lines of the message, the cause first. */
   readonly cause: readonly string[];
-  /** The whole message; `null` where the cause is all of it. */
+  /** The whole message; `null` if `cause` has all of it. */
   readonly message: string | null;
-  /** Of a test; `null` for others. */
+  /** The failing rows of a test; `null` for others. */
   readonly failingRows: number | null;
-  /** Of a unit test: expected and actual rows; `null` for others. */
+  /** The expected and actual rows of a unit test; `null` for others. */
   readonly diffTable: string | null;
   readonly sql: FailedSql | null;
   /** Labels of the nodes that were skipped because of it. */
   readonly skipped: readonly string[];
-  /** The command that runs it again; `null` where there is none. */
+  /** The command that runs it again; `null` if there is none. */
   readonly command: string | null;
-  /** `null` where it is not known, or not asked for: it is of the first 50 nodes that failed. */
+  /** Since when it fails; `null` if unknown, or not among the first 50 failed nodes. */
   readonly since: FailingSince | null;
 }
 
 /** Since when something fails. */
 export interface FailingSince {
-  /** The first run of the row of failures that ends with the shown run; the run itself where it is new. */
+  /** The first of the consecutive failed runs that end with the shown run; the shown run if the failure is new. */
   readonly firstRunId: number;
-  /** Runs in that row, the shown one included. */
+  /** The number of consecutive failed runs, including the shown one. */
   readonly count: number;
-  /** The last run before in which it went well; `null` if none is known. */
+  /** The last successful run before them; `null` if none is known. */
   readonly lastGoodRunId: number | null;
-  /** Whether the row may have begun earlier. */
+  /** Whether the failures may have begun earlier. */
   readonly isAtLeast: boolean;
 }
 
 /** Troubles of one kind. */
 export interface PageSection extends Pick<TroubleSection, 'title' | 'severity'> {
   readonly troubles: readonly PageTrouble[];
-  /** Those that are not shown. */
+  /** The number of troubles that are not shown. */
   readonly omittedCount: number;
 }
 
-/** What a page shows of the inside of a run. */
+/** What a page shows of a run's content. */
 export interface RunPageModel {
-  /** Why it did not end well. */
+  /** Why the run failed. */
   readonly statusMessage: string | null;
-  /** The same of steps, by their ids. */
+  /** Why its steps failed, by step id. */
   readonly stepMessages: ReadonlyMap<number, string>;
   /** Nodes by verdict. */
   readonly counts: NodeCounts;
-  /** Skipped nodes for which there was nothing to do. */
+  /** The number of skipped nodes that had nothing to do. */
   readonly noOpCount: number;
-  /** What did not go well, the worst first. */
+  /** The troubles, the worst first. */
   readonly sections: readonly PageSection[];
-  /** Commands that run again what failed. */
+  /** Commands that run the failed nodes again. */
   readonly retryCommands: readonly string[];
   readonly slowest: readonly NodeMeasure[];
-  /** Names of the nodes that have begun and not ended; of a run under way. */
+  /** Names of the nodes that are running, for a run in progress. */
   readonly running: readonly NodeMeasure[];
-  /** What the visitor is shown of texts and commands. */
+  /** The redactor for texts and commands. */
   readonly redactor: Pick<Redactor, 'level' | 'command'>;
-  /** Of all its commands together. */
+  /** The totals of all its commands. */
   readonly lengthNano: bigint;
   /** Whether its telemetry still exists. */
   readonly hasTelemetry: boolean;
 }
 
-/** What is shown of each kind. */
+/** The most troubles of each kind that are shown. */
 const MAX_TROUBLES = 100;
-/** Troubles of a kind that have their SQL; further ones are read about in the list of nodes. */
+/** The most troubles of a kind that are shown with their SQL; the list of nodes has the SQL of the others. */
 const MAX_SQL = 20;
-/** Nodes of which is said since when they fail. */
+/** The most nodes for which the start of the failures is determined. */
 const MAX_SINCE = 50;
 /** The longest name, and the longest line of a cause, in characters. */
 export const MAX_NAME = 300;
@@ -102,11 +102,11 @@ const MAX_LINE = 2_000;
 const MAX_SLOWEST = 10;
 const MAX_RUNNING = 5;
 
-/** What a run's page is read from. */
+/** What the model of a run's page is read from. */
 export type RunPageModelDeps = Pick<PageDeps, 'catalog' | 'measures' | 'redaction'>;
 
 /**
- * Reads the content of a run's page, of a run under way as far as its records have arrived.
+ * Reads the content of a run's page; for a run in progress, from the records that have arrived.
  * @throws errors of the reader if a log cannot be read; StoreError
  */
 export async function readRunPageModel(
@@ -144,7 +144,7 @@ export async function readRunPageModel(
 }
 
 /**
- * Reads what went wrong with a node of a run; `null` if nothing did. Texts as the visitor may see them.
+ * Reads the trouble of a node in a run; `null` if there is none. Texts are redacted for the visitor.
  * @throws StoreError
  */
 export async function readNodeTrouble(
@@ -156,7 +156,7 @@ export async function readNodeTrouble(
     redactor,
   }: {
     readonly run: CatalogRun;
-    /** All of the run. */
+    /** All steps of the run. */
     readonly steps: readonly CatalogStep[];
     readonly command: CommandMeasures;
     readonly redactor: Redactor;
@@ -177,13 +177,13 @@ export async function readNodeTrouble(
   return trouble;
 }
 
-/** A run, and what was measured of its commands. */
+/** A run with the measures of its commands. */
 interface MeasuredRun {
   readonly run: CatalogRun;
   readonly commands: readonly CommandMeasures[];
 }
 
-/** Adds to the nodes that failed since when they fail, the first 50 of those that were executed. */
+/** Determines since when nodes fail, for the first 50 failed nodes that were executed. */
 async function withSince(
   measured: MeasuredRun,
   sections: readonly PageSection[],
@@ -205,7 +205,7 @@ async function withSince(
 }
 
 function sectionsOf(command: CommandMeasures, redactor: Redactor): readonly PageSection[] {
-  // Of a command under way, what has not ended is no trouble.
+  // In a command that is in progress, an unfinished node is no trouble.
   const isOver = command.invocation.verdict !== null;
   const nodes = isOver ? command.nodes : command.nodes.filter(({ verdict }) => verdict !== 'unfinished');
   const shown = troublesOf({
@@ -214,7 +214,7 @@ function sectionsOf(command: CommandMeasures, redactor: Redactor): readonly Page
     hooks: command.hooks.map((hook) => ({ ...hook, message: hook.message && redactor.text(hook.message) })),
     messages: command.messages.map((message) => redactor.text(message)),
   });
-  // Places are read from the texts as they are: in the others, lines are values.
+  // Locations are read from the original texts; in redacted ones, line numbers are missing.
   const whole = redactor.level === 'off' ? shown : troublesOf({ ...command, nodes });
   return shown.map(({ title, severity, troubles }, at) => ({
     ...{
@@ -223,7 +223,7 @@ function sectionsOf(command: CommandMeasures, redactor: Redactor): readonly Page
     },
     troubles: troubles.slice(0, MAX_TROUBLES).map((trouble, index) => ({
       ...pageTrouble(trouble, index < MAX_SQL),
-      place: placeOf(whole[at]?.troubles[index], redactor),
+      location: locationOf(whole[at]?.troubles[index], redactor),
       since: null,
       command: trouble.node === null ? null : selectCommand(command.invocation, [trouble.node]),
     })),
@@ -231,14 +231,14 @@ function sectionsOf(command: CommandMeasures, redactor: Redactor): readonly Page
   }));
 }
 
-/** Whether what went wrong is of no node, and no node was come to. */
+/** Whether a failure is not about a node, and no node was started. */
 function isBeforeNodes(troubles: readonly Trouble[], nodes: readonly NodeMeasure[]): boolean {
   return nodes.length === 0 && troubles.every(({ node, label }) => node === null && label === null);
 }
 
-function placeOf(trouble: Trouble | undefined, redactor: Redactor): string | null {
-  const place = trouble === undefined ? null : troubleLocation(trouble);
-  return place === null ? null : redactor.byPolicy('name', cut(place, MAX_NAME));
+function locationOf(trouble: Trouble | undefined, redactor: Redactor): string | null {
+  const location = trouble === undefined ? null : troubleLocation(trouble);
+  return location === null ? null : redactor.byPolicy('name', cut(location, MAX_NAME));
 }
 
 /** Lines that the SQL beside them repeats. */
@@ -247,7 +247,7 @@ const QUOTED_LINE = /^LINE [\d?]+:/;
 function pageTrouble(
   { label, node, reason, skipped }: Trouble,
   hasSql: boolean,
-): Omit<PageTrouble, 'place' | 'command' | 'since'> {
+): Omit<PageTrouble, 'location' | 'command' | 'since'> {
   const sql = hasSql ? (node?.failedSql ?? null) : null;
   const lines = node?.diffTable == null ? reason : reason.slice(0, 1);
   const cause = sql?.errorLine == null ? lines : lines.filter((line) => !QUOTED_LINE.test(line));
@@ -264,7 +264,7 @@ function pageTrouble(
   };
 }
 
-/** A node with its texts as somebody may see them who may not read artifacts. */
+/** Returns a node with its texts redacted for visitors who may not read artifacts. */
 function redactedNode(node: NodeMeasure, redactor: Redactor): NodeMeasure {
   const { message, diffTable, failedSql } = node;
   if (message === null && diffTable === null && failedSql === null) return node;
@@ -276,7 +276,7 @@ function redactedNode(node: NodeMeasure, redactor: Redactor): NodeMeasure {
   };
 }
 
-/** `null` where no SQL may be shown. The line is not marked where it may be another one. */
+/** Returns the SQL of a node; `null` if no SQL may be shown. The line is not marked if it may be a different one. */
 function redactedSql(sql: FailedSql, redactor: Redactor): FailedSql | null {
   const { text } = redactor.sql(sql.text);
   if (text === undefined) return null;
@@ -284,13 +284,12 @@ function redactedSql(sql: FailedSql, redactor: Redactor): FailedSql | null {
   return { ...sql, text, errorLine: isSameLines ? sql.errorLine : null };
 }
 
-/** Earlier runs of the job that are looked at. */
+/** The most earlier runs of the job that are read. */
 const MAX_EARLIER = 30;
 
 /**
- * Since when nodes fail, by the earlier runs that the run may be compared with. Runs that did not execute a node say nothing
- * about it, such as those that only compiled it.
- * @param uniqueIds of nodes that the run executed and that failed
+ * Determines since when nodes fail, from earlier runs that the run may be compared with. Runs that did not execute a node, such as those that only compiled it, do not count.
+ * @param uniqueIds nodes that the run executed and that failed
  * @throws StoreError
  */
 async function failingSince(

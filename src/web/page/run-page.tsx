@@ -20,17 +20,17 @@ import { MAX_NAME, type RunPageModel, readRunPageModel } from './run-page-model.
 import { CountsBar, commandOf, countedWords, RunShell, type ShownRun, shownRun } from './run-shell.js';
 import { NodeLink, RunTroubles } from './run-troubles.js';
 
-/** A run and what was found of it. */
+/** A run with the data of its page. */
 interface SeenRun {
   readonly shown: ShownRun;
   readonly model: RunPageModel;
   readonly downloads: readonly Download[] | 'unreadable' | null;
   readonly viewers: readonly TraceViewer[];
-  /** Names of the destinations that it can be sent to again. */
+  /** The destinations to which it can be sent again. */
   readonly destinations: readonly string[];
 }
 
-/** One run: what failed and why, then what it was, its steps, and links. */
+/** The page of a run: what failed and why, then its facts, steps and links. */
 function RunPage(props: {
   readonly caller: Caller;
   readonly seen: SeenRun;
@@ -64,7 +64,7 @@ function RunPage(props: {
   );
 }
 
-/** How a run ended in figures, and its own words where no node says why. */
+/** Shows how a run ended in figures, and its status message if no node has the cause. */
 function RunOutcome({ run, model }: { readonly run: CatalogRun; readonly model: RunPageModel }) {
   const words = countedWords(model.counts, model.noOpCount);
   const nodeCount = words.reduce((sum, [count]) => sum + count, 0);
@@ -92,7 +92,7 @@ function RunOutcome({ run, model }: { readonly run: CatalogRun; readonly model: 
   );
 }
 
-/** What the step's telemetry is offered as. */
+/** Links to the step's telemetry in other forms. */
 function RunDownload(props: {
   readonly downloads: readonly Download[] | 'unreadable' | null;
   readonly step: CatalogStep | null;
@@ -169,7 +169,7 @@ function Documents(props: {
   );
 }
 
-/** `/runs/{id}`: one run. It is also where the hosted platform has it, for links that clients make or follow (`href`). */
+/** Serves `/runs/{id}`, the page of a run. The hosted platform has it at the same path, for links that clients make or follow (`href`). */
 export function runRouter(deps: PageDeps): Router {
   const { catalog, clock, version } = deps;
   const permits = new Permits('requests for runs');
@@ -187,7 +187,7 @@ export function runRouter(deps: PageDeps): Router {
     const caller = callerOf(response);
     const shown = await shownRun(request, response, deps);
     const { run, steps } = shown;
-    // Whole record logs may have to be read, so not for all at once.
+    // Whole record logs may have to be read, so the number of concurrent requests is limited.
     const model = await withPermit(permits, response, () => readRunPageModel(run, steps, caller, deps), tooMany);
     const downloads = await runDownloads(caller, steps, deps);
     const seen = { shown, model, downloads, viewers: deps.traceViewers, destinations: deps.destinations ?? [] };
@@ -196,7 +196,7 @@ export function runRouter(deps: PageDeps): Router {
   return router;
 }
 
-/** Said where whole record logs are read for others at the moment. */
+/** Returns the message for too many concurrent requests that read whole record logs. */
 export function tooMany(reason: string): string {
   return `Too many clients are reading runs at the moment: ${reason}.`;
 }
@@ -205,13 +205,13 @@ export function tooMany(reason: string): string {
 interface Download {
   /** Position of the step in its run, from 1. */
   readonly stepIndex: number;
-  /** Below the step's artifacts, such as `run_results.json`. */
+  /** Path within the step's artifacts, such as `run_results.json`. */
   readonly path: string;
-  /** Its address in the API. */
+  /** Its URL in the API. */
   readonly href: string;
 }
 
-/** What a run has to download; `null` where the caller may not, `unreadable` where the store does not answer. */
+/** The downloads of a run; `null` if the caller may not read them, `unreadable` if the store fails. */
 async function runDownloads(
   caller: Caller,
   steps: readonly CatalogStep[],
@@ -227,16 +227,16 @@ async function runDownloads(
       }),
     );
   } catch (error) {
-    // The run is shown nevertheless.
+    // The run is shown without them.
     logger.error({ error: String(error) }, 'failed to list artifacts');
     return 'unreadable';
   }
 }
 
-/** Missing artifacts that are named. */
+/** The most missing artifacts that are named. */
 const MAX_MISSING = 200;
 
-/** What has not come of a run's artifacts; those that have are on a page of their own. */
+/** Shows which artifacts of a run are missing; the existing ones have a separate page. */
 function MissingArtifacts(props: {
   readonly downloads: readonly Download[] | 'unreadable' | null;
   readonly steps: readonly CatalogStep[];
@@ -253,7 +253,7 @@ function MissingArtifacts(props: {
   );
 }
 
-/** The progress of the upload of a step's artifacts, or the missing ones. */
+/** Shows the progress of uploading a step's artifacts, or the missing ones. */
 function Incomplete(props: {
   readonly step: CatalogStep;
   readonly downloads: readonly Download[] | 'unreadable';
@@ -290,7 +290,7 @@ function Incomplete(props: {
   );
 }
 
-/** What a run belongs to, when it was, and what ran it. */
+/** Shows what a run belongs to, its times, and what ran it. */
 function RunFacts(props: {
   readonly run: CatalogRun;
   readonly statusMessage: string | null;
@@ -314,13 +314,13 @@ function RunFacts(props: {
   );
 }
 
-/** The engine's words for whatever did not go well, which stands above the facts. */
+/** The engine's message for any failure, which repeats what the page already shows. */
 const SAYS_NOTHING = 'Executed with errors';
 
-/** Traces whose ids are shown; a run has as many as commands. */
+/** The most traces whose ids are shown; a run has as many as commands. */
 const MAX_TRACES = 10;
 
-/** The ids of what the engine sent, and where it can be looked at elsewhere. */
+/** Shows the ids of the telemetry, with links to other programs that show it. */
 function Traces({
   steps,
   viewers,
@@ -354,7 +354,7 @@ function Traces({
   );
 }
 
-/** In display order; `null` if unknown. */
+/** Returns the facts of a run in display order; `null` if unknown. */
 function factsOf(run: CatalogRun): readonly (readonly [name: string, text: Child | null])[] {
   const { startedUnixMs, finishedUnixMs, gitSha } = run;
   return [
@@ -370,10 +370,10 @@ function factsOf(run: CatalogRun): readonly (readonly [name: string, text: Child
   ];
 }
 
-/** The commands of a run. */
+/** Shows the commands of a run. */
 function RunSteps(props: {
   readonly steps: readonly CatalogStep[];
-  /** Why steps did not end well, and what of commands is shown. */
+  /** The reasons of failed steps, and the redactor for commands. */
   readonly model: Pick<RunPageModel, 'stepMessages' | 'redactor'>;
   readonly nowUnixMs: number;
 }) {
@@ -411,12 +411,12 @@ function lengthMsOf({ startedUnixMs, createdUnixMs, finishedUnixMs }: CatalogSte
   return (finishedUnixMs ?? nowUnixMs) - (startedUnixMs ?? createdUnixMs);
 }
 
-/** The nodes without which the run would have been shortest; nothing where no time fell to any. */
+/** Shows the nodes on the critical path, without which the run would have been shorter; nothing if no node took any time. */
 export function SlowestNodes(props: {
   readonly nodes: readonly NodeMeasure[];
   readonly lengthNano: bigint;
   readonly runId: number;
-  /** Unique ids of those on the critical path, which is then a column. */
+  /** The unique ids on the critical path, shown as a column. */
   readonly critical?: ReadonlySet<string | null>;
 }) {
   const { nodes, lengthNano, runId, critical } = props;

@@ -13,7 +13,7 @@ import { Layout } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { countText, Moment, RunMark, runLengthMs } from './parts.js';
 
-/** The pages of a run, by the end of their address. */
+/** The pages of a run, by the end of their URL. */
 const TABS = [
   ['', 'Summary', 'runs:read'],
   ['/nodes', 'Nodes', 'runs:read'],
@@ -25,19 +25,19 @@ const TABS = [
   ['/deliveries', 'Deliveries', 'webhooks:read'],
 ] as const;
 
-/** The end of the address of a run's page. */
+/** The end of the URL of a run's page. */
 export type RunTab = (typeof TABS)[number][0];
 
-/** A run with its steps, and the one that was chosen. */
+/** A run with its steps and the chosen one. */
 export interface ShownRun {
   readonly run: CatalogRun;
   readonly steps: readonly CatalogStep[];
-  /** `null` while there is none. */
+  /** The chosen step; `null` if there are no steps. */
   readonly step: CatalogStep | null;
 }
 
 /**
- * The run that an address names, with `?step=2` as its chosen step; else the first that failed, else the first.
+ * Returns the run that a URL names, with `?step=2` as its chosen step; by default the first failed step, else the first.
  * @throws ApiError 404
  */
 export async function shownRun(
@@ -56,7 +56,7 @@ export async function shownRun(
   return { run, steps, step: named ?? failed ?? steps[0] ?? null };
 }
 
-/** What stands round the pages of a run: how it ended, and the way to the others. */
+/** The frame of a run's pages: how it ended, and links to its other pages. */
 export function RunShell(props: {
   readonly shown: ShownRun;
   readonly tab: RunTab;
@@ -64,7 +64,7 @@ export function RunShell(props: {
   readonly redactor: Pick<Redactor, 'command'>;
   readonly nowUnixMs: number;
   readonly version: string;
-  /** What stands between the heading and the tabs. */
+  /** Shown between the heading and the tabs. */
   readonly above?: Child;
   readonly scripts?: readonly string[];
   readonly children?: Child;
@@ -118,7 +118,7 @@ function HeadLine(props: {
   );
 }
 
-/** The engine command where there is one, else what was started. */
+/** Returns the engine command if there is one, else the command that was started. */
 export function commandOf({ command, invocations }: CatalogStep): string {
   const [only, ...others] = invocations;
   const typed = others.length === 0 ? only?.command : null;
@@ -170,7 +170,7 @@ function Tabs(props: { readonly shown: ShownRun; readonly tab: RunTab; readonly 
   );
 }
 
-/** Verdicts in order of relevance, with what is said of one and of many. */
+/** Verdicts in order of relevance, with their words in the singular and the plural. */
 export const VERDICT_WORDS: readonly (readonly [verdict: KnownVerdict, one: string, many: string])[] = [
   ['error', 'error', 'errors'],
   ['failed', 'failed test', 'failed tests'],
@@ -181,7 +181,7 @@ export const VERDICT_WORDS: readonly (readonly [verdict: KnownVerdict, one: stri
   ['success', 'succeeded', 'succeeded'],
 ];
 
-/** Counts of nodes with their words, in order of relevance; an unknown outcome in the engine's own word. */
+/** Returns the counts of nodes with their words, in order of relevance; an unknown outcome has the engine's word. */
 export function countedWords(counts: NodeCounts, noOpCount: number) {
   const known: readonly string[] = VERDICT_WORDS.map(([verdict]) => verdict);
   const words = [
@@ -196,7 +196,7 @@ export function countedWords(counts: NodeCounts, noOpCount: number) {
   return words.filter(([count]) => count > 0);
 }
 
-/** Verdicts from left to right in a bar, with the classes of their colours. */
+/** Verdicts from left to right in a bar, with the CSS classes of their colours. */
 const BAR_PARTS = [
   ['success', 'good'],
   ['warned', 'busy'],
@@ -206,10 +206,10 @@ const BAR_PARTS = [
   ['skipped', 'neutral'],
 ] as const;
 const BAR_WIDTH = 1_000;
-/** What a part is at least, so that one failure among thousands is seen. */
+/** The smallest part of a bar, so that one failure among thousands is visible. */
 const MIN_PART = 12;
 
-/** Counts of nodes as a bar; nothing where there are none. @param label what it says in words */
+/** Shows counts of nodes as a bar; nothing if there are none. @param label the counts in words */
 export function CountsBar({ counts, label }: { readonly counts: NodeCounts; readonly label: string }) {
   const parts = BAR_PARTS.map(([verdict, mood]) => ({ mood, count: counts[verdict] })).filter(({ count }) => count > 0);
   const sum = parts.reduce((all, { count }) => all + count, 0);

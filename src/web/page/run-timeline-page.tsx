@@ -12,13 +12,13 @@ import { SlowestNodes, tooMany } from './run-page.js';
 import { MAX_NAME } from './run-page-model.js';
 import { RunShell, type ShownRun, shownRun } from './run-shell.js';
 
-/** Nodes and queries that are sent to be drawn. */
+/** The most nodes and queries that are drawn. */
 const MAX_BARS = 35_000;
 const MAX_QUERIES = 50_000;
-/** Nodes in the table below. */
+/** The most nodes in the table below. */
 const MAX_SLOWEST = 20;
 
-/** `/runs/{id}/timeline`: a step over time, drawn by a script from `timeline.json` beside it; with a table for visitors who cannot see it. */
+/** Serves `/runs/{id}/timeline`: a step over time, drawn by a script from `timeline.json`, with a table for visitors who cannot see it. */
 export function runTimelineRouter(deps: PageDeps): Router {
   const { measures, clock, version } = deps;
   const permits = new Permits('requests for timelines');
@@ -107,7 +107,7 @@ const MOODS: Readonly<Record<string, 'good' | 'bad' | 'busy'>> = {
   error: 'bad',
 };
 
-/** A command as the script draws it. Times are milliseconds since its start, in hundredths. */
+/** A command in the data of the script. Times are milliseconds since its start, in hundredths. */
 function timelineDocument(command: CommandMeasures) {
   const timeline = timelineOf(command, MAX_BARS);
   if (timeline === null) return null;
@@ -143,7 +143,7 @@ function timelineDocument(command: CommandMeasures) {
   };
 }
 
-/** Starts and ends of nodes' queries, in milliseconds since the command's start. */
+/** Returns the starts and ends of nodes' queries, in milliseconds since the command's start. */
 function queriesByNode({ queryTimes }: CommandMeasures): ReadonlyMap<string, readonly number[]> {
   const { uniqueIds, nodes, startsMs, endsMs } = queryTimes;
   const found = new Map<string, number[]>();

@@ -4,15 +4,15 @@ import type { CatalogRun } from '../../storage/run-catalog.js';
 import { countText } from './parts.js';
 import type { FailingSince, PageSection, PageTrouble, RunPageModel } from './run-page-model.js';
 
-/** Troubles of a kind that are open at once; further ones are behind a click. */
+/** The most troubles of a kind that are open at first; further ones are shown by a click. */
 const MAX_OPEN = 5;
 
-/** What did not go well, and the command that runs it again. Nothing if all is well. */
+/** Shows the troubles, and the command that runs the failed nodes again. Shows nothing if all is well. */
 export function RunTroubles(props: { readonly model: RunPageModel; readonly run: Pick<CatalogRun, 'id'> }) {
   const { model, run } = props;
   const { sections, retryCommands, redactor } = model;
   if (sections.length === 0) return null;
-  // A single trouble has its command with it.
+  // A single trouble shows its command itself.
   const [first, ...others] = sections.flatMap(({ troubles }) => troubles);
   const above = retryCommands.filter((command) => others.length > 0 || command !== first?.command);
   return (
@@ -61,11 +61,11 @@ function Section(props: {
   );
 }
 
-/** The longest unique id that is put into an address. */
+/** The longest unique id in a URL. */
 const MAX_ID = 500;
 const HALF_CHARACTER = /\p{Cs}/u;
 
-/** A node's name, and the way to all that is known of it. */
+/** Shows a node's name as a link to its details. */
 export function NodeLink(props: { readonly runId: number; readonly uniqueId: string | null; readonly text: string }) {
   const { runId, uniqueId, text } = props;
   if (uniqueId === null || uniqueId.length > MAX_ID || HALF_CHARACTER.test(uniqueId)) return text;
@@ -78,18 +78,18 @@ export function NodeLink(props: { readonly runId: number; readonly uniqueId: str
 
 const SIGNS = { error: '✗', warning: '!', note: '–' } as const;
 
-/** One trouble: what, where, since when, why, and what to do. */
+/** Shows a trouble: what, where, since when, why, and what to do. */
 export function TroubleOfRun(props: {
   readonly trouble: PageTrouble;
   readonly severity: PageSection['severity'];
   readonly run: Pick<CatalogRun, 'id'>;
-  /** Of the page's element. */
+  /** The id of the page's element. */
   readonly id: string;
-  /** Whether what stands above it names the node already. Default: false. */
+  /** Whether the heading above already names the node. Default: false. */
   readonly isNamed?: boolean;
 }) {
   const { trouble, severity, run, id, isNamed = false } = props;
-  const { uniqueId, label, place, cause, message, failingRows, diffTable, sql, skipped, command, since } = trouble;
+  const { uniqueId, label, location, cause, message, failingRows, diffTable, sql, skipped, command, since } = trouble;
   const name = label ?? 'the run';
   const rows = failingRows !== null && <span class="count">{countText(failingRows, 'row')}</span>;
   return (
@@ -100,10 +100,10 @@ export function TroubleOfRun(props: {
           {rows}
         </h3>
       )}
-      {(place !== null || since !== null || (isNamed && failingRows !== null)) && (
+      {(location !== null || since !== null || (isNamed && failingRows !== null)) && (
         <p class="place">
           {isNamed && rows}
-          {place !== null && <code class="name">{place}</code>}
+          {location !== null && <code class="name">{location}</code>}
           {since !== null && <Since since={since} runId={run.id} />}
         </p>
       )}
@@ -124,10 +124,10 @@ export function TroubleOfRun(props: {
   );
 }
 
-/** Lines of a cause that stand open; a longer one is in the whole message. */
+/** The most lines of a cause that are shown; a longer one is in the whole message. */
 const MAX_CAUSE_LINES = 4;
 
-/** @param props `isExpected`: what failed says why; what was canceled, or did not finish, does not */
+/** @param props `isExpected`: whether a missing cause is worth saying; canceled and unfinished nodes have none */
 function Cause({ lines, isExpected }: { readonly lines: readonly string[]; readonly isExpected: boolean }) {
   const [first, ...more] = lines.slice(0, MAX_CAUSE_LINES);
   if (first === undefined) return isExpected ? <p class="hint">It failed without a message.</p> : null;
@@ -162,7 +162,7 @@ function Since({ since, runId }: { readonly since: FailingSince; readonly runId:
   );
 }
 
-/** Labels of skipped nodes that are named. */
+/** The most labels of skipped nodes that are shown. */
 const MAX_NAMED = 3;
 const MAX_SKIPPED = 200;
 
@@ -185,7 +185,7 @@ function Skipped({ labels, id }: { readonly labels: readonly string[]; readonly 
   );
 }
 
-/** A command to copy; the button needs a script, without one the text is marked by a click. */
+/** A command to copy: the button needs a script; without one, a click selects the text. */
 function Command({ command, label }: { readonly command: string; readonly label: string }) {
   return (
     <div class="copy">
@@ -199,7 +199,7 @@ function Command({ command, label }: { readonly command: string; readonly label:
   );
 }
 
-/** Lines round the one with the error that stand open. */
+/** The lines around the one with the error that are shown at first. */
 const CONTEXT = 3;
 
 function Sql({ sql, name, id }: { readonly sql: FailedSql; readonly name: string; readonly id: string }) {
@@ -227,7 +227,7 @@ interface CodeLine {
   readonly content: string;
 }
 
-/** A text of a program, in a part of the page that scrolls by itself. */
+/** A text of a program, in an element that scrolls by itself. */
 function Code(props: { readonly label: string; readonly kind?: string; readonly children?: Child }) {
   const { label, kind = '', children } = props;
   return (
@@ -237,7 +237,7 @@ function Code(props: { readonly label: string; readonly kind?: string; readonly 
   );
 }
 
-/** Code with its lines' numbers; the one with the error is marked, and said to be it. */
+/** Code with line numbers; the line with the error is marked, also for screen readers. */
 function Lines(props: {
   readonly lines: readonly CodeLine[];
   readonly errorLine: number | null;

@@ -5,10 +5,10 @@ import { Layout, sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { type PageSession, tooManyTries } from './page-session.js';
 
-/** The longest form. */
+/** The largest form, in bytes. */
 const MAX_FORM_BYTES = 8 * 1024;
 
-/** Where a browser gets its token, and gives it back. */
+/** Serves the pages for signing in and out. */
 export function signInRouter(
   session: PageSession,
   { authenticator, links, version }: Pick<PageDeps, 'authenticator' | 'links' | 'version'>,
@@ -19,7 +19,7 @@ export function signInRouter(
     const { link } = request.query;
     const to = localPath(request.query.to);
     const shown = { to, hasLinks: links !== null, version };
-    // A link is used up by who opens it, not by a program that asks for its head, or a browser that guesses what comes next.
+    // A link is used up by opening it, not by a program that requests its head, or by a browser that prefetches it.
     if (links === null || typeof link !== 'string' || request.method === 'HEAD' || isPrefetch(request)) {
       await sendPage(response, <SignInPage {...shown} problem={null} />);
       return;
@@ -28,7 +28,7 @@ export function signInRouter(
     switch (result.kind) {
       case 'signedIn':
         session.keep(request, response, result.token);
-        // The address with the secret gets into no history and no referrer.
+        // The URL with the secret must not get into the history or a referrer.
         response.set({ 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' }).redirect(303, to);
         return;
       case 'limited':
@@ -69,7 +69,7 @@ export function signInRouter(
 const SPENT =
   'That link no longer signs in: links are good for ten minutes, and once. If you did not use it, somebody else on this machine did: run-bridge token list shows who is signed in.';
 
-/** Whether a browser asks for a page that nobody has opened yet. */
+/** Whether a browser prefetches a page. */
 function isPrefetch(request: Request): boolean {
   return /\b(?:prefetch|prerender|preview)\b/.test(`${request.get('Sec-Purpose')} ${request.get('Purpose')}`);
 }
@@ -83,16 +83,16 @@ function fieldsOf(body: unknown): { readonly token: string; readonly to: string 
 
 /** What the page for signing in shows. */
 export interface SignInProps {
-  /** Where to go afterwards: a path of this server. */
+  /** The path of this server to continue at. */
   readonly to: string;
-  /** Why the last try did not do; `null` where there was none. */
+  /** Why the last attempt failed; `null` before the first. */
   readonly problem: string | null;
-  /** Whether links sign in here. */
+  /** Whether sign-in links can be used here. */
   readonly hasLinks: boolean;
   readonly version: string;
 }
 
-/** Takes a token. */
+/** The form for a token. */
 export function SignInPage({ to, problem, hasLinks, version }: SignInProps) {
   return (
     <Layout title="Sign in" caller={null} version={version}>
@@ -143,18 +143,18 @@ export function SignInPage({ to, problem, hasLinks, version }: SignInProps) {
 
 const HERE = 'http://here.invalid';
 
-/** A path of this server that a request names, with its query; `/` for everything else, above all for other servers' URLs. */
+/** Returns the path of this server that a request names, with its query; `/` for anything else, above all for URLs of other servers. */
 export function localPath(value: unknown): string {
   if (typeof value !== 'string' || !value.startsWith('/')) return '/';
   if (!URL.canParse(value, HERE)) return '/';
   const { origin, pathname, search } = new URL(value, HERE);
-  // `//elsewhere` and `/\elsewhere` are URLs of other servers; so is a path that begins like that once its dots are resolved.
+  // `//elsewhere` and `/\elsewhere` are URLs of other servers; so is a path that begins like that after its dots are resolved.
   return origin !== HERE || pathname.startsWith('//') ? '/' : `${pathname}${search}`;
 }
 
 /**
- * A page for visitors from a link in a chat or a mail: their browser does not send the cookie until a page of this server
- * leads on. It leads to `/arrive`, since browsers treat a page that leads to itself as the same visit.
+ * A page for visitors from a link in a chat or a mail: their browser does not send the cookie until a page of this server leads on. It leads to `/arrive`, since browsers treat a page that leads to
+ * itself as the same visit.
  * @param to the requested path
  */
 export function ArrivalPage({ to }: { readonly to: string }) {
