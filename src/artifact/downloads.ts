@@ -19,7 +19,7 @@ import { parseRunNumber } from '../storage/state-tables.js';
 import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError } from './requests.js';
 import type { RunArtifacts } from './run-artifacts.js';
 
-/** What the router needs. */
+/** Dependencies of the router. */
 export interface ArtifactRouterDeps {
   readonly artifacts: RunArtifacts;
   readonly logger: Logger;

@@ -14,7 +14,7 @@ import type { RunArtifacts, TelemetryFiles } from './run-artifacts.js';
 export { ARTIFACTS_FOLDER, ArtifactStorage } from './artifact-storage.js';
 export type { TelemetryFiles } from './run-artifacts.js';
 
-/** What artifacts need from the program. */
+/** Parts of the program that artifacts use. */
 export interface ArtifactHost {
   readonly state: Pick<State, 'catalog'>;
   readonly openArtifacts: () => Promise<ArtifactStore>;

@@ -18,7 +18,7 @@ export interface UploadConfig extends StepQuotaConfig {
   readonly maxFileBytes: number;
 }
 
-/** What the router needs. */
+/** Dependencies of the router. */
 export interface UploadRouterDeps {
   readonly artifacts: Pick<RunArtifacts, 'stepsOf'>;
   readonly openStore: () => Promise<ArtifactStore>;

@@ -12,7 +12,7 @@ import { readRecords } from './read-record.js';
 import { batchesOf, joinBatches, type Reject, SourceError } from './record-source.js';
 import type { TailPosition } from './tail-position.js';
 
-/** What a follower needs. */
+/** Dependencies of a follower. */
 export interface FollowerDeps {
   readonly consumer: RecordConsumer;
   readonly positions: FollowPositions;

@@ -6,7 +6,7 @@ import { readLine, rejectLine } from './read-record.js';
 import { batchesOf, joinBatches, type Reject } from './record-source.js';
 import { offerDelivery } from './retrying-consumer.js';
 
-/** What a pipe needs. */
+/** Dependencies of a pipe. */
 export interface RecordPipeDeps {
   readonly consumer: RecordConsumer;
   readonly clock: Clock;

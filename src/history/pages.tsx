@@ -28,7 +28,7 @@ export interface HistoryConfig {
   readonly 'warehouse-price': { readonly perHour: number; readonly currency: string } | 'off';
 }
 
-/** What the page needs. */
+/** Dependencies of the page. */
 export interface HistoryHost {
   readonly state: { readonly catalog: Pick<RunCatalog, 'listRuns' | 'stepsOf'> };
   readonly measures: Pick<RunMeasures, 'digestsOf'>;

@@ -26,7 +26,7 @@ export type JobConfig = Pick<
   'data-dir' | 'jobs' | 'max-running-jobs' | 'processes' | 'redaction' | 'public-url'
 >;
 
-/** What jobs need from the program. */
+/** Parts of the program that jobs use. */
 export interface JobHost extends Pick<JobLauncherConfig, 'nodePath' | 'entryPath' | 'environment' | 'credentials'> {
   readonly state: Pick<State, 'db' | 'observer' | 'fence' | 'executions' | 'catalog'>;
   readonly registry: Pick<LocalStepRegistry, 'end' | 'endUnseen'>;

@@ -28,7 +28,7 @@ import { runCauses } from '../web/page/run-list-page.js';
 import { changeOf, foundJob, foundRun, OUT_OF_REACH, runIdOf } from './routes.js';
 import type { JobService } from './service.js';
 
-/** What the pages need. */
+/** Dependencies of the pages. */
 export interface JobPageDeps {
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'> & Pick<RunCatalog, 'findJob' | 'listJobs'>;
   readonly factsOf: FactsOf;

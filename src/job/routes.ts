@@ -17,7 +17,7 @@ import type { JobService, RetryResult } from './service.js';
 /** Makes the API documents of runs. */
 type RunShape = Awaited<ReturnType<typeof runShape>>;
 
-/** What the router needs. */
+/** Dependencies of the router. */
 export interface JobRunDeps {
   readonly catalog: RunCatalog & RunCatalog;
   readonly factsOf: FactsOf;

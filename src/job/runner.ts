@@ -319,7 +319,7 @@ export class RunCourse {
   }
 }
 
-/** What the runner needs. */
+/** Dependencies of the runner. */
 export interface JobRunnerDeps {
   /** The configured jobs by name. */
   readonly jobs: ReadonlyMap<string, JobDefinition>;

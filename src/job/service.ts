@@ -55,7 +55,7 @@ export interface RunToChange {
 /** A run to queue. With `retriedRunId` it repeats that run with its steps, from the command at which it stopped. */
 type NewRun = Pick<JobRunRequest, 'accountId' | 'job' | 'reason' | 'retriedRunId' | 'stepsOverride'>;
 
-/** What the service needs. */
+/** Dependencies of the service. */
 export interface JobServiceDeps {
   /** The configured jobs by name. */
   readonly jobs: ReadonlyMap<string, JobDefinition>;

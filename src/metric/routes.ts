@@ -80,7 +80,7 @@ function toMetric(name: string, { kind, help, labels: labelNames }: MetricDefini
   return gauge;
 }
 
-/** What a scrape needs. */
+/** Dependencies of a scrape. */
 export interface ScrapeDeps {
   readonly sources: readonly MetricSource[];
   readonly clock: Clock;

@@ -14,7 +14,7 @@ import { listQueryFiles, MAX_QUERY_RUNS } from './files.js';
 import { QueryError, type QueryLimits } from './protocol.js';
 import { csvRows, jsonRows, type RowWriter, tableRows } from './rows.js';
 
-/** What the command needs from the program. */
+/** Parts of the program that the command uses. */
 export type QueryCommandHost = Pick<CommandHost, 'finishLeftovers' | 'askState'>;
 
 const DEFAULT_TIMEOUT_MS = 5 * 60_000;

@@ -27,7 +27,7 @@ export interface QueryRequest {
   readonly parquetPath?: string | null;
 }
 
-/** What the engine needs. */
+/** Dependencies of the engine. */
 export interface QueryEngineDeps {
   /** The compiled program of a query's process. Default: the package's. */
   readonly entry?: URL;

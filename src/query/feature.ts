@@ -12,7 +12,7 @@ import type { QueryRouterDeps } from './routes.js';
 
 // The door of queries: other folders import only this file. It loads little; the first query loads DuckDB.
 
-/** What queries need from the program. */
+/** Parts of the program that queries use. */
 export interface QueryHost {
   readonly state: Pick<State, 'traces'>;
   /** Files of runs that several processes share; `undefined` if runs are in the data folder. */

@@ -14,7 +14,7 @@ import { answerQuery, MAX_API_ROWS, type QueryRouterDeps } from './routes.js';
 import { type Cell, cellText, csvRows, isNumeric } from './rows.js';
 import { VIEW_NAMES } from './views.js';
 
-/** What the page needs. */
+/** Dependencies of the page. */
 export interface QueryPageDeps extends QueryRouterDeps {
   /** Returns the absolute path of an empty folder for answers that are being downloaded. */
   readonly answersFolder: () => Promise<string>;

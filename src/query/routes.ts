@@ -68,7 +68,7 @@ const STATUS: Readonly<Record<QueryErrorCode, number>> = {
   failed: 500,
 };
 
-/** What the router needs. */
+/** Dependencies of the router. */
 export interface QueryRouterDeps {
   readonly traces: TraceCatalog;
   readonly queries: Pick<QueryEngine, 'run'>;

@@ -33,7 +33,7 @@ const DEFAULT_MAX_BODY_BYTES = 64 * 1024 * 1024;
 /** 256 MiB. */
 export const DEFAULT_MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024;
 
-/** What an intake needs. */
+/** Dependencies of an intake. */
 export interface ExportIntakeDeps {
   readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
   readonly bodies: BodyConsumer;

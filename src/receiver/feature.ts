@@ -29,7 +29,7 @@ export interface ReceiversConfig {
   readonly grpc: OtlpGrpcReceiverConfig | 'off';
 }
 
-/** What receivers need from the program. */
+/** Parts of the program that receivers use. */
 export interface ReceiversHost {
   readonly intake: ExportIntake;
   /** Returns the gate that checks the senders to a port. @param host the address on which it listens */

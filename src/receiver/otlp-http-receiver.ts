@@ -30,7 +30,7 @@ const HOT_PATHS: ReadonlyMap<string | undefined, Signal> = new Map([
   ['/v1/logs', 'logs'],
 ]);
 
-/** What the receiver needs. */
+/** Dependencies of the receiver. */
 export interface OtlpHttpReceiverDeps {
   readonly intake: ExportIntake;
   readonly logger: Logger;

@@ -59,7 +59,7 @@ const COLLECTOR = '/opentelemetry.proto.collector';
 /** How long data that arrives after a refusal is discarded, in milliseconds, so that the sender can read its response. */
 const AFTER_REFUSAL_MS = 2_000;
 
-/** What the services need. */
+/** Dependencies of the services. */
 export interface GrpcServicesDeps {
   readonly intake: ExportIntake;
   /** Checked before a message is read. Default: everybody may send. */

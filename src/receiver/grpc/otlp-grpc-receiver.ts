@@ -19,7 +19,7 @@ import type { OtlpGrpcReceiverConfig } from './grpc-services.js';
 /** How long a sender may take to close a connection that was ended, in milliseconds. */
 const AFTER_END_MS = 500;
 
-/** What the receiver needs. */
+/** Dependencies of the receiver. */
 export interface OtlpGrpcReceiverDeps {
   readonly intake: ExportIntake;
   /** Checked before a message is read. Default: everybody may send. */
