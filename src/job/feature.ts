@@ -126,7 +126,7 @@ export class Jobs implements Feature, Component {
     const { JobRunner: Runner } = await import('./runner.js');
     const { JobService: Service } = await import('./service.js');
     const { state, registry, nodePath, entryPath, environment, credentials, clock, logger } = this.host;
-    const { executions } = state;
+    const { executions, catalog } = state;
     const queue = await this.store();
     const jobs = new Map(this.config.jobs.map((job) => [job.name, job]));
     const dataFolder = this.config['data-dir'];
@@ -136,7 +136,7 @@ export class Jobs implements Feature, Component {
       { maxRunning: this.config['max-running-jobs'], isShared: this.config.processes === 'several' },
       { jobs, queue, executions, registry, launcher, clock, logger, newId },
     );
-    const service = new Service({ jobs, queue, executions, runner, clock, newId });
+    const service = new Service({ jobs, queue, catalog, executions, runner, clock, newId });
     await runner.start();
     return { runner, service };
   }

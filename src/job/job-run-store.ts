@@ -5,7 +5,7 @@ import { addRun, endRun, type RunObserver, touchRun, touchRunOfStep } from '../s
 import type { Fence } from '../storage/journal-store.js';
 import { PROCESS_LEASE } from '../storage/lease-store.js';
 import { parseLines } from '../storage/run-catalog.js';
-import type { RunStatus, StateDb } from '../storage/state-tables.js';
+import type { StateDb } from '../storage/state-tables.js';
 
 /** Whether a run is queued, is running or has ended. */
 export type JobRunState = 'queued' | 'running' | 'ended';
@@ -63,12 +63,6 @@ export type AddedJobRun =
   | { readonly kind: 'added'; readonly runId: number }
   /** Too many runs are waiting: of this job (`perJob`) or of all (`total`). */
   | { readonly kind: 'full'; readonly limit: keyof QueueLimits; readonly waitingCount: number };
-
-/** The last run of a job. */
-export interface LatestRun {
-  readonly runId: number;
-  readonly status: RunStatus;
-}
 
 /** The output of a command. */
 export interface StepOutput {
@@ -148,22 +142,6 @@ export class JobRunStore {
   async find(runId: number): Promise<JobRunRow | undefined> {
     const row = await jobRuns(this.db).where('asked.run_id', '=', runId).executeTakeFirst();
     return row && toRow(row);
-  }
-
-  /** Returns the last run of a job, however it was started. */
-  async latestOf(accountId: number, job: string): Promise<LatestRun | undefined> {
-    const row = await this.db
-      .selectFrom('jobs')
-      .innerJoin('executions as run', (join) =>
-        join.onRef('run.account_id', '=', 'jobs.account_id').onRef('run.job_id', '=', 'jobs.id'),
-      )
-      .select(['run.id', 'run.status'])
-      .where('jobs.account_id', '=', accountId)
-      .where('jobs.name', '=', job)
-      .orderBy('run.id', 'desc')
-      .limit(1)
-      .executeTakeFirst();
-    return row && { runId: row.id, status: row.status };
   }
 
   /** Lists runs marked as running, oldest first; if several processes share the database, only those of dead processes. */

@@ -3,6 +3,7 @@ import { commandsOfRun, linesOfRun, type RunCommands } from '../config/run-comma
 import type { Clock } from '../core/clock.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { ExecutionStore } from '../storage/executions.js';
+import type { RunCatalog } from '../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 import {
   type AddedJobRun,
@@ -60,6 +61,7 @@ export interface JobServiceDeps {
   /** The configured jobs by name. */
   readonly jobs: ReadonlyMap<string, JobDefinition>;
   readonly queue: JobRunStore;
+  readonly catalog: Pick<RunCatalog, 'latestRunOf'>;
   readonly executions: Pick<ExecutionStore, 'cancel' | 'listRunning' | 'listSteps'>;
   readonly runner: Pick<JobRunner, 'wake' | 'onCancelled'>;
   readonly clock: Clock;
@@ -93,7 +95,7 @@ export class JobService {
 
   /** Queues a job's last run again, from the command at which it stopped, or the whole job if it did not stop. @throws StoreError */
   async rerun(accountId: number, job: string, reason: string | null): Promise<StartResult> {
-    const latest = await this.deps.queue.latestOf(accountId, job);
+    const latest = await this.deps.catalog.latestRunOf(accountId, job);
     const retriedRunId = latest !== undefined && isFailed(latest.status) ? latest.runId : null;
     return this.add({ accountId, job, reason, retriedRunId, stepsOverride: null });
   }

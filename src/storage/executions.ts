@@ -1055,3 +1055,34 @@ export async function markStepsNotified(
     )
     .execute();
 }
+
+/** Runs of which not all events were created, and whether they may turn out to be part of another run. */
+export function listUnnotified(transaction: Transaction<StateTables>, runIds: readonly number[], allBits: number) {
+  return transaction
+    .selectFrom('executions')
+    .select(['id', 'account_id', 'status', 'notified', 'step_count', 'cancelled_unix_ms'])
+    .select(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('execution_steps as step')
+          .select('step.id')
+          .whereRef('step.execution_id', '=', 'executions.id')
+          .where('step.reporter', '=', 'nobody'),
+      ).as('is_unregistered'),
+    )
+    .select(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('execution_steps as step')
+          .innerJoin('step_traces as own', 'own.step_id', 'step.step_id')
+          .innerJoin('step_traces as named', 'named.trace_id', 'own.trace_id')
+          .leftJoin('execution_steps as registered', 'registered.step_id', 'named.step_id')
+          .select('step.id')
+          .whereRef('step.execution_id', '=', 'executions.id')
+          .where('step.reporter', '=', 'nobody')
+          .where('registered.id', 'is', null),
+      ).as('is_step_expected'),
+    )
+    .where('id', 'in', runIds)
+    .where('notified', '<>', allBits)
+    .orderBy('id')
+    .execute();
+}

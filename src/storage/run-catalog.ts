@@ -1,7 +1,14 @@
 import { type ExpressionBuilder, type RawBuilder, type Selectable, sql } from 'kysely';
 import { groupBy, slices } from '../core/lists.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
-import { NOT_FINISHED, parseRunNumber, type RunStatus, type StateDb, type StateTables } from './state-tables.js';
+import {
+  NOT_FINISHED,
+  parseRunNumber,
+  RUN_STATUS,
+  type RunStatus,
+  type StateDb,
+  type StateTables,
+} from './state-tables.js';
 
 /** Something with a number and a name that runs belong to. */
 export interface NamedThing {
@@ -137,6 +144,14 @@ export interface CatalogEnvironment extends CatalogProject {
   readonly projectId: number;
   /** Of its last run that ended; `null` where there is none, or its telemetry does not have it. */
   readonly engineVersion: string | null;
+}
+
+/** The first command of a run that errored. */
+export interface RunError {
+  /** The reason; `null` if unknown. */
+  readonly message: string | null;
+  /** When it ended; `null` if unknown. */
+  readonly erroredUnixMs: number | null;
 }
 
 /** From and to, both included, in Unix milliseconds. */
@@ -413,6 +428,148 @@ export class RunCatalog {
       engineVersion: row.engine_version,
     }));
     return { items, totalCount: Number(totalCount) };
+  }
+
+  /** Runs with a command that has errored, whether or not its files can be read yet. */
+  async errorsOf(runIds: readonly number[]): Promise<ReadonlyMap<number, RunError>> {
+    if (runIds.length === 0) return new Map();
+    const rows = await this.db
+      .selectFrom('execution_steps as step')
+      .leftJoin('invocations as command', (join) =>
+        join.onRef('command.step_id', '=', 'step.step_id').on('command.verdict', 'in', ['error', 'lost']),
+      )
+      .select(['step.execution_id', 'step.status_message', 'step.ended_unix_ms'])
+      .select(['command.status_message as command_message', 'command.ended_unix_ms as command_ended_unix_ms'])
+      .where('step.execution_id', 'in', runIds)
+      .where(sql<boolean>`(step.status = ${RUN_STATUS.error} or command.verdict = 'error')`)
+      .orderBy('step.step_index', 'desc')
+      .orderBy('command.ended_unix_ms', 'desc')
+      .execute();
+    return new Map(
+      rows.map((row) => [
+        row.execution_id,
+        {
+          message: row.status_message ?? row.command_message,
+          erroredUnixMs: row.command_ended_unix_ms ?? row.ended_unix_ms,
+        },
+      ]),
+    );
+  }
+
+  /** Whether a registered command is running, to which telemetry without a step id may turn out to belong. */
+  async isStepRunning(): Promise<boolean> {
+    const step = await this.db
+      .selectFrom('execution_steps as step')
+      .select('step.id')
+      // Spelt as the partial index spells it.
+      .where(sql<boolean>`step.ending is null`)
+      .where('step.reporter', '<>', 'nobody')
+      .limit(1)
+      .executeTakeFirst();
+    return step !== undefined;
+  }
+
+  /** The job's last runs that began before that one, in its project and environment, and ended well or in error; the last to begin first. */
+  async runsBefore(
+    run: CatalogRun,
+    limit: number,
+  ): Promise<readonly { readonly id: number; readonly status: RunStatus }[]> {
+    return await this.db
+      .selectFrom('executions')
+      .select(['id', 'status'])
+      .where('account_id', '=', run.accountId)
+      .where('job_id', '=', run.job.id)
+      .where('project_id', '=', run.project.id)
+      .where('environment_id', '=', run.environment.id)
+      .where('status', 'in', [RUN_STATUS.success, RUN_STATUS.error])
+      .where('created_unix_ms', '<=', run.createdUnixMs)
+      .where(({ eb, or }) => or([eb('created_unix_ms', '<', run.createdUnixMs), eb('id', '<', run.id)]))
+      .orderBy('created_unix_ms', 'desc')
+      .orderBy('id', 'desc')
+      .limit(limit)
+      .execute();
+  }
+
+  /**
+   * When the first command of a run started; if none did, when the run was created. The run's telemetry may not contain it yet.
+   */
+  async firstStartOf(run: Pick<CatalogRun, 'id' | 'createdUnixMs'>): Promise<number> {
+    const { first } = await this.db
+      .selectFrom('execution_steps')
+      .select(({ fn }) => fn.min('started_unix_ms').as('first'))
+      .where('execution_id', '=', run.id)
+      .executeTakeFirstOrThrow();
+    return first === null ? run.createdUnixMs : Number(first);
+  }
+
+  /** Jobs of these names that never ran, with their environments and projects. @param jobIds only of these, if there are any */
+  async listJobsWithoutRun(accountId: number, names: readonly string[], jobIds: readonly number[]) {
+    return await this.db
+      .selectFrom('jobs')
+      .innerJoin('environments', 'environments.id', 'jobs.environment_id')
+      .innerJoin('projects', 'projects.id', 'jobs.project_id')
+      .select(['jobs.id', 'jobs.name', 'environment_id as environmentId', 'jobs.project_id as projectId'])
+      .select(['environments.name as environment', 'projects.name as project'])
+      .where('jobs.account_id', '=', accountId)
+      .where('jobs.name', 'in', names)
+      .$if(jobIds.length > 0, (query) => query.where('jobs.id', 'in', [...jobIds]))
+      .where(({ not, exists, selectFrom }) =>
+        not(exists(selectFrom('executions').select('executions.id').whereRef('executions.job_id', '=', 'jobs.id'))),
+      )
+      .execute();
+  }
+
+  /** Which jobs ran in which environments. @param jobIds only of these, if there are any */
+  async listJobEnvironments(accountId: number, jobIds: readonly number[]) {
+    return await this.db
+      .selectFrom('executions')
+      .select(['job_id as jobId', 'environment_id as environmentId'])
+      .distinct()
+      .where('account_id', '=', accountId)
+      .$if(jobIds.length > 0, (query) => query.where('job_id', 'in', [...jobIds]))
+      .execute();
+  }
+
+  /** What the last successful runs of a job in an environment and project took, in milliseconds. */
+  async lengthsOf(
+    {
+      jobId,
+      environmentId,
+      projectId,
+    }: { readonly jobId: number; readonly environmentId: number; readonly projectId: number },
+    limit: number,
+  ): Promise<readonly { readonly id: number; readonly lengthMs: number }[]> {
+    const rows = await this.db
+      .selectFrom('executions')
+      .select(['id', 'started_unix_ms', 'ended_unix_ms'])
+      .where('job_id', '=', jobId)
+      .where('environment_id', '=', environmentId)
+      .where('project_id', '=', projectId)
+      .where('status', '=', RUN_STATUS.success)
+      .where('ended_unix_ms', 'is not', null)
+      .orderBy('created_unix_ms', 'desc')
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({ id: row.id, lengthMs: Number(row.ended_unix_ms) - row.started_unix_ms }));
+  }
+
+  /** The last run of a job, however it was started. */
+  async latestRunOf(
+    accountId: number,
+    job: string,
+  ): Promise<{ readonly runId: number; readonly status: RunStatus } | undefined> {
+    const row = await this.db
+      .selectFrom('jobs')
+      .innerJoin('executions as run', (join) =>
+        join.onRef('run.account_id', '=', 'jobs.account_id').onRef('run.job_id', '=', 'jobs.id'),
+      )
+      .select(['run.id', 'run.status'])
+      .where('jobs.account_id', '=', accountId)
+      .where('jobs.name', '=', job)
+      .orderBy('run.id', 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    return row && { runId: row.id, status: row.status };
   }
 
   private async withInvocations(rows: readonly StepColumns[]): Promise<CatalogStep[]> {

@@ -261,25 +261,13 @@ export class ExpectationWatch {
     const names = [...this.deps.declared.keys()];
     if (names.length === 0 || !isNotifiedOfDeclared(subscription)) return [];
     const { accountId, jobIds } = subscription;
-    const rows = await transaction
-      .selectFrom('jobs')
-      .innerJoin('environments', 'environments.id', 'jobs.environment_id')
-      .innerJoin('projects', 'projects.id', 'jobs.project_id')
-      .select(['jobs.id', 'jobs.name', 'environment_id', 'jobs.project_id'])
-      .select(['environments.name as environment', 'projects.name as project'])
-      .where('jobs.account_id', '=', accountId)
-      .where('jobs.name', 'in', names)
-      .$if(jobIds.length > 0, (query) => query.where('jobs.id', 'in', [...jobIds]))
-      .where(({ not, exists, selectFrom }) =>
-        not(exists(selectFrom('executions').select('executions.id').whereRef('executions.job_id', '=', 'jobs.id'))),
-      )
-      .execute();
+    const rows = await new RunCatalog(transaction).listJobsWithoutRun(accountId, names, jobIds);
     return rows.map((row) => ({
       isRunning: false,
       facts: {
         ...NO_RUN,
-        ...{ jobId: row.id, jobName: row.name, environmentId: row.environment_id, environmentName: row.environment },
-        ...{ projectId: row.project_id, projectName: row.project },
+        ...{ jobId: row.id, jobName: row.name, environmentId: row.environmentId, environmentName: row.environment },
+        ...{ projectId: row.projectId, projectName: row.project },
         ...{ startedUnixMs: this.sinceUnixMs, status: RUN_STATUS.error },
       },
     }));
@@ -307,15 +295,9 @@ async function latestRuns(
   transaction: Transaction<StateTables>,
   { accountId, jobIds }: WebhookSubscription,
 ): Promise<readonly LatestRun[]> {
-  const latest = await transaction
-    .selectFrom('executions')
-    .select(['job_id', 'environment_id'])
-    .distinct()
-    .where('account_id', '=', accountId)
-    .$if(jobIds.length > 0, (query) => query.where('job_id', 'in', [...jobIds]))
-    .execute();
+  const latest = await new RunCatalog(transaction).listJobEnvironments(accountId, jobIds);
   const runs: LatestRun[] = [];
-  for (const { job_id: jobId, environment_id: environmentId } of latest) {
+  for (const { jobId, environmentId } of latest) {
     // By its start: an imported run of last week is not the last one.
     const last = { jobId, environmentId, orderBy: 'created', isDescending: true, limit: 1, offset: 0 } as const;
     const { items } = await new RunCatalog(transaction).listRuns(accountId, last);
@@ -380,24 +362,14 @@ async function usualLengthMs(
   accountId: number,
   { jobId, environmentId, projectId, runId }: RunFacts,
 ): Promise<number | undefined> {
-  const rows = await transaction
-    .selectFrom('executions')
-    .select(['id', 'started_unix_ms', 'ended_unix_ms'])
-    .where('job_id', '=', jobId)
-    .where('environment_id', '=', environmentId)
-    .where('project_id', '=', projectId)
-    .where('status', '=', RUN_STATUS.success)
-    .where('ended_unix_ms', 'is not', null)
-    .orderBy('created_unix_ms', 'desc')
-    .limit(MAX_LOOKED_AT)
-    .execute();
+  const rows = await new RunCatalog(transaction).lengthsOf({ jobId, environmentId, projectId }, MAX_LOOKED_AT);
   const ids = [runId, ...rows.map(({ id }) => id)];
   const commandLines = await commandLinesByRun(new RunCatalog(transaction), accountId, ids);
   const asked = (id: number) => ({ commandLines: commandLines(id) });
   const lengths = rows
     .filter(({ id }) => hasSameCommands(asked(id), asked(runId)))
     .slice(0, USUAL_OF)
-    .map((row) => Number(row.ended_unix_ms) - row.started_unix_ms);
+    .map(({ lengthMs }) => lengthMs);
   return lengths.length < USUAL_FROM ? undefined : quantile(lengths, 0.5);
 }
 

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { sql, type Transaction } from 'kysely';
+import type { Transaction } from 'kysely';
 import { type Clock, systemClock } from '../core/clock.js';
 import { slices } from '../core/lists.js';
 import { endsFailures, hasSameCommands } from '../run/measures/recovery.js';
 import { nextIds } from '../storage/database.js';
 import type { RunObserver } from '../storage/executions.js';
-import { markNotified, markStepsNotified } from '../storage/executions.js';
-import { type CatalogRun, commandLinesByRun, RunCatalog } from '../storage/run-catalog.js';
+import { listUnnotified, markNotified, markStepsNotified } from '../storage/executions.js';
+import { type CatalogRun, commandLinesByRun, RunCatalog, type RunError } from '../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus, type StateTables } from '../storage/state-tables.js';
 import { DEFAULT_JOB } from '../storage/steps.js';
 import type { MissingArtifactFacts, RunFacts } from './event.js';
@@ -62,14 +62,6 @@ interface DueRun {
   readonly isUnregistered: boolean;
   /** Its telemetry names a step that is not registered yet. */
   readonly isStepExpected: boolean;
-}
-
-/** The first command of a run that errored. */
-interface RunError {
-  /** The reason; `null` if unknown. */
-  readonly message: string | null;
-  /** When it ended; `null` if unknown. */
-  readonly erroredUnixMs: number | null;
 }
 
 /** Writes an event for each subscription that matches, in the transaction that changes its run: neither is there without the other. */
@@ -136,11 +128,11 @@ export class WebhookOutbox implements RunObserver {
     const subscriptions = rows.map(toSubscription);
     const nowUnixMs = this.options.clock.nowUnixMs();
     const found: Omit<WebhookTables['webhook_events'], 'seq'>[] = [];
-    const doubtfulMs = (await isStepRunning(transaction)) ? DOUBTFUL_MS : 0;
+    const doubtfulMs = (await new RunCatalog(transaction).isStepRunning()) ? DOUBTFUL_MS : 0;
     for (const one of due) {
       const run = await new RunCatalog(transaction).findRun(one.accountId, one.id);
       if (run === undefined) continue;
-      const startedUnixMs = await firstStart(transaction, run);
+      const startedUnixMs = await new RunCatalog(transaction).firstStartOf(run);
       const waitMs = one.isStepExpected ? EXPECTED_MS : one.isUnregistered ? doubtfulMs : 0;
       const transition = await transitionOf(transaction, run, one.types);
       const missing = run.missingArtifactCount === 0 ? undefined : await missingArtifacts(transaction, run);
@@ -188,35 +180,8 @@ async function findDueRuns(
   transaction: Transaction<StateTables>,
   runIds: readonly number[],
 ): Promise<readonly DueRun[]> {
-  const rows = await transaction
-    .selectFrom('executions')
-    .select(['id', 'account_id', 'status', 'notified', 'step_count', 'cancelled_unix_ms'])
-    .select(({ exists, selectFrom }) =>
-      exists(
-        selectFrom('execution_steps as step')
-          .select('step.id')
-          .whereRef('step.execution_id', '=', 'executions.id')
-          .where('step.reporter', '=', 'nobody'),
-      ).as('is_unregistered'),
-    )
-    .select(({ exists, selectFrom }) =>
-      exists(
-        selectFrom('execution_steps as step')
-          .innerJoin('step_traces as own', 'own.step_id', 'step.step_id')
-          .innerJoin('step_traces as named', 'named.trace_id', 'own.trace_id')
-          .leftJoin('execution_steps as registered', 'registered.step_id', 'named.step_id')
-          .select('step.id')
-          .whereRef('step.execution_id', '=', 'executions.id')
-          .where('step.reporter', '=', 'nobody')
-          .where('registered.id', 'is', null),
-      ).as('is_step_expected'),
-    )
-    .where('id', 'in', runIds)
-    .where('notified', '<>', ALL_NOTIFIED)
-    .orderBy('id')
-    .execute();
-  const errors = await findErrors(
-    transaction,
+  const rows = await listUnnotified(transaction, runIds, ALL_NOTIFIED);
+  const errors = await new RunCatalog(transaction).errorsOf(
     rows.filter(({ notified }) => (notified & 2) === 0).map(({ id }) => id),
   );
   return rows.flatMap((row) => {
@@ -230,48 +195,6 @@ async function findDueRuns(
     const error = errors.get(row.id) ?? null;
     return [{ id: row.id, accountId: row.account_id, types, notified, error, ...doubts }];
   });
-}
-
-/** Runs with a command that has errored, whether or not its files can be read yet. */
-async function findErrors(
-  transaction: Transaction<StateTables>,
-  runIds: readonly number[],
-): Promise<ReadonlyMap<number, RunError>> {
-  if (runIds.length === 0) return new Map();
-  const rows = await transaction
-    .selectFrom('execution_steps as step')
-    .leftJoin('invocations as command', (join) =>
-      join.onRef('command.step_id', '=', 'step.step_id').on('command.verdict', 'in', ['error', 'lost']),
-    )
-    .select(['step.execution_id', 'step.status_message', 'step.ended_unix_ms'])
-    .select(['command.status_message as command_message', 'command.ended_unix_ms as command_ended_unix_ms'])
-    .where('step.execution_id', 'in', runIds)
-    .where(sql<boolean>`(step.status = ${RUN_STATUS.error} or command.verdict = 'error')`)
-    .orderBy('step.step_index', 'desc')
-    .orderBy('command.ended_unix_ms', 'desc')
-    .execute();
-  return new Map(
-    rows.map((row) => [
-      row.execution_id,
-      {
-        message: row.status_message ?? row.command_message,
-        erroredUnixMs: row.command_ended_unix_ms ?? row.ended_unix_ms,
-      },
-    ]),
-  );
-}
-
-/** Whether a registered command is running, to which telemetry without a step id may turn out to belong. */
-async function isStepRunning(transaction: Transaction<StateTables>): Promise<boolean> {
-  const step = await transaction
-    .selectFrom('execution_steps as step')
-    .select('step.id')
-    // Spelt as the partial index spells it.
-    .where(sql<boolean>`step.ending is null`)
-    .where('step.reporter', '<>', 'nobody')
-    .limit(1)
-    .executeTakeFirst();
-  return step !== undefined;
 }
 
 async function missingArtifacts(
@@ -298,7 +221,7 @@ async function transitionOf(
 ): Promise<WebhookTransition | null> {
   const status = types.includes('job.run.errored') ? RUN_STATUS.error : run.status;
   if (status !== RUN_STATUS.error && status !== RUN_STATUS.success) return null;
-  const before = await runsBefore(transaction, run);
+  const before = await new RunCatalog(transaction).runsBefore(run, MAX_RUNS_BEFORE);
   if (status === RUN_STATUS.success) return before.some((one) => one.status === RUN_STATUS.error) ? 'recovery' : null;
   const ids = [run.id, ...before.map(({ id }) => id)];
   const commandLines = await commandLinesByRun(new RunCatalog(transaction), run.accountId, ids);
@@ -309,40 +232,6 @@ async function transitionOf(
     .filter((one) => isOfJob || hasSameCommands(one, own))
     .find((one) => one.status === RUN_STATUS.error || endsFailures(one, own));
   return last?.status === RUN_STATUS.error ? null : 'first_failure';
-}
-
-/** The job's last runs that began before that one, in its project and environment, and ended well or in error; the last to begin first. */
-async function runsBefore(
-  transaction: Transaction<StateTables>,
-  run: CatalogRun,
-): Promise<readonly { readonly id: number; readonly status: RunStatus }[]> {
-  return await transaction
-    .selectFrom('executions')
-    .select(['id', 'status'])
-    .where('account_id', '=', run.accountId)
-    .where('job_id', '=', run.job.id)
-    .where('project_id', '=', run.project.id)
-    .where('environment_id', '=', run.environment.id)
-    .where('status', 'in', [RUN_STATUS.success, RUN_STATUS.error])
-    .where('created_unix_ms', '<=', run.createdUnixMs)
-    .where(({ eb, or }) => or([eb('created_unix_ms', '<', run.createdUnixMs), eb('id', '<', run.id)]))
-    .orderBy('created_unix_ms', 'desc')
-    .orderBy('id', 'desc')
-    .limit(MAX_RUNS_BEFORE)
-    .execute();
-}
-
-/**
- * When the first command of a run started; if none did, when the run was created. Queried here because the run's
- * telemetry may not contain it yet when the started event is created.
- */
-async function firstStart(transaction: Transaction<StateTables>, run: CatalogRun): Promise<number> {
-  const { first } = await transaction
-    .selectFrom('execution_steps')
-    .select(({ fn }) => fn.min('started_unix_ms').as('first'))
-    .where('execution_id', '=', run.id)
-    .executeTakeFirstOrThrow();
-  return first === null ? run.createdUnixMs : Number(first);
 }
 
 /** Times are those of the run, whenever the event is made: an imported run gives the same ones. */

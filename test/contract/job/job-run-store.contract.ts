@@ -172,13 +172,13 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
       }));
 
     it("have their job's last run, however it was started", () =>
-      withState(async ({ jobRuns, executions }) => {
-        expect(await jobRuns.latestOf(FIRST_ACCOUNT_ID, 'a')).toBeUndefined();
+      withState(async ({ jobRuns, executions, catalog }) => {
+        expect(await catalog.latestRunOf(FIRST_ACCOUNT_ID, 'a')).toBeUndefined();
         const runId = await add(jobRuns, 'a');
-        expect(await jobRuns.latestOf(FIRST_ACCOUNT_ID, 'a')).toEqual({ runId, status: RUN_STATUS.queued });
+        expect(await catalog.latestRunOf(FIRST_ACCOUNT_ID, 'a')).toEqual({ runId, status: RUN_STATUS.queued });
         const place = await executions.begin(stepStart('s', { job: 'a' }), 'remote');
-        expect(await jobRuns.latestOf(FIRST_ACCOUNT_ID, 'a')).toMatchObject({ runId: place.runId });
-        expect(await jobRuns.latestOf(7, 'a')).toBeUndefined();
+        expect(await catalog.latestRunOf(FIRST_ACCOUNT_ID, 'a')).toMatchObject({ runId: place.runId });
+        expect(await catalog.latestRunOf(7, 'a')).toBeUndefined();
       }));
   });
 

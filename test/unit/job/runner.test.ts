@@ -74,7 +74,7 @@ async function begin(jobs: readonly JobDefinition[], maxRunning = 1): Promise<vo
       new StepProcess({ program, args, workingDir: one.workingDir, environment: environmentOf(one) }, clock),
   };
   runner = new JobRunner({ maxRunning }, { jobs: byName, queue, executions, registry, launcher, clock, logger, newId });
-  service = new JobService({ jobs: byName, queue, executions, runner, clock, newId });
+  service = new JobService({ jobs: byName, queue, catalog: state.catalog, executions, runner, clock, newId });
   await runner.start();
 }
 
@@ -262,7 +262,7 @@ describe('cancelling', () => {
     const rest = { namedStepId: null, engineVersion: null, gitBranch: null, gitSha: null };
     const place = { job: 'adhoc', environment: null, project: null };
     await state.invocations.note([{ traceId, invocations: [{ ...note, ...times, ...rest, place }] }], 3);
-    const latest = await state.jobRuns.latestOf(FIRST_ACCOUNT_ID, 'adhoc');
+    const latest = await state.catalog.latestRunOf(FIRST_ACCOUNT_ID, 'adhoc');
     expect(await service.cancel(await toChange(latest?.runId ?? 0))).toEqual({ kind: 'outOfReach' });
   });
 });
