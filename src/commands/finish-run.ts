@@ -1,13 +1,14 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { openState } from '../app/open-state.js';
-import { bridgeHeaders, bridgeUrl, reachableUrl } from '../cli/bridge/bridge.js';
+import { bridgeHeaders, bridgeUrl } from '../cli/bridge/bridge.js';
 import { HttpStepRegistry } from '../cli/bridge/http-step-registry.js';
 import type { Invocation, ProcessContext } from '../cli/command.js';
 import { CliError, EXIT, type ExitCode } from '../cli/command.js';
 import { readConfiguration, refuseElsewhere } from '../cli/command-configuration.js';
 import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';
+import { reachableUrl } from '../core/http-listener.js';
 import { silentLogger } from '../core/logger.js';
 import { cleanLine, counted } from '../core/text.js';
 import { LocalStepRegistry } from '../run/local-step-registry.js';

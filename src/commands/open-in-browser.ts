@@ -2,7 +2,7 @@ import { ApiError } from '../api/api-error.js';
 import { RunFinder } from '../api/own/run-finder.js';
 import { makeSignInLink } from '../api/sign-in-links.js';
 import { openState } from '../app/open-state.js';
-import { askBridge, type FoundBridge, reachableUrl } from '../cli/bridge/bridge.js';
+import { askBridge, type FoundBridge } from '../cli/bridge/bridge.js';
 import { readRunName, unknownRun } from '../cli/bridge/own-bridge.js';
 import type { Invocation } from '../cli/command.js';
 import { CliError, EXIT, type ExitCode } from '../cli/command.js';
@@ -10,6 +10,7 @@ import { readConfiguration, refuseElsewhere } from '../cli/command-configuration
 import type { Configuration } from '../config/configuration.js';
 import { nonEmpty } from '../config/environment.js';
 import { reasonOf } from '../core/errors.js';
+import { reachableUrl } from '../core/http-listener.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { readHolder } from '../storage/data-folder.js';
 import type { State } from '../storage/state.js';

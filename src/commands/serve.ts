@@ -1,6 +1,5 @@
 import type { AppDeps } from '../app/app-deps.js';
 import { openBuilder, openServer, type Server } from '../app.js';
-import { reachableUrl } from '../cli/bridge/bridge.js';
 import type { Invocation } from '../cli/command.js';
 import { EXIT, type ExitCode, stopped } from '../cli/command.js';
 import { readExportConfiguration } from '../cli/command-configuration.js';
@@ -11,7 +10,7 @@ import { offDestinationOf } from '../config/otlp-destinations.js';
 import { ENGINE_QUEUES } from '../config/otlp-environment.js';
 import { pause } from '../core/clock.js';
 import { heapGrowth } from '../core/guard.js';
-import { isLoopback } from '../core/http-listener.js';
+import { isLoopback, reachableUrl } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
 import type { Signal } from '../record/record-batch.js';
 import { appDeps } from './app-deps.js';

@@ -1,9 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { askBridge, reachableUrl } from '../cli/bridge/bridge.js';
+import { askBridge } from '../cli/bridge/bridge.js';
 import { type Clock, pause, type Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
+import { reachableUrl } from '../core/http-listener.js';
 import { type Lazy, lazy } from '../core/lazy.js';
 import { isInheritedByOthers, isWrittenByOthers } from '../core/process-tree.js';
 import { JsonlTail, REJECTS_FILE, type Reject, RejectFile, type TailPosition } from '../files/feature.js';

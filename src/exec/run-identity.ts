@@ -1,5 +1,6 @@
-import { askBridge, bridgeHeaders, reachableUrl } from '../cli/bridge/bridge.js';
+import { askBridge, bridgeHeaders } from '../cli/bridge/bridge.js';
 import { pause } from '../core/clock.js';
+import { reachableUrl } from '../core/http-listener.js';
 import { splitScope } from '../otlp/scope-path.js';
 import { readHolder } from '../storage/data-folder.js';
 import type { StepPosition, StepStart } from '../storage/steps.js';

@@ -6,7 +6,8 @@ import { makeFolderIn, namesIn } from '../core/folders.js';
 import type { Component } from '../core/lifecycle.js';
 import { slices } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
-import type { RowStore, RunRows } from '../storage/row-store.js';
+import type { RowStore } from '../storage/row-store.js';
+import type { RunRows } from '../storage/run-rows.js';
 
 /** The folder of runs' rows in the data folder, a file a run by its number. */
 export const ROWS_FOLDER = 'rows';
@@ -107,7 +108,7 @@ export async function* readRunRows(
   damaged: string[],
 ): AsyncGenerator<readonly RunRows[]> {
   // Loaded when there is something to read back: no start has to wait for a schema library.
-  const { parseRunRows } = await import('../storage/row-store.js');
+  const { parseRunRows } = await import('../storage/run-rows.js');
   const names = await namesIn(join(dataFolder, ROWS_FOLDER));
   const runIds = names.flatMap((name) => /^(\d+)\.json$/.exec(name)?.[1] ?? []).map(Number);
   runIds.sort((a, b) => a - b);

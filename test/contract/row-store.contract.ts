@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../src/record/telemetry-record.js';
-import { parseRunRows } from '../../src/storage/row-store.js';
+import { parseRunRows } from '../../src/storage/run-rows.js';
 import type { State } from '../../src/storage/state.js';
 import { noteOf, rowOf } from '../fake/noted-run.js';
 

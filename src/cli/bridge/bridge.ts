@@ -195,11 +195,6 @@ async function post(
   }
 }
 
-/** An address that listens everywhere is reached from this machine by its loopback address. */
-export function reachableUrl(url: string): string {
-  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
-}
-
 /** The JSON of an answer's body; `undefined` where it is none. */
 export function parseAnswer(body: Uint8Array): unknown {
   try {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { AddedJobRun, JobRunRequest, JobRunStore } from '../../../src/job/job-run-store.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
-import { parseRunRows } from '../../../src/storage/row-store.js';
 import type { CatalogRun } from '../../../src/storage/run-catalog.js';
+import { parseRunRows } from '../../../src/storage/run-rows.js';
 import { RUN_STATUS } from '../../../src/storage/state-tables.js';
 import type { FeatureState } from '../../fake/webhook-facts.js';
 import { stepStart } from '../step-registry.contract.js';
