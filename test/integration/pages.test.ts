@@ -266,8 +266,8 @@ describe('the page of a run', () => {
     const cause = expect.stringContaining('nonexistent_column');
     const [said, first, ...others] = await seen(1001, 'webhooks_only');
     expect([said, first]).toEqual(['Executed with errors', cause]);
-    // Places are no values; rows are.
-    expect(first).toContain('"place":"models/marts/broken.sql"');
+    // Locations are no values; rows are.
+    expect(first).toContain('"location":"models/marts/broken.sql"');
     expect(others.join()).not.toMatch(/\b11\b.*\b10\b/);
   });
 
