@@ -37,11 +37,6 @@ class WaitingValues {
   /** What was read of tables, so that V8 does not leave it out. */
   touched = 0;
 
-  /** The row of the one that came last, or its first one. */
-  get lastRow(): number {
-    return (this.numbers[this.length - WAITING_NUMBERS] as number) >>> ROW_SHIFT;
-  }
-
   /** @returns whether there is no room for another */
   push(row: number, rowCount: number, first: number, second: number): boolean {
     const { numbers, length } = this;
@@ -55,9 +50,6 @@ class WaitingValues {
 
 /** In place of where a text begins: it is a constant. */
 const CONSTANT = -1;
-
-/** A text's length stands before it in a dictionary. */
-const TEXT_HEAD_BYTES = 4;
 
 /** A column of texts. */
 export class TextColumn implements ColumnValues {
@@ -100,7 +92,6 @@ export class TextColumn implements ColumnValues {
   /** Writes a text that stands anywhere. */
   appendBytes(row: number, { source, length }: ByteBuffer): void {
     this.flush();
-    this.index = -1;
     this.write(row, 1, source, 0, length, hashOfText(source, 0, length));
   }
 
@@ -108,8 +99,8 @@ export class TextColumn implements ColumnValues {
   flush(): void {
     const { waiting, constants } = this;
     const { numbers, length } = waiting;
-    if (length === 0) return;
-    for (let at = this.pages.isOpen ? this.flushUsual() : 0; at < length; at += WAITING_NUMBERS) {
+    if (this.pages.isOpen) this.touch(waiting);
+    for (let at = 0; at < length; at += WAITING_NUMBERS) {
       const bits = numbers[at] as number;
       const row = bits >>> ROW_SHIFT;
       const rowCount = (bits & IS_TWICE) + 1;
@@ -125,40 +116,10 @@ export class TextColumn implements ColumnValues {
     waiting.length = 0;
   }
 
-  /** Writes values that neither end the page nor fill the dictionary: mostly all that wait. @returns where the first one of the others is */
-  private flushUsual(): number {
-    const { waiting, constants, writer, pages, texts } = this;
-    const { numbers, length } = waiting;
-    const newBytes = this.touch(waiting);
-    if (!writer.hasRoom(waiting.lastRow) || texts.values.length + newBytes > MAX_DICTIONARY_BYTES) return 0;
-    let index = -1;
-    let at = 0;
-    for (; at < length; at += WAITING_NUMBERS) {
-      const bits = numbers[at] as number;
-      const start = numbers[at + 1] as number;
-      const end = numbers[at + 2] as number;
-      let value = index;
-      if (start === CONSTANT) {
-        value = (constants[end] as ConstantText).index;
-        if (value < 0) break;
-      } else if ((bits & IS_AGAIN) === 0) {
-        value = texts.indexOf(ARENA, start, end, numbers[at + 3] as number);
-        if (texts.isCrowded) break;
-        index = value;
-      }
-      const rowCount = (bits & IS_TWICE) + 1;
-      pages.push(value, rowCount);
-      writer.setRows(bits >>> ROW_SHIFT, rowCount);
-    }
-    this.index = index;
-    return at;
-  }
-
-  /** @returns how many bytes the dictionary gets at the most */
-  private touch(waiting: WaitingValues): number {
+  private touch(waiting: WaitingValues): void {
     const { texts } = this;
     const { numbers, length } = waiting;
-    let [lastStart, lastEnd, touched, newBytes] = [0, 0, 0, 0];
+    let [lastStart, lastEnd, touched] = [0, 0, 0];
     for (let at = 0; at < length; at += WAITING_NUMBERS) {
       const start = numbers[at + 1] as number;
       const end = numbers[at + 2] as number;
@@ -169,13 +130,11 @@ export class TextColumn implements ColumnValues {
         const hash = hashOfText(ARENA, start, end);
         numbers[at + 3] = hash;
         touched ^= texts.touch(hash);
-        newBytes += TEXT_HEAD_BYTES + end - start;
       }
       lastStart = start;
       lastEnd = end;
     }
     waiting.touched = touched;
-    return newBytes;
   }
 
   /** Writes an item of a row's list; between the writer's `beginList` and this `endList`. */
@@ -271,9 +230,6 @@ export type NumberKind = 'int32' | 'uint32' | 'uint64';
 /** The bit by which unsigned numbers of 32 bits are ordered otherwise than signed ones. */
 const SIGN = 0x80000000 | 0;
 
-/** The most that a number takes. */
-const MAX_NUMBER_BYTES = 8;
-
 /** Distinct numbers from which on it is asked whether nearly all of them are. */
 const USELESS_DISTINCT = 2_000;
 
@@ -322,8 +278,8 @@ export class NumberColumn implements ColumnValues {
   flush(): void {
     const { waiting } = this;
     const { numbers, length } = waiting;
-    if (length === 0) return;
-    for (let at = this.pages.isOpen ? this.flushUsual() : 0; at < length; at += WAITING_NUMBERS) {
+    if (this.pages.isOpen) this.touch(waiting);
+    for (let at = 0; at < length; at += WAITING_NUMBERS) {
       const bits = numbers[at] as number;
       if ((bits & IS_AGAIN) === 0) this.index = -1;
       const high = numbers[at + 1] as number;
@@ -332,30 +288,6 @@ export class NumberColumn implements ColumnValues {
     }
     this.index = -1;
     waiting.length = 0;
-  }
-
-  /** As that of `TextColumn`. */
-  private flushUsual(): number {
-    const { waiting, writer, pages, numbers: dictionary } = this;
-    const { numbers, length } = waiting;
-    this.touch(waiting);
-    const newBytes = length * (MAX_NUMBER_BYTES / WAITING_NUMBERS);
-    if (!writer.hasRoom(waiting.lastRow) || dictionary.values.length + newBytes > MAX_DICTIONARY_BYTES) return 0;
-    let index = -1;
-    let at = 0;
-    for (; at < length; at += WAITING_NUMBERS) {
-      const bits = numbers[at] as number;
-      if ((bits & IS_AGAIN) === 0) {
-        const found = this.indexOf(numbers[at + 1] as number, numbers[at + 2] as number, numbers[at + 3] as number);
-        if (dictionary.isCrowded) break;
-        index = found;
-      }
-      const rowCount = (bits & IS_TWICE) + 1;
-      pages.push(index, rowCount);
-      writer.setRows(bits >>> ROW_SHIFT, rowCount);
-    }
-    this.index = index;
-    return at;
   }
 
   private touch(waiting: WaitingValues): void {
@@ -436,28 +368,24 @@ export class NumberColumn implements ColumnValues {
 
   /** @returns how many times it was written: once where the page may be full with it */
   private push(times: number, high: number, low: number, hash: number): number {
-    const { pages, plain } = this;
+    const { pages, numbers, plain } = this;
     if (!pages.isOpen) {
       this.compare(high ^ SIGN, low ^ this.lowSign);
       plain.appendUint32(low);
       if (this.type === 'INT64') plain.appendUint32(high);
       return 1;
     }
-    if (this.index < 0) this.index = this.indexOf(high, low, hash);
+    if (this.index < 0) {
+      this.index = numbers.indexOf(high, low, hash);
+      // One that is there already was compared when it came first.
+      if (this.index >= this.comparedCount) {
+        this.compare(high ^ SIGN, low ^ this.lowSign);
+        this.comparedCount = numbers.count;
+      }
+    }
     const taken = this.isFull ? 1 : times;
     pages.push(this.index, taken);
     return taken;
-  }
-
-  private indexOf(high: number, low: number, hash: number): number {
-    const { numbers } = this;
-    const index = numbers.indexOf(high, low, hash);
-    // One that is there already was compared when it came first.
-    if (index >= this.comparedCount) {
-      this.compare(high ^ SIGN, low ^ this.lowSign);
-      this.comparedCount = numbers.count;
-    }
-    return index;
   }
 
   /** Values that are all different, such as times of ends, take less room, and no time to be found, without one. */
@@ -624,16 +552,6 @@ export class ColumnWriter {
     const end = row + count;
     if (isFull || end === this.pageEnd) this.endPage(end);
     if (isFull) this.values.endDictionary();
-  }
-
-  /** Whether the open page goes on behind a row and the next. */
-  hasRoom(row: number): boolean {
-    return row + 2 < this.pageEnd;
-  }
-
-  /** Begins and ends rows of which `hasRoom` said so, with a value that does not end the page. */
-  setRows(row: number, count: number): void {
-    this.presence?.set(row - this.firstRowOfPage, count);
   }
 
   /** The same as `beginRows` for a row that is a list. */
