@@ -2,8 +2,7 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import { errorCode } from '../core/errors.js';
-import type { TokenStore } from '../storage/account-store.js';
-import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
+import { FIRST_ACCOUNT_ID, type TokenStore } from '../storage/account-store.js';
 import { hashOf, isWholeSecret, newSecret } from './authenticator.js';
 
 /** Where the first start leaves its token: not in the log, which others read and keep. */

@@ -1,5 +1,4 @@
-import type { RedactionLevel } from '../redaction/known-names.js';
-import { redactionFor } from '../redaction/known-names.js';
+import { type RedactionLevel, redactionFor } from '../redaction/known-names.js';
 import type { CommandDigest } from '../run/measures/command-digest.js';
 import type { ErrorTexts } from '../storage/run-catalog.js';
 import type { Caller } from './caller.js';

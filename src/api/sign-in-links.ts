@@ -1,6 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import type { TokenStore } from '../storage/account-store.js';
-import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
+import { FIRST_ACCOUNT_ID, type TokenStore } from '../storage/account-store.js';
 import { hashOf, newSecret } from './authenticator.js';
 import type { FailedTries } from './failed-tries.js';
 

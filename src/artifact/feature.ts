@@ -4,8 +4,7 @@ import type { Guard } from '../core/guard.js';
 import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
-import type { ArtifactStore } from '../storage/artifacts.js';
-import { STEP_LIMITS } from '../storage/artifacts.js';
+import { type ArtifactStore, STEP_LIMITS } from '../storage/artifacts.js';
 import type { State } from '../storage/state.js';
 import type { RunArtifacts, TelemetryFiles } from './run-artifacts.js';
 

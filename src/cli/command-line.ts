@@ -3,8 +3,15 @@ import { removedProblem } from '../config/removed-settings.js';
 import { SETTINGS, type SettingKey } from '../config/settings.js';
 import { nearestName } from '../config/suggestion.js';
 import { alignedRows, cleanLine, cleanText } from '../core/text.js';
-import type { ProcessContext } from './command.js';
-import { type CliCommand, CONFIG_FLAG, type CommandExit, EXIT, type ExitCode, type Invocation } from './command.js';
+import {
+  type CliCommand,
+  CONFIG_FLAG,
+  type CommandExit,
+  EXIT,
+  type ExitCode,
+  type Invocation,
+  type ProcessContext,
+} from './command.js';
 
 const HELP_END = `
 run-bridge help COMMAND has the options of a command, and examples.

@@ -1,8 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
-import type { Invocation } from '../cli/command.js';
-import { CliError, EXIT, type ExitCode } from '../cli/command.js';
+import { CliError, EXIT, type ExitCode, type Invocation } from '../cli/command.js';
 import { isShared, readConfiguration, refuseShared } from '../cli/command-configuration.js';
 import type { Configuration } from '../config/configuration.js';
 import { errorCode, reasonOf } from '../core/errors.js';

@@ -1,5 +1,4 @@
-import type { CliCommand } from '../cli/command.js';
-import { EXIT } from '../cli/command.js';
+import { type CliCommand, EXIT } from '../cli/command.js';
 import { LOG_SETTINGS, SETTING_KEYS, STATE_SETTINGS } from '../config/settings.js';
 import { heapGrowth } from '../core/guard.js';
 import { packageVersion } from '../core/package-file.js';

@@ -1,5 +1,11 @@
-import type { ProcessContext } from '../cli/command.js';
-import { type CliCommand, CliError, type CommandExit, EXIT, type ExitCode } from '../cli/command.js';
+import {
+  type CliCommand,
+  CliError,
+  type CommandExit,
+  EXIT,
+  type ExitCode,
+  type ProcessContext,
+} from '../cli/command.js';
 import { runCommandLine } from '../cli/command-line.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { errorCode, reasonOf } from '../core/errors.js';

@@ -1,7 +1,6 @@
 import type { AppDeps } from '../app/app-deps.js';
 import { openBuilder, openServer, type Server } from '../app.js';
-import type { Invocation } from '../cli/command.js';
-import { EXIT, type ExitCode, stopped } from '../cli/command.js';
+import { EXIT, type ExitCode, type Invocation, stopped } from '../cli/command.js';
 import { readExportConfiguration } from '../cli/command-configuration.js';
 import { loggerOf } from '../cli/logger.js';
 import type { Configuration } from '../config/configuration.js';

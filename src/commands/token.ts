@@ -3,16 +3,20 @@ import { join } from 'node:path';
 import { hashOf, newSecret } from '../api/authenticator.js';
 import { removeFirstToken } from '../api/first-token.js';
 import { openState } from '../app/open-state.js';
-import type { Invocation, ProcessContext } from '../cli/command.js';
-import { CliError, EXIT, type ExitCode, readAccount } from '../cli/command.js';
+import { CliError, EXIT, type ExitCode, type Invocation, type ProcessContext, readAccount } from '../cli/command.js';
 import { readConfiguration, refuseElsewhere } from '../cli/command-configuration.js';
 import { parseDurationMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
 import { errorCode } from '../core/errors.js';
 import { createFolder } from '../core/folders.js';
 import { alignedRows, cleanLine, dateOf } from '../core/text.js';
-import type { NewToken, TokenRow } from '../storage/account-store.js';
-import { type AccountRow, type AccountStore, FIRST_ACCOUNT_ID } from '../storage/account-store.js';
+import {
+  type AccountRow,
+  type AccountStore,
+  FIRST_ACCOUNT_ID,
+  type NewToken,
+  type TokenRow,
+} from '../storage/account-store.js';
 import { STATE_FILE } from '../storage/data-folder.js';
 import type { State } from '../storage/state.js';
 import { PERMISSION_SETS, type PermissionSet, parsePermissionSet } from '../storage/state-tables.js';

@@ -2,8 +2,7 @@ import { type Dirent, lstatSync, type Stats } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
-import type { ArtifactLimits } from '../storage/artifacts.js';
-import { artifactPathIn } from '../storage/artifacts.js';
+import { type ArtifactLimits, artifactPathIn } from '../storage/artifacts.js';
 import type { FoundArtifact } from './spooled-artifacts.js';
 
 /** What a command left in the engine's target folder. */

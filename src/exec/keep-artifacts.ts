@@ -1,8 +1,7 @@
 import { type Clock, pause, RetryPolicy } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { StepRegistry } from '../run/step-registry.js';
-import type { ArtifactSink } from '../storage/artifacts.js';
-import { ArtifactError, type ArtifactErrorCode } from '../storage/artifacts.js';
+import { ArtifactError, type ArtifactErrorCode, type ArtifactSink } from '../storage/artifacts.js';
 import type { StepPosition, StepStart } from '../storage/steps.js';
 import type { FoundArtifact } from './spooled-artifacts.js';
 

@@ -1,5 +1,4 @@
-import type { FileHandle } from 'node:fs/promises';
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import type { OtlpCodec } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';

@@ -1,10 +1,8 @@
 import { open, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import type { ExitCode, Invocation } from '../cli/command.js';
-import { CliError, EXIT } from '../cli/command.js';
+import { CliError, EXIT, type ExitCode, type Invocation } from '../cli/command.js';
 import { otlpReading } from '../cli/otlp-reading.js';
-import type { ReadingProgress } from '../cli/progress-line.js';
-import { ProgressLine } from '../cli/progress-line.js';
+import { ProgressLine, type ReadingProgress } from '../cli/progress-line.js';
 import { reasonOf } from '../core/errors.js';
 import { MAX_LINE_BYTES } from '../core/lines.js';
 import { type DeliveryWriter, JsonlWriter, OtlpJsonWriter } from '../log/delivery-writer.js';

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import type { Invocation } from '../cli/command.js';
-import { EXIT, type ExitCode } from '../cli/command.js';
+import { EXIT, type ExitCode, type Invocation } from '../cli/command.js';
 import { readExportConfiguration } from '../cli/command-configuration.js';
 import { loggerOf } from '../cli/logger.js';
 import { cleanLine } from '../core/text.js';

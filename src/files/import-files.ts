@@ -1,6 +1,5 @@
 import { join, resolve } from 'node:path';
-import type { Invocation } from '../cli/command.js';
-import { CliError, EXIT, type ExitCode } from '../cli/command.js';
+import { CliError, EXIT, type ExitCode, type Invocation } from '../cli/command.js';
 import { readConfiguration, resolveWithDestinations, sayWarnings } from '../cli/command-configuration.js';
 import { loggerOf } from '../cli/logger.js';
 import { otlpReading } from '../cli/otlp-reading.js';

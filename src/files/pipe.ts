@@ -1,8 +1,14 @@
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import type { Invocation, ProcessContext } from '../cli/command.js';
-import { CliError, type CommandExit, EXIT, type ExitCode } from '../cli/command.js';
+import {
+  CliError,
+  type CommandExit,
+  EXIT,
+  type ExitCode,
+  type Invocation,
+  type ProcessContext,
+} from '../cli/command.js';
 import { readExportConfiguration } from '../cli/command-configuration.js';
 import { loggerOf } from '../cli/logger.js';
 import type { Configuration } from '../config/configuration.js';

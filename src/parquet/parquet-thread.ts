@@ -23,8 +23,8 @@ interface ParquetThreadDeps {
 const IDLE_MS = 30_000;
 
 /**
- * Writes Parquet in a thread of its own, so that no request waits for it; what little a process has to write that ends soon, without one. The thread is started for the first job and ends
- * when none came for a while; one that dies fails its job only, and the next job starts another.
+ * Writes Parquet in a thread, so that no request waits for it; logs up to `maxOwnBytes` in this thread. The other one is started for
+ * the first job and ends when none came for a while; one that dies fails its job only, and the next job starts another.
  */
 export class ParquetThread implements Component, ParquetJobWriter {
   readonly name = 'Parquet';

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import type { Invocation } from '../cli/command.js';
-import { EXIT, type ExitCode, stopped } from '../cli/command.js';
+import { EXIT, type ExitCode, type Invocation, stopped } from '../cli/command.js';
 import { readExportConfiguration } from '../cli/command-configuration.js';
 import { loggerOf } from '../cli/logger.js';
 import { ProgressLine } from '../cli/progress-line.js';

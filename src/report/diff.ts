@@ -1,5 +1,4 @@
-import type { Invocation } from '../cli/command.js';
-import { EXIT, type ExitCode } from '../cli/command.js';
+import { EXIT, type ExitCode, type Invocation } from '../cli/command.js';
 import { readConfiguration } from '../cli/command-configuration.js';
 import { cleanLine, harmlessJson, lengthText, startOf } from '../core/text.js';
 import {

@@ -1,8 +1,7 @@
 import { runDocument, statusName } from '../api/own/run-document.js';
 import { RunMeasures } from '../api/run-measures.js';
 import { causeText, containing } from '../api/run-search.js';
-import type { Invocation } from '../cli/command.js';
-import { CliError, EXIT, type ExitCode } from '../cli/command.js';
+import { CliError, EXIT, type ExitCode, type Invocation } from '../cli/command.js';
 import { readConfiguration, refuseElsewhere } from '../cli/command-configuration.js';
 import { parseDurationMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';

@@ -1,6 +1,5 @@
 import { ReadStream } from 'node:tty';
-import type { Invocation, ProcessContext } from '../cli/command.js';
-import { CliError, EXIT, type ExitCode } from '../cli/command.js';
+import { CliError, EXIT, type ExitCode, type Invocation, type ProcessContext } from '../cli/command.js';
 import { readConfiguration, refuseShared } from '../cli/command-configuration.js';
 import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';

@@ -14,8 +14,7 @@ import type {
   StepRow,
 } from '../storage/executions.js';
 import type { RunStore } from '../storage/run-store.js';
-import type { CommandEnding } from '../storage/steps.js';
-import { DEFAULT_JOB, type StepPosition, type StepStart } from '../storage/steps.js';
+import { type CommandEnding, DEFAULT_JOB, type StepPosition, type StepStart } from '../storage/steps.js';
 import { StoreError } from '../storage/store-error.js';
 import type { StepListener } from './run-event.js';
 import type { ScopeFinder } from './scope-finder.js';

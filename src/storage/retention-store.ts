@@ -2,8 +2,7 @@ import { type SqlBool, sql, type Transaction } from 'kysely';
 import { slices } from '../core/lists.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { IS_BEHIND } from './cursor-store.js';
-import type { DatabaseTraits } from './database.js';
-import { changeState } from './database.js';
+import { changeState, type DatabaseTraits } from './database.js';
 import { isFinal, type StateDb, type StateTables } from './state-tables.js';
 
 /** A run that is over. */

@@ -1,11 +1,17 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import type { SqliteDatabase, SqliteStatement } from 'kysely';
-import { type Dialect, Kysely, SqliteAdapter, SqliteDialect, sql } from 'kysely';
+import {
+  type Dialect,
+  Kysely,
+  SqliteAdapter,
+  type SqliteDatabase,
+  SqliteDialect,
+  type SqliteStatement,
+  sql,
+} from 'kysely';
 import Database from 'libsql';
 import { errorCode, reasonOf } from '../core/errors.js';
 import { NO_OBSERVER } from './executions.js';
-import type { SchemaSteps } from './schema.js';
-import { migrateToLatest } from './schema.js';
+import { migrateToLatest, type SchemaSteps } from './schema.js';
 import { State } from './state.js';
 import type { StateTables } from './state-tables.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';

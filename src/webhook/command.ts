@@ -1,5 +1,4 @@
-import type { Invocation } from '../cli/command.js';
-import { CliError, EXIT, type ExitCode, readAccount, type WithState } from '../cli/command.js';
+import { CliError, EXIT, type ExitCode, type Invocation, readAccount, type WithState } from '../cli/command.js';
 import { parseDurationMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
 import { alignedRows, dateOf } from '../core/text.js';

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { NewToken, TokenStore } from '../../src/storage/account-store.js';
-import { type AccountStore, FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
+import {
+  type AccountStore,
+  FIRST_ACCOUNT_ID,
+  type NewToken,
+  type TokenStore,
+} from '../../src/storage/account-store.js';
 
 /** The stores of one state. */
 interface AccessStores {

@@ -6,8 +6,11 @@ import { RetryPolicy } from '../../src/core/clock.js';
 import type { Destination } from '../../src/export/destination.js';
 import { ExportTurns } from '../../src/export/export-turns.js';
 import { ExportWorker } from '../../src/export/export-worker.js';
-import type { ExportWorkerDeps } from '../../src/export/export-worker-options.js';
-import { DEFAULT_EXPORT_WORKER_OPTIONS, type ExportWorkerOptions } from '../../src/export/export-worker-options.js';
+import {
+  DEFAULT_EXPORT_WORKER_OPTIONS,
+  type ExportWorkerDeps,
+  type ExportWorkerOptions,
+} from '../../src/export/export-worker-options.js';
 import { OtlpDestination } from '../../src/export/otlp-destination.js';
 import type { RunMapper } from '../../src/export/run-mapper.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';

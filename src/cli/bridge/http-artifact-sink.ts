@@ -4,11 +4,11 @@ import { z } from 'zod';
 import { type Clock, isPassingStatus, retry } from '../../core/clock.js';
 import { exchange, type HttpAnswer, type StreamedBody } from '../../core/http-client.js';
 import { API_PATH } from '../../run/api-path.js';
-import type { ArtifactSink } from '../../storage/artifacts.js';
 import {
   ArtifactError,
   type ArtifactErrorCode,
   type ArtifactKey,
+  type ArtifactSink,
   encodedArtifactPath,
 } from '../../storage/artifacts.js';
 import { parseAnswer } from './bridge.js';

@@ -4,8 +4,7 @@ import { exchange } from '../../core/http-client.js';
 import { reachableUrl } from '../../core/http-listener.js';
 import { API_PATH } from '../../run/api-path.js';
 import { DataFolderInUseError } from '../../storage/data-folder.js';
-import type { Invocation, WithState } from '../command.js';
-import { CliError, EXIT } from '../command.js';
+import { CliError, EXIT, type Invocation, type WithState } from '../command.js';
 import { askBridge, parseAnswer } from './bridge.js';
 
 // How a command names a run of a data folder, and asks the bridge that has the folder to do something with it.
