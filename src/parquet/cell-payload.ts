@@ -4,8 +4,7 @@ import { CLOSE, COMMA, OPEN, OPEN_LIST, QUOTE, stringEnd } from '../record/json-
 import { type KnownText, TextMemo, texts } from '../record/texts.js';
 import type { ConstantText } from './column.js';
 import { constantText, type EventPlan, type PayloadField } from './event-plan.js';
-import { DEBUG_TYPES, orderedJson } from './key-order.js';
-import { type KeyOrder, ONEOF_FIELD } from './message-layout.js';
+import { DEBUG_TYPES, type KeyOrder, ONEOF_FIELD, orderedJson } from './message-layout.js';
 
 /** An attribute of a row: one that the record has at an index, or one that a start has and its end has otherwise. */
 export interface RowAttribute {

@@ -1,7 +1,7 @@
 // The program of the thread that writes Parquet; `ParquetThread` starts it.
 import { workerData } from 'node:worker_threads';
 import { connectToStarter } from '../core/thread.js';
-import { createJobFiles } from './job-files.js';
+import { createJobFiles } from './invocation-files.js';
 import type { ParquetStarterCalls, ParquetThreadCalls, ParquetThreadSetup } from './parquet-thread.js';
 
 const channel = connectToStarter<ParquetStarterCalls>();

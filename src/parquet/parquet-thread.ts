@@ -3,7 +3,7 @@ import { lazy } from '../core/lazy.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { startThread, type Thread } from '../core/thread.js';
-import type { DamagedLine } from './job-files.js';
+import type { DamagedLine } from './invocation-files.js';
 import type { ParquetJob, ParquetJobWriter } from './run-parquet.js';
 
 /** What the thread's owner works with. */
@@ -32,7 +32,7 @@ export class ParquetThread implements Component, ParquetJobWriter {
   private idleTimer: Timer | undefined;
   private isStopped = false;
   private readonly ownFiles = lazy(async () => {
-    const { createJobFiles } = await import('./job-files.js');
+    const { createJobFiles } = await import('./invocation-files.js');
     return createJobFiles(this.setup.dataFolder, (line) => this.warn(line));
   });
 

@@ -3,8 +3,7 @@ import type { SpanLink, TelemetryRecord } from '../record/telemetry-record.js';
 import { ByteBuffer } from './bytes.js';
 import type { ConstantText, NumberColumn, TextColumn } from './column.js';
 import type { EventPlan, EventPlans, PayloadField } from './event-plan.js';
-import { isDebugMap, orderedJson } from './key-order.js';
-import { ONEOF_FIELD } from './message-layout.js';
+import { isDebugMap, ONEOF_FIELD, orderedJson } from './message-layout.js';
 import type { AttributeWriter, RowGroupColumns } from './row-group.js';
 
 /** Writes records of any look as rows: what is right, and slow. */
