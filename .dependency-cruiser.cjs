@@ -15,7 +15,7 @@ const features = [
   'platform',
   'files',
   'export',
-  'kafka',
+  'cluster',
 ];
 // Folders of a lower row that have such a door, too.
 const doors = ['receiver'];
@@ -58,15 +58,15 @@ const forbidden = [
     to: { path: '^(node:)?process$' },
   },
   {
-    name: 'only-who-composes-the-program-knows-kafka',
+    name: 'only-who-composes-the-program-knows-the-cluster',
     severity: 'error',
-    from: { path: '^src', pathNot: ['kafka', 'app', 'app.ts'].map(pattern) },
-    to: { path: pattern('kafka') },
+    from: { path: '^src', pathNot: ['cluster', 'app', 'app.ts', 'commands'].map(pattern) },
+    to: { path: pattern('cluster') },
   },
   {
-    name: 'only-kafka-knows-its-client',
+    name: 'only-the-cluster-knows-the-client-of-kafka',
     severity: 'error',
-    from: { path: '^src', pathNot: pattern('kafka') },
+    from: { path: '^src', pathNot: '^src/cluster/kafka/' },
     to: { path: 'node_modules/@platformatic/kafka' },
   },
 ];

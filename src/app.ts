@@ -2,18 +2,17 @@ import { Access } from './app/access.js';
 import type { Api } from './app/api.js';
 import type { AppDeps } from './app/app-deps.js';
 import { type Host, onHost } from './app/host.js';
-import { RETENTION_LEASE } from './app/leases.js';
 import { openHook } from './app/open-hook.js';
 import type { Ports } from './app/ports.js';
 import { Announcement, type BuildServer, Import, openSpool, Program, Server, Store } from './app/program.js';
 import { createArtifacts } from './artifact/feature.js';
+import { createKafkaSource, RETENTION_LEASE } from './cluster/feature.js';
 import type { Configuration } from './config/configuration.js';
 import type { Component } from './core/lifecycle.js';
 import { createResend } from './export/feature.js';
 import type { Feature } from './feature.js';
 import { createHistories } from './history/feature.js';
 import { createJobs } from './job/feature.js';
-import { createKafkaSource } from './kafka/feature.js';
 import { GuardedConsumer } from './log/record-log.js';
 import { createMetrics } from './metric/feature.js';
 import { createPlatformApi } from './platform/feature.js';
@@ -55,7 +54,7 @@ export async function openServer(config: Configuration, deps: AppDeps): Promise<
       createResend(config, host),
       settings,
       histories,
-      ...host.journal,
+      ...host.clusterFeatures,
       ...building.features,
     ];
     const hosted = await openHook(config, host);
@@ -114,7 +113,7 @@ export async function openBuilder(config: Configuration, deps: AppDeps): Promise
     const metrics = createMetrics({
       ...host,
       kept: { ...host, runs: host.localRuns },
-      features: [webhooks, ...host.journal, ...building.features],
+      features: [webhooks, ...host.clusterFeatures, ...building.features],
       connections: () => ({ web: web.connectionCounts }),
     });
     const web: WebServer = createStatusPort(config, { ...host, access, metrics, about: ABOUT_BUILDING });

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { RunMeasures } from '../api/run-measures.js';
 import { ArtifactStorage } from '../artifact/feature.js';
+import type { Cluster } from '../cluster/feature.js';
 import type { Configuration } from '../config/configuration.js';
 import { destinationNames, type OffDestination, offDestinationOf } from '../config/otlp-destinations.js';
 import type { DiskGuard, Guard, MemoryGuard } from '../core/guard.js';
@@ -22,11 +23,9 @@ import type { InvocationNotes } from '../run/invocation-notes.js';
 import { LocalStepRegistry } from '../run/local-step-registry.js';
 import { RunRowBackup } from '../run/run-row-backup.js';
 import type { RunTracker } from '../run/run-tracker.js';
-import type { SharedRecordLog } from '../run/shared-record-log.js';
 import type { ArtifactStore } from '../storage/artifacts.js';
 import type { TelemetryStorage } from '../storage/retention-store.js';
 import type { AppDeps } from './app-deps.js';
-import { Leased, ProcessLease } from './leases.js';
 import { createLimits } from './limits.js';
 import { closeParts, type OpenOptions, type OpenParts, openParts } from './open-parts.js';
 import { RunParts } from './run-parts.js';
@@ -63,7 +62,7 @@ export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'fol
   readonly notes: InvocationNotes;
   readonly openArtifacts: () => Promise<ArtifactStore>;
   /** Files of runs that several processes share; `undefined` if they are in the data folder. */
-  readonly shared: SharedRecordLog['telemetry'] | undefined;
+  readonly shared: Pick<Cluster['copies'], 'find' | 'bringAll'> | undefined;
   readonly sharedFiles: TelemetryStorage | undefined;
   /** The names of all configured destinations, including those that other processes export to. */
   readonly destinations: readonly string[];
@@ -71,8 +70,8 @@ export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'fol
   readonly offDestination: OffDestination | undefined;
   /** OpenTelemetry's environment variables that are ignored, one sentence each. */
   readonly ignoredVariables: readonly string[];
-  /** Metrics of the journal that several processes share, for the parts that this process runs. */
-  readonly journal: readonly Feature[];
+  /** Metrics of what several processes share, for the parts that this process runs. */
+  readonly clusterFeatures: readonly Feature[];
   readonly nowUnixMs: () => number;
   readonly components: HostComponents;
   /** Wraps components that only one of several processes runs at a time. @param name of their lease */
@@ -131,8 +130,6 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
   };
   const parts = new RunParts(config, deps, opened, options, { intakeFor, codecs });
   const { cluster, foreign, recordLog, reader, scopes, notes, tracker } = parts;
-  // A process that builds no runs reads no partition of the journal.
-  const building = options.isBuilding && cluster !== undefined ? [cluster] : [];
   const registry = new LocalStepRegistry({
     store: state.executions,
     runs: state.runs,
@@ -169,10 +166,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
   if (config['database-url'] !== 'off') {
     addDatabaseHealth(health, { state, lease });
   }
-  if (cluster !== undefined) {
-    health.register(cluster.writer.name, () => cluster.writer.health());
-  }
-  for (const one of building) health.register('builder', () => one.health());
+  for (const [name, check] of cluster?.healthChecks ?? []) health.register(name, check);
   for (const [name] of exports?.destinations ?? []) {
     health.register(`export to ${name}`, () =>
       exportHealth(exports?.statuses().find((status) => status.name === name)),
@@ -191,9 +185,6 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
   }
   // The rows of several processes are in a database that all of them need anyway.
   const rowBackup = cluster === undefined ? [new RunRowBackup(dataFolder, { store: state.rows, clock, logger })] : [];
-  const holder = () => opened.cluster?.fence.processId ?? '';
-  const life =
-    cluster === undefined ? [] : [new ProcessLease(opened.folderId, holder(), { leases: state.leases, clock, logger })];
   return {
     ...deps,
     state,
@@ -220,28 +211,22 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     registry,
     notes,
     openArtifacts,
-    shared: cluster?.telemetry,
-    sharedFiles: cluster?.place,
+    shared: cluster?.copies,
+    sharedFiles: cluster?.storage,
     destinations: destinationNames(config),
     offDestination,
     ignoredVariables,
     nowUnixMs: () => clock.nowUnixMs(),
     components: {
-      storage: [...life, ...(cluster?.first ?? []), storage],
+      storage: [...(cluster?.first ?? []), storage],
       rowBackup,
       exports: exports === undefined ? [] : [exports],
       projections: [parts.parquetThread, notes, measures, ...output],
       runs: [tracker, registry],
-      recordLog: [recordLog, ...building.flatMap((one) => one.building)],
+      recordLog: [recordLog, ...(cluster?.building ?? [])],
     },
-    journal:
-      opened.cluster === undefined
-        ? []
-        : [opened.cluster.written, ...(options.isBuilding ? [opened.cluster.built] : [])],
-    leased: (name, components) =>
-      cluster === undefined
-        ? components
-        : [new Leased(name, components, { leases: state.leases, holder, clock, logger })],
+    clusterFeatures: cluster?.features ?? [],
+    leased: (name, components) => (cluster === undefined ? components : [cluster.leased(name, components)]),
     close: () => closeParts(opened),
   };
 }

@@ -1,24 +1,27 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { sharedBucketOf } from '../config/bucket-of.js';
+import {
+  type ClusterOpening,
+  createKafkaProducer,
+  DatabaseLease,
+  openCluster,
+  SEVERAL,
+  sharingProblems,
+} from '../cluster/feature.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { checkDestinations } from '../config/otlp-destinations.js';
 import { packageFile } from '../core/package-file.js';
 import { type Exports, type ExportsConfig, loadExports } from '../export/feature.js';
-import { createKafkaProducer, type OpenedSharedLog, openSharedLog } from '../kafka/feature.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import { STATE_FILE } from '../storage/data-folder.js';
+import { folderIdOf, STATE_FILE } from '../storage/data-folder.js';
 import { type DataFolderLock, takeDataFolder } from '../storage/data-folder-lock.js';
 import type { State } from '../storage/state.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
 import type { AppDeps } from './app-deps.js';
-import { folderIdOf } from './folder-id.js';
-import { DatabaseLease, SEVERAL } from './leases.js';
 import { openState, sayIfStateIsNew } from './open-state.js';
-import { sharingProblems } from './sharing-problems.js';
 
 /** What is opened before the components are created. */
 export interface OpenParts {
@@ -32,8 +35,8 @@ export interface OpenParts {
   readonly stream: Writable | undefined;
   /** The exports; `undefined` if this program exports nothing. */
   readonly exports: Exports | undefined;
-  /** The record log that several processes share; `undefined` with one process. */
-  readonly cluster: OpenedSharedLog | undefined;
+  /** The work that several processes share; `undefined` with one process. */
+  readonly cluster: ClusterOpening | undefined;
 }
 
 /** How a data folder is opened. */
@@ -69,11 +72,7 @@ export async function openParts(
     const { jsonl } = configuration;
     const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
     const folderId = configuration['database-url'] === 'off' ? '' : folderIdOf(folder, deps.random);
-    const { journal } = configuration;
-    const cluster =
-      isShared && journal !== null
-        ? await openSharedLog(configuration, journal, { ...deps, bucket: sharedBucketOf(configuration), folderId })
-        : undefined;
+    const cluster = await openCluster(configuration, { ...deps, folderId, isBuilding });
     // Only a server listens at the addresses of the configuration.
     const ownHosts = isShareable ? deps.ownHosts : null;
     const logFolder = cluster?.folder ?? folder;

@@ -1,3 +1,4 @@
+import { openJournal } from '../cluster/feature.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { KafkaJournalSettings } from '../config/kafka-settings.js';
@@ -5,7 +6,6 @@ import { MemoryGuard } from '../core/guard.js';
 import { Health } from '../core/health.js';
 import { HostCheck } from '../core/http-listener.js';
 import { Lifecycle } from '../core/lifecycle.js';
-import { openJournal } from '../kafka/feature.js';
 import { createMetrics } from '../metric/feature.js';
 import { JsonCodec } from '../otlp/json-codec.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';

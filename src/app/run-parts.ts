@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Cluster, ClusterHost } from '../cluster/feature.js';
 import type { Configuration } from '../config/configuration.js';
 import { openPartBytes } from '../core/guard.js';
 import { packageFile } from '../core/package-file.js';
@@ -12,12 +13,11 @@ import { InvocationParquet } from '../parquet/run-parquet.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { InvocationNotes } from '../run/invocation-notes.js';
 import { RunFile } from '../run/run-document.js';
-import type { RunListener } from '../run/run-event.js';
+import type { RunFinder, RunListener } from '../run/run-event.js';
 import { RunLog } from '../run/run-log.js';
 import { RunTracker } from '../run/run-tracker.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import { ScopeFinder } from '../run/scope-finder.js';
-import type { RunFinder, SharedLogHost, SharedRecordLog } from '../run/shared-record-log.js';
 import type { RunStore } from '../storage/run-store.js';
 import type { AppDeps } from './app-deps.js';
 import type { OpenOptions, OpenParts } from './open-parts.js';
@@ -31,9 +31,9 @@ const MAX_OWN_PARQUET_BYTES = 32 * 1024 * 1024;
 /** The parts between records and runs: the record logs, their readers, the run model, and its listeners. */
 export class RunParts {
   readonly foreign: ForeignSegments;
-  /** The record log that several processes share; `undefined` with one process. */
-  readonly cluster: SharedRecordLog | undefined;
-  readonly recordLog: JsonlRecordLog | SharedRecordLog['writer'];
+  /** The work that several processes share; `undefined` with one process. */
+  readonly cluster: Cluster | undefined;
+  readonly recordLog: JsonlRecordLog | Cluster['writer'];
   /** Reads the record logs of this process. */
   readonly reader: RecordLogReader;
   /** Reads the record logs of all processes. */
@@ -53,7 +53,7 @@ export class RunParts {
     deps: Pick<AppDeps, 'clock' | 'logger'>,
     private readonly opened: OpenParts,
     private readonly options: Pick<OpenOptions, 'isShareable' | 'imported'>,
-    private readonly decoding: Pick<SharedLogHost, 'intakeFor' | 'codecs'>,
+    private readonly decoding: Pick<ClusterHost, 'intakeFor' | 'codecs'>,
   ) {
     const { clock, logger } = deps;
     const { durability, 'data-dir': dataFolder } = configuration;
@@ -75,9 +75,9 @@ export class RunParts {
       this.reader = new RecordLogFiles(dataFolder, onDamage, (traceId) => log.durableLength(traceId));
     } else {
       this.recordLog = cluster.writer;
-      this.reader = cluster.ownReader;
+      this.reader = cluster.localReader;
     }
-    this.anyReader = cluster?.reader ?? this.reader;
+    this.anyReader = cluster?.copies ?? this.reader;
     const entry = packageFile('dist/parquet-thread.js');
     const { isShareable, imported } = options;
     const maxOwnBytes = isShareable || imported !== undefined ? 0 : MAX_OWN_PARQUET_BYTES;
@@ -134,10 +134,10 @@ export class RunParts {
 
   private openCluster(
     deps: Pick<AppDeps, 'clock' | 'logger'> & { onDamage: (traceId: string, offset: number, reason: string) => void },
-  ): SharedRecordLog | undefined {
+  ): Cluster | undefined {
     const { cluster: opening, state, exports } = this.opened;
     if (opening === undefined) return undefined;
-    return opening.create({
+    return opening.join({
       ...deps,
       state,
       foreign: this.foreign,
@@ -167,7 +167,7 @@ export class RunParts {
     const { runs } = this.opened.state;
     const { imported } = this.options;
     if (imported !== undefined) return onlyImported(runs, imported);
-    return this.cluster === undefined ? runs : sharedRuns(runs, this.cluster);
+    return this.cluster?.runs ?? runs;
   }
 }
 
@@ -189,18 +189,5 @@ export function onlyImported(store: RunStore, imported: ReadonlySet<TraceId>): R
     save: (rows) => store.save(rows),
     list: (limit) => store.list(limit),
     listUnfinished: async () => (await store.listUnfinished()).filter(({ traceId }) => imported.has(traceId)),
-  };
-}
-
-/** Adapts the store of runs that several processes share: a process starts without runs, and a row is saved only after the log that it describes is safe from a crash. */
-export function sharedRuns(runs: RunStore, log: Pick<SharedRecordLog, 'store'>): RunStore {
-  return {
-    find: (traceId) => runs.find(traceId),
-    save: async (rows) => {
-      const areStored = await Promise.all(rows.map(({ traceId, state }) => log.store(traceId, state === 'finished')));
-      await runs.save(rows.filter((_, index) => areStored[index] === true));
-    },
-    listUnfinished: async () => [],
-    list: (limit) => runs.list(limit),
   };
 }

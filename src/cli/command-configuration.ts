@@ -7,8 +7,7 @@ import { unreadableFilesOf } from '../config/otlp-destinations.js';
 import { resolveConfiguration } from '../config/resolve-configuration.js';
 import { systemMachine } from '../core/guard.js';
 import { cleanLine } from '../core/text.js';
-import { sharedLogFolder } from '../run/shared-record-log.js';
-import { FOLDER_ID_FILE, STATE_FILE } from '../storage/data-folder.js';
+import { FOLDER_ID_FILE, JOURNAL_FOLDER, STATE_FILE } from '../storage/data-folder.js';
 import { CliError, EXIT, type Invocation } from './command.js';
 
 /**
@@ -91,5 +90,5 @@ export function refuseShared(configuration: Pick<Configuration, 'data-dir' | 'pr
 export function isShared(configuration: Pick<Configuration, 'data-dir' | 'processes'>): boolean {
   const { processes, 'data-dir': dataFolder } = configuration;
   if (processes === 'several') return true;
-  return existsSync(sharedLogFolder(dataFolder)) && !existsSync(join(dataFolder, 'runs'));
+  return existsSync(join(dataFolder, JOURNAL_FOLDER)) && !existsSync(join(dataFolder, 'runs'));
 }

@@ -1,17 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { DatabaseLease, RETENTION_LEASE, SEVERAL, takeLease } from '../app/leases.js';
 import { openState } from '../app/open-state.js';
-import { sharedBucket } from '../app/shared-bucket.js';
-import { sharedLocationProblems } from '../app/sharing-problems.js';
 import { ArtifactStorage } from '../artifact/feature.js';
 import { CliError, EXIT, type ProcessContext } from '../cli/command.js';
 import { loggerOf } from '../cli/logger.js';
+import {
+  DatabaseLease,
+  openSharedTelemetry,
+  RETENTION_LEASE,
+  SEVERAL,
+  sharedLocationProblems,
+  takeLease,
+} from '../cluster/feature.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { ForeignSegments } from '../log/foreign-segments.js';
 import type { CommandRetentionHost } from '../retention/commands.js';
-import { sharedTelemetry } from '../retention/feature.js';
 import type { State } from '../storage/state.js';
 import { retainedDeliveries } from '../webhook/feature.js';
 
@@ -32,14 +36,11 @@ export async function withRetention<T>(
   if (problems.length > 0) throw new ConfigurationError(problems);
   const state = await openState(configuration, clock);
   const storage = new ArtifactStorage(configuration);
-  const bucket = sharedBucket(configuration);
+  const shared = isShared ? await openSharedTelemetry(configuration, state.journal) : undefined;
   const foreign = new ForeignSegments(join(configuration['data-dir'], 'foreign'), { isSynced: true, listeners: [] });
   let release = async () => {};
   try {
     if (!isDry) release = await takeTurn(configuration, context, state);
-    const sharedFiles = isShared
-      ? sharedTelemetry({ openBucket: () => bucket.get(), traces: state.journal })
-      : undefined;
     const { destinations: named, environmentDestination } = configuration;
     const destinations = [...named, ...(environmentDestination === undefined ? [] : [environmentDestination])].map(
       ({ name }) => name,
@@ -48,12 +49,21 @@ export async function withRetention<T>(
     const rows = [retainedDeliveries(configuration, { state, nowUnixMs })];
     const openArtifacts = () => storage.open();
     const logger = loggerOf(configuration, context);
-    return await body({ state, openArtifacts, sharedFiles, foreign, destinations, rows, clock, logger });
+    return await body({
+      state,
+      openArtifacts,
+      sharedFiles: shared?.storage,
+      foreign,
+      destinations,
+      rows,
+      clock,
+      logger,
+    });
   } finally {
     await release();
     await foreign.close();
     await storage.shutdown();
-    (await bucket.ifNeeded())?.close();
+    await shared?.close();
     await state.close();
   }
 }

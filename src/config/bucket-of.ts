@@ -1,6 +1,5 @@
 import type { S3Location } from '../storage/bucket/object-store.js';
 import type { Configuration } from './configuration.js';
-import { ConfigurationError } from './configuration-error.js';
 
 /** Returns the configured bucket; `null` if artifacts are stored in the data folder. */
 export function bucketOf(configuration: Configuration): S3Location | null {
@@ -14,11 +13,4 @@ export function bucketOf(configuration: Configuration): S3Location | null {
     isPathStyle: artifacts.isPathStyle ?? endpoint !== null,
     credentials: bucketEnvironment?.credentials ?? null,
   };
-}
-
-/** Returns the bucket that several processes share. @throws ConfigurationError if there is none */
-export function sharedBucketOf(configuration: Configuration): S3Location {
-  const location = bucketOf(configuration);
-  if (location === null) throw new ConfigurationError(['--processes several needs a bucket: set --artifacts s3://…']);
-  return location;
 }

@@ -14,7 +14,7 @@ import { Removals } from './removals.js';
 import { NO_LOCK, RetainedArtifacts, RetainedForeign, RetainedTelemetry, type TraceLock } from './retained-kinds.js';
 import { RunRemover } from './run-remover.js';
 import { type RetainedKind, Retention, type SweepOptions, type SweepResult, sweepKind } from './sweep.js';
-import { TelemetryBucket, type TelemetryBucketDeps, TelemetryFolder } from './telemetry-storage.js';
+import { TelemetryFolder } from './telemetry-storage.js';
 
 // The door of retention: other folders import only this file.
 
@@ -122,11 +122,6 @@ export function removeRunOnce(
   { accountId, name, isWithShared }: { accountId: number; name: string; isWithShared: boolean },
 ): Promise<readonly number[]> {
   return removerOf(host, kindsOf(config, host, NO_LOCK), host.logger).remove(accountId, name, isWithShared);
-}
-
-/** Creates the storage of runs that several processes share. */
-export function sharedTelemetry(deps: TelemetryBucketDeps): TelemetryStorage {
-  return new TelemetryBucket(deps);
 }
 
 /** Creates the kinds with their limits: `runs` are shared by several processes, `local` belong to the data folder of each. */

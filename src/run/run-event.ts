@@ -28,3 +28,8 @@ export interface StepListener {
   /** @param traceIds traces that hold records of the step */
   onStepChanged(traceIds: readonly TraceId[]): void;
 }
+
+/** Finds runs as they are known now. */
+export interface RunFinder {
+  find(traceId: TraceId): Promise<RunSummary | undefined>;
+}

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The file of runs and cursors in the data folder; open as long as the program runs. */
@@ -9,6 +9,25 @@ export const LOCK_FILE = 'lock.db';
 
 /** Name of the file with the id, in the data folder; it is there where the state is, or was, in PostgreSQL. */
 export const FOLDER_ID_FILE = 'folder-id';
+
+/** The folder in the data folder of one of several processes with record logs and files of runs, in its `runs/`: what it builds, and copies of the bucket. */
+export const JOURNAL_FOLDER = 'journal';
+
+/** Returns the id of a data folder in a database, generated on first use. @param random returns a number in [0, 1) */
+export function folderIdOf(dataFolder: string, random: () => number): string {
+  const path = join(dataFolder, FOLDER_ID_FILE);
+  try {
+    const id = readFileSync(path, 'utf8').trim();
+    if (id !== '') return id;
+  } catch {
+    // The file does not exist yet.
+  }
+  const id = Array.from({ length: 4 }, () => Math.floor(random() * 2 ** 32).toString(16)).join('-');
+  // Renamed when it is complete, so that a kill cannot leave half of it.
+  writeFileSync(`${path}.partial`, `${id}\n`, { flush: true });
+  renameSync(`${path}.partial`, path);
+  return id;
+}
 
 /** Another process serves the data folder. The message names it and says what to do; the program ends with exit code 2. */
 export class DataFolderInUseError extends Error {

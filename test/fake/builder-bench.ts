@@ -3,16 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Builder } from '../../src/kafka/builder.js';
-import type { PartitionOffset } from '../../src/kafka/kafka-source.js';
-import { Copies } from '../../src/log/bucket/copies.js';
-import { SharedFiles } from '../../src/log/bucket/shared-files.js';
+import { Copies } from '../../src/cluster/bucket/copies.js';
+import { SharedFiles } from '../../src/cluster/bucket/shared-files.js';
+import { Builder, type TraceFollower } from '../../src/cluster/builder.js';
+import type { PartitionOffset } from '../../src/cluster/kafka/kafka-source.js';
 import { ForeignSegments } from '../../src/log/foreign-segments.js';
 import type { RecordLogReader } from '../../src/log/record-log.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import type { Delivery } from '../../src/record/record-batch.js';
 import type { TraceId } from '../../src/record/telemetry-record.js';
-import type { TraceFollower } from '../../src/run/shared-record-log.js';
 import type { State } from '../../src/storage/state.js';
 import { FakeClock } from './fake-clock.js';
 import { openFreshState } from './fresh-state.js';
@@ -95,9 +94,15 @@ export class BenchProcess {
       ...{ folder, silenceMs: 600_000, maxMemoryBytes: 2 ** 28, maxUnstoredBytes, clock, logger },
     });
     const lengthOf = (traceId: TraceId) => this.builder.lengthBytes(traceId);
-    const own = new RecordLogFiles(folder, () => {}, lengthOf);
+    const localReader = new RecordLogFiles(folder, () => {}, lengthOf);
     this.copies = new Copies({
-      ...{ bucket, journal, folder: join(folder, 'copies'), own, isOwn: (traceId) => lengthOf(traceId) !== undefined },
+      ...{
+        bucket,
+        journal,
+        folder: join(folder, 'copies'),
+        localReader,
+        isLocal: (traceId) => lengthOf(traceId) !== undefined,
+      },
       ...{ onDamage: () => {}, clock, logger },
     });
   }

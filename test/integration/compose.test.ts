@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { sharingProblems } from '../../src/app/sharing-problems.js';
+import { sharingProblems } from '../../src/cluster/sharing-problems.js';
 import { fileSchema } from '../../src/config/read-configuration-file.js';
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');

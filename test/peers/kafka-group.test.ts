@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { type Assignment, KafkaSource } from '../../src/cluster/kafka/kafka-source.js';
 import { systemClock } from '../../src/core/clock.js';
-import { type Assignment, KafkaSource } from '../../src/kafka/kafka-source.js';
 import { RecordingLogger } from '../fake/recording-logger.js';
 import { SYNC_GROUP } from '../tool/kafka-front.js';
 import { KafkaServer } from '../tool/kafka-server.js';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DatabaseLease } from '../../../src/app/leases.js';
+import { DatabaseLease } from '../../../src/cluster/leases.js';
 import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { openFreshState } from '../../fake/fresh-state.js';

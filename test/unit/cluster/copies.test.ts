@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { Copies } from '../../../../src/log/bucket/copies.js';
-import { RecordLogFiles } from '../../../../src/log/record-log-files.js';
-import type { TraceId } from '../../../../src/record/telemetry-record.js';
-import { FakeClock } from '../../../fake/fake-clock.js';
-import { traceIdOf } from '../../../fake/memory-record-log.js';
-import { RecordingLogger } from '../../../fake/recording-logger.js';
-import { until } from '../../../tool/until.js';
+import { Copies } from '../../../src/cluster/bucket/copies.js';
+import { RecordLogFiles } from '../../../src/log/record-log-files.js';
+import type { TraceId } from '../../../src/record/telemetry-record.js';
+import { FakeClock } from '../../fake/fake-clock.js';
+import { traceIdOf } from '../../fake/memory-record-log.js';
+import { RecordingLogger } from '../../fake/recording-logger.js';
+import { until } from '../../tool/until.js';
 
 const RUN = traceIdOf(1);
 const OTHERS = [traceIdOf(2), traceIdOf(3)];
@@ -38,8 +38,8 @@ beforeEach(async () => {
       },
       journal: { filesOf: async () => [FILE], latestFiles: async () => [], known: async () => known },
       folder,
-      own: new RecordLogFiles(folder, () => {}),
-      isOwn: () => false,
+      localReader: new RecordLogFiles(folder, () => {}),
+      isLocal: () => false,
       onDamage: () => {},
       clock,
       logger: new RecordingLogger(),

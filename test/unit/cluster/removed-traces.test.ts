@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { TelemetryBucket } from '../../../src/cluster/bucket/telemetry-bucket.js';
 import type { Delivery } from '../../../src/record/record-batch.js';
 import type { TraceId } from '../../../src/record/telemetry-record.js';
 import { Removals } from '../../../src/retention/removals.js';
 import { NO_LOCK, RetainedTelemetry } from '../../../src/retention/retained-kinds.js';
 import { type SweepResult, sweepKind } from '../../../src/retention/sweep.js';
-import { TelemetryBucket } from '../../../src/retention/telemetry-storage.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import { type BenchProcess, BuilderBench } from '../../fake/builder-bench.js';
 import { noteOf, rowOf } from '../../fake/noted-run.js';

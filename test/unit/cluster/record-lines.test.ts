@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decodeRecords, encodeRecords, splitLines } from '../../../src/kafka/record-lines.js';
+import { decodeRecords, encodeRecords, splitLines } from '../../../src/cluster/kafka/record-lines.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import type { RecordBatch } from '../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';

@@ -1,8 +1,8 @@
 import { type Clock, pause } from '../core/clock.js';
 import { type MetricSource, type Sample, stateSamples } from '../metric/feature.js';
 import type { Builder } from './builder.js';
-import { JOURNAL_STATES, type KafkaJournal } from './journal.js';
-import { KAFKA_STATES, type KafkaSource } from './kafka-source.js';
+import { JOURNAL_STATES, type KafkaJournal } from './kafka/journal.js';
+import { KAFKA_STATES, type KafkaSource } from './kafka/kafka-source.js';
 
 /** What the topics of `sources: kafka:` bring, and whether there is a connection. */
 export function sourceMetrics(source: Pick<KafkaSource, 'status' | 'lag'>, clock: Clock): MetricSource {

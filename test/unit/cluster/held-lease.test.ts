@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { takeLease } from '../../../src/app/leases.js';
+import { takeLease } from '../../../src/cluster/leases.js';
 import { LEASE_MS, LEASE_RENEW_MS, type LeaseStore } from '../../../src/storage/lease-store.js';
 import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';

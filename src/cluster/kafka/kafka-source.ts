@@ -12,18 +12,18 @@ import {
   MultipleErrors,
 } from '@platformatic/kafka';
 import { decompress } from 'fzstd';
-import type { KafkaSourceSettings } from '../config/kafka-settings.js';
-import { type Clock, FixedDelayTask, pause, RetryPolicy, retry, whenAborted } from '../core/clock.js';
-import type { HealthState } from '../core/health.js';
-import type { Component } from '../core/lifecycle.js';
-import { groupBy } from '../core/lists.js';
-import type { Logger } from '../core/logger.js';
-import type { Reject, RejectFile } from '../files/feature.js';
-import type { OtlpEncoding } from '../otlp/otlp-codec.js';
-import { type Refusal, RequestError } from '../otlp/refusal.js';
-import type { Sender } from '../record/attributes.js';
-import type { RecordConsumer, Signal } from '../record/record-batch.js';
-import type { OtlpIntake, SharedLogWriter } from '../run/shared-record-log.js';
+import type { KafkaSourceSettings } from '../../config/kafka-settings.js';
+import { type Clock, FixedDelayTask, pause, RetryPolicy, retry, whenAborted } from '../../core/clock.js';
+import type { HealthState } from '../../core/health.js';
+import type { Component } from '../../core/lifecycle.js';
+import { groupBy } from '../../core/lists.js';
+import type { Logger } from '../../core/logger.js';
+import type { Reject, RejectFile } from '../../files/feature.js';
+import type { OtlpEncoding } from '../../otlp/otlp-codec.js';
+import { type Refusal, RequestError } from '../../otlp/refusal.js';
+import type { BodyConsumer, ExportIntake } from '../../receiver/feature.js';
+import type { Sender } from '../../record/attributes.js';
+import type { RecordConsumer, Signal } from '../../record/record-batch.js';
 import { connectionOptions, partitionCountsOf, problemOf, senderOf } from './connection.js';
 import { rangeAssignor } from './range-assignor.js';
 import { decodeRecords, RECORDS_HEADER } from './record-lines.js';
@@ -49,7 +49,7 @@ export class MisplacedError extends Error {
 /** Decides what becomes of messages beyond the intake, and from when on they need not be read again. */
 export interface Custody {
   /** Writes to their partitions what came on others (`MisplacedError`). */
-  readonly writer: Pick<SharedLogWriter, 'consume' | 'consumeBody'>;
+  readonly writer: RecordConsumer & BodyConsumer;
   /**
    * Begins with partitions; those of before are over, and what was read of them and not committed is read again.
    * @param signal aborts when they are another's, or the program stops
@@ -78,7 +78,7 @@ const COMMITTED_WHEN_TAKEN: Omit<Custody, 'writer'> = {
 
 /** What reading works with. */
 export interface KafkaSourceDeps {
-  readonly intake: OtlpIntake;
+  readonly intake: Pick<ExportIntake, 'makeRoom' | 'take' | 'refuse'>;
   readonly consumer: RecordConsumer;
   readonly rejects: Pick<RejectFile, 'add'>;
   readonly clock: Clock;

@@ -8,11 +8,11 @@ import { reasonOf } from '../../core/errors.js';
 import type { Component } from '../../core/lifecycle.js';
 import type { Logger } from '../../core/logger.js';
 import { forEachOf, KeyedTurns } from '../../core/turns.js';
+import type { LoggedRecord, LogRange, RecordLogReader } from '../../log/record-log.js';
+import { type DamageReport, RecordLogFiles } from '../../log/record-log-files.js';
 import type { TraceId } from '../../record/telemetry-record.js';
 import type { ObjectStore } from '../../storage/bucket/object-store.js';
 import type { JournalStore, SharedFile } from '../../storage/journal-store.js';
-import type { LoggedRecord, LogRange, RecordLogReader } from '../record-log.js';
-import { type DamageReport, RecordLogFiles } from '../record-log-files.js';
 import { LogCopy } from './segments.js';
 
 /** What copies are made with. */
@@ -21,10 +21,10 @@ export interface CopiesDeps {
   readonly journal: Pick<JournalStore, 'filesOf' | 'latestFiles' | 'known'>;
   /** Copies are in it; what is there at the start is removed. */
   readonly folder: string;
-  /** Reads logs that this process has itself. */
-  readonly own: RecordLogReader;
-  /** Whether this process has a trace's log itself. */
-  readonly isOwn: (traceId: TraceId) => boolean;
+  /** Reads logs that this process builds. */
+  readonly localReader: RecordLogReader;
+  /** Returns whether this process builds a trace's log. */
+  readonly isLocal: (traceId: TraceId) => boolean;
   readonly onDamage: DamageReport;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -89,8 +89,8 @@ export class Copies implements Component, RecordLogReader {
 
   /** Reads any trace's log: one that this process has itself where it lies, of another the copy. */
   async *read(traceId: TraceId, range: LogRange): AsyncIterable<readonly LoggedRecord[]> {
-    if (this.deps.isOwn(traceId)) {
-      yield* this.deps.own.read(traceId, range);
+    if (this.deps.isLocal(traceId)) {
+      yield* this.deps.localReader.read(traceId, range);
       return;
     }
     if ((await this.refresh(traceId)) === undefined) return;
@@ -101,7 +101,7 @@ export class Copies implements Component, RecordLogReader {
   }
 
   async lengthBytes(traceId: TraceId): Promise<number> {
-    if (this.deps.isOwn(traceId)) return await this.deps.own.lengthBytes(traceId);
+    if (this.deps.isLocal(traceId)) return await this.deps.localReader.lengthBytes(traceId);
     return (await this.refresh(traceId))?.stored.logBytes ?? 0;
   }
 

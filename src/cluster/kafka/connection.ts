@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import type { Admin, BaseOptions, SASLOptions } from '@platformatic/kafka';
+import { type Admin, type BaseOptions, compatibilityPartitioner, type SASLOptions } from '@platformatic/kafka';
 import { z } from 'zod';
-import type { KafkaConnection, KafkaSaslSettings, KafkaTlsSettings } from '../config/kafka-settings.js';
-import type { Clock } from '../core/clock.js';
-import { reasonOf } from '../core/errors.js';
-import { exchange } from '../core/http-client.js';
-import { RequestError } from '../otlp/refusal.js';
-import { formatScopePath, parseScopePath } from '../otlp/scope-path.js';
-import type { Sender } from '../record/attributes.js';
+import type { KafkaConnection, KafkaSaslSettings, KafkaTlsSettings } from '../../config/kafka-settings.js';
+import type { Clock } from '../../core/clock.js';
+import { reasonOf } from '../../core/errors.js';
+import { exchange } from '../../core/http-client.js';
+import { RequestError } from '../../otlp/refusal.js';
+import { formatScopePath, parseScopePath } from '../../otlp/scope-path.js';
+import type { Sender } from '../../record/attributes.js';
 
 /** What the client calls itself in the broker's logs and quotas. */
 const CLIENT_ID = 'run-bridge';
@@ -148,4 +148,9 @@ export function problemOf(error: unknown): string {
         : [];
   if (causes.length === 0) return reasonOf(error);
   return [...new Set(causes.map(problemOf))].join('; ');
+}
+
+/** Returns the partition of a message with this key, as the producers of Kafka itself choose it. */
+export function partitionOf(key: string, partitionCount: number): number {
+  return compatibilityPartitioner({ topic: '' }, Buffer.from(key)) % partitionCount;
 }

@@ -4,6 +4,7 @@ import type { Guard, Shortage } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
+import type { Fence } from '../storage/journal-store.js';
 import { LEASE_MS, LEASE_RENEW_MS, type LeaseStore, PROCESS_LEASE } from '../storage/lease-store.js';
 import { StoreError } from '../storage/store-error.js';
 
@@ -176,11 +177,7 @@ export class ProcessLease implements Component {
   readonly name = 'lease of this process';
   private readonly lease: Lease;
 
-  /**
-   * @param folderId id of the data folder
-   * @param processId id of this start of the program
-   */
-  constructor(folderId: string, processId: string, deps: LeaseDeps) {
+  constructor({ folderId, processId }: Fence, deps: LeaseDeps) {
     const { leases } = deps;
     const name = `${PROCESS_LEASE}${folderId}`;
     // A previous holder used the same data folder, so it has ended.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { sharingProblems } from '../../../src/app/sharing-problems.js';
+import { sharingProblems } from '../../../src/cluster/sharing-problems.js';
 
 const right = {
   processes: 'several',

@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../../core/errors.js';
+import { LOG_FILE } from '../../log/append-file.js';
 import type { TraceId } from '../../record/telemetry-record.js';
 import { type ObjectStore, tracePrefix } from '../../storage/bucket/object-store.js';
 import type { JournalStore, SharedFile } from '../../storage/journal-store.js';
-import { LOG_FILE } from '../append-file.js';
 import { SEGMENTS_FOLDER, segmentName } from './segments.js';
 
 /** What files are shared with. */

@@ -1,17 +1,17 @@
-import type { KafkaJournalSettings } from '../config/kafka-settings.js';
-import { type Clock, FixedDelayTask, whenAborted } from '../core/clock.js';
-import { reasonOf } from '../core/errors.js';
-import type { Shortage } from '../core/guard.js';
-import type { HealthState } from '../core/health.js';
-import type { Logger } from '../core/logger.js';
-import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
-import type { WholeBody } from '../otlp/read-body.js';
-import { RequestError } from '../otlp/refusal.js';
-import { cutRequest, type TraceRequests, TraceSplitter } from '../otlp/wire/trace-requests.js';
-import type { AcceptedBody } from '../receiver/feature.js';
-import { type Sender, UNKNOWN_SENDER } from '../record/attributes.js';
-import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
-import type { SharedLogWriter } from '../run/shared-record-log.js';
+import type { KafkaJournalSettings } from '../../config/kafka-settings.js';
+import { type Clock, FixedDelayTask, whenAborted } from '../../core/clock.js';
+import { reasonOf } from '../../core/errors.js';
+import type { Guard, Shortage } from '../../core/guard.js';
+import type { HealthState } from '../../core/health.js';
+import type { Component } from '../../core/lifecycle.js';
+import type { Logger } from '../../core/logger.js';
+import type { OtlpCodec, OtlpEncoding } from '../../otlp/otlp-codec.js';
+import type { WholeBody } from '../../otlp/read-body.js';
+import { RequestError } from '../../otlp/refusal.js';
+import { cutRequest, type TraceRequests, TraceSplitter } from '../../otlp/wire/trace-requests.js';
+import type { AcceptedBody, BodyConsumer } from '../../receiver/feature.js';
+import { type Sender, UNKNOWN_SENDER } from '../../record/attributes.js';
+import { ConsumeError, type Delivery, type RecordConsumer, type Signal } from '../../record/record-batch.js';
 import { headersOf } from './connection.js';
 import { KafkaError, type KafkaMessage, KafkaProducer } from './producer.js';
 import { encodeRecords, RECORDS_HEADER, splitLines } from './record-lines.js';
@@ -48,7 +48,7 @@ const RETRY_AFTER_MS = 5_000;
  * Writes requests to the topics that several machines share: a request is accepted when Kafka has it. It is cut by trace, and by
  * spans where it is longer than a message; a message's key is its trace id. While Kafka is away requests are refused at once.
  */
-export class KafkaJournal implements SharedLogWriter {
+export class KafkaJournal implements Component, RecordConsumer, Guard, BodyConsumer {
   readonly name = 'journal';
   private readonly producer: KafkaProducer;
   private readonly splitters: Readonly<Record<Signal, TraceSplitter>>;

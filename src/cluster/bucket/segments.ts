@@ -2,10 +2,10 @@ import { createWriteStream } from 'node:fs';
 import { appendFile, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { LOG_FILE, RESOURCES_FILE } from '../../log/append-file.js';
 import type { TraceId } from '../../record/telemetry-record.js';
 import type { ObjectStore } from '../../storage/bucket/object-store.js';
 import type { JournalStore, SharedFile } from '../../storage/journal-store.js';
-import { LOG_FILE, RESOURCES_FILE } from '../append-file.js';
 
 /** What the names of parts of a log begin with. */
 export const SEGMENTS_FOLDER = 'segments/';

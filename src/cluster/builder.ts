@@ -1,6 +1,5 @@
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { compatibilityPartitioner } from '@platformatic/kafka';
 import { type Clock, FixedDelayTask, pause, retry } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { openPartBytes } from '../core/guard.js';
@@ -9,17 +8,33 @@ import type { Logger } from '../core/logger.js';
 import { forEachOf, KeyedTurns, Turns } from '../core/turns.js';
 import { LOG_FILE, RESOURCES_FILE } from '../log/append-file.js';
 import type { Appended } from '../log/appended.js';
-import { encodeSegment, LogCopy, type StoredLength } from '../log/bucket/segments.js';
-import type { SharedFiles } from '../log/bucket/shared-files.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { TraceFollower } from '../run/shared-record-log.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';
 import type { JournalStore, OpenTrace } from '../storage/journal-store.js';
 import { StoreError } from '../storage/store-error.js';
-import { type Assignment, type Custody, MisplacedError, type PartitionOffset } from './kafka-source.js';
+import { encodeSegment, LogCopy, type StoredLength } from './bucket/segments.js';
+import type { SharedFiles } from './bucket/shared-files.js';
+import { partitionOf } from './kafka/connection.js';
+import { type Assignment, type Custody, MisplacedError, type PartitionOffset } from './kafka/kafka-source.js';
+
+/** Follows the logs of the traces that this process has. */
+export interface TraceFollower {
+  /** Parts of a trace have become known; lent for the time of the call, which must not wait. */
+  onAppended(appended: Appended): void;
+  /** So much of a log can be lost no more: what leaves the program stands on nothing else. */
+  onStored(traceId: TraceId, lengthBytes: number): void;
+  /** A trace came from another process, or from the bucket: its log is here as a whole. */
+  adopt(traceId: TraceId, lengthBytes: number): Promise<void>;
+  /** More is known of the steps of a trace. */
+  onStepsChanged(traceId: TraceId): void;
+  /** Whether everything about the trace is reported and written. */
+  isSettled(traceId: TraceId): Promise<boolean>;
+  /** The trace is another's, or nobody's: nothing is known of it any more when this resolves. */
+  drop(traceId: TraceId): Promise<void>;
+}
 
 /** What a builder works with. */
 export interface BuilderDeps {
@@ -307,9 +322,8 @@ export class Builder implements Component, RecordConsumer, Custody {
     follower.onAppended(appended);
   }
 
-  /** The partition of a trace, as Kafka's own producers find it by the key. */
   private partitionOf(traceId: TraceId): number {
-    return compatibilityPartitioner({ topic: '' }, Buffer.from(traceId)) % this.partitionCount;
+    return partitionOf(traceId, this.partitionCount);
   }
 
   /**

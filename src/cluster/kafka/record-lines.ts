@@ -1,10 +1,10 @@
-import { LineSplitter } from '../core/lines.js';
-import { groupBy } from '../core/lists.js';
-import { batchesOf, type Reject, readRecords } from '../files/feature.js';
-import { asResource, isJsonObject, type JsonValue, type Resource } from '../record/attributes.js';
-import type { RecordBatch } from '../record/record-batch.js';
-import { formatRecordLine, parseRecordLine } from '../record/record-line.js';
-import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
+import { LineSplitter } from '../../core/lines.js';
+import { groupBy } from '../../core/lists.js';
+import { batchesOf, type Reject, readRecords } from '../../files/feature.js';
+import { asResource, isJsonObject, type JsonValue, type Resource } from '../../record/attributes.js';
+import type { RecordBatch } from '../../record/record-batch.js';
+import { formatRecordLine, parseRecordLine } from '../../record/record-line.js';
+import type { TelemetryRecord, TraceId } from '../../record/telemetry-record.js';
 
 /**
  * The header of a message that holds records of one trace as lines of the engine's JSONL, where OTLP has no place for them: a

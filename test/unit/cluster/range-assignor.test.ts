@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { rangeAssignor } from '../../../src/kafka/range-assignor.js';
+import { rangeAssignor } from '../../../src/cluster/kafka/range-assignor.js';
 
 /** Assigns partitions to members. @param counts partitions of each topic */
 function assign(members: Readonly<Record<string, readonly string[]>>, counts: Readonly<Record<string, number>>) {

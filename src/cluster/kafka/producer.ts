@@ -1,6 +1,6 @@
 import { compatibilityPartitioner, ProduceAcks, Producer } from '@platformatic/kafka';
-import type { KafkaConnection } from '../config/kafka-settings.js';
-import type { Clock } from '../core/clock.js';
+import type { KafkaConnection } from '../../config/kafka-settings.js';
+import type { Clock } from '../../core/clock.js';
 import { connectionOptions, partitionCountsOf, problemOf } from './connection.js';
 
 /** A message for a topic. */
