@@ -14,7 +14,8 @@ import { LocalStepRegistry } from '../run/local-step-registry.js';
 import { type StepRegistry, StepRegistryError } from '../run/step-registry.js';
 import { DataFolderInUseError, STATE_FILE } from '../storage/data-folder.js';
 import { type DataFolderLock, takeDataFolder } from '../storage/data-folder-lock.js';
-import type { ExecutionRow, FinishResult } from '../storage/executions.js';
+import type { FinishResult } from '../storage/execution-store.js';
+import type { ExecutionRow } from '../storage/executions.js';
 
 /** How long to wait for a folder that a command without a port uses, in milliseconds: another `exec` that is about to end. */
 const FOLDER_WAIT_MS = 10_000;

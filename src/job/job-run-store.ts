@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { changeState } from '../storage/database.js';
-import { addRun, endRun, type RunObserver, touchRun, touchRunOfStep } from '../storage/executions.js';
+import { endRun, type RunObserver } from '../storage/execution-status.js';
+import { addRun, touchRun, touchRunOfStep } from '../storage/executions.js';
 import type { Fence } from '../storage/journal-store.js';
 import { PROCESS_LEASE } from '../storage/lease-store.js';
 import { parseLines } from '../storage/run-catalog.js';

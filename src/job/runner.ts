@@ -8,7 +8,7 @@ import type { Logger } from '../core/logger.js';
 import { signalProcesses } from '../core/process-tree.js';
 import { maskSecrets } from '../redaction/mask-secrets.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
-import type { ExecutionStore } from '../storage/executions.js';
+import type { ExecutionStore } from '../storage/execution-store.js';
 import type { CommandEnding } from '../storage/steps.js';
 import { digestOf, type JobRunRow, type JobRunStore, type StepOutput } from './job-run-store.js';
 import type { JobLauncher, StepProcess } from './launcher.js';

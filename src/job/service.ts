@@ -2,7 +2,7 @@ import type { JobDefinition } from '../config/jobs.js';
 import { commandsOfRun, linesOfRun, type RunCommands } from '../config/run-commands.js';
 import type { Clock } from '../core/clock.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
-import type { ExecutionStore } from '../storage/executions.js';
+import type { ExecutionStore } from '../storage/execution-store.js';
 import type { RunCatalog } from '../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 import {

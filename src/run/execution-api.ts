@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseArtifactPath } from '../storage/artifacts.js';
-import type { ExecutionRow, FinishResult } from '../storage/executions.js';
+import type { FinishResult } from '../storage/execution-store.js';
+import type { ExecutionRow } from '../storage/executions.js';
 import { DEFAULT_JOB, type StepPosition, type StepStart } from '../storage/steps.js';
 import { endingSchema } from './ending-schema.js';
 

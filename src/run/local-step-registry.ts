@@ -5,14 +5,8 @@ import type { Logger } from '../core/logger.js';
 import { SCOPE_ATTRIBUTES, UNKNOWN_RESOURCE } from '../record/attributes.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { ArtifactStore } from '../storage/artifacts.js';
-import type {
-  ExecutionRow,
-  ExecutionStore,
-  ExpectedArtifacts,
-  FinishResult,
-  StepReporter,
-  StepRow,
-} from '../storage/executions.js';
+import type { ExecutionStore, ExpectedArtifacts, FinishResult } from '../storage/execution-store.js';
+import type { ExecutionRow, StepReporter, StepRow } from '../storage/executions.js';
 import type { RunStore } from '../storage/run-store.js';
 import { type CommandEnding, DEFAULT_JOB, type StepPosition, type StepStart } from '../storage/steps.js';
 import { StoreError } from '../storage/store-error.js';

@@ -1,5 +1,5 @@
 import type { TraceId } from '../record/telemetry-record.js';
-import type { FinishResult } from '../storage/executions.js';
+import type { FinishResult } from '../storage/execution-store.js';
 import type { CommandEnding, StepPosition, StepStart } from '../storage/steps.js';
 
 /**

@@ -1,6 +1,7 @@
 import { accountOfStep, type Resource, UNKNOWN_RESOURCE } from '../record/attributes.js';
 import type { SpanId, TraceId, UnixNano } from '../record/telemetry-record.js';
-import type { ExecutionStore, StepRow } from '../storage/executions.js';
+import type { ExecutionStore } from '../storage/execution-store.js';
+import type { StepRow } from '../storage/executions.js';
 import type { RootSpan, SpanGroup } from './span-group.js';
 
 /** One invocation of a trace: its groups of spans. Created anew for each use. */

@@ -1,4 +1,4 @@
-import { CompiledQuery, sql } from 'kysely';
+import { CompiledQuery, type SqlBool, sql } from 'kysely';
 import type { TraceId } from '../record/telemetry-record.js';
 import { type Fence, isOwn, ownTraces } from './journal-store.js';
 import type { StateDb } from './state-tables.js';
@@ -243,8 +243,31 @@ function valuesOf(cursor: ExportCursor): readonly unknown[] {
   return [destination, traceId, tracesOffset, logsOffset, finishedAtBytes, resentUnixMs];
 }
 
+/** Returns whether one of the destinations has not got all of the traces, and has not given them up. */
+export async function isExportPending(
+  db: StateDb,
+  traceIds: readonly string[],
+  destinations: readonly string[],
+): Promise<boolean> {
+  if (traceIds.length === 0 || destinations.length === 0) return false;
+  const found = await db
+    .selectFrom('runs as run')
+    .innerJoin('destinations as target', (join) => join.on('target.name', 'in', destinations))
+    .leftJoin('export_cursors as sent', (join) =>
+      join.onRef('sent.destination', '=', 'target.name').onRef('sent.trace_id', '=', 'run.trace_id'),
+    )
+    .select('run.trace_id')
+    .where('run.trace_id', 'in', traceIds)
+    .where(
+      sql<SqlBool>`(case when sent.trace_id is null then run.first_seen_unix_ms >= target.since_unix_ms else ${IS_BEHIND} end)`,
+    )
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
 /** Whether a destination with a cursor (`sent`) has something of the trace (`run`) to get. */
-export const IS_BEHIND = sql<boolean>`(
+const IS_BEHIND = sql<boolean>`(
   sent.finished_at_bytes is null or sent.finished_at_bytes <> run.log_bytes
   or sent.traces_offset < run.log_bytes or sent.logs_offset < run.log_bytes)`;
 

@@ -1,4 +1,5 @@
 import type { RawBuilder, Transaction } from 'kysely';
+import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import type { StateDb, StateTables } from './state-tables.js';
 
 /**
@@ -33,6 +34,25 @@ export async function nextIds(
     .returning('last_id')
     .executeTakeFirstOrThrow();
   return last_id - count + 1;
+}
+
+/** Has new numbers of a kind be above this one. */
+export async function raiseLastId(
+  transaction: Transaction<StateTables>,
+  kind: StateTables['last_ids']['kind'],
+  last: number,
+): Promise<void> {
+  await transaction
+    .updateTable('last_ids')
+    .set({ last_id: last })
+    .where('kind', '=', kind)
+    .where('last_id', '<', last)
+    .execute();
+}
+
+/** Returns the trace ids of rows. */
+export function traceIdsOf(rows: readonly { readonly trace_id: string }[]): readonly TraceId[] {
+  return rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []);
 }
 
 /** What databases differ in. */

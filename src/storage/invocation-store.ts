@@ -3,13 +3,13 @@ import { slices } from '../core/lists.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { changeState, nextIds } from './database.js';
+import { type RunObserver, settleSteps } from './execution-status.js';
 import {
   insertRuns,
+  linkSteps,
   noteEngine,
-  type RunObserver,
   registeredOf,
   removeRunOf,
-  settleSteps,
   stepOf,
   touchRunsOfTraces,
   updateRun,
@@ -362,11 +362,7 @@ async function findNamedSteps(
   if (links.length === 0) return notes;
   const begun = new Set<string>();
   for (const some of slices(links, ROWS_PER_STATEMENT)) {
-    await transaction
-      .insertInto('step_traces')
-      .values([...some])
-      .onConflict((conflict) => conflict.columns(['trace_id', 'step_id']).doNothing())
-      .execute();
+    await linkSteps(transaction, some);
     const stepIds = some.map(({ step_id }) => step_id);
     for (const stepId of await registeredOf(transaction, stepIds)) begun.add(stepId);
   }

@@ -237,6 +237,46 @@ export class JournalStore {
   }
 }
 
+/** Returns whether a process looks after one of the traces. */
+export async function isAnyOpen(db: Kysely<StateTables>, traceIds: readonly string[]): Promise<boolean> {
+  if (traceIds.length === 0) return false;
+  const open = await db
+    .selectFrom('journal_traces')
+    .select('trace_id')
+    .where('trace_id', 'in', traceIds)
+    .where('is_open', '=', 1)
+    .limit(1)
+    .executeTakeFirst();
+  return open !== undefined;
+}
+
+/** Locks traces in the common order: whoever opens them, or writes of them, waits. */
+export async function lockTraces(transaction: Transaction<StateTables>, traceIds: readonly TraceId[]): Promise<void> {
+  if (traceIds.length === 0) return;
+  await transaction
+    .selectFrom('journal_traces')
+    .select('trace_id')
+    .where('trace_id', 'in', traceIds)
+    .orderBy('trace_id')
+    .forUpdate()
+    .execute();
+}
+
+/** Deletes the rows of traces and of their files. @returns the keys of these files in the bucket */
+export async function deleteTraces(
+  transaction: Transaction<StateTables>,
+  traceIds: readonly TraceId[],
+): Promise<readonly string[]> {
+  if (traceIds.length === 0) return [];
+  const files = await transaction
+    .deleteFrom('journal_files')
+    .where('trace_id', 'in', traceIds)
+    .returning('object_key')
+    .execute();
+  await transaction.deleteFrom('journal_traces').where('trace_id', 'in', traceIds).execute();
+  return files.map(({ object_key }) => object_key);
+}
+
 /** Whether a row with a `trace_id` is of a trace of the process. */
 export function isOwn(processId: string, column = 'trace_id') {
   return sql<boolean>`${sql.ref(column)} in (

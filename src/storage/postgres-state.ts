@@ -13,7 +13,7 @@ import {
 import { type CustomTypesConfig, Pool, types } from 'pg';
 import { type Clock, pause, retry } from '../core/clock.js';
 import { errorCode, reasonOf } from '../core/errors.js';
-import { NO_OBSERVER } from './executions.js';
+import { NO_OBSERVER } from './execution-status.js';
 import type { Fence } from './journal-store.js';
 import { migrateToLatest, type SchemaSteps } from './schema.js';
 import { storableValues } from './sqlite-state.js';

@@ -1,8 +1,10 @@
 import { type SqlBool, sql, type Transaction } from 'kysely';
 import { slices } from '../core/lists.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
-import { IS_BEHIND } from './cursor-store.js';
+import { isExportPending } from './cursor-store.js';
 import { changeState, type DatabaseTraits } from './database.js';
+import { deleteRunRows, runsOfTraces, tracesOfRuns } from './execution-rows.js';
+import { deleteTraces, isAnyOpen, lockTraces } from './journal-store.js';
 import { isFinal, type StateDb, type StateTables } from './state-tables.js';
 
 /** A run that is over. */
@@ -107,11 +109,11 @@ export class RetentionStore {
     const [first] = group.runIds;
     if (first === undefined) return Promise.resolve(undefined);
     return changeState(this.db, async (transaction) => {
-      if (this.database.hasRowLocks) await lockTraces(transaction, group);
+      if (this.database.hasRowLocks) await lockTraces(transaction, group.traceIds);
       const now = await findGroup(transaction, first, destinations);
       if (JSON.stringify(now) !== JSON.stringify(group)) return undefined;
-      const objectKeys = await deleteShared(transaction, group);
-      await deleteRows(transaction, group);
+      const objectKeys = await deleteTraces(transaction, group.traceIds);
+      await deleteRunRows(transaction, group.runIds, group.traceIds);
       const removals: Removal[] = [
         ...group.traceIds.map((id) => ({ kind: 'trace' as const, id })),
         ...objectKeys.map((id) => ({ kind: 'object' as const, id })),
@@ -179,8 +181,8 @@ async function findGroup(db: StateDb, runId: number, destinations: readonly stri
   let runIds = [runId];
   let traceIds: string[] = [];
   for (;;) {
-    const traces = await tracesOf(db, runIds);
-    const runs = traces.length === 0 ? runIds : await runsOf(db, traces, runIds);
+    const traces = await tracesOfRuns(db, runIds);
+    const runs = [...new Set([...runIds, ...(await runsOfTraces(db, traces))])].toSorted((a, b) => a - b);
     if (runs.length + traces.length > MAX_GROUP) return undefined;
     const isWhole = runs.length === runIds.length && traces.length === traceIds.length;
     [runIds, traceIds] = [runs, traces];
@@ -203,127 +205,9 @@ async function findGroup(db: StateDb, runId: number, destinations: readonly stri
     isLive:
       runs.some((run) => !isFinal(run.status)) ||
       traces.some(({ state }) => state !== 'finished') ||
-      (await isInUse(db, traceIds)),
-    isPending: await isPending(db, traceIds, destinations),
+      (await isAnyOpen(db, traceIds)),
+    isPending: await isExportPending(db, traceIds, destinations),
   };
-}
-
-/** Traces that hold records of runs' steps, sorted. */
-async function tracesOf(db: StateDb, runIds: readonly number[]): Promise<string[]> {
-  const rows = await db
-    .selectFrom('execution_steps as step')
-    .innerJoin('step_traces as trace', 'trace.step_id', 'step.step_id')
-    .select('trace.trace_id')
-    .where('step.execution_id', 'in', runIds)
-    .union(
-      db
-        .selectFrom('execution_steps as step')
-        .innerJoin('invocations as trace', 'trace.step_id', 'step.step_id')
-        .select('trace.trace_id')
-        .where('step.execution_id', 'in', runIds),
-    )
-    .execute();
-  return rows.map(({ trace_id }) => trace_id).toSorted();
-}
-
-/** Runs with steps that have records in these traces, and `known` ones, sorted. */
-async function runsOf(db: StateDb, traceIds: readonly string[], known: readonly number[]): Promise<number[]> {
-  const rows = await db
-    .selectFrom('step_traces as trace')
-    .innerJoin('execution_steps as step', 'step.step_id', 'trace.step_id')
-    .select('step.execution_id')
-    .where('trace.trace_id', 'in', traceIds)
-    .union(
-      db
-        .selectFrom('invocations as trace')
-        .innerJoin('execution_steps as step', 'step.step_id', 'trace.step_id')
-        .select('step.execution_id')
-        .where('trace.trace_id', 'in', traceIds),
-    )
-    .execute();
-  return [...new Set([...known, ...rows.map(({ execution_id }) => execution_id)])].toSorted((a, b) => a - b);
-}
-
-/** Whether a process looks after one of the traces. */
-async function isInUse(db: StateDb, traceIds: readonly string[]): Promise<boolean> {
-  if (traceIds.length === 0) return false;
-  const held = await db
-    .selectFrom('journal_traces')
-    .select('trace_id')
-    .where('trace_id', 'in', traceIds)
-    .where('is_open', '=', 1)
-    .limit(1)
-    .execute();
-  return held.length > 0;
-}
-
-/** Whoever opens these traces, or writes of them, waits; locked in the common order. */
-async function lockTraces(transaction: Transaction<StateTables>, { traceIds }: RunGroup): Promise<void> {
-  if (traceIds.length === 0) return;
-  await transaction
-    .selectFrom('journal_traces')
-    .select('trace_id')
-    .where('trace_id', 'in', traceIds)
-    .orderBy('trace_id')
-    .forUpdate()
-    .execute();
-}
-
-async function isPending(db: StateDb, traceIds: readonly string[], destinations: readonly string[]): Promise<boolean> {
-  if (traceIds.length === 0 || destinations.length === 0) return false;
-  const found = await db
-    .selectFrom('runs as run')
-    .innerJoin('destinations as target', (join) => join.on('target.name', 'in', destinations))
-    .leftJoin('export_cursors as sent', (join) =>
-      join.onRef('sent.destination', '=', 'target.name').onRef('sent.trace_id', '=', 'run.trace_id'),
-    )
-    .select('run.trace_id')
-    .where('run.trace_id', 'in', traceIds)
-    .where(
-      sql<SqlBool>`(case when sent.trace_id is null then run.first_seen_unix_ms >= target.since_unix_ms else ${IS_BEHIND} end)`,
-    )
-    .limit(1)
-    .execute();
-  return found.length > 0;
-}
-
-/** Removes the shared rows of traces. @returns the objects in the bucket that are no longer referenced */
-async function deleteShared(transaction: Transaction<StateTables>, { traceIds }: RunGroup): Promise<readonly string[]> {
-  if (traceIds.length === 0) return [];
-  const files = await transaction
-    .deleteFrom('journal_files')
-    .where('trace_id', 'in', traceIds)
-    .returning('object_key')
-    .execute();
-  await transaction.deleteFrom('journal_traces').where('trace_id', 'in', traceIds).execute();
-  return files.map(({ object_key }) => object_key);
-}
-
-async function deleteRows(transaction: Transaction<StateTables>, { runIds, traceIds }: RunGroup): Promise<void> {
-  for (const table of ['step_outputs', 'step_artifacts', 'step_traces'] as const) {
-    await transaction
-      .deleteFrom(table)
-      .where('step_id', 'in', (eb) =>
-        eb.selectFrom('execution_steps').select('step_id').where('execution_id', 'in', runIds),
-      )
-      .execute();
-  }
-  if (traceIds.length > 0) {
-    // Measures last: saving them locks the row in `runs`.
-    for (const table of [
-      'invocations',
-      'step_traces',
-      'export_cursors',
-      'runs',
-      'run_measures',
-      'command_errors',
-    ] as const) {
-      await transaction.deleteFrom(table).where('trace_id', 'in', traceIds).execute();
-    }
-  }
-  await transaction.deleteFrom('job_runs').where('run_id', 'in', runIds).execute();
-  await transaction.deleteFrom('execution_steps').where('execution_id', 'in', runIds).execute();
-  await transaction.deleteFrom('executions').where('id', 'in', runIds).execute();
 }
 
 async function noteRemovals(

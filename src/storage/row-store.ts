@@ -1,10 +1,11 @@
 import { sql, type Transaction } from 'kysely';
 import { slices } from '../core/lists.js';
 import { accountOfStep } from '../record/attributes.js';
-import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
+import type { TraceId } from '../record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
-import { changeState, nextIds } from './database.js';
-import { addRun, closeRun, finishIfOver, fromEnding, type RunStart } from './executions.js';
+import { changeState, nextIds, raiseLastId, traceIdsOf } from './database.js';
+import { isWithoutRuns, readRunRows, reserveIds, restoreRunRows } from './execution-rows.js';
+import { addRun, closeRun, finishIfOver, fromEnding, linkSteps, type RunStart, stepOf } from './executions.js';
 import type { RunRows } from './run-rows.js';
 import { type RunRow, SqlRunStore } from './run-store.js';
 import { RUN_STATUS, type StateDb, type StateTables } from './state-tables.js';
@@ -29,32 +30,10 @@ export interface NamedStep extends RunStart {
   readonly ending: CommandEnding | null;
 }
 
-/** Tables of a run's rows in the order in which they are put back. */
-const TABLES = [
-  'projects',
-  'environments',
-  'jobs',
-  'execution_steps',
-  'step_traces',
-  'invocations',
-  'step_outputs',
-  'step_artifacts',
-  'job_runs',
-] as const;
-
-/** What numbers are given to, and the tables that have them. */
-const NUMBERED = [
-  ['execution', 'executions'],
-  ['step', 'execution_steps'],
-  ['project', 'projects'],
-  ['environment', 'environments'],
-  ['job', 'jobs'],
-] as const;
-
 /** Traces asked for by one statement. */
 const TRACES_PER_STATEMENT = 500;
 
-/** Rows of runs as they are, in an SQL database. */
+/** Backs up and restores rows of runs as they are in an SQL database. */
 export class RowStore {
   constructor(private readonly db: StateDb) {}
 
@@ -70,7 +49,7 @@ export class RowStore {
       .execute();
     const found: UnkeptRun[] = [];
     for (const run of runs) {
-      found.push({ runId: run.id, revision: run.rows_revision, rows: await rowsOf(this.db, run) });
+      found.push({ runId: run.id, revision: run.rows_revision, rows: await readRunRows(this.db, run) });
     }
     return found;
   }
@@ -92,40 +71,25 @@ export class RowStore {
   }
 
   /** Whether no run has ever been in this database. */
-  async isEmpty(): Promise<boolean> {
-    for (const table of ['executions', 'runs'] as const) {
-      const found = await this.db.selectFrom(table).select(sql<number>`1`.as('one')).limit(1).executeTakeFirst();
-      if (found !== undefined) return false;
-    }
-    return true;
+  isEmpty(): Promise<boolean> {
+    return isWithoutRuns(this.db);
   }
 
   /** Has new runs get numbers above this one. */
   giveNumbersAbove(runId: number): Promise<void> {
-    return changeState(this.db, (transaction) => raiseTo(transaction, 'execution', runId));
+    return changeState(this.db, (transaction) => raiseLastId(transaction, 'execution', runId));
   }
 
   /** Puts rows back as they were; what is there already stays. Numbers up to theirs are not given again. */
   restore(runs: readonly RunRows[]): Promise<void> {
-    return changeState(this.db, async (transaction) => {
-      for (const { executions, ...rows } of runs) {
-        await putBack(transaction, 'executions', [{ ...executions, kept_revision: executions.rows_revision }]);
-        for (const table of TABLES) await putBack(transaction, table, rows[table]);
-      }
-      for (const [kind, table] of NUMBERED) await raise(transaction, kind, table);
-    });
+    return changeState(this.db, (transaction) => restoreRunRows(transaction, runs));
   }
 
   /** Restores steps without a backed-up row, and their runs by their ids. */
   restoreNamed(steps: readonly NamedStep[]): Promise<void> {
     return changeState(this.db, async (transaction) => {
       for (const step of steps) {
-        const known = await transaction
-          .selectFrom('execution_steps')
-          .select('id')
-          .where('step_id', '=', step.stepId)
-          .executeTakeFirst();
-        if (known !== undefined) continue;
+        if ((await stepOf(transaction, step.stepId)) !== undefined) continue;
         const run = await transaction
           .selectFrom('executions')
           .select('id')
@@ -138,7 +102,7 @@ export class RowStore {
         await closeRun(transaction, step.runId);
       }
       for (const runId of new Set(steps.map((step) => step.runId))) await finishIfOver(transaction, runId);
-      await raise(transaction, 'execution', 'executions');
+      await reserveIds(transaction, 'execution', 'executions');
     });
   }
 
@@ -163,32 +127,10 @@ export class RowStore {
         .where('trace_id', 'in', ids)
         .where('is_noted', '=', 0)
         .execute();
-      left.push(...rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []));
+      left.push(...traceIdsOf(rows));
     }
     return left;
   }
-}
-
-async function rowsOf(db: StateDb, run: RunRows['executions']): Promise<RunRows> {
-  const steps = db.selectFrom('execution_steps').select('step_id').where('execution_id', '=', run.id);
-  const named = { projects: run.project_id, environments: run.environment_id, jobs: run.job_id };
-  return {
-    executions: run,
-    projects: await db.selectFrom('projects').selectAll().where('id', '=', named.projects).execute(),
-    environments: await db.selectFrom('environments').selectAll().where('id', '=', named.environments).execute(),
-    jobs: await db.selectFrom('jobs').selectAll().where('id', '=', named.jobs).execute(),
-    execution_steps: await db
-      .selectFrom('execution_steps')
-      .selectAll()
-      .where('execution_id', '=', run.id)
-      .orderBy('step_index')
-      .execute(),
-    step_traces: await db.selectFrom('step_traces').selectAll().where('step_id', 'in', steps).execute(),
-    invocations: await db.selectFrom('invocations').selectAll().where('step_id', 'in', steps).execute(),
-    step_outputs: await db.selectFrom('step_outputs').selectAll().where('step_id', 'in', steps).execute(),
-    step_artifacts: await db.selectFrom('step_artifacts').selectAll().where('step_id', 'in', steps).execute(),
-    job_runs: await db.selectFrom('job_runs').selectAll().where('run_id', '=', run.id).execute(),
-  };
 }
 
 async function addNamedStep(transaction: Transaction<StateTables>, step: NamedStep): Promise<void> {
@@ -211,49 +153,5 @@ async function addNamedStep(transaction: Transaction<StateTables>, step: NamedSt
     .where('id', '=', step.runId)
     .where('step_count', '<', step.stepIndex)
     .execute();
-  await transaction
-    .insertInto('step_traces')
-    .values({ trace_id: step.traceId, step_id: step.stepId })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
-}
-
-async function putBack<Table extends 'executions' | (typeof TABLES)[number]>(
-  transaction: Transaction<StateTables>,
-  table: Table,
-  rows: readonly object[],
-): Promise<void> {
-  for (const row of rows) {
-    await transaction
-      .insertInto(table)
-      .values(row as never)
-      .onConflict((conflict) => conflict.doNothing())
-      .execute();
-  }
-}
-
-async function raise(
-  transaction: Transaction<StateTables>,
-  kind: StateTables['last_ids']['kind'],
-  table: (typeof NUMBERED)[number][1],
-): Promise<void> {
-  const found = await transaction
-    .selectFrom(table)
-    .select(({ fn }) => fn.max<number | null>('id').as('last'))
-    .executeTakeFirst();
-  const last = found?.last ?? null;
-  if (last !== null) await raiseTo(transaction, kind, last);
-}
-
-async function raiseTo(
-  transaction: Transaction<StateTables>,
-  kind: StateTables['last_ids']['kind'],
-  last: number,
-): Promise<void> {
-  await transaction
-    .updateTable('last_ids')
-    .set({ last_id: last })
-    .where('kind', '=', kind)
-    .where('last_id', '<', last)
-    .execute();
+  await linkSteps(transaction, [{ trace_id: step.traceId, step_id: step.stepId }]);
 }

@@ -1,6 +1,6 @@
 import type { Transaction } from 'kysely';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
-import { changeState, nextIds } from './database.js';
+import { changeState, nextIds, raiseLastId } from './database.js';
 import type { StateDb, StateTables } from './state-tables.js';
 
 /** Something that the configuration declares by name, and perhaps by number. */
@@ -134,12 +134,7 @@ class Declaring {
     if (other !== undefined) {
       this.problems.push(`${table}.${name}.id: ${id} is the number of ${other.name}; choose another, or leave id out`);
     }
-    await this.transaction
-      .updateTable('last_ids')
-      .set({ last_id: id })
-      .where('kind', '=', KINDS[table])
-      .where('last_id', '<', id)
-      .execute();
+    await raiseLastId(this.transaction, KINDS[table], id);
   }
 
   private async move(table: Table, id: number, { project_id, environment_id }: Owners): Promise<void> {

@@ -10,7 +10,7 @@ import {
 } from 'kysely';
 import Database from 'libsql';
 import { errorCode, reasonOf } from '../core/errors.js';
-import { NO_OBSERVER } from './executions.js';
+import { NO_OBSERVER } from './execution-status.js';
 import { migrateToLatest, type SchemaSteps } from './schema.js';
 import { State } from './state.js';
 import type { StateTables } from './state-tables.js';

@@ -1,7 +1,8 @@
 import { AccountStore, TokenStore } from './account-store.js';
 import { type CursorStore, SqlCursorStore } from './cursor-store.js';
 import type { DatabaseTraits } from './database.js';
-import { ExecutionStore, type RunObserver } from './executions.js';
+import type { RunObserver } from './execution-status.js';
+import { ExecutionStore } from './execution-store.js';
 import { InvocationStore } from './invocation-store.js';
 import { type Fence, JournalStore } from './journal-store.js';
 import { LeaseStore } from './lease-store.js';

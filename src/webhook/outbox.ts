@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../core/clock.js';
 import { slices } from '../core/lists.js';
 import { endsFailures, hasSameCommands } from '../run/measures/recovery.js';
 import { nextIds } from '../storage/database.js';
-import { listUnnotified, markNotified, markStepsNotified, type RunObserver } from '../storage/executions.js';
+import { listUnnotified, markNotified, markStepsNotified, type RunObserver } from '../storage/execution-status.js';
 import { type CatalogRun, commandLinesByRun, RunCatalog, type RunError } from '../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus, type StateTables } from '../storage/state-tables.js';
 import { DEFAULT_JOB } from '../storage/steps.js';

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../src/record/telemetry-record.js';
 import type { StepRegistry } from '../../src/run/step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
-import type { ExecutionStore, StepRow } from '../../src/storage/executions.js';
+import type { ExecutionStore } from '../../src/storage/execution-store.js';
+import type { StepRow } from '../../src/storage/executions.js';
 import { DEFAULT_JOB, type StepStart } from '../../src/storage/steps.js';
 
 /**

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { lazy } from '../../src/core/lazy.js';
-import { NO_OBSERVER } from '../../src/storage/executions.js';
+import { NO_OBSERVER } from '../../src/storage/execution-status.js';
 import { openSqliteState } from '../../src/storage/sqlite-state.js';
 import type { State } from '../../src/storage/state.js';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { aboutRouter } from '../../src/api/about-router.js';
 import { Health } from '../../src/core/health.js';
 import { LocalStepRegistry } from '../../src/run/local-step-registry.js';
-import type { ExecutionStore } from '../../src/storage/executions.js';
+import type { ExecutionStore } from '../../src/storage/execution-store.js';
 import type { State } from '../../src/storage/state.js';
 import { executionRouter } from '../../src/web/execution-router.js';
 import { WebServer } from '../../src/web/web-server.js';

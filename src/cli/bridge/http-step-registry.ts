@@ -13,7 +13,7 @@ import {
   stepStartDocument,
 } from '../../run/execution-api.js';
 import { type StepRegistry, StepRegistryError } from '../../run/step-registry.js';
-import type { FinishResult } from '../../storage/executions.js';
+import type { FinishResult } from '../../storage/execution-store.js';
 import type { CommandEnding, StepPosition, StepStart } from '../../storage/steps.js';
 import { parseAnswer } from './bridge.js';
 
