@@ -7,7 +7,7 @@ import type { TraceId } from '../record/telemetry-record.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
-import type { TraceCatalog } from '../storage/run-catalog.js';
+import type { TraceCatalog } from '../storage/trace-catalog.js';
 import type { ExportTurns } from './export-turns.js';
 import { ExportWorker } from './export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS, type ExportWorkerDeps } from './export-worker-options.js';

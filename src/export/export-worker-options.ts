@@ -5,7 +5,7 @@ import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
-import type { TraceCatalog } from '../storage/run-catalog.js';
+import type { TraceCatalog } from '../storage/trace-catalog.js';
 import type { Destination } from './destination.js';
 import type { ExportTurns } from './export-turns.js';
 import type { LineSource } from './record-log-lines.js';

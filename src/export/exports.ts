@@ -13,7 +13,7 @@ import type { TraceId } from '../record/telemetry-record.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
-import type { TraceCatalog } from '../storage/run-catalog.js';
+import type { TraceCatalog } from '../storage/trace-catalog.js';
 import type { DestinationStatus } from './destination.js';
 import type { DestinationTest } from './destination-test.js';
 import { ExportTurns } from './export-turns.js';

@@ -1,7 +1,7 @@
 import type { CellBatch } from '../otlp/wire/item-chunk.js';
 import type { Resource } from '../record/attributes.js';
 import type { RunSummary } from '../run/verdict.js';
-import type { RunOrigin } from '../storage/run-catalog.js';
+import type { RunOrigin } from '../storage/trace-catalog.js';
 import type { MappedItems } from './wire/item-window.js';
 
 /** Whole lines of a record log as they stand there, all of one resource. Lent for the time of a call. */

@@ -4,7 +4,7 @@ import type { CellBatch } from '../otlp/wire/item-chunk.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { ExportCursor } from '../storage/cursor-store.js';
-import type { RunOrigin } from '../storage/run-catalog.js';
+import type { RunOrigin } from '../storage/trace-catalog.js';
 import type { LoggedLines, RunMapper } from './run-mapper.js';
 import type { ItemRange, MappedItems } from './wire/item-window.js';
 

@@ -3,7 +3,8 @@ import type { CommandDigest } from '../run/measures/command-digest.js';
 import { executesNodes, isBad } from '../run/measures/execution.js';
 import type { CommandScope } from '../run/measures/run-scope.js';
 import type { NodeVerdict } from '../run/verdict.js';
-import type { CatalogRun, NamedThing } from '../storage/run-catalog.js';
+import type { CatalogRun } from '../storage/run-catalog.js';
+import type { NamedThing } from '../storage/scope-catalog.js';
 import { DEFAULT_JOB } from '../storage/steps.js';
 
 /** The result of a node in one run. */

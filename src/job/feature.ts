@@ -9,7 +9,7 @@ import type { Feature } from '../feature.js';
 import { type JobFacts, runShape } from '../platform/feature.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
-import type { CatalogJob } from '../storage/run-catalog.js';
+import type { CatalogJob } from '../storage/scope-catalog.js';
 import type { State } from '../storage/state.js';
 import type { StepOutput } from './job-run-store.js';
 import type { JobLauncherConfig } from './launcher.js';

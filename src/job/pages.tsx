@@ -9,7 +9,8 @@ import { quantile } from '../core/lists.js';
 import { lengthText } from '../core/text.js';
 import type { FactsOf } from '../platform/feature.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
-import type { CatalogJob, CatalogRun, RunCatalog } from '../storage/run-catalog.js';
+import type { CatalogRun, RunCatalog } from '../storage/run-catalog.js';
+import type { CatalogJob } from '../storage/scope-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { Layout, sendPage } from '../web/page/layout.js';
 import {

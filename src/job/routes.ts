@@ -10,7 +10,8 @@ import { idIn } from '../api/parameters.js';
 import type { Clock } from '../core/clock.js';
 import type { FactsOf, runShape } from '../platform/feature.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
-import type { CatalogJob, CatalogRun, RunCatalog } from '../storage/run-catalog.js';
+import type { CatalogRun, RunCatalog } from '../storage/run-catalog.js';
+import type { CatalogJob } from '../storage/scope-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import type { JobService, RetryResult } from './service.js';
 

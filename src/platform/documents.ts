@@ -2,13 +2,8 @@ import humanizeDuration from 'humanize-duration';
 import { z } from 'zod';
 import { type Redactor, statusText } from '../redaction/redactor.js';
 import type { AccountRow } from '../storage/account-store.js';
-import type {
-  CatalogEnvironment,
-  CatalogJob,
-  CatalogProject,
-  CatalogRun,
-  CatalogStep,
-} from '../storage/run-catalog.js';
+import type { CatalogRun, CatalogStep } from '../storage/run-catalog.js';
+import type { CatalogEnvironment, CatalogJob, CatalogProject } from '../storage/scope-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 
 const integer = z.number().int();

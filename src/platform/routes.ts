@@ -22,19 +22,16 @@ import { containing, levelFor } from '../api/run-search.js';
 import type { Clock } from '../core/clock.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
 import type { AccountStore } from '../storage/account-store.js';
+import type { CatalogRun, CatalogStep, RunCatalog, RunQuery } from '../storage/run-catalog.js';
 import type {
   CatalogEnvironment,
   CatalogJob,
   CatalogProject,
-  CatalogRun,
-  CatalogStep,
   EnvironmentQuery,
   JobQuery,
   LatestRuns,
-  ProjectQuery,
-  RunCatalog,
-  RunQuery,
-} from '../storage/run-catalog.js';
+  ScopeQuery,
+} from '../storage/scope-catalog.js';
 import type { RunStatus } from '../storage/state-tables.js';
 import {
   accountDocument,
@@ -507,7 +504,7 @@ function environmentListQuery(accountId: number, parameters: Parameters, project
 }
 
 /** Filters of projects and environments alike. */
-function scopeQuery(filters: ListFilters): Pick<ProjectQuery, 'ids' | 'idAbove' | 'name' | 'nameContains'> {
+function scopeQuery(filters: ListFilters): Pick<ScopeQuery, 'ids' | 'idAbove' | 'name' | 'nameContains'> {
   const ids = among(filters.oneNumber('pk'), filters.numbers('pk__in'));
   const above = [filters.number('pk__gt'), filters.number('id__gt')].filter((id) => id !== undefined);
   const name = filters.text('name');

@@ -4,7 +4,7 @@ import { errorCode } from '../core/errors.js';
 import { namesIn } from '../core/folders.js';
 import { slices } from '../core/lists.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { UnnamedRun } from '../storage/run-catalog.js';
+import type { UnnamedRun } from '../storage/trace-catalog.js';
 
 /** The files that a query may read; paths are relative to the folder of runs. */
 export interface QueryFiles {

@@ -9,7 +9,7 @@ import { parsedParameters } from '../api/own/record-filter.js';
 import { goneOf } from '../api/permissions.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { API_PATH } from '../run/api-path.js';
-import type { TraceCatalog, UnnamedRun } from '../storage/run-catalog.js';
+import type { TraceCatalog, UnnamedRun } from '../storage/trace-catalog.js';
 import type { QueryEngine } from './engine.js';
 import type { QueryFiles } from './files.js';
 import { QueryError, type QueryErrorCode, type QueryLimits } from './protocol.js';

@@ -1,6 +1,6 @@
 import { EXECUTING_PHASES, NO_ROWS_PATTERN, PREPARING_COMMANDS } from '../run/measures/execution.js';
 import { NODE_VERDICTS } from '../run/verdict.js';
-import type { UnnamedRun } from '../storage/run-catalog.js';
+import type { UnnamedRun } from '../storage/trace-catalog.js';
 import type { QueryFiles } from './files.js';
 
 /** The views that queries read; docs/see.md lists their columns. */

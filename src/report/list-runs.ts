@@ -10,7 +10,8 @@ import { alignedRows, cleanLine, counted, cut, harmlessJson, lengthText } from '
 import { RecordLogFiles } from '../log/record-log-files.js';
 import { Redactor } from '../redaction/redactor.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
-import type { CatalogRun, CatalogStep, Page, RunCatalog, RunQuery } from '../storage/run-catalog.js';
+import type { Page } from '../storage/database.js';
+import type { CatalogRun, CatalogStep, RunCatalog, RunQuery } from '../storage/run-catalog.js';
 import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
 import { type ReportHost, settingOf } from './command.js';
 import type { ReportSetting } from './content.js';

@@ -1,4 +1,4 @@
-import type { RawBuilder, Transaction } from 'kysely';
+import { type Expression, type RawBuilder, type SqlBool, sql, type Transaction } from 'kysely';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import type { StateDb, StateTables } from './state-tables.js';
 
@@ -53,6 +53,41 @@ export async function raiseLastId(
 /** Returns the trace ids of rows. */
 export function traceIdsOf(rows: readonly { readonly trace_id: string }[]): readonly TraceId[] {
   return rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []);
+}
+
+/** A part of a list. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** On all pages. */
+  readonly totalCount: number;
+}
+
+/** Ids asked for by one statement. */
+export const IDS_PER_STATEMENT = 500;
+
+/** Returns the condition for a value of a query; none where the query does not name it. */
+export function given<Value>(
+  value: Value | undefined,
+  condition: (value: Value) => Expression<SqlBool>,
+): readonly Expression<SqlBool>[] {
+  return value === undefined ? [] : [condition(value)];
+}
+
+/** Returns the condition that a column has one of these values; an empty list matches nothing, and is not valid SQL. */
+export function among(
+  column: string | RawBuilder<unknown>,
+  values: readonly unknown[] | undefined,
+): readonly Expression<SqlBool>[] {
+  const subject = typeof column === 'string' ? sql.ref(column) : column;
+  return given(values, (some) =>
+    some.length === 0 ? sql<boolean>`1 = 0` : sql<boolean>`${subject} in (${sql.join(some)})`,
+  );
+}
+
+/** Returns the condition that a column contains a text, ignoring case. */
+export function containsText(column: string, text: string): Expression<SqlBool> {
+  const pattern = `%${text.toLowerCase().replaceAll(/[!%_]/g, (character) => `!${character}`)}%`;
+  return sql<boolean>`lower(${sql.ref(column)}) like ${pattern} escape '!'`;
 }
 
 /** What databases differ in. */

@@ -1,6 +1,23 @@
-import { type ExpressionBuilder, type RawBuilder, type Selectable, sql } from 'kysely';
+import { type ExpressionBuilder, type Selectable, sql } from 'kysely';
 import { groupBy, slices } from '../core/lists.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
+import { among, containsText, given, IDS_PER_STATEMENT, type Page } from './database.js';
+import {
+  type CatalogEnvironment,
+  type CatalogJob,
+  type CatalogProject,
+  ENVIRONMENTS,
+  type EnvironmentQuery,
+  findJobs,
+  JOBS,
+  type JobQuery,
+  type LatestRuns,
+  latestRunsOf,
+  listScopes,
+  type NamedThing,
+  PROJECTS,
+  type ScopeQuery,
+} from './scope-catalog.js';
 import {
   NOT_FINISHED,
   parseRunNumber,
@@ -9,12 +26,6 @@ import {
   type StateDb,
   type StateTables,
 } from './state-tables.js';
-
-/** Something with a number and a name that runs belong to. */
-export interface NamedThing {
-  readonly id: number;
-  readonly name: string;
-}
 
 /** A run as lists show it. Times are Unix milliseconds. */
 export interface CatalogRun {
@@ -121,31 +132,6 @@ export interface CatalogInvocation {
   readonly isSaved: boolean;
 }
 
-/** A job. */
-export interface CatalogJob extends NamedThing {
-  readonly accountId: number;
-  readonly projectId: number;
-  readonly environmentId: number;
-  /** Of its last run that ended; `null` where there is none, or its telemetry does not have it. */
-  readonly engineVersion: string | null;
-  readonly createdUnixMs: number;
-  readonly updatedUnixMs: number;
-}
-
-/** A project. */
-export interface CatalogProject extends NamedThing {
-  readonly accountId: number;
-  readonly createdUnixMs: number;
-  readonly updatedUnixMs: number;
-}
-
-/** An environment; its project is that of its first run, or the declared one. */
-export interface CatalogEnvironment extends CatalogProject {
-  readonly projectId: number;
-  /** Of its last run that ended; `null` where there is none, or its telemetry does not have it. */
-  readonly engineVersion: string | null;
-}
-
 /** The first command of a run that errored. */
 export interface RunError {
   /** The reason; `null` if unknown. */
@@ -189,55 +175,6 @@ export interface RunQuery {
   readonly offset: number;
 }
 
-/** Which jobs, in which order. */
-export interface JobQuery {
-  readonly ids?: readonly number[];
-  readonly projectIds?: readonly number[];
-  readonly environmentId?: number;
-  /** Part of the name, ignoring case. */
-  readonly nameContains?: string;
-  readonly engineVersions?: readonly string[];
-  readonly orderBy: 'id' | 'name' | 'created' | 'updated';
-  readonly isDescending: boolean;
-  readonly limit: number;
-  readonly offset: number;
-}
-
-/** Which projects, in which order. */
-export interface ProjectQuery {
-  readonly ids?: readonly number[];
-  readonly idAbove?: number;
-  readonly name?: string;
-  /** Part of the name, ignoring case. */
-  readonly nameContains?: string;
-  readonly orderBy: JobQuery['orderBy'];
-  readonly isDescending: boolean;
-  readonly limit: number;
-  readonly offset: number;
-}
-
-/** Which environments, in which order. */
-export interface EnvironmentQuery extends ProjectQuery {
-  readonly projectIds?: readonly number[];
-  readonly engineVersions?: readonly string[];
-}
-
-/** A part of a list. */
-export interface Page<Item> {
-  readonly items: readonly Item[];
-  /** On all pages. */
-  readonly totalCount: number;
-}
-
-/** Ids of a job's latest run, and of the latest one that is over; `null` where there is none. */
-export interface LatestRuns {
-  readonly latest: number | null;
-  readonly completed: number | null;
-}
-
-/** Ids asked for by one statement. */
-const IDS_PER_STATEMENT = 500;
-
 /** Runs, steps and jobs as accounts see them, from an SQL database. */
 export class RunCatalog {
   constructor(private readonly db: StateDb) {}
@@ -253,8 +190,10 @@ export class RunCatalog {
   /** First selects the runs, by an index with all filtered columns; then reads only those. */
   async listRuns(accountId: number, query: RunQuery): Promise<Page<CatalogRun>> {
     const matching = this.db.selectFrom('executions as run').where((where) => matches(where, accountId, query));
-    const counted = await matching.select(({ fn }) => fn.countAll<number>().as('totalCount')).executeTakeFirstOrThrow();
-    const totalCount = Number(counted.totalCount);
+    const { count: counted } = await matching
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .executeTakeFirstOrThrow();
+    const totalCount = Number(counted);
     const count = Math.min(query.limit, totalCount - query.offset);
     if (count <= 0) return { items: [], totalCount };
     // An offset walks through the skipped rows, so a page of old runs is read from the oldest end, where none are added.
@@ -268,20 +207,10 @@ export class RunCatalog {
       .limit(count)
       .offset(isFromEnd ? totalCount - query.offset - count : query.offset)
       .execute();
-    if (isFromEnd) ids.reverse();
-    const rows = await runs(this.db)
-      .where(
-        'run.id',
-        'in',
-        ids.map(({ id }) => id),
-      )
-      .execute();
-    const byId = new Map(rows.map((row) => [row.id, row]));
-    const items = ids.flatMap(({ id }) => {
-      const row = byId.get(id);
-      return row === undefined ? [] : [toRun(row)];
-    });
-    return { items, totalCount };
+    const runIds = (isFromEnd ? ids.reverse() : ids).map(({ id }) => id);
+    const found = await runs(this.db).where('run.id', 'in', runIds).execute();
+    const byId = new Map(found.map((row) => [row.id, toRun(row)]));
+    return { items: runIds.flatMap((id) => byId.get(id) ?? []), totalCount };
   }
 
   /** Steps of these runs, by run and position. */
@@ -308,126 +237,26 @@ export class RunCatalog {
     return job;
   }
 
-  /** Those of the jobs that there are. */
-  async findJobs(accountId: number, ids: readonly number[]): Promise<readonly CatalogJob[]> {
-    if (ids.length === 0) return [];
-    const rows = await this.db
-      .selectFrom('jobs')
-      .selectAll()
-      .select(JOB_ENGINE_VERSION.as('engine_version'))
-      .where('account_id', '=', accountId)
-      .where('id', 'in', ids)
-      .execute();
-    return rows.map(toJob);
+  /** Finds those of the jobs that there are. */
+  findJobs(accountId: number, ids: readonly number[]): Promise<readonly CatalogJob[]> {
+    return findJobs(this.db, accountId, ids);
   }
 
-  async listJobs(accountId: number, query: JobQuery): Promise<Page<CatalogJob>> {
-    const { ids, projectIds, environmentId, nameContains, engineVersions } = query;
-    const matching = this.db
-      .selectFrom('jobs')
-      .where(({ and, eb }) =>
-        and([
-          eb('account_id', '=', accountId),
-          ...(ids === undefined ? [] : [inAny(eb('id', 'in', ids), ids)]),
-          ...(engineVersions === undefined
-            ? []
-            : [inAny(eb(JOB_ENGINE_VERSION, 'in', engineVersions), engineVersions)]),
-          ...(projectIds === undefined ? [] : [inAny(eb('project_id', 'in', projectIds), projectIds)]),
-          ...(environmentId === undefined ? [] : [eb('environment_id', '=', environmentId)]),
-          ...(nameContains === undefined ? [] : [isNameLike(nameContains)]),
-        ]),
-      );
-    const direction = query.isDescending ? 'desc' : 'asc';
-    const rows = await matching
-      .selectAll()
-      .select(JOB_ENGINE_VERSION.as('engine_version'))
-      .orderBy(JOB_ORDER[query.orderBy], direction)
-      .orderBy('id', direction)
-      .limit(query.limit)
-      .offset(query.offset)
-      .execute();
-    const { totalCount } = await matching
-      .select(({ fn }) => fn.countAll<number>().as('totalCount'))
-      .executeTakeFirstOrThrow();
-    return { items: rows.map(toJob), totalCount: Number(totalCount) };
+  listJobs(accountId: number, query: JobQuery): Promise<Page<CatalogJob>> {
+    return listScopes(this.db, JOBS, accountId, query);
   }
 
-  /** The latest runs of jobs, by the ids of the jobs. */
-  async latestRunsOf(accountId: number, jobIds: readonly number[]): Promise<ReadonlyMap<number, LatestRuns>> {
-    const found = new Map<number, LatestRuns>();
-    for (const some of slices(jobIds, IDS_PER_STATEMENT)) {
-      const rows = await this.db
-        .selectFrom('jobs')
-        .select(['id', LATEST_RUN.as('latest'), LATEST_COMPLETED_RUN.as('completed')])
-        .where('account_id', '=', accountId)
-        .where('id', 'in', some)
-        .execute();
-      for (const { id, latest, completed } of rows) found.set(id, { latest, completed });
-    }
-    return found;
+  listEnvironments(accountId: number, query: EnvironmentQuery): Promise<Page<CatalogEnvironment>> {
+    return listScopes(this.db, ENVIRONMENTS, accountId, query);
   }
 
-  async listProjects(accountId: number, query: ProjectQuery): Promise<Page<CatalogProject>> {
-    const matching = this.db
-      .selectFrom('projects')
-      .where(({ and, eb }) =>
-        and([
-          eb('account_id', '=', accountId),
-          ...(query.ids === undefined ? [] : [inAny(eb('id', 'in', query.ids), query.ids)]),
-          ...(query.idAbove === undefined ? [] : [eb('id', '>', query.idAbove)]),
-          ...(query.name === undefined ? [] : [eb('name', '=', query.name)]),
-          ...(query.nameContains === undefined ? [] : [isNameLike(query.nameContains)]),
-        ]),
-      );
-    const direction = query.isDescending ? 'desc' : 'asc';
-    const rows = await matching
-      .selectAll()
-      .orderBy(JOB_ORDER[query.orderBy], direction)
-      .orderBy('id', direction)
-      .limit(query.limit)
-      .offset(query.offset)
-      .execute();
-    const { totalCount } = await matching
-      .select(({ fn }) => fn.countAll<number>().as('totalCount'))
-      .executeTakeFirstOrThrow();
-    return { items: rows.map(toProject), totalCount: Number(totalCount) };
+  listProjects(accountId: number, query: ScopeQuery): Promise<Page<CatalogProject>> {
+    return listScopes(this.db, PROJECTS, accountId, query);
   }
 
-  async listEnvironments(accountId: number, query: EnvironmentQuery): Promise<Page<CatalogEnvironment>> {
-    const { ids, projectIds, engineVersions } = query;
-    const matching = this.db
-      .selectFrom('environments')
-      .where(({ and, eb }) =>
-        and([
-          eb('account_id', '=', accountId),
-          ...(ids === undefined ? [] : [inAny(eb('id', 'in', ids), ids)]),
-          ...(query.idAbove === undefined ? [] : [eb('id', '>', query.idAbove)]),
-          ...(query.name === undefined ? [] : [eb('name', '=', query.name)]),
-          ...(query.nameContains === undefined ? [] : [isNameLike(query.nameContains)]),
-          ...(projectIds === undefined ? [] : [inAny(eb('project_id', 'in', projectIds), projectIds)]),
-          ...(engineVersions === undefined
-            ? []
-            : [inAny(eb(ENVIRONMENT_ENGINE_VERSION, 'in', engineVersions), engineVersions)]),
-        ]),
-      );
-    const direction = query.isDescending ? 'desc' : 'asc';
-    const rows = await matching
-      .selectAll()
-      .select(ENVIRONMENT_ENGINE_VERSION.as('engine_version'))
-      .orderBy(JOB_ORDER[query.orderBy], direction)
-      .orderBy('id', direction)
-      .limit(query.limit)
-      .offset(query.offset)
-      .execute();
-    const { totalCount } = await matching
-      .select(({ fn }) => fn.countAll<number>().as('totalCount'))
-      .executeTakeFirstOrThrow();
-    const items = rows.map((row) => ({
-      ...toProject(row),
-      projectId: row.project_id,
-      engineVersion: row.engine_version,
-    }));
-    return { items, totalCount: Number(totalCount) };
+  /** Finds the latest runs of jobs, by the ids of the jobs. */
+  latestRunsOf(accountId: number, jobIds: readonly number[]): Promise<ReadonlyMap<number, LatestRuns>> {
+    return latestRunsOf(this.db, accountId, jobIds);
   }
 
   /** Runs with a command that has errored, whether or not its files can be read yet. */
@@ -596,7 +425,6 @@ export class RunCatalog {
 }
 
 const ORDER = { id: 'run.id', created: 'run.created_unix_ms', finished: 'run.finished_unix_ms' } as const;
-const JOB_ORDER = { id: 'id', name: 'name', created: 'created_unix_ms', updated: 'updated_unix_ms' } as const;
 
 function matches(
   where: ExpressionBuilder<StateTables & { run: StateTables['executions'] }, 'run'>,
@@ -604,29 +432,26 @@ function matches(
   query: RunQuery,
 ) {
   const { and, eb } = where;
-  const { textContains } = query;
-  const { ids, statuses, jobId, environmentId, projectIds, idAbove, createdRange, finishedRange, engineVersions } =
-    query;
+  const { jobId, environmentId, idAbove, createdRange, finishedRange, textContains } = query;
   return and([
     eb('run.account_id', '=', accountId),
-    ...(ids === undefined ? [] : [inAny(eb('run.id', 'in', ids), ids)]),
-    ...(engineVersions === undefined ? [] : [inAny(eb('run.engine_version', 'in', engineVersions), engineVersions)]),
-    ...(statuses === undefined ? [] : [inAny(eb(sql<number>`run.status`, 'in', statuses), statuses)]),
-    ...(jobId === undefined ? [] : [eb('run.job_id', '=', jobId)]),
-    ...(environmentId === undefined ? [] : [eb('run.environment_id', '=', environmentId)]),
-    ...(projectIds === undefined ? [] : [inAny(eb('run.project_id', 'in', projectIds), projectIds)]),
-    ...NAMED.flatMap(([key, table, column]) => {
-      const name = query[key];
-      const having = (it: string) =>
-        where.selectFrom(table).select('id').where('account_id', '=', accountId).where('name', '=', it);
-      return name === undefined ? [] : [eb(column, 'in', having(name))];
-    }),
-    ...(idAbove === undefined ? [] : [eb('run.id', '>', idAbove)]),
-    ...(createdRange === undefined ? [] : [eb.between('run.created_unix_ms', createdRange[0], createdRange[1])]),
-    ...(finishedRange === undefined
-      ? []
-      : [eb.between('run.finished_unix_ms', finishedRange[0], Math.min(finishedRange[1], NOT_FINISHED - 1))]),
-    ...(textContains === undefined ? [] : [hasText(where, accountId, textContains, query.errorTexts ?? 'none')]),
+    ...among('run.id', query.ids),
+    ...among('run.engine_version', query.engineVersions),
+    ...among('run.status', query.statuses),
+    ...given(jobId, (id) => eb('run.job_id', '=', id)),
+    ...given(environmentId, (id) => eb('run.environment_id', '=', id)),
+    ...among('run.project_id', query.projectIds),
+    ...NAMED.flatMap(([key, table, column]) =>
+      given(query[key], (name) =>
+        eb(column, 'in', ({ selectFrom }) =>
+          selectFrom(table).select('id').where('account_id', '=', accountId).where('name', '=', name),
+        ),
+      ),
+    ),
+    ...given(idAbove, (id) => eb('run.id', '>', id)),
+    ...given(createdRange, ([from, to]) => eb.between('run.created_unix_ms', from, to)),
+    ...given(finishedRange, ([from, to]) => eb.between('run.finished_unix_ms', from, Math.min(to, NOT_FINISHED - 1))),
+    ...given(textContains, (text) => hasText(where, accountId, text, query.errorTexts ?? 'none')),
   ]);
 }
 
@@ -636,27 +461,6 @@ const NAMED = [
   ['projectName', 'projects', 'run.project_id'],
 ] as const;
 
-/** By an index that has the runs of each job: those that are under way are passed over. */
-const JOB_ENGINE_VERSION = sql<string | null>`(
-  select run.engine_version from executions as run
-  where run.account_id = jobs.account_id and run.job_id = jobs.id and run.status >= 10
-  order by run.id desc limit 1)`;
-
-/** The last that is known of an environment's last 1,000 that ended: runs that were imported as JSONL do not say it. */
-const ENVIRONMENT_ENGINE_VERSION = sql<string | null>`(
-  select engine_version from (
-    select run.id, run.engine_version from executions as run
-    where run.account_id = environments.account_id and run.environment_id = environments.id and run.status >= 10
-    order by run.id desc limit 1000) as ended
-  where engine_version is not null order by id desc limit 1)`;
-
-const LATEST_RUN = sql<number | null>`(
-  select run.id from executions as run
-  where run.account_id = jobs.account_id and run.job_id = jobs.id order by run.id desc limit 1)`;
-const LATEST_COMPLETED_RUN = sql<number | null>`(
-  select run.id from executions as run
-  where run.account_id = jobs.account_id and run.job_id = jobs.id and run.status >= 10 order by run.id desc limit 1)`;
-
 /** Names and errors are looked for in the tables that have few rows, so that runs are found by their numbers. */
 function hasText(
   { eb, or, selectFrom }: ExpressionBuilder<StateTables & { run: StateTables['executions'] }, 'run'>,
@@ -664,14 +468,12 @@ function hasText(
   text: string,
   errorTexts: ErrorTexts,
 ) {
-  const isLike = (column: RawBuilder<string | null>) =>
-    sql<boolean>`lower(${column}) like ${likePattern(text)} escape '!'`;
   const named = (table: 'jobs' | 'environments' | 'projects') =>
     selectFrom(table)
       .select(`${table}.id`)
       .where(`${table}.account_id`, '=', accountId)
-      .where(isLike(sql<string>`${sql.ref(`${table}.name`)}`));
-  const failed = (column: RawBuilder<string>) =>
+      .where(containsText(`${table}.name`, text));
+  const failed = (column: string) =>
     selectFrom('command_errors as wrong')
       .innerJoin('invocations as command', (join) =>
         join
@@ -680,34 +482,20 @@ function hasText(
       )
       .innerJoin('execution_steps as step', 'step.step_id', 'command.step_id')
       .select('step.execution_id')
-      .where(isLike(column));
+      .where(containsText(column, text));
   const runId = parseRunNumber(text);
   return or([
     eb('run.job_id', 'in', named('jobs')),
     eb('run.environment_id', 'in', named('environments')),
     eb('run.project_id', 'in', named('projects')),
-    isLike(sql<string | null>`run.run_key`),
-    isLike(sql<string | null>`run.git_branch`),
+    containsText('run.run_key', text),
+    containsText('run.git_branch', text),
     ...(errorTexts === 'none' ? [] : [eb('run.id', 'in', failed(ERROR_COLUMN[errorTexts]))]),
     ...(runId === undefined ? [] : [eb('run.id', '=', runId)]),
   ]);
 }
 
-const ERROR_COLUMN = { whole: sql<string>`wrong.error_text`, redacted: sql<string>`wrong.redacted_text` } as const;
-
-/** An empty list matches nothing, and is not valid SQL. */
-function inAny<Expression>(expression: Expression, list: readonly unknown[]) {
-  return list.length === 0 ? sql<boolean>`1 = 0` : expression;
-}
-
-/** Whether the column `name` contains a text, ignoring case. */
-function isNameLike(text: string) {
-  return sql<boolean>`lower(name) like ${likePattern(text)} escape '!'`;
-}
-
-function likePattern(text: string): string {
-  return `%${text.toLowerCase().replaceAll(/[!%_]/g, (character) => `!${character}`)}%`;
-}
+const ERROR_COLUMN = { whole: 'wrong.error_text', redacted: 'wrong.redacted_text' } as const;
 
 const MISSING_ARTIFACT_COUNT = sql<number | string | null>`(
   select sum(artifacts.missing_count) from execution_steps as step
@@ -833,110 +621,4 @@ function toInvocation(row: StateTables['invocations']): CatalogInvocation | unde
     parquetFile: row.parquet_file,
     isSaved: row.is_saved !== 0,
   };
-}
-
-function toProject(row: StateTables['projects']): CatalogProject {
-  return {
-    id: row.id,
-    name: row.name,
-    accountId: row.account_id,
-    createdUnixMs: row.created_unix_ms,
-    updatedUnixMs: row.updated_unix_ms,
-  };
-}
-
-function toJob(row: StateTables['jobs'] & { readonly engine_version: string | null }): CatalogJob {
-  return {
-    id: row.id,
-    name: row.name,
-    accountId: row.account_id,
-    projectId: row.project_id,
-    environmentId: row.environment_id,
-    engineVersion: row.engine_version,
-    createdUnixMs: row.created_unix_ms,
-    updatedUnixMs: row.updated_unix_ms,
-  };
-}
-
-/** A run of one engine command without a registered step, and its place. */
-export interface UnnamedRun {
-  readonly traceId: TraceId;
-  /** Position of the command in its trace, from 1. */
-  readonly commandIndex: number;
-  readonly runId: number;
-  readonly job: string;
-  readonly environment: string | null;
-  readonly project: string | null;
-}
-
-/** The run that a step's telemetry belongs to. */
-export interface RunOrigin {
-  readonly stepId: string;
-  readonly runId: number;
-  readonly job: string;
-  readonly environment: string | null;
-}
-
-/** Traces as accounts see them, from an SQL database. */
-export class TraceCatalog {
-  constructor(private readonly db: StateDb) {}
-
-  /** Runs that the trace holds commands of, the earliest first. */
-  async runsOf(accountId: number, traceId: TraceId): Promise<readonly number[]> {
-    const rows = await this.stepTraces()
-      .where('invocation.trace_id', '=', traceId)
-      .where('run.account_id', '=', accountId)
-      .select('run.id')
-      .distinct()
-      .orderBy('run.id')
-      .execute();
-    return rows.map(({ id }) => id);
-  }
-
-  /** The traces that hold commands of a run. */
-  async tracesOf(runId: number): Promise<readonly TraceId[]> {
-    const rows = await this.stepTraces().where('run.id', '=', runId).select('invocation.trace_id').distinct().execute();
-    return rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []);
-  }
-
-  /** The runs whose commands the trace holds, of any account. */
-  async originsOf(traceId: TraceId): Promise<readonly RunOrigin[]> {
-    return await this.stepTraces()
-      .where('invocation.trace_id', '=', traceId)
-      .select(['step.step_id as stepId', 'run.id as runId', 'run.job', 'run.environment'])
-      .distinct()
-      .execute();
-  }
-
-  /** All traces of the account's runs, but none that holds a command of another account's run as well. */
-  async listTraces(accountId: number): Promise<readonly TraceId[]> {
-    const rows = await this.stepTraces()
-      .select('invocation.trace_id')
-      .groupBy('invocation.trace_id')
-      .having(({ fn }) => fn.min('run.account_id'), '=', accountId)
-      .having(({ fn }) => fn.max('run.account_id'), '=', accountId)
-      .execute();
-    return rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []);
-  }
-
-  /** Runs without a registered step whose id is in no file. @param accountId if left out: of all accounts */
-  async listUnnamed(accountId?: number): Promise<readonly UnnamedRun[]> {
-    const unnamed = this.stepTraces().where('step.reporter', '=', 'nobody');
-    const own = accountId === undefined ? unnamed : unnamed.where('run.account_id', '=', accountId);
-    const rows = await own
-      .select(['invocation.trace_id', 'invocation.invocation_index as commandIndex', 'run.id as runId'])
-      .select(['run.job', 'run.environment', 'run.project'])
-      .execute();
-    return rows.flatMap(({ trace_id, ...rest }) => {
-      const traceId = parseTraceId(trace_id);
-      return traceId === undefined ? [] : [{ traceId, ...rest }];
-    });
-  }
-
-  private stepTraces() {
-    return this.db
-      .selectFrom('invocations as invocation')
-      .innerJoin('execution_steps as step', 'step.step_id', 'invocation.step_id')
-      .innerJoin('executions as run', 'run.id', 'step.execution_id');
-  }
 }

@@ -238,7 +238,7 @@ export interface StateTables extends JournalTables {
 export const NOT_FINISHED = 8_640_000_000_000_000;
 
 /** What projects, environments and jobs have in common; names are unique in their account. */
-interface NamedColumns {
+export interface NamedColumns {
   readonly id: number;
   readonly account_id: number;
   readonly name: string;

@@ -8,10 +8,11 @@ import { type Fence, JournalStore } from './journal-store.js';
 import { LeaseStore } from './lease-store.js';
 import { RetentionStore } from './retention-store.js';
 import { RowStore } from './row-store.js';
-import { RunCatalog, TraceCatalog } from './run-catalog.js';
+import { RunCatalog } from './run-catalog.js';
 import { RunMeasuresStore, type RunStore, SqlRunStore } from './run-store.js';
 import { ScopeStore } from './scope-store.js';
 import type { StateDb } from './state-tables.js';
+import { TraceCatalog } from './trace-catalog.js';
 
 /** The program's state beside the record logs: one store per subject, all on one connection to an SQL database, whichever it is. */
 export class State {
@@ -22,7 +23,7 @@ export class State {
   readonly invocations: InvocationStore;
   readonly places: ScopeStore;
   /** Runs, steps, jobs, projects and environments as the API shows them. */
-  readonly catalog: RunCatalog & RunCatalog & RunCatalog;
+  readonly catalog: RunCatalog;
   readonly leases: LeaseStore;
   readonly traces: TraceCatalog;
   readonly retention: RetentionStore;

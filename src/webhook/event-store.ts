@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { groupBy, slices } from '../core/lists.js';
+import type { Page } from '../storage/database.js';
 import { nextIds } from '../storage/database.js';
-import type { Page } from '../storage/run-catalog.js';
 import type { StateDb } from '../storage/state-tables.js';
 import type { CircuitBreaker } from './circuit-breaker.js';
 import type {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Page } from '../storage/run-catalog.js';
+import type { Page } from '../storage/database.js';
 import type { StateDb } from '../storage/state-tables.js';
 import { skipPending } from './event-store.js';
 import { FRESH_STANDING, type WebhookSettings, type WebhookState, type WebhookSubscription } from './subscription.js';

@@ -2,7 +2,8 @@ import type { Clock } from '../../core/clock.js';
 import type { RecordLogReader } from '../../log/record-log.js';
 import type { RedactionLevel } from '../../redaction/known-names.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
-import type { RunCatalog, TraceCatalog } from '../../storage/run-catalog.js';
+import type { RunCatalog } from '../../storage/run-catalog.js';
+import type { TraceCatalog } from '../../storage/trace-catalog.js';
 import type { RunMeasures } from '../run-measures.js';
 
 /** What the API of run-bridge's own works with. */

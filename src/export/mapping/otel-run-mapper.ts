@@ -4,7 +4,7 @@ import type { Resource } from '../../record/attributes.js';
 import { KnownNames } from '../../redaction/known-names.js';
 import { Redactor } from '../../redaction/redactor.js';
 import type { RunSummary } from '../../run/verdict.js';
-import type { RunOrigin } from '../../storage/run-catalog.js';
+import type { RunOrigin } from '../../storage/trace-catalog.js';
 import type { LoggedItems, LoggedLines, RunMapper } from '../run-mapper.js';
 import { type MappedItems, WindowWriter } from '../wire/item-window.js';
 import type { SpanEvents } from '../wire/wire-writer.js';

@@ -6,7 +6,7 @@ import {
   ATTR_DEPLOYMENT_ENVIRONMENT_NAME,
 } from '@opentelemetry/semantic-conventions/incubating';
 import { type Resource, type ResourceValue, resourceKey, stepIdOf } from '../../record/attributes.js';
-import type { RunOrigin } from '../../storage/run-catalog.js';
+import type { RunOrigin } from '../../storage/trace-catalog.js';
 import { ExportGroup } from '../wire/export-group.js';
 
 /** OTel resources of the engine's, with the run that they belong to and the bridge's overrides. A run has one or a few. */

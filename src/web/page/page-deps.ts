@@ -9,7 +9,8 @@ import type { RedactionLevel } from '../../redaction/known-names.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
 import type { Artifact, ArtifactPath, ByteRange, OpenArtifact } from '../../storage/artifacts.js';
-import type { CatalogStep, RunCatalog, TraceCatalog } from '../../storage/run-catalog.js';
+import type { CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
+import type { TraceCatalog } from '../../storage/trace-catalog.js';
 
 /** Dependencies of the pages. */
 export interface PageDeps {
