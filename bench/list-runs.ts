@@ -109,7 +109,7 @@ function note(index: number): TraceNote {
   return notedCommand((index + 1).toString(16).padStart(32, '0'), {
     verdict: !isOver ? null : index % 10 === 3 ? 'error' : index % 50 === 7 ? 'canceled' : 'success',
     ...{ startedUnixMs, endedUnixMs: startedUnixMs + 60_000 + ((index * 7_919) % 600_000), isSaved: isOver },
-    place: {
+    scope: {
       job: `job ${index % JOB_COUNT}`,
       environment: `environment ${index % 3}`,
       project: `project ${index % 7}`,

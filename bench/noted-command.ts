@@ -7,7 +7,7 @@ import type { InvocationNote, TraceNote } from '../src/storage/invocation-store.
  */
 export function notedCommand(
   hexId: string,
-  given: Pick<InvocationNote, 'verdict' | 'startedUnixMs' | 'endedUnixMs' | 'isSaved' | 'place'>,
+  given: Pick<InvocationNote, 'verdict' | 'startedUnixMs' | 'endedUnixMs' | 'isSaved' | 'scope'>,
 ): TraceNote {
   const traceId = parseTraceId(hexId);
   if (traceId === undefined) throw new Error(`${hexId} is no trace id`);

@@ -172,7 +172,7 @@ async function withBench(
 async function endRun(state: FeatureState, index: number): Promise<void> {
   const note = notedCommand(randomBytes(16).toString('hex'), {
     ...{ verdict: 'success', startedUnixMs: 1_000, endedUnixMs: 2_000, isSaved: true },
-    place: { job: `job ${index % 50}`, environment: 'production', project: 'shop' },
+    scope: { job: `job ${index % 50}`, environment: 'production', project: 'shop' },
   });
   await state.invocations.note([note], Date.now());
 }

@@ -56,7 +56,7 @@ export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'fol
   readonly measures: RunMeasures;
   /** Runs and record logs of this process only. */
   readonly localRuns: RunTracker;
-  readonly ownReader: RecordLogReader;
+  readonly localReader: RecordLogReader;
   /** Registers the steps of runs. */
   readonly registry: LocalStepRegistry;
   readonly notes: InvocationNotes;
@@ -134,7 +134,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     store: state.executions,
     runs: state.runs,
     listeners: [cluster ?? tracker],
-    places: scopes,
+    scopes,
     clock,
     logger,
     isShared: cluster !== undefined,
@@ -207,7 +207,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     reader: parts.anyReader,
     measures,
     localRuns: tracker,
-    ownReader: reader,
+    localReader: reader,
     registry,
     notes,
     openArtifacts,

@@ -90,7 +90,7 @@ export async function openParts(
     if (configuration['database-url'] !== 'off') {
       lease = await DatabaseLease.take(isShared ? SEVERAL : folderId, { ...deps, leases: state.leases });
     }
-    const problems = await state.places.declare(configuration, deps.clock.nowUnixMs());
+    const problems = await state.scopes.declare(configuration, deps.clock.nowUnixMs());
     if (problems.length > 0) throw new ConfigurationError(problems);
     await opening;
     return { lock, state, outbox, folderId, lease, stream, exports, cluster };

@@ -61,7 +61,7 @@ export async function sayIfStateIsNew(
 ): Promise<void> {
   if (!(await state.rows.isEmpty())) return;
   const left = await leftFromBefore(dataFolder);
-  if (left.lastRunId > 0) await state.rows.giveNumbersAbove(left.lastRunId);
+  if (left.lastRunId > 0) await state.rows.reserveRunIds(left.lastRunId);
   if (left.runCount === 0 && (left.traceCount === 0 || !isNew)) return;
   logger.warn(
     { dataFolder, traces: left.traceCount, runs: left.runCount },

@@ -64,7 +64,7 @@ export class Program {
     added: AddedComponents,
   ) {
     this.consumer = consumer;
-    this.reader = host.ownReader;
+    this.reader = host.localReader;
     this.tracker = host.localRuns;
     this.registry = host.registry;
     this.artifacts = new StoreArtifactSink(host.openArtifacts);

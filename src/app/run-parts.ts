@@ -85,7 +85,7 @@ export class RunParts {
     this.scopes = new ScopeFinder(configuration);
     const parquet = configuration.parquet ? new InvocationParquet(logFolder, this.parquetThread) : null;
     const files = cluster === undefined ? parquet : cluster.sharing(parquet);
-    this.notes = new InvocationNotes({ store: opened.state.invocations, files, places: this.scopes, clock, logger });
+    this.notes = new InvocationNotes({ store: opened.state.invocations, files, scopes: this.scopes, clock, logger });
     this.runListeners.push(this.notes, new RunLog(logger));
     this.tracker = new RunTracker(
       { ...RUN_TRACKER_DEFAULTS, ...(imported === undefined ? servingConfig(configuration) : IMPORT_TIMES) },

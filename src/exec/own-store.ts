@@ -100,10 +100,10 @@ async function openRegistry({ configuration, context: { clock }, host }: BridgeC
   const state = await host.openState(configuration, clock);
   const { executions: store, runs } = state;
   const places = new ScopeFinder(configuration);
-  const registry = new LocalStepRegistry({ store, runs, listeners: [], places, clock, logger: silentLogger });
+  const registry = new LocalStepRegistry({ store, runs, listeners: [], scopes: places, clock, logger: silentLogger });
   try {
     // Opening the whole store reports what is wrong with a declaration.
-    await state.places.declare(configuration, clock.nowUnixMs());
+    await state.scopes.declare(configuration, clock.nowUnixMs());
     return { registry, close: () => state.close() };
   } catch (error) {
     await state.close();

@@ -273,7 +273,7 @@ export class RunCourse {
     const stepId = deps.newId();
     // Stored as declared, since the API shows the commands of a job; readers who may not read artifacts see less of a step's command.
     const start = { ...run, stepId, command, startedUnixMs: clock.nowUnixMs(), isLast: false };
-    const position = await executions.beginIn(run.runId, start, 'local');
+    const position = await executions.registerIn(run.runId, start, 'local');
     if (position === undefined) return undefined;
     const process = deps.launcher.launch({ run, job, stepId, command, position });
     this.process = process;
@@ -324,7 +324,7 @@ export interface JobRunnerDeps {
   /** The configured jobs by name. */
   readonly jobs: ReadonlyMap<string, JobDefinition>;
   readonly queue: JobRunStore;
-  readonly executions: Pick<ExecutionStore, 'beginIn' | 'cancel' | 'findStep' | 'listSteps'>;
+  readonly executions: Pick<ExecutionStore, 'registerIn' | 'cancel' | 'findStep' | 'listSteps'>;
   readonly registry: Pick<LocalStepRegistry, 'end' | 'endUnseen'>;
   readonly launcher: Pick<JobLauncher, 'launch' | 'environmentOf'>;
   readonly clock: Clock;

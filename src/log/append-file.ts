@@ -112,7 +112,7 @@ export class AppendFile {
   }
 }
 
-/** Writes pieces one after the other. A handle's own method costs as much again. @returns how many bytes were written, which may be fewer */
+/** Writes pieces one after the other. The method of a handle costs as much again. @returns how many bytes were written, which may be fewer */
 function writeAt(descriptor: number, pieces: readonly Uint8Array[], position: number): Promise<number> {
   return new Promise((resolve, reject) => {
     writev(descriptor, pieces, position, (error, written) => {
@@ -122,7 +122,7 @@ function writeAt(descriptor: number, pieces: readonly Uint8Array[], position: nu
   });
 }
 
-/** What is left of the pieces when so many bytes are written: a system may take less than it is given. */
+/** Returns what is left of the pieces when so many bytes are written: a system may take less than it is given. */
 function behind(pieces: readonly Uint8Array[], byteCount: number): readonly Uint8Array[] {
   let left = byteCount;
   let index = 0;
@@ -143,7 +143,7 @@ export async function syncFolder(path: string): Promise<void> {
 
 /**
  * Creates a folder, and its parent with `withParent`; never more: a data folder that has vanished (an
- * unmounted disk) must not be created again. Node's own recursive `mkdir` does that, and reports
+ * unmounted disk) must not be created again. Node's recursive `mkdir` does that, and reports
  * ENOENT if the file system is read-only.
  * @returns whether it was created
  */

@@ -37,7 +37,7 @@ export class Appended {
   }
 }
 
-/** A piece's records with their places. To keep, unlike the piece. */
+/** Returns a piece's records with their offsets. They may be kept, unlike the piece. */
 export function loggedRecords(piece: AppendedPiece): readonly LoggedRecord[] {
   const { resource, items } = piece;
   const logged: LoggedRecord[] = [];
@@ -97,7 +97,7 @@ export class FreshRecords {
     for (const part of parts) this.parts.push(part);
   }
 
-  /** The lines to write, the first at `offset`. */
+  /** Returns the lines to write, the first at `offset`. */
   pieces(offset: number): readonly AppendedPiece[] {
     let at = offset;
     return this.parts.map((part) => {

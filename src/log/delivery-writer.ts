@@ -19,7 +19,7 @@ export interface DeliveryWriter {
 /** Text that is written at a time, in UTF-16 units; a longer line is written alone. */
 const WRITE_LENGTH = 256 * 1024;
 
-/** Writes records as the engine's JSONL. Telemetry of other services has no place there and is left out. */
+/** Writes records as the engine's JSONL. Telemetry of other services is left out. */
 export class JsonlWriter implements DeliveryWriter {
   /** @throws when the file cannot be created. */
   static async create(path: string): Promise<JsonlWriter> {

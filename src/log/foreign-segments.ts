@@ -142,13 +142,13 @@ function signalOf(body: string): Signal {
   return body.startsWith('{"resourceSpans"') ? 'traces' : 'logs';
 }
 
-/** A place in the foreign telemetry: a segment file's name and a byte offset in it. */
+/** A position in telemetry of other services: a segment file's name and a byte offset in it. */
 export interface ForeignPosition {
   readonly segment: string;
   readonly offset: number;
 }
 
-/** One OTLP JSON message of another service, and the place after it. */
+/** One OTLP JSON message of another service, and the position after it. */
 export interface ForeignEntry {
   readonly signal: Signal;
   readonly body: string;
@@ -159,7 +159,7 @@ export interface ForeignEntry {
 export interface ForeignLogReader {
   /** Yields everything after `from` (by default everything that still exists), in order, up to the current end. */
   read(from?: ForeignPosition): AsyncIterable<ForeignEntry>;
-  /** The place after the last durable entry; `undefined` when nothing was ever written. */
+  /** Returns the position after the last durable entry; `undefined` when nothing was ever written. */
   end(): Promise<ForeignPosition | undefined>;
 }
 

@@ -68,7 +68,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   readonly name = 'record log';
   private readonly open = new OpenLogs();
   /** Traces whose appends wait until these resolve. */
-  private readonly held = new Map<TraceId, Promise<void>>();
+  private readonly locked = new Map<TraceId, Promise<void>>();
   /** Running appends; at most one per trace. */
   private readonly appending = new Map<TraceId, RunningAppend>();
   private queue: Job[] = [];
@@ -87,7 +87,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       readonly logger: Logger;
       readonly foreign: ForeignSegments;
       readonly listeners: readonly AppendListener[];
-      /** Records could not be written, and whoever is told has all of their trace written anew. Left out: what waits is taken up from the disk. */
+      /** Is called when records could not be written; the callee has all of their trace written anew. Left out: what waits is read from the disk. */
       readonly onFailed?: () => void;
     },
   ) {
@@ -102,7 +102,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     this.restoring = this.restorePending();
   }
 
-  /** A delivery with very many traces is split, so that other deliveries get their turn in between. */
+  /** A delivery with very many traces is split, so that other deliveries come in between. */
   async consume(delivery: Delivery): Promise<void> {
     const { maxQueuedRecords = MAX_QUEUED_RECORDS } = this.config;
     const recordCount = countRecords(delivery);
@@ -205,7 +205,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       const to = from + MAX_PARALLEL_LOGS;
       const part = all.slice(from, to);
       // Nobody waits for those that wait themselves.
-      const late = new Set(part.flatMap(([traceId]) => (this.held.has(traceId) ? [traceId] : [])));
+      const late = new Set(part.flatMap(([traceId]) => (this.locked.has(traceId) ? [traceId] : [])));
       const meeting = new Meeting(part.length - late.size, async () => {
         if (to >= all.length)
           await notifyDurable(jobs, (job) => failedOf(job, failures) === undefined && !isOneOf(job, late));
@@ -247,8 +247,8 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     const hold = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const own = traceIds.filter((traceId) => !this.held.has(traceId));
-    for (const traceId of own) this.held.set(traceId, hold);
+    const own = traceIds.filter((traceId) => !this.locked.has(traceId));
+    for (const traceId of own) this.locked.set(traceId, hold);
     try {
       for (const traceId of own) {
         await this.appending.get(traceId)?.ended;
@@ -256,7 +256,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       }
       return await action();
     } finally {
-      for (const traceId of own) this.held.delete(traceId);
+      for (const traceId of own) this.locked.delete(traceId);
       release();
     }
   }
@@ -268,8 +268,8 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     nowMs: number,
     onWritten: (failure?: unknown) => Promise<void> | undefined = () => undefined,
   ): Promise<void> {
-    await this.held.get(traceId);
-    // Nothing of it waits any more: it may have been let go of, and its folder is not to come back.
+    await this.locked.get(traceId);
+    // Nothing of it waits any more: it may have been closed, and its folder is not to come back.
     if (additions.length === 0 && this.open.get(traceId) === undefined) {
       await onWritten();
       return;
@@ -390,7 +390,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   }
 }
 
-/** The record logs that are open, and what all of them take together: a round of appends looks at none but its own. */
+/** The record logs that are open, and what all of them take together: a round of appends looks at no other. */
 class OpenLogs {
   /** Traces whose log records wait for their span's name. */
   readonly waiting = new Set<TraceId>();
@@ -410,7 +410,7 @@ class OpenLogs {
     return [...this.logs.keys()];
   }
 
-  /** The one to be closed next: of an ended run, else the one that was used longest ago. */
+  /** Returns the one to be closed next: of an ended run, else the one that was used longest ago. */
   get leastUsed(): TraceId | undefined {
     const [ended] = this.ended;
     const [traceId] = this.logs.keys();
@@ -421,7 +421,7 @@ class OpenLogs {
     return this.logs.get(traceId);
   }
 
-  /** Those of which something has waited long enough. All that wait count as used: closing one would end its wait. */
+  /** Returns those of which something has waited long enough. All that wait count as used: closing one would end its wait. */
   due(nowMs: number): readonly TraceId[] {
     const due: TraceId[] = [];
     for (const traceId of this.waiting) {
@@ -434,7 +434,7 @@ class OpenLogs {
     return due;
   }
 
-  /** What one takes, as `memoryBytes`. */
+  /** Returns what one takes, as `memoryBytes`. */
   bytesOf(traceId: TraceId): number {
     return this.bytes.get(traceId) ?? 0;
   }
@@ -518,7 +518,7 @@ function isOneOf({ delivery }: Job, traceIds: ReadonlySet<TraceId>): boolean {
   return traceIds.size > 0 && delivery.batches.some(({ traceId }) => traceIds.has(traceId));
 }
 
-/** What of a job could not be written. */
+/** Returns what of a job could not be written. */
 function failedOf({ delivery }: Job, failures: Failures): TraceId | 'foreign' | undefined {
   if (failures.size === 0) return undefined;
   const failed = delivery.batches.find((batch) => failures.has(batch.traceId))?.traceId;

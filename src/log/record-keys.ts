@@ -36,7 +36,7 @@ export class RecordKeys {
     return record.eventId === null ? this.addNameless(...digest, occurrences) : this.addNamed(digest, record.eventId);
   }
 
-  /** The same for a log record without an event id. @param high its digest, see `logDigest` */
+  /** Does the same for a log record without an event id. @param high its digest, see `logDigest` */
   addNameless(high: number, low: number, occurrences: Occurrences): boolean {
     const counted = occurrences.slotFor(high, low);
     const occurrence = occurrences.valueAt(counted) + 1;

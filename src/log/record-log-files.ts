@@ -88,7 +88,7 @@ export async function readResourceIndex(folder: string): Promise<ResourceIndex> 
   }
 }
 
-/** The traces that have a folder below `<data>/runs`; none where that is not there yet. */
+/** Lists the traces that have a folder below `<data>/runs`; none where that is not there yet. */
 export async function listTraces(dataFolder: string): Promise<readonly TraceId[]> {
   try {
     return (await readdir(join(dataFolder, 'runs'))).flatMap((name) => parseTraceId(name) ?? []);

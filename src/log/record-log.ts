@@ -3,7 +3,7 @@ import type { Resource } from '../record/attributes.js';
 import { ConsumeError, type ConsumeErrorCode, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
 
-/** A record with its place in its trace's record log. */
+/** A record with its offsets in its trace's record log. */
 export interface LoggedRecord {
   readonly record: TelemetryRecord;
   readonly resource: Resource;
@@ -33,7 +33,7 @@ export interface RecordLogReader {
 /** A record that has no text yet, as it is reckoned, in bytes. */
 const RECORD_BYTES = 1024;
 
-/** Asks a guard before it hands deliveries on, where no receiver has asked it: for records of files. */
+/** Asks a guard before it passes deliveries on, where no receiver has asked it: for records of files. */
 export class GuardedConsumer implements RecordConsumer {
   /** @param code of the error when the guard refuses: `refused` for a sender that does not retry. */
   constructor(

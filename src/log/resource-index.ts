@@ -43,7 +43,7 @@ export class ResourceIndex {
     return isAssigned ? naming : naming + this.enter({ offset, id });
   }
 
-  /** The resource of the log's beginning; `undefined` where nothing was written. */
+  /** Returns the resource of the log's beginning; `undefined` where nothing was written. */
   get first(): Resource | undefined {
     const [range] = this.ranges;
     return range && this.resource(range.id);
@@ -53,7 +53,7 @@ export class ResourceIndex {
     return this.resources.get(id) ?? UNKNOWN_RESOURCE;
   }
 
-  /** The resource of the record that begins at `offset`. */
+  /** Returns the resource of the record that begins at `offset`. */
   at(offset: number): Resource {
     let low = 0;
     let high = this.ranges.length;
@@ -66,7 +66,7 @@ export class ResourceIndex {
     return range === undefined ? UNKNOWN_RESOURCE : this.resource(range.id);
   }
 
-  /** Where in a part of the log another resource begins, and whose the part's beginning is; the first one is at `fromOffset`. */
+  /** Returns where in a part of the log another resource begins, and whose the part's beginning is; the first one is at `fromOffset`. */
   between(fromOffset: number, toOffset: number): readonly { readonly offset: number; readonly resource: Resource }[] {
     const within = this.ranges.filter(({ offset }) => offset > fromOffset && offset < toOffset);
     const first = { offset: fromOffset, resource: this.at(fromOffset) };

@@ -91,7 +91,7 @@ export class TraceLog {
       const resourceFile = await AppendFile.open(join(folder, RESOURCES_FILE), opening);
       files.push(resourceFile);
       if (isNew) {
-        // The folder's own entry, too: whoever created it may have failed to make it durable.
+        // The folder's entry, too: the process that created it may have failed to make it durable.
         await options.syncFolder(dirname(folder));
         await options.syncFolder(folder);
       }
@@ -150,12 +150,12 @@ export class TraceLog {
     return this.waitingCount;
   }
 
-  /** When the one that waits longest has come, in monotonic milliseconds; `undefined` where none waits. */
+  /** Returns when the one that waits longest has come, in monotonic milliseconds; `undefined` where none waits. */
   get pendingSinceMs(): number | undefined {
     return this.pending[0]?.sinceMs;
   }
 
-  /** Whether something has waited for its name long enough. */
+  /** Returns whether something has waited for its name long enough. */
   isDue(nowMs: number): boolean {
     const { pendingSinceMs } = this;
     return pendingSinceMs !== undefined && nowMs - pendingSinceMs >= this.options.nameHoldMs;
@@ -176,10 +176,10 @@ export class TraceLog {
     const records = this.takeDue(arrived, nowMs);
     // Before the batch with the span: the mapper needs a span's events before the span.
     records.addAll(fresh);
-    const held = this.keepWaiting(arrived);
+    const waiting = this.keepWaiting(arrived);
     // Everything is known: then the file has to exist still.
-    if (held.length === 0 && records.isEmpty && additions.length > 0) this.log.checkName();
-    if (held.length > 0) await this.writePending(held);
+    if (waiting.length === 0 && records.isEmpty && additions.length > 0) this.log.checkName();
+    if (waiting.length > 0) await this.writePending(waiting);
     const pieces = records.pieces(this.log.lengthBytes);
     if (pieces.length > 0) await this.write(pieces);
     if (this.waitingCount === 0) await this.closePending();
@@ -202,7 +202,7 @@ export class TraceLog {
   }
 
   /**
-   * A trace belongs to the account of its first sender: another account's records are added to that run, and give no
+   * Assigns a batch to the account of its trace's first sender: another account's records are added to that run, and give no
    * access to it.
    */
   private ofTrace(batch: RecordBatch): RecordBatch {
@@ -214,7 +214,7 @@ export class TraceLog {
     return batchOfAccount(batch, this.accountId);
   }
 
-  /** The hot path: spans and log records that were decoded to lines, mostly all of them new. */
+  /** Adds spans and log records that were decoded to lines, mostly all of them new: the hot path. */
   private addItems(
     batch: CellBatch,
     occurrences: Occurrences,
@@ -309,7 +309,7 @@ export class TraceLog {
     return true;
   }
 
-  /** Copies what has arrived and has to wait out of the chunks that are only lent. @returns the lines by which they are found after a crash */
+  /** Copies what has arrived and has to wait out of the chunks that are only borrowed. @returns the lines by which they are found after a crash */
   private keepWaiting(arrived: readonly WaitingLogs[]): readonly Uint8Array[] {
     let lineBytes = 0;
     let itemBytes = 0;
@@ -443,7 +443,7 @@ function mustWait(record: TelemetryRecord): record is LogRecord {
   return record.spanName === null && record.spanId !== null;
 }
 
-/** The resource that a line of pending.jsonl names for those behind it; `undefined` for any other line, or a damaged one. */
+/** Returns the resource that a line of pending.jsonl names for those behind it; `undefined` for any other line, or a damaged one. */
 function parseResource(text: string): Resource | undefined {
   if (!text.startsWith('{"resource":')) return undefined;
   try {

@@ -12,7 +12,7 @@ export interface WriteWatchDeps {
   /** Writes something small to the data folder and removes it. @throws Error when that fails. */
   readonly probe: () => Promise<void>;
   readonly clock: Clock;
-  /** Gets the watch's own check. */
+  /** Registers the check of the watch. */
   readonly health: Health;
 }
 

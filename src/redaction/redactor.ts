@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { ownText } from '../record/attributes.js';
 import type { AttributePolicy } from '../record/event-table.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { redactOwnSentence } from '../run/own-sentences.js';
+import { redactNativeSentence } from '../run/native-sentences.js';
 import {
   attributePolicyOf,
   type ExportedSql,
@@ -222,7 +222,7 @@ function learnNamesAlone(record: NamingRecord, redactor: Redactor): void {
 /** Redacts the status message of a run or step, except for sentences that this program wrote. */
 export function statusText(message: string, redactor: Pick<Redactor, 'text'>): string {
   const redact = (part: string, isProgram: boolean) => (isProgram ? sanitizeCommand(part) : redactor.text(part));
-  return redactOwnSentence(message, redact) ?? redactor.text(message);
+  return redactNativeSentence(message, redact) ?? redactor.text(message);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { withoutStatement } from '../record/error-statement.js';
-import { redactOwnSentence } from '../run/own-sentences.js';
+import { redactNativeSentence } from '../run/native-sentences.js';
 import type { WordList } from './known-names.js';
 import { SqlTokenizer, sqlDialectOf } from './sanitize-sql.js';
 import { IDENTIFIER_INTRODUCERS, isCommonWord, wordEnd, wordStart } from './vocabulary.js';
@@ -124,7 +124,7 @@ const FILE_EXTENSIONS: ReadonlySet<string> = new Set(['sql', 'yml', 'yaml', 'csv
 
 function sanitizeLine(line: string, names: WordList): string {
   if (COUNTED_NODES.test(line)) return line;
-  const sentence = redactOwnSentence(line, (part) => sanitizePart(part, names));
+  const sentence = redactNativeSentence(line, (part) => sanitizePart(part, names));
   return sentence ?? sanitizePart(line, names);
 }
 

@@ -1,2 +1,2 @@
-/** Where the bridge's own API is, on both of its ports. */
+/** The path of the bridge's native API, on both of its ports. */
 export const API_PATH = '/api/run-bridge/v1';

@@ -1,7 +1,7 @@
 import type { CommandEnding } from '../storage/steps.js';
 import type { EndingDocument } from './ending-schema.js';
 
-/** How a command ended, as `run.json` and the API spell it. */
+/** Returns how a command ended, as `run.json` and the API spell it. */
 export function endingDocument(ending: CommandEnding): EndingDocument {
   switch (ending.kind) {
     case 'exited':

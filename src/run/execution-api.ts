@@ -68,15 +68,15 @@ export const stepPositionSchema = z
     environment_id: z.number().int(),
   })
   .transform(
-    (place): StepPosition => ({
-      runId: place.run_id,
-      stepIndex: place.step_index,
-      job: place.job,
-      reason: place.reason,
-      accountId: place.account_id,
-      jobId: place.job_id,
-      projectId: place.project_id,
-      environmentId: place.environment_id,
+    (position): StepPosition => ({
+      runId: position.run_id,
+      stepIndex: position.step_index,
+      job: position.job,
+      reason: position.reason,
+      accountId: position.account_id,
+      jobId: position.job_id,
+      projectId: position.project_id,
+      environmentId: position.environment_id,
     }),
   );
 
@@ -126,16 +126,16 @@ export function stepStartOf(stepId: string, body: z.output<typeof stepStartSchem
   return { ...ids, ...(runOf !== null && { runOf }), command, startedUnixMs: started_unix_ms, isLast: is_last };
 }
 
-export function placeDocument(place: StepPosition): z.input<typeof stepPositionSchema> {
+export function positionDocument(position: StepPosition): z.input<typeof stepPositionSchema> {
   return {
-    run_id: place.runId,
-    step_index: place.stepIndex,
-    job: place.job,
-    reason: place.reason,
-    account_id: place.accountId,
-    job_id: place.jobId,
-    project_id: place.projectId,
-    environment_id: place.environmentId,
+    run_id: position.runId,
+    step_index: position.stepIndex,
+    job: position.job,
+    reason: position.reason,
+    account_id: position.accountId,
+    job_id: position.jobId,
+    project_id: position.projectId,
+    environment_id: position.environmentId,
   };
 }
 
@@ -180,7 +180,7 @@ function runDocument(run: ExecutionRow): z.input<typeof runSchema> {
   };
 }
 
-/** A step's beginning, as the API and a spooled command spell it. */
+/** Returns a step's beginning, as the API and a spooled command spell it. */
 export function stepStartDocument(start: StepStart): StepStartDocument {
   const { runKey, job, environment, project, reason, command, startedUnixMs, isLast, runOf } = start;
   const ids = { run_key: runKey, job, environment, project, reason };

@@ -63,7 +63,7 @@ function byStep(invocations: readonly InvocationParts[]): ReadonlyMap<string, re
   return found;
 }
 
-/** The invocation span of the group: a received one, else the most likely one by its children. */
+/** Returns the invocation span of the group: a received one, else the most likely one by its children. */
 function invocationIdOf(group: SpanGroup, minEvidence: number): SpanId | null {
   if (group.invocations.size > 0) return [...group.invocations.keys()].sort()[0] ?? null;
   let best: SpanId | null = null;
@@ -108,7 +108,7 @@ function invocationsWithoutSpan(groups: readonly SpanGroup[]): InvocationParts[]
 function place(group: SpanGroup, invocations: readonly InvocationParts[]): void {
   const candidates = candidatesFor(group, invocations);
   if (candidates.length > 1) for (const candidate of candidates) candidate.isAmbiguous = true;
-  // Among equals the one that began last: the group's own beginning is nearest to it.
+  // Among equals the one that began last: the beginning of the group is nearest to it.
   let chosen = candidates[0];
   for (const candidate of candidates) {
     if (chosen !== undefined && startOf(candidate) > startOf(chosen)) chosen = candidate;
@@ -128,7 +128,7 @@ function candidatesFor(group: SpanGroup, invocations: readonly InvocationParts[]
   return group.isSpanless ? left : narrow(left, (invocation) => !invocation.hasInvocationEnd);
 }
 
-/** Whether a node of the group was processed in that invocation at other times. */
+/** Returns whether a node of the group was processed in that invocation at other times. */
 function knowsBetter(invocation: InvocationParts, group: SpanGroup): boolean {
   const { startTimeUnixNano: start, endTimeUnixNano: end } = group;
   if (start === null || end === null) return false;
@@ -138,7 +138,7 @@ function knowsBetter(invocation: InvocationParts, group: SpanGroup): boolean {
   return false;
 }
 
-/** Those that pass, or all where none does: evidence narrows, it never leaves nothing. */
+/** Returns those that pass, or all where none does: evidence narrows, it never leaves nothing. */
 function narrow(
   invocations: readonly InvocationParts[],
   test: (invocation: InvocationParts) => boolean,

@@ -19,7 +19,7 @@ const MAX_SPANS = 4_000_000;
 const SPANLESS_SLICE_NANO = 10_000_000n;
 /** Slices of log records without a span; what goes beyond is assigned as one. */
 const MAX_SPANLESS_SLICES = 10_000;
-/** What the place of a group takes, also of one that left it. */
+/** What the entry of a group takes, also of one that was merged into another. */
 const PLACE_BYTES = 8;
 
 /**
@@ -33,7 +33,7 @@ const PLACE_BYTES = 8;
  */
 export class InvocationAssigner {
   private readonly table: SpanTable;
-  /** Groups by their number in the table, from 1 and in the order in which they came up; those that were merged into others left their places. */
+  /** Groups by their number in the table, from 1 and in the order in which they came up; those that were merged into others left their entries empty. */
   private readonly groups: (SpanGroup | undefined)[] = [undefined];
   private readonly spanless = new Map<string, SpanGroup>();
   private readonly overflow = new SpanGroup();
@@ -83,9 +83,9 @@ export class InvocationAssigner {
     }
   }
 
-  /** Adds the item that is looked at. @returns whether its cells told all; else nothing was added to a group */
+  /** Adds the item that is looked at. @returns whether its cells contained all; else nothing was added to a group */
   private addCells(chunk: ItemChunk, index: number, item: CellItem): boolean {
-    if (item.kind === ROW_KIND.telling || !areRolesPlain(item.layout)) return false;
+    if (item.kind === ROW_KIND.special || !areRolesPlain(item.layout)) return false;
     const group = item.isLog ? this.groupOfLogCells(chunk, index) : this.groupOfSpanCells(item.kind);
     return group?.addItem(item) === true;
   }
@@ -127,7 +127,7 @@ export class InvocationAssigner {
     }
   }
 
-  /** The group of the log record that is looked at, as `groupOfLog` finds it; `undefined` where its record has to be asked. */
+  /** Returns the group of the log record that is looked at, as `groupOfLog` finds it; `undefined` where its record has to be asked. */
   private groupOfLogCells(chunk: ItemChunk, item: number): SpanGroup | undefined {
     const high = cell(Cell.idHigh);
     const low = cell(Cell.idLow);
@@ -170,7 +170,7 @@ export class InvocationAssigner {
     return this.groupAt(index);
   }
 
-  /** The invocations of the trace so far, in the order in which their first records arrived. */
+  /** Returns the invocations of the trace so far, in the order in which their first records arrived. */
   get invocations(): readonly InvocationParts[] {
     return this.resolve().invocations;
   }
@@ -185,7 +185,7 @@ export class InvocationAssigner {
     return indices.get(group ?? this.overflow);
   }
 
-  /** The part of the record log that holds all records of an invocation, by its position (from 1); others' may be there, too. */
+  /** Returns the part of the record log that holds all records of an invocation, by its position (from 1); others' may be there, too. */
   rangeOf(index: number): { readonly fromOffset: number; readonly toOffset: number } | undefined {
     const parts = this.resolve().invocations[index - 1];
     return parts === undefined ? undefined : { fromOffset: parts.firstOffset, toOffset: parts.endOffset };
@@ -241,7 +241,7 @@ export class InvocationAssigner {
     return this.groupAt(index);
   }
 
-  /** Stores what a child or a log record says about a span whose own record has not arrived. */
+  /** Stores what a child or a log record says about a span whose record has not arrived. */
   private noteEvidence(id: SpanId, record: SpanStart | SpanEnd | LogRecord): void {
     const index = this.table.indexOf(id);
     if (index === undefined || this.table.hasRecord(index)) return;
@@ -359,7 +359,7 @@ export class SpanTable {
     return this.indices.get(id);
   }
 
-  /** The span's index, given one if it is new; `undefined` when the table is full. */
+  /** Returns the span's index, given one if it is new; `undefined` when the table is full. */
   indexOf(id: SpanId): number | undefined {
     const [high, low] = spanIdHalves(id);
     return this.indexOfHalves(high, low);
@@ -377,7 +377,7 @@ export class SpanTable {
     return index;
   }
 
-  /** The index of the set that this one was merged into. */
+  /** Returns the index of the set that this one was merged into. */
   rootOf(index: number): number {
     let root = index;
     for (let parent = this.parents[root] as number; parent >= 0; parent = this.parents[root] as number) {
@@ -395,7 +395,7 @@ export class SpanTable {
     this.parents[from] = into;
   }
 
-  /** The number of the group of a root; 0 for none. */
+  /** Returns the number of the group of a root; 0 for none. */
   groupOf(root: number): number {
     return NO_GROUP - (this.parents[root] as number);
   }
@@ -404,7 +404,7 @@ export class SpanTable {
     this.parents[root] = NO_GROUP - group;
   }
 
-  /** Whether a record of the span itself was seen. */
+  /** Returns whether a record of the span itself was seen. */
   hasRecord(index: number): boolean {
     return ((this.known[index] as number) & HAS_RECORD) !== 0;
   }
@@ -413,7 +413,7 @@ export class SpanTable {
     this.known[index] = (this.known[index] as number) | HAS_RECORD;
   }
 
-  /** Whether others showed that it may be an invocation span. */
+  /** Returns whether others showed that it may be an invocation span. */
   isLikely(index: number): boolean {
     return ((this.known[index] as number) & IS_LIKELY) !== 0;
   }

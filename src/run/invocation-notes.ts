@@ -19,7 +19,7 @@ export interface InvocationNotesDeps {
   readonly store: Pick<InvocationStore, keyof InvocationStore>;
   /** Writes the files of a finished run: it is called first, and a run is saved only when it succeeds. `null` for none. */
   readonly files: RunListener | null;
-  readonly places: ScopeFinder;
+  readonly scopes: ScopeFinder;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -60,7 +60,7 @@ interface Waiting {
 }
 
 /**
- * Saves invocations, so that each belongs to a run: that of its step, or its own. Traces of earlier processes or versions
+ * Saves invocations, so that each belongs to a run: that of its step, or one for itself. Traces of earlier processes or versions
  * are checked after a start.
  */
 export class InvocationNotes implements RunListener, Component {
@@ -96,12 +96,12 @@ export class InvocationNotes implements RunListener, Component {
     await this.flush();
   }
 
-  /** The state for `/readyz`; skipped runs do not block others. */
+  /** Returns the state for `/readyz`; skipped runs do not block others. */
   health(): HealthState {
     return { ready: true, details: { setAsideCount: this.setAsideCount } };
   }
 
-  /** The skipped runs of the account, latest first; at most 100. @throws StoreError */
+  /** Lists the skipped runs of the account, latest first; at most 100. @throws StoreError */
   async listSetAside(accountId: number): Promise<readonly SetAsideRun[]> {
     // Usually there is none, and looking for them reads all rows.
     if (this.setAsideCount === 0) return [];
@@ -244,7 +244,7 @@ export class InvocationNotes implements RunListener, Component {
       engineVersion: text('service.version'),
       gitBranch: text('vcs.ref.head.name'),
       gitSha: text('vcs.ref.head.revision'),
-      place: this.deps.places.scopeOf(invocation),
+      scope: this.deps.scopes.scopeOf(invocation),
     };
   }
 }
@@ -253,7 +253,7 @@ function isUnstorable(error: unknown): error is StoreError {
   return error instanceof StoreError && error.code === 'unstorable';
 }
 
-/** A row that fits into every database, and says what is missing. */
+/** Returns a row that fits into every database, and says what is missing. */
 function bareNote(note: InvocationNote): InvocationNote {
   const startedUnixMs = Math.min(note.startedUnixMs, MAX_UNIX_MS);
   return {
@@ -262,7 +262,7 @@ function bareNote(note: InvocationNote): InvocationNote {
     statusMessage: 'What is known of this command is too large for the database; its record log has it whole.',
     startedUnixMs,
     endedUnixMs: Math.max(startedUnixMs, Math.min(note.endedUnixMs, MAX_UNIX_MS)),
-    place: { job: DEFAULT_JOB, environment: null, project: null },
+    scope: { job: DEFAULT_JOB, environment: null, project: null },
   };
 }
 
@@ -272,7 +272,7 @@ function savedIn({ state, parquetBytes, logBytes }: RunRow, { invocations }: Run
   return new Set(isWhole ? invocations.map(({ index }) => index) : []);
 }
 
-/** The step that a resource names, if it is of the same account; senders may write anything there. */
+/** Returns the step that a resource names, if it is of the same account; senders may write anything there. */
 function namedStepOf(resource: Resource): string | null {
   const stepId = stepIdOf(resource);
   if (stepId === null || stepId.length > MAX_STEP_ID_LENGTH) return null;

@@ -25,7 +25,7 @@ export interface LocalStepRegistryDeps {
   /** Whether a command's artifacts lie in the data folder, for another part of this program to upload. Default: none do. */
   readonly areSpooled?: (stepId: string) => boolean;
   /** Finds the job of a command that names none; left out, it is `adhoc`. */
-  readonly places?: ScopeFinder;
+  readonly scopes?: ScopeFinder;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Whether several processes share the registry: then contacts are saved in the store. Default: false. */
@@ -33,7 +33,7 @@ export interface LocalStepRegistryDeps {
 }
 
 /** A remote program that runs a command reports it regularly; after this long without a report it counts as dead. In milliseconds. */
-export const TELLER_LEASE_MS = 600_000;
+export const REPORTER_LEASE_MS = 600_000;
 /** A run without a running step for this long is finished by itself, in milliseconds: a day. */
 const IDLE_RUN_MS = 86_400_000;
 const SWEEP_MS = 60_000;
@@ -83,12 +83,12 @@ export class LocalStepRegistry implements StepRegistry, Component {
       this.heardOf.set(start.stepId, this.deps.clock.monotonicMs());
     return await this.guard(async () => {
       const { store, isShared, clock, listeners } = this.deps;
-      const place = await store.begin(this.placed(start), reporter);
+      const position = await store.register(this.scoped(start), reporter);
       if (isShared === true && reporter === 'remote') await store.noteHeard(start.stepId, clock.nowUnixMs());
       // Telemetry that names the step may have been faster.
       const traceIds = await store.tracesOf(start.stepId);
       if (traceIds.length > 0) for (const listener of listeners) listener.onStepChanged(traceIds);
-      return place;
+      return position;
     });
   }
 
@@ -132,16 +132,16 @@ export class LocalStepRegistry implements StepRegistry, Component {
   }
 
   /** Explicitly given names win; rules fill in the others. */
-  private placed(start: StepStart): StepStart {
-    const { places } = this.deps;
-    if (places === undefined) return start;
+  private scoped(start: StepStart): StepStart {
+    const { scopes } = this.deps;
+    if (scopes === undefined) return start;
     const ownAttributes = {
       ...(start.job !== DEFAULT_JOB && { [SCOPE_ATTRIBUTES.job]: start.job }),
       ...(start.environment !== null && { [SCOPE_ATTRIBUTES.environment]: start.environment }),
       ...(start.project !== null && { [SCOPE_ATTRIBUTES.project]: start.project }),
     };
     const resource = { ...UNKNOWN_RESOURCE, attributes: ownAttributes };
-    return { ...start, ...places.scopeOf({ rawCommand: start.command.join(' '), resource }) };
+    return { ...start, ...scopes.scopeOf({ rawCommand: start.command.join(' '), resource }) };
   }
 
   private async giveUp(step: StepRow): Promise<void> {
@@ -192,7 +192,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
     }
   }
 
-  /** The last sign of life of a step: its last record, else its start. */
+  /** Returns the last sign of life of a step: its last record, else its start. */
   private async lastSignOf({ stepId, startedUnixMs }: Pick<StepRow, 'stepId' | 'startedUnixMs'>): Promise<number> {
     let latest = startedUnixMs;
     for (const traceId of await this.deps.store.tracesOf(stepId)) {
@@ -227,11 +227,11 @@ export class LocalStepRegistry implements StepRegistry, Component {
 
   private async sweepShared(): Promise<void> {
     const { store, clock } = this.deps;
-    for (const step of await store.listSilent(clock.nowUnixMs() - TELLER_LEASE_MS)) await this.giveUp(step);
+    for (const step of await store.listSilent(clock.nowUnixMs() - REPORTER_LEASE_MS)) await this.giveUp(step);
   }
 
   private async sweepOwn(): Promise<void> {
-    const beforeMs = this.deps.clock.monotonicMs() - TELLER_LEASE_MS;
+    const beforeMs = this.deps.clock.monotonicMs() - REPORTER_LEASE_MS;
     for (const [stepId, heardMs] of this.heardOf) {
       if (heardMs > beforeMs) continue;
       this.heardOf.delete(stepId);

@@ -34,13 +34,13 @@ export interface Interruption {
 
 const TIMED_OUT = /canceling statement due to \w+ timeout/;
 
-/** Whether a query was cancelled; the engine also reports this for a query that the database aborted on a timeout, which is an error. */
+/** Returns whether a query was cancelled; the engine also reports this for a query that the database aborted on a timeout, which is an error. */
 export function isCanceledQuery({ attributes }: Pick<SpanEnd, 'attributes'>): boolean {
   if (enumValue(attributes.get('query_outcome'), 'QUERY_OUTCOME_') !== 'CANCELED') return false;
   return !TIMED_OUT.test(attributes.text('query_error_adapter_message') ?? '');
 }
 
-/** Whether a record reports that a node, or the command, was interrupted. */
+/** Returns whether a record reports that a node, or the command, was interrupted. */
 export function interruptionOf(
   record: Pick<TelemetryRecord, 'recordType' | 'eventType' | 'attributes'>,
 ): Interruption | undefined {
@@ -66,7 +66,7 @@ export function interruptionOf(
 export type InterruptionSign = 'none' | 'query' | 'hard';
 
 /**
- * The verdict of a node from the end of its NodeProcessed (or NodeEvaluated) span and the logs.
+ * Returns the verdict of a node from the end of its NodeProcessed (or NodeEvaluated) span and the logs.
  * @param end attributes and status of the span's end; `null` if it never ended.
  */
 export function nodeVerdictOf(
@@ -80,7 +80,7 @@ export function nodeVerdictOf(
   return reportedVerdict(attributes, status);
 }
 
-/** The verdict of the span itself, before interruptions are considered. */
+/** Returns the verdict of the span itself, before interruptions are considered. */
 function reportedVerdict(attributes: Attributes, status: SpanStatus | null): NodeVerdict {
   const outcome = nodeOutcomeOf(attributes);
   if (outcome === 'success') return checkVerdict(attributes);
@@ -89,7 +89,7 @@ function reportedVerdict(attributes: Attributes, status: SpanStatus | null): Nod
   return outcome ?? 'unfinished';
 }
 
-/** An outcome of a node or a hook in the words of the documentation, or a newer engine's own. */
+/** An outcome of a node or a hook in the words of the documentation, or of a newer engine. */
 export type Outcome = 'success' | 'error' | 'skipped' | 'canceled' | EngineWord;
 
 /** `node_outcome`; `null` where it is missing or unspecified. */
@@ -97,7 +97,7 @@ export function nodeOutcomeOf(attributes: Attributes): Outcome | null {
   return outcomeOf(enumValue(attributes.get('node_outcome'), 'NODE_OUTCOME_'));
 }
 
-/** The verdict of a hook, from the end of its span. */
+/** Returns the verdict of a hook, from the end of its span. */
 export function hookVerdictOf({ attributes, status }: Pick<SpanEnd, 'attributes' | 'status'>): NodeVerdict {
   const outcome = outcomeOf(enumValue(attributes.get('hook_outcome'), 'HOOK_OUTCOME_'));
   if (outcome === 'success' || outcome === 'canceled') return outcome;
@@ -127,7 +127,7 @@ function outcomeOf(value: string | undefined): Outcome | null {
 /** Maximum length of an unknown outcome, in characters. */
 const MAX_WORD_CHARS = 40;
 
-/** An outcome that this version does not know, as a word for display and counting. */
+/** Returns an outcome that this version does not know, as a word for display and counting. */
 function engineWordOf(value: string): EngineWord {
   const word = value
     .slice(0, MAX_WORD_CHARS)
@@ -136,7 +136,7 @@ function engineWordOf(value: string): EngineWord {
   return ownText(word) as EngineWord;
 }
 
-/** A test that found something, a unit test that differs, a stale source: all are reported as successes. */
+/** Returns the verdict of a test that found something, a unit test that differs or a stale source: the engine reports all of them as successes. */
 function checkVerdict(attributes: Attributes): NodeVerdict {
   const outcome = testOutcomeOf(attributes) ?? freshnessOutcomeOf(attributes);
   return outcome === undefined || outcome === 'passed' ? 'success' : outcome;
@@ -145,7 +145,7 @@ function checkVerdict(attributes: Attributes): NodeVerdict {
 /** Result of a data test, a unit test or a freshness check. */
 export type CheckOutcome = 'passed' | 'warned' | 'failed';
 
-/** A test's result; `undefined` if the node is not a test. A test without `test_outcome` has passed (enum value 0). */
+/** Returns a test's result; `undefined` if the node is not a test. A test without `test_outcome` has passed (enum value 0). */
 export function testOutcomeOf(attributes: Attributes): CheckOutcome | undefined {
   const detail = outcomeDetail(attributes, 'node_test_detail', 'NodeTestDetail');
   const outcome = detail?.test_outcome ?? attributes.get('test_outcome');
@@ -153,7 +153,7 @@ export function testOutcomeOf(attributes: Attributes): CheckOutcome | undefined 
   return checkOutcome(enumValue(outcome, 'TEST_OUTCOME_'));
 }
 
-/** A source's freshness; `undefined` if the node is not a checked source. */
+/** Returns a source's freshness; `undefined` if the node is not a checked source. */
 export function freshnessOutcomeOf(attributes: Attributes): CheckOutcome | undefined {
   const detail = outcomeDetail(attributes, 'node_freshness_outcome', 'NodeFreshnessOutcome');
   if (detail === undefined) return undefined;
@@ -165,13 +165,13 @@ function checkOutcome(value: string | undefined): CheckOutcome {
   return value?.endsWith('WARNED') ? 'warned' : 'passed';
 }
 
-/** Whether a node's last phase was RUN and it was reported as a success: a cancelled query did not stop it. */
+/** Returns whether a node's last phase was RUN and it was reported as a success: a cancelled query did not stop it. */
 function ranThrough(attributes: Attributes): boolean {
   const phase = enumValue(attributes.get('last_phase') ?? attributes.get('phase'), 'EXECUTION_PHASE_');
   return phase === 'RUN' && enumValue(attributes.get('node_outcome'), 'NODE_OUTCOME_') === 'SUCCESS';
 }
 
-/** A detail of a node: a field of its own, or (in Parquet's spelling) inside `node_outcome_detail`. */
+/** Returns a detail of a node: a field by itself, or (in Parquet's spelling) inside `node_outcome_detail`. */
 export function outcomeDetail(attributes: Attributes, field: string, wrapped: string): JsonObject | undefined {
   const detail = attributes.object(field);
   if (detail !== undefined) return detail;
@@ -179,7 +179,7 @@ export function outcomeDetail(attributes: Attributes, field: string, wrapped: st
   return isJsonObject(value) ? value : undefined;
 }
 
-/** An enum's value without its prefix, in capitals: the schema's spelling and the documented one (`success`) read alike. */
+/** Returns an enum's value without its prefix, in capitals: the schema's spelling and the documented one (`success`) read alike. */
 export function enumValue(value: JsonValue | undefined, prefix: string): string | undefined {
   if (typeof value !== 'string') return undefined;
   const capitals = value.toUpperCase();
@@ -223,7 +223,7 @@ export class NodeFacts {
     this.selected = this.selected || (other.selected ?? this.selected);
   }
 
-  /** Whether the command was asked for it; `null` where no NodeProcessed span was seen. */
+  /** Returns whether the command was asked for it; `null` where no NodeProcessed span was seen. */
   get isSelected(): boolean | null {
     return this.selected;
   }
@@ -235,14 +235,14 @@ export class NodeFacts {
     return this.interruption === 'query' ? afterCanceledQuery : plain;
   }
 
-  /** When the node was found to have failed; `null` where it did not, or was cut short. */
+  /** Returns when the node was found to have failed; `null` where it did not, or was cut short. */
   get failureTimeUnixNano(): UnixNano | null {
     const { verdict } = this;
     if (verdict !== 'failed' && verdict !== 'error') return null;
     return this.end?.endTimeUnixNano ?? null;
   }
 
-  /** Whether NodeProcessed ended, and not around these times: they belong to the node in another invocation. */
+  /** Returns whether NodeProcessed ended, and not around these times: they belong to the node in another invocation. */
   excludes(startTimeUnixNano: UnixNano, endTimeUnixNano: UnixNano): boolean {
     if (this.end === null || !this.isProcessed) return false;
     return startTimeUnixNano < this.end.startTimeUnixNano || endTimeUnixNano > this.end.endTimeUnixNano;
@@ -294,7 +294,7 @@ export class NodeEnd {
     return nanosOf(this.endHigh, this.endLow);
   }
 
-  /** Whether it came later than the other one; of two at once, one by what they say. */
+  /** Returns whether it came later than the other one; of two at once, one by what they say. */
   isAfter(other: NodeEnd): boolean {
     if (this.endHigh !== other.endHigh || this.endLow !== other.endLow)
       return isAfter(this.endHigh, this.endLow, other.endHigh, other.endLow);
@@ -321,7 +321,7 @@ function meaningOf(end: Pick<SpanEnd, 'attributes' | 'status'>): EndMeaning {
   };
 }
 
-/** Whether a NodeProcessed record marks its node as selected. */
+/** Returns whether a NodeProcessed record marks its node as selected. */
 export function isSelected({ attributes }: Pick<SpanEnd, 'attributes'>): boolean {
   return attributes.get('in_selection') === true;
 }
@@ -334,7 +334,7 @@ const MAX_VALUE_BYTES = 256;
 /** No value. */
 const NONE = 0;
 
-/** What came as an attribute that tells how nodes end. */
+/** What came as an attribute that shows how nodes end. */
 interface KnownValue {
   /** Of a detail: an outcome or a phase means the same under any name. */
   readonly name: string;
@@ -358,7 +358,7 @@ class EndMeanings {
   /** By status code and the numbers of outcome, phase and detail. */
   private readonly meanings = new Map<number, EndMeaning>();
 
-  /** How the node ended whose span is looked at; `undefined` where its records have to be asked. */
+  /** Returns how the node ended whose span is looked at; `undefined` where its records have to be asked. */
   read(layout: Layout): EndMeaning | undefined {
     this.tidy();
     const outcome = this.value(layout, Role.outcome);
@@ -390,7 +390,7 @@ class EndMeanings {
     return meaning;
   }
 
-  /** The number of what an attribute of the span that is looked at says; `undefined` where it is no text, long, or one too many. */
+  /** Returns the number of what an attribute of the span that is looked at says; `undefined` where it is no text, long, or one too many. */
   private value(layout: Layout, role: number): number | undefined {
     const index = layout.roles[role] ?? -1;
     if (index < 0) return NONE;
@@ -421,7 +421,7 @@ class EndMeanings {
 /** Those of this thread. */
 export const endMeanings = new EndMeanings();
 
-/** A value as its line has it; `undefined` where plain code has to say. */
+/** Returns a value as its line has it; `undefined` where plain code has to say. */
 function jsonOf(layout: Layout, index: number, text: string, isDetail: boolean): string | undefined {
   const attribute = layout.attributes[index];
   const isNested = attribute?.form === Form.nested && text !== '' && isOpening(text.charCodeAt(0));
@@ -429,7 +429,7 @@ function jsonOf(layout: Layout, index: number, text: string, isDetail: boolean):
   return `${JSON.stringify(attribute?.name ?? '')}:${isNested ? text : JSON.stringify(text)}`;
 }
 
-/** Whether a query's outcome reports its cancellation. */
+/** Returns whether a query's outcome reports its cancellation. */
 export function isCanceledOutcome(outcome: KnownText): boolean {
   let isCanceled = CANCELED_OUTCOMES.get(outcome);
   if (isCanceled === undefined) {
@@ -441,7 +441,7 @@ export function isCanceledOutcome(outcome: KnownText): boolean {
 
 const CANCELED_OUTCOMES = new TextMemo<boolean>();
 
-/** Whether the span that is looked at marks its node as selected. */
+/** Returns whether the span that is looked at marks its node as selected. */
 export function isSelectedNode({ inSelection }: Layout): boolean {
   if (inSelection < 0) return false;
   const at = attributeAt(inSelection);
@@ -450,8 +450,8 @@ export function isSelectedNode({ inSelection }: Layout): boolean {
 
 /** The properties of a span or log record that the run model uses, by its event type. */
 export const ROW_KIND = {
-  /** Its records contain more than its cells tell at once: a root, a phase, a hook, a message that may report an interruption … */
-  telling: 0,
+  /** Its records contain more than its cells show at once: a root, a phase, a hook, a message that may report an interruption … */
+  special: 0,
   nodeProcessed: 1,
   nodeEvaluated: 2,
   /** Only where it hangs and when it was matters (and how severe it is). */
@@ -463,14 +463,14 @@ export const ROW_KIND = {
 export type RowKind = (typeof ROW_KIND)[keyof typeof ROW_KIND];
 
 const KINDS: ReadonlyMap<string, RowKind> = new Map<string, RowKind>([
-  ['Invocation', ROW_KIND.telling],
-  ['Process', ROW_KIND.telling],
-  ['PhaseExecuted', ROW_KIND.telling],
-  ['HookProcessed', ROW_KIND.telling],
-  ['ArtifactWritten', ROW_KIND.telling],
-  ['Groups', ROW_KIND.telling],
-  ['ProgressMessage', ROW_KIND.telling],
-  ['LogMessage', ROW_KIND.telling],
+  ['Invocation', ROW_KIND.special],
+  ['Process', ROW_KIND.special],
+  ['PhaseExecuted', ROW_KIND.special],
+  ['HookProcessed', ROW_KIND.special],
+  ['ArtifactWritten', ROW_KIND.special],
+  ['Groups', ROW_KIND.special],
+  ['ProgressMessage', ROW_KIND.special],
+  ['LogMessage', ROW_KIND.special],
   ['QueryExecuted', ROW_KIND.query],
   ['NodeProcessed', ROW_KIND.nodeProcessed],
   ['NodeEvaluated', ROW_KIND.nodeEvaluated],
@@ -495,13 +495,13 @@ export interface CellItem {
   arrivalMs: number;
 }
 
-/** The id of the node that the item which is looked at is about; `undefined` where it names none. */
+/** Returns the id of the node that the item which is looked at is about; `undefined` where it names none. */
 export function uniqueIdOf(layout: Layout): string | undefined {
   const index = layout.roles[Role.uniqueId] ?? -1;
   return index < 0 ? undefined : texts.ofAttribute(attributeAt(index)).text;
 }
 
-/** Whether the cells tell all that a summary needs of an item's roles: each has one attribute, which is a text as it came. */
+/** Returns whether the cells contain all that a summary needs of an item's roles: each has one attribute, which is a text as it came. */
 export function areRolesPlain({ roles, attributes, hasOddRoles }: Layout): boolean {
   if (hasOddRoles) return false;
   for (let role = 0; role < Role.detail; role++) {
@@ -517,7 +517,7 @@ export function areRolesPlain({ roles, attributes, hasOddRoles }: Layout): boole
 }
 
 /**
- * The last part of an event type, for example `NodeProcessed` of `v1.public.events.fusion.node.NodeProcessed`. The middle
+ * Returns the last part of an event type, for example `NodeProcessed` of `v1.public.events.fusion.node.NodeProcessed`. The middle
  * of the name changes with the engine (`v1.public.events.<engine>.…`), the last part does not.
  */
 export function eventName(eventType: string): string {
@@ -527,7 +527,7 @@ export function eventName(eventType: string): string {
 /** Frames of a Rust backtrace, from the first on: `   0: <unknown>`, `  18: start_thread`, `             at ./nptl/…`. */
 const FRAMES = /(?:^|\n) *0: (?:<unknown>[^\n]*|[^\n]*(?=\n +(?:1: |at )))(?:\n +(?:\d+: |at )[^\n]*)*/g;
 
-/** An error message without the stack frames of the engine's own code, which help nobody. */
+/** Returns an error message without the stack frames of the engine's code, which help nobody. */
 export function withoutFrames(message: string): string {
   return message.includes('0: ') ? message.replaceAll(FRAMES, '') : message;
 }

@@ -50,7 +50,7 @@ export class RunState {
     for (const record of records) this.assigner.add(record, arrivalMs);
   }
 
-  /** @param pieces as they were appended; lent for the time of the call. */
+  /** @param pieces as they were appended; borrowed for the time of the call. */
   addPieces(pieces: readonly AppendedPiece[], arrivalMs: number): void {
     for (const piece of pieces) {
       if (piece.items !== undefined) this.assigner.addItems(piece.items, piece.offset, arrivalMs);
@@ -81,10 +81,10 @@ export class RunState {
   }
 
   /**
-   * Its verdict if no more records arrive and no steps change; `undefined` if unknown: if
+   * Returns its verdict if no more records arrive and no steps change; `undefined` if unknown: if
    * invocations end at different times, one after the other, or belong to steps.
    */
-  forecast(logBytes: number): PendingVerdict | undefined {
+  pendingVerdict(logBytes: number): PendingVerdict | undefined {
     const { invocations } = this.assigner;
     const [first] = invocations;
     if (first === undefined || invocations.length > MAX_FORECAST) return undefined;
@@ -106,7 +106,7 @@ export class RunState {
     return { count: invocations.length, overCount, nextEndMs };
   }
 
-  /** When an invocation is over unless more of its records come. */
+  /** Returns when an invocation is over unless more of its records come. */
   private endOf(parts: InvocationParts, step: StepRow | undefined, nowMs: number): number {
     const ending = step?.ending ?? null;
     // The program that ran its command has delivered everything and reported its end.
@@ -239,7 +239,7 @@ function judge(evidence: VerdictEvidence, registered: RegisteredStep | null): Ve
     : withEnding(verdict, evidence, { ending, isSole: registered.isSole });
 }
 
-/** The nodes of all groups of an invocation; those of its only group as they are. */
+/** Returns the nodes of all groups of an invocation; those of its only group as they are. */
 function nodesOf({ groups }: InvocationParts): ReadonlyMap<string, NodeFacts> {
   const withNodes = groups.filter((group) => group.nodes.size > 0);
   const [first, ...others] = withNodes;
@@ -313,7 +313,7 @@ const MAX_RETRY_MS = 60_000;
 export class OpenRun {
   private state: RunState | null;
   /** Replaces the state of an evicted run while no records have arrived since. */
-  private forecast: PendingVerdict | null = null;
+  private pending: PendingVerdict | null = null;
   /** Number of bytes of the log that the state contains. */
   private loadedBytes = 0;
   /** Bytes of the log that are durable. */
@@ -332,7 +332,7 @@ export class OpenRun {
   /** The log's length at which an earlier process found every invocation ended: no further silence is awaited. */
   private judgedBytes = 0;
   /** The last reported state of each invocation with a verdict. */
-  private readonly said = new Map<number, string>();
+  private readonly reported = new Map<number, string>();
   private isAccepted = true;
   /** Number of failed notifications of its end. */
   private refusalCount = 0;
@@ -376,12 +376,12 @@ export class OpenRun {
     return this.working !== null;
   }
 
-  /** Whether every invocation has its verdict and the whole log was reported. */
+  /** Returns whether every invocation has its verdict and the whole log was reported. */
   get isSettled(): boolean {
     return this.finishedBytes !== null && this.finishedBytes === this.knownBytes && !this.isWorking;
   }
 
-  /** When it was last active, in monotonic milliseconds. */
+  /** Returns when it was last active, in monotonic milliseconds. */
   get idleSinceMs(): number {
     return this.lastArrivalMs;
   }
@@ -398,7 +398,7 @@ export class OpenRun {
     }
     if (!isNext || this.savedState !== 'open') this.work();
     else if (appended.pieces.some(hasEndOfRoot)) this.wakeWithin(this.config.quietAfterProcessMs);
-    else this.wakeWithin(this.said.size > 0 ? this.config.quietAfterInvocationMs : this.config.silenceMs);
+    else this.wakeWithin(this.reported.size > 0 ? this.config.quietAfterInvocationMs : this.config.silenceMs);
   }
 
   /** The log is at least this long, according to the disk. */
@@ -419,40 +419,40 @@ export class OpenRun {
     return this.working;
   }
 
-  /** The current state of the run; `undefined` while its records are not in memory. */
+  /** Returns the current state of the run; `undefined` while its records are not in memory. */
   summary(): RunSummary | undefined {
     if (this.known === null || this.loadedBytes < this.knownBytes) return undefined;
     return this.summarize(this.known).run;
   }
 
   /** Drops what the records add up to; it is read again from the log when needed. */
-  park(): void {
+  evict(): void {
     this.state = null;
-    this.forecast = null;
+    this.pending = null;
     this.loadedBytes = 0;
   }
 
   /**
-   * What has to be remembered of a run whose row contains everything else: then the run itself can be evicted.
+   * Returns what has to be remembered of a run whose row contains everything else: then the run itself can be evicted.
    * `undefined` if it has data that its row does not contain.
    */
-  get remainder(): ParkedRun | undefined {
-    const isInRow = this.savedState === 'open' && this.said.size === 0 && !this.hasFailed && !this.isWorking;
+  get remainder(): EvictedRun | undefined {
+    const isInRow = this.savedState === 'open' && this.reported.size === 0 && !this.hasFailed && !this.isWorking;
     if (!isInRow) return undefined;
     const isWhole = this.loadedBytes === this.knownBytes && this.steps.isEmpty;
-    const forecast = isWhole ? (this.forecast ?? this.state?.forecast(this.loadedBytes)) : undefined;
-    const dueMs = forecast?.endMs ?? Math.min(this.timer.dueMs, this.lastArrivalMs + this.config.silenceMs);
-    return { dueMs, lastArrivalMs: this.lastArrivalMs, lastSeenUnixMs: this.lastSeenUnixMs, forecast };
+    const pending = isWhole ? (this.pending ?? this.state?.pendingVerdict(this.loadedBytes)) : undefined;
+    const dueMs = pending?.endMs ?? Math.min(this.timer.dueMs, this.lastArrivalMs + this.config.silenceMs);
+    return { dueMs, lastArrivalMs: this.lastArrivalMs, lastSeenUnixMs: this.lastSeenUnixMs, pending };
   }
 
   /** Restores an evicted run. */
-  resume({ lastArrivalMs, lastSeenUnixMs, forecast }: ParkedRun): void {
+  resume({ lastArrivalMs, lastSeenUnixMs, pending }: EvictedRun): void {
     this.lastArrivalMs = lastArrivalMs;
     this.lastSeenUnixMs = lastSeenUnixMs;
-    this.forecast = forecast ?? null;
+    this.pending = pending ?? null;
   }
 
-  /** Lets go of what would wake it. */
+  /** Cancels what would wake it. */
   drop(): void {
     this.isStopped = true;
     this.timer.cancel();
@@ -472,9 +472,9 @@ export class OpenRun {
     await this.save('open', this.summarize(this.known).run);
   }
 
-  /** The summary of the records: from memory, or from the pending verdict. */
+  /** Returns the summary of the records: from memory, or from the pending verdict. */
   private get known(): RunState | PendingVerdict | null {
-    return this.state ?? this.forecast;
+    return this.state ?? this.pending;
   }
 
   private async runRounds(): Promise<void> {
@@ -486,10 +486,10 @@ export class OpenRun {
         this.hasMore = false;
         this.hasFailed = false;
         if (!this.hasRow) await this.readRow();
-        if (this.forecast !== null) await this.checkForecast(this.forecast);
+        if (this.pending !== null) await this.checkPending(this.pending);
         await this.load();
         await this.steps.refresh(this.state?.stepIds ?? []);
-        await this.sayNews();
+        await this.reportChanges();
       }
     } catch (error) {
       this.hasFailed = true;
@@ -517,16 +517,16 @@ export class OpenRun {
     const invocations = parseRun(row.summary)?.invocations ?? [];
     this.saidSteps = namesOf(invocations.flatMap(({ step }) => step?.stepId ?? []));
     for (const invocation of invocations) {
-      if (invocation.verdict !== null) this.said.set(invocation.index, formatStep(invocation));
+      if (invocation.verdict !== null) this.reported.set(invocation.index, formatStep(invocation));
     }
     if (row.state === 'finished') this.finishedBytes = row.logBytes;
   }
 
   /** Discards a pending verdict that was computed from fewer records. */
-  private async checkForecast({ logBytes }: PendingVerdict): Promise<void> {
+  private async checkPending({ logBytes }: PendingVerdict): Promise<void> {
     await this.steps.refresh([]);
     const isRight = logBytes === this.knownBytes && this.steps.isEmpty;
-    if (!isRight) this.forecast = null;
+    if (!isRight) this.pending = null;
     this.loadedBytes = isRight ? logBytes : 0;
   }
 
@@ -559,8 +559,8 @@ export class OpenRun {
     }
   }
 
-  private async sayNews(): Promise<void> {
-    if (this.known === null || !this.mayHaveNews(this.known)) return;
+  private async reportChanges(): Promise<void> {
+    if (this.known === null || !this.mayHaveChanged(this.known)) return;
     const { run, isOver } = this.summarize(this.known);
     const isOfOthers = this.savedState === 'open' && this.saidSteps !== this.steps.names;
     this.saidSteps = this.steps.names;
@@ -575,9 +575,9 @@ export class OpenRun {
     }
     for (const invocation of run.invocations) {
       const text = formatStep(invocation);
-      if (invocation.verdict === null || this.said.get(invocation.index) === text) continue;
-      const isRevision = this.said.has(invocation.index);
-      this.said.set(invocation.index, text);
+      if (invocation.verdict === null || this.reported.get(invocation.index) === text) continue;
+      const isRevision = this.reported.has(invocation.index);
+      this.reported.set(invocation.index, text);
       // The log may not have grown: only its steps have changed.
       this.finishedBytes = null;
       await this.say({ type: 'invocationEnded', run, invocation, isRevision });
@@ -586,8 +586,8 @@ export class OpenRun {
     if (isOver && this.finishedBytes !== run.logBytes && !isLater) await this.finish(run);
   }
 
-  /** Whether a summary is worth its time: nothing is reported of a known run while none of it has ended. */
-  private mayHaveNews(known: RunState | PendingVerdict): boolean {
+  /** Returns whether a summary is worth its time: nothing is reported of a known run while none of it has ended. */
+  private mayHaveChanged(known: RunState | PendingVerdict): boolean {
     const { count, overCount } = known.ending(this.deps.clock.monotonicMs(), this.steps);
     return count > 0 && (overCount > 0 || this.savedState !== 'open' || this.saidSteps !== this.steps.names);
   }
@@ -661,7 +661,7 @@ export class OpenRun {
   }
 }
 
-/** Whether a command may be over with what was appended. */
+/** Returns whether a command may be over with what was appended. */
 function hasEndOfRoot({ items, records = [] }: AppendedPiece): boolean {
   if (items !== undefined) return [...items.chunk.eventTypes].some((eventType) => END_OF_ROOT.test(eventType));
   return records.some(({ eventType }) => END_OF_ROOT.test(eventType));
@@ -704,20 +704,20 @@ async function writeFile(run: RunSummary, { file, logger }: Pick<RunTrackerDeps,
 }
 
 /** What is remembered of a run that has no end and was dropped from memory. */
-export interface ParkedRun {
+export interface EvictedRun {
   /** When the run is due again, in monotonic milliseconds. */
   readonly dueMs: number;
   /** When its last record arrived, in monotonic milliseconds. */
   readonly lastArrivalMs: number;
   readonly lastSeenUnixMs: number;
   /** Its verdict if no more records arrive, if known. */
-  readonly forecast: PendingVerdict | undefined;
+  readonly pending: PendingVerdict | undefined;
 }
 
 /** Runs that are remembered, about 150 bytes each; one that comes on top is judged at the next start. */
-const MAX_PARKED = 200_000;
+const MAX_EVICTED = 200_000;
 /** Maximum number of pending verdicts; beyond, a run's log is read again at its end. */
-const MAX_FORECASTS = 2_000;
+const MAX_PENDING_VERDICTS = 2_000;
 /** Maximum number of runs that are woken together; the next ones follow when these have their verdicts. */
 const MAX_WOKEN = 16;
 const NEXT_WAKE_MS = 50;
@@ -727,14 +727,14 @@ const NEXT_WAKE_MS = 50;
  * fills only this list.
  */
 export class EvictedRuns {
-  private readonly runs = new Map<TraceId, ParkedRun>();
+  private readonly runs = new Map<TraceId, EvictedRun>();
   private readonly timer: EarliestTimer;
-  private forecastCount = 0;
+  private pendingCount = 0;
 
   /** @param wake receives each run that is due, which is then no longer evicted */
   constructor(
     private readonly clock: Clock,
-    private readonly wake: (traceId: TraceId, parked: ParkedRun) => void,
+    private readonly wake: (traceId: TraceId, evicted: EvictedRun) => void,
   ) {
     this.timer = new EarliestTimer(clock, () => this.wakeDue());
   }
@@ -743,26 +743,26 @@ export class EvictedRuns {
     return this.runs.size;
   }
 
-  add(traceId: TraceId, parked: ParkedRun): void {
-    if (this.runs.size >= MAX_PARKED) return;
+  add(traceId: TraceId, evicted: EvictedRun): void {
+    if (this.runs.size >= MAX_EVICTED) return;
     this.delete(traceId);
-    const hasRoom = this.forecastCount < MAX_FORECASTS;
-    const kept = hasRoom ? parked : { ...parked, forecast: undefined };
-    if (kept.forecast !== undefined) this.forecastCount += 1;
-    this.runs.set(traceId, kept);
-    this.wakeAt(parked.dueMs);
+    const hasRoom = this.pendingCount < MAX_PENDING_VERDICTS;
+    const remembered = hasRoom ? evicted : { ...evicted, pending: undefined };
+    if (remembered.pending !== undefined) this.pendingCount += 1;
+    this.runs.set(traceId, remembered);
+    this.wakeAt(evicted.dueMs);
   }
 
   /** Another process follows the run. */
   delete(traceId: TraceId): void {
-    if (this.runs.get(traceId)?.forecast !== undefined) this.forecastCount -= 1;
+    if (this.runs.get(traceId)?.pending !== undefined) this.pendingCount -= 1;
     this.runs.delete(traceId);
   }
 
   stop(): void {
     this.timer.cancel();
     this.runs.clear();
-    this.forecastCount = 0;
+    this.pendingCount = 0;
   }
 
   private wakeAt(dueMs: number): void {
@@ -773,14 +773,14 @@ export class EvictedRuns {
     const nowMs = this.clock.monotonicMs();
     let wokenCount = 0;
     let nextMs = Number.POSITIVE_INFINITY;
-    for (const [traceId, parked] of this.runs) {
-      const { dueMs } = parked;
+    for (const [traceId, evicted] of this.runs) {
+      const { dueMs } = evicted;
       if (dueMs > nowMs) nextMs = Math.min(nextMs, dueMs);
       else if (wokenCount >= MAX_WOKEN) nextMs = Math.min(nextMs, nowMs + NEXT_WAKE_MS);
       else {
         wokenCount += 1;
         this.delete(traceId);
-        this.wake(traceId, parked);
+        this.wake(traceId, evicted);
       }
     }
     if (this.runs.size > 0) this.wakeAt(nextMs);

@@ -7,7 +7,7 @@ import type { StepDocument, StepPositionDocument } from './parse-run.js';
 import type { InvocationStep, InvocationSummary, RunSummary } from './verdict.js';
 
 /**
- * A run's summary as JSON: the content of `run.json` and of the run's row. `job` is
+ * Returns a run's summary as JSON: the content of `run.json` and of the run's row. `job` is
  * the job of the first of its invocations; `null` if unknown.
  * @param indent spaces per level; none when left out
  */
@@ -34,7 +34,7 @@ function wellFormed(_key: string, value: unknown): unknown {
   return isFine ? value : Object.fromEntries(Object.entries(value).map(([name, one]) => [name.toWellFormed(), one]));
 }
 
-/** An invocation's summary as text: equal summaries give equal texts. */
+/** Returns an invocation's summary as text: equal summaries give equal texts. */
 export function formatStep(invocation: InvocationSummary): string {
   return JSON.stringify(stepOf(invocation));
 }

@@ -36,7 +36,7 @@ function stepOf({ step }: InvocationSummary): LogFields {
   return { job, run, step: stepIndex, exitCode, signal };
 }
 
-/** The job, and the steps that the trace holds: `step=2`, or `step=1,2` of several. */
+/** Returns the job, and the steps that the trace holds: `step=2`, or `step=1,2` of several. */
 function stepsOf({ invocations }: RunSummary): LogFields {
   const steps = invocations.flatMap(({ step }) => step ?? []);
   const [first] = steps;

@@ -14,7 +14,7 @@ export const ROWS_FOLDER = 'rows';
 
 /** What the backup works with. */
 export interface RunRowBackupDeps {
-  readonly store: Pick<RowStore, 'listUnkept' | 'noteKept'>;
+  readonly store: Pick<RowStore, 'listWithoutBackup' | 'noteBackedUp'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -73,13 +73,13 @@ export class RunRowBackup implements Component {
   private async keep(goesOn: () => boolean): Promise<void> {
     const { store } = this.deps;
     for (let count = AT_A_TIME; count === AT_A_TIME && goesOn(); ) {
-      const runs = await store.listUnkept(AT_A_TIME);
+      const runs = await store.listWithoutBackup(AT_A_TIME);
       count = runs.length;
       if (count === 0) break;
       await makeFolderIn(this.dataFolder, ROWS_FOLDER);
       for (const { runId, rows } of runs) await this.write(runId, rows);
       // Nothing is left of a run that was removed meanwhile.
-      for (const runId of await store.noteKept(runs)) await rm(pathOf(this.dataFolder, runId), { force: true });
+      for (const runId of await store.noteBackedUp(runs)) await rm(pathOf(this.dataFolder, runId), { force: true });
     }
     this.isFailing = false;
   }

@@ -33,7 +33,7 @@ export interface RunTrackerConfig {
   /** How often the end of a run is notified again after a listener failed (full disk), before the next start does it. Default 30, about half an hour. */
   readonly maxRetries: number;
   /** How long a finished run is kept in memory for late records, in milliseconds. Default 60,000. */
-  readonly parkAfterMs: number;
+  readonly evictAfterMs: number;
 }
 
 /** The default settings. */
@@ -45,7 +45,7 @@ export const RUN_TRACKER_DEFAULTS: RunTrackerConfig = {
   maxMemoryBytes: 24 * 1024 * 1024,
   maxSettledBytes: 4 * 1024 * 1024,
   maxRetries: 30,
-  parkAfterMs: 60_000,
+  evictAfterMs: 60_000,
 };
 
 /** What a tracker works with. */

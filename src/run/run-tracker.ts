@@ -2,7 +2,7 @@ import { type Timer, whenAborted } from '../core/clock.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Appended, AppendListener } from '../log/appended.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import { EvictedRuns, OpenRun, type ParkedRun } from './open-run.js';
+import { type EvictedRun, EvictedRuns, OpenRun } from './open-run.js';
 import type { StepListener } from './run-event.js';
 import type { RunTrackerConfig, RunTrackerDeps } from './run-tracker-config.js';
 import type { RunSummary } from './verdict.js';
@@ -18,10 +18,10 @@ export class RunTracker implements Component, AppendListener, StepListener {
   private readonly runs = new Map<TraceId, OpenRun>();
   /** Those among them whose records may be summed up in memory. */
   private active = new Set<OpenRun>();
-  private parkAtCount: number;
+  private evictAtCount: number;
   /** Bytes appended since the last check of memory. */
   private appendedBytes = 0;
-  private readonly parked: EvictedRuns;
+  private readonly evicted: EvictedRuns;
   private isStopped = false;
   private replaying: Promise<void> = Promise.resolve();
   /** Runs that are being read again because their steps changed. */
@@ -34,13 +34,13 @@ export class RunTracker implements Component, AppendListener, StepListener {
     private readonly config: RunTrackerConfig,
     private readonly deps: RunTrackerDeps,
   ) {
-    this.parkAtCount = config.maxOpenRuns;
-    this.parked = new EvictedRuns(deps.clock, (traceId, run) => this.resume(traceId, run));
+    this.evictAtCount = config.maxOpenRuns;
+    this.evicted = new EvictedRuns(deps.clock, (traceId, run) => this.resume(traceId, run));
   }
 
   /** Runs that are not over: those in memory, and those of which only the time of the last record is remembered. */
   get openCount(): number {
-    let count = this.parked.count;
+    let count = this.evicted.count;
     for (const run of this.runs.values()) if (!run.isSettled) count += 1;
     return count;
   }
@@ -61,7 +61,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
       this.noteAppended(appended);
       return;
     }
-    this.parked.delete(appended.traceId);
+    this.evicted.delete(appended.traceId);
     const run = new OpenRun(appended.traceId, this.config, this.deps, appended.offset === 0);
     this.runs.set(appended.traceId, run);
     run.take(appended);
@@ -78,7 +78,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
     }
   }
 
-  /** The current state of the run; `undefined` for an unknown trace. */
+  /** Finds the current state of the run; `undefined` for an unknown trace. */
   async find(traceId: TraceId): Promise<RunSummary | undefined> {
     const live = this.runs.get(traceId)?.summary();
     if (live !== undefined) return live;
@@ -93,7 +93,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
     return rows.flatMap((row) => this.runs.get(row.traceId)?.summary() ?? parseRun(row.summary) ?? []);
   }
 
-  /** Whether every invocation of the run has its verdict and all events were processed. */
+  /** Returns whether every invocation of the run has its verdict and all events were processed. */
   async isSettled(traceId: TraceId): Promise<boolean> {
     const run = this.runs.get(traceId);
     if (run !== undefined) return run.isSettled;
@@ -110,7 +110,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
   async drop(traceId: TraceId): Promise<void> {
     const run = this.runs.get(traceId);
     this.runs.delete(traceId);
-    this.parked.delete(traceId);
+    this.evicted.delete(traceId);
     if (run === undefined) return;
     this.active.delete(run);
     await run.abandon();
@@ -151,7 +151,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.isStopped = true;
     this.sweepTimer?.cancel();
-    this.parked.stop();
+    this.evicted.stop();
     const stopping = Promise.all([
       this.replaying,
       ...this.noting.values(),
@@ -195,7 +195,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
     if (run !== undefined) {
       run.noteSteps();
     } else if (hasRecords) {
-      this.parked.delete(traceId);
+      this.evicted.delete(traceId);
       await this.replay(traceId);
     }
     this.noting.delete(traceId);
@@ -210,19 +210,19 @@ export class RunTracker implements Component, AppendListener, StepListener {
     }
   }
 
-  private park(run: OpenRun): void {
+  private evict(run: OpenRun): void {
     const { remainder, traceId } = run;
-    run.park();
+    run.evict();
     if (remainder === undefined) return;
     run.drop();
     this.runs.delete(traceId);
-    this.parked.add(traceId, remainder);
+    this.evicted.add(traceId, remainder);
   }
 
-  private resume(traceId: TraceId, parked: ParkedRun): void {
+  private resume(traceId: TraceId, evicted: EvictedRun): void {
     if (this.isStopped || this.runs.has(traceId)) return;
     const run = new OpenRun(traceId, this.config, this.deps, false);
-    run.resume(parked);
+    run.resume(evicted);
     void this.replay(traceId, run);
   }
 
@@ -247,36 +247,36 @@ export class RunTracker implements Component, AppendListener, StepListener {
     }
   }
 
-  /** Lets go of finished runs that have been quiet for a while. */
+  /** Evicts finished runs that have been quiet for a while. */
   private sweep(): void {
-    const beforeMs = this.deps.clock.monotonicMs() - this.config.parkAfterMs;
+    const beforeMs = this.deps.clock.monotonicMs() - this.config.evictAfterMs;
     for (const run of this.runs.values()) {
       if (run.isSettled && run.idleSinceMs <= beforeMs) this.runs.delete(run.traceId);
     }
     this.active = new Set(this.runs.values());
-    this.parkIdlest();
+    this.evictIdlest();
     this.sweepLater();
   }
 
   private sweepLater(): void {
     if (this.isStopped) return;
-    this.sweepTimer = this.deps.clock.after(this.config.parkAfterMs, () => this.sweep());
+    this.sweepTimer = this.deps.clock.after(this.config.evictAfterMs, () => this.sweep());
   }
 
   /** A run's records are, or will be, summed up in memory. */
   private noteActive(run: OpenRun): void {
     this.active.add(run);
-    if (this.active.size > this.parkAtCount) this.parkIdlest();
+    if (this.active.size > this.evictAtCount) this.evictIdlest();
   }
 
   /** Checks memory occasionally: the size of runs grows with their records, and never faster. */
   private noteAppended({ offset, lengthBytes }: Appended): void {
     this.appendedBytes += lengthBytes - offset;
-    if (this.appendedBytes >= Math.min(this.config.maxMemoryBytes / 4, MAX_UNCHECKED_BYTES)) this.parkIdlest();
+    if (this.appendedBytes >= Math.min(this.config.maxMemoryBytes / 4, MAX_UNCHECKED_BYTES)) this.evictIdlest();
   }
 
   /** Keeps runs in memory within their bounds: settled ones go first, then those idle longest. */
-  private parkIdlest(): void {
+  private evictIdlest(): void {
     this.appendedBytes = 0;
     const loaded = [...this.active].filter((run) => run.isLoaded || run.isWorking);
     this.active = new Set(loaded);
@@ -301,10 +301,10 @@ export class RunTracker implements Component, AppendListener, StepListener {
       if (isSettled) {
         settledBytes -= run.memoryBytes;
         this.runs.delete(run.traceId);
-      } else this.park(run);
+      } else this.evict(run);
     }
     // Active runs cannot be evicted; checking all of them for each new run would become slow.
-    this.parkAtCount = Math.max(this.config.maxOpenRuns, Math.ceil(this.active.size * PARKING_GROWTH));
+    this.evictAtCount = Math.max(this.config.maxOpenRuns, Math.ceil(this.active.size * EVICTION_GROWTH));
   }
 }
 
@@ -316,7 +316,7 @@ const MIN_IDLE_MS = 1_000;
 /** Memory is checked when at least so much was appended, in bytes: two large runs. */
 const MAX_UNCHECKED_BYTES = 16 * 1024 * 1024;
 /** Eviction is tried again when there are this many times the runs that had to stay. */
-const PARKING_GROWTH = 1.25;
+const EVICTION_GROWTH = 1.25;
 
 /** Loaded when the first run is read back: checking rows takes a schema library, which no start has to wait for. */
 function storedRuns() {

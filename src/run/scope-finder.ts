@@ -71,7 +71,7 @@ function matches(pattern: string, text: string | null): boolean {
   return true;
 }
 
-/** The engine's `--target NAME`, `--target=NAME` or `-t NAME`. */
+/** Returns the engine's `--target NAME`, `--target=NAME` or `-t NAME`. */
 function targetIn(rawCommand: string | null): string | null {
   return /(?:^|\s)(?:--target[=\s]|-t\s)\s*["']?([^\s"']+)/.exec(rawCommand ?? '')?.[1] ?? null;
 }

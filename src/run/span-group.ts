@@ -173,12 +173,12 @@ export class SpanGroup {
     return GROUP_BYTES + this.nodes.size * NODE_BYTES + (this.furtherIds?.size ?? 0) * TEXT_BYTES;
   }
 
-  /** Whether it holds an invocation span, or a span that its children show to be one. */
+  /** Returns whether it holds an invocation span, or a span that its children show to be one. */
   get isInvocation(): boolean {
     return this.likelyCount > 0 || (this.invocationRoots !== undefined && this.invocationRoots.size > 0);
   }
 
-  /** Whether it holds a process span and nothing else: its two records at most. */
+  /** Returns whether it holds a process span and nothing else: its two records at most. */
   get isBareProcess(): boolean {
     return this.processes.size === 1 && this.recordCount <= 2 && !this.isInvocation;
   }
@@ -223,13 +223,13 @@ export class SpanGroup {
     this.likely.set(id, evidence);
   }
 
-  /** The span's own record has come. */
+  /** The record of the span has come. */
   forgetLikelyInvocation(id: SpanId): void {
     if ((this.likely?.get(id) ?? 0) >= LIKELY) this.likelyCount -= 1;
     this.likely?.delete(id);
   }
 
-  /** Spans without a record of their own that are an invocation span by their children, and how surely (see `parentEvidence`). */
+  /** Spans without a record that are an invocation span by their children, and how surely (see `parentEvidence`). */
   get likelyInvocations(): ReadonlyMap<SpanId, number> {
     return this.likely ?? NO_EVIDENCE;
   }
@@ -312,7 +312,7 @@ export function recordDigest(offset: number): number {
   return spread((offset >>> 0) + 1) >>> 0;
 }
 
-/** Whether a query's end, whose cells are looked at, may report its cancellation. */
+/** Returns whether a query's end, whose cells are looked at, may report its cancellation. */
 function mayBeCanceled({ roles }: Layout): boolean {
   const index = roles[Role.outcome] ?? -1;
   return index >= 0 && isCanceledOutcome(texts.ofAttribute(attributeAt(index)));
@@ -427,7 +427,7 @@ function textOf(value: JsonValue | undefined): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** A 64-bit count, spelt as a string of digits by the engine, as a number elsewhere. */
+/** Returns a 64-bit count, spelt as a string of digits by the engine, as a number elsewhere. */
 function countOf(value: JsonValue | undefined): number | null {
   const count = typeof value === 'string' && value !== '' ? Number(value) : value;
   return typeof count === 'number' && Number.isSafeInteger(count) ? count : null;
@@ -435,12 +435,12 @@ function countOf(value: JsonValue | undefined): number | null {
 
 /** How surely the parent of a NodeProcessed span is the invocation span. */
 export const CERTAIN = 3;
-/** How surely a span whose own record is missing is an invocation span; from this value on it counts as one. */
+/** How surely a span whose record is missing is an invocation span; from this value on it counts as one. */
 export const LIKELY = 2;
 const POSSIBLE = 1;
 
 /**
- * What a record says about the span it refers to (its parent, or a log record's span): a missing invocation span is identified
+ * Returns what a record says about the span it refers to (its parent, or a log record's span): a missing invocation span is identified
  * by its children. In all of the engine's runs NodeProcessed, ArtifactWritten and the phases are
  * its direct children, except the hook phases, which at trace level are children of a CallTrace.
  */
@@ -466,7 +466,7 @@ export function parentEvidence(record: TelemetryRecord): number {
   }
 }
 
-/** Whether a span's name is that of an invocation: `dbt invocation (…)`. */
+/** Returns whether a span's name is that of an invocation: `dbt invocation (…)`. */
 export function isInvocationName(spanName: string): boolean {
   return INVOCATION_NAME.test(spanName);
 }

@@ -25,14 +25,14 @@ export interface StepRegistry {
    */
   endArtifacts(stepId: string, reason: string | null): Promise<void>;
   /**
-   * The command has ended, and all its records were handed over: its traces are judged at once.
+   * Records that a command has ended and all its records were handed over: its traces are judged at once.
    * @throws StepRegistryError
    */
   end(stepId: string, ending: CommandEnding, endedUnixMs: number): Promise<void>;
-  /** The run takes no more steps. @throws StepRegistryError */
+  /** Closes a run, which takes no more steps. @throws StepRegistryError */
   finish(runKey: string): Promise<FinishResult>;
   /**
-   * Whether the run of a running step was cancelled, so that its command has to be interrupted. `null` if the
+   * Returns whether the run of a running step was cancelled, so that its command has to be interrupted. `null` if the
    * registry does not know: further calls are useless. @throws StepRegistryError
    */
   isCancelled(stepId: string): Promise<boolean | null>;

@@ -57,7 +57,7 @@ export function isAfter(high: number, low: number, thanHigh: number, thanLow: nu
   return high > thanHigh || (high === thanHigh && low >>> 0 > thanLow >>> 0);
 }
 
-/** The halves of a time, as integers of 32 bits with a sign: without one, half of them would be objects where they are kept. */
+/** Returns the halves of a time, as integers of 32 bits with a sign: without one, half of them would be stored as objects. */
 export function highOf(nanos: UnixNano): number {
   return Number(nanos >> 32n);
 }

@@ -41,7 +41,7 @@ export class InvocationParts {
     return this.groups.reduce((least, group) => Math.min(least, group.firstOffset), Number.MAX_SAFE_INTEGER);
   }
 
-  /** Where its last record ends in the record log. */
+  /** Returns where its last record ends in the record log. */
   get endOffset(): number {
     return this.groups.reduce((most, group) => Math.max(most, group.endOffset), 0);
   }
@@ -50,7 +50,7 @@ export class InvocationParts {
     return this.groups.reduce((latest, group) => Math.max(latest, group.lastArrivalMs), Number.NEGATIVE_INFINITY);
   }
 
-  /** Of the invocation's own group; without an invocation span, of the first record. */
+  /** Of the invocation's group; without an invocation span, of the first record. */
   get resource(): Resource {
     const [own] = this.groups;
     if (this.spanId !== null && own.resource !== null) return own.resource;
@@ -62,12 +62,12 @@ export class InvocationParts {
     return first?.resource ?? UNKNOWN_RESOURCE;
   }
 
-  /** The step that its resource names; `null` where it names none. */
+  /** Returns the step that its resource names; `null` where it names none. */
   get stepId(): string | null {
     return this.groups.find((group) => group.stepId !== null)?.stepId ?? null;
   }
 
-  /** The group that it was made of. */
+  /** Returns the group that it was made of. */
   get own(): SpanGroup {
     return this.groups[0];
   }
@@ -88,7 +88,7 @@ export class InvocationParts {
     );
   }
 
-  /** Whether it may have been running at these times: bounded by its process span, else by its invocation span. */
+  /** Returns whether it may have been running at these times: bounded by its process span, else by its invocation span. */
   mayEnclose(startTimeUnixNano: UnixNano, endTimeUnixNano: UnixNano): boolean {
     const root = this.process ?? this.invocation;
     const start = root?.startTimeUnixNano ?? this.own.startTimeUnixNano ?? 0n;
@@ -127,12 +127,12 @@ export class TraceSteps {
     private readonly reader: StepReader | undefined,
   ) {}
 
-  /** Whether none is known. */
+  /** Returns whether none is known. */
   get isEmpty(): boolean {
     return this.steps.size === 0;
   }
 
-  /** The known steps, as one text. */
+  /** Returns the known steps, as one text. */
   get names(): string {
     return namesOf(this.steps.keys());
   }
@@ -167,7 +167,7 @@ export class TraceSteps {
   }
 
   /**
-   * The step of an invocation: the one that its resource names, else the only one that was running at its start.
+   * Returns the step of an invocation: the one that its resource names, else the only one that was running at its start.
    * @param stepId named by its resource; `null` for none
    * @param accountId of the invocation; steps of other accounts do not match
    */

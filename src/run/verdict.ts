@@ -67,7 +67,7 @@ export const NODE_VERDICTS = ['success', 'warned', 'failed', 'error', 'canceled'
 export type KnownVerdict = (typeof NODE_VERDICTS)[number];
 
 /**
- * The engine's own word for an outcome that this version does not know, in lower case: `deferred` for
+ * The engine's word for an outcome that this version does not know, in lower case: `deferred` for
  * `NODE_OUTCOME_DEFERRED`. At most 40 characters, of `a` to `z`, digits and `_`.
  */
 export type EngineWord = string & { readonly __brand: 'EngineWord' };
@@ -75,12 +75,12 @@ export type EngineWord = string & { readonly __brand: 'EngineWord' };
 /** The verdict of a node, derived from outcome, test outcome, freshness and interruptions. */
 export type NodeVerdict = KnownVerdict | EngineWord;
 
-/** Whether a node has an outcome that this version does not know. */
+/** Returns whether a node has an outcome that this version does not know. */
 export function hasOwnWord({ verdict }: { readonly verdict: NodeVerdict }): boolean {
   return !NODE_VERDICTS.some((known) => known === verdict);
 }
 
-/** Number of nodes by verdict, with the engine's own words for unknown ones. */
+/** Number of nodes by verdict, with the engine's words for unknown ones. */
 export type NodeCounts = Readonly<Record<KnownVerdict, number>> & Readonly<Record<string, number>>;
 
 /** A trace's run: its record log and the invocations in it. */
@@ -134,7 +134,7 @@ export interface VerdictWithReason {
 }
 
 /**
- * The verdict of an invocation:
+ * Returns the verdict of an invocation:
  * - `lost`: neither the invocation span nor the process span ended.
  * - `canceled`: it was interrupted, but not by `--fail-fast`, which is an error.
  * - `error`: its span or its metrics report it, or nodes failed.
@@ -167,7 +167,7 @@ export function verdictOf(evidence: VerdictEvidence): VerdictWithReason {
   return withoutInvocationEnd(evidence);
 }
 
-/** The process ended, but the invocation span did not, or was lost: the nodes and the log decide. */
+/** Judges by the nodes and the log, where the process ended and the invocation span did not, or was lost. */
 function withoutInvocationEnd({ nodeCounts, errorLogCount, isBareProcess }: VerdictEvidence): VerdictWithReason {
   // So ends the engine outside a project, with exit code 1.
   if (isBareProcess) return { verdict: 'error', statusMessage: 'The process ended before any command began' };
@@ -186,7 +186,7 @@ function wasInterrupted(evidence: VerdictEvidence): boolean {
   return evidence.interruptedAtUnixNano !== null && !evidence.hasInvocationEnd;
 }
 
-/** Whether the failure of a node, and not the user, cut the work short. */
+/** Returns whether the failure of a node, and not the user, cut the work short. */
 function wasFailFast(
   { interruptedAtUnixNano, rawCommand, isStopped }: VerdictEvidence,
   failedAtUnixNano: UnixNano,
@@ -198,7 +198,7 @@ function wasFailFast(
   return gap <= FAIL_FAST_WINDOW_NANO && gap >= -FAIL_FAST_WINDOW_NANO ? 'maybe' : 'no';
 }
 
-/** Whether a command that ended in a way was asked to stop by a signal. */
+/** Returns whether a command that ended in a way was asked to stop by a signal. */
 export function wasStopped(ending: CommandEnding): boolean {
   if (ending.kind === 'exited' && ending.stoppedBy !== undefined) return true;
   const signal = killingSignal(ending);
@@ -224,7 +224,7 @@ const REPORTER_GONE = 'No end was seen: the program that ran the command has gon
 export const STOP_SIGNALS: ReadonlySet<string> = new Set(['SIGINT', 'SIGTERM', 'SIGHUP']);
 
 /**
- * A verdict by the telemetry alone, revised by the outcome of the command. Certain facts stay: a failed
+ * Returns a verdict by the telemetry alone, revised by the outcome of the command. Certain facts stay: a failed
  * node is an error whatever the exit code, an interrupted command is canceled. If the end is missing, the command decides.
  */
 export function withEnding(
@@ -253,7 +253,7 @@ export function withEnding(
 }
 
 /**
- * The telemetry has no end, and the command succeeded. That does not make it a success: the exit code may be that of a shell, which
+ * Returns the verdict of an invocation whose telemetry has no end although the command succeeded. That is no proof: the exit code may be that of a shell, which
  * is unrelated to a killed engine (`dbt build | tee log`, `dbt build || true`).
  */
 function endedWithoutProof(
@@ -280,7 +280,7 @@ function lowerFirst(text: string): string {
   return `${text.charAt(0).toLowerCase()}${text.slice(1)}`;
 }
 
-/** The outcome of a command as text after its name: `ended with exit code 1`. */
+/** Returns the outcome of a command as text after its name: `ended with exit code 1`. */
 export function endingWords(ending: CommandEnding): string {
   switch (ending.kind) {
     case 'exited': {
@@ -299,7 +299,7 @@ export function endingWords(ending: CommandEnding): string {
   }
 }
 
-/** The signal that killed a command, directly or below a shell; `null` where none did. */
+/** Returns the signal that killed a command, directly or below a shell; `null` where none did. */
 export function killingSignal(ending: CommandEnding): string | null {
   if (ending.kind === 'killed') return ending.signal;
   return ending.kind === 'exited' ? shellSignal(ending.exitCode) : null;
@@ -324,7 +324,7 @@ function shellSignal(exitCode: number): string | null {
   return SIGNALS.get(exitCode - 128) ?? null;
 }
 
-/** Words of the engine's own that are counted apart; the nodes of any others count as `other`. */
+/** Words of the engine that are counted apart; the nodes of any others count as `other`. */
 const MAX_OWN_WORDS = 16;
 
 /** Number of nodes by verdict. */
@@ -340,7 +340,7 @@ export function countVerdicts(nodes: Iterable<{ readonly verdict: NodeVerdict }>
 }
 
 /**
- * The nodes that a command selected. The engine also works on others, for example a model that a unit test needs rendered,
+ * Returns the nodes that a command selected. The engine also works on others, for example a model that a unit test needs rendered,
  * and leaves them out of its summary and `run_results.json`; here they count if they failed. Older engines do not mark selected
  * nodes: there all of them count.
  */
@@ -350,7 +350,7 @@ export function selectedNodes<Node extends Selectable>(nodes: Iterable<Node>): r
   return all.filter(({ isSelected, verdict }) => isSelected !== false || verdict === 'error');
 }
 
-/** The part of a node that tells whether it was selected. */
+/** The part of a node that shows whether it was selected. */
 export interface Selectable {
   readonly verdict: NodeVerdict;
   /** NodeProcessed `in_selection`, which is left out where it is false; `null` where no NodeProcessed span was seen. */

@@ -35,7 +35,7 @@ export class AccountStore {
     });
   }
 
-  /** All of them, by id. */
+  /** Lists all of them, by id. */
   list(): Promise<readonly AccountRow[]> {
     return this.db.selectFrom('accounts').select(['id', 'name']).orderBy('id').execute();
   }
@@ -102,7 +102,7 @@ export class TokenStore {
     return this.db.transaction().execute((transaction) => insert(transaction, token));
   }
 
-  /** Whether there has never been a token. */
+  /** Returns whether there has never been a token. */
   async isEmpty(): Promise<boolean> {
     return (await selectTokens(this.db).select('id').limit(1).executeTakeFirst()) === undefined;
   }
@@ -120,7 +120,7 @@ export class TokenStore {
   }
 
   /**
-   * A token that is good at that time. One that is expired or revoked is as if it had never been, in the same steps: no
+   * Finds a token that is good at that time. One that is expired or revoked is as if it had never been, in the same steps: no
    * row of it comes out of the database, which would take longer.
    */
   async findGood(hash: string, nowUnixMs: number): Promise<TokenRow | undefined> {
@@ -134,7 +134,7 @@ export class TokenStore {
     return row && toToken(row);
   }
 
-  /** All of them, by id; expired and revoked ones too. */
+  /** Lists all of them, by id; expired and revoked ones too. */
   async list(): Promise<readonly TokenRow[]> {
     const rows = await selectTokens(this.db).selectAll().orderBy('id').execute();
     return rows.map(toToken);
@@ -189,7 +189,7 @@ export class TokenStore {
   }
 }
 
-/** All but links that nobody has used. */
+/** Returns all but links that nobody has used. */
 function selectTokens(db: StateDb | Transaction<StateTables>) {
   return db.selectFrom('tokens').where('hash', 'not like', ANY_LINK);
 }

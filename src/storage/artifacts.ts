@@ -29,12 +29,12 @@ export function parseArtifactPath(text: string): ArtifactPath | undefined {
   return isSafe ? (text as ArtifactPath) : undefined;
 }
 
-/** The path that a file below a folder has as an artifact; `undefined` where it cannot have one. */
+/** Returns the path that a file below a folder has as an artifact; `undefined` where it cannot have one. */
 export function artifactPathIn(folder: string, file: string): ArtifactPath | undefined {
   return parseArtifactPath(relative(folder, file).split(sep).join('/'));
 }
 
-/** The path as it stands in a URL. */
+/** Returns the path as it stands in a URL. */
 export function encodedArtifactPath(path: string): string {
   return path.split('/').map(encodeURIComponent).join('/');
 }
@@ -50,14 +50,14 @@ export interface StepTelemetry {
   readonly number: number;
 }
 
-/** Where a step's telemetry is among its artifacts. @param number which of its engine commands, from 1 */
+/** Returns where a step's telemetry is among its artifacts. @param number which of its engine commands, from 1 */
 export function telemetryPath(stepIndex: number, number: number): ArtifactPath {
   const rest = number === 1 ? '' : `-${number}`;
   // Safe as it stands.
   return `metadata/telemetry-${stepIndex}-otel${rest}.parquet` as ArtifactPath;
 }
 
-/** What such a path means; `undefined` for any other. */
+/** Returns what such a path means; `undefined` for any other. */
 export function stepTelemetryOf(path: string): StepTelemetry | undefined {
   const [, step, number] = /^metadata\/telemetry-([1-9]\d{0,8})-otel(?:-([1-9]\d{0,8}))?\.parquet$/.exec(path) ?? [];
   return step === undefined ? undefined : { stepIndex: Number(step), number: Number(number ?? 1) };
@@ -108,7 +108,7 @@ export interface OpenArtifact {
  * is read does not interrupt the reading if the storage supports that.
  */
 export interface ArtifactStore {
-  /** A step's artifacts, sorted by path; none for an unknown step. */
+  /** Lists a step's artifacts, sorted by path; none for an unknown step. */
   list(runId: number, stepIndex: number): Promise<readonly Artifact[]>;
   /** `undefined` if it does not exist. */
   stat(key: ArtifactKey): Promise<Artifact | undefined>;
@@ -142,7 +142,7 @@ const CHUNK_BYTES = 256 * 1024;
 /** Error codes for a path that is not a file. */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO']);
 
-/** Whether an error means that the file does not exist. */
+/** Returns whether an error means that the file does not exist. */
 export function isAbsent(error: unknown): boolean {
   return ABSENT.has(errorCode(error) ?? '');
 }
@@ -161,7 +161,7 @@ export async function openRegularFile(path: string): Promise<FileHandle | undefi
   }
 }
 
-/** An open file as an artifact of a path. */
+/** Returns an open file as an artifact of a path. */
 export async function describeFile(handle: FileHandle, path: ArtifactPath): Promise<Artifact> {
   const { size, mtimeNs, mtimeMs, ino } = await handle.stat({ bigint: true });
   // Files are replaced, never written over, so another content has another number or time.
@@ -169,7 +169,7 @@ export async function describeFile(handle: FileHandle, path: ArtifactPath): Prom
   return { path, sizeBytes: Number(size), modifiedUnixMs: Number(mtimeMs), etag };
 }
 
-/** The bytes of an open file, which is closed with them. */
+/** Returns the bytes of an open file, which is closed with them. */
 export function readFileOf(handle: FileHandle, range: ByteRange | undefined): Readable {
   // Without `end` where everything is wanted: an empty file has no last byte.
   const part = range === undefined ? {} : { start: range.from, end: range.to - 1 };
@@ -187,7 +187,7 @@ export function readFileOf(handle: FileHandle, range: ByteRange | undefined): Re
  */
 export type ArtifactErrorCode = 'full' | 'tooLarge' | 'tooMany' | 'conflict' | 'refused' | 'unavailable';
 
-/** An artifact could not be read or stored. The message names the place and says how to fix it. */
+/** An artifact could not be read or stored. The message names its path or object and says how to fix it. */
 export class ArtifactError extends Error {
   override readonly name = 'ArtifactError';
   constructor(
@@ -212,7 +212,7 @@ export interface ArtifactLimits {
 /** The limits of a step beside that of each file, which is a setting: 20,000 files of 1 GiB together. */
 export const STEP_LIMITS = { maxCount: 20_000, maxTotalBytes: 1024 ** 3 } as const;
 
-/** Where artifacts of steps are brought to: a store of this process's own, or a bridge that runs. */
+/** Receives artifacts of steps: a store of this process, or a bridge that runs. */
 export interface ArtifactSink {
   /**
    * Keeps a file as an artifact, whole or not at all.

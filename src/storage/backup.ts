@@ -61,7 +61,7 @@ export interface Copied {
 
 /** The record log comes before what describes its parts: of the two, the description may be ahead. */
 const FIRST = 'telemetry.jsonl';
-/** Of the data folder itself: the state, which is copied by its own means, locks, downloads that are only read, and copies of what is in a bucket. */
+/** Of the data folder itself: the state, which is copied in another way, locks, downloads that are only read, and copies of what is in a bucket. */
 const NOT_COPIED = /^(state\.db.*|lock\.db.*|lock\.json|pull|journal)$/;
 const UNFINISHED = /\.partial$/;
 

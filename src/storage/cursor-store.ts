@@ -1,6 +1,6 @@
 import { CompiledQuery, type SqlBool, sql } from 'kysely';
 import type { TraceId } from '../record/telemetry-record.js';
-import { type Fence, isOwn, ownTraces } from './journal-store.js';
+import { type Fence, isOwned, lockOwnedTraces } from './journal-store.js';
 import type { StateDb } from './state-tables.js';
 import { StoreError } from './store-error.js';
 
@@ -29,7 +29,7 @@ export interface PendingRun {
   readonly lastSeenUnixMs: number;
 }
 
-/** A place in the foreign telemetry: a segment file's name and a byte offset in it. */
+/** A position in telemetry of other services: a segment file's name and a byte offset in it. */
 export interface ForeignCursor {
   readonly segment: string;
   readonly offset: number;
@@ -83,7 +83,7 @@ export class SqlCursorStore {
     }
     await this.db.transaction().execute(async (transaction) => {
       const traceIds = all.map(({ traceId }) => traceId);
-      const own = await ownTraces(transaction, traceIds, fence);
+      const own = await lockOwnedTraces(transaction, traceIds, fence);
       const cursors = all.filter(({ traceId }) => own.has(traceId));
       if (cursors.length > 0) await this.write(transaction, cursors);
     });
@@ -94,14 +94,14 @@ export class SqlCursorStore {
     let text = this.texts.get(count);
     if (text === undefined) {
       text = insertOf(db, cursors).sql;
-      if (count <= MAX_KEPT_TEXTS) this.texts.set(count, text);
+      if (count <= MAX_CACHED_TEXTS) this.texts.set(count, text);
     }
     await db.executeQuery(CompiledQuery.raw(text, cursors.flatMap(valuesOf)));
   }
 
-  /** Runs that the destination is to get (see `isWanted`) and has not got to the end of, oldest first. Two halves, so that each walks one index: runs seen since the registration, and older ones that have a cursor. */
+  /** Lists runs that the destination is to get (see `isWanted`) and has not got to the end of, oldest first. Two halves, so that each walks one index: runs seen since the registration, and older ones that have a cursor. */
   async listPending(destination: string): Promise<readonly PendingRun[]> {
-    const isMine = this.fence === undefined ? sql`1 = 1` : isOwn(this.fence.processId, 'run.trace_id');
+    const isMine = this.fence === undefined ? sql`1 = 1` : isOwned(this.fence.processId, 'run.trace_id');
     const { rows } = await sql<PendingRow>`
       select run.trace_id as trace_id, run.first_seen_unix_ms as first_seen_unix_ms,
         run.last_seen_unix_ms as last_seen_unix_ms, run.log_bytes as log_bytes,
@@ -130,7 +130,7 @@ export class SqlCursorStore {
   }
 
   /**
-   * Whether a destination gets a run: the run was first seen at or after the destination's registration, was open
+   * Returns whether a destination gets a run: the run was first seen at or after the destination's registration, was open
    * then, or is not known yet.
    */
   async isWanted(destination: string, traceId: TraceId): Promise<boolean> {
@@ -184,18 +184,18 @@ export class SqlCursorStore {
 
   /** @throws StoreError when the destination was never registered. */
   async saveForeign(destination: string, cursor: ForeignCursor): Promise<void> {
-    const place = { foreign_segment: cursor.segment, foreign_offset: cursor.offset };
+    const position = { foreign_segment: cursor.segment, foreign_offset: cursor.offset };
     if (this.fence !== undefined) {
       await this.db
         .insertInto('destinations')
-        .values({ name: this.foreignName(destination), since_unix_ms: 0, ...place })
-        .onConflict((conflict) => conflict.column('name').doUpdateSet(place))
+        .values({ name: this.foreignName(destination), since_unix_ms: 0, ...position })
+        .onConflict((conflict) => conflict.column('name').doUpdateSet(position))
         .execute();
       return;
     }
     const result = await this.db
       .updateTable('destinations')
-      .set(place)
+      .set(position)
       .where('name', '=', destination)
       .executeTakeFirst();
     if (result.numUpdatedRows === 0n) {
@@ -203,16 +203,16 @@ export class SqlCursorStore {
     }
   }
 
-  /** With several processes each has its own telemetry of other services. Names of destinations have no slash. */
+  /** Returns the name under which a destination's position is stored: each of several processes has telemetry of other services. Names of destinations have no slash. */
   private foreignName(destination: string): string {
     return this.fence === undefined ? destination : `${destination}/${this.fence.folderId}`;
   }
 }
 
-/** Cursors that are saved together, of whose statements the text is kept. */
-const MAX_KEPT_TEXTS = 16;
+/** The text of a statement that saves up to so many cursors is cached. */
+const MAX_CACHED_TEXTS = 16;
 
-/** The statement that saves some cursors. */
+/** Returns the statement that saves some cursors. */
 function insertOf(db: StateDb, cursors: readonly ExportCursor[]): CompiledQuery {
   return db
     .insertInto('export_cursors')
@@ -237,7 +237,7 @@ function insertOf(db: StateDb, cursors: readonly ExportCursor[]): CompiledQuery 
     .compile();
 }
 
-/** What `insertOf` puts into its statement, in its order. */
+/** Returns what `insertOf` puts into its statement, in its order. */
 function valuesOf(cursor: ExportCursor): readonly unknown[] {
   const { destination, traceId, tracesOffset, logsOffset, finishedAtBytes, resentUnixMs = null } = cursor;
   return [destination, traceId, tracesOffset, logsOffset, finishedAtBytes, resentUnixMs];

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 /** The file of runs and cursors in the data folder; open as long as the program runs. */
 export const STATE_FILE = 'state.db';
 
-/** The file that is locked, in the data folder; open as long as the folder is held. */
+/** The file that is locked, in the data folder; open as long as the folder is locked. */
 export const LOCK_FILE = 'lock.db';
 
 /** Name of the file with the id, in the data folder; it is there where the state is, or was, in PostgreSQL. */
@@ -58,12 +58,12 @@ export interface LockHolder {
   readonly address: string | null;
 }
 
-/** The text file beside a folder's lock that names the process. */
+/** Returns the text file beside a folder's lock that names the process. */
 export function holderPath(folder: string): string {
   return join(folder, 'lock.json');
 }
 
-/** The process that has a data folder, according to the file; it may have died since. */
+/** Returns the process that has a data folder, according to the file; it may have died since. */
 export function readHolder(folder: string): LockHolder | undefined {
   try {
     return parseHolder(JSON.parse(readFileSync(holderPath(folder), 'utf8')));

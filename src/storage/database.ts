@@ -3,8 +3,8 @@ import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import type { StateDb, StateTables } from './state-tables.js';
 
 /**
- * A transaction that begins with a write, so that of several programs one waits for the other instead of failing half-way.
- * @param kind whose counter it holds from the beginning: others that hold the same wait for it, on every database.
+ * Runs a transaction that begins with a write, so that of several programs one waits for the other instead of failing half-way.
+ * @param kind whose counter it locks from the beginning: others that lock the same wait for it, on every database.
  */
 export function changeState<T>(
   db: StateDb,
@@ -96,7 +96,7 @@ export interface DatabaseTraits {
   readonly sync: () => Promise<void>;
   /** See `State.problem`. */
   readonly problem: () => string | null;
-  /** The database's own clock, in milliseconds since 1970. */
+  /** The clock of the database, in milliseconds since 1970. */
   readonly nowUnixMs: RawBuilder<number>;
   /** Whether rows can be locked for a transaction's time; where not, one transaction writes at a time. */
   readonly hasRowLocks: boolean;

@@ -71,7 +71,7 @@ export async function settleSteps(
   await settleRuns(transaction, [...runIds], nowUnixMs, observer);
 }
 
-/** Sets the status of runs from their steps, and notifies the observer. @param nowUnixMs as above; `null` to use the run's own end */
+/** Sets the status of runs from their steps, and notifies the observer. @param nowUnixMs as above; `null` to use the run's end */
 export async function settleRuns(
   transaction: Transaction<StateTables>,
   runIds: readonly number[],
@@ -186,7 +186,7 @@ export async function markStepsNotified(
     .execute();
 }
 
-/** Runs of which not all events were created, and whether they may turn out to be part of another run. */
+/** Lists runs of which not all events were created, and whether they may turn out to be part of another run. */
 export function listUnnotified(transaction: Transaction<StateTables>, runIds: readonly number[], allBits: number) {
   return transaction
     .selectFrom('executions')

@@ -34,7 +34,7 @@ import type { CommandEnding, StepPosition, StepStart } from './steps.js';
 /** A run with a name that accepts steps and has none running. */
 export interface IdleRun {
   readonly runKey: string;
-  /** Whose it is: accounts have names of their own. */
+  /** The account of the run: each account has its names. */
   readonly accountId: number;
 }
 
@@ -90,7 +90,7 @@ export class ExecutionStore {
   ) {}
 
   /** Adds a step, and its run if none accepts it. A known step stays unchanged. */
-  begin(start: StepStart, reporter: StepReporter): Promise<StepPosition> {
+  register(start: StepStart, reporter: StepReporter): Promise<StepPosition> {
     return changeState(this.db, async (transaction) => {
       const known = await findStep(transaction, start.stepId);
       if (known !== undefined) return positionOf(known, known.step_index);
@@ -104,7 +104,7 @@ export class ExecutionStore {
   }
 
   /** Adds a step to a run; `undefined` where that takes no more steps: it was cancelled, or is over. */
-  beginIn(runId: number, start: StepStart, reporter: StepReporter): Promise<StepPosition | undefined> {
+  registerIn(runId: number, start: StepStart, reporter: StepReporter): Promise<StepPosition | undefined> {
     return changeState(this.db, async (transaction) => {
       const run = await selectRuns(transaction)
         .where('run.id', '=', runId)
@@ -187,7 +187,7 @@ export class ExecutionStore {
     });
   }
 
-  /** The expected artifacts of a step while its upload has not ended; `undefined` if there are none. */
+  /** Returns the expected artifacts of a step while its upload has not ended; `undefined` if there are none. */
   async expectedArtifacts(stepId: string): Promise<ExpectedArtifacts | undefined> {
     const row = await selectUploads(this.db)
       .select(['step.execution_id', 'step.step_index', 'artifacts.paths'])
@@ -216,7 +216,7 @@ export class ExecutionStore {
     });
   }
 
-  /** Steps whose artifacts are being uploaded. */
+  /** Lists steps whose artifacts are being uploaded. */
   async listUploading(): Promise<readonly UploadingStep[]> {
     const rows = await selectUploads(this.db)
       .select(['step.step_id', 'step.reporter'])
@@ -225,7 +225,7 @@ export class ExecutionStore {
     return rows.map(({ step_id: stepId, reporter }) => ({ stepId, reporter: reporterOf(reporter) }));
   }
 
-  /** The run accepts no more steps, and ends when none is running. @param accountId default: the first account */
+  /** Closes a run, which accepts no more steps and ends when none is running. @param accountId default: the first account */
   finish(runKey: string, accountId = FIRST_ACCOUNT_ID): Promise<FinishResult> {
     return changeState(this.db, async (transaction) => {
       const found = await latestRun(transaction, runKey, accountId);
@@ -275,7 +275,7 @@ export class ExecutionStore {
     });
   }
 
-  /** Whether the run of a step was cancelled. */
+  /** Returns whether the run of a step was cancelled. */
   async isCancelled(stepId: string): Promise<boolean> {
     const row = await this.db
       .selectFrom('execution_steps as step')
@@ -314,7 +314,7 @@ export class ExecutionStore {
     return traceIdsOf(rows);
   }
 
-  /** A run's steps, by their position. */
+  /** Lists a run's steps, by their position. */
   async listSteps(runId: number): Promise<readonly StepRow[]> {
     return await stepsIn(selectSteps(this.db).where('step.execution_id', '=', runId).orderBy('step.step_index'));
   }
@@ -355,7 +355,7 @@ export class ExecutionStore {
     );
   }
 
-  /** Runs that accept steps and have had none running since that time, oldest first. */
+  /** Lists runs that accept steps and have had none running since that time, oldest first. */
   async listIdle(sinceUnixMs: number): Promise<readonly IdleRun[]> {
     const rows = await this.db
       .selectFrom('executions as run')

@@ -216,7 +216,7 @@ export function fromEnding(ending: CommandEnding): EndingColumns {
   }
 }
 
-/** How a step's command ended, from its row; `null` while it is running. */
+/** Returns how a step's command ended, from its row; `null` while it is running. */
 export function toEnding({ ending, exit_code, ending_detail }: EndingColumns): CommandEnding | null {
   switch (ending) {
     case null:
@@ -289,7 +289,7 @@ export async function addRun(
   };
 }
 
-/** A run takes no more steps from now on. */
+/** Closes a run, which takes no more steps from now on. */
 export async function closeRun(transaction: Transaction<StateTables>, runId: number): Promise<void> {
   await transaction
     .updateTable('executions')
@@ -375,12 +375,12 @@ export function touched({ eb }: { readonly eb: ExpressionBuilder<StateTables, 'e
   return { rows_revision: eb('rows_revision', '+', 1) };
 }
 
-/** API-visible data of a run has changed outside of its rows here. */
+/** Notes that API-visible data of a run has changed outside of its rows here. */
 export async function touchRun(transaction: StateDb, runId: number): Promise<void> {
   await transaction.updateTable('executions').set(touched).where('id', '=', runId).execute();
 }
 
-/** The same of the run of a step. */
+/** Notes the same of the run of a step. */
 export async function touchRunOfStep(db: StateDb, stepId: string): Promise<void> {
   await db
     .updateTable('executions')
@@ -389,7 +389,7 @@ export async function touchRunOfStep(db: StateDb, stepId: string): Promise<void>
     .execute();
 }
 
-/** The same of runs that have records in traces. */
+/** Notes the same of runs that have records in traces. */
 export async function touchRunsOfTraces(
   transaction: Transaction<StateTables>,
   traceIds: readonly TraceId[],
@@ -436,7 +436,7 @@ export async function insertRuns(
   }
 }
 
-/** The run and the status of a step. */
+/** Returns the run and the status of a step. */
 export function stepOf(transaction: Transaction<StateTables>, stepId: string) {
   return transaction
     .selectFrom('execution_steps')
@@ -445,7 +445,7 @@ export function stepOf(transaction: Transaction<StateTables>, stepId: string) {
     .executeTakeFirst();
 }
 
-/** Those of the steps that are registered. */
+/** Returns those of the steps that are registered. */
 export async function registeredOf(
   transaction: Transaction<StateTables>,
   stepIds: readonly string[],
@@ -474,7 +474,7 @@ export async function updateStep(
   await db.updateTable('execution_steps').set(columns).where('step_id', '=', stepId).execute();
 }
 
-/** What a run has of a step's telemetry; what is known stays. */
+/** Saves what a step's telemetry says of its run; known values stay. */
 export async function noteEngine(
   transaction: Transaction<StateTables>,
   stepId: string,

@@ -15,7 +15,7 @@ import {
   updateRun,
   updateStep,
 } from './executions.js';
-import { type Fence, isOwn, ownTraces } from './journal-store.js';
+import { type Fence, isOwned, lockOwnedTraces } from './journal-store.js';
 import { type RunRow, toRunRow } from './run-store.js';
 import { namedIds, type RunScope, type ScopeIds } from './scope-store.js';
 import { isFinal, NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
@@ -47,8 +47,8 @@ export interface InvocationNote {
   readonly engineVersion: string | null;
   readonly gitBranch: string | null;
   readonly gitSha: string | null;
-  /** The place of its run, if it is a run by itself. */
-  readonly place: RunScope;
+  /** The job, environment and project of its run, if it is a run by itself. */
+  readonly scope: RunScope;
 }
 
 /** All invocations of a trace. */
@@ -65,7 +65,7 @@ const SET_ASIDE = 2;
 type InvocationColumns = StateTables['invocations'];
 
 /** An invocation that is a run by itself. */
-interface OwnRun {
+interface SingleRun {
   readonly stepId: string;
   readonly traceId: TraceId;
   readonly note: InvocationNote;
@@ -88,7 +88,7 @@ export class InvocationStore {
     if (all.length === 0) return;
     await changeState(this.db, async (transaction) => {
       const traceIds = all.map(({ traceId }) => traceId);
-      const own = await ownTraces(transaction, traceIds, this.fence);
+      const own = await lockOwnedTraces(transaction, traceIds, this.fence);
       const notes = all.filter(({ traceId }) => own.has(traceId));
       for (const some of slices(notes, ROWS_PER_STATEMENT)) {
         await noteSome(transaction, await findNamedSteps(transaction, some), nowUnixMs, this.observer);
@@ -110,7 +110,7 @@ export class InvocationStore {
     return found?.count ?? 0;
   }
 
-  /** Those of them that were seen last, the latest first. */
+  /** Lists those of them that were seen last, the latest first. */
   async listSetAside(limit: number): Promise<readonly RunRow[]> {
     const rows = await this.db
       .selectFrom('runs')
@@ -122,7 +122,7 @@ export class InvocationStore {
     return rows.map(toRunRow);
   }
 
-  /** Traces with a row whose invocations were never saved, oldest first. */
+  /** Lists traces with a row whose invocations were never saved, oldest first. */
   async listUnnoted(limit: number): Promise<readonly RunRow[]> {
     const { fence } = this;
     const rows = await this.db
@@ -130,7 +130,7 @@ export class InvocationStore {
       .selectAll()
       // Spelt as the partial index spells it.
       .where(sql<boolean>`is_noted = 0`)
-      .$if(fence !== undefined, (query) => query.where(isOwn(fence?.processId ?? '')))
+      .$if(fence !== undefined, (query) => query.where(isOwned(fence?.processId ?? '')))
       .orderBy('first_seen_unix_ms')
       .limit(limit)
       .execute();
@@ -148,14 +148,14 @@ async function noteSome(
   const rows = await transaction.selectFrom('invocations').selectAll().where('trace_id', 'in', traceIds).execute();
   const known = new Map(rows.map((row) => [`${row.trace_id} ${row.invocation_index}`, row]));
   const written: InvocationColumns[] = [];
-  const fresh: OwnRun[] = [];
-  const changed: OwnRun[] = [];
+  const fresh: SingleRun[] = [];
+  const changed: SingleRun[] = [];
   const settled = new Set<string>();
   const surplus: InvocationColumns[] = [];
   for (const { traceId, invocations } of notes) {
     for (const note of invocations) {
       const before = known.get(`${traceId} ${note.index}`);
-      const stepId = note.stepId ?? ownStepId(traceId, note.index);
+      const stepId = note.stepId ?? singleStepId(traceId, note.index);
       written.push(rowOf(traceId, stepId, note, before));
       if (note.stepId !== null) settled.add(note.stepId);
       else (before?.step_id === stepId ? changed : fresh).push({ stepId, traceId, note });
@@ -164,8 +164,8 @@ async function noteSome(
     surplus.push(...rows.filter((row) => row.trace_id === traceId && row.invocation_index > invocations.length));
   }
   for (const row of surplus) {
-    if (row.step_id === ownStepId(row.trace_id, row.invocation_index))
-      await removeOwn(transaction, row.step_id, observer);
+    if (row.step_id === singleStepId(row.trace_id, row.invocation_index))
+      await removeSingle(transaction, row.step_id, observer);
     else settled.add(row.step_id);
     await transaction
       .deleteFrom('invocations')
@@ -178,8 +178,8 @@ async function noteSome(
   for (const own of notes.flatMap(({ invocations }) => invocations)) {
     if (own.stepId !== null) await noteEngine(transaction, own.stepId, own);
   }
-  const ownRunIds = [...(await addOwn(transaction, fresh, nowUnixMs))];
-  for (const own of changed) ownRunIds.push(...(await updateOwn(transaction, own, nowUnixMs)));
+  const ownRunIds = [...(await addSingle(transaction, fresh, nowUnixMs))];
+  for (const own of changed) ownRunIds.push(...(await updateSingle(transaction, own, nowUnixMs)));
   await observeImported(transaction, notes, observer);
   await observer.onChanged(transaction, ownRunIds);
   await settleSteps(transaction, [...settled], nowUnixMs, observer);
@@ -196,7 +196,7 @@ async function observeImported(
   const imported = notes.flatMap(({ traceId, invocations }) =>
     invocations.flatMap(({ index, stepId, importBeganUnixMs, endedUnixMs }) => {
       if (importBeganUnixMs === undefined) return [];
-      return [{ stepId: stepId ?? ownStepId(traceId, index), isRecent: endedUnixMs >= importBeganUnixMs }];
+      return [{ stepId: stepId ?? singleStepId(traceId, index), isRecent: endedUnixMs >= importBeganUnixMs }];
     }),
   );
   for (const isRecent of [true, false]) {
@@ -206,7 +206,7 @@ async function observeImported(
 }
 
 /** No registered step can have this id: it contains a slash. */
-function ownStepId(traceId: string, index: number): string {
+function singleStepId(traceId: string, index: number): string {
   return `trace/${traceId}/${index}`;
 }
 
@@ -254,23 +254,23 @@ async function writeInvocations(transaction: Transaction<StateTables>, rows: Inv
 }
 
 /** @returns numbers of the runs */
-async function addOwn(
+async function addSingle(
   transaction: Transaction<StateTables>,
-  own: readonly OwnRun[],
+  own: readonly SingleRun[],
   nowUnixMs: number,
 ): Promise<readonly number[]> {
   if (own.length === 0) return [];
-  const places = new Map<string, ScopeIds>();
+  const scopes = new Map<string, ScopeIds>();
   const firstRunId = await nextIds(transaction, 'execution', own.length);
   const firstStepId = await nextIds(transaction, 'step', own.length);
   const runs: Insertable<StateTables['executions']>[] = [];
   const steps: Insertable<StateTables['execution_steps']>[] = [];
   for (const [position, one] of own.entries()) {
-    const { place, startedUnixMs, command } = one.note;
+    const { scope, startedUnixMs, command } = one.note;
     const accountId = one.note.accountId ?? FIRST_ACCOUNT_ID;
-    const name = JSON.stringify([accountId, place.job, place.environment, place.project]);
-    const ids = places.get(name) ?? (await namedIds(transaction, accountId, place, startedUnixMs));
-    places.set(name, ids);
+    const name = JSON.stringify([accountId, scope.job, scope.environment, scope.project]);
+    const ids = scopes.get(name) ?? (await namedIds(transaction, accountId, scope, startedUnixMs));
+    scopes.set(name, ids);
     const id = firstRunId + position;
     const { run, step } = stateOf(one, nowUnixMs);
     runs.push({
@@ -283,7 +283,7 @@ async function addOwn(
         cancelled_unix_ms: null,
         notified: 0,
       },
-      ...{ job: place.job, environment: place.environment, project: place.project },
+      ...{ job: scope.job, environment: scope.environment, project: scope.project },
       ...{ project_id: ids.projectId, environment_id: ids.environmentId, job_id: ids.jobId },
       ...run,
     });
@@ -300,9 +300,9 @@ async function addOwn(
 }
 
 /** @returns the number of the run, where there is something new of it */
-async function updateOwn(
+async function updateSingle(
   transaction: Transaction<StateTables>,
-  own: OwnRun,
+  own: SingleRun,
   nowUnixMs: number,
 ): Promise<readonly number[]> {
   const known = await stepOf(transaction, own.stepId);
@@ -316,7 +316,7 @@ async function updateOwn(
 }
 
 /** Updates the run and the step of an invocation that is a run by itself. */
-function stateOf({ note }: OwnRun, nowUnixMs: number) {
+function stateOf({ note }: SingleRun, nowUnixMs: number) {
   const { status, statusMessage } = stepStatus({
     ending: null,
     isReported: false,
@@ -340,7 +340,11 @@ function stateOf({ note }: OwnRun, nowUnixMs: number) {
 }
 
 /** It turned out to be part of another invocation, or of a registered step. */
-async function removeOwn(transaction: Transaction<StateTables>, stepId: string, observer: RunObserver): Promise<void> {
+async function removeSingle(
+  transaction: Transaction<StateTables>,
+  stepId: string,
+  observer: RunObserver,
+): Promise<void> {
   const runId = await removeRunOf(transaction, stepId);
   if (runId !== undefined) await observer.onRemoved(transaction, runId);
 }

@@ -32,7 +32,7 @@ export class JournalStore {
     private readonly database: Pick<DatabaseTraits, 'hasRowLocks'>,
   ) {}
 
-  /** The partitions that are the process's as far as the database knows. */
+  /** Returns the partitions that are the process's as far as the database knows. */
   async partitionsOf(processId: string): Promise<ReadonlySet<number>> {
     const rows = await this.db
       .selectFrom('journal_partitions')
@@ -43,7 +43,7 @@ export class JournalStore {
   }
 
   /**
-   * The partitions are the process's from now on. Waits for what their owners of before are just writing.
+   * Makes partitions the process's. Waits for what their earlier owners are just writing.
    * @throws StoreError `locked` where one of them was given to another process by this generation, or a later one
    */
   async claim(processId: string, generation: number, partitions: ReadonlySet<number>): Promise<void> {
@@ -74,7 +74,7 @@ export class JournalStore {
     });
   }
 
-  /** A trace is to be looked after. @returns whether it was not known */
+  /** Opens a trace, which a process then looks after. @returns whether it was not known */
   async open(traceId: TraceId, partition: number): Promise<boolean> {
     const row = await this.db
       .insertInto('journal_traces')
@@ -91,7 +91,7 @@ export class JournalStore {
     return row.step_version === 0;
   }
 
-  /** The traces that a process looks after. */
+  /** Lists the traces that a process looks after. */
   async listOpen(processId: string): Promise<readonly OpenTrace[]> {
     const rows = await this.db
       .selectFrom('journal_traces as trace')
@@ -108,20 +108,20 @@ export class JournalStore {
     }));
   }
 
-  /** Nobody has to look after a trace any more. @returns false where it is another process's, or its steps have changed */
+  /** Closes a trace, which nobody has to look after any more. @returns false where it is another process's, or its steps have changed */
   async close(processId: string, { traceId, stepVersion }: Omit<OpenTrace, 'partition'>): Promise<boolean> {
     const closed = await this.db
       .updateTable('journal_traces')
       .set({ is_open: 0 })
       .where('trace_id', '=', traceId)
       .where('step_version', '=', stepVersion)
-      .where(isOwn(processId))
+      .where(isOwned(processId))
       .returning('trace_id')
       .executeTakeFirst();
     return closed !== undefined;
   }
 
-  /** The steps of traces have changed: whoever has them looks at them again. */
+  /** Records that the steps of traces have changed: the process that owns them looks at them again. */
   async noteSteps(traceIds: readonly TraceId[]): Promise<void> {
     for (const traceId of traceIds) {
       await this.db
@@ -132,7 +132,7 @@ export class JournalStore {
     }
   }
 
-  /** Those of the traces that there are. */
+  /** Returns those of the traces that there are. */
   async known(traceIds: readonly TraceId[]): Promise<ReadonlySet<TraceId>> {
     const known = new Set<TraceId>();
     for (const some of slices(traceIds, ROWS_PER_STATEMENT)) {
@@ -191,7 +191,7 @@ export class JournalStore {
   }
 
   /**
-   * Files in the bucket take the place of those of their names.
+   * Records files in the bucket, in place of those of their names.
    * @param replacedFolder all files of the trace whose names begin with it are replaced, too, unless it is `null`
    * @returns false, without a change, where the trace is another's
    */
@@ -202,7 +202,7 @@ export class JournalStore {
     replacedFolder: string | null,
   ): Promise<boolean> {
     return await this.db.transaction().execute(async (transaction) => {
-      if ((await lockOwn(transaction, [traceId], processId, this.database.hasRowLocks)).size === 0) return false;
+      if ((await lockOwned(transaction, [traceId], processId, this.database.hasRowLocks)).size === 0) return false;
       if (replacedFolder !== null) {
         await transaction
           .deleteFrom('journal_files')
@@ -222,7 +222,7 @@ export class JournalStore {
     });
   }
 
-  /** Whether one of the destinations has not got to the end of the trace's run. */
+  /** Returns whether one of the destinations has not got to the end of the trace's run. */
   async isExportPending(traceId: TraceId, destinations: readonly string[]): Promise<boolean> {
     if (destinations.length === 0) return false;
     const { rows } = await sql<{ name: string }>`
@@ -250,7 +250,7 @@ export async function isAnyOpen(db: Kysely<StateTables>, traceIds: readonly stri
   return open !== undefined;
 }
 
-/** Locks traces in the common order: whoever opens them, or writes of them, waits. */
+/** Locks traces in the common order: processes that open them, or write of them, wait. */
 export async function lockTraces(transaction: Transaction<StateTables>, traceIds: readonly TraceId[]): Promise<void> {
   if (traceIds.length === 0) return;
   await transaction
@@ -277,16 +277,16 @@ export async function deleteTraces(
   return files.map(({ object_key }) => object_key);
 }
 
-/** Whether a row with a `trace_id` is of a trace of the process. */
-export function isOwn(processId: string, column = 'trace_id') {
+/** Returns the condition that a row with a `trace_id` is of a trace of the process. */
+export function isOwned(processId: string, column = 'trace_id') {
   return sql<boolean>`${sql.ref(column)} in (
     select held.trace_id from journal_traces as held
     join journal_partitions as part on part.partition_index = held.partition_index
     where part.process_id = ${processId})`;
 }
 
-/** Those of the traces that are the process's. They stay so until the transaction ends, and nobody removes them. */
-export async function lockOwn(
+/** Locks those of the traces that the process owns: they stay so until the transaction ends, and nobody removes them. @returns their ids */
+export async function lockOwned(
   transaction: Kysely<StateTables>,
   traceIds: readonly TraceId[],
   processId: string,
@@ -314,12 +314,12 @@ export interface Fence {
   readonly folderId: string;
 }
 
-/** The traces that the process owns; they stay so until the transaction ends. All of them if they are not shared. */
-export async function ownTraces(
+/** Locks as `lockOwned`. @returns the ids of the traces that the process owns; of all of them if several processes do not share the database */
+export async function lockOwnedTraces(
   transaction: Transaction<StateTables>,
   traceIds: readonly TraceId[],
   fence: Fence | undefined,
 ): Promise<ReadonlySet<string>> {
   if (fence === undefined || traceIds.length === 0) return new Set(traceIds);
-  return await lockOwn(transaction, traceIds, fence.processId);
+  return await lockOwned(transaction, traceIds, fence.processId);
 }

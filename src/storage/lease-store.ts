@@ -22,7 +22,7 @@ export class LeaseStore {
   constructor(private readonly db: StateDb) {}
 
   /**
-   * Takes a free or expired lease, or renews its own.
+   * Takes a free or expired lease, or renews the caller's.
    * @returns the current lease: its holder is the caller if it was taken.
    * One statement, so that of several programs one gets it.
    */

@@ -21,7 +21,7 @@ export type Manifest = ReadonlyMap<string, ManifestNode>;
 const SECTIONS: ReadonlySet<string> = new Set(['nodes', 'sources', 'unit_tests', 'exposures', 'groups']);
 
 /**
- * Reads a manifest of any size: one node at a time is in memory, and the event loop turns between pieces of the file. What is
+ * Reads a manifest of any size: one node at a time is in memory, and other work is done between pieces of the file. What is
  * not JSON gives the nodes before it.
  */
 export async function readManifest(content: AsyncIterable<Uint8Array>): Promise<Manifest> {
@@ -130,7 +130,7 @@ function keyText(bytes: readonly number[]): string {
   }
 }
 
-/** An owner is a name, several of them, or an object with a name or an address. */
+/** Reads an owner: a name, several of them, or an object with a name or an address. */
 function ownersOf(value: unknown): readonly string[] {
   if (typeof value === 'string') return value === '' ? [] : [value];
   if (Array.isArray(value)) return value.flatMap(ownersOf);

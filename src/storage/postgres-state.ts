@@ -114,7 +114,7 @@ async function refuseForeign(db: StateDb, schema: string, where: string): Promis
   );
 }
 
-/** The database without user and password, for messages. */
+/** Returns the database without user and password, for messages. */
 function describe(url: string): string {
   const { hostname, port, pathname, searchParams } = new URL(url.replace('@/', '@localhost/'));
   const host = searchParams.get('host') ?? (hostname === '' ? 'localhost' : hostname);
@@ -151,7 +151,7 @@ export class PostgresDriver implements Driver {
     private readonly clock: Clock,
   ) {}
 
-  /** Why the server cannot be used at the moment; `null` while it can. */
+  /** Returns why the server cannot be used at the moment; `null` while it can. */
   get problem(): string | null {
     return this.failure?.message ?? null;
   }
@@ -282,7 +282,7 @@ function present(connection: DatabaseConnection | null): DatabaseConnection {
 /** Statements that may be repeated. */
 const HARMLESS = /^\s*(select|begin|start transaction)\b/i;
 
-/** A failure between the program and a PostgreSQL server, as a `StoreError` that says how to fix it. */
+/** Returns a failure between the program and a PostgreSQL server, as a `StoreError` that says how to fix it. */
 export function toPostgresError(cause: unknown, where: string): StoreError {
   if (cause instanceof StoreError) return cause;
   const message = messageOf(cause);
@@ -352,7 +352,7 @@ function explain(code: string, message: string): Explanation {
   return found?.[1] ?? ['unavailable', 'the database cannot be used'];
 }
 
-/** A host with several addresses gives a list of errors without a message of its own. */
+/** Returns the message of an error; a host with several addresses gives a list of errors without one. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join('; ');
   return reasonOf(error);

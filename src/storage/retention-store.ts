@@ -42,7 +42,7 @@ export interface RetainedSize {
 
 /** Where files of traces are: they are counted and removed there. */
 export interface TelemetryStorage {
-  /** What all of them take, in bytes. */
+  /** Returns what all of them take, in bytes. */
   totalBytes(signal: AbortSignal): Promise<number>;
   usageOf(traceIds: readonly TraceId[]): Promise<RetainedSize>;
   /** Moves files of a removal out of the way of listings; new files under the same names are not affected. */
@@ -64,7 +64,7 @@ export class RetentionStore {
   ) {}
 
   /**
-   * Runs that are over, of all accounts, the oldest end first.
+   * Lists runs that are over, of all accounts, the oldest end first.
    * @param what `artifacts` leaves out those whose artifacts were removed
    * @param after the last one of the page before
    */
@@ -92,7 +92,7 @@ export class RetentionStore {
     return await query.orderBy('finished_unix_ms').orderBy('id').limit(limit).execute();
   }
 
-  /** Everything removed together with a run. `undefined` if the run is gone, or more belongs to it than is removed at a time. */
+  /** Returns everything removed together with a run. `undefined` if the run is gone, or more belongs to it than is removed at a time. */
   groupOf(runId: number, destinations: readonly string[]): Promise<RunGroup | undefined> {
     return findGroup(this.db, runId, destinations);
   }
@@ -139,7 +139,7 @@ export class RetentionStore {
     });
   }
 
-  /** Removals that are not over, oldest first. */
+  /** Lists removals that are not over, oldest first. */
   async listRemovals(): Promise<readonly Removal[]> {
     return await this.db
       .selectFrom('removals')

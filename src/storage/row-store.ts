@@ -12,7 +12,7 @@ import { RUN_STATUS, type StateDb, type StateTables } from './state-tables.js';
 import type { CommandEnding } from './steps.js';
 
 /** A run's rows that are not in its file, or not as they are now. */
-export interface UnkeptRun {
+export interface RunToBackUp {
   readonly runId: number;
   readonly revision: number;
   readonly rows: RunRows;
@@ -38,7 +38,7 @@ export class RowStore {
   constructor(private readonly db: StateDb) {}
 
   /** Finished runs whose rows have changed since they were backed up, in the order of their ids. */
-  async listUnkept(limit: number): Promise<readonly UnkeptRun[]> {
+  async listWithoutBackup(limit: number): Promise<readonly RunToBackUp[]> {
     const runs = await this.db
       .selectFrom('executions')
       .selectAll()
@@ -47,15 +47,15 @@ export class RowStore {
       .orderBy('id')
       .limit(limit)
       .execute();
-    const found: UnkeptRun[] = [];
+    const found: RunToBackUp[] = [];
     for (const run of runs) {
       found.push({ runId: run.id, revision: run.rows_revision, rows: await readRunRows(this.db, run) });
     }
     return found;
   }
 
-  /** The rows of these runs are backed up as listed. @returns those that were removed meanwhile */
-  noteKept(runs: readonly Pick<UnkeptRun, 'runId' | 'revision'>[]): Promise<readonly number[]> {
+  /** Records that the rows of these runs are backed up as listed. @returns the runs that were removed meanwhile */
+  noteBackedUp(runs: readonly Pick<RunToBackUp, 'runId' | 'revision'>[]): Promise<readonly number[]> {
     return this.db.transaction().execute(async (transaction) => {
       const gone: number[] = [];
       for (const { runId, revision } of runs) {
@@ -70,13 +70,13 @@ export class RowStore {
     });
   }
 
-  /** Whether no run has ever been in this database. */
+  /** Returns whether no run has ever been in this database. */
   isEmpty(): Promise<boolean> {
     return isWithoutRuns(this.db);
   }
 
   /** Has new runs get numbers above this one. */
-  giveNumbersAbove(runId: number): Promise<void> {
+  reserveRunIds(runId: number): Promise<void> {
     return changeState(this.db, (transaction) => raiseLastId(transaction, 'execution', runId));
   }
 

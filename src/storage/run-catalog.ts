@@ -101,14 +101,14 @@ export interface CatalogStep {
   readonly invocations: readonly CatalogInvocation[];
 }
 
-/** The command lines of a run's steps: those of its engine commands, else of what was started. */
+/** Returns the command lines of a run's steps: those of its engine commands, else of what was started. */
 export function commandLinesOf(steps: readonly Pick<CatalogStep, 'command' | 'invocations'>[]): readonly string[] {
   return steps.flatMap(({ command, invocations }) =>
     invocations.length === 0 ? [command.join(' ')] : invocations.map((one) => one.command ?? command.join(' ')),
   );
 }
 
-/** The command lines of runs of an account, by their ids; none of one that is not there. */
+/** Returns the command lines of runs of an account, by their ids; none of one that is not there. */
 export async function commandLinesByRun(
   catalog: Pick<RunCatalog, 'stepsOf'>,
   accountId: number,
@@ -285,7 +285,7 @@ export class RunCatalog {
     );
   }
 
-  /** Whether a registered command is running, to which telemetry without a step id may turn out to belong. */
+  /** Returns whether a registered command is running, to which telemetry without a step id may turn out to belong. */
   async isStepRunning(): Promise<boolean> {
     const step = await this.db
       .selectFrom('execution_steps as step')
@@ -298,7 +298,7 @@ export class RunCatalog {
     return step !== undefined;
   }
 
-  /** The job's last runs that began before that one, in its project and environment, and ended well or in error; the last to begin first. */
+  /** Returns the job's last runs that began before that one, in its project and environment, and ended well or in error; the last to begin first. */
   async runsBefore(
     run: CatalogRun,
     limit: number,
@@ -320,7 +320,7 @@ export class RunCatalog {
   }
 
   /**
-   * When the first command of a run started; if none did, when the run was created. The run's telemetry may not contain it yet.
+   * Returns when the first command of a run started; if none did, when the run was created. The run's telemetry may not contain it yet.
    */
   async firstStartOf(run: Pick<CatalogRun, 'id' | 'createdUnixMs'>): Promise<number> {
     const { first } = await this.db
@@ -331,7 +331,7 @@ export class RunCatalog {
     return first === null ? run.createdUnixMs : Number(first);
   }
 
-  /** Jobs of these names that never ran, with their environments and projects. @param jobIds only of these, if there are any */
+  /** Lists jobs of these names that never ran, with their environments and projects. @param jobIds only of these, if there are any */
   async listJobsWithoutRun(accountId: number, names: readonly string[], jobIds: readonly number[]) {
     return await this.db
       .selectFrom('jobs')
@@ -348,7 +348,7 @@ export class RunCatalog {
       .execute();
   }
 
-  /** Which jobs ran in which environments. @param jobIds only of these, if there are any */
+  /** Lists which jobs ran in which environments. @param jobIds only of these, if there are any */
   async listJobEnvironments(accountId: number, jobIds: readonly number[]) {
     return await this.db
       .selectFrom('executions')
@@ -359,7 +359,7 @@ export class RunCatalog {
       .execute();
   }
 
-  /** What the last successful runs of a job in an environment and project took, in milliseconds. */
+  /** Returns what the last successful runs of a job in an environment and project took, in milliseconds. */
   async lengthsOf(
     {
       jobId,
@@ -382,7 +382,7 @@ export class RunCatalog {
     return rows.map((row) => ({ id: row.id, lengthMs: Number(row.ended_unix_ms) - row.started_unix_ms }));
   }
 
-  /** The last run of a job, however it was started. */
+  /** Finds the last run of a job, however it was started. */
   async latestRunOf(
     accountId: number,
     job: string,
@@ -552,7 +552,7 @@ function toRun(row: RunColumns): CatalogRun {
   };
 }
 
-/** Reads the column of a run's own steps. Only the stores write it, from a list of texts. */
+/** Reads the column of steps that replace a job's. Only the stores write it, from a list of texts. */
 export function parseLines(text: string | null): readonly string[] | null {
   return text === null ? null : (JSON.parse(text) as readonly string[]);
 }

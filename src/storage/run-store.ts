@@ -2,7 +2,7 @@ import { type Insertable, type Selectable, sql } from 'kysely';
 import { slices } from '../core/lists.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { DatabaseTraits } from './database.js';
-import { type Fence, ownTraces } from './journal-store.js';
+import { type Fence, lockOwnedTraces } from './journal-store.js';
 import type { StateDb, StateTables } from './state-tables.js';
 
 /** What state.db remembers of a run, so that a start need not read all record logs. */
@@ -23,7 +23,7 @@ export interface RunRow {
 export interface RunStore {
   find(traceId: TraceId): Promise<RunRow | undefined>;
   save(rows: readonly RunRow[]): Promise<void>;
-  /** Runs that are open, or whose Parquet lags behind their log. */
+  /** Lists runs that are open, or whose Parquet lags behind their log. */
   listUnfinished(): Promise<readonly RunRow[]>;
   /** Newest first. */
   list(limit: number): Promise<readonly RunRow[]>;
@@ -49,7 +49,7 @@ export class SqlRunStore implements RunStore {
     if (all.length === 0) return;
     await this.db.transaction().execute(async (transaction) => {
       const traceIds = all.map(({ traceId }) => traceId);
-      const own = await ownTraces(transaction, traceIds, this.fence);
+      const own = await lockOwnedTraces(transaction, traceIds, this.fence);
       const rows = all.filter(({ traceId }) => own.has(traceId));
       for (const some of slices(rows, ROWS_PER_STATEMENT)) {
         await transaction
@@ -92,14 +92,14 @@ export class SqlRunStore implements RunStore {
   }
 }
 
-/** A run after a destination's registration is never older than it, whatever the clock was set to since. */
+/** Returns when a run was first seen: one that comes after a destination's registration is never older than it, whatever the clock was set to since. */
 function seen({ firstSeenUnixMs }: RunRow) {
   // Of two values SQLite has the larger as `max`, PostgreSQL as `greatest`.
   return sql<number>`(select case when count(*) > 0 and max(since_unix_ms) > ${firstSeenUnixMs} then max(since_unix_ms)
     else ${firstSeenUnixMs} end from destinations)`;
 }
 
-/** The data of a trace's row. */
+/** Returns the data of a trace's row. */
 export function toRunRow(row: Selectable<StateTables['runs']>): RunRow {
   return {
     // Only `save` writes the column, from a TraceId.
@@ -131,7 +131,7 @@ export interface MeasuredRun extends Pick<RunRow, 'state' | 'summary'> {
   readonly content: Uint8Array | null;
 }
 
-/** What went wrong in a command of a trace, in lines, for whoever looks for a run by it. */
+/** What went wrong in a command of a trace, in lines, by which a run is found. */
 export interface CommandErrors {
   /** Position of the command in its trace, from 1. */
   readonly index: number;
@@ -147,7 +147,7 @@ export class RunMeasuresStore {
     private readonly database: Pick<DatabaseTraits, 'hasRowLocks'>,
   ) {}
 
-  /** Whether anything is stored: then somebody has asked for measures before. */
+  /** Returns whether anything is stored: then somebody has asked for measures before. */
   async isUsed(): Promise<boolean> {
     const row = await this.db.selectFrom('run_measures').select('trace_id').limit(1).executeTakeFirst();
     return row !== undefined;

@@ -83,7 +83,7 @@ class Declaring {
     }
   }
 
-  /** The number of what is named, which comes into being where it is not there; `undefined` for no name. */
+  /** Returns the number of a project or environment, which is added if it is unknown; `undefined` for no name. */
   async ensure(table: 'projects' | 'environments', name: string | null): Promise<number | undefined> {
     if (name === null) return undefined;
     return (await this.find(table, name)) ?? (await this.add(table, name, null, {}));
@@ -168,7 +168,7 @@ export interface ScopeIds {
 export const DEFAULT_NAME = 'default';
 
 /**
- * Finds the numbers of what a run belongs to; what is named for the first time comes into being. A run that names no
+ * Finds the numbers of what a run belongs to; what is named for the first time is added. A run that names no
  * project or environment has its job's.
  */
 export async function namedIds(

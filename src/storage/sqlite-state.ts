@@ -138,7 +138,7 @@ export class LibsqlDatabase implements SqliteDatabase {
       reader: statement.reader,
       all: (parameters) => run(() => statement.all(storableValues(parameters))),
       run: (parameters) => run(() => statement.run(storableValues(parameters))),
-      // Whoever goes through rows one by one may run it again meanwhile.
+      // A caller that goes through rows one by one may run it again meanwhile.
       iterate: (parameters) => this.guard(() => prepare().iterate(storableValues(parameters))),
     };
   }
@@ -260,7 +260,7 @@ const UNSTORABLE = /[\0\ud800-\udfff]/;
 const NUL_SYMBOL = '\u2400';
 
 /**
- * A statement's parameters in a form that every database stores and compares: in texts, NUL becomes `␀` and half a surrogate pair
+ * Returns a statement's parameters in a form that every database stores and compares: in texts, NUL becomes `␀` and half a surrogate pair
  * the replacement character. Telemetry and senders and receivers of webhooks may contain them, and they must not prevent a
  * run from being written.
  */

@@ -1,6 +1,6 @@
 import type { Generated, Kysely } from 'kysely';
 
-/** A run's id as written in paths; `undefined` if invalid. */
+/** Returns a run's id as written in paths; `undefined` if invalid. */
 export function parseRunNumber(value: unknown): number | undefined {
   return typeof value === 'string' && /^[1-9]\d{0,14}$/.test(value) ? Number(value) : undefined;
 }
@@ -25,7 +25,7 @@ export interface StatusWithReason {
   readonly statusMessage: string | null;
 }
 
-/** Whether a run or step is over, and its artifacts can be read. */
+/** Returns whether a run or step is over, and its artifacts can be read. */
 export function isFinal(status: RunStatus): boolean {
   return status >= RUN_STATUS.success;
 }
@@ -254,7 +254,7 @@ export interface JournalTables {
   /** Who has each partition of the journal. */
   readonly journal_partitions: {
     readonly partition_index: number;
-    /** Of the group of readers: whoever comes with a lower one has lost the partition. */
+    /** Of the group of readers: a process that comes with a lower one has lost the partition. */
     readonly generation: number;
     readonly process_id: string;
   };

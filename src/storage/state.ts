@@ -21,7 +21,7 @@ export class State {
   readonly cursors: CursorStore;
   readonly executions: ExecutionStore;
   readonly invocations: InvocationStore;
-  readonly places: ScopeStore;
+  readonly scopes: ScopeStore;
   /** Runs, steps, jobs, projects and environments as the API shows them. */
   readonly catalog: RunCatalog;
   readonly leases: LeaseStore;
@@ -34,7 +34,7 @@ export class State {
   readonly journal: JournalStore;
 
   /**
-   * @param db whose schema is up to date; features that keep tables of their own use it too
+   * @param db whose schema is up to date; features that have further tables use it too
    * @param observer is notified of changes of runs; features that change runs call it
    * @param fence where several processes share the database: which one this is
    */
@@ -49,7 +49,7 @@ export class State {
     this.cursors = new SqlCursorStore(db, fence);
     this.executions = new ExecutionStore(db, observer);
     this.invocations = new InvocationStore(db, observer, fence);
-    this.places = new ScopeStore(db);
+    this.scopes = new ScopeStore(db);
     this.catalog = new RunCatalog(db);
     this.leases = new LeaseStore(db);
     this.retention = new RetentionStore(db, database);
@@ -60,7 +60,7 @@ export class State {
     this.journal = new JournalStore(db, database);
   }
 
-  /** Why the database cannot be used at the moment, in a sentence; `null` while it can. */
+  /** Returns why the database cannot be used at the moment, in a sentence; `null` while it can. */
   problem(): string | null {
     return this.database.problem();
   }
@@ -70,7 +70,7 @@ export class State {
     return this.database.sync();
   }
 
-  /** Lets go of the database; nothing may be called afterwards. */
+  /** Closes the database; nothing may be called afterwards. */
   async close(): Promise<void> {
     await this.db.destroy();
   }

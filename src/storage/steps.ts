@@ -87,7 +87,7 @@ const STOP_SIGNALS: ReadonlyMap<string, number> = new Map([
   ['SIGTERM', 143],
 ]);
 
-/** A step's status: the worst of its invocations and its command's end, once all of them are known. */
+/** Returns a step's status: the worst of its invocations and its command's end, once all of them are known. */
 export function stepStatus({ ending, isReported, invocations, isAwaited }: StepEvidence): StatusWithReason {
   const areJudged = invocations.every(({ verdict, isSaved }) => verdict !== null && isSaved);
   const isOver = isReported ? ending !== null && !isAwaited : invocations.length > 0;
@@ -112,7 +112,7 @@ export interface RunEvidence {
   readonly failure: string | null;
 }
 
-/** A run's status by those of its steps. */
+/** Returns a run's status by those of its steps. */
 export function runStatus(
   steps: readonly StatusWithReason[],
   { isOver, isCancelled, failure }: RunEvidence,

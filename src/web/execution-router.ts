@@ -13,7 +13,7 @@ import {
   finishSchema,
   MAX_API_BODY_BYTES,
   MAX_ARTIFACT_LIST_BYTES,
-  placeDocument,
+  positionDocument,
   stepEndSchema,
   stepIdSchema,
   stepStartOf,
@@ -55,7 +55,7 @@ export function executionRouter({ registry, logger, gate }: ExecutionRouterDeps)
     const accountId = senderAccountIn(response);
     const runOf = start.runOf === undefined ? {} : { runOf: stepIdFor(accountId, start.runOf) };
     const owned = accountId === null ? start : { ...start, ...runOf, accountId };
-    response.json(placeDocument(await registry.register(owned, 'remote')));
+    response.json(positionDocument(await registry.register(owned, 'remote')));
   });
   router.put(`${steps}/traces/:traceId`, async (request, response) => {
     const traceId = parseTraceId(String(request.params.traceId));

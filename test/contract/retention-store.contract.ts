@@ -74,7 +74,7 @@ export function retentionStoreContract(withState: (body: (state: State) => Promi
         const { retention, executions } = state;
         const begun = { runKey: 'night', job: 'nightly', environment: null, project: null, reason: null };
         const start = { ...begun, stepId: 's1', command: ['dbt'], startedUnixMs: 1, isLast: false };
-        const { runId } = await executions.begin(start, 'local');
+        const { runId } = await executions.register(start, 'local');
         await executions.attach('s1', A);
         const alone = await add(state, B, 1_000);
         await executions.attach('s1', B);

@@ -21,16 +21,16 @@ export function rowStoreContract(withState: (body: (state: State) => Promise<voi
         expect(await state.rows.isEmpty()).toBe(true);
         const runId = await add(state);
         expect(await state.rows.isEmpty()).toBe(false);
-        const listed = await state.rows.listUnkept(9);
+        const listed = await state.rows.listWithoutBackup(9);
         expect(listed).toMatchObject([{ runId, rows: { executions: { id: runId, status: 10 } } }]);
-        expect(await state.rows.noteKept(listed)).toEqual([]);
-        expect(await state.rows.listUnkept(9)).toEqual([]);
+        expect(await state.rows.noteBackedUp(listed)).toEqual([]);
+        expect(await state.rows.listWithoutBackup(9)).toEqual([]);
         await state.invocations.note([noteOf(TRACE, 2_000)], 2_000);
-        expect(await state.rows.listUnkept(9)).toHaveLength(1);
+        expect(await state.rows.listWithoutBackup(9)).toHaveLength(1);
         // What was kept is not what there is now.
-        expect(await state.rows.noteKept(listed)).toEqual([]);
-        expect(await state.rows.listUnkept(9)).toHaveLength(1);
-        expect(await state.rows.noteKept([{ runId: runId + 1, revision: 1 }])).toEqual([runId + 1]);
+        expect(await state.rows.noteBackedUp(listed)).toEqual([]);
+        expect(await state.rows.listWithoutBackup(9)).toHaveLength(1);
+        expect(await state.rows.noteBackedUp([{ runId: runId + 1, revision: 1 }])).toEqual([runId + 1]);
       }));
 
     it('puts rows back as they were, after a way through text, and gives no number twice', () =>
@@ -38,7 +38,7 @@ export function rowStoreContract(withState: (body: (state: State) => Promise<voi
         const { rows, catalog, retention } = state;
         const runId = await add(state);
         const before = [await catalog.findRun(ACCOUNT, runId), await catalog.stepsOf(ACCOUNT, [runId])];
-        const [listed] = await rows.listUnkept(9);
+        const [listed] = await rows.listWithoutBackup(9);
         const read = parseRunRows(JSON.stringify(listed?.rows));
         expect(read).toEqual(listed?.rows);
         const group = await retention.groupOf(runId, []);
@@ -47,7 +47,7 @@ export function rowStoreContract(withState: (body: (state: State) => Promise<voi
         for (let times = 0; times < 2; times += 1) if (read !== undefined) await rows.restore([read]);
         expect(await rows.restoreTraces([rowOf(TRACE, 1_000)])).toEqual([]);
         expect([await catalog.findRun(ACCOUNT, runId), await catalog.stepsOf(ACCOUNT, [runId])]).toEqual(before);
-        expect(await rows.listUnkept(9)).toEqual([]);
+        expect(await rows.listWithoutBackup(9)).toEqual([]);
         expect(await state.invocations.listUnnoted(9)).toEqual([]);
       }));
 
@@ -80,7 +80,7 @@ export function rowStoreContract(withState: (body: (state: State) => Promise<voi
           ['s2', 'finished'],
         ]);
         const start = { ...begun, stepId: 's3', command: ['dbt'], startedUnixMs: 1, isLast: false };
-        expect(await executions.begin(start, 'local')).toMatchObject({ runId: 1_021, stepIndex: 1 });
+        expect(await executions.register(start, 'local')).toMatchObject({ runId: 1_021, stepIndex: 1 });
       }));
   });
 }

@@ -52,7 +52,7 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
     it("are their sender's account's, in jobs of its own, also when they are noted together", () =>
       withState(async (state) => {
         const place = { job: 'nightly', environment: 'production', project: 'shop' };
-        await state.invocations.note([note(1, { place }), note(2, { place, accountId: 20_002 })], 8_000);
+        await state.invocations.note([note(1, { scope: place }), note(2, { scope: place, accountId: 20_002 })], 8_000);
         const [own] = await runs(state);
         const { items } = await state.catalog.listRuns(20_002, ALL);
         expect(items).toMatchObject([{ accountId: 20_002, job: { name: 'nightly' }, project: { name: 'shop' } }]);
@@ -85,8 +85,11 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
     it('belong to what they are placed in', () =>
       withState(async (state) => {
         const place = { job: 'nightly', environment: 'production', project: 'shop' };
-        await state.invocations.note([note(1, { place }), note(2, { place: { ...place, environment: null } })], 9_000);
-        await state.invocations.note([note(3, { place: { ...place, project: 'other' } })], 9_000);
+        await state.invocations.note(
+          [note(1, { scope: place }), note(2, { scope: { ...place, environment: null } })],
+          9_000,
+        );
+        await state.invocations.note([note(3, { scope: { ...place, project: 'other' } })], 9_000);
         const [first, second, third] = await runs(state);
         expect(first).toMatchObject({
           job: { name: 'nightly' },
@@ -100,8 +103,11 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
     it('are found by a text in the names of what they belong to, in their own name, or by their number', () =>
       withState(async (state) => {
         const place = { job: 'Nightly 100%', environment: 'production', project: 'shop' };
-        await state.invocations.note([note(1, { place }), note(2, {}), note(3, { place, accountId: 20_002 })], 9_000);
-        await state.executions.begin(stepStart('a', { job: 'other', runKey: 'Night_4711' }), 'local');
+        await state.invocations.note(
+          [note(1, { scope: place }), note(2, {}), note(3, { scope: place, accountId: 20_002 })],
+          9_000,
+        );
+        await state.executions.register(stepStart('a', { job: 'other', runKey: 'Night_4711' }), 'local');
         const [first, second, third] = await runs(state);
         const found = async (textContains: string) =>
           (await state.catalog.listRuns(ACCOUNT, { ...ALL, textContains })).items.map(({ id }) => id);
@@ -156,7 +162,7 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
   describe('runs whose commands somebody runs', () => {
     it('start, run with their first record, and are over when the command has ended and its records can be read', () =>
       withState(async (state) => {
-        const { runId } = await state.executions.begin(stepStart('a', { job: 'nightly' }), 'local');
+        const { runId } = await state.executions.register(stepStart('a', { job: 'nightly' }), 'local');
         const status = async () => (await state.catalog.findRun(ACCOUNT, runId))?.status;
         expect(await status()).toBe(RUN_STATUS.starting);
         await state.executions.attach('a', traceId(1));
@@ -185,7 +191,7 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
       [{ kind: 'unknown' }, RUN_STATUS.error, 'no end seen'],
     ] as const)('are over at once where there is no telemetry: %j', (ending, status, statusMessage) =>
       withState(async (state) => {
-        const { runId } = await state.executions.begin(stepStart('a', {}), 'local');
+        const { runId } = await state.executions.register(stepStart('a', {}), 'local');
         await state.executions.end('a', ending, 3_000);
         expect(await state.catalog.findRun(ACCOUNT, runId)).toMatchObject({ status, statusMessage });
       }),
@@ -193,7 +199,7 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
 
     it('wait for a trace that was announced, and no longer than a while', () =>
       withState(async (state) => {
-        const { runId } = await state.executions.begin(stepStart('a', {}), 'remote');
+        const { runId } = await state.executions.register(stepStart('a', {}), 'remote');
         await state.executions.attach('a', traceId(1));
         await state.executions.end('a', ENDED, 3_000);
         await state.executions.settle(4_000);
@@ -207,10 +213,10 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
 
     it('have the worst of their steps, each of which has its own', () =>
       withState(async (state) => {
-        const { runId } = await state.executions.begin(stepStart('a', { runKey: 'night' }), 'local');
+        const { runId } = await state.executions.register(stepStart('a', { runKey: 'night' }), 'local');
         await state.executions.end('a', ENDED, 2_000);
         expect((await state.catalog.findRun(ACCOUNT, runId))?.status).toBe(RUN_STATUS.running);
-        await state.executions.begin(stepStart('b', { runKey: 'night', isLast: true }), 'local');
+        await state.executions.register(stepStart('b', { runKey: 'night', isLast: true }), 'local');
         await state.executions.end('b', { kind: 'exited', exitCode: 1 }, 3_000);
         expect((await state.catalog.findRun(ACCOUNT, runId))?.status).toBe(RUN_STATUS.error);
         const steps = await state.catalog.stepsOf(ACCOUNT, [runId]);
@@ -225,7 +231,7 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
 
     it('are cancelled once their steps have ended', () =>
       withState(async (state) => {
-        const { runId } = await state.executions.begin(stepStart('a', { runKey: 'night' }), 'local');
+        const { runId } = await state.executions.register(stepStart('a', { runKey: 'night' }), 'local');
         expect(await state.executions.cancel(ACCOUNT + 1, runId, 1_500)).toBeUndefined();
         expect(await state.executions.cancel(ACCOUNT, runId, 1_500)).toEqual({ runningCount: 1 });
         expect((await state.catalog.findRun(ACCOUNT, runId))?.status).toBe(RUN_STATUS.starting);
@@ -237,15 +243,15 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
     it('take over what was taken for a run of its own before the step was known', () =>
       withState(async (state) => {
         await state.invocations.note([note(1, { verdict: null, isSaved: false })], 1_500);
-        const { runId } = await state.executions.begin(stepStart('a', {}), 'local');
+        const { runId } = await state.executions.register(stepStart('a', {}), 'local');
         await state.invocations.note([note(1, { stepId: 'a' })], 1_600);
         expect((await runs(state)).map(({ id }) => id)).toEqual([runId]);
       }));
 
     it('have names of their own in each account', () =>
       withState(async (state) => {
-        const mine = await state.executions.begin(stepStart('a', { runKey: 'night' }), 'local');
-        const other = await state.executions.begin(
+        const mine = await state.executions.register(stepStart('a', { runKey: 'night' }), 'local');
+        const other = await state.executions.register(
           stepStart('b', { runKey: 'night', accountId: ACCOUNT + 1 }),
           'local',
         );
@@ -314,25 +320,25 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
   describe('what is declared', () => {
     it('has the numbers that it is given, and keeps them', () =>
       withState(async (state) => {
-        expect(await state.places.declare(DECLARED, 1)).toEqual([]);
-        expect(await state.places.declare({ ...DECLARED, projects: [{ name: 'shop', id: null }] }, 2)).toEqual([]);
+        expect(await state.scopes.declare(DECLARED, 1)).toEqual([]);
+        expect(await state.scopes.declare({ ...DECLARED, projects: [{ name: 'shop', id: null }] }, 2)).toEqual([]);
         expect((await jobs(state, {})).items).toMatchObject([{ id: 77, name: 'nightly', projectId: 7_001 }]);
-        await state.invocations.note([note(1, { place: { job: 'nightly', environment: null, project: null } })], 9_000);
+        await state.invocations.note([note(1, { scope: { job: 'nightly', environment: null, project: null } })], 9_000);
         expect(await runs(state)).toMatchObject([
           { job: { id: 77 }, environment: { name: 'production' }, project: { id: 7_001 } },
         ]);
-        await state.invocations.note([note(2, { place: { job: 'adhoc', environment: null, project: 'x' } })], 9_000);
+        await state.invocations.note([note(2, { scope: { job: 'adhoc', environment: null, project: 'x' } })], 9_000);
         expect((await runs(state))[1]?.project.id).toBe(7_002);
       }));
 
     it('is refused whole where a number is another one already', () =>
       withState(async (state) => {
-        await state.places.declare(DECLARED, 1);
+        await state.scopes.declare(DECLARED, 1);
         const others = [
           { name: 'nightly', id: 78, project: null, environment: null },
           { name: 'hourly', id: 77, project: null, environment: null },
         ];
-        expect(await state.places.declare({ ...DECLARED, jobs: others }, 2)).toEqual([
+        expect(await state.scopes.declare({ ...DECLARED, jobs: others }, 2)).toEqual([
           'jobs.nightly.id: 78: the job has had the number 77, which is kept; write 77, or leave id out',
           'jobs.hourly.id: 77 is the number of nightly; choose another, or leave id out',
         ]);
@@ -386,7 +392,7 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
           ['Hourly_1', null],
         ]);
         const place = { job: 'nightly', environment: null, project: null };
-        await state.invocations.note([note(5, { place, engineVersion: '2.2.0' })], 9_600);
+        await state.invocations.note([note(5, { scope: place, engineVersion: '2.2.0' })], 9_600);
         expect(await shown({ engineVersions: ['2.1.0', '2.2.0'] })).toEqual([['nightly', '2.2.0']]);
         expect(await shown({ engineVersions: ['2.1.0'] })).toEqual([]);
       }));
@@ -418,9 +424,9 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
         const [first] = (await state.catalog.listEnvironments(ACCOUNT, { ...ALL, limit: 1 })).items;
         expect(await environments({ idAbove: first?.id })).toEqual(['staging']);
         const place = { job: 'nightly', environment: null, project: null };
-        await state.invocations.note([note(5, { place, engineVersion: '2.2.0' })], 9_600);
+        await state.invocations.note([note(5, { scope: place, engineVersion: '2.2.0' })], 9_600);
         // What was imported as JSONL does not say it.
-        await state.invocations.note([note(6, { place, engineVersion: null })], 9_700);
+        await state.invocations.note([note(6, { scope: place, engineVersion: null })], 9_700);
         expect(await environments({ engineVersions: ['2.2.0'] })).toEqual(['production']);
         expect((await state.catalog.listProjects(ACCOUNT + 1, ALL)).totalCount).toBe(0);
       }));
@@ -439,10 +445,10 @@ async function fill(state: State): Promise<void> {
   const nightly = { job: 'nightly', environment: 'production', project: 'shop' };
   const hourly = { job: 'Hourly_1', environment: 'staging', project: 'other' };
   const notes = [
-    note(1, { place: nightly, startedUnixMs: 4_000, endedUnixMs: 9_000, engineVersion: '2.0.0' }),
-    note(2, { place: hourly, startedUnixMs: 3_000, endedUnixMs: 8_000, verdict: 'error' }),
-    note(3, { place: nightly, startedUnixMs: 2_000, endedUnixMs: 7_000, verdict: 'canceled' }),
-    note(4, { place: nightly, startedUnixMs: 1_000, verdict: null, isSaved: false, engineVersion: '2.1.0' }),
+    note(1, { scope: nightly, startedUnixMs: 4_000, endedUnixMs: 9_000, engineVersion: '2.0.0' }),
+    note(2, { scope: hourly, startedUnixMs: 3_000, endedUnixMs: 8_000, verdict: 'error' }),
+    note(3, { scope: nightly, startedUnixMs: 2_000, endedUnixMs: 7_000, verdict: 'canceled' }),
+    note(4, { scope: nightly, startedUnixMs: 1_000, verdict: null, isSaved: false, engineVersion: '2.1.0' }),
   ];
   await state.invocations.note(notes, 9_500);
 }
@@ -479,7 +485,7 @@ function invocation(details: Partial<InvocationNote>): InvocationNote {
     engineVersion: null,
     gitBranch: null,
     gitSha: null,
-    place: { job: 'adhoc', environment: null, project: null },
+    scope: { job: 'adhoc', environment: null, project: null },
     ...details,
   };
 }

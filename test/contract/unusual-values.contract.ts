@@ -18,8 +18,11 @@ export function unusualValuesContract(
       withState(async (state) => {
         const place = { job: HOSTILE, environment: HOSTILE, project: HOSTILE };
         const facts = { command: HOSTILE, statusMessage: HOSTILE, engineVersion: HOSTILE, gitBranch: HOSTILE };
-        await state.invocations.note([commandNote(1, { place, ...facts }), commandNote(2)], 4_000);
-        await state.invocations.note([commandNote(1, { place, ...facts }), commandNote(3, { place })], 5_000);
+        await state.invocations.note([commandNote(1, { scope: place, ...facts }), commandNote(2)], 4_000);
+        await state.invocations.note(
+          [commandNote(1, { scope: place, ...facts }), commandNote(3, { scope: place })],
+          5_000,
+        );
         const runs = await runsOf(state);
         expect(runs.map(({ job }) => job.name)).toEqual([KEPT, 'nightly', KEPT]);
         expect(runs[0]?.job.id).toBe(runs[2]?.job.id);
@@ -30,7 +33,7 @@ export function unusualValuesContract(
       withState(async ({ executions }) => {
         const step = { runKey: HOSTILE, job: HOSTILE, environment: null, project: HOSTILE, reason: HOSTILE };
         const begin = (stepId: string) =>
-          executions.begin({ ...step, stepId, command: [HOSTILE], startedUnixMs: 1, isLast: false }, 'local');
+          executions.register({ ...step, stepId, command: [HOSTILE], startedUnixMs: 1, isLast: false }, 'local');
         const first = await begin('a');
         expect(await begin('b')).toMatchObject({ runId: first.runId, stepIndex: 2 });
         await executions.end('a', { kind: 'notStarted', reason: HOSTILE }, 2);
@@ -70,7 +73,7 @@ export function unusualValuesContract(
     it('of exit codes are kept as 32 bits', () =>
       withState(async ({ executions }) => {
         const start = { runKey: null, job: 'j', environment: null, project: null, reason: null };
-        await executions.begin({ ...start, stepId: 'a', command: ['x'], startedUnixMs: 1, isLast: true }, 'local');
+        await executions.register({ ...start, stepId: 'a', command: ['x'], startedUnixMs: 1, isLast: true }, 'local');
         // What Windows says of a missing library.
         await executions.end('a', { kind: 'exited', exitCode: 0xc0000135 }, 2);
         expect(await executions.findStep('a')).toMatchObject({

@@ -19,7 +19,17 @@ export function noteOf(traceId: TraceId, endedUnixMs: number, isOpen = false): T
   return {
     traceId,
     invocations: [
-      { index: 1, accountId: null, ...ofNobody, command: 'dbt build', verdict, ...times, ...engine, ...rest, place },
+      {
+        index: 1,
+        accountId: null,
+        ...ofNobody,
+        command: 'dbt build',
+        verdict,
+        ...times,
+        ...engine,
+        ...rest,
+        scope: place,
+      },
     ],
   };
 }

@@ -72,7 +72,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const places = new ScopeFinder({ jobs: [], environments: [], projects: [] });
   const { clock, logger } = server;
   const measures = new RunMeasures({ store: server.state.measures, tracker, reader, logger });
-  const notes = new InvocationNotes({ store: server.state.invocations, files: null, places, clock, logger });
+  const notes = new InvocationNotes({ store: server.state.invocations, files: null, scopes: places, clock, logger });
   const jobs = idleJobs(server.state, clock, [], measures);
   const platform = createPlatformApi(
     { redaction: 'literals', 'public-url': 'off' },
@@ -118,7 +118,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
       engineVersion: '2.0.0',
       gitBranch: null,
       gitSha: null,
-      place: { job: 'nightly', environment: null, project: null },
+      scope: { job: 'nightly', environment: null, project: null },
     }));
     await server.state.invocations.note([{ traceId, invocations }], 1_800_000_000_000);
   };

@@ -174,7 +174,7 @@ export class WebhookBench {
   /** Ends a run of a job. @param given changes how it ended */
   async endRun(job = 'nightly', given: Partial<InvocationNote> = {}): Promise<void> {
     this.noted += 1;
-    const note = commandNote(this.noted, { place: { job, environment: 'production', project: 'shop' }, ...given });
+    const note = commandNote(this.noted, { scope: { job, environment: 'production', project: 'shop' }, ...given });
     await this.state.invocations.note([note], this.clock.nowUnixMs());
   }
 

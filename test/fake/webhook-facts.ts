@@ -98,7 +98,7 @@ export function commandNote(number: number, given: Partial<InvocationNote> = {})
     ...{ statusMessage: null },
     ...{ startedUnixMs: 1_000, endedUnixMs: 2_000, isSaved: true, parquetFile: 'telemetry.parquet' },
     ...{ engineVersion: '2.0.0', gitBranch: null, gitSha: null },
-    place: { job: 'nightly', environment: 'production', project: 'shop' },
+    scope: { job: 'nightly', environment: 'production', project: 'shop' },
     ...given,
   };
   return { traceId, invocations: [invocation] };

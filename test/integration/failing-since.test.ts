@@ -62,7 +62,7 @@ afterAll(async () => {
 /** Has a job a finished and measured run, as long after the one before as its number says. */
 async function addRun(job: string, number: number, lines: readonly string[], at = 1_000_000 * number): Promise<void> {
   const place = { job, environment: null, project: null };
-  const note = commandNote(number, { place, verdict: 'error', startedUnixMs: at, endedUnixMs: at });
+  const note = commandNote(number, { scope: place, verdict: 'error', startedUnixMs: at, endedUnixMs: at });
   const { traceId } = note;
   const path = join(folder, 'runs', traceId);
   mkdirSync(path, { recursive: true });

@@ -39,7 +39,7 @@ beforeAll(async () => {
   const place = { job: SCRIPT, environment: SCRIPT, project: SCRIPT };
   const { invocations, subscriptions } = server.state;
   await invocations.note(
-    [commandNote(7, { place, verdict: 'error', statusMessage: `It said 'a secret' ${SCRIPT}` })],
+    [commandNote(7, { scope: place, verdict: 'error', statusMessage: `It said 'a secret' ${SCRIPT}` })],
     1,
   );
   await invocations.note([commandNote(8, { verdict: null, isSaved: false })], 1);
@@ -696,7 +696,7 @@ describe('the run of a trace', () => {
 
   it('is a list where several runs share the trace', async () => {
     const { traceId, invocations } = commandNote(9);
-    const second = commandNote(9, { index: 2, place: { job: 'hourly', environment: null, project: null } });
+    const second = commandNote(9, { index: 2, scope: { job: 'hourly', environment: null, project: null } });
     const { server } = pages.api;
     await server.state.invocations.note([{ traceId, invocations: [...invocations, ...second.invocations] }], 1);
     const ids = await server.state.traces.runsOf(FIRST_ACCOUNT_ID, traceId);

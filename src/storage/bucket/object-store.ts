@@ -7,17 +7,17 @@ export interface ObjectStore {
   put(key: string, bytes: Uint8Array): Promise<void>;
   /** Uploads the first `sizeBytes` of a file, streamed. */
   putFile(key: string, path: string, sizeBytes: number): Promise<void>;
-  /** A part of an object, or all of it; `undefined` if it does not exist. @param toByte exclusive */
+  /** Returns a part of an object, or all of it; `undefined` if it does not exist. @param toByte exclusive */
   get(key: string, fromByte?: number, toByte?: number): Promise<Buffer | undefined>;
-  /** An object as a stream; read it to its end, or destroy it. `undefined` if it does not exist. */
+  /** Returns an object as a stream; read it to its end, or destroy it. `undefined` if it does not exist. */
   open(key: string): Promise<Readable | undefined>;
   /** Removes objects; missing ones are ignored. */
   remove(keys: readonly string[]): Promise<void>;
-  /** Keys that begin so, in their order. */
+  /** Lists keys that begin so, in their order. */
   list(prefix: string): Promise<readonly string[]>;
 }
 
-/** What keys of a trace's objects in the bucket begin with, where several processes share it. */
+/** Returns what keys of a trace's objects in the bucket begin with, where several processes share it. */
 export function tracePrefix(traceId: TraceId): string {
   return `runs/${traceId}/`;
 }

@@ -73,7 +73,7 @@ export class S3Bucket {
     });
   }
 
-  /** An object as a stream: read it to its end, or destroy it. `undefined` if it does not exist. */
+  /** Returns an object as a stream: read it to its end, or destroy it. `undefined` if it does not exist. */
   open(key: string, range?: ObjectRange): Promise<(ObjectFacts & { readonly content: Readable }) | undefined> {
     return this.orMissing(async () => {
       const { Body, ContentRange, ContentLength = 0, LastModified: modified, ETag: etag } = await this.ask(key, range);
@@ -82,7 +82,7 @@ export class S3Bucket {
     });
   }
 
-  /** A part of an object, or all of it; `undefined` if it does not exist. */
+  /** Returns a part of an object, or all of it; `undefined` if it does not exist. */
   read(key: string, range?: ObjectRange): Promise<Buffer | undefined> {
     return this.orMissing(async () =>
       Buffer.from((await (await this.ask(key, range)).Body?.transformToByteArray()) ?? []),
@@ -101,7 +101,7 @@ export class S3Bucket {
     }
   }
 
-  /** All objects whose keys begin so, in the keys' order. */
+  /** Lists all objects whose keys begin so, in the keys' order. */
   async *list(prefix: string): AsyncGenerator<ObjectFacts & { readonly key: string }> {
     const { bucket, prefix: root } = this.location;
     const query = { Bucket: bucket, Prefix: root + prefix };
@@ -147,7 +147,7 @@ export class S3Bucket {
   }
 }
 
-/** The size of the whole, of a `Content-Range` such as `bytes 0-9/1234`. */
+/** Returns the size of the whole, of a `Content-Range` such as `bytes 0-9/1234`. */
 function totalOf(contentRange: string | undefined): number | undefined {
   const digits = /\/(\d+)$/.exec(contentRange ?? '')?.[1];
   return digits === undefined ? undefined : Number(digits);
@@ -159,7 +159,7 @@ const MAX_ATTEMPTS = 4;
 const CONNECT_MS = 5_000;
 const SILENCE_MS = 60_000;
 
-/** A client of the server that has a bucket. @param silenceMs how long a connection may be silent; default 60,000 */
+/** Returns a client of the server that has a bucket. @param silenceMs how long a connection may be silent; default 60,000 */
 export function createS3Client(
   { endpoint, region, isPathStyle, credentials }: S3Location,
   silenceMs = SILENCE_MS,
@@ -179,13 +179,13 @@ export function createS3Client(
   });
 }
 
-/** Whether a response means that the object does not exist. */
+/** Returns whether a response means that the object does not exist. */
 export function isMissing(error: unknown): boolean {
   // A response without a body has no error name.
   return error instanceof S3ServiceException && statusOf(error) === 404 && error.name !== 'NoSuchBucket';
 }
 
-/** An error of S3, or of the connection, as a message for the operator. */
+/** Returns an error of S3, or of the connection, as a message for the operator. */
 export function toArtifactError(cause: unknown, { bucket, endpoint }: S3Location): ArtifactError {
   const where = `the bucket ${bucket}${endpoint === null ? '' : ` at ${endpoint}`}`;
   const { code, text } = judge(cause);

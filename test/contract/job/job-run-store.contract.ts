@@ -71,7 +71,7 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
         expect(await state.jobRuns.claim()).toMatchObject({ runId, stepsOverride });
         expect(await find(state, await add(state.jobRuns, 'a'))).toMatchObject({ stepsOverride: null });
         await state.jobRuns.end(runId, { ...OVER, failure: 'The machine went down' });
-        const [kept] = await state.rows.listUnkept(1);
+        const [kept] = await state.rows.listWithoutBackup(1);
         expect(parseRunRows(JSON.stringify(kept?.rows))).toEqual(kept?.rows);
         expect(kept?.rows.job_runs).toMatchObject([{ steps_override: JSON.stringify(stepsOverride) }]);
         // Rows that were kept before there were such steps.
@@ -127,7 +127,7 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
         });
         expect(await state.jobRuns.claim()).toBeUndefined();
         expect(await state.jobRuns.find(runId)).toMatchObject({ isCancelled: true });
-        expect(await state.executions.beginIn(runId, stepStart('s', {}), 'local')).toBeUndefined();
+        expect(await state.executions.registerIn(runId, stepStart('s', {}), 'local')).toBeUndefined();
       }));
 
     it('take steps until they are over, and keep where they stopped', () =>
@@ -135,7 +135,7 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
         const runId = await add(state.jobRuns, 'a');
         const start = stepStart('s', { startedUnixMs: 3_000 });
         const run = await find(state, runId);
-        expect(await state.executions.beginIn(runId, start, 'local')).toEqual({
+        expect(await state.executions.registerIn(runId, start, 'local')).toEqual({
           ...{ runId, stepIndex: 1, job: 'a', reason: null, accountId: FIRST_ACCOUNT_ID },
           ...{ jobId: run?.job.id, projectId: run?.project.id, environmentId: run?.environment.id },
         });
@@ -144,7 +144,7 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
         await state.jobRuns.end(runId, { ...OVER, stoppedAt: 1 });
         expect(await find(state, runId)).toMatchObject({ status: RUN_STATUS.error, finishedUnixMs: 4_000 });
         expect(await state.jobRuns.find(runId)).toMatchObject({ state: 'ended', stoppedAt: 1 });
-        expect(await state.executions.beginIn(runId, stepStart('t', {}), 'local')).toBeUndefined();
+        expect(await state.executions.registerIn(runId, stepStart('t', {}), 'local')).toBeUndefined();
       }));
 
     it('fail with words where their steps do not say why', () =>
@@ -155,7 +155,7 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
           ...{ status: RUN_STATUS.error, statusMessage: 'The machine went down', finishedUnixMs: 9_000 },
         });
         const begun = await add(state.jobRuns, 'a');
-        await state.executions.beginIn(begun, stepStart('s', {}), 'local');
+        await state.executions.registerIn(begun, stepStart('s', {}), 'local');
         await state.executions.end('s', ENDED, 4_000);
         await state.jobRuns.end(begun, { ...OVER, failure: 'The machine went down' });
         expect(await find(state, begun)).toMatchObject({ status: RUN_STATUS.error });
@@ -176,7 +176,7 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
         expect(await catalog.latestRunOf(FIRST_ACCOUNT_ID, 'a')).toBeUndefined();
         const runId = await add(jobRuns, 'a');
         expect(await catalog.latestRunOf(FIRST_ACCOUNT_ID, 'a')).toEqual({ runId, status: RUN_STATUS.queued });
-        const place = await executions.begin(stepStart('s', { job: 'a' }), 'remote');
+        const place = await executions.register(stepStart('s', { job: 'a' }), 'remote');
         expect(await catalog.latestRunOf(FIRST_ACCOUNT_ID, 'a')).toMatchObject({ runId: place.runId });
         expect(await catalog.latestRunOf(7, 'a')).toBeUndefined();
       }));
@@ -185,7 +185,7 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
   describe('a step under way', () => {
     it('learns that its run was cancelled', () =>
       withState(async ({ executions }) => {
-        const { runId } = await executions.begin(stepStart('s', { runKey: 'night' }), 'remote');
+        const { runId } = await executions.register(stepStart('s', { runKey: 'night' }), 'remote');
         expect(await executions.isCancelled('s')).toBe(false);
         await executions.cancel(FIRST_ACCOUNT_ID, runId, 2_000);
         expect(await executions.isCancelled('s')).toBe(true);

@@ -9,7 +9,7 @@ const LATER = 9_000_000_000_000;
 /** What is claimed then is due, whatever the clock said when it came to be. */
 const claimBy = (holder: string, nowUnixMs = LATER) => ({ holder, nowUnixMs, leaseUntilUnixMs: nowUnixMs + 1_000 });
 const KEEP: CircuitBreaker = (standing) => ({ standing, archiveReason: null });
-const place = (job: string) => ({ place: { job, environment: null, project: null } });
+const place = (job: string) => ({ scope: { job, environment: null, project: null } });
 
 /** What every WebhookEventStore does. `withState` gives the body an empty state and clears it away afterwards. */
 export function webhookEventStoreContract(

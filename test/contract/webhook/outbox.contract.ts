@@ -68,7 +68,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
     it('is that a run is over only when its artifacts can be downloaded, however long that takes', () =>
       withA(async (state) => {
         const { executions } = state;
-        await executions.begin(stepStart('a', {}), 'remote');
+        await executions.register(stepStart('a', {}), 'remote');
         await executions.expectArtifacts('a', ['manifest.json', 'run_results.json']);
         await executions.end('a', EXITED, 5_000);
         await executions.settle(500_000);
@@ -81,8 +81,8 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
     it('is that a run is over only when the artifacts of all its steps can be downloaded, also of one that had ended before', () =>
       withA(async (state) => {
         const { executions } = state;
-        await executions.begin(stepStart('a', {}), 'remote');
-        await executions.begin({ ...stepStart('a.b', {}), runOf: 'a' }, 'remote');
+        await executions.register(stepStart('a', {}), 'remote');
+        await executions.register({ ...stepStart('a.b', {}), runOf: 'a' }, 'remote');
         await executions.end('a', EXITED, 4_000);
         await executions.settle(400_000);
         await executions.expectArtifacts('a', ['manifest.json']);
@@ -96,7 +96,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
     it('says which artifacts of a run never came, and why', () =>
       withA(async (state) => {
         const { executions, catalog } = state;
-        const { runId } = await executions.begin(stepStart('a', {}), 'remote');
+        const { runId } = await executions.register(stepStart('a', {}), 'remote');
         const paths = Array.from({ length: 30 }, (_, index) => `run/${index}.sql`);
         await executions.expectArtifacts('a', [...paths, 'manifest.json']);
         await executions.end('a', EXITED, 5_000);
@@ -152,12 +152,12 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
     it('has one start of a run with steps, and the time at which the first of them errored, before the run was over', () =>
       withA(async (state) => {
         const { executions, invocations } = state;
-        await executions.begin(stepStart('s1', { runKey: 'k', startedUnixMs: 900 }), 'local');
+        await executions.register(stepStart('s1', { runKey: 'k', startedUnixMs: 900 }), 'local');
         const error = { stepId: 's1', verdict: 'error', startedUnixMs: 1_400, endedUnixMs: 3_000 } as const;
         await invocations.note([commandNote(1, error)], 3_100);
         await executions.attach('s1', commandNote(1).traceId);
         await executions.end('s1', { kind: 'exited', exitCode: 1 }, 3_500);
-        await executions.begin(stepStart('s2', { runKey: 'k', isLast: true, startedUnixMs: 4_000 }), 'local');
+        await executions.register(stepStart('s2', { runKey: 'k', isLast: true, startedUnixMs: 4_000 }), 'local');
         await executions.end('s2', { kind: 'exited', exitCode: 2 }, 7_000);
         const events = await eventsOf(state, 'wsu_a');
         expect(events.map(({ facts }) => [facts.startedUnixMs, facts.erroredUnixMs, facts.finishedUnixMs])).toEqual([
@@ -179,20 +179,20 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
     it('is, of a run with several steps, one start, its first error at once, and its end', () =>
       withA(async (state) => {
         const { executions, invocations } = state;
-        await executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
+        await executions.register(stepStart('s1', { runKey: 'k' }), 'local');
         expect(await notified(state)).toEqual(['started 3']);
         await invocations.note([commandNote(1, { stepId: 's1', verdict: 'error' })], 3_000);
         expect(await notified(state)).toEqual(['started 3', 'errored 20']);
         await executions.attach('s1', commandNote(1).traceId);
         await executions.end('s1', { kind: 'exited', exitCode: 1 }, 3_500);
-        await executions.begin(stepStart('s2', { runKey: 'k', isLast: true }), 'local');
+        await executions.register(stepStart('s2', { runKey: 'k', isLast: true }), 'local');
         await executions.end('s2', EXITED, 4_000);
         expect(await notified(state)).toEqual(['started 3', 'errored 20', 'completed 20']);
       }));
 
     it('is that a run errored when a process of it died without telemetry', () =>
       withA(async (state) => {
-        await state.executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
+        await state.executions.register(stepStart('s1', { runKey: 'k' }), 'local');
         await state.executions.end('s1', { kind: 'killed', signal: 'SIGKILL' }, 3_000);
         expect(await notified(state)).toEqual(['started 3', 'errored 20']);
         await state.executions.finish('k');
@@ -223,7 +223,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
 
     it('is no error of a run that was cancelled, whatever its commands say', () =>
       withA(async (state) => {
-        const { runId } = await state.executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
+        const { runId } = await state.executions.register(stepStart('s1', { runKey: 'k' }), 'local');
         await state.executions.cancel(ACCOUNT, runId, 2_000);
         await state.executions.end('s1', { kind: 'exited', exitCode: 2 }, 3_000);
         expect(await notified(state)).toEqual(['started 3', 'completed 30']);
@@ -355,7 +355,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         for (const [at, verdict] of endings.entries())
           await state.invocations.note([commandNote(at + 1, { verdict })], 4_000);
         const elsewhere = { job: 'nightly', environment: 'ci', project: 'shop' };
-        await state.invocations.note([commandNote(50, { verdict: 'success', place: elsewhere })], 4_000);
+        await state.invocations.note([commandNote(50, { verdict: 'success', scope: elsewhere })], 4_000);
         expect(await notified(state)).toEqual([
           ...['errored 20', 'completed 20', 'completed 10'],
           // Whether it is one is decided by what the runs executed, when it is due.
@@ -365,7 +365,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
 
     it('are none of a run that turns out to be a step of another one before its first event', () =>
       withA(async (state) => {
-        await state.executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
+        await state.executions.register(stepStart('s1', { runKey: 'k' }), 'local');
         await state.invocations.note([commandNote(1, RUNNING)], 3_000);
         expect(await notified(state)).toEqual(['started 3', 'started 3']);
         const [sure, doubtful] = await eventsOf(state, 'wsu_a');
@@ -377,7 +377,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
 
     it('is kept back as a whole, of a run that is over before it turns out to be a step of another one', () =>
       withA(async (state) => {
-        await state.executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
+        await state.executions.register(stepStart('s1', { runKey: 'k' }), 'local');
         await state.invocations.note([commandNote(1, { verdict: 'error' })], 3_000);
         const [sure, ...doubtful] = await eventsOf(state, 'wsu_a');
         expect(doubtful.map(({ dueUnixMs, createdUnixMs }) => dueUnixMs - createdUnixMs)).toEqual([
@@ -396,7 +396,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         await state.invocations.note([commandNote(1, { ...RUNNING, namedStepId: 's1' })], 3_000);
         const [early] = await eventsOf(state, 'wsu_a');
         expect((early?.dueUnixMs ?? 0) - (early?.createdUnixMs ?? 0)).toBe(10_000);
-        const { runId } = await state.executions.begin(stepStart('s1', {}), 'remote');
+        const { runId } = await state.executions.register(stepStart('s1', {}), 'remote');
         expect(await state.executions.tracesOf('s1')).toEqual([commandNote(1).traceId]);
         await state.invocations.note([commandNote(1, { ...RUNNING, namedStepId: 's1', stepId: 's1' })], 3_100);
         const left = await eventsOf(state, 'wsu_a');
@@ -405,7 +405,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
 
     it('are no more of a run whose telemetry names a step that was registered in between', () =>
       withA(async (state) => {
-        const { runId } = await state.executions.begin(stepStart('s1', {}), 'remote');
+        const { runId } = await state.executions.register(stepStart('s1', {}), 'remote');
         await state.invocations.note([commandNote(1, { ...RUNNING, namedStepId: 's1' })], 3_000);
         const notified = await eventsOf(state, 'wsu_a');
         expect(notified.map(({ eventType, facts }) => [eventType, facts.runId])).toEqual([['job.run.started', runId]]);
@@ -414,7 +414,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
 
     it('are written at once of a run without a step, while no command runs', () =>
       withA(async (state) => {
-        await state.executions.begin(stepStart('s1', {}), 'local');
+        await state.executions.register(stepStart('s1', {}), 'local');
         await state.executions.end('s1', EXITED, 2_000);
         await state.invocations.note([commandNote(1, { verdict: 'error' })], 3_000);
         const waits = (await eventsOf(state, 'wsu_a')).map(({ dueUnixMs, createdUnixMs }) => dueUnixMs - createdUnixMs);

@@ -50,7 +50,7 @@ beforeAll(async () => {
   expect(exitCode).toBe(0);
   state = await openFreshState(join(folder, 'state.db'));
   const details = { job: 'nightly', environment: 'production', project: 'shop', startedUnixMs: clock.nowUnixMs() };
-  const begun = await state.executions.begin(stepStart('a', { ...details, reason: 'by hand' }), 'local');
+  const begun = await state.executions.register(stepStart('a', { ...details, reason: 'by hand' }), 'local');
   namedRun = begun.runId;
   clock.advance(110_000);
   server = await V2Server.start(state, { dataFolder: folder, jobs: [NIGHTLY], clock });

@@ -37,7 +37,7 @@ describe('run-bridge backup', () => {
   it('copies the state and the runs while a server has the folder, and says what it wrote', async () => {
     const lock = takeDataFolder(data, 1, 0);
     const state = await openSqliteState(join(data, 'state.db'));
-    const { runId } = await state.executions.begin(stepStart('a', { runKey: 'night' }), 'local');
+    const { runId } = await state.executions.register(stepStart('a', { runKey: 'night' }), 'local');
     appendFileSync(join(data, 'runs', TRACE, 'telemetry.jsonl'), '{"being wri');
     const target = join(dir, 'copies', 'first');
     const { exitCode, stderr } = await backUp(join('copies', 'first'));
@@ -107,7 +107,7 @@ describe('run-bridge restore', () => {
         parquetBytes: null,
       },
     ]);
-    await state.executions.begin(stepStart('a', { runKey: 'night' }), 'local');
+    await state.executions.register(stepStart('a', { runKey: 'night' }), 'local');
     await state.close();
     writeFileSync(join(data, 'webhook-key'), 'key');
     expect(await backUp('copy')).toMatchObject({ exitCode: 0 });

@@ -260,7 +260,7 @@ describe('cancelling', () => {
     const times = { startedUnixMs: 1, endedUnixMs: 2, isSaved: false, parquetFile: 'x.parquet' };
     const rest = { namedStepId: null, engineVersion: null, gitBranch: null, gitSha: null };
     const place = { job: 'adhoc', environment: null, project: null };
-    await state.invocations.note([{ traceId, invocations: [{ ...note, ...times, ...rest, place }] }], 3);
+    await state.invocations.note([{ traceId, invocations: [{ ...note, ...times, ...rest, scope: place }] }], 3);
     const latest = await state.catalog.latestRunOf(FIRST_ACCOUNT_ID, 'adhoc');
     expect(await service.cancel(await toChange(latest?.runId ?? 0))).toEqual({ kind: 'outOfReach' });
   });
@@ -333,7 +333,7 @@ describe('after the program was killed', () => {
     for (const [index, ending] of [{ kind: 'exited', exitCode: 0 } as const, null].entries()) {
       const stepId = `gone-${index}`;
       const startedUnixMs = lastHeardMs;
-      await state.executions.beginIn(runId, { ...place, stepId, command: ['x'], startedUnixMs }, 'local');
+      await state.executions.registerIn(runId, { ...place, stepId, command: ['x'], startedUnixMs }, 'local');
       if (ending !== null) await state.executions.end(stepId, ending, lastHeardMs);
     }
     await registry.shutdown();

@@ -50,7 +50,10 @@ async function addTo(traceId: TraceId, accountId = FIRST_ACCOUNT_ID): Promise<nu
   const { executions } = state;
   const begun = { runKey: 'night', job: 'nightly', environment: null, project: null, reason: null };
   const start = { ...begun, stepId: 's1', command: ['dbt'], startedUnixMs: 1, isLast: true };
-  const { runId } = await executions.begin(accountId === FIRST_ACCOUNT_ID ? start : { ...start, accountId }, 'local');
+  const { runId } = await executions.register(
+    accountId === FIRST_ACCOUNT_ID ? start : { ...start, accountId },
+    'local',
+  );
   await executions.attach('s1', traceId);
   await executions.end('s1', { kind: 'exited', exitCode: 0 }, 2_000);
   await executions.settle(1_000_000);

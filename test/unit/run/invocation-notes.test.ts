@@ -47,7 +47,7 @@ function notes(files: RunListener | null = null): InvocationNotes {
     countSetAside: () => state.invocations.countSetAside(),
     listSetAside: (limit: number) => state.invocations.listSetAside(limit),
   };
-  return new InvocationNotes({ store, files, places: PLACES, clock, logger: new RecordingLogger() });
+  return new InvocationNotes({ store, files, scopes: PLACES, clock, logger: new RecordingLogger() });
 }
 
 /** A run that is over, as its document says. */
@@ -142,7 +142,7 @@ it('holds nothing up for a run that the database can never keep, and counts it',
   const database = await TestDatabase.create();
   const postgres = await openPostgresState(database.url, systemClock);
   const logger = new RecordingLogger();
-  const listener = new InvocationNotes({ store: postgres.invocations, files: null, places: PLACES, clock, logger });
+  const listener = new InvocationNotes({ store: postgres.invocations, files: null, scopes: PLACES, clock, logger });
   try {
     const [whole, late, impossible] = [run(), withTrace(run(), 1), withTrace(run(), 2)];
     const [command] = late.invocations;

@@ -6,7 +6,7 @@ import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record
 import {
   LocalStepRegistry,
   type LocalStepRegistryDeps,
-  TELLER_LEASE_MS,
+  REPORTER_LEASE_MS,
 } from '../../../src/run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import { parseArtifactPath } from '../../../src/storage/artifacts.js';
@@ -88,10 +88,10 @@ describe('the registry of a data folder', () => {
   it('leaves what programs elsewhere run open over a restart, until they are silent', async () => {
     await withRegistry((registry) => registry.register(stepStart('a', {}), 'remote').then(() => undefined));
     await withRegistry(async (registry, { executions }) => {
-      clock.advance(TELLER_LEASE_MS - 60_000);
+      clock.advance(REPORTER_LEASE_MS - 60_000);
       await swept();
       await registry.register(stepStart('a', {}), 'remote');
-      clock.advance(TELLER_LEASE_MS - 60_000);
+      clock.advance(REPORTER_LEASE_MS - 60_000);
       await swept();
       expect((await executions.findStep('a'))?.ending).toBeNull();
       clock.advance(60_000);
@@ -167,7 +167,7 @@ describe('the registry of a data folder', () => {
         }
         expect(await statusOf(state, runId)).toBeLessThan(10);
         await until('it is given up', async () => {
-          clock.advance(TELLER_LEASE_MS);
+          clock.advance(REPORTER_LEASE_MS);
           return (await statusOf(state, runId)) === 10;
         });
         const missing = ['run_results.json'];

@@ -163,7 +163,7 @@ describe('a subscription that expects runs', () => {
     for (let at = 0; at < 5; at += 1) {
       await run('nightly', MINUTE_MS, { command: 'dbt parse' });
       bench.clock.advance(MINUTE_MS);
-      await run('nightly', MINUTE_MS, { command: 'dbt build', place });
+      await run('nightly', MINUTE_MS, { command: 'dbt build', scope: place });
       bench.clock.advance(MINUTE_MS);
     }
     for (let at = 0; at < 3; at += 1) {
@@ -180,7 +180,7 @@ describe('a subscription that expects runs', () => {
   it('hears of a declared job by its declaration, though it expects nothing itself, and also if the job never ran', async () => {
     const place = { id: null, project: 'shop', environment: 'production' };
     const jobs = ['nightly', 'hourly'].map((name) => ({ name, ...place }));
-    await bench.state.places.declare({ projects: [], environments: [], jobs }, bench.clock.nowUnixMs());
+    await bench.state.scopes.declare({ projects: [], environments: [], jobs }, bench.clock.nowUnixMs());
     declared = new Map([
       ['nightly', 24 * HOUR_MS],
       ['hourly', HOUR_MS],

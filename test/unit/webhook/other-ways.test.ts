@@ -140,7 +140,7 @@ describe('the native API', () => {
     const section = page.slice(page.indexOf('## Calling other APIs'), page.indexOf('## Alerts on metrics'));
     const blocks = [...section.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = '']) => JSON.parse(text));
     expect(blocks).toHaveLength(6);
-    await server.state.invocations.note([commandNote(1, { place })], 4_000);
+    await server.state.invocations.note([commandNote(1, { scope: place })], 4_000);
     for (let at = 0; at < blocks.length; at += 2) {
       const [given, expected] = blocks.slice(at, at + 2);
       const made = await ask('POST', OWN, given);

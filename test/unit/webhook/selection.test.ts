@@ -256,7 +256,7 @@ describe('who is notified of a run', () => {
       bench.readNodes = async () => ({ ...real, failed: project === 'shop' ? real.failed : real.failed.slice(1) });
       await bench.endRun('nightly', {
         verdict: 'error',
-        place: { job: 'nightly', environment: 'production', project },
+        scope: { job: 'nightly', environment: 'production', project },
       });
       await bench.pass(0);
       notified.push(bench.received.splice(0).length);

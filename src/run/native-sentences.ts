@@ -7,7 +7,7 @@ const SIGNAL = 'SIG[A-Z0-9]{2,12}';
 
 /**
  * Every sentence that the program itself says of how a command, a step or a run ended, as clauses: verdicts, endings of
- * commands, cancellations. They hold no value of anybody's project but in their foreign parts, so redaction leaves the rest alone.
+ * commands, cancellations. They hold no value of anybody's project but in the parts that come from elsewhere, so redaction leaves the rest alone.
  */
 const CLAUSES: readonly string[] = [
   // Verdicts: src/run/verdict.ts
@@ -54,10 +54,10 @@ const MAX_LENGTH = 2_000;
 export type RedactPart = (part: string, isProgram: boolean) => string;
 
 /**
- * Redacts a sentence of the program's own, or one that it ended: only the parts that come from elsewhere.
+ * Redacts a sentence that the program wrote or ended: only the parts that come from elsewhere.
  * @returns `undefined` for a text that is none
  */
-export function redactOwnSentence(text: string, redact: RedactPart): string | undefined {
+export function redactNativeSentence(text: string, redact: RedactPart): string | undefined {
   if (text.length > MAX_LENGTH) return undefined;
   const whole = redactClauses(text, 0, redact);
   if (whole !== undefined) return whole;
