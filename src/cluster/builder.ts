@@ -20,19 +20,19 @@ import type { SharedFiles } from './bucket/shared-files.js';
 import { partitionOf } from './kafka/connection.js';
 import { type Assignment, type Custody, MisplacedError, type PartitionOffset } from './kafka/kafka-source.js';
 
-/** Follows the logs of the traces that this process has. */
+/** Is notified of the logs of the traces that this process owns. */
 export interface TraceFollower {
-  /** Parts of a trace have become known; lent for the time of the call, which must not wait. */
+  /** Records of a trace were appended; they are borrowed for the time of the call, which must not wait. */
   onAppended(appended: Appended): void;
-  /** So much of a log can be lost no more: what leaves the program stands on nothing else. */
+  /** So much of a log is in the bucket: what leaves the program depends on nothing else. */
   onStored(traceId: TraceId, lengthBytes: number): void;
-  /** A trace came from another process, or from the bucket: its log is here as a whole. */
+  /** A trace was taken over from another process, or from the bucket: its whole log is on this machine. */
   adopt(traceId: TraceId, lengthBytes: number): Promise<void>;
   /** More is known of the steps of a trace. */
   onStepsChanged(traceId: TraceId): void;
-  /** Whether everything about the trace is reported and written. */
+  /** Returns whether everything about the trace is reported and written. */
   isSettled(traceId: TraceId): Promise<boolean>;
-  /** The trace is another's, or nobody's: nothing is known of it any more when this resolves. */
+  /** Another process owns the trace, or none: the program has forgotten it when this resolves. */
   drop(traceId: TraceId): Promise<void>;
 }
 
@@ -78,20 +78,20 @@ const SEGMENT_BYTES = 8 * 2 ** 20;
 const SEGMENT_MS = 10_000;
 /** With so much of logs not in the bucket nothing more is read: it waits in Kafka, and not on this disk. In bytes. */
 const MAX_UNSTORED_BYTES = 2 ** 30;
-/** How often it is looked which segments are due, and which traces there are, in milliseconds. */
+/** How often segments that are due and traces are looked for, in milliseconds. */
 const STORE_LOOK_MS = 500;
 const LOOK_MS = 1_000;
-/** Traces that are put together, stored or let go of side by side. */
+/** The number of traces that are acquired, stored or released side by side. */
 const AT_ONCE = 8;
-/** A trace may be let go of when nothing came for so long, in milliseconds. */
+/** A trace may be released when nothing came for so long, in milliseconds. */
 const RELEASE_AFTER_MS = 5_000;
 /** So many commits may fail one after the other before the connection is made anew. */
 const MAX_FAILED_COMMITS = 2;
-/** What waits for the bucket or the database is tried again after so long, in milliseconds. */
+/** The time between attempts to reach the bucket or the database, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** A trace whose log is put together here. */
-interface OwnTrace {
+/** A trace whose log this process builds. */
+interface OwnedTrace {
   readonly traceId: TraceId;
   readonly partition: number;
   /** Length of the log on this machine. */
@@ -100,15 +100,15 @@ interface OwnTrace {
   stored: StoredLength;
   /** Length of the log that is in the bucket as a whole. */
   wholeBytes: number;
-  /** The answer is missing whether the log is in the bucket as a whole: no segment says anything before that is known. */
+  /** Whether an upload of the whole log failed without an answer: segments are of no use before that is known. */
   isWholeUnsure: boolean;
   /** When something came last, in monotonic milliseconds. */
   lastMs: number;
   /** Deliveries that are being written. */
   userCount: number;
-  /** It is being let go of: whoever needs it waits for that. */
+  /** Whether it is being released: callers that need it wait for that. */
   isLeaving: boolean;
-  /** Of the steps that its run was judged by. */
+  /** The version of the steps by which its run was judged. */
   stepVersion: number;
   /** Stores, one after the other. */
   readonly turns: Turns;
@@ -121,19 +121,19 @@ interface Batch {
 }
 
 /**
- * Builds runs of what the journal's partitions bring that this process has: each trace goes into a record log on this machine,
+ * Builds runs from the partitions of the journal that this process owns: each trace goes into a record log on this machine,
  * as on a machine that is alone, and the log into the bucket in segments. The offsets of messages are committed when all of
- * their records are there. A trace of which there is more than this process has seen is put together from the bucket first.
+ * their records are there. A trace of which there is more than this process has seen is read from the bucket first.
  */
 export class Builder implements Component, RecordConsumer, Custody {
   readonly name = 'builder';
   private readonly log: JsonlRecordLog;
-  private readonly owned = new Map<TraceId, OwnTrace>();
-  /** Takes traces and lets go of them, one change of a trace after the other. */
+  private readonly owned = new Map<TraceId, OwnedTrace>();
+  /** Serialises acquiring and releasing a trace. */
   private readonly ownership = new KeyedTurns<TraceId>();
   private assignment: Assignment | null = null;
   private partitionCount = 1;
-  /** Of the last assignment. */
+  /** The generation of the last assignment. */
   private generation = 0;
   private batches: Batch[] = [];
   private segmentCount = 0;
@@ -146,7 +146,7 @@ export class Builder implements Component, RecordConsumer, Custody {
   private failedCommits = 0;
   private readonly storing: FixedDelayTask;
   private readonly looking: FixedDelayTask;
-  /** A log could not be written: how far it got is not known, and everything is read again. */
+  /** Whether a log could not be written: it is unknown how far it got, and everything is read again. */
   private isBroken = false;
 
   constructor(private readonly deps: BuilderDeps) {
@@ -186,7 +186,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     this.looking.start();
   }
 
-  /** Nothing is read any more when it is called. */
+  /** Closes all logs; the source has ended when it is called. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     // What is committed from here on would stand on logs that are closed.
     this.isBroken = true;
@@ -197,7 +197,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     await this.log.shutdown(deadline);
   }
 
-  /** How far the runs are that are built here. */
+  /** Returns how far the runs are that this process builds. */
   get status(): BuilderStatus {
     const [oldest] = this.batches;
     return {
@@ -209,12 +209,12 @@ export class Builder implements Component, RecordConsumer, Custody {
     };
   }
 
-  /** Length of a log that is whole here; `undefined` for any other. */
+  /** Returns the length of a log that this process builds; `undefined` for any other. */
   lengthBytes(traceId: TraceId): number | undefined {
     return this.owned.get(traceId)?.logBytes;
   }
 
-  /** What of a log of this process is in the bucket; 0 for any other. */
+  /** Returns how much of a log of this process is in the bucket, in bytes; 0 for any other. */
   storedBytes(traceId: TraceId): number {
     return this.owned.get(traceId)?.stored.logBytes ?? 0;
   }
@@ -232,7 +232,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     const claim = async () => {
       const kept = isAnew ? new Set<number>() : await journal.partitionsOf(processId);
       // One that was taken by the partition that its row had may belong to another one since there are more.
-      const isKept = ({ traceId, partition }: OwnTrace) =>
+      const isKept = ({ traceId, partition }: OwnedTrace) =>
         [partition, this.partitionOf(traceId)].every((one) => kept.has(one) && partitions.has(one));
       const lost = [...this.owned.values()].filter((trace) => !isKept(trace));
       await forEachOf(lost, AT_ONCE, (trace) => this.drop(trace));
@@ -269,7 +269,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     return bytes;
   }
 
-  /** Of a process that ends everything is stored, so that nothing is read twice. */
+  /** Ends the assignment. A process that stops stores everything before, so that nothing is read twice. */
   async end(isStopping: boolean): Promise<void> {
     if (isStopping && !this.isBroken) await this.storeAll().catch(() => undefined);
     this.assignment = null;
@@ -286,7 +286,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     if (assignment === null) throw new ConsumeError('unavailable', 'this process has no part of the journal', RETRY_MS);
     const traceIds = [...new Set(delivery.batches.map(({ traceId }) => traceId))];
     if (!traceIds.every((id) => assignment.partitions.has(this.partitionOf(id)))) throw new MisplacedError();
-    const used: OwnTrace[] = [];
+    const used: OwnedTrace[] = [];
     try {
       await forEachOf(traceIds, AT_ONCE, async (traceId) => void used.push(await this.use(traceId))).catch((cause) => {
         throw new ConsumeError('unavailable', `runs cannot be looked up: ${reasonOf(cause)}`, RETRY_MS, { cause });
@@ -297,7 +297,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     }
   }
 
-  /** Puts all of a log that there is now into the bucket. @returns false where it is another process's */
+  /** Uploads all that a log has now. @param isFinished whether its run is over @returns false where another process owns the trace */
   async store(traceId: TraceId, isFinished: boolean): Promise<boolean> {
     const trace = this.owned.get(traceId);
     if (trace === undefined) return false;
@@ -306,7 +306,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     return this.has(trace) && trace.stored.logBytes >= logBytes;
   }
 
-  /** Puts files of a run into the bucket, where this process has the trace. */
+  /** Uploads files of a run, if this process owns the trace. */
   async share(traceId: TraceId, names: readonly string[]): Promise<void> {
     const trace = this.owned.get(traceId);
     if (trace === undefined) return;
@@ -327,19 +327,19 @@ export class Builder implements Component, RecordConsumer, Custody {
   }
 
   /**
-   * Has a trace's log here until its `userCount` is counted down.
+   * Acquires a trace, whose log stays on this machine until its `userCount` is counted down.
    * @param row what the database says of it; left out, it is asked
    * @throws StoreError, ArtifactError, Error
    */
-  private async use(traceId: TraceId, row?: OpenTrace): Promise<OwnTrace> {
+  private async use(traceId: TraceId, row?: OpenTrace): Promise<OwnedTrace> {
     const known = this.owned.get(traceId);
     if (known !== undefined && !known.isLeaving) return inUse(known);
     return await this.ownership.run(traceId, async () =>
-      inUse(this.owned.get(traceId) ?? (await this.putTogether(traceId, row))),
+      inUse(this.owned.get(traceId) ?? (await this.acquire(traceId, row))),
     );
   }
 
-  private async putTogether(traceId: TraceId, row?: OpenTrace): Promise<OwnTrace> {
+  private async acquire(traceId: TraceId, row?: OpenTrace): Promise<OwnedTrace> {
     const { assignment } = this;
     const { folder, bucket, journal, follower, clock } = this.deps;
     const { partition, stepVersion } = row ?? { partition: this.partitionOf(traceId), stepVersion: -1 };
@@ -350,7 +350,7 @@ export class Builder implements Component, RecordConsumer, Custody {
       throw new Error('the partitions of this process have changed');
     }
     const { stored, wholeBytes } = copy;
-    const trace: OwnTrace = {
+    const trace: OwnedTrace = {
       ...{ traceId, partition, stepVersion, stored, wholeBytes, logBytes: stored.logBytes },
       ...{ isWholeUnsure: false, isLeaving: false, userCount: 0, lastMs: clock.monotonicMs(), turns: new Turns() },
     };
@@ -359,7 +359,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     return trace;
   }
 
-  /** Looks which traces this process has to look after, and lets go of those that are over. */
+  /** Acquires traces that this process has to look after, and releases those that are over. */
   private async look(): Promise<void> {
     const { assignment } = this;
     if (assignment === null || this.isBroken) return;
@@ -384,7 +384,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     );
   }
 
-  private async releaseIfOver(trace: OwnTrace): Promise<void> {
+  private async releaseIfOver(trace: OwnedTrace): Promise<void> {
     const { journal, files, follower, processId, destinations, clock, silenceMs } = this.deps;
     const { traceId } = trace;
     const quietMs = clock.monotonicMs() - trace.lastMs;
@@ -399,23 +399,23 @@ export class Builder implements Component, RecordConsumer, Custody {
     await this.drop(trace, async () => isOver() && (await journal.close(processId, trace)));
   }
 
-  /** Nothing of it is being written, or waits for a name. */
-  private isQuiet({ traceId, userCount }: OwnTrace): boolean {
+  /** Returns whether nothing of it is being written, or waits for a name. */
+  private isQuiet({ traceId, userCount }: OwnedTrace): boolean {
     return userCount === 0 && this.log.pendingSinceMs(traceId) === undefined;
   }
 
-  /** Everything that was taken of it is in the bucket. */
-  private isStored(trace: OwnTrace): boolean {
+  /** Returns whether everything that was appended to it is in the bucket. */
+  private isStored(trace: OwnedTrace): boolean {
     return this.isQuiet(trace) && trace.stored.logBytes === trace.logBytes;
   }
 
-  /** Whether the trace has not been let go of meanwhile, and perhaps taken again. */
-  private has(trace: OwnTrace): boolean {
+  /** Returns whether the trace was not released meanwhile, and perhaps acquired again. */
+  private has(trace: OwnedTrace): boolean {
     return this.owned.get(trace.traceId) === trace;
   }
 
-  /** Lets go of a trace, if it may go: nothing comes to it while that is asked. */
-  private drop(trace: OwnTrace, mayGo: () => boolean | Promise<boolean> = () => true): Promise<void> {
+  /** Releases a trace, if `mayGo` allows it: nothing is appended to it while that is asked. */
+  private drop(trace: OwnedTrace, mayGo: () => boolean | Promise<boolean> = () => true): Promise<void> {
     return this.ownership.run(trace.traceId, async () => {
       if (!this.has(trace)) return;
       trace.isLeaving = true;
@@ -427,7 +427,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     });
   }
 
-  private async forget(trace: OwnTrace): Promise<void> {
+  private async forget(trace: OwnedTrace): Promise<void> {
     const { traceId } = trace;
     this.owned.delete(traceId);
     await this.deps.follower.drop(traceId);
@@ -448,7 +448,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     await forEachOf(large, AT_ONCE, (trace) => trace.turns.run(() => this.putSegments(trace)));
   }
 
-  /** Puts all that there is into the bucket, and commits what was taken before, up to what waits for the name of a span: that is in no log yet. */
+  /** Uploads all that there is, and commits the offsets of earlier batches, up to the first record that waits for the name of a span and is in no log yet. */
   private storeAll(): Promise<void> {
     return this.commits.run(async () => {
       const { commit } = this;
@@ -475,20 +475,20 @@ export class Builder implements Component, RecordConsumer, Custody {
     });
   }
 
-  /** Puts what is new of a log into the bucket. What comes meanwhile waits for the next time: it would make a small segment. */
-  private async putSegments(trace: OwnTrace): Promise<void> {
+  /** Uploads what is new of a log. What comes meanwhile waits for the next time: it would make a small segment. */
+  private async putSegments(trace: OwnedTrace): Promise<void> {
     if (trace.isWholeUnsure) return await this.putWhole(trace);
     const { files, folder } = this.deps;
-    const place = join(folder, 'runs', trace.traceId);
+    const traceFolder = join(folder, 'runs', trace.traceId);
     const endByte = trace.logBytes;
     while (trace.stored.logBytes < endByte && this.has(trace)) {
       const { logBytes, resourcesBytes } = trace.stored;
-      const path = join(place, LOG_FILE);
+      const path = join(traceFolder, LOG_FILE);
       const part = await readLines(path, logBytes, Math.min(endByte, logBytes + SEGMENT_BYTES));
       // One line is longer than that.
       const log = part.length > 0 ? part : await readLines(path, logBytes, endByte);
       // Read after what they are of; those of later records do no harm.
-      const resources = await readLines(join(place, RESOURCES_FILE), resourcesBytes);
+      const resources = await readLines(join(traceFolder, RESOURCES_FILE), resourcesBytes);
       if (log.length === 0)
         throw new Error(`the record log of trace ${trace.traceId} is shorter than what was written`);
       const segment = encodeSegment(resources, log);
@@ -498,8 +498,8 @@ export class Builder implements Component, RecordConsumer, Custody {
     }
   }
 
-  /** Puts a log into the bucket as a whole, in place of its segments. */
-  private async putWhole(trace: OwnTrace): Promise<void> {
+  /** Uploads a log as a whole, in place of its segments. */
+  private async putWhole(trace: OwnedTrace): Promise<void> {
     if (trace.wholeBytes === trace.logBytes || !this.has(trace)) return;
     const { files, folder } = this.deps;
     const { traceId, logBytes } = trace;
@@ -513,7 +513,7 @@ export class Builder implements Component, RecordConsumer, Custody {
     this.noteStored(trace, { logBytes, resourcesBytes });
   }
 
-  private noteStored(trace: OwnTrace, stored: StoredLength): void {
+  private noteStored(trace: OwnedTrace, stored: StoredLength): void {
     trace.stored = stored;
     this.deps.follower.onStored(trace.traceId, stored.logBytes);
   }
@@ -521,12 +521,12 @@ export class Builder implements Component, RecordConsumer, Custody {
 
 const UNEQUAL = 'the topics of the journal have different numbers of partitions; give them the same number';
 
-function inUse(trace: OwnTrace): OwnTrace {
+function inUse(trace: OwnedTrace): OwnedTrace {
   trace.userCount += 1;
   return trace;
 }
 
-/** Whole lines of a file between two bytes; up to its end where no other is given. */
+/** Reads whole lines of a file between two offsets; up to its end if there is no second one. */
 async function readLines(path: string, fromByte: number, toByte?: number): Promise<Buffer> {
   const handle = await open(path, 'r');
   try {

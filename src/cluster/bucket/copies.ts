@@ -38,7 +38,7 @@ const IN_USE_MS = 120_000;
 const FRESH_MS = 1_000;
 /** Files that are fetched side by side. */
 const AT_ONCE = 8;
-/** How often it is looked which copies can go, in milliseconds. */
+/** How often copies that can go are removed, in milliseconds. */
 const LOOK_MS = 30_000;
 
 /** Copies of what there is of a trace; times in monotonic milliseconds. */
@@ -87,7 +87,7 @@ export class Copies implements Component, RecordLogReader {
     await this.looking.stop();
   }
 
-  /** Reads any trace's log: one that this process has itself where it lies, of another the copy. */
+  /** Reads any trace's log: the log that this process builds, or a copy. */
   async *read(traceId: TraceId, range: LogRange): AsyncIterable<readonly LoggedRecord[]> {
     if (this.deps.isLocal(traceId)) {
       yield* this.deps.localReader.read(traceId, range);
@@ -118,7 +118,7 @@ export class Copies implements Component, RecordLogReader {
   }
 
   /**
-   * Files of runs, those that were written to last first, as far as there is room. A file that is removed meanwhile is passed over.
+   * Files of runs, those that were written to last first, as far as there is room. A file that is removed meanwhile is skipped.
    * @param isWanted by a file's name
    * @returns `folder` of the runs, paths in it, and how many runs there is no room for
    * @throws ArtifactError, StoreError, Error
@@ -200,7 +200,7 @@ export class Copies implements Component, RecordLogReader {
     return copies;
   }
 
-  /** Those of traces that are gone, and those used longest ago while there is no room for all. */
+  /** Removes copies of traces that are gone, and those used longest ago while there is no room for all. */
   private async removeNeedless(): Promise<void> {
     const known = await this.deps.journal.known([...this.traces.keys()]);
     const byUse = [...this.traces].sort(([, a], [, b]) => a.usedMs - b.usedMs);

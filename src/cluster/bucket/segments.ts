@@ -7,15 +7,15 @@ import type { TraceId } from '../../record/telemetry-record.js';
 import type { ObjectStore } from '../../storage/bucket/object-store.js';
 import type { JournalStore, SharedFile } from '../../storage/journal-store.js';
 
-/** What the names of parts of a log begin with. */
+/** The prefix of the names of a log's segments. */
 export const SEGMENTS_FOLDER = 'segments/';
 
-/** The name of the part of a log that begins at a byte. */
+/** Returns the name of the segment of a log that begins at an offset. */
 export function segmentName(firstByte: number): string {
   return `${SEGMENTS_FOLDER}${String(firstByte).padStart(16, '0')}`;
 }
 
-/** A part of a log: a line that says how long both are, the lines of resources, the lines of the log. */
+/** Encodes a segment of a log: a line with both lengths, the lines of resources, the lines of the log. */
 export function encodeSegment(resources: Buffer, log: Buffer): Buffer {
   const header = JSON.stringify({ resourcesBytes: resources.length, logBytes: log.length });
   return Buffer.concat([Buffer.from(`${header}\n`), resources, log]);
@@ -49,19 +49,19 @@ export interface LogCopyDeps {
   readonly journal: Pick<JournalStore, 'filesOf'>;
 }
 
-/** How often a copy is begun anew because objects were replaced meanwhile. */
+/** How often a copy is made again because objects were replaced meanwhile. */
 const MAX_TRIES = 5;
 const EMPTY: StoredLength = { logBytes: 0, resourcesBytes: 0 };
 
 /**
  * A trace's record log on this machine, made of what the database names in the bucket: the whole log, if there is one, and the
- * segments behind it. Only whoever has the trace names any, so what a process put that had lost it is not among them.
+ * segments behind it. Only the owner of the trace names any, so uploads of a process that had lost it are not among them.
  */
 export class LogCopy {
   private length = EMPTY;
-  /** Length of the log that is in the bucket as a whole, which it begins with. */
+  /** The length of the log that is in the bucket as a whole, with which the copy begins. */
   private beginning = 0;
-  /** Of the objects that it is made of. */
+  /** The keys of the objects that it is made of. */
   private keys: string[] = [];
 
   /** @param folder of the trace */

@@ -18,14 +18,14 @@ export interface SharedFilesDeps {
 }
 
 /**
- * Puts files of traces into the bucket, as `runs/<trace id>/<generation>-<upload>/<name>`: an object is never written over, and
- * counts once the database names it, which it does only for the process that has the trace.
+ * Uploads files of traces, as `runs/<trace id>/<generation>-<upload>/<name>`: an object is never written over, and
+ * counts once the database names it, which it does only for the process that owns the trace.
  */
 export class SharedFiles {
   constructor(private readonly deps: SharedFilesDeps) {}
 
   /**
-   * Shares files of a trace as they are now, or their beginnings; one that is not there is passed over. One call at a time for each
+   * Shares files of a trace as they are now, or their beginnings; missing ones are skipped. One call at a time for each
    * trace. A whole log takes the place of its segments.
    * @param sizes of those of which only the beginning counts, in bytes
    * @returns false where another process has the trace
@@ -38,14 +38,14 @@ export class SharedFiles {
     sizes: Readonly<Record<string, number>> = {},
   ): Promise<boolean> {
     const { bucket, folder } = this.deps;
-    const place = this.placeOf(traceId, generation);
+    const prefix = this.prefixOf(traceId, generation);
     const files: SharedFile[] = [];
     for (const name of names) {
       const path = join(folder, 'runs', traceId, name);
       const sizeBytes = sizes[name] ?? (await sizeOf(path));
       if (sizeBytes === undefined) continue;
-      await bucket.putFile(place + name, path, sizeBytes);
-      files.push({ name, objectKey: place + name, sizeBytes });
+      await bucket.putFile(prefix + name, path, sizeBytes);
+      files.push({ name, objectKey: prefix + name, sizeBytes });
     }
     return await this.name(traceId, files, LOG_FILE in sizes ? SEGMENTS_FOLDER : null);
   }
@@ -58,7 +58,7 @@ export class SharedFiles {
    */
   async shareSegment(traceId: TraceId, generation: number, firstByte: number, bytes: Buffer): Promise<boolean> {
     const name = segmentName(firstByte);
-    const objectKey = this.placeOf(traceId, generation) + name;
+    const objectKey = this.prefixOf(traceId, generation) + name;
     await this.deps.bucket.put(objectKey, bytes);
     return await this.name(traceId, [{ name, objectKey, sizeBytes: bytes.length }], null);
   }
@@ -74,12 +74,12 @@ export class SharedFiles {
     await bucket.remove(keys.filter((key) => !needed.has(key)));
   }
 
-  private placeOf(traceId: TraceId, generation: number): string {
+  private prefixOf(traceId: TraceId, generation: number): string {
     // Numbers of one length sort as they count.
     return `${tracePrefix(traceId)}${String(generation).padStart(10, '0')}-${this.deps.newId().slice(0, 8)}/`;
   }
 
-  /** Has the database name files; where the trace is another's, nobody needs them. */
+  /** Names files in the database; removes them if another process owns the trace. */
   private async name(traceId: TraceId, files: readonly SharedFile[], replacedFolder: string | null): Promise<boolean> {
     const { bucket, journal, processId } = this.deps;
     const isShared = await journal.putFiles(processId, traceId, files, replacedFolder);
@@ -88,7 +88,7 @@ export class SharedFiles {
   }
 }
 
-/** The generation of the member that has put an object; 0 where its key does not say. */
+/** Returns the generation of the process that uploaded an object; 0 if its key has none. */
 function generationOf(key: string): number {
   return Number(/^runs\/[^/]+\/(\d{10})-/.exec(key)?.[1] ?? 0);
 }
