@@ -1,6 +1,6 @@
 import { CompiledQuery, type SqlBool, sql } from 'kysely';
 import type { TraceId } from '../record/telemetry-record.js';
-import { type Fence, isOwned, lockOwnedTraces } from './journal-store.js';
+import { type Fence, isOwned, onlyOwned } from './journal-store.js';
 import type { StateDb } from './state-tables.js';
 import { StoreError } from './store-error.js';
 
@@ -82,9 +82,7 @@ export class SqlCursorStore {
       return;
     }
     await this.db.transaction().execute(async (transaction) => {
-      const traceIds = all.map(({ traceId }) => traceId);
-      const own = await lockOwnedTraces(transaction, traceIds, fence);
-      const cursors = all.filter(({ traceId }) => own.has(traceId));
+      const cursors = await onlyOwned(transaction, all, fence);
       if (cursors.length > 0) await this.write(transaction, cursors);
     });
   }

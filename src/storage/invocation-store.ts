@@ -15,7 +15,7 @@ import {
   updateRun,
   updateStep,
 } from './executions.js';
-import { type Fence, isOwned, lockOwnedTraces } from './journal-store.js';
+import { type Fence, isOwned, onlyOwned } from './journal-store.js';
 import { type RunRow, toRunRow } from './run-store.js';
 import { namedIds, type RunScope, type ScopeIds } from './scope-store.js';
 import { isFinal, NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
@@ -87,9 +87,7 @@ export class InvocationStore {
   async note(all: readonly TraceNote[], nowUnixMs: number): Promise<void> {
     if (all.length === 0) return;
     await changeState(this.db, async (transaction) => {
-      const traceIds = all.map(({ traceId }) => traceId);
-      const own = await lockOwnedTraces(transaction, traceIds, this.fence);
-      const notes = all.filter(({ traceId }) => own.has(traceId));
+      const notes = await onlyOwned(transaction, all, this.fence);
       for (const some of slices(notes, ROWS_PER_STATEMENT)) {
         await noteSome(transaction, await findNamedSteps(transaction, some), nowUnixMs, this.observer);
       }

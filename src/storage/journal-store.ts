@@ -277,27 +277,28 @@ export async function deleteTraces(
   return files.map(({ object_key }) => object_key);
 }
 
+const OWNED = sql`journal_traces as owned join journal_partitions as part on part.partition_index = owned.partition_index`;
+
 /** Returns the condition that a row with a `trace_id` is of a trace of the process. */
 export function isOwned(processId: string, column = 'trace_id') {
-  return sql<boolean>`${sql.ref(column)} in (
-    select held.trace_id from journal_traces as held
-    join journal_partitions as part on part.partition_index = held.partition_index
-    where part.process_id = ${processId})`;
+  return sql<boolean>`${sql.ref(column)} in (select owned.trace_id from ${OWNED} where part.process_id = ${processId})`;
 }
 
-/** Locks those of the traces that the process owns: they stay so until the transaction ends, and nobody removes them. @returns their ids */
-export async function lockOwned(
-  transaction: Kysely<StateTables>,
+/**
+ * Locks those of the traces that the process owns: they stay so until the transaction ends, and nobody removes them.
+ * @returns their ids
+ */
+async function lockOwned(
+  transaction: Transaction<StateTables>,
   traceIds: readonly TraceId[],
   processId: string,
-  hasRowLocks = true,
+  hasRowLocks: boolean,
 ): Promise<ReadonlySet<string>> {
   // A claim waits for it, and so does a removal.
   const { rows } = await sql<{ trace_id: string }>`
-    select held.trace_id from journal_traces as held
-    join journal_partitions as part on part.partition_index = held.partition_index
-    where held.trace_id in (${sql.join(traceIds)}) and part.process_id = ${processId}
-    order by held.trace_id ${sql.raw(hasRowLocks ? 'for key share of held for share of part' : '')}`.execute(
+    select owned.trace_id from ${OWNED}
+    where owned.trace_id in (${sql.join(traceIds)}) and part.process_id = ${processId}
+    order by owned.trace_id ${sql.raw(hasRowLocks ? 'for key share of owned for share of part' : '')}`.execute(
     transaction,
   );
   return new Set(rows.map((row) => row.trace_id));
@@ -314,12 +315,15 @@ export interface Fence {
   readonly folderId: string;
 }
 
-/** Locks as `lockOwned`. @returns the ids of the traces that the process owns; of all of them if several processes do not share the database */
-export async function lockOwnedTraces(
+/** Leaves out rows of traces that the process does not own; it owns the others until the transaction ends. */
+export async function onlyOwned<Row extends { readonly traceId: TraceId }>(
   transaction: Transaction<StateTables>,
-  traceIds: readonly TraceId[],
+  rows: readonly Row[],
   fence: Fence | undefined,
-): Promise<ReadonlySet<string>> {
-  if (fence === undefined || traceIds.length === 0) return new Set(traceIds);
-  return await lockOwned(transaction, traceIds, fence.processId);
+): Promise<readonly Row[]> {
+  if (fence === undefined || rows.length === 0) return rows;
+  const traceIds = rows.map(({ traceId }) => traceId);
+  // Only PostgreSQL is shared by several processes.
+  const owned = await lockOwned(transaction, traceIds, fence.processId, true);
+  return rows.filter(({ traceId }) => owned.has(traceId));
 }

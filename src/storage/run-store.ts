@@ -2,7 +2,7 @@ import { type Insertable, type Selectable, sql } from 'kysely';
 import { slices } from '../core/lists.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { DatabaseTraits } from './database.js';
-import { type Fence, lockOwnedTraces } from './journal-store.js';
+import { type Fence, onlyOwned } from './journal-store.js';
 import type { StateDb, StateTables } from './state-tables.js';
 
 /** What state.db remembers of a run, so that a start need not read all record logs. */
@@ -48,9 +48,7 @@ export class SqlRunStore implements RunStore {
   async save(all: readonly RunRow[]): Promise<void> {
     if (all.length === 0) return;
     await this.db.transaction().execute(async (transaction) => {
-      const traceIds = all.map(({ traceId }) => traceId);
-      const own = await lockOwnedTraces(transaction, traceIds, this.fence);
-      const rows = all.filter(({ traceId }) => own.has(traceId));
+      const rows = await onlyOwned(transaction, all, this.fence);
       for (const some of slices(rows, ROWS_PER_STATEMENT)) {
         await transaction
           .insertInto('runs')
