@@ -3,8 +3,8 @@ import { slices } from '../core/lists.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { isExportPending } from './cursor-store.js';
 import { changeState, type DatabaseTraits } from './database.js';
-import { deleteRunRows, runsOfTraces, tracesOfRuns } from './execution-rows.js';
 import { deleteTraces, isAnyOpen, lockTraces } from './journal-store.js';
+import { deleteRunRows, runsOfTraces, tracesOfRuns } from './row-store.js';
 import { isFinal, type StateDb, type StateTables } from './state-tables.js';
 
 /** A run that is over. */
