@@ -8,13 +8,13 @@ import type { RedactionLevel } from '../redaction/known-names.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/run-catalog.js';
-import type { ExportTurns } from './export-turns.js';
 import { ExportWorker } from './export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS, type ExportWorkerDeps } from './export-worker-options.js';
 import type { ForeignRedaction } from './foreign-redaction.js';
-import { JsonlRunMapper } from './mapping/jsonl-run-mapper.js';
 import type { OpenedExport } from './open-destinations.js';
 import type { LineSource } from './record-log-lines.js';
+import { JsonlRunMapper } from './run-mapper.js';
+import type { ExportTurns } from './run-schedule.js';
 
 /** What workers share. */
 export interface ExportDeps {

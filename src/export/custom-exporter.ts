@@ -4,11 +4,10 @@ import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/s
 import type { SignalEndpoint } from '../config/destination-config.js';
 import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import type { BatchOutcome, Destination } from './destination.js';
-import type { SendResult } from './transport.js';
-import { DecodedSpan } from './wire/decoded-span.js';
+import type { BatchOutcome, Destination, SendResult } from './destination.js';
 import type { ItemBatch } from './wire/export-request.js';
 import { countOf, type ItemRange } from './wire/item-window.js';
+import { DecodedSpan } from './wire/wire-reader.js';
 
 /**
  * Loads an exporter of one's own: an ES module whose default export is a SpanExporter, a SpanProcessor, or a function

@@ -7,9 +7,9 @@ import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/run-catalog.js';
 import type { Destination } from './destination.js';
-import type { ExportTurns } from './export-turns.js';
 import type { LineSource } from './record-log-lines.js';
 import type { RunMapper } from './run-mapper.js';
+import type { ExportTurns } from './run-schedule.js';
 
 /** Limits and times of one destination's worker. */
 export interface ExportWorkerOptions {

@@ -4,10 +4,14 @@ import type { Logger } from '../core/logger.js';
 import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { Signal } from '../record/record-batch.js';
 import type { CursorStore, ForeignCursor } from '../storage/cursor-store.js';
-import { ATTEMPTS_BEFORE_HALVING, ATTEMPTS_OF_ONE, meaningOf } from './answer-rules.js';
-import type { Destination } from './destination.js';
-import { deniesLogs, type SignalBreaker } from './signal-breaker.js';
-import type { SendResult } from './transport.js';
+import type { Destination, SendResult } from './destination.js';
+import {
+  ATTEMPTS_BEFORE_HALVING,
+  ATTEMPTS_OF_ONE,
+  deniesLogs,
+  meaningOf,
+  type SignalBreaker,
+} from './signal-breaker.js';
 
 /** A message that fails again and again. Whether it is at fault, or the receiver, say the next ones of its signal. */
 interface Suspect {

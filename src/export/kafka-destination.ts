@@ -2,12 +2,10 @@ import type { KafkaRequests } from '../config/kafka-settings.js';
 import { reasonOf } from '../core/errors.js';
 import { BRIDGE_ATTRIBUTE } from '../otlp/bridge-attributes.js';
 import type { Signal } from '../record/record-batch.js';
-import type { BatchOutcome, Destination } from './destination.js';
-import type { SendResult } from './transport.js';
-import { decodeLog } from './wire/decoded-log.js';
-import { DecodedSpan } from './wire/decoded-span.js';
+import type { BatchOutcome, Destination, SendResult } from './destination.js';
 import { type ItemBatch, type LoadCodecs, RequestEncoder } from './wire/export-request.js';
 import { countOf, type ItemRange } from './wire/item-window.js';
+import { DecodedSpan, decodeLog } from './wire/wire-reader.js';
 
 /** Writes messages to topics of Kafka; one attempt each. */
 export interface TopicWriter {

@@ -8,9 +8,9 @@ import { type Clock, isPassingStatus, parseRetryAfterMs } from '../core/clock.js
 import { exchange, exchangeErrorText, type HttpAnswer } from '../core/http-client.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
-import { MAX_REFUSED_ALONE, meaningOf } from './answer-rules.js';
 import type { BatchOutcome, Destination } from './destination.js';
-import { type SendResult, secretMask, secretsOf, type Transport } from './transport.js';
+import { type SendResult, secretMask, secretsOf, type Transport } from './destination.js';
+import { MAX_REFUSED_ALONE, meaningOf } from './signal-breaker.js';
 import { type ItemBatch, type LoadCodecs, RequestEncoder } from './wire/export-request.js';
 import { countOf } from './wire/item-window.js';
 

@@ -5,6 +5,7 @@ import { spanIdOf } from '../../record/span-id-table.js';
 import { invocationIdOf, type SpanId, type TraceId, type UnixNano } from '../../record/telemetry-record.js';
 import { learnStatement, type Redactor } from '../../redaction/redactor.js';
 import type { InvocationSummary, RunSummary } from '../../run/verdict.js';
+import type { ResourceMap } from '../wire/export-group.js';
 import type { WindowWriter } from '../wire/item-window.js';
 import {
   encodeAttributes,
@@ -15,15 +16,14 @@ import {
   type WireWriter,
 } from '../wire/wire-writer.js';
 import type { EventBuffer } from './event-buffer.js';
-import { EVENT_TYPE } from './event-types.js';
+import { EVENT_TYPE } from './exported-names.js';
 import type { StartLine } from './line-intake.js';
-import { eventTimeOf, movedEvent } from './log-writer.js';
-import type { MissingParent, MissingParents } from './missing-parents.js';
 import type { NodeIndex } from './node-index.js';
-import type { ResourceMap } from './resource-map.js';
+import type { SpanWriter } from './plain-writer.js';
+import { eventTimeOf, movedEvent } from './plain-writer.js';
 import { reportedInvocation } from './span-outcomes.js';
+import type { MissingParent, MissingParents } from './span-tree.js';
 import { halvesOf, hrTimeOf, type IdHalves, isBefore, type SpanTree } from './span-tree.js';
-import type { SpanWriter } from './span-writer.js';
 
 /** What a run remembers, as far as its end needs it. */
 export interface ClosingMemory {

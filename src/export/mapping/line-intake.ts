@@ -14,13 +14,11 @@ import { learnNames, type Redactor } from '../../redaction/redactor.js';
 import type { SqlDialect } from '../../redaction/sanitize-sql.js';
 import { isCanceledOutcome } from '../../run/node-outcome.js';
 import type { LoggedItems, LoggedLines } from '../run-mapper.js';
-import { attributeText, CellRecord } from './cell-record.js';
-import { type MappedRecord, PlainRecord } from './mapped-record.js';
-import type { MissingParents } from './missing-parents.js';
+import { attributeText, CellRecord, type MappedRecord, PlainRecord } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
 import { type RecordPlan, recordPlans } from './record-plans.js';
 import type { SharedMapping } from './shared-mapping.js';
-import type { OpenStart, SpanTree } from './span-tree.js';
+import type { MissingParents, OpenStart, SpanTree } from './span-tree.js';
 
 const LINE_BREAK = 0x0a;
 const NO_BYTES = Buffer.alloc(0);

@@ -1,6 +1,6 @@
 import { ERROR } from '../../record/severity.js';
 import type { Interruption, InterruptionSign } from '../../run/node-outcome.js';
-import { EVENT_TYPE } from './event-types.js';
+import { EVENT_TYPE } from './exported-names.js';
 import { type IdHalves, type Interval, isBefore, type SpanTree } from './span-tree.js';
 
 /** An error that was logged for a node, or that its query ended with. */

@@ -6,24 +6,21 @@ import { Redactor } from '../../redaction/redactor.js';
 import type { RunSummary } from '../../run/verdict.js';
 import type { RunOrigin } from '../../storage/run-catalog.js';
 import type { LoggedItems, LoggedLines, RunMapper } from '../run-mapper.js';
+import { ResourceMap } from '../wire/export-group.js';
 import { type MappedItems, WindowWriter } from '../wire/item-window.js';
 import type { SpanEvents } from '../wire/wire-writer.js';
-import type { CellRecord } from './cell-record.js';
 import { CellWriter } from './cell-writer.js';
 import { adoptOrphanEvents, ClosingSpans } from './closing-spans.js';
 import { EventBuffer } from './event-buffer.js';
-import { EVENT_TYPE } from './event-types.js';
-import { HeldReader } from './held-reader.js';
-import { type HeldSpan, HeldSpans } from './held-spans.js';
+import { EVENT_TYPE } from './exported-names.js';
+import { HeldReader, type HeldSpan, HeldSpans } from './held-spans.js';
 import { LineIntake, type StartLine } from './line-intake.js';
-import { LogWriter, movedEvent } from './log-writer.js';
+import type { CellRecord } from './mapped-record.js';
 import { type MappedRecord, PlainRecord } from './mapped-record.js';
-import { MissingParents } from './missing-parents.js';
 import { NodeIndex } from './node-index.js';
-import { ResourceMap } from './resource-map.js';
+import { LogWriter, movedEvent, SpanWriter } from './plain-writer.js';
 import { SharedMapping } from './shared-mapping.js';
-import { isBefore, SpanTree } from './span-tree.js';
-import { SpanWriter } from './span-writer.js';
+import { isBefore, MissingParents, SpanTree } from './span-tree.js';
 
 /** Makes the mappers of a destination, which share what they made of texts. */
 export function mapperFactory(options: MappingOptions): () => OtelRunMapper {
