@@ -17,18 +17,17 @@ import {
 } from '../wire/wire-writer.js';
 import type { EventBuffer } from './event-buffer.js';
 import { EVENT_TYPE } from './exported-names.js';
-import type { StartLine } from './line-intake.js';
+import { halvesOf, hrTimeOf, type IdHalves, isBefore, isSameId, type StartLine } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
 import type { SpanWriter } from './plain-writer.js';
 import { eventTimeOf, movedEvent } from './plain-writer.js';
 import { reportedInvocation } from './span-outcomes.js';
-import type { MissingParent, MissingParents } from './span-tree.js';
-import { halvesOf, hrTimeOf, type IdHalves, isBefore, type SpanTree } from './span-tree.js';
+import type { MissingParent, MissingParents, SpanTree } from './span-tree.js';
 
 /** What a run remembers, as far as its end needs it. */
 export interface ClosingMemory {
   readonly switches: MappingSwitches;
-  readonly tree: SpanTree<StartLine>;
+  readonly tree: SpanTree;
   readonly nodes: NodeIndex;
   readonly missingParents: MissingParents;
   readonly buffer: EventBuffer;
@@ -87,7 +86,7 @@ export class ClosingSpans {
       })),
     );
     for (const { id, start } of open) {
-      const invocation = unended.find((one) => isSame(one.id, id))?.invocation;
+      const invocation = unended.find((one) => isSameId(one.id, id))?.invocation;
       const end = invocation === undefined ? latest : hrTimeOf(invocation.endTimeUnixNano);
       this.writeUnfinished(run, { start, end, invocation, events: buffer.take(id[0], id[1]) });
     }
@@ -109,7 +108,7 @@ export class ClosingSpans {
     const ids = run.invocations.flatMap(({ spanId }) => (spanId === null ? [] : [halvesOf(spanId)]));
     const parents = missingParents
       .list()
-      .filter(({ spanHigh, spanLow }) => !ids.some((id) => isSame(id, [spanHigh, spanLow])));
+      .filter(({ spanHigh, spanLow }) => !ids.some((id) => isSameId(id, [spanHigh, spanLow])));
     const open = tree.openStarts().map((start) => {
       const { spanHigh, spanLow } = start.read();
       return { start, id: [spanHigh, spanLow] as const };
@@ -240,7 +239,7 @@ interface Adopter {
  */
 export function adoptOrphanEvents(tree: SpanTree, buffer: EventBuffer, invocations: readonly Adopter[]): void {
   for (const id of buffer.waitingSpans()) {
-    if (tree.knows(id[0], id[1]) || invocations.some((one) => isSame(one.id, id))) continue;
+    if (tree.knows(id[0], id[1]) || invocations.some((one) => isSameId(one.id, id))) continue;
     for (const event of buffer.take(id[0], id[1]).texts()) {
       const time = eventTimeOf(event);
       const adopter = invocations.find((by) => time >= by.startTimeUnixNano && time <= by.endTimeUnixNano);
@@ -248,10 +247,6 @@ export function adoptOrphanEvents(tree: SpanTree, buffer: EventBuffer, invocatio
       else buffer.addText(adopter.id[0], adopter.id[1], movedEvent(event, id));
     }
   }
-}
-
-function isSame(id: IdHalves, other: IdHalves): boolean {
-  return id[0] === other[0] && id[1] === other[1];
 }
 
 /** Invocations whose end never came. */

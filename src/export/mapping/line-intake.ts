@@ -14,11 +14,11 @@ import { learnNames, type Redactor } from '../../redaction/redactor.js';
 import type { SqlDialect } from '../../redaction/sanitize-sql.js';
 import { isCanceledOutcome } from '../../run/node-outcome.js';
 import type { LoggedItems, LoggedLines } from '../run-mapper.js';
-import { attributeText, CellRecord, type MappedRecord, PlainRecord } from './mapped-record.js';
+import { attributeText, CellRecord, type MappedRecord, PlainRecord, StartLine } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
 import { type RecordPlan, recordPlans } from './record-plans.js';
 import type { SharedMapping } from './shared-mapping.js';
-import type { MissingParents, OpenStart, SpanTree } from './span-tree.js';
+import type { MissingParents, SpanTree } from './span-tree.js';
 
 const LINE_BREAK = 0x0a;
 const NO_BYTES = Buffer.alloc(0);
@@ -34,7 +34,7 @@ const MORE_BYTES = 4096 + SLACK;
 /** What a run remembers of its records. */
 export interface RunMemory {
   readonly redactor: Redactor;
-  readonly tree: SpanTree<StartLine>;
+  readonly tree: SpanTree;
   readonly nodes: NodeIndex;
   readonly missingParents: MissingParents;
 }
@@ -49,23 +49,6 @@ export interface LineHost {
   holdLine(anchorOffset: number, resource: Resource, record: MappedRecord, line: Buffer): void;
   /** A log record has come; `LineIntake.plainLog` is what plain code makes of it. @throws SyntaxError when it turns out to be damaged */
   log(anchorOffset: number, resource: Resource, record: CellRecord | PlainRecord): void;
-}
-
-/** The line of a span's start, while the span is open. */
-export class StartLine implements OpenStart {
-  isOpen = true;
-
-  constructor(
-    private readonly line: Buffer,
-    readonly resource: Resource,
-  ) {}
-
-  /** @throws SyntaxError when it turns out to be damaged */
-  read(): PlainRecord {
-    const record = tryParseRecordLine(this.line.toString('utf8'));
-    if (record === undefined) throw new SyntaxError('a start is no record');
-    return new PlainRecord(record);
-  }
 }
 
 /** A start whose end mostly is the next line: then it says nothing new. */

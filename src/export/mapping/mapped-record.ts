@@ -1,32 +1,65 @@
 import type { HrTime } from '@opentelemetry/api';
 import { NanosClock, view } from '../../record/arena.js';
-import { type Attributes, ownText } from '../../record/attributes.js';
+import { type Attributes, ownText, type Resource } from '../../record/attributes.js';
 import { Attribute, attributeAt, Cell, cell, isText } from '../../record/cells.js';
 import { isOpening } from '../../record/json-line.js';
-import type { SpanLink, SpanStatus, TelemetryRecord, TraceId } from '../../record/telemetry-record.js';
+import { tryParseRecordLine } from '../../record/record-line.js';
+import type {
+  SpanId,
+  SpanLink,
+  SpanStatus,
+  TelemetryRecord,
+  TraceId,
+  UnixNano,
+} from '../../record/telemetry-record.js';
 import { type KnownText, texts } from '../../record/texts.js';
 import { type Interruption, interruptionOf } from '../../run/node-outcome.js';
 import type { RecordPlan } from './record-plans.js';
-import { halvesOf, hrTimeOf, type IdHalves } from './span-tree.js';
 
-/** What the mapping asks of every record. Ids are halves, both 0 for none; times are whole seconds and nanoseconds. */
-export interface MappedRecord {
-  readonly eventType: string;
-  readonly isEnd: boolean;
-  readonly isLog: boolean;
+/** A span id as two 32-bit integers with a sign, the more significant half first. */
+export type IdHalves = readonly [high: number, low: number];
+
+/** The halves of a span id; with a sign, since an integer without one is an object to V8 as often as not. */
+export function halvesOf(id: SpanId): IdHalves {
+  return [Number.parseInt(id.slice(0, 8), 16) | 0, Number.parseInt(id.slice(8), 16) | 0];
+}
+
+/** Whether two ids are equal. */
+export function isSameId(id: IdHalves, other: IdHalves): boolean {
+  return id[0] === other[0] && id[1] === other[1];
+}
+
+const NANOS_PER_SECOND_BIGINT = 1_000_000_000n;
+
+/** OTel's time, whole seconds and nanoseconds, of nanoseconds; exact. Also for durations. */
+export function hrTimeOf(nanos: UnixNano): HrTime {
+  return [Number(nanos / NANOS_PER_SECOND_BIGINT), Number(nanos % NANOS_PER_SECOND_BIGINT)];
+}
+
+/** Whether one time is before another, each in seconds and nanoseconds. */
+export function isBefore(seconds: number, nanos: number, thanSeconds: number, thanNanos: number): boolean {
+  return seconds < thanSeconds || (seconds === thanSeconds && nanos < thanNanos);
+}
+
+/** Time interval of a span. */
+export interface Interval {
   readonly spanHigh: number;
   readonly spanLow: number;
+  readonly startSeconds: number;
+  readonly startNanos: number;
+  readonly endSeconds: number;
+  readonly endNanos: number;
+}
+
+/** What the mapping asks of every record. Both halves of an id are 0 for none. A log record begins and ends at its time, a start ends when it begins. */
+export interface MappedRecord extends Interval {
+  readonly eventType: string;
+  readonly isEnd: boolean;
   readonly parentHigh: number;
   readonly parentLow: number;
   /** The span that it links to first. */
   readonly linkHigh: number;
   readonly linkLow: number;
-  /** Of a log record, its time. */
-  readonly startSeconds: number;
-  readonly startNanos: number;
-  /** The start once more, of a start. */
-  readonly endSeconds: number;
-  readonly endNanos: number;
   /** The node that the record is about. */
   readonly uniqueId: string | undefined;
   /** An attribute that is a text. @throws SyntaxError when the record turns out to be damaged, as do the others below */
@@ -144,6 +177,21 @@ export class PlainRecord implements MappedRecord {
   private get link(): IdHalves {
     const [first] = this.links;
     return first === undefined ? NO_ID : halvesOf(first.spanId);
+  }
+}
+
+/** The line of a span's start, while the span is open. */
+export class StartLine {
+  constructor(
+    private readonly line: Buffer,
+    readonly resource: Resource,
+  ) {}
+
+  /** @throws SyntaxError when it turns out to be damaged */
+  read(): PlainRecord {
+    const record = tryParseRecordLine(this.line.toString('utf8'));
+    if (record === undefined) throw new SyntaxError('a start is no record');
+    return new PlainRecord(record);
   }
 }
 

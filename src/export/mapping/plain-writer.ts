@@ -48,10 +48,9 @@ import {
   shortEventType,
   stableSpanName,
 } from './exported-names.js';
-import type { PlainRecord } from './mapped-record.js';
+import type { IdHalves, Interval, PlainRecord } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
 import { type Closing, PIPELINE_RESULTS, type SpanOutcome, SpanOutcomes } from './span-outcomes.js';
-import type { IdHalves, Interval } from './span-tree.js';
 
 /** Writes spans of any look as OTLP's bytes: this says what is right. `CellWriter` does the same faster for what looks as nearly all do. */
 export class SpanWriter {
