@@ -93,6 +93,28 @@ export type SendResult =
   /** Any other answer: sending the same again would not help. */
   | { readonly kind: 'refused'; readonly status: number; readonly message: string };
 
+/** All of it was taken, by a receiver that answers with no status. */
+export const ACCEPTED: SendResult = { kind: 'accepted', status: null, rejectedCount: 0, message: '' };
+/** A signal that is not for the destination; status 0 is the program's own. */
+export const NOT_ASKED: SendResult = refused(0, 'the destination does not get this signal');
+/** Log records, for an exporter of spans. */
+export const TAKES_NO_LOGS: SendResult = refused(0, 'a span exporter takes no log records');
+export const BROKEN_OFF: SendResult = retryable('the export was broken off');
+
+/** An attempt that is to be repeated. @param retryAfterMs as the receiver asks for; `null` where it does not */
+export function retryable(
+  message: string,
+  status: number | null = null,
+  retryAfterMs: number | null = null,
+): Extract<SendResult, { readonly kind: 'retryable' }> {
+  return { kind: 'retryable', status, retryAfterMs, message };
+}
+
+/** An attempt that would fail again. */
+export function refused(status: number, message: string): Extract<SendResult, { readonly kind: 'refused' }> {
+  return { kind: 'refused', status, message };
+}
+
 /** Shorter texts are words rather than secrets. */
 const MIN_SECRET_LENGTH = 6;
 
@@ -106,15 +128,13 @@ export function secretMask(values: readonly string[]): (message: string) => stri
 }
 
 /** The secrets in an endpoint: values of its headers, and of its address its password and what follows the `?`. */
-export function secretsOf({ url, headers }: { readonly url: string | URL; readonly headers: HeaderValues }): string[] {
+export function secretsOf({
+  url,
+  headers,
+}: {
+  readonly url: string | URL;
+  readonly headers: Readonly<Record<string, string>>;
+}): string[] {
   const { password, search, searchParams } = new URL(url);
   return [...Object.values(headers), password, search, ...searchParams.values()];
-}
-
-type HeaderValues = Readonly<Record<string, string>>;
-
-/** Sends bodies to one receiver. One attempt, no retry; never throws for what the other side does. */
-export interface Transport {
-  /** @param signal aborts the attempt, which is then `retryable`. */
-  send(body: Uint8Array, signal: AbortSignal): Promise<SendResult>;
 }

@@ -6,7 +6,7 @@ import type { Clock, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { LogFields, Logger } from '../core/logger.js';
 import { startThread, type Thread } from '../core/thread.js';
-import type { BatchOutcome, Destination } from './destination.js';
+import { type BatchOutcome, BROKEN_OFF, type Destination, retryable, TAKES_NO_LOGS } from './destination.js';
 import { ExportGroup } from './wire/export-group.js';
 import type { ItemBatch } from './wire/export-request.js';
 import { countOf, type ItemRange, WindowWriter } from './wire/item-window.js';
@@ -106,15 +106,10 @@ export class ExporterThread implements Destination {
 
   send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
     if (batch.signal === 'logs') {
-      const result = { kind: 'refused', status: 0, message: NO_LOGS } as const;
-      return Promise.resolve({ result, itemCount: countOf(batch.ranges) });
+      return Promise.resolve({ result: TAKES_NO_LOGS, itemCount: countOf(batch.ranges) });
     }
     const spans = packSpans(batch.ranges);
     const itemCount = spans.ends.length;
-    const failure = (message: string): BatchOutcome => ({
-      result: { kind: 'retryable', status: null, retryAfterMs: null, message },
-      itemCount,
-    });
     return new Promise((resolve) => {
       let timer: Timer | undefined;
       const settle = (outcome: BatchOutcome) => {
@@ -123,13 +118,13 @@ export class ExporterThread implements Destination {
         resolve(outcome);
       };
       const onAbort = () => {
-        timer = this.deps.clock.after(GRACE_MS, () => settle(failure('the export was broken off')));
+        timer = this.deps.clock.after(GRACE_MS, () => settle({ result: BROKEN_OFF, itemCount }));
       };
       if (abort.aborted) onAbort();
       else abort.addEventListener('abort', onAbort, { once: true });
       this.opened()
         .then(({ channel }) => channel.ask('send', spans, abort))
-        .then(settle, (error: unknown) => settle(failure(reasonOf(error))));
+        .then(settle, (error: unknown) => settle({ result: retryable(reasonOf(error)), itemCount }));
     });
   }
 
@@ -195,8 +190,6 @@ export class ExporterThread implements Destination {
     );
   }
 }
-
-const NO_LOGS = 'a span exporter takes no log records';
 
 /** The resource and scope that spans have in common. */
 interface PackedGroup {

@@ -18,8 +18,7 @@ import { type Clock, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Signal } from '../record/record-batch.js';
 import { redactionFor } from '../redaction/known-names.js';
-import type { Destination, SendResult } from './destination.js';
-import { secretMask } from './destination.js';
+import { type Destination, retryable, type SendResult, secretMask } from './destination.js';
 import type { ExporterThreads } from './exporter-thread.js';
 import { KafkaDestination, KafkaJsonlDestination, type TopicWriter } from './kafka-destination.js';
 import { OtlpDestination, type OtlpDestinationDeps } from './otlp-destination.js';
@@ -220,7 +219,7 @@ export async function testDestination(
   return { traceId: context.traceId, answers };
 }
 
-const GIVEN_UP: SendResult = { kind: 'retryable', status: null, retryAfterMs: null, message: 'no answer in time' };
+const GIVEN_UP = retryable('no answer in time');
 
 function testBatch(signal: Signal, context: SpanContext, nowUnixMs: number, version: string): ItemBatch {
   const resource = resourceFromAttributes({ 'service.name': 'run-bridge', 'service.version': version });

@@ -104,6 +104,8 @@ const MAX_LOGGED_STATUSES = 20;
  */
 export type AfterAttempt = 'done' | 'retry' | 'paused';
 
+type LoggedOnce = 'partial' | 'failure' | 'pause' | 'halving';
+
 /** The circuit breaker of one signal to one destination: whether requests may be sent now, and what became of those before. */
 export class SignalBreaker {
   private isOff: boolean;
@@ -111,12 +113,16 @@ export class SignalBreaker {
   private pause: Timer | undefined;
   private pausedUntilMs = 0;
   private failedInRow = 0;
-  private readonly counts = { sent: 0, refused: 0, rejected: 0, forwarded: 0, failedAttempts: 0 };
+  private readonly counts = {
+    sentCount: 0,
+    refusedCount: 0,
+    rejectedCount: 0,
+    forwardedCount: 0,
+    failedAttemptCount: 0,
+  };
   private readonly loggedStatuses = new Set<number>();
-  private hasLoggedPartial = false;
-  private hasLoggedFailure = false;
-  private hasLoggedPause = false;
-  private hasLoggedHalving = false;
+  /** What is logged once: its first times since the start, or since the destination took something. */
+  private readonly logged = new Set<LoggedOnce>();
   /** Requests that were taken since the start. */
   private takenCount = 0;
   /** The last failure in words; `null` after a success. */
@@ -144,15 +150,7 @@ export class SignalBreaker {
   }
 
   get status(): SignalStatus {
-    const { sent, refused, rejected, forwarded, failedAttempts } = this.counts;
-    return {
-      state: this.state,
-      sentCount: sent,
-      refusedCount: refused,
-      rejectedCount: rejected,
-      forwardedCount: forwarded,
-      failedAttemptCount: failedAttempts,
-    };
+    return { state: this.state, ...this.counts };
   }
 
   /** How many requests were taken since the start: whether it grows says whether the receiver is well. */
@@ -171,20 +169,27 @@ export class SignalBreaker {
 
   /** A request is tried again by halves. */
   halve(result: SendResult, itemCount: number): void {
-    this.counts.failedAttempts += 1;
-    this.lastError = wordsOf(result);
-    if (this.hasLoggedHalving) return;
-    this.hasLoggedHalving = true;
-    this.log(
-      'warn',
+    this.countFailure(result);
+    this.logOnce(
+      'halving',
       { status: result.status, answer: result.message, itemCount },
       'the destination did not take a request; trying its halves, further ones are only counted',
     );
   }
 
   /** A request is given up, whatever its answer was. */
-  giveUp(result: SendResult, itemCount: number): 'done' {
-    if (!this.isOff) this.refuse(result.status ?? 0, result.message, itemCount);
+  giveUp({ status, message }: SendResult, itemCount: number): 'done' {
+    if (this.isOff) return 'done';
+    this.failedInRow = 0;
+    this.lastError = `refused with status ${status ?? 0}: ${message}`;
+    this.counts.refusedCount += itemCount;
+    if (this.loggedStatuses.has(status ?? 0) || this.loggedStatuses.size >= MAX_LOGGED_STATUSES) return 'done';
+    this.loggedStatuses.add(status ?? 0);
+    this.log(
+      'error',
+      { status: status ?? 0, answer: message, itemCount },
+      'the destination refused an export, which is not sent again; check its endpoint and headers; further refusals are counted only',
+    );
     return 'done';
   }
 
@@ -218,11 +223,7 @@ export class SignalBreaker {
       this.accept(result.rejectedCount, result.message, itemCount, kind);
       return 'done';
     }
-    return this.afterFailure(meaningOf(result), result, itemCount);
-  }
-
-  private afterFailure(meaning: AnswerMeaning, result: SendResult, itemCount: number): AfterAttempt {
-    switch (meaning) {
+    switch (meaningOf(result)) {
       case 'taken':
       case 'tooLarge':
       case 'refused':
@@ -236,32 +237,17 @@ export class SignalBreaker {
   }
 
   private accept(rejectedCount: number, message: string, itemCount: number, kind: 'sent' | 'forwarded'): void {
-    if (this.hasLoggedPause) this.log('info', {}, 'the destination accepts exports again');
-    this.hasLoggedPause = false;
+    if (this.logged.delete('pause')) this.log('info', {}, 'the destination accepts exports again');
     this.failedInRow = 0;
     this.takenCount += 1;
     this.lastError = null;
-    this.counts[kind] += Math.max(0, itemCount - rejectedCount);
-    this.counts.rejected += rejectedCount;
-    if (rejectedCount === 0 || this.hasLoggedPartial) return;
-    this.hasLoggedPartial = true;
-    this.log(
-      'warn',
+    this.counts[`${kind}Count`] += Math.max(0, itemCount - rejectedCount);
+    this.counts.rejectedCount += rejectedCount;
+    if (rejectedCount === 0) return;
+    this.logOnce(
+      'partial',
       { rejectedCount, answer: message },
       'the destination rejected a part of an export; further ones are counted only',
-    );
-  }
-
-  private refuse(status: number, message: string, itemCount: number): void {
-    this.failedInRow = 0;
-    this.lastError = `refused with status ${status}: ${message}`;
-    this.counts.refused += itemCount;
-    if (this.loggedStatuses.has(status) || this.loggedStatuses.size >= MAX_LOGGED_STATUSES) return;
-    this.loggedStatuses.add(status);
-    this.log(
-      'error',
-      { status, answer: message, itemCount },
-      'the destination refused an export, which is not sent again; check its endpoint and headers; further refusals are counted only',
     );
   }
 
@@ -274,10 +260,8 @@ export class SignalBreaker {
     this.failedInRow += 1;
     if (isAskedToWait) this.failedInRow = Math.max(this.failedInRow, MAX_CHANCE_FAILURES + 1);
     if (!this.isProbing) {
-      if (this.hasLoggedFailure) return 'retry';
-      this.hasLoggedFailure = true;
       const text = 'a request to the destination failed; retrying, further failures are only counted';
-      this.log('warn', { status: result.status, answer: result.message }, text);
+      this.logOnce('failure', { status: result.status, answer: result.message }, text);
       return 'retry';
     }
     const text = 'the destination does not accept exports; they wait on disk, retrying';
@@ -287,9 +271,9 @@ export class SignalBreaker {
     return 'paused';
   }
 
-  private countFailure(result: SendResult): void {
-    this.counts.failedAttempts += 1;
-    this.lastError = wordsOf(result);
+  private countFailure({ status, message }: SendResult): void {
+    this.counts.failedAttemptCount += 1;
+    this.lastError = status === null ? message : `status ${status}: ${message}`;
   }
 
   /** Nothing is sent for a while. */
@@ -303,15 +287,8 @@ export class SignalBreaker {
       Math.min(this.failedInRow - MAX_CHANCE_FAILURES, maxDoublings),
       retryAfterMs,
     );
-    if (!this.hasLoggedPause) {
-      this.hasLoggedPause = true;
-      this.log('warn', { status, answer: message, delayMs }, text);
-    }
-    this.pauseFor(delayMs);
-  }
-
-  /** Of several pauses the one that ends last counts. */
-  private pauseFor(delayMs: number): void {
+    this.logOnce('pause', { status, answer: message, delayMs }, text);
+    // Of several pauses the one that ends last counts.
     const untilMs = this.deps.clock.monotonicMs() + delayMs;
     if (this.pause !== undefined && untilMs <= this.pausedUntilMs) return;
     this.pause?.cancel();
@@ -322,6 +299,12 @@ export class SignalBreaker {
     });
   }
 
+  private logOnce(key: LoggedOnce, fields: Record<string, string | number | null>, message: string): void {
+    if (this.logged.has(key)) return;
+    this.logged.add(key);
+    this.log('warn', fields, message);
+  }
+
   private log(level: 'info' | 'warn' | 'error', fields: Record<string, string | number | null>, message: string): void {
     this.deps.logger[level]({ destination: this.destination, signal: this.signal, ...fields }, message);
   }
@@ -329,11 +312,6 @@ export class SignalBreaker {
 
 const CLOSED_TEXT =
   'the destination lets nothing in; check its endpoint, headers and the rights that they give; exports wait on disk, retrying';
-
-/** A failure in words. */
-function wordsOf({ status, message }: SendResult): string {
-  return status === null ? message : `status ${status}: ${message}`;
-}
 
 /** Whether a destination that has denied logs takes spans and denies logs all the same; for one that cannot be asked its answer counts. */
 export async function deniesLogs(
