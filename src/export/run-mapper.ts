@@ -20,11 +20,8 @@ export interface LoggedLines {
   readonly offset: number;
   /** Each with its line break. */
   readonly lines: Uint8Array;
-}
-
-/** Items that were just appended to a record log, with their lines. Lent for the time of a call. */
-export interface LoggedItems extends LoggedLines {
-  readonly items: CellBatch;
+  /** The same as items, of lines that were just appended and came as such. */
+  readonly items?: CellBatch;
 }
 
 /**
@@ -41,14 +38,11 @@ export interface RunMapper {
    * Takes the next lines of the log; most are never made records of. The items are the same in whatever pieces the log is
    * pushed. Keeps nothing of the bytes.
    * @param maxSpans spans that are let go at a time: where more are due at a line, `stoppedAt` says so. Default: any number
-   * @param maxSpans spans that are let go at a time: where more are due at a line, `stoppedAt` says so. Default: any number
    * @returns how many lines were no records; they are passed over.
    */
   pushLines(lines: LoggedLines, maxSpans?: number): number;
   /** Offset of the line at which the last push stopped, for more spans were due than it may let go: it goes on there. `undefined` where it took all. */
   readonly stoppedAt?: number | undefined;
-  /** As `pushLines`, for items whose cells are still there. */
-  pushItems(items: LoggedItems, maxSpans?: number): number;
   /** Sets the runs that the trace's commands belong to. */
   setOrigins?(origins: readonly RunOrigin[]): void;
   /** Whether a resource named an unknown step. */
@@ -95,10 +89,6 @@ export class JsonlRunMapper implements RunMapper {
       else this.write(line, record.traceId, offset + start);
     }
     return damagedCount;
-  }
-
-  pushItems(items: LoggedItems): number {
-    return this.pushLines(items);
   }
 
   take(): MappedItems {
@@ -184,11 +174,15 @@ export class RunReplay {
       rest = [];
       if (!parts.every(([part]) => this.pushPiece(part, maxSpans))) break;
       rest = after;
-      given.push(this.passBoundary(limit));
+      given.push(this.onlyNew(this.passBoundary(limit)));
     }
     rest.every((piece) => this.pushPiece(piece, maxSpans));
-    given.push(this.mapper.take(false));
-    return this.onlyNew(given);
+    const ready = this.takeReady();
+    if (given.length === 0) return ready;
+    return {
+      traces: [...given, ready].flatMap(({ traces }) => traces),
+      logs: [...given, ready].flatMap(({ logs }) => logs),
+    };
   }
 
   /** Whether it takes what is appended at an offset as it comes: everything before it was pushed, and nothing of it was sent before. */
@@ -198,17 +192,17 @@ export class RunReplay {
 
   /** Takes what was just appended, from the cells that it was appended by. @param maxSpans as for `pushLines` */
   pushAppended(pieces: readonly AppendedPiece[], maxSpans: number): void {
-    pieces.every(({ resource, offset, lines, items }) => this.pushPiece({ resource, offset, lines }, maxSpans, items));
+    pieces.every((piece) => this.pushPiece(piece, maxSpans));
   }
 
   /** What became ready of what was pushed, and was not sent. */
   takeReady(): MappedItems {
-    return this.onlyNew([this.mapper.take(false)]);
+    return this.onlyNew(this.mapper.take(false));
   }
 
   /** The log is read to its end and was quiet for the hold time: everything held is ready. @param maxSpans so many at most */
   takePending(maxSpans?: number): MappedItems {
-    return this.onlyNew([this.mapper.take(true, maxSpans)]);
+    return this.onlyNew(this.mapper.take(true, maxSpans));
   }
 
   /** The run is finished at the offset up to which the log was read. It may still grow, and be finished again. */
@@ -223,11 +217,10 @@ export class RunReplay {
   }
 
   /** @returns whether all of it was taken */
-  private pushPiece(piece: LoggedLines, maxSpans: number | undefined, items?: CellBatch): boolean {
+  private pushPiece(piece: LoggedLines, maxSpans: number | undefined): boolean {
     if (piece.lines.length === 0) return true;
     const { mapper } = this;
-    this.damagedCount +=
-      items === undefined ? mapper.pushLines(piece, maxSpans) : mapper.pushItems({ ...piece, items }, maxSpans);
+    this.damagedCount += mapper.pushLines(piece, maxSpans);
     const { stoppedAt } = mapper;
     this.readOffset = stoppedAt ?? piece.offset + piece.lines.length;
     return stoppedAt === undefined;
@@ -249,16 +242,14 @@ export class RunReplay {
     return items;
   }
 
-  private onlyNew(given: readonly MappedItems[]): MappedItems {
+  private onlyNew({ traces, logs }: MappedItems): MappedItems {
     const { tracesOffset, logsOffset } = this.cursor;
-    return {
-      traces: given.flatMap(({ traces }) => anchoredFrom(traces, tracesOffset)),
-      logs: given.flatMap(({ logs }) => anchoredFrom(logs, logsOffset)),
-    };
+    return { traces: anchoredFrom(traces, tracesOffset), logs: anchoredFrom(logs, logsOffset) };
   }
 }
 
 function anchoredFrom(ranges: readonly ItemRange[], offset: number): readonly ItemRange[] {
+  if (offset === 0) return ranges;
   return ranges.flatMap((range) => range.anchoredFrom(offset) ?? []);
 }
 

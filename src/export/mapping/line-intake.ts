@@ -13,7 +13,7 @@ import { Learned, LearnedTexts } from '../../redaction/known-names.js';
 import { learnNames, type Redactor } from '../../redaction/redactor.js';
 import type { SqlDialect } from '../../redaction/sanitize-sql.js';
 import { isCanceledOutcome } from '../../run/node-outcome.js';
-import type { LoggedItems, LoggedLines } from '../run-mapper.js';
+import type { LoggedLines } from '../run-mapper.js';
 import { attributeText, CellRecord, type MappedRecord, PlainRecord, StartLine } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
 import { type RecordPlan, recordPlans } from './record-plans.js';
@@ -92,16 +92,23 @@ export class LineIntake {
   ) {}
 
   /** @returns how many lines were no records, and were passed over. */
-  push({ lines, offset, resource }: LoggedLines): number {
+  push(pushed: LoggedLines): number {
+    this.reading.layouts.tidy();
+    this.damagedCount = 0;
+    this.isStopped = false;
+    this.stoppedAt = undefined;
+    if (pushed.items === undefined) this.pushLines(pushed);
+    else this.pushItems(pushed.items, pushed);
+    this.logLine = NO_BYTES;
+    return this.damagedCount;
+  }
+
+  private pushLines({ lines, offset, resource }: LoggedLines): void {
     const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
     this.windowStart = this.windowEnd = 0;
     this.batch = undefined;
     // Others may look at a record of theirs.
     pointAt(0);
-    this.reading.layouts.tidy();
-    this.damagedCount = 0;
-    this.isStopped = false;
-    this.stoppedAt = undefined;
     for (let start = 0; start < bytes.length; ) {
       const lineBreak = bytes.indexOf(LINE_BREAK, start);
       const end = lineBreak === -1 ? bytes.length : lineBreak;
@@ -117,21 +124,15 @@ export class LineIntake {
       }
       start = end + 1;
     }
-    this.logLine = NO_BYTES;
     this.keepStart();
     if (this.batch !== undefined) itemRing.shorten(this.batch, this.next);
     this.batch = undefined;
-    return this.damagedCount;
   }
 
-  /** Takes items by the cells that they were appended by: as `push` takes their lines. @returns as `push` */
-  pushItems({ items, offset, resource }: LoggedItems): number {
+  /** Takes items by the cells that they were appended by: as `pushLines` takes their lines. */
+  private pushItems(items: CellBatch, { offset, resource }: LoggedLines): void {
     const { chunk, from, to } = items;
     const base = offset - chunk.place(from, PLACE.startLine);
-    this.reading.layouts.tidy();
-    this.damagedCount = 0;
-    this.isStopped = false;
-    this.stoppedAt = undefined;
     for (let index = from; index < to; index++) {
       texts.tidy();
       // A start whose end is the next line says nothing new.
@@ -149,8 +150,6 @@ export class LineIntake {
         break;
       }
     }
-    this.logLine = NO_BYTES;
-    return this.damagedCount;
   }
 
   /** What plain code makes of the log record that is being taken. @throws SyntaxError when it is damaged */

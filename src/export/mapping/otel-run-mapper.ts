@@ -5,7 +5,7 @@ import { KnownNames } from '../../redaction/known-names.js';
 import { Redactor } from '../../redaction/redactor.js';
 import type { RunSummary } from '../../run/verdict.js';
 import type { RunOrigin } from '../../storage/run-catalog.js';
-import type { LoggedItems, LoggedLines, RunMapper } from '../run-mapper.js';
+import type { LoggedLines, RunMapper } from '../run-mapper.js';
 import { ResourceMap } from '../wire/export-group.js';
 import { type MappedItems, WindowWriter } from '../wire/item-window.js';
 import type { SpanEvents } from '../wire/wire-writer.js';
@@ -104,11 +104,6 @@ export class OtelRunMapper implements RunMapper, LineHost {
   pushLines(lines: LoggedLines, maxSpans = Number.POSITIVE_INFINITY): number {
     this.mayRelease = maxSpans;
     return this.intake.push(lines);
-  }
-
-  pushItems(items: LoggedItems, maxSpans = Number.POSITIVE_INFINITY): number {
-    this.mayRelease = maxSpans;
-    return this.intake.pushItems(items);
   }
 
   get stoppedAt(): number | undefined {
