@@ -80,7 +80,13 @@ export async function openDestinations(
       problems.push(reasonOf(error));
     }
   };
-  for (const config of otlp) await collect(() => openOtlp(config, configuration, deps));
+  for (const config of otlp) {
+    await collect(async () => ({
+      destination: await openOtlpDestination(config, deps),
+      ...commonOf(config, configuration),
+      where: placeOf(config),
+    }));
+  }
   for (const config of kafkaDestinations(configuration)) await collect(() => openKafka(config, configuration, deps));
   for (const settings of fromFile) {
     const { exporterModule } = settings;
@@ -88,19 +94,6 @@ export async function openDestinations(
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
   return opened;
-}
-
-async function openOtlp(
-  config: DestinationConfig,
-  configuration: Configuration,
-  deps: OpenDestinationsDeps,
-): Promise<OpenedExport> {
-  return {
-    destination: await openOtlpDestination(config, deps),
-    mapping: mappingOptions(config, configuration),
-    maxBacklogAgeMs: backlogAge(config.maxBacklogAgeMs, configuration),
-    where: placeOf(config),
-  };
 }
 
 async function openOtlpDestination(config: DestinationConfig, deps: OpenDestinationsDeps): Promise<Destination> {
@@ -127,8 +120,7 @@ async function openKafka(
         ? new KafkaJsonlDestination(name, content.topic, { producer, masked })
         : new KafkaDestination(name, signals, content, { producer, codecs, masked }),
     isMapped: content.encoding !== 'jsonl',
-    mapping: mappingOptions(config, configuration),
-    maxBacklogAgeMs: backlogAge(config.maxBacklogAgeMs ?? undefined, configuration),
+    ...commonOf(config, configuration),
     where: topicsAndBrokersOf(config),
   };
 }
@@ -145,33 +137,32 @@ async function openModule(
   { threads }: OpenDestinationsDeps,
 ): Promise<OpenedExport> {
   const { name, timeoutMs } = settings;
-  const thread = threads.create({ name, timeoutMs, exporter: { kind: 'module', path } });
-  await thread.open();
-  return {
-    destination: thread,
-    mapping: mappingOptions(settings, configuration),
-    maxBacklogAgeMs: backlogAge(settings.maxBacklogAgeMs ?? undefined, configuration),
-    where: path,
-  };
+  const destination = threads.create({ name, timeoutMs, exporter: { kind: 'module', path } });
+  await destination.open();
+  return { destination, ...commonOf(settings, configuration), where: path };
 }
 
-function mappingOptions(
-  { redaction, mapping, resource }: Pick<DestinationConfig, 'redaction' | 'mapping' | 'resource'>,
+/** What all kinds of destinations have settings for; where one has none, that of the program counts. */
+function commonOf(
+  { redaction, mapping, resource, maxBacklogAgeMs }: CommonSettings,
   configuration: Configuration,
-): MappingOptions {
+): Pick<OpenedExport, 'mapping' | 'maxBacklogAgeMs'> {
+  const age = maxBacklogAgeMs ?? configuration['max-backlog-age'];
   return {
-    ...DEFAULT_MAPPING_OPTIONS,
-    switches: mappingSwitchesFrom({ ...configuration.mapping, ...mapping }),
-    redaction: redactionFor('anybodyElse', redaction ?? configuration.redaction),
-    resourceOverrides: { ...configuration.resourceOverrides, ...resource },
-    publicUrl: configuration['public-url'] === 'off' ? null : configuration['public-url'],
-    eventHoldMs: configuration['event-hold'],
+    mapping: {
+      ...DEFAULT_MAPPING_OPTIONS,
+      switches: mappingSwitchesFrom({ ...configuration.mapping, ...mapping }),
+      redaction: redactionFor('anybodyElse', redaction ?? configuration.redaction),
+      resourceOverrides: { ...configuration.resourceOverrides, ...resource },
+      publicUrl: configuration['public-url'] === 'off' ? null : configuration['public-url'],
+      eventHoldMs: configuration['event-hold'],
+    },
+    maxBacklogAgeMs: age === 'off' ? null : age,
   };
 }
 
-function backlogAge(own: number | 'off' | undefined, configuration: Configuration): number | null {
-  const age = own ?? configuration['max-backlog-age'];
-  return age === 'off' ? null : age;
+interface CommonSettings extends Pick<DestinationConfig, 'redaction' | 'mapping' | 'resource'> {
+  readonly maxBacklogAgeMs?: number | 'off' | null | undefined;
 }
 
 /** What a destination answered to a test of one signal. */

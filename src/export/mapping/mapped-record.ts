@@ -36,6 +36,9 @@ export function hrTimeOf(nanos: UnixNano): HrTime {
   return [Number(nanos / NANOS_PER_SECOND_BIGINT), Number(nanos % NANOS_PER_SECOND_BIGINT)];
 }
 
+/** A time in seconds and nanoseconds. */
+export type Time = readonly [seconds: number, nanos: number];
+
 /** Whether one time is before another, each in seconds and nanoseconds. */
 export function isBefore(seconds: number, nanos: number, thanSeconds: number, thanNanos: number): boolean {
   return seconds < thanSeconds || (seconds === thanSeconds && nanos < thanNanos);

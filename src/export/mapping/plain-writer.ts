@@ -23,6 +23,7 @@ import {
 } from '@opentelemetry/semantic-conventions/incubating';
 import type { MappingSwitches } from '../../config/mapping-options.js';
 import { spanIdOf } from '../../record/span-id-table.js';
+import type { TraceId } from '../../record/telemetry-record.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import { FAIL_FAST, type NodeVerdict } from '../../run/verdict.js';
 import {
@@ -48,7 +49,7 @@ import {
   shortEventType,
   stableSpanName,
 } from './exported-names.js';
-import type { IdHalves, Interval, PlainRecord } from './mapped-record.js';
+import type { IdHalves, Interval, PlainRecord, Time } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
 import { type Closing, PIPELINE_RESULTS, type SpanOutcome, SpanOutcomes } from './span-outcomes.js';
 
@@ -100,36 +101,26 @@ export class SpanWriter {
     }
     if (originalName !== undefined) added['run_bridge.span.original_name'] = originalName;
     encodeAttributes(out, SPAN.attributes, added);
-    out.tag(SPAN.droppedAttributesCount);
-    out.varint(0);
-    this.writeTail(out, record, events, outcome);
+    writeSpanTail(out, events, outcome, () => this.writeLinks(out, record));
     out.close(start);
   }
 
   /** Writes what stands before the attributes. @returns the name as it was, where another is exported. */
   private writeHead(out: WireWriter, record: PlainRecord, closing: Closing | undefined): string | undefined {
-    out.tag(SPAN.traceId);
-    out.hex(record.traceId);
-    out.tag(SPAN.spanId);
-    out.id(record.spanHigh, record.spanLow);
-    if (record.parentHigh !== 0 || record.parentLow !== 0) {
-      out.tag(SPAN.parentSpanId);
-      out.id(record.parentHigh, record.parentLow);
-    }
     const { eventType } = record;
     const original = isStructuralName(eventType) ? record.name : this.redactor.text(record.name);
     const name = this.switches.names
       ? stableSpanName(original, eventType, eventType === EVENT_TYPE.invocation ? commandOf(record) : undefined)
       : original;
-    out.tag(SPAN.name);
-    out.text(name);
-    out.tag(SPAN.kind);
-    out.varint((eventType === EVENT_TYPE.queryExecuted ? SpanKind.CLIENT : SpanKind.INTERNAL) + 1);
-    out.tag(SPAN.startTime);
-    out.time(record.startSeconds, record.startNanos);
-    out.tag(SPAN.endTime);
-    const { endSeconds, endNanos } = closing ?? record;
-    out.time(endSeconds, endNanos);
+    writeSpanHead(out, {
+      traceId: record.traceId,
+      id: [record.spanHigh, record.spanLow],
+      parent: [record.parentHigh, record.parentLow],
+      name,
+      kind: eventType === EVENT_TYPE.queryExecuted ? SpanKind.CLIENT : SpanKind.INTERNAL,
+      start: [record.startSeconds, record.startNanos],
+      end: [(closing ?? record).endSeconds, (closing ?? record).endNanos],
+    });
     return name === original ? undefined : original;
   }
 
@@ -143,17 +134,6 @@ export class SpanWriter {
   /** The result of a command that ended with errors: it was interrupted, unless it was to stop by itself at the first failure. */
   private failureOf(record: PlainRecord): 'error' | 'canceled' {
     return this.nodes.wasInterrupted && !FAIL_FAST.test(record.text('raw_command') ?? '') ? 'canceled' : 'error';
-  }
-
-  private writeTail(out: WireWriter, record: PlainRecord, events: SpanEvents, outcome: SpanOutcome): void {
-    events.writeTo(out);
-    if (outcome.event !== undefined) encodeEvent(out, outcome.event);
-    out.tag(SPAN.droppedEventsCount);
-    out.varint(events.droppedCount);
-    this.writeLinks(out, record);
-    out.tag(SPAN.droppedLinksCount);
-    out.varint(0);
-    encodeSpanEnd(out, outcome.status);
   }
 
   private writeLinks(out: WireWriter, record: PlainRecord): void {
@@ -174,6 +154,57 @@ export class SpanWriter {
     const attributes = { 'run_bridge.link.type': 'skip_cause', unique_id: upstreamId };
     encodeLink(out, record.traceId, spanIdOf(cause[0], cause[1]), attributes);
   }
+}
+
+/** What stands in a span before its attributes. */
+export interface SpanHead {
+  readonly traceId: TraceId;
+  readonly id: IdHalves;
+  /** `undefined`, or halves that are 0, for none. */
+  readonly parent: IdHalves | undefined;
+  readonly name: string;
+  readonly kind: SpanKind;
+  readonly start: Time;
+  readonly end: Time;
+}
+
+/** Writes what stands in a span before its attributes. */
+export function writeSpanHead(out: WireWriter, { traceId, id, parent, name, kind, start, end }: SpanHead): void {
+  out.tag(SPAN.traceId);
+  out.hex(traceId);
+  out.tag(SPAN.spanId);
+  out.id(id[0], id[1]);
+  if (parent !== undefined && (parent[0] !== 0 || parent[1] !== 0)) {
+    out.tag(SPAN.parentSpanId);
+    out.id(parent[0], parent[1]);
+  }
+  out.tag(SPAN.name);
+  out.text(name);
+  out.tag(SPAN.kind);
+  out.varint(kind + 1);
+  out.tag(SPAN.startTime);
+  out.time(start[0], start[1]);
+  out.tag(SPAN.endTime);
+  out.time(end[0], end[1]);
+}
+
+/** Writes what stands in a span behind its attributes. */
+export function writeSpanTail(
+  out: WireWriter,
+  events: SpanEvents,
+  { event, status }: SpanOutcome,
+  writeLinks?: () => void,
+): void {
+  out.tag(SPAN.droppedAttributesCount);
+  out.varint(0);
+  events.writeTo(out);
+  if (event !== undefined) encodeEvent(out, event);
+  out.tag(SPAN.droppedEventsCount);
+  out.varint(events.droppedCount);
+  writeLinks?.();
+  out.tag(SPAN.droppedLinksCount);
+  out.varint(0);
+  encodeSpanEnd(out, status);
 }
 
 /** A record's attributes as they are exported, its event's type before them; without its statement. */
