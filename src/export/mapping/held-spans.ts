@@ -120,7 +120,7 @@ export class HeldSpans implements ItemOwner {
     this.letGo(index);
     this.from = (index + 1) & (this.capacity - 1);
     this.heldCount -= 1;
-    if (this.heldCount === 0 && this.capacity > MAX_IDLE_CAPACITY) this.resize(MIN_CAPACITY);
+    if (this.heldCount === 0 && this.capacity > MAX_IDLE_CAPACITY) this.shrink();
     return taken;
   }
 
@@ -137,7 +137,7 @@ export class HeldSpans implements ItemOwner {
   }
 
   private add(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number): number {
-    if (this.heldCount === this.capacity) this.resize(2 * this.capacity);
+    if (this.heldCount === this.capacity) this.grow();
     const index = (this.from + this.heldCount) & (this.capacity - 1);
     this.heldCount += 1;
     const { numbers } = this;
@@ -146,7 +146,11 @@ export class HeldSpans implements ItemOwner {
     numbers[row + END_SECONDS] = endSeconds;
     numbers[row + END_NANOS] = endNanos;
     this.resources[index] = resource;
-    this.batches[index] = this.items[index] = this.lines[index] = undefined;
+    if (index === this.batches.length) {
+      this.batches.push(undefined);
+      this.items.push(undefined);
+      this.lines.push(undefined);
+    }
     return index;
   }
 
@@ -156,23 +160,29 @@ export class HeldSpans implements ItemOwner {
     this.batches[index] = this.items[index] = this.lines[index] = undefined;
   }
 
-  /** Where the held ones stand, the oldest first. */
-  private indices(): readonly number[] {
-    return Array.from({ length: this.heldCount }, (_, index) => (this.from + index) & (this.capacity - 1));
+  /** Makes a ring that is full twice as large. */
+  private grow(): void {
+    const { from, capacity, numbers } = this;
+    const inOrder = <T>(list: readonly T[]) => list.slice(from).concat(list.slice(0, from));
+    this.numbers = new Float64Array(2 * numbers.length);
+    this.numbers.set(numbers.subarray(ROW * from));
+    this.numbers.set(numbers.subarray(0, ROW * from), ROW * (capacity - from));
+    this.resources = inOrder(this.resources);
+    this.batches = inOrder(this.batches);
+    this.items = inOrder(this.items);
+    this.lines = inOrder(this.lines);
+    this.capacity = 2 * capacity;
+    this.from = 0;
   }
 
-  private resize(capacity: number): void {
-    const numbers = new Float64Array(ROW * capacity);
-    const indices = this.indices();
-    for (const [to, index] of indices.entries()) {
-      numbers.set(this.numbers.subarray(ROW * index, ROW * (index + 1)), ROW * to);
-    }
-    this.numbers = numbers;
-    this.resources = indices.map((index) => this.resources[index] as Resource);
-    this.batches = indices.map((index) => this.batches[index]);
-    this.items = indices.map((index) => this.items[index]);
-    this.lines = indices.map((index) => this.lines[index]);
-    this.capacity = capacity;
+  /** Gives the memory of a ring that is empty back. */
+  private shrink(): void {
+    this.numbers = new Float64Array(ROW * MIN_CAPACITY);
+    this.resources = [];
+    this.batches = [];
+    this.items = [];
+    this.lines = [];
+    this.capacity = MIN_CAPACITY;
     this.from = 0;
   }
 }
