@@ -48,7 +48,6 @@ const MAX_NESTED = 16;
 /** Policies by which a text is shown whatever names a run knows. */
 const PURE: ReadonlySet<string> = new Set(['keep', 'deny']);
 const NOTHING: Range = { at: 0, length: 0 };
-const NO_NESTED: readonly RememberedNested[] = [];
 
 /**
  * What the runs of a destination made of texts, for those that come after: a project's runs say much the same. What has no room is
@@ -114,18 +113,8 @@ export class SharedMapping {
     redactor: Redactor,
     switches: MappingSwitches,
   ): Nested | undefined {
-    const before = this.nestedTexts.get(known) ?? NO_NESTED;
-    for (const one of before) if (one.plan === plan && one.attribute === attribute) return one;
-    return this.newNested(plan, attribute, known, redactor, switches);
-  }
-
-  private newNested(
-    plan: RecordPlan,
-    attribute: AttributePlan,
-    known: KnownText,
-    redactor: Redactor,
-    switches: MappingSwitches,
-  ): Nested | undefined {
+    const all = this.nestedTexts.get(known) ?? [];
+    for (const one of all) if (one.plan === plan && one.attribute === attribute) return one;
     const value = jsonOf(known.text);
     if (value === undefined) return undefined;
     const { name } = attribute;
@@ -143,7 +132,6 @@ export class SharedMapping {
     const range = this.attributeRange(attributes, isRemembered);
     if (range === undefined) return undefined;
     if (!isRemembered) return { range, names };
-    const all = this.nestedTexts.get(known) ?? [];
     const made = { plan, attribute, range, names };
     if (all.length < MAX_NESTED) all.push(made);
     this.nestedTexts.set(known, all);
