@@ -27,3 +27,11 @@ export function groupBy<Item, Key>(items: Iterable<Item>, keyOf: (item: Item) =>
   }
   return groups;
 }
+
+/** Sets an entry of a map that remembers the entries that were set last, at most so many. */
+export function setLatest<K, V>(map: Map<K, V>, key: K, value: V, maxCount: number): void {
+  map.delete(key);
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > maxCount && oldest !== undefined) map.delete(oldest);
+}

@@ -1,23 +1,14 @@
-import type { Clock, Timer } from '../core/clock.js';
-import type { Logger } from '../core/logger.js';
-import type { RecordLogReader } from '../log/record-log.js';
+import type { Timer } from '../core/clock.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { RunSummary } from '../run/verdict.js';
-import type { CursorStore, ExportCursor, PendingRun } from '../storage/cursor-store.js';
-import type { BacklogStatus, Destination } from './destination.js';
+import type { ExportCursor, PendingRun } from '../storage/cursor-store.js';
+import type { BacklogStatus } from './destination.js';
 import type { ExportRun } from './export-run.js';
+import type { ExportWorkerDeps } from './export-worker-options.js';
 
-/** What the keeper works with. */
-export interface BacklogKeeperDeps {
-  readonly destination: Destination;
-  readonly cursors: CursorStore;
-  readonly reader: RecordLogReader;
-  readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Is told of an error that nothing handled. */
-  readonly onFailed: (error: unknown) => void;
-}
+type BacklogKeeperDeps = Pick<
+  ExportWorkerDeps,
+  'destination' | 'cursors' | 'reader' | 'runs' | 'clock' | 'logger' | 'onFailed'
+>;
 
 /** What the keeper asks of the worker. */
 export interface BacklogKeeperHost {

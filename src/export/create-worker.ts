@@ -1,34 +1,18 @@
-import { type Clock, DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../core/clock.js';
+import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../core/clock.js';
 import { type Lazy, lazy } from '../core/lazy.js';
-import type { Logger } from '../core/logger.js';
 import type { ForeignEntry, ForeignLogReader, ForeignPosition } from '../log/foreign-segments.js';
-import type { RecordLogReader } from '../log/record-log.js';
-import type { TraceId } from '../record/telemetry-record.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
-import type { RunSummary } from '../run/verdict.js';
-import type { CursorStore } from '../storage/cursor-store.js';
-import type { TraceCatalog } from '../storage/trace-catalog.js';
-import type { ExportTurns } from './export-turns.js';
 import { ExportWorker } from './export-worker.js';
-import { DEFAULT_EXPORT_WORKER_OPTIONS, type ExportWorkerDeps } from './export-worker-options.js';
+import { DEFAULT_EXPORT_WORKER_OPTIONS, type ExportDeps, type ExportWorkerDeps } from './export-worker-options.js';
 import type { ForeignRedaction } from './foreign-redaction.js';
-import { JsonlRunMapper } from './mapping/jsonl-run-mapper.js';
 import type { OpenedExport } from './open-destinations.js';
-import type { LineSource } from './record-log-lines.js';
+import { JsonlRunMapper } from './run-mapper.js';
 
-/** What workers share. */
-export interface ExportDeps {
-  readonly cursors: CursorStore;
-  readonly reader: RecordLogReader;
-  readonly lines: LineSource;
+/** The parts of the program that workers are made with. */
+export interface CreateWorkerDeps extends ExportDeps {
   readonly foreign: ForeignLogReader;
   /** What the engine is called beside its known names. */
   readonly engineNames: readonly string[];
-  readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
-  readonly origins?: Pick<TraceCatalog, 'originsOf'>;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly turns: ExportTurns;
   /** Memory that the mappers of a destination's open runs may take, as estimated. */
   readonly maxOpenBytes: number;
   /** Uniform in [0, 1). */
@@ -41,7 +25,7 @@ const LOAD_MAPPER_MS = 100;
 /** The worker of a destination. @param onFailed is told of an error that ends it */
 export function createWorker(
   opened: OpenedExport,
-  deps: ExportDeps,
+  deps: CreateWorkerDeps,
   onFailed: ExportWorkerDeps['onFailed'],
 ): ExportWorker {
   const { destination, mapping, isMapped = true, maxBacklogAgeMs } = opened;
@@ -83,7 +67,7 @@ class RedactedForeign implements ForeignLogReader {
   constructor(
     private readonly reader: ForeignLogReader,
     level: RedactionLevel,
-    private readonly deps: Pick<ExportDeps, 'engineNames' | 'turns'>,
+    private readonly deps: Pick<CreateWorkerDeps, 'engineNames' | 'turns'>,
   ) {
     this.redaction = lazy(async () => {
       const { ForeignRedaction: Redaction } = await import('./foreign-redaction.js');

@@ -4,11 +4,19 @@ import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/s
 import type { SignalEndpoint } from '../config/destination-config.js';
 import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import type { BatchOutcome, Destination } from './destination.js';
-import type { SendResult } from './transport.js';
-import { DecodedSpan } from './wire/decoded-span.js';
+import {
+  ACCEPTED,
+  type BatchOutcome,
+  BROKEN_OFF,
+  type Destination,
+  refused,
+  retryable,
+  type SendResult,
+  TAKES_NO_LOGS,
+} from './destination.js';
 import type { ItemBatch } from './wire/export-request.js';
 import { countOf, type ItemRange } from './wire/item-window.js';
+import { DecodedSpan } from './wire/wire-reader.js';
 
 /**
  * Loads an exporter of one's own: an ES module whose default export is a SpanExporter, a SpanProcessor, or a function
@@ -80,8 +88,6 @@ export async function createOtlpTraceExporter(
   }
 }
 
-const ACCEPTED: SendResult = { kind: 'accepted', status: null, rejectedCount: 0, message: '' };
-
 /**
  * Any OpenTelemetry SpanExporter as a destination. It gets spans, with the run's log records as their events. A batch that
  * it reports as failed is passed to it again later, with backoff and also after a restart, unless the error's `code` is an
@@ -105,9 +111,7 @@ export class SpanExporterDestination implements Destination {
   ) {}
 
   async send({ signal, ranges }: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
-    if (signal === 'logs') {
-      return { result: refused(0, 'a span exporter takes no log records'), itemCount: countOf(ranges) };
-    }
+    if (signal === 'logs') return { result: TAKES_NO_LOGS, itemCount: countOf(ranges) };
     const spans = spansOf(ranges);
     const exported = this.exporting.then(() => this.export(spans, abort));
     this.exporting = exported;
@@ -120,14 +124,14 @@ export class SpanExporterDestination implements Destination {
   }
 
   private export(spans: ReadableSpan[], abort: AbortSignal): Promise<SendResult> {
-    if (abort.aborted) return Promise.resolve(retryable('the export was broken off'));
+    if (abort.aborted) return Promise.resolve(BROKEN_OFF);
     return new Promise((resolve) => {
       const settle = (result: SendResult) => {
         timer.cancel();
         abort.removeEventListener('abort', onAbort);
         resolve(result);
       };
-      const onAbort = () => settle(retryable('the export was broken off'));
+      const onAbort = () => settle(BROKEN_OFF);
       const timer = this.clock.after(this.timeoutMs, () => settle(retryable(`no result within ${this.timeoutMs} ms`)));
       abort.addEventListener('abort', onAbort, { once: true });
       const fail = (error: unknown) => settle(toFailure(error));
@@ -161,14 +165,6 @@ function toFailure(error: unknown): SendResult {
   const message = error === undefined ? 'the exporter failed without an error' : reasonOf(error);
   const isRefusal = typeof status === 'number' && status >= 400 && status < 500 && status !== 408 && status !== 429;
   return isRefusal ? refused(status, message) : retryable(message, typeof status === 'number' ? status : null);
-}
-
-function retryable(message: string, status: number | null = null): SendResult {
-  return { kind: 'retryable', status, retryAfterMs: null, message };
-}
-
-function refused(status: number, message: string): SendResult {
-  return { kind: 'refused', status, message };
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

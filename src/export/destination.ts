@@ -1,5 +1,5 @@
+import { MASK } from '../config/mask.js';
 import type { Signal } from '../record/record-batch.js';
-import type { SendResult } from './transport.js';
 import type { ItemBatch } from './wire/export-request.js';
 
 /** What one destination did with one signal since the start. */
@@ -72,4 +72,69 @@ export interface Destination {
   ask?(signal: Signal, abort: AbortSignal): Promise<SendResult>;
   /** Lets go of connections; called once, after the last send. */
   close(): Promise<void>;
+}
+
+/** What became of one attempt to send. */
+export type SendResult =
+  /** 2xx; `status` is `null` where an exporter does not tell it. `rejectedCount` and `message` come from OTLP's partial success. */
+  | {
+      readonly kind: 'accepted';
+      readonly status: number | null;
+      readonly rejectedCount: number;
+      readonly message: string;
+    }
+  /** 408, 429, 5xx, a network or TLS error, no answer in time. `retryAfterMs` when the receiver sent it. */
+  | {
+      readonly kind: 'retryable';
+      readonly status: number | null;
+      readonly retryAfterMs: number | null;
+      readonly message: string;
+    }
+  /** Any other answer: sending the same again would not help. */
+  | { readonly kind: 'refused'; readonly status: number; readonly message: string };
+
+/** All of it was taken, by a receiver that answers with no status. */
+export const ACCEPTED: SendResult = { kind: 'accepted', status: null, rejectedCount: 0, message: '' };
+/** A signal that is not for the destination; status 0 is the program's own. */
+export const NOT_ASKED: SendResult = refused(0, 'the destination does not get this signal');
+/** Log records, for an exporter of spans. */
+export const TAKES_NO_LOGS: SendResult = refused(0, 'a span exporter takes no log records');
+export const BROKEN_OFF: SendResult = retryable('the export was broken off');
+
+/** An attempt that is to be repeated. @param retryAfterMs as the receiver asks for; `null` where it does not */
+export function retryable(
+  message: string,
+  status: number | null = null,
+  retryAfterMs: number | null = null,
+): Extract<SendResult, { readonly kind: 'retryable' }> {
+  return { kind: 'retryable', status, retryAfterMs, message };
+}
+
+/** An attempt that would fail again. */
+export function refused(status: number, message: string): Extract<SendResult, { readonly kind: 'refused' }> {
+  return { kind: 'refused', status, message };
+}
+
+/** Shorter texts are words rather than secrets. */
+const MIN_SECRET_LENGTH = 6;
+
+/** Masks secrets in what a receiver says, which may repeat a credential that it refuses. @param values of headers, and what else is secret */
+export function secretMask(values: readonly string[]): (message: string) => string {
+  // Of `Bearer abc` also the credential alone; the longest first, so that none is cut by one that it contains.
+  const secrets = [...new Set(values.flatMap((value) => [value, value.slice(value.lastIndexOf(' ') + 1)]))]
+    .filter(({ length }) => length >= MIN_SECRET_LENGTH)
+    .sort((a, b) => b.length - a.length);
+  return (message) => secrets.reduce((text, secret) => text.replaceAll(secret, MASK), message);
+}
+
+/** The secrets in an endpoint: values of its headers, and of its address its password and what follows the `?`. */
+export function secretsOf({
+  url,
+  headers,
+}: {
+  readonly url: string | URL;
+  readonly headers: Readonly<Record<string, string>>;
+}): string[] {
+  const { password, search, searchParams } = new URL(url);
+  return [...Object.values(headers), password, search, ...searchParams.values()];
 }

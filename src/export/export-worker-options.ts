@@ -7,9 +7,9 @@ import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/trace-catalog.js';
 import type { Destination } from './destination.js';
-import type { ExportTurns } from './export-turns.js';
 import type { LineSource } from './record-log-lines.js';
 import type { RunMapper } from './run-mapper.js';
+import type { ExportTurns } from './run-schedule.js';
 
 /** Limits and times of one destination's worker. */
 export interface ExportWorkerOptions {
@@ -46,20 +46,27 @@ export const DEFAULT_EXPORT_WORKER_OPTIONS: ExportWorkerOptions = {
   maxBacklogAgeMs: 7 * 86_400_000,
 };
 
-/** What a worker works with. */
-export interface ExportWorkerDeps {
-  readonly destination: Destination;
+/** The parts of the program that all workers share. */
+export interface ExportDeps {
   readonly cursors: CursorStore;
   /** How long logs are, and the records of those that are given up, to be counted. */
   readonly reader: RecordLogReader;
   /** The same logs as lines: what is exported. */
   readonly lines: LineSource;
-  /** The telemetry of other services; left out where it is not forwarded. */
-  readonly foreign?: ForeignLogReader;
   /** Finds a run's summary, for runs that were finished before the worker started. */
   readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
   /** Finds the runs that a trace's commands belong to; left out if unknown. */
   readonly origins?: Pick<TraceCatalog, 'originsOf'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly turns: ExportTurns;
+}
+
+/** The parts of one destination's worker. */
+export interface ExportWorkerDeps extends ExportDeps {
+  readonly destination: Destination;
+  /** The telemetry of other services; left out where it is not forwarded. */
+  readonly foreign?: ForeignLogReader;
   /** Makes an empty mapper with the destination's options. */
   readonly createMapper: () => RunMapper | Promise<RunMapper>;
   /** The same without waiting for anything: `undefined` until that can be. Left out: no run is taken live from its first record on. */
@@ -68,10 +75,6 @@ export interface ExportWorkerDeps {
   readonly retryPolicy: RetryPolicy;
   /** When a single request that failed is tried again while others succeed. */
   readonly requestRetryPolicy: RetryPolicy;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Those of all workers. */
-  readonly turns: ExportTurns;
-  /** Is told of an error that nothing handled, once: the worker does nothing more. */
+  /** Receives an error that nothing handled, once: the worker does nothing more. */
   readonly onFailed: (error: unknown) => void;
 }

@@ -8,9 +8,9 @@ import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
 import { connectToStarter } from '../core/thread.js';
 import { createOtlpTraceExporter, loadExporterModule, SpanExporterDestination } from './custom-exporter.js';
+import { secretMask, secretsOf } from './destination.js';
 import type { ExporterCalls, ExporterSetup, ExporterStarterCalls } from './exporter-thread.js';
-import { unpackSpans } from './packed-spans.js';
-import { secretMask, secretsOf } from './transport.js';
+import { unpackSpans } from './exporter-thread.js';
 
 /** The longest report of an exporter that is logged, in characters. */
 const MAX_REPORT_LENGTH = 1_000;

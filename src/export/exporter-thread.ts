@@ -1,12 +1,15 @@
+import type { Attributes } from '@opentelemetry/api';
+import type { InstrumentationScope } from '@opentelemetry/core';
+import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { SignalEndpoint } from '../config/destination-config.js';
 import type { Clock, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { LogFields, Logger } from '../core/logger.js';
 import { startThread, type Thread } from '../core/thread.js';
-import type { BatchOutcome, Destination } from './destination.js';
-import { type PackedSpans, packSpans } from './packed-spans.js';
+import { type BatchOutcome, BROKEN_OFF, type Destination, retryable, TAKES_NO_LOGS } from './destination.js';
+import { ExportGroup } from './wire/export-group.js';
 import type { ItemBatch } from './wire/export-request.js';
-import { countOf } from './wire/item-window.js';
+import { countOf, type ItemRange, WindowWriter } from './wire/item-window.js';
 
 /** An exporter that is not this program's own, and what its thread makes it of. */
 export interface ExporterSetup {
@@ -103,15 +106,10 @@ export class ExporterThread implements Destination {
 
   send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
     if (batch.signal === 'logs') {
-      const result = { kind: 'refused', status: 0, message: NO_LOGS } as const;
-      return Promise.resolve({ result, itemCount: countOf(batch.ranges) });
+      return Promise.resolve({ result: TAKES_NO_LOGS, itemCount: countOf(batch.ranges) });
     }
     const spans = packSpans(batch.ranges);
     const itemCount = spans.ends.length;
-    const failure = (message: string): BatchOutcome => ({
-      result: { kind: 'retryable', status: null, retryAfterMs: null, message },
-      itemCount,
-    });
     return new Promise((resolve) => {
       let timer: Timer | undefined;
       const settle = (outcome: BatchOutcome) => {
@@ -120,13 +118,13 @@ export class ExporterThread implements Destination {
         resolve(outcome);
       };
       const onAbort = () => {
-        timer = this.deps.clock.after(GRACE_MS, () => settle(failure('the export was broken off')));
+        timer = this.deps.clock.after(GRACE_MS, () => settle({ result: BROKEN_OFF, itemCount }));
       };
       if (abort.aborted) onAbort();
       else abort.addEventListener('abort', onAbort, { once: true });
       this.opened()
         .then(({ channel }) => channel.ask('send', spans, abort))
-        .then(settle, (error: unknown) => settle(failure(reasonOf(error))));
+        .then(settle, (error: unknown) => settle({ result: retryable(reasonOf(error)), itemCount }));
     });
   }
 
@@ -193,4 +191,69 @@ export class ExporterThread implements Destination {
   }
 }
 
-const NO_LOGS = 'a span exporter takes no log records';
+/** The resource and scope that spans have in common. */
+interface PackedGroup {
+  readonly attributes: Attributes;
+  readonly scope: InstrumentationScope;
+}
+
+/** Spans on their way to another thread, which are not copied one by one: their bytes, and numbers beside them. */
+export interface PackedSpans {
+  /** Each as it stands in a ScopeSpans, one behind the other. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Where each ends in them. */
+  readonly ends: Uint32Array;
+  /** Which of the groups each belongs to. */
+  readonly groupOf: Uint32Array;
+  readonly groups: readonly PackedGroup[];
+}
+
+/**
+ * A batch has so many bytes at most, in OTLP's protobuf; a single span that is larger goes alone. Exporters send a batch as
+ * one request, in JSON often twice as large, and receivers refuse what is too large for them.
+ */
+const MAX_BATCH_BYTES = 2 * 1024 * 1024;
+
+/** Packs as many spans from the front as an exporter gets at a time; at least one. */
+export function packSpans(ranges: readonly ItemRange[]): PackedSpans {
+  const parts: Uint8Array[] = [];
+  const ends: number[] = [];
+  const groupOf: number[] = [];
+  const numbers = new Map<ExportGroup, number>();
+  let byteCount = 0;
+  for (const { window, from, to } of ranges) {
+    for (let index = from; index < to; index++) {
+      const [start, end] = [window.startOf(index), window.endOf(index)];
+      if (parts.length > 0 && byteCount + end - start > MAX_BATCH_BYTES) return packed();
+      const number = numbers.get(window.group) ?? numbers.size;
+      numbers.set(window.group, number);
+      byteCount += end - start;
+      parts.push(window.block.out.bytes.subarray(start, end));
+      ends.push(byteCount);
+      groupOf.push(number);
+    }
+  }
+  return packed();
+
+  function packed(): PackedSpans {
+    const bytes = new Uint8Array(byteCount);
+    for (const [index, part] of parts.entries()) bytes.set(part, ends[index - 1] ?? 0);
+    const groups = Array.from(numbers.keys(), ({ resource, scope }) => ({ attributes: resource.attributes, scope }));
+    return { bytes, ends: Uint32Array.from(ends), groupOf: Uint32Array.from(groupOf), groups };
+  }
+}
+
+/** The spans that were packed. */
+export function unpackSpans({ bytes, ends, groupOf, groups }: PackedSpans): readonly ItemRange[] {
+  const known = groups.map(({ attributes, scope }) => new ExportGroup(resourceFromAttributes(attributes), scope));
+  const windows = new WindowWriter();
+  let start = 0;
+  for (const [index, end] of ends.entries()) {
+    const group = known[groupOf[index] ?? 0];
+    const out = windows.begin();
+    out.raw(bytes.subarray(start, end));
+    if (group !== undefined) windows.add('traces', group, 0);
+    start = end;
+  }
+  return windows.take().traces;
+}

@@ -15,10 +15,9 @@ import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/trace-catalog.js';
 import type { DestinationStatus } from './destination.js';
-import type { DestinationTest } from './destination-test.js';
-import { ExportTurns } from './export-turns.js';
 import type { ExporterThreads } from './exporter-thread.js';
-import type { OpenDestinationsDeps, OpenedExport } from './open-destinations.js';
+import type { DestinationTest, OpenDestinationsDeps, OpenedExport } from './open-destinations.js';
+import { ExportTurns } from './run-schedule.js';
 import { OpenRuns, SupervisedWorker } from './supervised-worker.js';
 
 /** What is exported, and where to. */
@@ -170,7 +169,7 @@ export class Exports implements Component, AppendListener, ForeignListener, RunL
   async test(name: string, deadline: AbortSignal): Promise<DestinationTest | undefined> {
     if (this.opened === undefined) throw new Error(STARTING);
     const one = this.opened.find(({ destination }) => destination.name === name);
-    const { testDestination } = await import('./destination-test.js');
+    const { testDestination } = await import('./open-destinations.js');
     const { clock } = this.deps;
     return one && (await testDestination(one.destination, { clock, version: this.config.version }, deadline));
   }

@@ -7,8 +7,8 @@ import { RunResender, type RunResenderDeps } from './run-resender.js';
 // The door of exports: no other folder imports anything else of this one. What maps and sends runs is loaded when it is needed.
 
 export type { DestinationStatus, SignalStatus } from './destination.js';
-export type { DestinationTest, TestAnswer } from './destination-test.js';
 export type { Exports, ExportsConfig } from './exports.js';
+export type { DestinationTest, TestAnswer } from './open-destinations.js';
 export { RunResendError } from './run-resender.js';
 
 /** What sends runs again works with. */

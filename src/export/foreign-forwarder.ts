@@ -1,13 +1,17 @@
-import type { Clock, RetryPolicy, Timer } from '../core/clock.js';
+import type { RetryPolicy, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import type { Logger } from '../core/logger.js';
 import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { Signal } from '../record/record-batch.js';
-import type { CursorStore, ForeignCursor } from '../storage/cursor-store.js';
-import { ATTEMPTS_BEFORE_HALVING, ATTEMPTS_OF_ONE, meaningOf } from './answer-rules.js';
-import type { Destination } from './destination.js';
-import { deniesLogs, type SignalBreaker } from './signal-breaker.js';
-import type { SendResult } from './transport.js';
+import type { ForeignCursor } from '../storage/cursor-store.js';
+import type { SendResult } from './destination.js';
+import type { ExportWorkerDeps } from './export-worker-options.js';
+import {
+  ATTEMPTS_BEFORE_HALVING,
+  ATTEMPTS_OF_ONE,
+  deniesLogs,
+  meaningOf,
+  type SignalBreaker,
+} from './signal-breaker.js';
 
 /** A message that fails again and again. Whether it is at fault, or the receiver, say the next ones of its signal. */
 interface Suspect {
@@ -17,6 +21,18 @@ interface Suspect {
   readonly next: ForeignCursor;
   /** How many messages behind it have been tried. */
   triedCount: number;
+}
+
+/** The parts of a forwarder. */
+interface ForeignForwarderDeps
+  extends Pick<
+    ExportWorkerDeps,
+    'destination' | 'cursors' | 'clock' | 'logger' | 'retryPolicy' | 'requestRetryPolicy'
+  > {
+  readonly breakers: Readonly<Record<Signal, SignalBreaker>>;
+  readonly reader: ForeignLogReader;
+  /** Called whenever it has come to rest. */
+  readonly onRest: () => void;
 }
 
 /** So many messages behind one that fails are tried, at most: where none of them is taken, it is the receiver. */
@@ -36,20 +52,7 @@ export class ForeignForwarder {
   private retryTimer: Timer | undefined;
 
   constructor(
-    private readonly deps: {
-      readonly destination: Destination;
-      readonly breakers: Readonly<Record<Signal, SignalBreaker>>;
-      readonly reader: ForeignLogReader;
-      readonly cursors: CursorStore;
-      readonly clock: Clock;
-      readonly logger: Logger;
-      /** When it tries again after a fault of its own. */
-      readonly retryPolicy: RetryPolicy;
-      /** When a single message that failed is tried again. */
-      readonly requestRetryPolicy: RetryPolicy;
-      /** Called whenever it has come to rest. */
-      readonly onRest: () => void;
-    },
+    private readonly deps: ForeignForwarderDeps,
     private readonly abort: AbortSignal,
   ) {}
 

@@ -72,12 +72,11 @@ export class ForeignRedaction {
   }
 
   private request(request: ExportRequest): ExportRequest {
-    if (request.signal === 'traces') {
-      const resources = request.resources.map((group) => this.group(group, (span, record) => record.span(span)));
-      return resources.every((group, at) => group === request.resources[at]) ? request : { ...request, resources };
-    }
-    const resources = request.resources.map((group) => this.group(group, (log, record) => record.log(log)));
-    return resources.every((group, at) => group === request.resources[at]) ? request : { ...request, resources };
+    const redacted: ExportRequest =
+      request.signal === 'traces'
+        ? { ...request, resources: request.resources.map((group) => this.group(group, (span, by) => by.span(span))) }
+        : { ...request, resources: request.resources.map((group) => this.group(group, (log, by) => by.log(log))) };
+    return redacted.resources.every((group, index) => group === request.resources[index]) ? request : redacted;
   }
 
   private group<T extends OtlpSpan | OtlpLogRecord>(

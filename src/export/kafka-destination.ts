@@ -2,12 +2,19 @@ import type { KafkaRequests } from '../config/kafka-settings.js';
 import { reasonOf } from '../core/errors.js';
 import { BRIDGE_ATTRIBUTE } from '../otlp/bridge-attributes.js';
 import type { Signal } from '../record/record-batch.js';
-import type { BatchOutcome, Destination } from './destination.js';
-import type { SendResult } from './transport.js';
-import { decodeLog } from './wire/decoded-log.js';
-import { DecodedSpan } from './wire/decoded-span.js';
+import {
+  ACCEPTED,
+  type BatchOutcome,
+  BROKEN_OFF,
+  type Destination,
+  NOT_ASKED,
+  refused,
+  retryable,
+  type SendResult,
+} from './destination.js';
 import { type ItemBatch, type LoadCodecs, RequestEncoder } from './wire/export-request.js';
 import { countOf, type ItemRange } from './wire/item-window.js';
+import { DecodedSpan, decodeLog } from './wire/wire-reader.js';
 
 /** Writes messages to topics of Kafka; one attempt each. */
 export interface TopicWriter {
@@ -22,7 +29,7 @@ export interface TopicWriter {
   close(): Promise<void>;
 }
 
-/** What a Kafka destination works with. */
+/** The parts of a Kafka destination. */
 export interface KafkaDestinationDeps {
   readonly producer: TopicWriter;
   /** Loads both encodings of OTLP, for requests in JSON and the telemetry of other services. */
@@ -30,10 +37,6 @@ export interface KafkaDestinationDeps {
   /** Masks secrets in what the client says. */
   readonly masked: (message: string) => string;
 }
-
-const ACCEPTED: SendResult = { kind: 'accepted', status: null, rejectedCount: 0, message: '' };
-const BROKEN_OFF = retryable('the export was broken off');
-const NOT_ASKED: SendResult = { kind: 'refused', status: 0, message: 'the destination does not get this signal' };
 
 /**
  * Topics of Kafka as a destination: requests in OTLP, one of a run in each message, with its trace id as key. A message that
@@ -205,10 +208,8 @@ function firstOf({ signal, ranges }: ItemBatch): { readonly what: string; readon
 }
 
 function tooLarge(what: string, topic: string, byteCount: number): SendResult {
-  const message = `${what} has ${byteCount} bytes, more than the broker takes for ${topic}; raise the topic's max.message.bytes`;
-  return { kind: 'refused', status: 0, message };
-}
-
-function retryable(message: string): SendResult {
-  return { kind: 'retryable', status: null, retryAfterMs: null, message };
+  return refused(
+    0,
+    `${what} has ${byteCount} bytes, more than the broker takes for ${topic}; raise the topic's max.message.bytes`,
+  );
 }

@@ -1,3 +1,6 @@
+import { randomBytes } from 'node:crypto';
+import { type SpanContext, SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { type DestinationConfig, findLoops } from '../config/destination-config.js';
@@ -11,14 +14,26 @@ import {
 import type { KafkaConnection } from '../config/kafka-settings.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions, mappingSwitchesFrom } from '../config/mapping-options.js';
 import { otlpDestinations, placeOf } from '../config/otlp-destinations.js';
-import type { Clock } from '../core/clock.js';
+import { type Clock, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
+import type { Signal } from '../record/record-batch.js';
 import { redactionFor } from '../redaction/known-names.js';
-import type { Destination } from './destination.js';
+import { type Destination, retryable, type SendResult, secretMask } from './destination.js';
 import type { ExporterThreads } from './exporter-thread.js';
 import { KafkaDestination, KafkaJsonlDestination, type TopicWriter } from './kafka-destination.js';
 import { OtlpDestination, type OtlpDestinationDeps } from './otlp-destination.js';
-import { secretMask } from './transport.js';
+import { ExportGroup } from './wire/export-group.js';
+import type { ItemBatch } from './wire/export-request.js';
+import { WindowWriter } from './wire/item-window.js';
+import {
+  encodeAttributes,
+  encodeSpanEnd,
+  encodeValue,
+  LOG,
+  RECORD,
+  SPAN,
+  type WireWriter,
+} from './wire/wire-writer.js';
 
 /** What destinations are opened with. */
 export interface OpenDestinationsDeps extends OtlpDestinationDeps {
@@ -65,7 +80,13 @@ export async function openDestinations(
       problems.push(reasonOf(error));
     }
   };
-  for (const config of otlp) await collect(() => openOtlp(config, configuration, deps));
+  for (const config of otlp) {
+    await collect(async () => ({
+      destination: await openOtlpDestination(config, deps),
+      ...commonOf(config, configuration),
+      where: placeOf(config),
+    }));
+  }
   for (const config of kafkaDestinations(configuration)) await collect(() => openKafka(config, configuration, deps));
   for (const settings of fromFile) {
     const { exporterModule } = settings;
@@ -73,19 +94,6 @@ export async function openDestinations(
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
   return opened;
-}
-
-async function openOtlp(
-  config: DestinationConfig,
-  configuration: Configuration,
-  deps: OpenDestinationsDeps,
-): Promise<OpenedExport> {
-  return {
-    destination: await openOtlpDestination(config, deps),
-    mapping: mappingOptions(config, configuration),
-    maxBacklogAgeMs: backlogAge(config.maxBacklogAgeMs, configuration),
-    where: placeOf(config),
-  };
 }
 
 async function openOtlpDestination(config: DestinationConfig, deps: OpenDestinationsDeps): Promise<Destination> {
@@ -112,8 +120,7 @@ async function openKafka(
         ? new KafkaJsonlDestination(name, content.topic, { producer, masked })
         : new KafkaDestination(name, signals, content, { producer, codecs, masked }),
     isMapped: content.encoding !== 'jsonl',
-    mapping: mappingOptions(config, configuration),
-    maxBacklogAgeMs: backlogAge(config.maxBacklogAgeMs ?? undefined, configuration),
+    ...commonOf(config, configuration),
     where: topicsAndBrokersOf(config),
   };
 }
@@ -130,31 +137,132 @@ async function openModule(
   { threads }: OpenDestinationsDeps,
 ): Promise<OpenedExport> {
   const { name, timeoutMs } = settings;
-  const thread = threads.create({ name, timeoutMs, exporter: { kind: 'module', path } });
-  await thread.open();
-  return {
-    destination: thread,
-    mapping: mappingOptions(settings, configuration),
-    maxBacklogAgeMs: backlogAge(settings.maxBacklogAgeMs ?? undefined, configuration),
-    where: path,
-  };
+  const destination = threads.create({ name, timeoutMs, exporter: { kind: 'module', path } });
+  await destination.open();
+  return { destination, ...commonOf(settings, configuration), where: path };
 }
 
-function mappingOptions(
-  { redaction, mapping, resource }: Pick<DestinationConfig, 'redaction' | 'mapping' | 'resource'>,
+/** What all kinds of destinations have settings for; where one has none, that of the program counts. */
+function commonOf(
+  { redaction, mapping, resource, maxBacklogAgeMs }: CommonSettings,
   configuration: Configuration,
-): MappingOptions {
+): Pick<OpenedExport, 'mapping' | 'maxBacklogAgeMs'> {
+  const age = maxBacklogAgeMs ?? configuration['max-backlog-age'];
   return {
-    ...DEFAULT_MAPPING_OPTIONS,
-    switches: mappingSwitchesFrom({ ...configuration.mapping, ...mapping }),
-    redaction: redactionFor('anybodyElse', redaction ?? configuration.redaction),
-    resourceOverrides: { ...configuration.resourceOverrides, ...resource },
-    publicUrl: configuration['public-url'] === 'off' ? null : configuration['public-url'],
-    eventHoldMs: configuration['event-hold'],
+    mapping: {
+      ...DEFAULT_MAPPING_OPTIONS,
+      switches: mappingSwitchesFrom({ ...configuration.mapping, ...mapping }),
+      redaction: redactionFor('anybodyElse', redaction ?? configuration.redaction),
+      resourceOverrides: { ...configuration.resourceOverrides, ...resource },
+      publicUrl: configuration['public-url'] === 'off' ? null : configuration['public-url'],
+      eventHoldMs: configuration['event-hold'],
+    },
+    maxBacklogAgeMs: age === 'off' ? null : age,
   };
 }
 
-function backlogAge(own: number | 'off' | undefined, configuration: Configuration): number | null {
-  const age = own ?? configuration['max-backlog-age'];
-  return age === 'off' ? null : age;
+interface CommonSettings extends Pick<DestinationConfig, 'redaction' | 'mapping' | 'resource'> {
+  readonly maxBacklogAgeMs?: number | 'off' | null | undefined;
+}
+
+/** What a destination answered to a test of one signal. */
+export interface TestAnswer {
+  readonly signal: Signal;
+  readonly result: SendResult;
+  readonly durationMs: number;
+}
+
+/** What became of the test of a destination. */
+export interface DestinationTest {
+  /** Of the span and the log record that were sent, to be looked for there. */
+  readonly traceId: string;
+  /** One for each signal that the destination gets, traces first. */
+  readonly answers: readonly TestAnswer[];
+}
+
+const NAME = 'run-bridge test';
+const ATTRIBUTES = { 'run_bridge.test': true } as const;
+const TEXT = 'A test of this destination, sent from the settings page of run-bridge. No run has happened.';
+const SPAN_MS = 1;
+const SEVERITY_INFO = 9;
+const BLOCK_BYTES = 1_024;
+
+/**
+ * Sends a destination a span `run-bridge test`, and a log record where it gets those, each once: past the queue and the cursors
+ * of its runs. Never throws for what the other side does.
+ * @param version the program's
+ * @param deadline when it is given up
+ */
+export async function testDestination(
+  destination: Pick<Destination, 'send' | 'signals'>,
+  { clock, version }: { readonly clock: Clock; readonly version: string },
+  deadline: AbortSignal,
+): Promise<DestinationTest> {
+  const context = { traceId: randomBytes(16).toString('hex'), spanId: randomBytes(8).toString('hex'), traceFlags: 1 };
+  const answers: TestAnswer[] = [];
+  for (const signal of destination.signals) {
+    const startedMs = clock.monotonicMs();
+    const batch = testBatch(signal, context, clock.nowUnixMs(), version);
+    const sent = destination.send(batch, deadline).then(({ result }) => result);
+    const result = await Promise.race([sent, whenAborted(deadline).then(() => GIVEN_UP)]);
+    answers.push({ signal, result, durationMs: clock.monotonicMs() - startedMs });
+  }
+  return { traceId: context.traceId, answers };
+}
+
+const GIVEN_UP = retryable('no answer in time');
+
+function testBatch(signal: Signal, context: SpanContext, nowUnixMs: number, version: string): ItemBatch {
+  const resource = resourceFromAttributes({ 'service.name': 'run-bridge', 'service.version': version });
+  const group = new ExportGroup(resource, { name: 'run-bridge', version });
+  const windows = new WindowWriter(BLOCK_BYTES);
+  const write = signal === 'logs' ? writeLog : writeSpan;
+  write(windows.begin(), context, nowUnixMs);
+  windows.add(signal, group, 0);
+  return { signal, ranges: windows.take()[signal] };
+}
+
+function writeSpan(out: WireWriter, { traceId, spanId }: SpanContext, nowUnixMs: number): void {
+  out.tag(RECORD);
+  const start = out.open();
+  out.tag(SPAN.traceId);
+  out.hex(traceId);
+  out.tag(SPAN.spanId);
+  out.hex(spanId);
+  out.tag(SPAN.name);
+  out.text(NAME);
+  out.tag(SPAN.kind);
+  out.varint(SpanKind.INTERNAL + 1);
+  out.tag(SPAN.startTime);
+  writeTime(out, nowUnixMs - SPAN_MS);
+  out.tag(SPAN.endTime);
+  writeTime(out, nowUnixMs);
+  encodeAttributes(out, SPAN.attributes, { ...ATTRIBUTES, 'run_bridge.description': TEXT });
+  encodeSpanEnd(out, { code: SpanStatusCode.UNSET });
+  out.close(start);
+}
+
+function writeLog(out: WireWriter, { traceId, spanId }: SpanContext, nowUnixMs: number): void {
+  out.tag(RECORD);
+  const start = out.open();
+  out.tag(LOG.time);
+  writeTime(out, nowUnixMs);
+  out.tag(LOG.severityNumber);
+  out.varint(SEVERITY_INFO);
+  out.tag(LOG.severityText);
+  out.text('INFO');
+  out.tag(LOG.body);
+  encodeValue(out, TEXT);
+  encodeAttributes(out, LOG.attributes, ATTRIBUTES);
+  out.tag(LOG.traceId);
+  out.hex(traceId);
+  out.tag(LOG.spanId);
+  out.hex(spanId);
+  out.tag(LOG.observedTime);
+  writeTime(out, nowUnixMs);
+  out.close(start);
+}
+
+function writeTime(out: WireWriter, unixMs: number): void {
+  out.time(Math.floor(unixMs / 1_000), (unixMs % 1_000) * 1_000_000);
 }

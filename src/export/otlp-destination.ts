@@ -7,10 +7,11 @@ import { type DestinationConfig, loadTls, type SignalEndpoint, type TlsTexts } f
 import { type Clock, isPassingStatus, parseRetryAfterMs } from '../core/clock.js';
 import { exchange, exchangeErrorText, type HttpAnswer } from '../core/http-client.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
+import { LENGTH, tagOf, VARINT } from '../otlp/wire-type.js';
 import type { Signal } from '../record/record-batch.js';
-import { MAX_REFUSED_ALONE, meaningOf } from './answer-rules.js';
 import type { BatchOutcome, Destination } from './destination.js';
-import { type SendResult, secretMask, secretsOf, type Transport } from './transport.js';
+import { NOT_ASKED, refused, retryable, type SendResult, secretMask, secretsOf } from './destination.js';
+import { MAX_REFUSED_ALONE, meaningOf } from './signal-breaker.js';
 import { type ItemBatch, type LoadCodecs, RequestEncoder } from './wire/export-request.js';
 import { countOf } from './wire/item-window.js';
 
@@ -25,7 +26,7 @@ export interface HttpTransportOptions {
   readonly compression: 'none' | 'gzip';
   readonly tls?: TlsTexts;
   /** Reads the body of a 2xx answer; what it throws is taken as "nothing was rejected". */
-  readonly readAccepted: (body: Uint8Array) => { readonly rejectedCount: number; readonly message: string };
+  readonly readAccepted: (body: Uint8Array) => PartialSuccess;
   /** Reads the message out of the body of any other answer; what it throws is taken as no message. */
   readonly readError: (body: Uint8Array, contentType: string) => string;
 }
@@ -41,7 +42,7 @@ const gzipAsync = promisify(gzip);
  * Posts bodies over kept-alive connections. Redirects are not followed: a redirect answers with an address that is better
  * written into the configuration. No proxy is used: `HTTP_PROXY` and its like are not read, neither for loopback nor beyond.
  */
-export class HttpTransport implements Transport {
+export class HttpTransport {
   private readonly agent: http.Agent;
   private readonly masked: (message: string) => string;
 
@@ -65,12 +66,7 @@ export class HttpTransport implements Transport {
       if (answer.isSent && !isPacked) releaseBody();
       return this.toResult(answer);
     } catch (error) {
-      return {
-        kind: 'retryable',
-        status: null,
-        retryAfterMs: null,
-        message: this.masked(exchangeErrorText(error, MAX_MESSAGE_LENGTH)),
-      };
+      return retryable(this.masked(exchangeErrorText(error, MAX_MESSAGE_LENGTH)));
     }
   }
 
@@ -101,11 +97,8 @@ export class HttpTransport implements Transport {
     // What servers add to a redirect is a page for people.
     const isPage = said === '' || said.startsWith('<');
     const message = isPage && status >= 300 && status < 400 ? this.redirectText(headers.location) : said;
-    if (isPassingStatus(status)) {
-      const retryAfterMs = parseRetryAfterMs(headers['retry-after'], this.clock.nowUnixMs());
-      return { kind: 'retryable', status, retryAfterMs, message };
-    }
-    return { kind: 'refused', status, message };
+    if (!isPassingStatus(status)) return refused(status, message);
+    return retryable(message, status, parseRetryAfterMs(headers['retry-after'], this.clock.nowUnixMs()));
   }
 
   /** An address that is followed would get headers that are not meant for it. */
@@ -114,13 +107,13 @@ export class HttpTransport implements Transport {
     return `it redirects to ${to}; set the endpoint to where it is`.slice(0, MAX_MESSAGE_LENGTH);
   }
 
-  private readAccepted(body: Uint8Array): { rejectedCount: number; message: string } {
+  private readAccepted(body: Uint8Array): PartialSuccess {
     try {
       const { rejectedCount, message } = this.options.readAccepted(body);
       return { rejectedCount, message: this.masked(message).slice(0, MAX_MESSAGE_LENGTH) };
     } catch {
       // The status says that it was taken; many receivers answer with a body of their own.
-      return { rejectedCount: 0, message: '' };
+      return NOTHING_REJECTED;
     }
   }
 
@@ -153,7 +146,6 @@ interface SignalSender {
 const CONTENT_TYPES = { json: 'application/json', protobuf: 'application/x-protobuf' } as const;
 /** Requests without a record. */
 const EMPTY_REQUESTS = { json: Buffer.from('{}'), protobuf: Buffer.alloc(0) } as const;
-const NOT_ASKED: SendResult = { kind: 'refused', status: 0, message: 'the destination does not get this signal' };
 
 /** A destination that speaks OTLP over HTTP. */
 export class OtlpDestination implements Destination {
@@ -306,25 +298,21 @@ function fieldOf(value: unknown, name: string): unknown {
 
 /** `ExportTraceServiceResponse` and its sister have `partial_success` 1, of which `rejected_…` is 1 and `error_message` 2. */
 function readProtobufResponse(body: Uint8Array): PartialSuccess {
-  const reader = protobuf.Reader.create(body);
   let partial = NOTHING_REJECTED;
-  while (reader.pos < reader.len) {
-    const tag = reader.uint32();
-    if (tag === ((1 << 3) | 2)) partial = readPartialSuccess(reader.bytes());
-    else reader.skipType(tag & 7);
-  }
+  readFields(body, (field, reader) => {
+    if (field === PARTIAL_SUCCESS) partial = readPartialSuccess(reader.bytes());
+    return field === PARTIAL_SUCCESS;
+  });
   return partial;
 }
 
 function readPartialSuccess(message: Uint8Array): PartialSuccess {
-  const reader = protobuf.Reader.create(message);
   let [count, text] = ['0', ''];
-  while (reader.pos < reader.len) {
-    const tag = reader.uint32();
-    if (tag === 1 << 3) count = reader.int64().toString();
-    else if (tag === ((2 << 3) | 2)) text = reader.string();
-    else reader.skipType(tag & 7);
-  }
+  readFields(message, (field, reader) => {
+    if (field === REJECTED_COUNT) count = reader.int64().toString();
+    else if (field === MESSAGE) text = reader.string();
+    return field === REJECTED_COUNT || field === MESSAGE;
+  });
   return toPartialSuccess(count, text);
 }
 
@@ -346,12 +334,23 @@ function toPartialSuccess(count: unknown, message: string): PartialSuccess {
 
 /** `google.rpc.Status`: code 1, message 2, details 3. */
 function readStatusMessage(body: Uint8Array): string {
-  const reader = protobuf.Reader.create(body);
   let message = '';
+  readFields(body, (field, reader) => {
+    if (field === MESSAGE) message = reader.string();
+    return field === MESSAGE;
+  });
+  return message;
+}
+
+const PARTIAL_SUCCESS = tagOf(1, LENGTH);
+const REJECTED_COUNT = tagOf(1, VARINT);
+const MESSAGE = tagOf(2, LENGTH);
+
+/** Reads a message's fields. @param read reads the value behind a tag, and says whether it did */
+function readFields(message: Uint8Array, read: (tag: number, reader: protobuf.Reader) => boolean): void {
+  const reader = protobuf.Reader.create(message);
   while (reader.pos < reader.len) {
     const tag = reader.uint32();
-    if (tag === ((2 << 3) | 2)) message = reader.string();
-    else reader.skipType(tag & 7);
+    if (!read(tag, reader)) reader.skipType(tag & 7);
   }
-  return message;
 }

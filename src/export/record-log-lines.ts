@@ -2,6 +2,7 @@ import { closeSync, openSync, readFileSync, readSync, type Stats, statSync } fro
 import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
 import { LineWindow, openIfThere } from '../core/lines.js';
+import { setLatest } from '../core/lists.js';
 import { LOG_FILE, RESOURCES_FILE } from '../log/append-file.js';
 import { ResourceIndex } from '../log/resource-index.js';
 import { type Resource, resourceKey } from '../record/attributes.js';
@@ -130,10 +131,7 @@ export class ResourceIndexes {
     if (known?.state === state) return known.index;
     // What is written meanwhile changes the state, so that it is read again.
     const index = ResourceIndex.parse(readFileSync(path, 'utf8'));
-    this.known.delete(folder);
-    this.known.set(folder, { state, index });
-    const [oldest] = this.known.keys();
-    if (this.known.size > MAX_KNOWN && oldest !== undefined) this.known.delete(oldest);
+    setLatest(this.known, folder, { state, index }, MAX_KNOWN);
     return index;
   }
 }
@@ -152,12 +150,7 @@ class InternedResources {
   intern(resource: Resource): Resource {
     const key = resourceKey(resource);
     const known = this.byKey.get(key) ?? resource;
-    this.byKey.delete(key);
-    this.byKey.set(key, known);
-    if (this.byKey.size > MAX_RESOURCES) {
-      const [oldest] = this.byKey.keys();
-      if (oldest !== undefined) this.byKey.delete(oldest);
-    }
+    setLatest(this.byKey, key, known, MAX_RESOURCES);
     return known;
   }
 }

@@ -1,10 +1,11 @@
+import type { Clock } from '../core/clock.js';
 import type { Appended } from '../log/appended.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { ExportCursor } from '../storage/cursor-store.js';
 import type { ExportRun } from './export-run.js';
 import type { ExportWorkerDeps } from './export-worker-options.js';
-import { FinishedReplays, RunReplay } from './run-replay.js';
+import { RunReplay } from './run-mapper.js';
 import type { MappedItems } from './wire/item-window.js';
 
 /** What a run gave when it was read. */
@@ -223,5 +224,55 @@ export class RunReader {
     if (tookMs > LONG_TURN_MS) this.pieceBytes = Math.max(MIN_PIECE_BYTES, this.pieceBytes / 2);
     else if (tookMs < SHORT_TURN_MS) this.pieceBytes = Math.min(MAX_PIECE_BYTES, this.pieceBytes * 2);
     return result;
+  }
+}
+
+/** How long a run that was sent to its end is remembered, in milliseconds: 10 minutes. */
+const KEPT_MS = 600_000;
+/** Runs that are remembered, and the memory that they may take together, as estimated, in bytes. */
+const MAX_RUNS = 8;
+const MAX_BYTES = 16 * 1024 * 1024;
+
+interface Kept {
+  readonly replay: RunReplay;
+  readonly bytes: number;
+  readonly untilMs: number;
+}
+
+/**
+ * Runs that were sent to their end a short while ago, each with what its mapper remembers: records that come late are
+ * mapped alone, and not with the whole log before them. Whatever is not here is found again by reading the log.
+ */
+export class FinishedReplays {
+  /** The one that ended longest ago is the first. */
+  private readonly replays = new Map<TraceId, Kept>();
+  private bytes = 0;
+
+  constructor(private readonly clock: Pick<Clock, 'monotonicMs'>) {}
+
+  /** @param bytes memory that it takes, as estimated */
+  keep(traceId: TraceId, replay: RunReplay, bytes: number): void {
+    this.drop(traceId);
+    const nowMs = this.clock.monotonicMs();
+    this.replays.set(traceId, { replay, bytes, untilMs: nowMs + KEPT_MS });
+    this.bytes += bytes;
+    for (const [oldest, { untilMs }] of this.replays) {
+      const isTooMuch = this.replays.size > MAX_RUNS || this.bytes > MAX_BYTES;
+      if (!isTooMuch && untilMs > nowMs) break;
+      this.drop(oldest);
+    }
+  }
+
+  /** Takes out what stands just where a cursor does. */
+  take(traceId: TraceId, { finishedAtBytes, tracesOffset, logsOffset }: ExportCursor): RunReplay | undefined {
+    const kept = this.replays.get(traceId);
+    this.drop(traceId);
+    const isThere = [tracesOffset, logsOffset, kept?.replay.readOffset].every((offset) => offset === finishedAtBytes);
+    return isThere ? kept?.replay : undefined;
+  }
+
+  drop(traceId: TraceId): void {
+    this.bytes -= this.replays.get(traceId)?.bytes ?? 0;
+    this.replays.delete(traceId);
   }
 }

@@ -1,9 +1,93 @@
 import type { Clock, RetryPolicy, Timer } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import type { Signal } from '../record/record-batch.js';
-import { type AnswerMeaning, meaningOf } from './answer-rules.js';
-import type { Destination, SignalStatus } from './destination.js';
-import type { SendResult } from './transport.js';
+import type { Destination, SendResult, SignalStatus } from './destination.js';
+
+/**
+ * What an answer says of the request that it answers.
+ * - `taken`: all of it, or all but what a partial success rejects, which is the receiver's last word on it.
+ * - `later`: the receiver takes nothing now, or nobody heard it; the same request is sent until it is answered otherwise.
+ * - `closed`: the receiver, or the configuration, is not ready for anything (no right, no such place, elsewhere). That says
+ *   nothing of the data, which waits as with `later`.
+ * - `tooLarge`: less of it may be taken. One record alone is refused for good.
+ * - `refused`: there is something in it that is never taken. Halves of it are tried until the record is alone, which is given up.
+ * - `failed`: nobody knows whether the data or the receiver is at fault. It is tried a few times, then by halves; a record
+ *   alone is given up once the receiver has taken others meanwhile.
+ */
+export type AnswerMeaning = 'taken' | 'later' | 'closed' | 'tooLarge' | 'refused' | 'failed';
+
+/** Attempts of a request that fails, before halves of it are tried. */
+export const ATTEMPTS_BEFORE_HALVING = 4;
+/** Attempts of a record that fails alone, those of the request it came in included, before it is given up. */
+export const ATTEMPTS_OF_ONE = 7;
+/** Records that are refused alone, in a row without anything that is taken: what follows is refused as it comes, for it is not about single records. */
+export const MAX_REFUSED_ALONE = 16;
+/** Requests that are halved for failing, in a row without anything that is taken: it is not about the records. */
+export const MAX_FRUITLESS_HALVINGS = 16;
+
+/** OTLP names 429, 502, 503 and 504 (https://opentelemetry.io/docs/specs/otlp/#failures-1); 408 says the same of itself. */
+const LATER: ReadonlySet<number> = new Set([408, 425, 429, 502, 503, 504]);
+/** Credentials, their rights, addresses, methods and encodings: what has to be put right somewhere else than in the data. */
+const CLOSED: ReadonlySet<number> = new Set([401, 402, 403, 404, 405, 406, 407, 415, 421, 426, 511]);
+/** What OTLP has a receiver answer to data that it cannot read, and what others answer to it. */
+const REFUSED: ReadonlySet<number> = new Set([0, 400, 422]);
+const TOO_LARGE = 413;
+
+/** How receivers say that a request is too large, where the status does not: the Collector's HTTP server answers 400, what forwards to gRPC passes on its words. */
+const SIZE_WORDS =
+  /too large|larger than|too big|exceed\w* .{0,40}(size|limit|length|bytes)|(size|length|bytes) .{0,40}exceed|max\w* (\w+ ){0,3}(size|length)\b.{0,40}(reached|exceeded)/i;
+/** Said by gRPC alone, with whatever status. */
+const GRPC_SIZE_WORDS = /received message (after decompression )?larger than max|message larger than max/i;
+
+/** What the answer to a request means. */
+export function meaningOf(result: SendResult): AnswerMeaning {
+  if (result.kind === 'accepted') return 'taken';
+  const { status, message } = result;
+  if (status === null) return 'later';
+  if (status === TOO_LARGE || GRPC_SIZE_WORDS.test(message)) return 'tooLarge';
+  if (LATER.has(status) || (status > 0 && status < 200)) return 'later';
+  if (CLOSED.has(status) || (status >= 300 && status < 400)) return 'closed';
+  if ((status === 400 || status >= 500) && SIZE_WORDS.test(message)) return 'tooLarge';
+  return REFUSED.has(status) ? 'refused' : 'failed';
+}
+
+/** What is known of a request when it is answered. */
+export interface AnsweredRequest {
+  /** Records that the answer speaks of. */
+  readonly itemCount: number;
+  /** Attempts that failed, this one included. */
+  readonly failedAttempts: number;
+  /** Whether the receiver has taken something else since this request failed first. */
+  readonly isReceiverWell: boolean;
+}
+
+/** What is to be done with a request that was answered, beside what the circuit breaker makes of it. */
+export type NextStep = 'settle' | 'halve' | 'giveUp';
+
+/** @param fruitless what was done in a row without anything that was taken */
+export function nextStep(
+  result: SendResult,
+  { itemCount, failedAttempts, isReceiverWell }: AnsweredRequest,
+  fruitless: { readonly refusedAlone: number; readonly halvings: number },
+): NextStep {
+  const isAlone = itemCount === 1;
+  switch (meaningOf(result)) {
+    case 'taken':
+    case 'later':
+    case 'closed':
+      return 'settle';
+    case 'tooLarge':
+      return isAlone ? 'giveUp' : 'halve';
+    case 'refused':
+      // Status 0 is our own: a record that cannot be sent at all, or a signal that is not asked for.
+      return isAlone || result.status === 0 || fruitless.refusedAlone >= MAX_REFUSED_ALONE ? 'giveUp' : 'halve';
+    case 'failed':
+      if (isAlone) return isReceiverWell && failedAttempts >= ATTEMPTS_OF_ONE ? 'giveUp' : 'settle';
+      return failedAttempts >= ATTEMPTS_BEFORE_HALVING && fruitless.halvings < MAX_FRUITLESS_HALVINGS
+        ? 'halve'
+        : 'settle';
+  }
+}
 
 /** Statuses of a receiver that has no endpoint for logs. */
 const NO_LOGS: ReadonlySet<number> = new Set([404, 415, 501]);
@@ -20,6 +104,8 @@ const MAX_LOGGED_STATUSES = 20;
  */
 export type AfterAttempt = 'done' | 'retry' | 'paused';
 
+type LoggedOnce = 'partial' | 'failure' | 'pause' | 'halving';
+
 /** The circuit breaker of one signal to one destination: whether requests may be sent now, and what became of those before. */
 export class SignalBreaker {
   private isOff: boolean;
@@ -27,12 +113,16 @@ export class SignalBreaker {
   private pause: Timer | undefined;
   private pausedUntilMs = 0;
   private failedInRow = 0;
-  private readonly counts = { sent: 0, refused: 0, rejected: 0, forwarded: 0, failedAttempts: 0 };
+  private readonly counts = {
+    sentCount: 0,
+    refusedCount: 0,
+    rejectedCount: 0,
+    forwardedCount: 0,
+    failedAttemptCount: 0,
+  };
   private readonly loggedStatuses = new Set<number>();
-  private hasLoggedPartial = false;
-  private hasLoggedFailure = false;
-  private hasLoggedPause = false;
-  private hasLoggedHalving = false;
+  /** What is logged once: its first times since the start, or since the destination took something. */
+  private readonly logged = new Set<LoggedOnce>();
   /** Requests that were taken since the start. */
   private takenCount = 0;
   /** The last failure in words; `null` after a success. */
@@ -60,15 +150,7 @@ export class SignalBreaker {
   }
 
   get status(): SignalStatus {
-    const { sent, refused, rejected, forwarded, failedAttempts } = this.counts;
-    return {
-      state: this.state,
-      sentCount: sent,
-      refusedCount: refused,
-      rejectedCount: rejected,
-      forwardedCount: forwarded,
-      failedAttemptCount: failedAttempts,
-    };
+    return { state: this.state, ...this.counts };
   }
 
   /** How many requests were taken since the start: whether it grows says whether the receiver is well. */
@@ -87,20 +169,27 @@ export class SignalBreaker {
 
   /** A request is tried again by halves. */
   halve(result: SendResult, itemCount: number): void {
-    this.counts.failedAttempts += 1;
-    this.lastError = wordsOf(result);
-    if (this.hasLoggedHalving) return;
-    this.hasLoggedHalving = true;
-    this.log(
-      'warn',
+    this.countFailure(result);
+    this.logOnce(
+      'halving',
       { status: result.status, answer: result.message, itemCount },
       'the destination did not take a request; trying its halves, further ones are only counted',
     );
   }
 
   /** A request is given up, whatever its answer was. */
-  giveUp(result: SendResult, itemCount: number): 'done' {
-    if (!this.isOff) this.refuse(result.status ?? 0, result.message, itemCount);
+  giveUp({ status, message }: SendResult, itemCount: number): 'done' {
+    if (this.isOff) return 'done';
+    this.failedInRow = 0;
+    this.lastError = `refused with status ${status ?? 0}: ${message}`;
+    this.counts.refusedCount += itemCount;
+    if (this.loggedStatuses.has(status ?? 0) || this.loggedStatuses.size >= MAX_LOGGED_STATUSES) return 'done';
+    this.loggedStatuses.add(status ?? 0);
+    this.log(
+      'error',
+      { status: status ?? 0, answer: message, itemCount },
+      'the destination refused an export, which is not sent again; check its endpoint and headers; further refusals are counted only',
+    );
     return 'done';
   }
 
@@ -134,11 +223,7 @@ export class SignalBreaker {
       this.accept(result.rejectedCount, result.message, itemCount, kind);
       return 'done';
     }
-    return this.afterFailure(meaningOf(result), result, itemCount);
-  }
-
-  private afterFailure(meaning: AnswerMeaning, result: SendResult, itemCount: number): AfterAttempt {
-    switch (meaning) {
+    switch (meaningOf(result)) {
       case 'taken':
       case 'tooLarge':
       case 'refused':
@@ -152,32 +237,17 @@ export class SignalBreaker {
   }
 
   private accept(rejectedCount: number, message: string, itemCount: number, kind: 'sent' | 'forwarded'): void {
-    if (this.hasLoggedPause) this.log('info', {}, 'the destination accepts exports again');
-    this.hasLoggedPause = false;
+    if (this.logged.delete('pause')) this.log('info', {}, 'the destination accepts exports again');
     this.failedInRow = 0;
     this.takenCount += 1;
     this.lastError = null;
-    this.counts[kind] += Math.max(0, itemCount - rejectedCount);
-    this.counts.rejected += rejectedCount;
-    if (rejectedCount === 0 || this.hasLoggedPartial) return;
-    this.hasLoggedPartial = true;
-    this.log(
-      'warn',
+    this.counts[`${kind}Count`] += Math.max(0, itemCount - rejectedCount);
+    this.counts.rejectedCount += rejectedCount;
+    if (rejectedCount === 0) return;
+    this.logOnce(
+      'partial',
       { rejectedCount, answer: message },
       'the destination rejected a part of an export; further ones are counted only',
-    );
-  }
-
-  private refuse(status: number, message: string, itemCount: number): void {
-    this.failedInRow = 0;
-    this.lastError = `refused with status ${status}: ${message}`;
-    this.counts.refused += itemCount;
-    if (this.loggedStatuses.has(status) || this.loggedStatuses.size >= MAX_LOGGED_STATUSES) return;
-    this.loggedStatuses.add(status);
-    this.log(
-      'error',
-      { status, answer: message, itemCount },
-      'the destination refused an export, which is not sent again; check its endpoint and headers; further refusals are counted only',
     );
   }
 
@@ -190,10 +260,8 @@ export class SignalBreaker {
     this.failedInRow += 1;
     if (isAskedToWait) this.failedInRow = Math.max(this.failedInRow, MAX_CHANCE_FAILURES + 1);
     if (!this.isProbing) {
-      if (this.hasLoggedFailure) return 'retry';
-      this.hasLoggedFailure = true;
       const text = 'a request to the destination failed; retrying, further failures are only counted';
-      this.log('warn', { status: result.status, answer: result.message }, text);
+      this.logOnce('failure', { status: result.status, answer: result.message }, text);
       return 'retry';
     }
     const text = 'the destination does not accept exports; they wait on disk, retrying';
@@ -203,9 +271,9 @@ export class SignalBreaker {
     return 'paused';
   }
 
-  private countFailure(result: SendResult): void {
-    this.counts.failedAttempts += 1;
-    this.lastError = wordsOf(result);
+  private countFailure({ status, message }: SendResult): void {
+    this.counts.failedAttemptCount += 1;
+    this.lastError = status === null ? message : `status ${status}: ${message}`;
   }
 
   /** Nothing is sent for a while. */
@@ -219,15 +287,8 @@ export class SignalBreaker {
       Math.min(this.failedInRow - MAX_CHANCE_FAILURES, maxDoublings),
       retryAfterMs,
     );
-    if (!this.hasLoggedPause) {
-      this.hasLoggedPause = true;
-      this.log('warn', { status, answer: message, delayMs }, text);
-    }
-    this.pauseFor(delayMs);
-  }
-
-  /** Of several pauses the one that ends last counts. */
-  private pauseFor(delayMs: number): void {
+    this.logOnce('pause', { status, answer: message, delayMs }, text);
+    // Of several pauses the one that ends last counts.
     const untilMs = this.deps.clock.monotonicMs() + delayMs;
     if (this.pause !== undefined && untilMs <= this.pausedUntilMs) return;
     this.pause?.cancel();
@@ -238,6 +299,12 @@ export class SignalBreaker {
     });
   }
 
+  private logOnce(key: LoggedOnce, fields: Record<string, string | number | null>, message: string): void {
+    if (this.logged.has(key)) return;
+    this.logged.add(key);
+    this.log('warn', fields, message);
+  }
+
   private log(level: 'info' | 'warn' | 'error', fields: Record<string, string | number | null>, message: string): void {
     this.deps.logger[level]({ destination: this.destination, signal: this.signal, ...fields }, message);
   }
@@ -245,11 +312,6 @@ export class SignalBreaker {
 
 const CLOSED_TEXT =
   'the destination lets nothing in; check its endpoint, headers and the rights that they give; exports wait on disk, retrying';
-
-/** A failure in words. */
-function wordsOf({ status, message }: SendResult): string {
-  return status === null ? message : `status ${status}: ${message}`;
-}
 
 /** Whether a destination that has denied logs takes spans and denies logs all the same; for one that cannot be asked its answer counts. */
 export async function deniesLogs(

@@ -69,7 +69,7 @@ export interface RunBatch {
  */
 export class SignalProgress {
   /** Enqueued and in no request; in the order of their anchors. */
-  private waiting: readonly ItemRange[] = [];
+  private waiting: ItemRange[] = [];
   private count = 0;
   private readonly underWay = new Set<RunBatch>();
   /** Items that the present replay gives although an older one gave them to a request. */
@@ -143,14 +143,14 @@ export class SignalProgress {
   enqueue(ranges: readonly ItemRange[], closingAt?: number): void {
     if (this.isOff || this.hasEvicted) return;
     if (closingAt !== undefined) this.closingAt = closingAt;
-    const waiting = [...this.waiting];
+    const { waiting, repeated } = this;
     for (const range of ranges) {
-      if (this.repeated.size === 0) waiting.push(range);
-      else range.pick((index) => !this.repeated.has(this.keyOf(range.window, index, this.closingAt)), waiting);
+      if (repeated.size === 0) waiting.push(range);
+      else range.pick((index) => !repeated.has(this.keyOf(range.window, index, this.closingAt)), waiting);
       this.enqueuedTo = Math.max(this.enqueuedTo, this.endOf(range));
     }
     if (closingAt !== undefined) this.enqueuedTo = Math.max(this.enqueuedTo, closingAt);
-    this.wait(waiting);
+    if (ranges.length > 0) this.wait(waiting);
     if (this.queue.breaker.state === 'waiting' && this.queue.count > this.queue.maxItems) this.evict();
   }
 
@@ -160,7 +160,7 @@ export class SignalProgress {
     const [ranges, rest] = cutRanges(this.waiting, maxItems);
     const batch = { progress: this, ranges, itemCount: countOf(ranges), epoch, closingAt };
     this.underWay.add(batch);
-    this.wait(rest);
+    this.wait([...rest]);
     return batch;
   }
 
@@ -226,7 +226,7 @@ export class SignalProgress {
     this.answeredAhead.clear();
   }
 
-  private wait(ranges: readonly ItemRange[]): void {
+  private wait(ranges: ItemRange[]): void {
     const before = this.count;
     this.waiting = ranges;
     this.count = countOf(ranges);

@@ -1,10 +1,16 @@
 import type { Clock, RetryPolicy, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import { ATTEMPTS_BEFORE_HALVING, ATTEMPTS_OF_ONE, meaningOf, nextStep } from './answer-rules.js';
-import type { BatchOutcome, Destination } from './destination.js';
-import { type AfterAttempt, deniesLogs, type SignalBreaker } from './signal-breaker.js';
+import type { BatchOutcome, Destination, SendResult } from './destination.js';
+import {
+  type AfterAttempt,
+  ATTEMPTS_BEFORE_HALVING,
+  ATTEMPTS_OF_ONE,
+  deniesLogs,
+  meaningOf,
+  nextStep,
+  type SignalBreaker,
+} from './signal-breaker.js';
 import type { RunBatch, SignalQueue } from './signal-queue.js';
-import type { SendResult } from './transport.js';
 import { countOf, cutRanges, type ItemRange } from './wire/item-window.js';
 
 /** What a sender works with. */
@@ -43,7 +49,7 @@ interface Shipment {
 /**
  * Sends what waits in one signal's queue, several requests at a time. One that fails while others succeed is tried again by
  * itself; when the breaker pauses, everything that failed waits in the queue again. What the destination may never take is set
- * apart and halved, as `answer-rules.ts` says, while others go on. The requests between the oldest one that is not answered and
+ * apart and halved, as `signal-breaker.ts` says, while others go on. The requests between the oldest one that is not answered and
  * the newest are bounded, and with them what is sent twice after a kill.
  */
 export class SignalSender {

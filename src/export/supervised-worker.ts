@@ -1,5 +1,6 @@
 import { type Clock, pause, type RetryPolicy, type Timer, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
+import { setLatest } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import type { Appended } from '../log/appended.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -15,11 +16,7 @@ export class OpenRuns {
   private readonly lengths = new Map<TraceId, number>();
 
   appended({ traceId, lengthBytes }: Pick<Appended, 'traceId' | 'lengthBytes'>): void {
-    this.lengths.delete(traceId);
-    this.lengths.set(traceId, lengthBytes);
-    if (this.lengths.size <= MAX_RUNS) return;
-    const [oldest] = this.lengths.keys();
-    if (oldest !== undefined) this.lengths.delete(oldest);
+    setLatest(this.lengths, traceId, lengthBytes, MAX_RUNS);
   }
 
   runEvent(event: RunEvent): void {

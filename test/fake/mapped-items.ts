@@ -1,8 +1,7 @@
 import type { InstrumentationScope } from '@opentelemetry/core';
 import type { Resource } from '@opentelemetry/resources';
-import { type DecodedLog, decodeLog } from '../../src/export/wire/decoded-log.js';
-import { DecodedSpan } from '../../src/export/wire/decoded-span.js';
 import type { ItemRange, ItemWindow, MappedItems } from '../../src/export/wire/item-window.js';
+import { type DecodedLog, DecodedSpan, decodeLog } from '../../src/export/wire/wire-reader.js';
 import type { Signal } from '../../src/record/record-batch.js';
 
 /** A log record with its resource and scope. */

@@ -2,7 +2,7 @@ import { SpanKind, TraceFlags } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
-import type { LoggedItems, LoggedLines, RunMapper } from '../../src/export/run-mapper.js';
+import type { LoggedLines, RunMapper } from '../../src/export/run-mapper.js';
 import { ExportGroup } from '../../src/export/wire/export-group.js';
 import { type MappedItems, WindowWriter } from '../../src/export/wire/item-window.js';
 import type { LoggedRecord } from '../../src/log/record-log.js';
@@ -57,10 +57,6 @@ export class SimpleRunMapper implements RunMapper {
       }
       while (this.held.length > this.holdRecords) this.release();
     }
-  }
-
-  pushItems(items: LoggedItems): number {
-    return this.pushLines(items);
   }
 
   pushLines({ lines, offset, resource }: LoggedLines): number {

@@ -69,7 +69,7 @@ function map(run: string, redaction: RedactionLevel, isLive: boolean, disturb: D
     log.push(Buffer.from(lines));
     disturb();
     if (isLive && piece.items !== undefined) {
-      mapper.pushItems({ resource, offset, lines, items: piece.items });
+      mapper.pushLines({ resource, offset, lines, items: piece.items });
       itemCount += piece.items.to - piece.items.from;
     } else mapper.pushLines({ resource, offset, lines });
     for (const item of itemsOf(mapper.take(false))) items.push(item);

@@ -1,8 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { Destination } from '../../src/export/destination.js';
+import type { Destination, SendResult } from '../../src/export/destination.js';
 import type { ExportWorker } from '../../src/export/export-worker.js';
-import type { SendResult } from '../../src/export/transport.js';
 import { countOf, cutRanges } from '../../src/export/wire/item-window.js';
 import type { Signal } from '../../src/record/record-batch.js';
 import { ExportBench } from '../fake/export-bench.js';

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { CellWriter } from '../../src/export/mapping/cell-writer.js';
-import { LogWriter } from '../../src/export/mapping/log-writer.js';
-import { SpanWriter } from '../../src/export/mapping/span-writer.js';
+import { LogWriter, SpanWriter } from '../../src/export/mapping/plain-writer.js';
 
 import { FreshRecords } from '../../src/log/appended.js';
 import { CellBatch, ItemChunk } from '../../src/otlp/wire/item-chunk.js';

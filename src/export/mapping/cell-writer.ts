@@ -18,10 +18,22 @@ import { Attribute, attributeAt, Cell, cell, Value } from '../../record/cells.js
 import { spanIdOf } from '../../record/span-id-table.js';
 import { type KnownText, texts } from '../../record/texts.js';
 import type { Redactor } from '../../redaction/redactor.js';
-import { AttributeTag, copyTagged, keyOf, putNumberAttribute, putTextAttribute } from '../wire/otlp-fields.js';
-import { EVENT, encodeLink, RECORD, SAMPLED_FLAGS, SPAN, type SpanEvents, WireWriter } from '../wire/wire-writer.js';
-import { attributeJson, attributeText, type CellRecord, isNested } from './cell-record.js';
-import { int64Value } from './flatten-attributes.js';
+import {
+  AttributeTag,
+  copyTagged,
+  EVENT,
+  encodeLink,
+  keyOf,
+  putNumberAttribute,
+  putTextAttribute,
+  RECORD,
+  SAMPLED_FLAGS,
+  SPAN,
+  type SpanEvents,
+  WireWriter,
+} from '../wire/wire-writer.js';
+import { int64Value } from './exported-names.js';
+import { attributeJson, attributeText, type CellRecord, isNested } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
 import { type AttributePlan, type RecordPlan, Use } from './record-plans.js';
 import type { SharedMapping } from './shared-mapping.js';

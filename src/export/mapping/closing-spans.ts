@@ -2,33 +2,31 @@ import { type Attributes, SpanKind, type SpanStatus, SpanStatusCode } from '@ope
 import type { MappingSwitches } from '../../config/mapping-options.js';
 import type { Resource } from '../../record/attributes.js';
 import { spanIdOf } from '../../record/span-id-table.js';
-import { invocationIdOf, type SpanId, type TraceId, type UnixNano } from '../../record/telemetry-record.js';
+import { invocationIdOf, type SpanId, type UnixNano } from '../../record/telemetry-record.js';
 import { learnStatement, type Redactor } from '../../redaction/redactor.js';
 import type { InvocationSummary, RunSummary } from '../../run/verdict.js';
+import type { ResourceMap } from '../wire/export-group.js';
 import type { WindowWriter } from '../wire/item-window.js';
-import {
-  encodeAttributes,
-  encodeSpanEnd,
-  RECORD,
-  SPAN,
-  type SpanEvents,
-  type WireWriter,
-} from '../wire/wire-writer.js';
+import { encodeAttributes, RECORD, SPAN, type SpanEvents } from '../wire/wire-writer.js';
 import type { EventBuffer } from './event-buffer.js';
-import { EVENT_TYPE } from './event-types.js';
-import type { StartLine } from './line-intake.js';
-import { eventTimeOf, movedEvent } from './log-writer.js';
-import type { MissingParent, MissingParents } from './missing-parents.js';
+import { EVENT_TYPE } from './exported-names.js';
+import { halvesOf, hrTimeOf, type IdHalves, isBefore, isSameId, type StartLine, type Time } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
-import type { ResourceMap } from './resource-map.js';
+import {
+  eventTimeOf,
+  movedEvent,
+  type SpanHead,
+  type SpanWriter,
+  writeSpanHead,
+  writeSpanTail,
+} from './plain-writer.js';
 import { reportedInvocation } from './span-outcomes.js';
-import { halvesOf, hrTimeOf, type IdHalves, isBefore, type SpanTree } from './span-tree.js';
-import type { SpanWriter } from './span-writer.js';
+import type { MissingParent, MissingParents, SpanTree } from './span-tree.js';
 
 /** What a run remembers, as far as its end needs it. */
 export interface ClosingMemory {
   readonly switches: MappingSwitches;
-  readonly tree: SpanTree<StartLine>;
+  readonly tree: SpanTree;
   readonly nodes: NodeIndex;
   readonly missingParents: MissingParents;
   readonly buffer: EventBuffer;
@@ -38,14 +36,15 @@ export interface ClosingMemory {
   readonly windows: WindowWriter;
 }
 
-/** A time in seconds and nanoseconds. */
-type Time = readonly [seconds: number, nanos: number];
-
-/** An invocation whose own span never came, and the id that it is to have. */
-interface UnreportedInvocation {
+/** A span that events may be moved to. */
+interface Adopter {
   readonly id: IdHalves;
-  readonly invocation: InvocationSummary;
+  readonly startTimeUnixNano: UnixNano;
+  readonly endTimeUnixNano: UnixNano;
 }
+
+/** An invocation whose own span never came or never ended, and the id that it has. */
+interface UnendedInvocation extends InvocationSummary, Adopter {}
 
 /** A span whose end never came, and the one that it is to have. */
 interface Unfinished {
@@ -59,7 +58,7 @@ interface Unfinished {
 interface Missing {
   readonly parents: readonly MissingParent[];
   readonly open: readonly { readonly id: IdHalves; readonly start: StartLine }[];
-  readonly invocations: readonly UnreportedInvocation[];
+  readonly invocations: readonly UnendedInvocation[];
 }
 
 /** Makes what closes a run's trace. */
@@ -77,17 +76,9 @@ export class ClosingSpans {
     const unended = unendedOf(run);
     const { parents, open, invocations } = this.find(run);
     for (const one of parents) this.writeMissing(one, run, buffer);
-    adoptOrphanEvents(
-      tree,
-      buffer,
-      unended.map(({ id, invocation }) => ({
-        id,
-        startTimeUnixNano: invocation.startTimeUnixNano,
-        endTimeUnixNano: invocation.endTimeUnixNano,
-      })),
-    );
+    adoptOrphanEvents(tree, buffer, unended);
     for (const { id, start } of open) {
-      const invocation = unended.find((one) => isSame(one.id, id))?.invocation;
+      const invocation = unended.find((one) => isSameId(one.id, id));
       const end = invocation === undefined ? latest : hrTimeOf(invocation.endTimeUnixNano);
       this.writeUnfinished(run, { start, end, invocation, events: buffer.take(id[0], id[1]) });
     }
@@ -109,7 +100,7 @@ export class ClosingSpans {
     const ids = run.invocations.flatMap(({ spanId }) => (spanId === null ? [] : [halvesOf(spanId)]));
     const parents = missingParents
       .list()
-      .filter(({ spanHigh, spanLow }) => !ids.some((id) => isSame(id, [spanHigh, spanLow])));
+      .filter(({ spanHigh, spanLow }) => !ids.some((id) => isSameId(id, [spanHigh, spanLow])));
     const open = tree.openStarts().map((start) => {
       const { spanHigh, spanLow } = start.read();
       return { start, id: [spanHigh, spanLow] as const };
@@ -133,10 +124,11 @@ export class ClosingSpans {
     if (isCanceled) attributes['error.type'] = 'canceled';
     this.writeSynthetic(run, missing.resource, {
       id: [spanHigh, spanLow],
-      parentSpanId: invocationAround(missing, run.invocations)?.spanId ?? null,
+      parent: idOrNone(invocationAround(missing, run.invocations)?.spanId ?? null),
       name: phase === undefined ? 'missing span' : `Phase: ${phase.replace(/^EXECUTION_PHASE_/, '')}`,
-      startTime: [missing.startSeconds, missing.startNanos],
-      endTime: [missing.endSeconds, missing.endNanos],
+      kind: SpanKind.INTERNAL,
+      start: [missing.startSeconds, missing.startNanos],
+      end: [missing.endSeconds, missing.endNanos],
       attributes,
       events: buffer.take(spanHigh, spanLow),
       status: isCanceled ? { code: SpanStatusCode.ERROR, message: 'canceled' } : { code: SpanStatusCode.UNSET },
@@ -158,14 +150,15 @@ export class ClosingSpans {
   }
 
   /** A span for an invocation whose own never came, so that the trace has its root and its verdict. */
-  private writeInvocation(run: RunSummary, { id, invocation }: UnreportedInvocation, buffer: EventBuffer): void {
+  private writeInvocation(run: RunSummary, invocation: UnendedInvocation, buffer: EventBuffer): void {
     const reported = reportedInvocation(invocation, this.memory.redactor);
     this.writeSynthetic(run, invocation.resource, {
-      id,
-      parentSpanId: invocation.outerParentSpanId,
+      id: invocation.id,
+      parent: idOrNone(invocation.outerParentSpanId),
       name: invocation.command === null ? NAME : `${NAME} (${invocation.command})`,
-      startTime: hrTimeOf(invocation.startTimeUnixNano),
-      endTime: hrTimeOf(invocation.endTimeUnixNano),
+      kind: SpanKind.INTERNAL,
+      start: hrTimeOf(invocation.startTimeUnixNano),
+      end: hrTimeOf(invocation.endTimeUnixNano),
       status: reported.outcome.status,
       attributes: {
         event_type: EVENT_TYPE.invocation,
@@ -173,65 +166,32 @@ export class ClosingSpans {
         'run_bridge.synthetic': true,
         ...reported.attributes,
       },
-      events: buffer.take(id[0], id[1]),
+      events: buffer.take(invocation.id[0], invocation.id[1]),
     });
   }
 
   private writeSynthetic({ traceId, logBytes }: RunSummary, from: Resource, span: SyntheticSpan): void {
     const { resources, windows } = this.memory;
-    writeSynthetic(windows.begin(), traceId, span);
+    const out = windows.begin();
+    out.tag(RECORD);
+    const start = out.open();
+    writeSpanHead(out, { traceId, ...span });
+    encodeAttributes(out, SPAN.attributes, span.attributes);
+    writeSpanTail(out, span.events, { status: span.status, event: undefined });
+    out.close(start);
     windows.add('traces', resources.map(from), logBytes);
   }
 }
 
 /** A span that has no line. */
-interface SyntheticSpan {
-  readonly id: IdHalves;
-  readonly parentSpanId: SpanId | null;
-  readonly name: string;
-  readonly startTime: Time;
-  readonly endTime: Time;
+interface SyntheticSpan extends Omit<SpanHead, 'traceId'> {
   readonly attributes: Attributes;
   readonly events: SpanEvents;
   readonly status: SpanStatus;
 }
 
-function writeSynthetic(out: WireWriter, traceId: TraceId, span: SyntheticSpan): void {
-  out.tag(RECORD);
-  const start = out.open();
-  out.tag(SPAN.traceId);
-  out.hex(traceId);
-  out.tag(SPAN.spanId);
-  out.id(span.id[0], span.id[1]);
-  if (span.parentSpanId !== null) {
-    out.tag(SPAN.parentSpanId);
-    out.hex(span.parentSpanId);
-  }
-  out.tag(SPAN.name);
-  out.text(span.name);
-  out.tag(SPAN.kind);
-  out.varint(SpanKind.INTERNAL + 1);
-  out.tag(SPAN.startTime);
-  out.time(span.startTime[0], span.startTime[1]);
-  out.tag(SPAN.endTime);
-  out.time(span.endTime[0], span.endTime[1]);
-  encodeAttributes(out, SPAN.attributes, span.attributes);
-  out.tag(SPAN.droppedAttributesCount);
-  out.varint(0);
-  span.events.writeTo(out);
-  out.tag(SPAN.droppedEventsCount);
-  out.varint(span.events.droppedCount);
-  out.tag(SPAN.droppedLinksCount);
-  out.varint(0);
-  encodeSpanEnd(out, span.status);
-  out.close(start);
-}
-
-/** A span that events may be moved to. */
-interface Adopter {
-  readonly id: IdHalves;
-  readonly startTimeUnixNano: UnixNano;
-  readonly endTimeUnixNano: UnixNano;
+function idOrNone(id: SpanId | null): IdHalves | undefined {
+  return id === null ? undefined : halvesOf(id);
 }
 
 /**
@@ -240,7 +200,7 @@ interface Adopter {
  */
 export function adoptOrphanEvents(tree: SpanTree, buffer: EventBuffer, invocations: readonly Adopter[]): void {
   for (const id of buffer.waitingSpans()) {
-    if (tree.knows(id[0], id[1]) || invocations.some((one) => isSame(one.id, id))) continue;
+    if (tree.knows(id[0], id[1]) || invocations.some((one) => isSameId(one.id, id))) continue;
     for (const event of buffer.take(id[0], id[1]).texts()) {
       const time = eventTimeOf(event);
       const adopter = invocations.find((by) => time >= by.startTimeUnixNano && time <= by.endTimeUnixNano);
@@ -250,15 +210,11 @@ export function adoptOrphanEvents(tree: SpanTree, buffer: EventBuffer, invocatio
   }
 }
 
-function isSame(id: IdHalves, other: IdHalves): boolean {
-  return id[0] === other[0] && id[1] === other[1];
-}
-
 /** Invocations whose end never came. */
-function unendedOf(run: RunSummary): readonly UnreportedInvocation[] {
+function unendedOf(run: RunSummary): readonly UnendedInvocation[] {
   return run.invocations.flatMap((invocation) => {
     const { spanId, hasInvocationEnd } = invocation;
-    return spanId === null || hasInvocationEnd ? [] : [{ id: halvesOf(spanId), invocation }];
+    return spanId === null || hasInvocationEnd ? [] : [{ ...invocation, id: halvesOf(spanId) }];
   });
 }
 

@@ -2,7 +2,7 @@ import { ByteSource, grown } from '../../core/bytes.js';
 import { view as arena } from '../../record/arena.js';
 import { SpanIdTable } from '../../record/span-id-table.js';
 import { NO_EVENTS, type SpanEvents, type WireWriter } from '../wire/wire-writer.js';
-import type { IdHalves } from './span-tree.js';
+import type { IdHalves } from './mapped-record.js';
 
 /** Numbers of an event's row: where it stands in its block, and the row of the next event of its span, or the next free row. */
 const START = 0;

@@ -13,14 +13,12 @@ import { Learned, LearnedTexts } from '../../redaction/known-names.js';
 import { learnNames, type Redactor } from '../../redaction/redactor.js';
 import type { SqlDialect } from '../../redaction/sanitize-sql.js';
 import { isCanceledOutcome } from '../../run/node-outcome.js';
-import type { LoggedItems, LoggedLines } from '../run-mapper.js';
-import { attributeText, CellRecord } from './cell-record.js';
-import { type MappedRecord, PlainRecord } from './mapped-record.js';
-import type { MissingParents } from './missing-parents.js';
+import type { LoggedLines } from '../run-mapper.js';
+import { attributeText, CellRecord, type MappedRecord, PlainRecord, StartLine } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
 import { type RecordPlan, recordPlans } from './record-plans.js';
 import type { SharedMapping } from './shared-mapping.js';
-import type { OpenStart, SpanTree } from './span-tree.js';
+import type { MissingParents, SpanTree } from './span-tree.js';
 
 const LINE_BREAK = 0x0a;
 const NO_BYTES = Buffer.alloc(0);
@@ -36,7 +34,7 @@ const MORE_BYTES = 4096 + SLACK;
 /** What a run remembers of its records. */
 export interface RunMemory {
   readonly redactor: Redactor;
-  readonly tree: SpanTree<StartLine>;
+  readonly tree: SpanTree;
   readonly nodes: NodeIndex;
   readonly missingParents: MissingParents;
 }
@@ -51,23 +49,6 @@ export interface LineHost {
   holdLine(anchorOffset: number, resource: Resource, record: MappedRecord, line: Buffer): void;
   /** A log record has come; `LineIntake.plainLog` is what plain code makes of it. @throws SyntaxError when it turns out to be damaged */
   log(anchorOffset: number, resource: Resource, record: CellRecord | PlainRecord): void;
-}
-
-/** The line of a span's start, while the span is open. */
-export class StartLine implements OpenStart {
-  isOpen = true;
-
-  constructor(
-    private readonly line: Buffer,
-    readonly resource: Resource,
-  ) {}
-
-  /** @throws SyntaxError when it turns out to be damaged */
-  read(): PlainRecord {
-    const record = tryParseRecordLine(this.line.toString('utf8'));
-    if (record === undefined) throw new SyntaxError('a start is no record');
-    return new PlainRecord(record);
-  }
 }
 
 /** A start whose end mostly is the next line: then it says nothing new. */
@@ -111,16 +92,23 @@ export class LineIntake {
   ) {}
 
   /** @returns how many lines were no records, and were passed over. */
-  push({ lines, offset, resource }: LoggedLines): number {
+  push(pushed: LoggedLines): number {
+    this.reading.layouts.tidy();
+    this.damagedCount = 0;
+    this.isStopped = false;
+    this.stoppedAt = undefined;
+    if (pushed.items === undefined) this.pushLines(pushed);
+    else this.pushItems(pushed.items, pushed);
+    this.logLine = NO_BYTES;
+    return this.damagedCount;
+  }
+
+  private pushLines({ lines, offset, resource }: LoggedLines): void {
     const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
     this.windowStart = this.windowEnd = 0;
     this.batch = undefined;
     // Others may look at a record of theirs.
     pointAt(0);
-    this.reading.layouts.tidy();
-    this.damagedCount = 0;
-    this.isStopped = false;
-    this.stoppedAt = undefined;
     for (let start = 0; start < bytes.length; ) {
       const lineBreak = bytes.indexOf(LINE_BREAK, start);
       const end = lineBreak === -1 ? bytes.length : lineBreak;
@@ -136,21 +124,15 @@ export class LineIntake {
       }
       start = end + 1;
     }
-    this.logLine = NO_BYTES;
     this.keepStart();
     if (this.batch !== undefined) itemRing.shorten(this.batch, this.next);
     this.batch = undefined;
-    return this.damagedCount;
   }
 
-  /** Takes items by the cells that they were appended by: as `push` takes their lines. @returns as `push` */
-  pushItems({ items, offset, resource }: LoggedItems): number {
+  /** Takes items by the cells that they were appended by: as `pushLines` takes their lines. */
+  private pushItems(items: CellBatch, { offset, resource }: LoggedLines): void {
     const { chunk, from, to } = items;
     const base = offset - chunk.place(from, PLACE.startLine);
-    this.reading.layouts.tidy();
-    this.damagedCount = 0;
-    this.isStopped = false;
-    this.stoppedAt = undefined;
     for (let index = from; index < to; index++) {
       texts.tidy();
       // A start whose end is the next line says nothing new.
@@ -168,8 +150,6 @@ export class LineIntake {
         break;
       }
     }
-    this.logLine = NO_BYTES;
-    return this.damagedCount;
   }
 
   /** What plain code makes of the log record that is being taken. @throws SyntaxError when it is damaged */

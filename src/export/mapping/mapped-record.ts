@@ -1,27 +1,68 @@
 import type { HrTime } from '@opentelemetry/api';
-import { type Attributes, ownText } from '../../record/attributes.js';
-import type { SpanLink, SpanStatus, TelemetryRecord, TraceId } from '../../record/telemetry-record.js';
+import { NanosClock, view } from '../../record/arena.js';
+import { type Attributes, ownText, type Resource } from '../../record/attributes.js';
+import { Attribute, attributeAt, Cell, cell, isText } from '../../record/cells.js';
+import { isOpening } from '../../record/json-line.js';
+import { tryParseRecordLine } from '../../record/record-line.js';
+import type {
+  SpanId,
+  SpanLink,
+  SpanStatus,
+  TelemetryRecord,
+  TraceId,
+  UnixNano,
+} from '../../record/telemetry-record.js';
+import { type KnownText, texts } from '../../record/texts.js';
 import { type Interruption, interruptionOf } from '../../run/node-outcome.js';
-import { halvesOf, hrTimeOf, type IdHalves } from './span-tree.js';
+import type { RecordPlan } from './record-plans.js';
 
-/** What the mapping asks of every record. Ids are halves, both 0 for none; times are whole seconds and nanoseconds. */
-export interface MappedRecord {
-  readonly eventType: string;
-  readonly isEnd: boolean;
-  readonly isLog: boolean;
+/** A span id as two 32-bit integers with a sign, the more significant half first. */
+export type IdHalves = readonly [high: number, low: number];
+
+/** The halves of a span id; with a sign, since an integer without one is an object to V8 as often as not. */
+export function halvesOf(id: SpanId): IdHalves {
+  return [Number.parseInt(id.slice(0, 8), 16) | 0, Number.parseInt(id.slice(8), 16) | 0];
+}
+
+/** Whether two ids are equal. */
+export function isSameId(id: IdHalves, other: IdHalves): boolean {
+  return id[0] === other[0] && id[1] === other[1];
+}
+
+const NANOS_PER_SECOND_BIGINT = 1_000_000_000n;
+
+/** OTel's time, whole seconds and nanoseconds, of nanoseconds; exact. Also for durations. */
+export function hrTimeOf(nanos: UnixNano): HrTime {
+  return [Number(nanos / NANOS_PER_SECOND_BIGINT), Number(nanos % NANOS_PER_SECOND_BIGINT)];
+}
+
+/** A time in seconds and nanoseconds. */
+export type Time = readonly [seconds: number, nanos: number];
+
+/** Whether one time is before another, each in seconds and nanoseconds. */
+export function isBefore(seconds: number, nanos: number, thanSeconds: number, thanNanos: number): boolean {
+  return seconds < thanSeconds || (seconds === thanSeconds && nanos < thanNanos);
+}
+
+/** Time interval of a span. */
+export interface Interval {
   readonly spanHigh: number;
   readonly spanLow: number;
+  readonly startSeconds: number;
+  readonly startNanos: number;
+  readonly endSeconds: number;
+  readonly endNanos: number;
+}
+
+/** What the mapping asks of every record. Both halves of an id are 0 for none. A log record begins and ends at its time, a start ends when it begins. */
+export interface MappedRecord extends Interval {
+  readonly eventType: string;
+  readonly isEnd: boolean;
   readonly parentHigh: number;
   readonly parentLow: number;
   /** The span that it links to first. */
   readonly linkHigh: number;
   readonly linkLow: number;
-  /** Of a log record, its time. */
-  readonly startSeconds: number;
-  readonly startNanos: number;
-  /** The start once more, of a start. */
-  readonly endSeconds: number;
-  readonly endNanos: number;
   /** The node that the record is about. */
   readonly uniqueId: string | undefined;
   /** An attribute that is a text. @throws SyntaxError when the record turns out to be damaged, as do the others below */
@@ -142,7 +183,117 @@ export class PlainRecord implements MappedRecord {
   }
 }
 
+/** The line of a span's start, while the span is open. */
+export class StartLine {
+  constructor(
+    private readonly line: Buffer,
+    readonly resource: Resource,
+  ) {}
+
+  /** @throws SyntaxError when it turns out to be damaged */
+  read(): PlainRecord {
+    const record = tryParseRecordLine(this.line.toString('utf8'));
+    if (record === undefined) throw new SyntaxError('a start is no record');
+    return new PlainRecord(record);
+  }
+}
+
 /** Protobuf has them as 32-bit integers. */
 function clamp(value: number): number {
   return Math.min(Math.max(value, -MAX_INT32), MAX_INT32);
 }
+
+/** Whether an attribute of the record that is looked at is an object or a list. */
+export function isNested(plan: RecordPlan, index: number): boolean {
+  if (plan.attributes[index]?.mayBeNested !== true) return false;
+  const at = attributeAt(index);
+  const start = cell(at + Attribute.valueStart);
+  if (!isText(index) || start === cell(at + Attribute.valueEnd)) return false;
+  return isOpening(view.getUint8(start));
+}
+
+/** The text of an attribute of the record that is looked at; `undefined` where it is none. @param index -1 for an attribute that is not there */
+export function attributeText(plan: RecordPlan, index: number): KnownText | undefined {
+  const hasText = index >= 0 && isText(index);
+  return hasText && !isNested(plan, index) ? texts.ofAttribute(attributeAt(index)) : undefined;
+}
+
+/** The JSON of an attribute of the record that is looked at, an object or a list; `undefined` where it is none. */
+export function attributeJson(plan: RecordPlan, index: number): KnownText | undefined {
+  return index >= 0 && isNested(plan, index) ? texts.ofAttribute(attributeAt(index)) : undefined;
+}
+
+/**
+ * A record that has cells: the end of a span, or a log record that tells no error. One object for all: what it says is about the
+ * record that is looked at, and whose plan it was given.
+ */
+export class CellRecord implements MappedRecord {
+  startSeconds = 0;
+  startNanos = 0;
+  endSeconds = 0;
+  endNanos = 0;
+
+  constructor(
+    public plan: RecordPlan,
+    public isLog: boolean,
+  ) {}
+
+  /** Reads the times of the record that is looked at. */
+  use(plan: RecordPlan, isLog: boolean): void {
+    this.plan = plan;
+    this.isLog = isLog;
+    CLOCK.read(cell(Cell.startHigh), cell(Cell.startLow));
+    this.startSeconds = CLOCK.seconds;
+    this.startNanos = CLOCK.nanos;
+    CLOCK.read(cell(Cell.endHigh), cell(Cell.endLow));
+    this.endSeconds = CLOCK.seconds;
+    this.endNanos = CLOCK.nanos;
+  }
+
+  get eventType(): string {
+    return this.plan.eventType;
+  }
+
+  get isEnd(): boolean {
+    return !this.isLog;
+  }
+
+  get spanHigh(): number {
+    return cell(Cell.idHigh);
+  }
+
+  get spanLow(): number {
+    return cell(Cell.idLow);
+  }
+
+  get parentHigh(): number {
+    return cell(Cell.parentHigh);
+  }
+
+  get parentLow(): number {
+    return cell(Cell.parentLow);
+  }
+
+  get linkHigh(): number {
+    return cell(Cell.linkHigh);
+  }
+
+  get linkLow(): number {
+    return cell(Cell.linkLow);
+  }
+
+  get uniqueId(): string | undefined {
+    return attributeText(this.plan, this.plan.uniqueId)?.text;
+  }
+
+  text(name: string): string | undefined {
+    return attributeText(this.plan, this.plan.placeOf(name))?.text;
+  }
+
+  /** What says so has no cells here. */
+  interruption(): undefined {
+    return undefined;
+  }
+}
+
+const CLOCK = new NanosClock();

@@ -1,7 +1,15 @@
 import { ERROR } from '../../record/severity.js';
 import type { Interruption, InterruptionSign } from '../../run/node-outcome.js';
-import { EVENT_TYPE } from './event-types.js';
-import { type IdHalves, type Interval, isBefore, type SpanTree } from './span-tree.js';
+import { EVENT_TYPE } from './exported-names.js';
+import {
+  type IdHalves,
+  type Interval,
+  isBefore,
+  isSameId,
+  type MappedRecord,
+  type PlainRecord,
+} from './mapped-record.js';
+import type { SpanTree } from './span-tree.js';
 
 /** An error that was logged for a node, or that its query ended with. */
 export interface NodeError extends Fact {
@@ -59,24 +67,6 @@ const MAX_FACTS = 16;
 const MAX_ERRORS = 4;
 const MAX_QUERIES = 1000;
 
-/** What the index takes of a span. */
-interface SeenNodeSpan extends Interval {
-  readonly eventType: string;
-  readonly isEnd: boolean;
-  readonly parentHigh: number;
-  readonly parentLow: number;
-  readonly uniqueId: string | undefined;
-  text(name: string): string | undefined;
-  /** Whether it says that a node, or the command, was interrupted. */
-  interruption(): Interruption | undefined;
-}
-
-/** What it takes of a log record, whose time is its start. */
-interface SeenLog extends SeenNodeSpan {
-  readonly severityNumber: number;
-  readonly body: string;
-}
-
 /**
  * What a run's records say about its nodes, by unique_id. Two commands in one trace may run the same node at the same
  * time: facts are then distinguished by their spans' ancestors, and by time where those are not known.
@@ -100,7 +90,7 @@ export class NodeIndex {
     private readonly tree: SpanTree,
   ) {}
 
-  seeSpan(span: SeenNodeSpan): void {
+  seeSpan(span: MappedRecord): void {
     const { eventType } = span;
     const isQuery = eventType === EVENT_TYPE.queryExecuted;
     const isProcessed = eventType === EVENT_TYPE.nodeProcessed;
@@ -126,7 +116,7 @@ export class NodeIndex {
     facts.processedSpans = known.length === 0 ? seen : [...known, ...seen].slice(-MAX_FACTS * PROCESSED);
   }
 
-  seeLog(record: SeenLog): void {
+  seeLog(record: PlainRecord): void {
     if (record.severityNumber < ERROR.number) return;
     const interruption = record.interruption();
     this.hasMessageOfInterruption ||= interruption !== undefined;
@@ -170,7 +160,7 @@ export class NodeIndex {
   }
 
   /** The NodeProcessed span of another node, of the same invocation where it is known. */
-  processedSpanOf(uniqueId: string, ofSpan: SeenNodeSpan): IdHalves | undefined {
+  processedSpanOf(uniqueId: string, ofSpan: MappedRecord): IdHalves | undefined {
     const all = this.nodes.get(uniqueId)?.processedSpans ?? NONE;
     if (all.length === 0) return undefined;
     const last = all.length - PROCESSED;
@@ -178,7 +168,7 @@ export class NodeIndex {
     const own = this.tree.processedSpanOf(ofSpan.spanHigh, ofSpan.spanLow);
     const known = own === undefined ? undefined : this.tree.invocationOf(own[0], own[1]);
     const invocation = known ?? [ofSpan.parentHigh, ofSpan.parentLow];
-    for (let at = 0; at < last; at += PROCESSED) if (isSame(idAt(all, at + 2), invocation)) return idAt(all, at);
+    for (let at = 0; at < last; at += PROCESSED) if (isSameId(idAt(all, at + 2), invocation)) return idAt(all, at);
     return idAt(all, last);
   }
 
@@ -272,7 +262,7 @@ export class NodeIndex {
     return facts;
   }
 
-  private seeQuery(facts: NodeFacts, query: SeenNodeSpan): void {
+  private seeQuery(facts: NodeFacts, query: MappedRecord): void {
     const { spanHigh, spanLow, startSeconds, startNanos, endSeconds, endNanos } = query;
     const durationNanos = (endSeconds - startSeconds) * NANOS_PER_SECOND + endNanos - startNanos;
     if (facts.queries === undefined) facts.queries = [spanHigh, spanLow, startSeconds, startNanos, durationNanos];
@@ -310,8 +300,4 @@ function isOf(fact: Fact, { spanHigh, spanLow }: Pick<Interval, 'spanHigh' | 'sp
 
 function idAt(numbers: readonly number[], at: number): IdHalves {
   return [numbers[at] as number, numbers[at + 1] as number];
-}
-
-function isSame(id: IdHalves, other: IdHalves): boolean {
-  return id[0] === other[0] && id[1] === other[1];
 }

@@ -5,25 +5,21 @@ import { KnownNames } from '../../redaction/known-names.js';
 import { Redactor } from '../../redaction/redactor.js';
 import type { RunSummary } from '../../run/verdict.js';
 import type { RunOrigin } from '../../storage/trace-catalog.js';
-import type { LoggedItems, LoggedLines, RunMapper } from '../run-mapper.js';
+import type { LoggedLines, RunMapper } from '../run-mapper.js';
+import { ResourceMap } from '../wire/export-group.js';
 import { type MappedItems, WindowWriter } from '../wire/item-window.js';
 import type { SpanEvents } from '../wire/wire-writer.js';
-import type { CellRecord } from './cell-record.js';
 import { CellWriter } from './cell-writer.js';
 import { adoptOrphanEvents, ClosingSpans } from './closing-spans.js';
 import { EventBuffer } from './event-buffer.js';
-import { EVENT_TYPE } from './event-types.js';
-import { HeldReader } from './held-reader.js';
-import { type HeldSpan, HeldSpans } from './held-spans.js';
-import { LineIntake, type StartLine } from './line-intake.js';
-import { LogWriter, movedEvent } from './log-writer.js';
-import { type MappedRecord, PlainRecord } from './mapped-record.js';
-import { MissingParents } from './missing-parents.js';
+import { EVENT_TYPE } from './exported-names.js';
+import { HeldReader, type HeldSpan, HeldSpans } from './held-spans.js';
+import { type LineHost, LineIntake } from './line-intake.js';
+import { type CellRecord, isBefore, type MappedRecord, PlainRecord } from './mapped-record.js';
 import { NodeIndex } from './node-index.js';
-import { ResourceMap } from './resource-map.js';
+import { LogWriter, movedEvent, SpanWriter } from './plain-writer.js';
 import { SharedMapping } from './shared-mapping.js';
-import { isBefore, SpanTree } from './span-tree.js';
-import { SpanWriter } from './span-writer.js';
+import { MissingParents, SpanTree } from './span-tree.js';
 
 /** Makes the mappers of a destination, which share what they made of texts. */
 export function mapperFactory(options: MappingOptions): () => OtelRunMapper {
@@ -35,8 +31,8 @@ export function mapperFactory(options: MappingOptions): () => OtelRunMapper {
  * Maps a run onto OTel, see `docs/reference/mapping.md`. What is released when depends on the records alone, not on how they are
  * cut into pushes, so that a replay gives the same items.
  */
-export class OtelRunMapper implements RunMapper {
-  private readonly tree: SpanTree<StartLine>;
+export class OtelRunMapper implements RunMapper, LineHost {
+  private readonly tree: SpanTree;
   private readonly buffer: EventBuffer;
   private readonly resources: ResourceMap;
   private readonly spans: SpanWriter;
@@ -66,7 +62,7 @@ export class OtelRunMapper implements RunMapper {
     shared: SharedMapping = new SharedMapping(options.redaction),
   ) {
     const { switches, maxRememberedSpans } = options;
-    const tree = new SpanTree<StartLine>(maxRememberedSpans);
+    const tree = new SpanTree(maxRememberedSpans);
     const nodes = new NodeIndex(maxRememberedSpans, tree);
     const missingParents = new MissingParents(maxRememberedSpans, tree);
     const buffer = new EventBuffer(options.maxEventsPerSpan, options.maxWaitingEvents);
@@ -81,19 +77,19 @@ export class OtelRunMapper implements RunMapper {
     this.cells = new CellWriter(switches, redactor, nodes, shared);
     this.holdSeconds = Math.floor(options.eventHoldMs / 1000);
     this.holdNanos = (options.eventHoldMs % 1000) * 1_000_000;
-    this.intake = new LineIntake(
-      { redactor, tree, nodes, missingParents },
-      {
-        advance: (seconds, nanos) => this.advance(seconds, nanos),
-        hold: (anchorOffset, resource, record, item) => this.hold(anchorOffset, resource, record, item),
-        holdLine: (anchorOffset, resource, record, line) => this.holdLine(anchorOffset, resource, record, line),
-        log: (anchorOffset, resource, record) => this.pushLog(anchorOffset, resource, record),
-      },
-      shared,
-    );
+    this.intake = new LineIntake({ redactor, tree, nodes, missingParents }, this, shared);
     const { windows } = this;
-    const memory = { switches, tree, nodes, missingParents, buffer, redactor, resources };
-    this.closing = new ClosingSpans({ ...memory, spans, windows });
+    this.closing = new ClosingSpans({
+      switches,
+      tree,
+      nodes,
+      missingParents,
+      buffer,
+      redactor,
+      resources,
+      spans,
+      windows,
+    });
   }
 
   get heldCount(): number {
@@ -108,11 +104,6 @@ export class OtelRunMapper implements RunMapper {
   pushLines(lines: LoggedLines, maxSpans = Number.POSITIVE_INFINITY): number {
     this.mayRelease = maxSpans;
     return this.intake.push(lines);
-  }
-
-  pushItems(items: LoggedItems, maxSpans = Number.POSITIVE_INFINITY): number {
-    this.mayRelease = maxSpans;
-    return this.intake.pushItems(items);
   }
 
   get stoppedAt(): number | undefined {
@@ -142,7 +133,7 @@ export class OtelRunMapper implements RunMapper {
     return this.closing.spanIds(run);
   }
 
-  private pushLog(anchorOffset: number, resource: Resource, record: CellRecord | PlainRecord): void {
+  log(anchorOffset: number, resource: Resource, record: CellRecord | PlainRecord): void {
     const isWanted = anchorOffset >= this.sentLogs;
     const { buffer, cells, tree } = this;
     const { spanHigh, spanLow } = record;
@@ -174,22 +165,17 @@ export class OtelRunMapper implements RunMapper {
     return logs.eventText(read);
   }
 
-  private hold(anchorOffset: number, resource: Resource, record: MappedRecord, item: PlacedItem): void {
+  hold(anchorOffset: number, resource: Resource, record: MappedRecord, item: PlacedItem): void {
     this.held.addItem(anchorOffset, resource, record.endSeconds, record.endNanos, item);
-    this.boundHeld();
-  }
-
-  private holdLine(anchorOffset: number, resource: Resource, record: MappedRecord, line: Buffer): void {
-    this.held.addLine(anchorOffset, resource, record.endSeconds, record.endNanos, Buffer.from(line));
-    this.boundHeld();
-  }
-
-  private boundHeld(): void {
     if (this.heldCount > this.options.maxHeldSpans) this.releaseOldest();
   }
 
-  /** Time has passed in the run: what waited long enough is ready. @returns whether all of that was let go; else to be called again */
-  private advance(seconds: number, nanos: number): boolean {
+  holdLine(anchorOffset: number, resource: Resource, record: MappedRecord, line: Buffer): void {
+    this.held.addLine(anchorOffset, resource, record.endSeconds, record.endNanos, Buffer.from(line));
+    if (this.heldCount > this.options.maxHeldSpans) this.releaseOldest();
+  }
+
+  advance(seconds: number, nanos: number): boolean {
     if (!isBefore(this.latestSeconds, this.latestNanos, seconds, nanos)) return true;
     const borrowed = nanos < this.holdNanos ? 1 : 0;
     const sinceSeconds = seconds - this.holdSeconds - borrowed;

@@ -4,8 +4,14 @@ import { constant, type Range } from '../../record/arena.js';
 import type { AttributePolicy } from '../../record/event-table.js';
 import { attributePolicyOf } from '../../redaction/known-names.js';
 import { NAME_ATTRIBUTES, NAMING_EVENTS } from '../../redaction/redactor.js';
-import { EVENT_TYPE, isStableName, isStructuralName, shortEventType } from './event-types.js';
-import { isInt64Field, isSpecialName } from './flatten-attributes.js';
+import {
+  EVENT_TYPE,
+  isInt64Field,
+  isSpecialName,
+  isStableName,
+  isStructuralName,
+  shortEventType,
+} from './exported-names.js';
 
 /** What is made of an attribute's value. */
 export const Use = {

@@ -1,21 +1,20 @@
 import type { Attributes as OtelAttributes } from '@opentelemetry/api';
 import { ATTR_DB_SYSTEM_NAME } from '@opentelemetry/semantic-conventions';
 import { DEFAULT_MAPPING_OPTIONS, type MappingSwitches } from '../../config/mapping-options.js';
-import { buffer, type Range, REGION } from '../../record/arena.js';
+import { buffer, putText, type Range, REGION } from '../../record/arena.js';
 import { Attributes, isJsonObject, type JsonValue } from '../../record/attributes.js';
 import { type KnownText, TextMemo, texts } from '../../record/texts.js';
 import { attributePolicyOf, type RedactionLevel, SharedTexts } from '../../redaction/known-names.js';
-import type { Redactor } from '../../redaction/redactor.js';
+import { type Redactor, readStatement } from '../../redaction/redactor.js';
+import type { SqlDialect } from '../../redaction/sanitize-sql.js';
+import { SqlOnBytes } from '../../redaction/sql-on-bytes.js';
 import { currentWords, type FoundWords, wordsAt } from '../../redaction/words.js';
 import { nodeVerdictOf } from '../../run/node-outcome.js';
 import type { NodeVerdict } from '../../run/verdict.js';
-import { AttributeTag } from '../wire/otlp-fields.js';
-import { encodeAttributes, WireWriter } from '../wire/wire-writer.js';
-import { stableSpanName } from './event-types.js';
-import { flattenAttributes, isSpecialName } from './flatten-attributes.js';
+import { AttributeTag, encodeAttributes, keyOf, putTextAttribute, WireWriter } from '../wire/wire-writer.js';
+import { flattenAttributes, isSpecialName, stableSpanName } from './exported-names.js';
+import { systemNameOf, writeTestAttributes } from './plain-writer.js';
 import type { AttributePlan, RecordPlan } from './record-plans.js';
-import { systemNameOf, writeTestAttributes } from './span-writer.js';
-import { Statements } from './statements.js';
 
 interface ShownText {
   readonly text: string;
@@ -49,7 +48,6 @@ const MAX_NESTED = 16;
 /** Policies by which a text is shown whatever names a run knows. */
 const PURE: ReadonlySet<string> = new Set(['keep', 'deny']);
 const NOTHING: Range = { at: 0, length: 0 };
-const NO_NESTED: readonly RememberedNested[] = [];
 
 /**
  * What the runs of a destination made of texts, for those that come after: a project's runs say much the same. What has no room is
@@ -115,18 +113,8 @@ export class SharedMapping {
     redactor: Redactor,
     switches: MappingSwitches,
   ): Nested | undefined {
-    const before = this.nestedTexts.get(known) ?? NO_NESTED;
-    for (const one of before) if (one.plan === plan && one.attribute === attribute) return one;
-    return this.newNested(plan, attribute, known, redactor, switches);
-  }
-
-  private newNested(
-    plan: RecordPlan,
-    attribute: AttributePlan,
-    known: KnownText,
-    redactor: Redactor,
-    switches: MappingSwitches,
-  ): Nested | undefined {
+    const all = this.nestedTexts.get(known) ?? [];
+    for (const one of all) if (one.plan === plan && one.attribute === attribute) return one;
     const value = jsonOf(known.text);
     if (value === undefined) return undefined;
     const { name } = attribute;
@@ -144,7 +132,6 @@ export class SharedMapping {
     const range = this.attributeRange(attributes, isRemembered);
     if (range === undefined) return undefined;
     if (!isRemembered) return { range, names };
-    const all = this.nestedTexts.get(known) ?? [];
     const made = { plan, attribute, range, names };
     if (all.length < MAX_NESTED) all.push(made);
     this.nestedTexts.set(known, all);
@@ -235,4 +222,93 @@ function jsonOf(text: string): JsonValue | undefined {
   } catch {
     return undefined;
   }
+}
+
+const OPERATION = keyOf('db.operation.name');
+const SUMMARY = keyOf('db.query.summary');
+const COLLECTION = keyOf('db.collection.name');
+
+const MIB = 1024 * 1024;
+/** Where statements are made safe, and the value of an attribute while they are. A remembered statement is much shorter. */
+const STATEMENT = REGION.scratch + 2 * MIB;
+const VALUE = REGION.scratch + 6 * MIB;
+
+/** A statement as it may be exported. */
+export interface Statement {
+  readonly dialect: SqlDialect;
+  /** What is shown of it; where `isHash`, its SHA-256 in hexadecimal digits. */
+  readonly text: Range;
+  readonly isHash: boolean;
+  /** Attributes of a query's span, as OTLP has them: its verb, what it is in a few words, the relation that it is about. */
+  readonly about: Range;
+  /** What a run learns from it. */
+  readonly identifiers: FoundWords;
+}
+
+/** What may be exported of statements at one level: on bytes where that can be, else as the redactor says. */
+export class Statements {
+  private readonly sanitizer = new SqlOnBytes();
+  private readonly memo = new TextMemo<Statement[]>();
+
+  constructor(private readonly level: RedactionLevel) {}
+
+  /** What may be exported of a statement. Its ranges hold until the next one is asked for; of one that is remembered, as long as that is. */
+  of(statement: KnownText, dialect: SqlDialect): Statement {
+    const known = this.memo.get(statement) ?? [];
+    for (const one of known) if (one.dialect === dialect) return one;
+    const made = this.onBytes(statement, dialect) ?? this.asText(statement, dialect);
+    const isKept = made.about.at < REGION.scratch;
+    if (isKept) {
+      known.push(made);
+      this.memo.set(statement, known);
+    }
+    return made;
+  }
+
+  private onBytes(statement: KnownText, dialect: SqlDialect): Statement | undefined {
+    const { level, sanitizer } = this;
+    const words = currentWords();
+    const end = statement.at + statement.length;
+    if (level === 'statements' || !sanitizer.sanitize(statement.at, end, dialect, words, STATEMENT)) return undefined;
+    const { textEnd } = sanitizer;
+    let to = textEnd;
+    if (sanitizer.hasOperation) {
+      to = putValue(to, OPERATION, sanitizer.putOperation(VALUE));
+      to = putValue(to, SUMMARY, sanitizer.putSummary(VALUE));
+    }
+    const { collection } = sanitizer;
+    if (collection !== 0) to = putValue(to, COLLECTION, words.put(VALUE, collection));
+    const numbers = level === 'off' ? [] : sanitizer.identifiers;
+    return { dialect, ...this.ranges(statement, textEnd, to), isHash: false, identifiers: { words, numbers } };
+  }
+
+  private asText(statement: KnownText, dialect: SqlDialect): Statement {
+    const { sql, identifiers } = readStatement(statement.text, this.level, dialect);
+    const isHash = sql.text === undefined;
+    // Without redaction a statement may be of any length, and stands there already.
+    const textEnd = this.level === 'off' ? STATEMENT : putText(STATEMENT, sql.text ?? sql.sha256 ?? '');
+    let to = textEnd;
+    if (sql.operation !== undefined) to = putValue(to, OPERATION, putText(VALUE, sql.operation));
+    if (sql.summary !== undefined) to = putValue(to, SUMMARY, putText(VALUE, sql.summary));
+    if (sql.collection !== undefined) to = putValue(to, COLLECTION, putText(VALUE, sql.collection));
+    const words = currentWords();
+    const numbers = identifiers.map((word) => words.numberOf(word)).filter((word) => word !== 0);
+    return { dialect, ...this.ranges(statement, textEnd, to), isHash, identifiers: { words, numbers } };
+  }
+
+  /** Keeps what was made; where there is no room for it, it stands there until the next one is. @param textEnd behind what is shown, from where on the attributes are */
+  private ranges(statement: KnownText, textEnd: number, end: number): { readonly text: Range; readonly about: Range } {
+    const isOff = this.level === 'off';
+    const start = isOff ? textEnd : STATEMENT;
+    const at = (statement.number < 0 ? undefined : texts.keep(start, end - start)?.at) ?? start;
+    return {
+      text: isOff ? { at: statement.at, length: statement.length } : { at, length: textEnd - STATEMENT },
+      about: { at: at + textEnd - start, length: end - textEnd },
+    };
+  }
+}
+
+/** Writes an attribute of a span whose value stands at `VALUE`. */
+function putValue(to: number, key: Range, end: number): number {
+  return putTextAttribute(to, AttributeTag.span, key, VALUE, end - VALUE);
 }

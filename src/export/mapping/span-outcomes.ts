@@ -20,8 +20,7 @@ import {
   withoutFrames,
 } from '../../run/node-outcome.js';
 import type { InvocationSummary, NodeVerdict, Verdict } from '../../run/verdict.js';
-import { EVENT_TYPE } from './event-types.js';
-import { int64Value } from './flatten-attributes.js';
+import { EVENT_TYPE, int64Value } from './exported-names.js';
 import type { PlainRecord } from './mapped-record.js';
 import type { NodeError, NodeIndex } from './node-index.js';
 

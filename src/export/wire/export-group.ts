@@ -1,6 +1,14 @@
 import type { InstrumentationScope } from '@opentelemetry/core';
-import type { Resource } from '@opentelemetry/resources';
+import { type Resource as OtelResource, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  ATTR_CICD_PIPELINE_NAME,
+  ATTR_CICD_PIPELINE_RUN_ID,
+  ATTR_CICD_PIPELINE_RUN_URL_FULL,
+  ATTR_DEPLOYMENT_ENVIRONMENT_NAME,
+} from '@opentelemetry/semantic-conventions/incubating';
 import { LENGTH, tagOf, VARINT } from '../../otlp/wire-type.js';
+import { type Resource, type ResourceValue, resourceKey, stepIdOf } from '../../record/attributes.js';
+import type { RunOrigin } from '../../storage/trace-catalog.js';
 import { encodeAttributes, WireWriter } from './wire-writer.js';
 
 const RESOURCE = tagOf(1, LENGTH);
@@ -18,7 +26,7 @@ export class ExportGroup {
   private encoded: Buffer;
 
   constructor(
-    private described: Resource,
+    private described: OtelResource,
     readonly scope: InstrumentationScope,
   ) {
     const scopeBytes = encodeScope(scope);
@@ -27,7 +35,7 @@ export class ExportGroup {
     this.scopeKey = scopeBytes.toString('latin1');
   }
 
-  get resource(): Resource {
+  get resource(): OtelResource {
     return this.described;
   }
 
@@ -41,13 +49,13 @@ export class ExportGroup {
   }
 
   /** More is known of the resource, before any of its items were given away. */
-  describe(resource: Resource): void {
+  describe(resource: OtelResource): void {
     this.described = resource;
     this.encoded = encodeResource(resource);
   }
 }
 
-function encodeResource(resource: Resource): Buffer {
+function encodeResource(resource: OtelResource): Buffer {
   const out = new WireWriter(256);
   out.tag(RESOURCE);
   const start = out.open();
@@ -70,4 +78,110 @@ function encodeScope(scope: InstrumentationScope): Buffer {
   }
   out.close(start);
   return out.bytes.subarray(0, out.length);
+}
+
+/** OTel resources of the engine's, with the run that they belong to and the bridge's overrides. A run has one or a few. */
+export class ResourceMap {
+  private byIdentity = new WeakMap<Resource, ExportGroup>();
+  private readonly byKey = new Map<string, { readonly resource: Resource; readonly group: ExportGroup }>();
+
+  /** What was mapped last: the next item mostly has the same. */
+  private latest: Resource | undefined;
+  private latestGroup: ExportGroup | undefined;
+
+  private origins: readonly RunOrigin[] = [];
+  /** Whether a resource named an unknown step. */
+  lacksOrigin = false;
+
+  /** @param publicUrl the public address of the pages; `null` if not configured */
+  constructor(
+    private readonly overrides: Readonly<Record<string, ResourceValue>>,
+    private readonly publicUrl: string | null,
+  ) {}
+
+  /**
+   * Sets the runs that the trace's commands belong to, for everything mapped from now on.
+   * @param isForAll also for what was mapped before, of which nothing was given away
+   */
+  setOrigins(origins: readonly RunOrigin[], isForAll: boolean): void {
+    this.origins = origins;
+    this.lacksOrigin = false;
+    this.latest = undefined;
+    if (isForAll) for (const { resource, group } of this.byKey.values()) group.describe(this.describe(resource));
+    else {
+      this.byIdentity = new WeakMap();
+      this.byKey.clear();
+    }
+  }
+
+  map(resource: Resource): ExportGroup {
+    if (resource === this.latest && this.latestGroup !== undefined) return this.latestGroup;
+    this.latestGroup = this.find(resource);
+    this.latest = resource;
+    return this.latestGroup;
+  }
+
+  private find(resource: Resource): ExportGroup {
+    const known = this.byIdentity.get(resource);
+    if (known !== undefined) return known;
+    const key = resourceKey(resource);
+    const mapped = this.byKey.get(key) ?? { resource, group: this.create(resource) };
+    this.byIdentity.set(resource, mapped.group);
+    this.byKey.set(key, mapped);
+    return mapped.group;
+  }
+
+  private create(resource: Resource): ExportGroup {
+    const { name, version } = resource.scope;
+    return new ExportGroup(this.describe(resource), {
+      name: name === '' ? UNKNOWN_SCOPE : name,
+      ...(version === '' ? {} : { version }),
+    });
+  }
+
+  private describe(resource: Resource): OtelResource {
+    const attributes = Object.entries({
+      ...DEFAULTS,
+      ...this.runAttributes(resource),
+      ...resource.attributes,
+      ...this.overrides,
+      ...MAPPED_BY,
+    }).map(([name, value]) => [name, otelValue(value)] as const);
+    return resourceFromAttributes(Object.fromEntries(attributes));
+  }
+
+  /** Attributes of the run, by the step that the resource names; without one only if the trace has one run. */
+  private runAttributes(resource: Resource): Readonly<Record<string, ResourceValue>> {
+    const { origins, publicUrl } = this;
+    const stepId = stepIdOf(resource);
+    const [first] = origins;
+    const isSole = stepId === null && origins.every(({ runId }) => runId === first?.runId);
+    const origin = isSole ? first : origins.find((one) => one.stepId === stepId);
+    this.lacksOrigin ||= origin === undefined && stepId !== null;
+    if (origin === undefined) return {};
+    const url = publicUrl === null ? undefined : `${publicUrl.replace(/\/+$/, '')}/runs/${origin.runId}`;
+    return {
+      [ATTR_CICD_PIPELINE_NAME]: origin.job,
+      [ATTR_CICD_PIPELINE_RUN_ID]: String(origin.runId),
+      ...(origin.environment !== null && { [ATTR_DEPLOYMENT_ENVIRONMENT_NAME]: origin.environment }),
+      ...(url !== undefined && { [ATTR_CICD_PIPELINE_RUN_URL_FULL]: url, 'run_bridge.run.url': url }),
+    };
+  }
+}
+
+/** Records from files come without a resource; backends list runs by this name. */
+const DEFAULTS = { 'service.name': 'dbt' };
+
+/** Says that a bridge has mapped these spans already: another bridge that receives them passes them on as they are. */
+const MAPPED_BY = { 'telemetry.distro.name': 'run-bridge' };
+
+/** The scope of records from files, which do not carry one. */
+const UNKNOWN_SCOPE = 'run-bridge';
+
+/** OTel's lists have values of one type; a mixed one is written as texts. */
+function otelValue(value: ResourceValue): string | number | boolean | string[] | number[] | boolean[] {
+  if (typeof value !== 'object') return value;
+  if (value.every((item) => typeof item === 'number')) return [...value];
+  if (value.every((item) => typeof item === 'boolean')) return [...value];
+  return value.map(String);
 }

@@ -1,5 +1,18 @@
-import type { Attributes, AttributeValue, HrTime } from '@opentelemetry/api';
+import {
+  type Attributes,
+  type AttributeValue,
+  type HrTime,
+  type Link,
+  type SpanContext,
+  type SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+} from '@opentelemetry/api';
+import type { InstrumentationScope } from '@opentelemetry/core';
+import type { Resource } from '@opentelemetry/resources';
+import type { ReadableSpan, TimedEvent } from '@opentelemetry/sdk-trace-base';
 import { FIXED32, FIXED64, LENGTH, VARINT } from '../../otlp/wire-type.js';
+import type { ExportGroup } from './export-group.js';
 
 /** One field of a message: its number, and its value as its wire type has it. */
 export interface WireField {
@@ -78,4 +91,133 @@ export function anyValueOf(anyValue: Buffer): AttributeValue | undefined {
 /** Seconds and nanoseconds of a fixed64. */
 export function timeOf(nanos: bigint): HrTime {
   return [Number(nanos / 1_000_000_000n), Number(nanos % 1_000_000_000n)];
+}
+
+/** A log record that its bytes were read into. */
+export interface DecodedLog {
+  /** In lower-case hex; empty for none. */
+  readonly traceId: string;
+  readonly hrTime: HrTime;
+  readonly hrTimeObserved: HrTime;
+  readonly spanContext: SpanContext | undefined;
+  readonly severityNumber: number;
+  readonly severityText: string;
+  readonly body: string | undefined;
+  readonly eventName: string;
+  readonly attributes: Attributes;
+}
+
+/** Reads a LogRecord message that the mapping wrote. */
+export function decodeLog(message: Buffer): DecodedLog {
+  let hrTime: HrTime = [0, 0];
+  let hrTimeObserved: HrTime = [0, 0];
+  let severityNumber = 0;
+  let severityText = '';
+  let body: string | undefined;
+  let eventName = '';
+  let traceId = '';
+  let spanId = '';
+  const attributes: Attributes = {};
+  for (const { number, value, content } of fieldsOf(message)) {
+    if (number === 1) hrTime = timeOf(value);
+    else if (number === 2) severityNumber = Number(BigInt.asIntN(64, value));
+    else if (number === 3) severityText = content.toString('utf8');
+    else if (number === 5) body = String(anyValueOf(content));
+    else if (number === 6) addAttribute(attributes, content);
+    else if (number === 9) traceId = content.toString('hex');
+    else if (number === 10) spanId = content.toString('hex');
+    else if (number === 11) hrTimeObserved = timeOf(value);
+    else if (number === 12) eventName = content.toString('utf8');
+  }
+  const spanContext = spanId === '' ? undefined : { traceId, spanId, traceFlags: TraceFlags.SAMPLED };
+  return { traceId, hrTime, hrTimeObserved, spanContext, severityNumber, severityText, body, eventName, attributes };
+}
+
+/** A span of a run as exporters of OpenTelemetry want it: an object that its bytes were read into. */
+export class DecodedSpan implements ReadableSpan {
+  readonly ended = true;
+  readonly droppedAttributesCount = 0;
+  readonly droppedLinksCount = 0;
+  parentSpanContext?: SpanContext;
+  name = '';
+  kind: SpanKind = 0;
+  startTime: HrTime = [0, 0];
+  endTime: HrTime = [0, 0];
+  status: ReadableSpan['status'] = { code: SpanStatusCode.UNSET };
+  readonly attributes: Attributes = {};
+  readonly events: TimedEvent[] = [];
+  readonly links: Link[] = [];
+  droppedEventsCount = 0;
+  readonly resource: Resource;
+  readonly instrumentationScope: InstrumentationScope;
+  private readonly context: SpanContext;
+
+  /** @param message a Span message that the mapping wrote: it begins with its trace id and span id */
+  constructor(message: Buffer, { resource, scope }: ExportGroup) {
+    this.resource = resource;
+    this.instrumentationScope = scope;
+    const traceId = message.toString('hex', 2, 18);
+    this.context = { traceId, spanId: message.toString('hex', 20, 28), traceFlags: TraceFlags.SAMPLED };
+    for (const field of fieldsOf(message)) this.read(field);
+  }
+
+  spanContext(): SpanContext {
+    return this.context;
+  }
+
+  get duration(): HrTime {
+    const [fromSeconds, fromNanos] = this.startTime;
+    const [toSeconds, toNanos] = this.endTime;
+    const seconds = toSeconds - fromSeconds;
+    const nanos = toNanos - fromNanos;
+    if (nanos < 0) return seconds > 0 ? [seconds - 1, nanos + 1_000_000_000] : [0, 0];
+    return seconds < 0 ? [0, 0] : [seconds, nanos];
+  }
+
+  private read({ number, value, content }: WireField): void {
+    if (number === 4) this.parentSpanContext = { ...this.context, spanId: content.toString('hex') };
+    else if (number === 5) this.name = content.toString('utf8');
+    else if (number === 6) this.kind = Number(value) - 1;
+    else if (number === 7) this.startTime = timeOf(value);
+    else if (number === 8) this.endTime = timeOf(value);
+    else if (number === 9) addAttribute(this.attributes, content);
+    else if (number === 11) this.events.push(eventOf(content));
+    else if (number === 12) this.droppedEventsCount = Number(value);
+    else if (number === 13) this.links.push(linkOf(content));
+    else if (number === 15) this.status = statusOf(content);
+  }
+}
+
+function eventOf(message: Buffer): TimedEvent {
+  let time: HrTime = [0, 0];
+  let name = '';
+  const attributes: Attributes = {};
+  for (const { number, value, content } of fieldsOf(message)) {
+    if (number === 1) time = timeOf(value);
+    else if (number === 2) name = content.toString('utf8');
+    else if (number === 3) addAttribute(attributes, content);
+  }
+  return { time, name, attributes, droppedAttributesCount: 0 };
+}
+
+function linkOf(message: Buffer): Link {
+  let traceId = '';
+  let spanId = '';
+  const attributes: Attributes = {};
+  for (const { number, content } of fieldsOf(message)) {
+    if (number === 1) traceId = content.toString('hex');
+    else if (number === 2) spanId = content.toString('hex');
+    else if (number === 4) addAttribute(attributes, content);
+  }
+  return { context: { traceId, spanId, traceFlags: TraceFlags.SAMPLED }, attributes };
+}
+
+function statusOf(message: Buffer): ReadableSpan['status'] {
+  let code = SpanStatusCode.UNSET;
+  let text: string | undefined;
+  for (const { number, value, content } of fieldsOf(message)) {
+    if (number === 2) text = content.toString('utf8');
+    else if (number === 3) code = Number(value);
+  }
+  return text === undefined ? { code } : { code, message: text };
 }

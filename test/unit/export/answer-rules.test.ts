@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { SendResult } from '../../../src/export/destination.js';
 import {
   type AnswerMeaning,
   ATTEMPTS_BEFORE_HALVING,
@@ -7,8 +8,7 @@ import {
   MAX_REFUSED_ALONE,
   meaningOf,
   nextStep,
-} from '../../../src/export/answer-rules.js';
-import type { SendResult } from '../../../src/export/transport.js';
+} from '../../../src/export/signal-breaker.js';
 
 const answer = (status: number | null, message = ''): SendResult =>
   status === null || status === 429 || status >= 500

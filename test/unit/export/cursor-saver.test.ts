@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/core/clock.js';
 import { silentLogger } from '../../../src/core/logger.js';
-import { CursorSaver } from '../../../src/export/cursor-saver.js';
+import { CursorSaver } from '../../../src/export/export-run.js';
 import { parseTraceId } from '../../../src/record/telemetry-record.js';
 import type { CursorStore, ExportCursor } from '../../../src/storage/cursor-store.js';
 import { FakeClock } from '../../fake/fake-clock.js';

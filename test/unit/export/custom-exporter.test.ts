@@ -14,7 +14,7 @@ import {
   SpanExporterDestination,
   SpanProcessorExporter,
 } from '../../../src/export/custom-exporter.js';
-import { packSpans, unpackSpans } from '../../../src/export/packed-spans.js';
+import { packSpans, unpackSpans } from '../../../src/export/exporter-thread.js';
 import { cutRanges } from '../../../src/export/wire/item-window.js';
 import { encodedSpans } from '../../fake/encoded-item.js';
 import { ExportBench } from '../../fake/export-bench.js';

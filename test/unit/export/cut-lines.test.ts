@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { cutLines } from '../../../src/export/run-replay.js';
+import { cutLines } from '../../../src/export/run-mapper.js';
 import { ENGINE } from './mapping/read-sample.js';
 
 const WHOLE = { resource: ENGINE, offset: 100, lines: Buffer.from('ab\ncdef\ng\n') };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ATTEMPTS_OF_ONE } from '../../../src/export/answer-rules.js';
+import { ATTEMPTS_OF_ONE } from '../../../src/export/signal-breaker.js';
 import type { Signal } from '../../../src/record/record-batch.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { MemoryForeignLog } from '../../fake/memory-foreign-log.js';

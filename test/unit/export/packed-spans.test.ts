@@ -1,9 +1,9 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { expect, it } from 'vitest';
-import { packSpans, unpackSpans } from '../../../src/export/packed-spans.js';
-import { DecodedSpan } from '../../../src/export/wire/decoded-span.js';
+import { packSpans, unpackSpans } from '../../../src/export/exporter-thread.js';
 import { ExportGroup } from '../../../src/export/wire/export-group.js';
 import { countOf, type ItemRange, WindowWriter } from '../../../src/export/wire/item-window.js';
+import { DecodedSpan } from '../../../src/export/wire/wire-reader.js';
 import { RECORD, SPAN } from '../../../src/export/wire/wire-writer.js';
 
 const GROUPS = ['a', 'b'].map(

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DEFAULT_MAPPING_OPTIONS } from '../../../src/config/mapping-options.js';
 import { OtelRunMapper } from '../../../src/export/mapping/otel-run-mapper.js';
 import type { LoggedLines } from '../../../src/export/run-mapper.js';
-import { RunReplay } from '../../../src/export/run-replay.js';
+import { RunReplay } from '../../../src/export/run-mapper.js';
 import type { MappedItems } from '../../../src/export/wire/item-window.js';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';

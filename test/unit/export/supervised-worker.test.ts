@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RetryPolicy } from '../../../src/core/clock.js';
 import type { Destination } from '../../../src/export/destination.js';
-import { ExportTurns } from '../../../src/export/export-turns.js';
 import type { ExportWorker } from '../../../src/export/export-worker.js';
 import type { ExportWorkerDeps } from '../../../src/export/export-worker-options.js';
+import { ExportTurns } from '../../../src/export/run-schedule.js';
 import { OpenRuns, SupervisedWorker } from '../../../src/export/supervised-worker.js';
 import type { CursorStore } from '../../../src/storage/cursor-store.js';
 import { ExportBench } from '../../fake/export-bench.js';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { int64Value, isInt64Field } from '../../../../src/export/mapping/flatten-attributes.js';
+import { int64Value, isInt64Field } from '../../../../src/export/mapping/exported-names.js';
 
 interface Schema {
   readonly messages: Record<string, readonly { readonly name: string; readonly type: string }[]>;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { KafkaJsonlDestination, type TopicWriter } from '../../../../src/export/kafka-destination.js';
-import { JsonlRunMapper } from '../../../../src/export/mapping/jsonl-run-mapper.js';
+import { JsonlRunMapper } from '../../../../src/export/run-mapper.js';
 import { cutRanges, type MappedItems } from '../../../../src/export/wire/item-window.js';
 import type { Resource } from '../../../../src/record/attributes.js';
 import { itemsOf } from '../../../fake/mapped-items.js';

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { MissingParents } from '../../../../src/export/mapping/missing-parents.js';
-import { SpanTree } from '../../../../src/export/mapping/span-tree.js';
+import { MissingParents, SpanTree } from '../../../../src/export/mapping/span-tree.js';
 import { UNKNOWN_RESOURCE } from '../../../../src/record/attributes.js';
 
 const MAX_COUNT = 3;

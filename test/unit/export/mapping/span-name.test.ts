@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { stableSpanName } from '../../../../src/export/mapping/event-types.js';
+import { stableSpanName } from '../../../../src/export/mapping/exported-names.js';
 
 describe('a span name', () => {
   it.each([

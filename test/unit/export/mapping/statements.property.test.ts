@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Statement, Statements } from '../../../../src/export/mapping/statements.js';
+import { type Statement, Statements } from '../../../../src/export/mapping/shared-mapping.js';
 import { REGION, textAt } from '../../../../src/record/arena.js';
 import { texts } from '../../../../src/record/texts.js';
 import { KnownNames, type RedactionLevel } from '../../../../src/redaction/known-names.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AttributeTag, keyOf, putNumberAttribute, putTextAttribute } from '../../../../src/export/wire/otlp-fields.js';
+import { AttributeTag, keyOf, putNumberAttribute, putTextAttribute } from '../../../../src/export/wire/wire-writer.js';
 import { putText, REGION } from '../../../../src/record/arena.js';
 import { attributesAt } from './otlp-attributes.js';
 

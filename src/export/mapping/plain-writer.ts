@@ -1,4 +1,10 @@
-import { type Attributes as OtelAttributes, SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import {
+  type Attributes,
+  type Attributes as OtelAttributes,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+} from '@opentelemetry/api';
 import {
   ATTR_DB_COLLECTION_NAME,
   ATTR_DB_NAMESPACE,
@@ -17,24 +23,35 @@ import {
 } from '@opentelemetry/semantic-conventions/incubating';
 import type { MappingSwitches } from '../../config/mapping-options.js';
 import { spanIdOf } from '../../record/span-id-table.js';
+import type { TraceId } from '../../record/telemetry-record.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import { FAIL_FAST, type NodeVerdict } from '../../run/verdict.js';
 import {
+  EVENT,
+  encodeAttribute,
   encodeAttributes,
   encodeEvent,
   encodeLink,
   encodeSpanEnd,
+  encodeValue,
+  LOG,
+  optionalText,
   RECORD,
   SPAN,
   type SpanEvents,
-  type WireWriter,
+  WireWriter,
 } from '../wire/wire-writer.js';
-import { EVENT_TYPE, isStructuralName, stableSpanName } from './event-types.js';
-import { flattenAttributes, int64Value } from './flatten-attributes.js';
-import type { PlainRecord } from './mapped-record.js';
+import {
+  EVENT_TYPE,
+  flattenAttributes,
+  int64Value,
+  isStructuralName,
+  shortEventType,
+  stableSpanName,
+} from './exported-names.js';
+import type { IdHalves, Interval, PlainRecord, Time } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
 import { type Closing, PIPELINE_RESULTS, type SpanOutcome, SpanOutcomes } from './span-outcomes.js';
-import type { Interval } from './span-tree.js';
 
 /** Writes spans of any look as OTLP's bytes: this says what is right. `CellWriter` does the same faster for what looks as nearly all do. */
 export class SpanWriter {
@@ -84,36 +101,26 @@ export class SpanWriter {
     }
     if (originalName !== undefined) added['run_bridge.span.original_name'] = originalName;
     encodeAttributes(out, SPAN.attributes, added);
-    out.tag(SPAN.droppedAttributesCount);
-    out.varint(0);
-    this.writeTail(out, record, events, outcome);
+    writeSpanTail(out, events, outcome, () => this.writeLinks(out, record));
     out.close(start);
   }
 
   /** Writes what stands before the attributes. @returns the name as it was, where another is exported. */
   private writeHead(out: WireWriter, record: PlainRecord, closing: Closing | undefined): string | undefined {
-    out.tag(SPAN.traceId);
-    out.hex(record.traceId);
-    out.tag(SPAN.spanId);
-    out.id(record.spanHigh, record.spanLow);
-    if (record.parentHigh !== 0 || record.parentLow !== 0) {
-      out.tag(SPAN.parentSpanId);
-      out.id(record.parentHigh, record.parentLow);
-    }
     const { eventType } = record;
     const original = isStructuralName(eventType) ? record.name : this.redactor.text(record.name);
     const name = this.switches.names
       ? stableSpanName(original, eventType, eventType === EVENT_TYPE.invocation ? commandOf(record) : undefined)
       : original;
-    out.tag(SPAN.name);
-    out.text(name);
-    out.tag(SPAN.kind);
-    out.varint((eventType === EVENT_TYPE.queryExecuted ? SpanKind.CLIENT : SpanKind.INTERNAL) + 1);
-    out.tag(SPAN.startTime);
-    out.time(record.startSeconds, record.startNanos);
-    out.tag(SPAN.endTime);
-    const { endSeconds, endNanos } = closing ?? record;
-    out.time(endSeconds, endNanos);
+    writeSpanHead(out, {
+      traceId: record.traceId,
+      id: [record.spanHigh, record.spanLow],
+      parent: [record.parentHigh, record.parentLow],
+      name,
+      kind: eventType === EVENT_TYPE.queryExecuted ? SpanKind.CLIENT : SpanKind.INTERNAL,
+      start: [record.startSeconds, record.startNanos],
+      end: [(closing ?? record).endSeconds, (closing ?? record).endNanos],
+    });
     return name === original ? undefined : original;
   }
 
@@ -127,17 +134,6 @@ export class SpanWriter {
   /** The result of a command that ended with errors: it was interrupted, unless it was to stop by itself at the first failure. */
   private failureOf(record: PlainRecord): 'error' | 'canceled' {
     return this.nodes.wasInterrupted && !FAIL_FAST.test(record.text('raw_command') ?? '') ? 'canceled' : 'error';
-  }
-
-  private writeTail(out: WireWriter, record: PlainRecord, events: SpanEvents, outcome: SpanOutcome): void {
-    events.writeTo(out);
-    if (outcome.event !== undefined) encodeEvent(out, outcome.event);
-    out.tag(SPAN.droppedEventsCount);
-    out.varint(events.droppedCount);
-    this.writeLinks(out, record);
-    out.tag(SPAN.droppedLinksCount);
-    out.varint(0);
-    encodeSpanEnd(out, outcome.status);
   }
 
   private writeLinks(out: WireWriter, record: PlainRecord): void {
@@ -158,6 +154,57 @@ export class SpanWriter {
     const attributes = { 'run_bridge.link.type': 'skip_cause', unique_id: upstreamId };
     encodeLink(out, record.traceId, spanIdOf(cause[0], cause[1]), attributes);
   }
+}
+
+/** What stands in a span before its attributes. */
+export interface SpanHead {
+  readonly traceId: TraceId;
+  readonly id: IdHalves;
+  /** `undefined`, or halves that are 0, for none. */
+  readonly parent: IdHalves | undefined;
+  readonly name: string;
+  readonly kind: SpanKind;
+  readonly start: Time;
+  readonly end: Time;
+}
+
+/** Writes what stands in a span before its attributes. */
+export function writeSpanHead(out: WireWriter, { traceId, id, parent, name, kind, start, end }: SpanHead): void {
+  out.tag(SPAN.traceId);
+  out.hex(traceId);
+  out.tag(SPAN.spanId);
+  out.id(id[0], id[1]);
+  if (parent !== undefined && (parent[0] !== 0 || parent[1] !== 0)) {
+    out.tag(SPAN.parentSpanId);
+    out.id(parent[0], parent[1]);
+  }
+  out.tag(SPAN.name);
+  out.text(name);
+  out.tag(SPAN.kind);
+  out.varint(kind + 1);
+  out.tag(SPAN.startTime);
+  out.time(start[0], start[1]);
+  out.tag(SPAN.endTime);
+  out.time(end[0], end[1]);
+}
+
+/** Writes what stands in a span behind its attributes. */
+export function writeSpanTail(
+  out: WireWriter,
+  events: SpanEvents,
+  { event, status }: SpanOutcome,
+  writeLinks?: () => void,
+): void {
+  out.tag(SPAN.droppedAttributesCount);
+  out.varint(0);
+  events.writeTo(out);
+  if (event !== undefined) encodeEvent(out, event);
+  out.tag(SPAN.droppedEventsCount);
+  out.varint(events.droppedCount);
+  writeLinks?.();
+  out.tag(SPAN.droppedLinksCount);
+  out.varint(0);
+  encodeSpanEnd(out, status);
 }
 
 /** A record's attributes as they are exported, its event's type before them; without its statement. */
@@ -270,3 +317,115 @@ const RESULTS: Readonly<Partial<Record<NodeVerdict, string>>> = {
   failed: TEST_CASE_RESULT_STATUS_VALUE_FAIL,
   error: TEST_CASE_RESULT_STATUS_VALUE_FAIL,
 };
+
+/**
+ * Writes log records of any look as OTLP's bytes, as events of their spans and as log records: this says what is right. What both
+ * have in common is made once: `read` comes first.
+ */
+export class LogWriter {
+  private readonly event = new WireWriter(4096);
+  private attributes: Attributes = {};
+  private body = '';
+
+  constructor(
+    private readonly switches: MappingSwitches,
+    private readonly redactor: Redactor,
+  ) {}
+
+  /** @throws SyntaxError when the record turns out to be damaged */
+  read(record: PlainRecord): void {
+    const { redactor } = this;
+    this.body = redactor.text(record.body);
+    this.attributes = attributesOf(record, this.switches, redactor);
+    writeStatement(record, this.attributes, redactor, undefined, false);
+  }
+
+  /** The event, as `EventBuffer.addText` takes it. */
+  eventText(record: PlainRecord): string {
+    const { event: out } = this;
+    out.length = 0;
+    out.tag(EVENT.message);
+    const start = out.open();
+    out.tag(EVENT.time);
+    out.time(record.startSeconds, record.startNanos);
+    out.tag(EVENT.name);
+    out.text(shortEventType(record.eventType));
+    encodeAttributes(out, EVENT.attributes, {
+      ...(this.body === '' ? {} : { body: this.body }),
+      severity_text: record.severityText,
+      severity_number: record.severityNumber,
+      ...this.attributes,
+    });
+    out.tag(EVENT.droppedAttributesCount);
+    out.varint(0);
+    out.close(start);
+    return out.bytes.toString('latin1', 0, out.length);
+  }
+
+  /** Writes the log record, its tag and length included. @param record the one that was read */
+  write(out: WireWriter, record: PlainRecord): void {
+    out.tag(RECORD);
+    const start = out.open();
+    out.tag(LOG.time);
+    out.time(record.startSeconds, record.startNanos);
+    if (record.severityNumber !== 0) {
+      out.tag(LOG.severityNumber);
+      out.int64(record.severityNumber);
+    }
+    optionalText(out, LOG.severityText, record.severityText);
+    out.tag(LOG.body);
+    encodeValue(out, this.body);
+    encodeAttributes(out, LOG.attributes, this.attributes);
+    out.tag(LOG.droppedAttributesCount);
+    out.varint(0);
+    if (record.spanHigh !== 0 || record.spanLow !== 0) {
+      out.tag(LOG.flags);
+      out.fixed32(TraceFlags.SAMPLED);
+      out.tag(LOG.traceId);
+      out.hex(record.traceId);
+      out.tag(LOG.spanId);
+      out.id(record.spanHigh, record.spanLow);
+    }
+    out.tag(LOG.observedTime);
+    out.time(record.startSeconds, record.startNanos);
+    optionalText(out, LOG.eventName, record.eventType);
+    out.close(start);
+  }
+}
+
+/** When an event happened, in nanoseconds: the first of its fields. */
+export function eventTimeOf(event: string): bigint {
+  const at = bodyStartOf(event) + 1;
+  return Buffer.from(event.slice(at, at + 8), 'latin1').readBigUInt64LE(0);
+}
+
+/** An event that stands on another span than it happened in. @param span the one in which it happened */
+export function movedEvent(event: string, span: IdHalves): string {
+  const body = event.slice(bodyStartOf(event), -TAIL_BYTES);
+  const wasMoved = body.startsWith(SPAN_ID_HEAD, body.length - SPAN_ID_HEAD.length - SPAN_ID_DIGITS);
+  const own = wasMoved ? body.slice(0, -SPAN_ID_HEAD.length - SPAN_ID_DIGITS) : body;
+  const moved = own + SPAN_ID_HEAD + spanIdOf(span[0], span[1]) + event.slice(-TAIL_BYTES);
+  const head = new WireWriter(8);
+  head.tag(EVENT.message);
+  head.varint(moved.length);
+  return head.bytes.toString('latin1', 0, head.length) + moved;
+}
+
+/** Where its fields begin, behind its tag and length. */
+function bodyStartOf(event: string): number {
+  let at = 1;
+  while (event.charCodeAt(at) >= 0x80) at++;
+  return at + 1;
+}
+
+/** The number of dropped attributes, which ends each event. */
+const TAIL_BYTES = 2;
+const SPAN_ID_DIGITS = 16;
+/** The attribute that names the span, up to the id. */
+const SPAN_ID_HEAD = spanIdHead();
+
+function spanIdHead(): string {
+  const out = new WireWriter(64);
+  encodeAttribute(out, EVENT.attributes, 'run_bridge.event.span_id', '0'.repeat(SPAN_ID_DIGITS));
+  return out.bytes.toString('latin1', 0, out.length - SPAN_ID_DIGITS);
+}
