@@ -5,11 +5,11 @@ import { nearestName } from '../config/suggestion.js';
 import { reasonOf } from '../core/errors.js';
 import type { RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
+import { WEBHOOK_EVENT_STATES } from './event.js';
 import { MASKED_PART } from './secrets.js';
 import {
   isForPeople,
   MAX_TEMPLATE_LENGTH,
-  NO_FILTER,
   NOTICE_TYPES,
   WEBHOOK_EVENT_TYPES,
   WEBHOOK_KINDS,
@@ -18,7 +18,7 @@ import {
   type WebhookKind,
   type WebhookSubscription,
 } from './subscription.js';
-import type { SubscriptionService, WebhookDraft } from './subscription-service.js';
+import { DRAFT_DEFAULTS, type SubscriptionService, type WebhookDraft } from './subscription-service.js';
 
 const MAX_LIST = 1_000;
 const jobId = z
@@ -355,14 +355,6 @@ async function checkDraft(
   }
 }
 
-/** Settings of a new subscription that are not given. */
-const DRAFT_DEFAULTS: Omit<WebhookDraft, 'name' | 'clientUrl' | 'eventTypes'> = {
-  ...{ kind: 'http', description: '', jobIds: [], isActive: true, filter: NO_FILTER, headers: {} },
-  ...{ hasAuthorization: true, signatureHeader: 'authorization', hasStandardHeaders: true, maxPerMinute: null },
-  ...{ hasRunDetails: false, isPerOwner: false, holdsRepeats: false },
-  ...{ bodyTemplate: null, routingKey: null, notifyOnArchive: null, expectMs: null },
-};
-
 /** What of a subscription has to fit together. */
 interface SubscriptionParts
   extends Pick<WebhookDraft, 'kind' | 'eventTypes' | 'hasAuthorization' | 'signatureHeader' | 'bodyTemplate'> {
@@ -425,7 +417,7 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
 
 const text = z.string();
 const micros = text.meta({ description: 'microseconds since 1970, as a text of digits' });
-const state = z.enum(['pending', 'delivered', 'failed', 'skipped', 'filtered']);
+const state = z.enum(WEBHOOK_EVENT_STATES);
 
 /** Parameters of lists of webhooks. */
 export const partParameters = z.object({ limit: text.optional(), offset: text.optional() });

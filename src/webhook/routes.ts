@@ -14,10 +14,13 @@ import {
   bodySchemas,
   changeSubscription,
   createSubscription,
+  type eventSchema,
   parseInput,
   previewSchema,
+  type receiptSchema,
   replaySchema,
   rotationSchema,
+  type subscriptionSchema,
 } from './api-schemas.js';
 import type { WebhookAttempt, WebhookEvent } from './event.js';
 import { NOT_REPLAYABLE, type ReplayScope, type WebhookEventStore } from './event-store.js';
@@ -85,7 +88,7 @@ function platformRouter(deps: WebhookApiDeps): Router {
       ...part,
     });
     const pagination = { total_count: totalCount, count: items.length };
-    const documents: Awaited<ReturnType<typeof eventDocument>>[] = [];
+    const documents: z.input<typeof eventSchema>[] = [];
     // One after the other: each may read a record log.
     for (const one of items) documents.push(await eventDocument(subscription, one, deps));
     response.json(successList(documents, { pagination, filters: part, order_by: null }));
@@ -315,7 +318,11 @@ async function shownSecrets(
  * @param shown as the caller may see it
  * @param secret only right after its creation
  */
-function subscriptionDocument(subscription: WebhookSubscription, shown: ShownSecrets, secret?: string) {
+function subscriptionDocument(
+  subscription: WebhookSubscription,
+  shown: ShownSecrets,
+  secret?: string,
+): z.input<typeof subscriptionSchema> {
   const { id, accountId, name, description, jobIds, eventTypes, state, dispatchedUnixMs } = subscription;
   return {
     id,
@@ -324,7 +331,7 @@ function subscriptionDocument(subscription: WebhookSubscription, shown: ShownSec
     name,
     description,
     job_ids: jobIds.map(String),
-    event_types: eventTypes,
+    event_types: [...eventTypes],
     client_url: shown.clientUrl,
     active: state === 'active',
     archived_reason: subscription.archiveReason,
@@ -354,7 +361,7 @@ async function eventDocument(
   subscription: WebhookSubscription,
   event: WebhookEvent,
   { events, runDetails }: Pick<WebhookApiDeps, 'events' | 'runDetails'>,
-) {
+): Promise<z.input<typeof eventSchema>> {
   // What was sent is at hand; making it again may take reading all that is known of the run.
   const isPayload = subscription.kind === 'http' && subscription.sealedTemplate === null;
   const sent = subscription.hasRunDetails && isPayload ? await events.lastRequest(event.id) : undefined;
@@ -377,7 +384,7 @@ async function eventDocument(
 }
 
 /** One attempt as the hosted platform's receipts have it. */
-function receiptDocument(subscriptionId: string, attempt: WebhookAttempt) {
+function receiptDocument(subscriptionId: string, attempt: WebhookAttempt): z.input<typeof receiptSchema> {
   return {
     id: `${attempt.eventId}.${attempt.index}`,
     event_id: attempt.eventId,

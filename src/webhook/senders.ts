@@ -310,15 +310,26 @@ class ChatSender implements EventSender {
   ) {}
 
   async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
-    const { http, runDetails, clock } = this.deps;
+    const { runDetails, clock } = this.deps;
     const text =
       event.sentBefore?.body ??
       JSON.stringify(CHAT_MESSAGES[this.kind](await messageOf(subscription, event, runDetails)));
-    const { clientUrl, headers } = openSecrets(subscription, await this.deps.openBox(), clock.nowUnixMs());
-    const own = { 'content-type': 'application/json', ...(event.isTest && TEST_HEADER) };
-    const outcome = await http.post(new URL(clientUrl), { ...headers, ...own }, Buffer.from(text), signal);
-    return sentOf(outcome, { requestHeaders: own, requestBody: text }, clock.nowUnixMs());
+    const secrets = openSecrets(subscription, await this.deps.openBox(), clock.nowUnixMs());
+    return postMessage(this.deps, secrets, event, { body: text, logged: text }, signal);
   }
+}
+
+/** Posts a message as JSON, with the subscription's headers. @param message its body, and what the log keeps of it */
+async function postMessage(
+  { http, clock }: ChatSenderDeps,
+  { clientUrl, headers }: Pick<SubscriptionSecrets, 'clientUrl' | 'headers'>,
+  { isTest }: OutgoingEvent,
+  { body, logged }: { readonly body: string; readonly logged: string },
+  signal: AbortSignal,
+): Promise<Sent> {
+  const requestHeaders = { 'content-type': 'application/json', ...(isTest && TEST_HEADER) };
+  const outcome = await http.post(new URL(clientUrl), { ...headers, ...requestHeaders }, Buffer.from(body), signal);
+  return sentOf(outcome, { requestHeaders, requestBody: logged }, clock.nowUnixMs());
 }
 
 const GONE = 410;
@@ -354,8 +365,9 @@ class PagerDutySender implements EventSender {
   constructor(private readonly deps: ChatSenderDeps) {}
 
   async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
-    const { http, runDetails, clock, openBox } = this.deps;
-    const { clientUrl, headers, routingKey } = openSecrets(subscription, await openBox(), clock.nowUnixMs());
+    const { runDetails, clock, openBox } = this.deps;
+    const secrets = openSecrets(subscription, await openBox(), clock.nowUnixMs());
+    const { routingKey } = secrets;
     if (routingKey === null) throw new Error('there is no routing_key: give that of the service of PagerDuty');
     if (pagerDutyAction(event) === null) {
       // A run that was canceled, or has only started, says nothing of whether its job is well.
@@ -372,9 +384,7 @@ class PagerDutySender implements EventSender {
         ...pagerDutyAlert(subscription, event, await messageOf(subscription, event, runDetails)),
       });
     const body = JSON.stringify({ ...JSON.parse(logged), routing_key: routingKey });
-    const own = { 'content-type': 'application/json', ...(event.isTest && TEST_HEADER) };
-    const outcome = await http.post(new URL(clientUrl), { ...headers, ...own }, Buffer.from(body), signal);
-    return sentOf(outcome, { requestHeaders: own, requestBody: logged }, clock.nowUnixMs());
+    return postMessage(this.deps, secrets, event, { body, logged }, signal);
   }
 }
 

@@ -263,7 +263,6 @@ function openUrl({ id, sealedUrl }: WebhookSubscription, box: SecretBox): string
   }
 }
 
-/** For events whose run has no status message. */
 /** A test needs no details of a run. */
 const NO_DETAILS = {
   statusMessage: async (_accountId: number, _runId: number, message: string) => message,
@@ -275,18 +274,18 @@ const NO_RUN_DETAILS = {
   ...{ counts: countVerdicts([]), failed_nodes: [], errors: [], omitted_error_count: 0, omitted_failed_node_count: 0 },
 };
 
+/** What a subscription has where nothing is given. */
+export const DRAFT_DEFAULTS: Omit<WebhookDraft, 'name' | 'clientUrl' | 'eventTypes'> = {
+  ...{ kind: 'http', description: '', jobIds: [], isActive: true, filter: NO_FILTER, headers: {} },
+  ...{ hasAuthorization: true, signatureHeader: 'authorization', hasStandardHeaders: true, maxPerMinute: null },
+  ...{ hasRunDetails: false, isPerOwner: false, holdsRepeats: false },
+  ...{ bodyTemplate: null, routingKey: null, notifyOnArchive: null, expectMs: null },
+};
+
 /** A subscription to nothing but notices. */
 const MAIL_DRAFT: Omit<WebhookDraft, 'name' | 'clientUrl'> = {
-  ...{
-    kind: 'email',
-    description: 'is notified when another webhook is failing',
-    jobIds: [],
-    eventTypes: [],
-    isActive: true,
-  },
-  ...{ filter: NO_FILTER, headers: {}, hasAuthorization: true, signatureHeader: 'authorization', maxPerMinute: null },
-  ...{ hasStandardHeaders: true, bodyTemplate: null, routingKey: null, notifyOnArchive: null, expectMs: null },
-  ...{ hasRunDetails: false, isPerOwner: false, holdsRepeats: false },
+  ...DRAFT_DEFAULTS,
+  ...{ kind: 'email', description: 'is notified when another webhook is failing', eventTypes: [] },
 };
 
 const NO_OLD_SECRET = { sealedOldSecret: null, oldSecretUntilUnixMs: null } as const;
