@@ -21,7 +21,7 @@ import { type DataFolderLock, takeDataFolder } from '../storage/data-folder-lock
 import type { State } from '../storage/state.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
 import type { AppDeps } from './app-deps.js';
-import { openState, sayIfStateIsNew } from './open-state.js';
+import { openState, rebuildMissingState, sayIfStateIsNew } from './open-state.js';
 
 /** What is opened before the components are created. */
 export interface OpenParts {
@@ -83,7 +83,10 @@ export async function openParts(
     opening?.catch(() => undefined);
     // Nobody is notified of imported runs.
     const outbox = await openOutbox({ clock: deps.clock, isSilent: imported !== undefined });
-    const isNew = configuration['database-url'] !== 'off' || !existsSync(join(folder, STATE_FILE));
+    const isElsewhere = configuration['database-url'] !== 'off';
+    const isMissing = !isElsewhere && !existsSync(join(folder, STATE_FILE));
+    const isRebuilt = isMissing && (await rebuildMissingState(folder, deps));
+    const isNew = isElsewhere || (isMissing && !isRebuilt);
     state = await openState(configuration, deps.clock, outbox, cluster?.fence);
     // Several processes store what they share elsewhere.
     if (!isShared) await sayIfStateIsNew(state, { dataFolder: folder, isNew, logger: deps.logger });

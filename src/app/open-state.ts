@@ -69,6 +69,28 @@ export async function sayIfStateIsNew(
   );
 }
 
+/**
+ * Makes the missing state file of a locked data folder anew, if the folder holds runs: nothing can be lost by it, and runs keep
+ * their ids.
+ * @returns whether it was made
+ * @throws StoreError
+ */
+export async function rebuildMissingState(
+  dataFolder: string,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+): Promise<boolean> {
+  const { traceCount, runCount } = await leftFromBefore(dataFolder);
+  if (traceCount === 0 && runCount === 0) return false;
+  // Loaded when there is something to restore: no other start has to wait for it.
+  const { rebuildStateFile } = await import('./rebuild-state.js');
+  const rebuilt = await rebuildStateFile(dataFolder, clock);
+  logger.warn(
+    { dataFolder, runs: rebuilt.runCount, traces: rebuilt.traceCount },
+    'state.db was missing and was made anew from the rest of the data folder; lost are tokens but the one in admin-token, accounts but the first, subscriptions to webhooks, and how far exports were: if you have a backup, stop and restore it',
+  );
+  return true;
+}
+
 /** Refuses an empty state file beside data. It is left by a start that was killed immediately, or by a lost state. */
 async function refuseEmptied(dataFolder: string): Promise<void> {
   const path = join(dataFolder, STATE_FILE);

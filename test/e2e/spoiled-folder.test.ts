@@ -90,8 +90,20 @@ describe('a data folder', () => {
     },
   );
 
-  it('whose state is gone says so, keeps its token, and gives no number twice', async () => {
+  it('whose state is gone gets it back at the start, with a sentence, its numbers and its token', async () => {
     for (const suffix of ['', '-wal', '-shm']) rmSync(state() + suffix, { force: true });
+    const bridge = await BridgeProcess.start({ dataFolder: folder });
+    expect(bridge.stderr).toContain('state.db was missing and was made anew from the rest of the data folder');
+    expect(readFileSync(join(folder, 'admin-token'), 'utf8')).toBe(token);
+    expect(await runsAt(bridge)).toMatchObject([{ id: 1001, is_complete: true }]);
+    expect(await bridge.stop()).toBe(0);
+    expect(readdirSync(join(folder, 'rows'))).toEqual(['1001.json']);
+    expect(readdirSync(folder).filter((name) => /partial|before/.test(name))).toEqual([]);
+  });
+
+  it('whose state was made anew by a command says so, and gives no number twice', async () => {
+    for (const suffix of ['', '-wal', '-shm']) rmSync(state() + suffix, { force: true });
+    expect((await runBridge(['retain', '--data-dir', folder], { cwd: folder })).exitCode).toBe(0);
     const bridge = await BridgeProcess.start({ dataFolder: folder });
     expect(bridge.stderr).toContain('the state is new, but the data folder holds runs');
     expect(bridge.stderr).toContain('run-bridge rebuild');
