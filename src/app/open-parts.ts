@@ -84,12 +84,10 @@ export async function openParts(
     // Nobody is notified of imported runs.
     const outbox = await openOutbox({ clock: deps.clock, isSilent: imported !== undefined });
     const isElsewhere = configuration['database-url'] !== 'off';
-    const isMissing = !isElsewhere && !existsSync(join(folder, STATE_FILE));
-    const isRebuilt = isMissing && (await rebuildMissingState(folder, deps));
-    const isNew = isElsewhere || (isMissing && !isRebuilt);
+    if (!isElsewhere && !existsSync(join(folder, STATE_FILE))) await rebuildMissingState(folder, deps);
     state = await openState(configuration, deps.clock, outbox, cluster?.fence);
     // Several processes store what they share elsewhere.
-    if (!isShared) await sayIfStateIsNew(state, { dataFolder: folder, isNew, logger: deps.logger });
+    if (!isShared) await sayIfStateIsNew(state, { dataFolder: folder, isElsewhere, logger: deps.logger });
     if (configuration['database-url'] !== 'off') {
       lease = await DatabaseLease.take(isShared ? SEVERAL : folderId, { ...deps, leases: state.leases });
     }

@@ -7,7 +7,7 @@ import type { Clock } from '../core/clock.js';
 import { namesIn } from '../core/folders.js';
 import { type Logger, silentLogger } from '../core/logger.js';
 import { listTraces } from '../log/record-log-files.js';
-import { ROWS_FOLDER } from '../run/run-row-backup.js';
+import { listRunsWithRows } from '../run/run-row-backup.js';
 import { STATE_FILE } from '../storage/data-folder.js';
 import type { Fence } from '../storage/journal-store.js';
 import { openSqliteState } from '../storage/sqlite-state.js';
@@ -42,7 +42,7 @@ export async function openStateForCommand(configuration: Configuration, clock: C
   const state = await openState(configuration, clock);
   try {
     const { 'data-dir': dataFolder, processes } = configuration;
-    if (processes !== 'several') await sayIfStateIsNew(state, { dataFolder, isNew: false, logger: silentLogger });
+    if (processes !== 'several') await sayIfStateIsNew(state, { dataFolder, isElsewhere: false, logger: silentLogger });
     return state;
   } catch (error) {
     await state.close();
@@ -53,16 +53,20 @@ export async function openStateForCommand(configuration: Configuration, clock: C
 /**
  * Warns if a state contains no runs although the data folder has some, and reserves their ids: their backed-up rows, from which `rebuild` restores the state, and their artifacts are stored under
  * these.
- * @param isNew whether the state was just created; a start that was killed early also leaves one without runs
+ * @param isElsewhere whether the state is in a database, where no start makes it anew from traces alone
  */
 export async function sayIfStateIsNew(
   state: State,
-  { dataFolder, isNew, logger }: { readonly dataFolder: string; readonly isNew: boolean; readonly logger: Logger },
+  {
+    dataFolder,
+    isElsewhere,
+    logger,
+  }: { readonly dataFolder: string; readonly isElsewhere: boolean; readonly logger: Logger },
 ): Promise<void> {
   if (!(await state.rows.isEmpty())) return;
   const left = await leftFromBefore(dataFolder);
   if (left.lastRunId > 0) await state.rows.reserveRunIds(left.lastRunId);
-  if (left.runCount === 0 && (left.traceCount === 0 || !isNew)) return;
+  if (left.runCount === 0 && (left.traceCount === 0 || !isElsewhere)) return;
   logger.warn(
     { dataFolder, traces: left.traceCount, runs: left.runCount },
     'the state is new, but the data folder holds runs; they are restored from their record logs, with new ids and without jobs and tokens: to restore everything, stop and run run-bridge rebuild',
@@ -72,15 +76,14 @@ export async function sayIfStateIsNew(
 /**
  * Makes the missing state file of a locked data folder anew, if the folder holds runs: nothing can be lost by it, and runs keep
  * their ids.
- * @returns whether it was made
  * @throws StoreError
  */
 export async function rebuildMissingState(
   dataFolder: string,
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
-): Promise<boolean> {
+): Promise<void> {
   const { traceCount, runCount } = await leftFromBefore(dataFolder);
-  if (traceCount === 0 && runCount === 0) return false;
+  if (traceCount === 0 && runCount === 0) return;
   // Loaded when there is something to restore: no other start has to wait for it.
   const { rebuildStateFile } = await import('./rebuild-state.js');
   const rebuilt = await rebuildStateFile(dataFolder, clock);
@@ -88,7 +91,6 @@ export async function rebuildMissingState(
     { dataFolder, runs: rebuilt.runCount, traces: rebuilt.traceCount },
     'state.db was missing and was made anew from the rest of the data folder; lost are tokens but the one in admin-token, accounts but the first, subscriptions to webhooks, and how far exports were: if you have a backup, stop and restore it',
   );
-  return true;
 }
 
 /** Refuses an empty state file beside data. It is left by a start that was killed immediately, or by a lost state. */
@@ -116,14 +118,14 @@ interface LeftFromBefore {
 }
 
 async function leftFromBefore(dataFolder: string): Promise<LeftFromBefore> {
-  const runIds = (await namesIn(join(dataFolder, ROWS_FOLDER))).flatMap(
-    (name) => /^(\d+)\.json$/.exec(name)?.[1] ?? [],
-  );
-  const withArtifacts = (await namesIn(join(dataFolder, ARTIFACTS_FOLDER))).filter((name) => /^\d+$/.test(name));
+  const runIds = await listRunsWithRows(dataFolder);
+  const withArtifacts = (await namesIn(join(dataFolder, ARTIFACTS_FOLDER)))
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
   return {
     traceCount: (await listTraces(dataFolder)).length,
     runCount: runIds.length,
-    lastRunId: [...runIds, ...withArtifacts].reduce((last, id) => Math.max(last, Number(id)), 0),
+    lastRunId: [...runIds, ...withArtifacts].reduce((last, id) => Math.max(last, id), 0),
     hasToken: existsSync(join(dataFolder, FIRST_TOKEN_FILE)),
   };
 }

@@ -20,7 +20,7 @@ type RunShape = Awaited<ReturnType<typeof runShape>>;
 
 /** Dependencies of the router. */
 export interface JobRunDeps {
-  readonly catalog: RunCatalog & RunCatalog;
+  readonly catalog: RunCatalog;
   readonly factsOf: FactsOf;
   /** Makes the document of a run. */
   readonly shape: RunShape;

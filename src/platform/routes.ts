@@ -66,7 +66,7 @@ export type FactsOf = (job: Pick<CatalogJob, 'name' | 'accountId'>) => JobFacts 
 
 /** What the routers of the platform's API work with. */
 interface V2Deps {
-  readonly catalog: RunCatalog & RunCatalog & RunCatalog;
+  readonly catalog: RunCatalog;
   readonly accounts: AccountStore;
   readonly factsOf: FactsOf;
   /** What a step wrote. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { errorCode } from '../core/errors.js';
 import { makeFolderIn, readFolderSize, readFolderUsage } from '../core/folders.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import { ROWS_FOLDER } from '../run/run-row-backup.js';
+import { rowsFileOf } from '../run/run-row-backup.js';
 import type { Removal, RetainedSize, TelemetryStorage } from '../storage/retention-store.js';
 
 /** The folder in the data folder for folders of traces while they are removed, which listings do not read. */
@@ -32,7 +32,7 @@ export class TelemetryFolder implements TelemetryStorage {
   async hide(removals: readonly Removal[]): Promise<void> {
     const { dataFolder } = this;
     for (const { kind, id } of removals) {
-      if (kind === 'run') await rm(join(dataFolder, ROWS_FOLDER, `${id}.json`), { force: true });
+      if (kind === 'run') await rm(rowsFileOf(dataFolder, Number(id)), { force: true });
       if (kind !== 'trace') continue;
       await makeFolderIn(dataFolder, REMOVED_FOLDER);
       // A folder of that name is left from an earlier removal.

@@ -10,7 +10,7 @@ import type { RowStore } from '../storage/row-store.js';
 import type { RunRows } from '../storage/run-rows.js';
 
 /** The folder of runs' rows in the data folder, a file a run by its number. */
-export const ROWS_FOLDER = 'rows';
+const ROWS_FOLDER = 'rows';
 
 /** What the backup works with. */
 export interface RunRowBackupDeps {
@@ -79,7 +79,7 @@ export class RunRowBackup implements Component {
       await makeFolderIn(this.dataFolder, ROWS_FOLDER);
       for (const { runId, rows } of runs) await this.write(runId, rows);
       // Nothing is left of a run that was removed meanwhile.
-      for (const runId of await store.noteBackedUp(runs)) await rm(pathOf(this.dataFolder, runId), { force: true });
+      for (const runId of await store.noteBackedUp(runs)) await rm(rowsFileOf(this.dataFolder, runId), { force: true });
     }
     this.isFailing = false;
   }
@@ -92,7 +92,7 @@ export class RunRowBackup implements Component {
   }
 
   private async write(runId: number, rows: RunRows): Promise<void> {
-    const path = pathOf(this.dataFolder, runId);
+    const path = rowsFileOf(this.dataFolder, runId);
     await writeFile(`${path}.partial`, `${JSON.stringify(rows)}\n`, { mode: 0o600 });
     await rename(`${path}.partial`, path);
   }
@@ -109,12 +109,10 @@ export async function* readRunRows(
 ): AsyncGenerator<readonly RunRows[]> {
   // Loaded when there is something to read back: no start has to wait for a schema library.
   const { parseRunRows } = await import('../storage/run-rows.js');
-  const names = await namesIn(join(dataFolder, ROWS_FOLDER));
-  const runIds = names.flatMap((name) => /^(\d+)\.json$/.exec(name)?.[1] ?? []).map(Number);
-  runIds.sort((a, b) => a - b);
+  const runIds = await listRunsWithRows(dataFolder);
   for (const some of slices(runIds, atATime)) {
     const batch: RunRows[] = [];
-    for (const path of some.map((runId) => pathOf(dataFolder, runId))) {
+    for (const path of some.map((runId) => rowsFileOf(dataFolder, runId))) {
       const rows = parseRunRows(await readFile(path, 'utf8'));
       if (rows === undefined) damaged.push(path);
       else batch.push(rows);
@@ -123,6 +121,14 @@ export async function* readRunRows(
   }
 }
 
-function pathOf(dataFolder: string, runId: number): string {
+/** Lists the ids of the runs whose rows are backed up, in ascending order. */
+export async function listRunsWithRows(dataFolder: string): Promise<readonly number[]> {
+  const names = await namesIn(join(dataFolder, ROWS_FOLDER));
+  const runIds = names.flatMap((name) => /^(\d+)\.json$/.exec(name)?.[1] ?? []).map(Number);
+  return runIds.sort((a, b) => a - b);
+}
+
+/** The file of a run's backed-up rows. */
+export function rowsFileOf(dataFolder: string, runId: number): string {
   return join(dataFolder, ROWS_FOLDER, `${runId}.json`);
 }

@@ -220,7 +220,6 @@ export class WebhookDispatcher implements Component {
   }
 
   /** @param endMs when it is given up, in monotonic milliseconds: nothing of it may be under way when its claim ends */
-
   private async attempt(
     subscription: WebhookSubscription,
     event: WebhookEvent,

@@ -1,10 +1,4 @@
-import {
-  type Attributes,
-  type Attributes as OtelAttributes,
-  SpanKind,
-  SpanStatusCode,
-  TraceFlags,
-} from '@opentelemetry/api';
+import { type Attributes, SpanKind, SpanStatusCode, TraceFlags } from '@opentelemetry/api';
 import {
   ATTR_DB_COLLECTION_NAME,
   ATTR_DB_NAMESPACE,
@@ -124,7 +118,7 @@ export class SpanWriter {
     return name === original ? undefined : original;
   }
 
-  private writeStatement(record: PlainRecord, into: OtelAttributes): void {
+  private writeStatement(record: PlainRecord, into: Attributes): void {
     const isQuery = record.eventType === EVENT_TYPE.queryExecuted && this.switches.attributes;
     const uniqueId = isQuery ? record.uniqueId : undefined;
     const namespace = uniqueId === undefined ? undefined : this.nodes.namespaceOf(uniqueId);
@@ -138,7 +132,7 @@ export class SpanWriter {
 
   private writeLinks(out: WireWriter, record: PlainRecord): void {
     for (const link of record.links) {
-      const attributes: OtelAttributes = {};
+      const attributes: Attributes = {};
       flattenAttributes(link.attributes.value, record.eventType, attributes, this.redactor, true);
       encodeLink(out, link.traceId, link.spanId, attributes);
     }
@@ -208,8 +202,8 @@ export function writeSpanTail(
 }
 
 /** A record's attributes as they are exported, its event's type before them; without its statement. */
-export function attributesOf(record: PlainRecord, switches: MappingSwitches, redactor: Redactor): OtelAttributes {
-  const attributes: OtelAttributes = { event_type: record.eventType };
+export function attributesOf(record: PlainRecord, switches: MappingSwitches, redactor: Redactor): Attributes {
+  const attributes: Attributes = { event_type: record.eventType };
   flattenAttributes(record.attributes.value, record.eventType, attributes, redactor, switches.attributes);
   return attributes;
 }
@@ -244,7 +238,7 @@ export function systemNameOf(adapterType: string): string {
  */
 export function writeStatement(
   record: { text(name: string): string | undefined },
-  into: OtelAttributes,
+  into: Attributes,
   redactor: Redactor,
   namespace: string | undefined,
   isDatabaseSpan: boolean,
@@ -271,7 +265,7 @@ export function writeStatement(
 export function writeNodeAttributes(
   span: Interval & { text(name: string): string | undefined },
   known: { readonly nodes: NodeIndex; readonly switches: MappingSwitches; readonly verdict: NodeVerdict | undefined },
-  into: OtelAttributes,
+  into: Attributes,
 ): void {
   const { nodes, switches, verdict } = known;
   const uniqueId = span.text('unique_id');
@@ -285,7 +279,7 @@ export function writeNodeAttributes(
 }
 
 /** Writes the name and the result of a test; nothing of another node. */
-export function writeTestAttributes(uniqueId: string, verdict: NodeVerdict | undefined, into: OtelAttributes): void {
+export function writeTestAttributes(uniqueId: string, verdict: NodeVerdict | undefined, into: Attributes): void {
   const name = testNameOf(uniqueId);
   if (name === undefined) return;
   into[ATTR_TEST_CASE_NAME] = name;
@@ -293,7 +287,7 @@ export function writeTestAttributes(uniqueId: string, verdict: NodeVerdict | und
   if (result !== undefined) into[ATTR_TEST_CASE_RESULT_STATUS] = result;
 }
 
-function writeQueryTime(nodes: NodeIndex, uniqueId: string, span: Interval, into: OtelAttributes): void {
+function writeQueryTime(nodes: NodeIndex, uniqueId: string, span: Interval, into: Attributes): void {
   const queryTime = nodes.queryTimeOf(uniqueId, span);
   if (queryTime === undefined) return;
   into['run_bridge.node.query_count'] = queryTime.count;
