@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { historiesOf, WINDOW_MS } from '../../src/history/node-history.js';
-import type { CommandDigest } from '../../src/run/measures/command-digest.js';
-import { countVerdicts, type NodeVerdict } from '../../src/run/verdict.js';
-import type { CatalogRun } from '../../src/storage/run-catalog.js';
+import { historiesOf, WINDOW_MS } from '../../../src/history/node-history.js';
+import type { CommandDigest } from '../../../src/run/measures/command-digest.js';
+import { countVerdicts, type NodeVerdict } from '../../../src/run/verdict.js';
+import type { CatalogRun } from '../../../src/storage/run-catalog.js';
 
 const NOW_MS = 100 * 86_400_000;
 const HOUR_MS = 3_600_000;

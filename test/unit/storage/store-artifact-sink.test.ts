@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { parseArtifactPath, StoreArtifactSink } from '../../../../src/storage/artifacts.js';
+import { parseArtifactPath, StoreArtifactSink } from '../../../src/storage/artifacts.js';
 
 // What is thrown where nobody catches it fails the file.
 it('ends when it is told to, also before the store has read a byte', async () => {

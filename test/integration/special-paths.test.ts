@@ -15,7 +15,7 @@ import { RunState } from '../../src/run/open-run.js';
 import { sampleDeliveries } from '../fake/sample-deliveries.js';
 import { sampleLines } from '../fake/sample-run.js';
 import { LARGE_SAMPLES } from '../tool/large-samples.js';
-import { mapLines } from './export/mapping/mapped-bytes.js';
+import { mapLines } from '../unit/export/mapping/mapped-bytes.js';
 
 afterEach(() => vi.restoreAllMocks());
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { HttpStepRegistry } from '../../../src/cli/bridge/http-step-registry.js';
-import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
-import { stepRegistryContract, stepStart } from '../../contract/step-registry.contract.js';
-import { FakeClock } from '../../fake/fake-clock.js';
-import { RegistryServer } from '../../fake/registry-server.js';
-import { until } from '../../tool/until.js';
+import { HttpStepRegistry } from '../../../../src/cli/bridge/http-step-registry.js';
+import { parseTraceId, type TraceId } from '../../../../src/record/telemetry-record.js';
+import { stepRegistryContract, stepStart } from '../../../contract/step-registry.contract.js';
+import { FakeClock } from '../../../fake/fake-clock.js';
+import { RegistryServer } from '../../../fake/registry-server.js';
+import { until } from '../../../tool/until.js';
 
 const TRACE = parseTraceId('0af7651916cd43dd8448eb211c80319c') as TraceId;
 const EXIT_0 = { kind: 'exited', exitCode: 0 } as const;

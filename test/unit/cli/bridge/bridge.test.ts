@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { askBridge } from '../../../src/cli/bridge/bridge.js';
-import { send } from '../../fake/http-client.js';
-import { RegistryServer } from '../../fake/registry-server.js';
+import { askBridge } from '../../../../src/cli/bridge/bridge.js';
+import { send } from '../../../fake/http-client.js';
+import { RegistryServer } from '../../../fake/registry-server.js';
 
 it('finds a bridge by one of its ports, and learns where the other one is', async () => {
   const server = await RegistryServer.open();
