@@ -47,7 +47,10 @@ export function referenceBlocks(): Readonly<Record<string, string>> {
       ['switch', 'what'],
       Object.entries(MAPPING_SWITCHES).map(([name, what]) => [code(name), what]),
     ),
-    'metrics of the process': metrics((name) => ![INTAKE, DESTINATIONS, WEBHOOKS].some((group) => group.test(name))),
+    'metrics of the process': metrics(
+      (name) => ![RUNS, INTAKE, DESTINATIONS, WEBHOOKS].some((group) => group.test(name)),
+    ),
+    'metrics of runs': metrics((name) => RUNS.test(name)),
     'metrics of what comes in': metrics((name) => INTAKE.test(name)),
     'metrics of destinations': metrics((name) => DESTINATIONS.test(name)),
     'metrics of webhooks': metrics((name) => WEBHOOKS.test(name)),
@@ -78,6 +81,7 @@ export function withBlocks(page: string, blocks: Readonly<Record<string, string>
   });
 }
 
+const RUNS = /^(cicd_|run_bridge_(run|last_run|left_out)_)/;
 const INTAKE = /^run_bridge_(connections|dropped|receiver|kafka|journal|builder)/;
 const DESTINATIONS = /^run_bridge_destination/;
 const WEBHOOKS = /^run_bridge_webhook/;

@@ -14,7 +14,7 @@ import type { Feature } from './feature.js';
 import { createHistories } from './history/feature.js';
 import { createJobs } from './job/feature.js';
 import { GuardedConsumer } from './log/record-log.js';
-import { createMetrics } from './metric/feature.js';
+import { createMetrics, createRunMetrics } from './metric/feature.js';
 import { createPlatformApi } from './platform/feature.js';
 import { createQueries } from './query/feature.js';
 import type { TraceId } from './record/telemetry-record.js';
@@ -54,6 +54,7 @@ export async function openServer(config: Configuration, deps: AppDeps): Promise<
       createResend(config, host),
       settings,
       histories,
+      createRunMetrics(config, host),
       ...host.clusterFeatures,
       ...building.features,
     ];

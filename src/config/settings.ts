@@ -295,6 +295,14 @@ const TABLE = {
     format: String,
   }),
   'warehouse-price': warehousePriceSetting,
+  'node-metrics': setting<number>({
+    placeholder: 'NUMBER|off',
+    summary: "nodes of each job's last run that have a metric of their own, those with the largest shares of its time",
+    expected: 'off, or a number from 1 to 1000',
+    defaultText: 'off',
+    parse: (text) => (isOff(text) ? 0 : parseNodeCount(text.trim())),
+    format: (value) => (value === 0 ? 'off' : String(value)),
+  }),
   'platform-url': platformUrlSetting,
   'platform-account': platformAccountSetting,
   'platform-interval': platformIntervalSetting,
@@ -363,6 +371,13 @@ export const TAKING_SETTINGS = [
 export function parseAge(text: string): number | 'off' | undefined {
   if (isOff(text)) return 'off';
   return parseDurationMs(text) || undefined;
+}
+
+/** The most nodes of a job with a metric of their own. */
+const MAX_NODE_METRICS = 1_000;
+
+function parseNodeCount(text: string): number | undefined {
+  return /^[1-9]\d{0,3}$/.test(text) && Number(text) <= MAX_NODE_METRICS ? Number(text) : undefined;
 }
 
 /** The environment variable of a setting, for example `RUN_BRIDGE_DATA_DIR`. */

@@ -1,14 +1,38 @@
 import type { Router } from 'express';
+import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
 import type { Health } from '../core/health.js';
 import type { Logger } from '../core/logger.js';
 import type { DestinationStatus } from '../export/feature.js';
+import type { State } from '../storage/state.js';
+import type { RunMetricsDeps } from './run-metrics.js';
 import type { MetricSource } from './samples.js';
 import type { ProcessMetricsDeps, ReceiverMetricsDeps } from './sources.js';
 
 // The door of metrics: other folders import only this file. The code that formats them is loaded by the first scrape.
 
 export { type MetricSource, type Sample, stateSamples } from './samples.js';
+
+/** What metrics of runs need of the program. */
+export interface RunMetricsHost extends Pick<RunMetricsDeps, 'measures' | 'clock'> {
+  readonly state: Pick<State, 'runTotals' | 'catalog'>;
+}
+
+/** Creates the feature that has metrics of runs. */
+export function createRunMetrics(
+  config: Pick<Configuration, 'node-metrics'>,
+  host: RunMetricsHost,
+): { readonly components: readonly []; metrics(): Promise<MetricSource> } {
+  const { state, measures, clock } = host;
+  return {
+    components: [],
+    async metrics() {
+      const { RunMetrics } = await import('./run-metrics.js');
+      const { runTotals: totals, catalog } = state;
+      return new RunMetrics({ totals, catalog, measures, maxNodes: config['node-metrics'], clock });
+    },
+  };
+}
 
 /** The parts of the program that metrics are read from. */
 export interface MetricHost extends Omit<ProcessMetricsDeps, 'startedUnixMs'>, ReceiverMetricsDeps {

@@ -1,4 +1,8 @@
+import { DURATION_BOUNDS } from '../storage/run-totals.js';
+
 const SUBSCRIPTION = ['account', 'subscription'] as const;
+/** What runs are counted by; `job` would be the scraper's own label. */
+const JOB = ['account', 'project', 'environment', 'cicd_pipeline_name'] as const;
 
 /** All metrics, in the order of the response; docs/reference/metrics.md shows them as tables. */
 export const METRICS = {
@@ -11,6 +15,45 @@ export const METRICS = {
   run_bridge_runs_set_aside: gauge(
     'Runs that the database can never keep: they are in their record logs alone; the log names them.',
   ),
+
+  cicd_pipeline_run_duration_seconds: histogram(
+    'How long runs took that are over, from their first engine command to their end; also of removed runs.',
+    DURATION_BOUNDS,
+    ...JOB,
+    'cicd_pipeline_result',
+  ),
+  cicd_pipeline_run_active: gauge('Runs that are not over.', ...JOB, 'cicd_pipeline_run_state'),
+  run_bridge_run_last_start_timestamp_seconds: gauge(
+    'When the last run of the job began, in seconds since 1970.',
+    ...JOB,
+  ),
+  run_bridge_run_last_end_timestamp_seconds: gauge(
+    'When the last run of the job ended that had this result, in seconds since 1970.',
+    ...JOB,
+    'cicd_pipeline_result',
+  ),
+  run_bridge_last_run_duration_seconds: gauge('How long the last run took that is over.', ...JOB),
+  run_bridge_last_run_nodes: gauge(
+    'Nodes of this run by their type and outcome; tests are nodes.',
+    ...JOB,
+    'type',
+    'outcome',
+  ),
+  run_bridge_last_run_failing_rows: gauge('Rows that failed the tests of this run.', ...JOB),
+  run_bridge_last_run_affected_rows: gauge('Rows that the nodes of this run changed, tests left out.', ...JOB),
+  run_bridge_last_run_queries: gauge('Queries of this run that ended.', ...JOB),
+  run_bridge_last_run_warehouse_seconds: gauge('Time of these queries, of all threads together.', ...JOB),
+  run_bridge_last_run_waiting_seconds: gauge(
+    'Time in which nodes of this run waited for a thread or a connection, of all together.',
+    ...JOB,
+  ),
+  run_bridge_last_run_critical_path_seconds: gauge('Length of the critical path of this run.', ...JOB),
+  run_bridge_last_run_node_seconds: gauge(
+    "What of this run's length fell to the node; only with node-metrics, and of the nodes with the largest shares.",
+    ...JOB,
+    'node',
+  ),
+  run_bridge_left_out_jobs: gauge('Jobs without metrics of their runs, since 500 others had a run later.'),
 
   run_bridge_memory_used_bytes: gauge('What the process takes, less what its allocators keep for the next objects.'),
   run_bridge_memory_resident_bytes: gauge('What the process takes of the memory, as the operating system counts it.'),
@@ -169,10 +212,16 @@ function gauge<const L extends readonly string[]>(help: string, ...labels: L) {
   return { kind: 'gauge', help, labels } as const;
 }
 
+function histogram<const L extends readonly string[]>(help: string, bounds: readonly number[], ...labels: L) {
+  return { kind: 'histogram', help, labels, bounds } as const;
+}
+
 /** The definition of a metric. */
 export interface MetricDefinition {
-  /** A counter starts at 0 with the process and only grows; a gauge is a current value. */
-  readonly kind: 'counter' | 'gauge';
+  /** A counter only grows, from 0 at the start of the process; a gauge is a current value; a histogram counts by size. */
+  readonly kind: 'counter' | 'gauge' | 'histogram';
+  /** Upper bounds of a histogram's buckets, in ascending order. */
+  readonly bounds?: readonly number[];
   /** One sentence, which scrapers show. */
   readonly help: string;
   /** The names of its labels; every sample has all of them. The values of each label are a bounded set. */

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { Router } from 'express';
-import { Counter, Gauge, Registry, type RegistryContentType } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry, type RegistryContentType } from 'prom-client';
 import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import { METRICS_PATH } from '../api/metrics-path.js';
@@ -10,7 +10,7 @@ import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { METRICS, type MetricDefinition } from './metrics.js';
-import type { MetricSource, Sample } from './samples.js';
+import type { Distribution, MetricSource, Sample } from './samples.js';
 
 /** The formats in order of preference; the first one is also for clients that accept anything, or none of them. */
 const OFFERED = [
@@ -68,16 +68,57 @@ export async function writeExposition(samples: readonly Sample[], format: Exposi
   return { contentType: registry.contentType, text: `${lines.join('\n')}\n` };
 }
 
-function toMetric(name: string, { kind, help, labels: labelNames }: MetricDefinition, samples: readonly Sample[]) {
+function toMetric(
+  name: string,
+  { kind, help, labels: labelNames, bounds = [] }: MetricDefinition,
+  samples: readonly Sample[],
+) {
+  if (kind === 'histogram') return new CountedHistogram(name, help, bounds, samples);
   const configuration = { name, help, labelNames, registers: [] };
-  if (kind === 'counter') {
-    const counter = new Counter<string>(configuration);
-    for (const { labels, value } of samples) counter.inc(labels, value);
-    return counter;
+  const metric = kind === 'counter' ? new Counter<string>(configuration) : new Gauge<string>(configuration);
+  for (const { labels, value } of samples) if (typeof value === 'number') metric.inc(labels, value);
+  return metric;
+}
+
+/** A histogram of what was counted elsewhere; the library's counts what it observes. */
+class CountedHistogram extends Histogram<string> {
+  constructor(
+    private readonly family: string,
+    private readonly text: string,
+    private readonly bounds: readonly number[],
+    private readonly samples: readonly Sample[],
+  ) {
+    super({ name: family, help: text, registers: [] });
   }
-  const gauge = new Gauge<string>(configuration);
-  for (const { labels, value } of samples) gauge.set(labels, value);
-  return gauge;
+
+  /** Returns what the registry writes; it asks this rather than `get`, in `prom-client` 15. */
+  getForPromString() {
+    const values = this.samples.flatMap(({ labels, value }) =>
+      typeof value === 'number' ? [] : this.lines(labels, value),
+    );
+    return { name: this.family, help: this.text, type: 'histogram', values };
+  }
+
+  private lines(labels: Readonly<Record<string, string>>, { counts, sum, examples }: Distribution) {
+    const name = this.family;
+    let total = 0;
+    const buckets = counts.map((count, index) => {
+      total += count;
+      const example = examples[index];
+      const exemplar = example && {
+        labelSet: { trace_id: example.traceId },
+        value: example.value,
+        timestamp: example.unixSeconds,
+      };
+      const le = this.bounds[index] ?? '+Inf';
+      return { metricName: `${name}_bucket`, labels: { ...labels, le }, value: total, exemplar };
+    });
+    return [
+      ...buckets,
+      { metricName: `${name}_sum`, labels, value: sum },
+      { metricName: `${name}_count`, labels, value: total },
+    ];
+  }
 }
 
 /** Dependencies of a scrape. */

@@ -3,11 +3,27 @@ import type { METRICS } from './metrics.js';
 /** The name of a metric. */
 export type MetricName = keyof typeof METRICS;
 
+/** What a histogram has counted. */
+export interface Distribution {
+  /** For each bound, what was counted up to it and above the bound before it; last, what was above all bounds. */
+  readonly counts: readonly number[];
+  readonly sum: number;
+  /** The latest of what each count holds, in the same order. */
+  readonly examples: readonly (Example | undefined)[];
+}
+
+/** A value that was counted, and the trace that it is from. */
+export interface Example {
+  readonly value: number;
+  readonly traceId: string;
+  readonly unixSeconds: number;
+}
+
 /** A value of a metric, with exactly its labels. */
 export type Sample = {
   [N in MetricName]: {
     readonly name: N;
-    readonly value: number;
+    readonly value: (typeof METRICS)[N]['kind'] extends 'histogram' ? Distribution : number;
     readonly labels: Readonly<Record<(typeof METRICS)[N]['labels'][number], string>>;
   };
 }[MetricName];

@@ -7,6 +7,7 @@ import { changeState, nextIds, raiseLastId, traceIdsOf } from './database.js';
 import { addRun, closeRun, finishIfOver, fromEnding, linkSteps, type RunStart, stepOf } from './executions.js';
 import type { RunRows } from './run-rows.js';
 import { type RunRow, SqlRunStore } from './run-store.js';
+import { noteRemovedRuns } from './run-totals.js';
 import { RUN_STATUS, type StateDb, type StateTables } from './state-tables.js';
 import type { CommandEnding } from './steps.js';
 
@@ -273,6 +274,7 @@ export async function deleteRunRows(
   runIds: readonly number[],
   traceIds: readonly string[],
 ): Promise<void> {
+  await noteRemovedRuns(transaction, runIds);
   for (const table of ['step_outputs', 'step_artifacts', 'step_traces'] as const) {
     await transaction
       .deleteFrom(table)

@@ -381,6 +381,23 @@ const STEPS_OF_RUNS: readonly string[] = [`alter table job_runs add column steps
 /** When a run was last asked for again at a destination. */
 const RESENT: readonly string[] = [`alter table export_cursors add column resent_unix_ms bigint`];
 
+/** Runs whose rows are gone, by job, result and duration: metrics still count them. */
+const REMOVED_RUN_TOTALS: readonly string[] = [
+  `create table removed_run_totals (
+    account_id bigint not null,
+    project_id bigint not null,
+    environment_id bigint not null,
+    job_id bigint not null,
+    status integer not null,
+    bound_seconds integer not null,
+    run_count bigint not null,
+    duration_ms bigint not null,
+    started_unix_ms bigint not null,
+    finished_unix_ms bigint not null,
+    primary key (account_id, project_id, environment_id, job_id, status, bound_seconds)
+  )`,
+];
+
 /** Every step of the state's schema, oldest first. A step that was released is never changed; a new one is added after it. */
 export const SCHEMA_STEPS: SchemaSteps = {
   '0001-first-schema': { up: (db) => runAll(db, FIRST_SCHEMA) },
@@ -389,6 +406,7 @@ export const SCHEMA_STEPS: SchemaSteps = {
   '0004-runs-by-start': { up: (db) => runAll(db, RUNS_BY_START) },
   '0005-steps-of-runs': { up: (db) => runAll(db, STEPS_OF_RUNS) },
   '0006-resent': { up: (db) => runAll(db, RESENT) },
+  '0007-removed-run-totals': { up: (db) => runAll(db, REMOVED_RUN_TOTALS) },
 };
 
 async function runAll(db: Kysely<unknown>, statements: readonly string[]): Promise<void> {

@@ -205,6 +205,20 @@ export interface StateTables extends JournalTables {
     readonly id: string;
     readonly noted_unix_ms: number;
   };
+  /** How many runs were removed whose rows are gone, by what `RunTotal` counts by. */
+  readonly removed_run_totals: {
+    readonly account_id: number;
+    readonly project_id: number;
+    readonly environment_id: number;
+    readonly job_id: number;
+    readonly status: RunStatus;
+    readonly bound_seconds: number;
+    readonly run_count: number;
+    readonly duration_ms: number;
+    /** When the last of them began, and when the last of them ended. */
+    readonly started_unix_ms: number;
+    readonly finished_unix_ms: number;
+  };
   /** What one program at a time may have. */
   readonly leases: {
     readonly name: string;

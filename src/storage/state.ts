@@ -10,6 +10,7 @@ import { RetentionStore } from './retention-store.js';
 import { RowStore } from './row-store.js';
 import { RunCatalog } from './run-catalog.js';
 import { RunMeasuresStore, type RunStore, SqlRunStore } from './run-store.js';
+import { RunTotalsStore } from './run-totals.js';
 import { ScopeStore } from './scope-store.js';
 import type { StateDb } from './state-tables.js';
 import { TraceCatalog } from './trace-catalog.js';
@@ -26,6 +27,7 @@ export class State {
   readonly catalog: RunCatalog;
   readonly leases: LeaseStore;
   readonly traces: TraceCatalog;
+  readonly runTotals: RunTotalsStore;
   readonly retention: RetentionStore;
   readonly rows: RowStore;
   readonly accounts: AccountStore;
@@ -52,6 +54,7 @@ export class State {
     this.scopes = new ScopeStore(db);
     this.catalog = new RunCatalog(db);
     this.leases = new LeaseStore(db);
+    this.runTotals = new RunTotalsStore(db);
     this.retention = new RetentionStore(db, database);
     this.rows = new RowStore(db);
     this.traces = new TraceCatalog(db);

@@ -13,6 +13,7 @@ import { retentionStoreContract } from './retention-store.contract.js';
 import { rowStoreContract } from './row-store.contract.js';
 import { runCatalogContract } from './run-catalog.contract.js';
 import { runMeasuresStoreContract, runStoreContract } from './run-store.contract.js';
+import { runTotalsStoreContract } from './run-totals-store.contract.js';
 import { stepRegistryContract } from './step-registry.contract.js';
 import { tokenStoreContract } from './token-store.contract.js';
 import { unusualValuesContract } from './unusual-values.contract.js';
@@ -32,6 +33,7 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   runCatalogContract(withState);
   rowStoreContract(withState);
   retentionStoreContract(withState);
+  runTotalsStoreContract(withState);
   jobRunStoreContract(withFeatures);
   leaseStoreContract((body) => withState((state) => body(state.leases)));
   pullStoreContract((body) => withState((state) => body(new PullStore(state))));

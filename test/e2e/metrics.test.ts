@@ -125,6 +125,61 @@ test('an endpoint that wants nothing more is archived, and a metric says so with
   expect(metrics.value('run_bridge_webhook_attempts_total', { ...subscription, outcome: 'failed' })).toBeGreaterThan(0);
 });
 
+const RUNS = 'cicd_pipeline_run_duration_seconds_count';
+const NODES = 'run_bridge_last_run_nodes';
+
+test('runs are counted by job and result, and stay counted after a restart and when they are deleted', async () => {
+  const started = await serve({ args: ['--node-metrics', '2'] });
+  const counts = async (isDone: (metrics: ParsedMetrics) => boolean) =>
+    until('the metrics of runs', async () => {
+      const now = await scrape(bridge ?? started);
+      return isDone(now) && now;
+    });
+  await sendSample(started.otlpUrl, RUN);
+  await sendSample(started.otlpUrl, 'build-mixed');
+  const before = await counts(
+    (now) => [...now.text.matchAll(/^cicd_pipeline_run_duration_seconds_count/gm)].length === 2,
+  );
+  const job = { account: '10001', project: 'default', environment: 'default', cicd_pipeline_name: 'adhoc' };
+  const last = 'run_bridge_run_last_end_timestamp_seconds';
+  const began = before.value('run_bridge_run_last_start_timestamp_seconds') ?? Number.NaN;
+  for (const cicd_pipeline_result of ['success', 'failure']) {
+    expect(before.value(RUNS, { ...job, cicd_pipeline_result })).toBe(1);
+    const ended = before.value(last, { ...job, cicd_pipeline_result }) ?? Number.NaN;
+    expect(Math.abs(ended - began)).toBeLessThan(3_600);
+  }
+  expect(before.value('cicd_pipeline_run_active', { cicd_pipeline_run_state: 'executing' })).toBe(0);
+  expect(before.value('run_bridge_left_out_jobs')).toBe(0);
+  // As the engine's own summary of the run has it.
+  expect(before.value(NODES, { type: 'model', outcome: 'error' })).toBe(1);
+  expect(before.value('run_bridge_last_run_failing_rows')).toBeGreaterThan(0);
+  expect(before.labelsWith(NODES, 0)).toEqual([]);
+  const ofNodes = before.families.find(({ name }) => name === 'run_bridge_last_run_node_seconds')?.metrics ?? [];
+  expect(ofNodes).toHaveLength(2);
+
+  const lines = (metrics: ParsedMetrics) =>
+    metrics.text.split('\n').filter((line) => line.startsWith('cicd_pipeline_run_duration'));
+  await started.stop();
+  const { dataFolder } = started;
+  const again = await serve({ dataFolder, args: ['--node-metrics', '2'] });
+  expect(lines(await scrape(again))).toEqual(lines(before));
+  const runs = await fetch(`${again.webUrl}/api/v2/accounts/10001/runs/`, {
+    headers: { authorization: `Token ${adminToken(again)}` },
+  });
+  const { data } = (await runs.json()) as { readonly data: readonly { readonly id: number }[] };
+  expect(data).toHaveLength(2);
+  for (const { id } of data) {
+    const removed = await fetch(`${again.webUrl}/api/run-bridge/v1/runs/${id}`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${adminToken(again)}` },
+    });
+    expect(removed.status).toBe(200);
+  }
+  const after = await scrape(again);
+  expect(lines(after)).toEqual(lines(before));
+  expect(after.value(NODES, { type: 'model', outcome: 'error' })).toBeUndefined();
+});
+
 test('where tokens are asked for, a scraper needs one', async () => {
   const started = await serve({ args: ['--otlp-auth', 'token'] });
   const ask = async (headers: Readonly<Record<string, string>>) =>

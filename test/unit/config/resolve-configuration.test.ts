@@ -65,6 +65,7 @@ describe('without anything said', () => {
       'event-hold': 2_000,
       'max-backlog-age': 604_800_000,
       'max-running-jobs': 1,
+      'node-metrics': 0,
       'warehouse-price': 'off',
       'platform-url': 'off',
       'platform-account': 'off',

@@ -8,9 +8,12 @@ const DEFINITIONS: readonly (readonly [string, MetricDefinition])[] = Object.ent
 /** Units that are no base units, and words that others put behind names. */
 const WRONG_ENDS = /_(ms|millis|minutes|kb|mb|kib|mib|count|sum|bucket|created)(_total)?$/;
 
-/** A sample of every metric, by labels that are made up. */
+/** The metrics with one value a sample; histograms have a test of their own. */
+const SINGLE = DEFINITIONS.filter(([, { kind }]) => kind !== 'histogram');
+
+/** A sample of each of these metrics, by labels that are made up. */
 function everything(): readonly Sample[] {
-  return DEFINITIONS.map(
+  return SINGLE.map(
     ([name, { labels }], index) =>
       // Made of the table, which the compiler cannot follow.
       ({
@@ -23,18 +26,19 @@ function everything(): readonly Sample[] {
 
 describe('every metric', () => {
   it.each(DEFINITIONS)('%s is named by the conventions', (name, { kind, help, labels }) => {
-    expect(name).toMatch(/^run_bridge_[a-z]+(_[a-z]+)*$/);
+    // Names that OpenTelemetry's conventions have, else our own.
+    expect(name).toMatch(/^(run_bridge|cicd_pipeline)_[a-z]+(_[a-z]+)*$/);
     expect(name).not.toMatch(WRONG_ENDS);
     expect(name.endsWith('_total')).toBe(kind === 'counter');
     expect(help).toMatch(/^\S.*\.$/);
-    for (const label of labels) expect(label).toMatch(/^[a-z]+$/);
+    for (const label of labels) expect(label).toMatch(/^([a-z]+|cicd_pipeline_[a-z]+(_[a-z]+)*)$/);
   });
 
   it('is read by another program with its help, type, labels and value', async () => {
     const { contentType, text } = await writeExposition(everything(), 'prometheus');
     expect(contentType).toBe('text/plain; version=0.0.4; charset=utf-8');
     expect(new ParsedMetrics(text).families).toEqual(
-      DEFINITIONS.map(([name, { kind, help, labels }], index) => ({
+      SINGLE.map(([name, { kind, help, labels }], index) => ({
         ...{ name, help, type: kind.toUpperCase() },
         metrics: [
           { value: String(index + 0.5), labels: Object.fromEntries(labels.map((label) => [label, `${label} 1`])) },
@@ -49,7 +53,7 @@ describe('every metric', () => {
     const lines = text.split('\n');
     expect(lines.slice(-2)).toEqual(['# EOF', '']);
     expect(lines.filter((line) => line === '')).toHaveLength(1);
-    const expected = DEFINITIONS.flatMap(([name, { kind, help }]) => {
+    const expected = SINGLE.flatMap(([name, { kind, help }]) => {
       const family = name.replace(/_total$/, '');
       return [`# HELP ${family} ${help}`, `# TYPE ${family} ${kind}`, name];
     });
@@ -71,6 +75,37 @@ describe('an answer', () => {
     const { text } = await writeExposition(odd.map(state), 'prometheus');
     const parsed = new ParsedMetrics(text);
     expect(parsed.families[0]?.metrics.map(({ labels }) => labels.destination)).toEqual(odd);
+  });
+
+  it('has the counts of a histogram added up, their sum, and in OpenMetrics a trace for each', async () => {
+    const labels = {
+      ...{ account: '1', project: 'shop', environment: 'prod', cicd_pipeline_name: 'nightly' },
+      cicd_pipeline_result: 'success',
+    };
+    const { bounds } = METRICS.cicd_pipeline_run_duration_seconds;
+    const counts = bounds.map((_, index) => (index === 1 ? 2 : 0));
+    const examples = bounds.map((_, index) =>
+      index === 1 ? { value: 4.5, traceId: 'ab', unixSeconds: 17 } : undefined,
+    );
+    const value = { counts: [...counts, 3], sum: 50_009, examples };
+    const samples: readonly Sample[] = [{ name: 'cicd_pipeline_run_duration_seconds', value, labels }];
+    const { text } = await writeExposition(samples, 'openmetrics');
+    const written = Object.entries(labels)
+      .map(([name, text]) => `${name}="${text}"`)
+      .join(',');
+    const lines = text.split('\n').filter((line) => !line.startsWith('#'));
+    const bucket = (bound: number | string, count: number) =>
+      `cicd_pipeline_run_duration_seconds_bucket{${written},le="${bound}"} ${count}`;
+    expect(lines).toEqual([
+      ...bounds.map(
+        (bound, index) => `${bucket(bound, index < 1 ? 0 : 2)}${index === 1 ? ' # {trace_id="ab"} 4.5 17' : ''}`,
+      ),
+      bucket('+Inf', 5),
+      `cicd_pipeline_run_duration_seconds_sum{${written}} 50009`,
+      `cicd_pipeline_run_duration_seconds_count{${written}} 5`,
+      '',
+    ]);
+    expect((await writeExposition(samples, 'prometheus')).text).not.toContain('trace_id');
   });
 
   it('leaves out what has no sample, and remembers nothing of the answer before', async () => {
