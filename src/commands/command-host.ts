@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { openState } from '../app/open-state.js';
-import { openStore } from '../app.js';
 import { CliError, EXIT, type Invocation, type ProcessContext } from '../cli/command.js';
 import { readConfiguration, refuseElsewhere } from '../cli/command-configuration.js';
 import type { Configuration } from '../config/configuration.js';
@@ -12,7 +11,6 @@ import { SPOOL_FOLDER } from '../exec/feature.js';
 import { STATE_FILE } from '../storage/data-folder.js';
 import type { State } from '../storage/state.js';
 import { StoreError } from '../storage/store-error.js';
-import { appDeps } from './app-deps.js';
 
 /** See `CommandHost.askState`. */
 export async function askState<Answer>(
@@ -64,6 +62,7 @@ const CLOSE_MS = 2_000;
 export async function finishLeftovers(configuration: Configuration, context: ProcessContext): Promise<void> {
   const left = await namesIn(join(configuration['data-dir'], SPOOL_FOLDER));
   if (left.length === 0) return;
+  const [{ openStore }, { appDeps }] = await Promise.all([import('../app.js'), import('./app-deps.js')]);
   try {
     const { program } = await openStore({ ...configuration, jsonl: 'off' }, appDeps(context, silentLogger));
     try {
