@@ -80,7 +80,8 @@ export class CommandRecords {
   }
 
   /**
-   * Takes in a request without decoding it, where the JSONL has brought some of its items: it waits for the others, unless there are none.
+   * Takes in a request without decoding it, where the JSONL has brought some of its trace: its lines are read once a second, so that it
+   * waits for them, unless all have come.
    * @returns false for any other request, of which nothing was taken
    * @throws what `PendingRequests.add` throws
    */
@@ -91,8 +92,6 @@ export class CommandRecords {
     const keys = this.inJsonl.get(items.traceId);
     if (keys === undefined) return false;
     if (keys.hasAll(items)) return true;
-    // Of another service the JSONL has nothing.
-    if (!keys.hasFirst(items)) return false;
     const sinceMs = this.deps.clock.monotonicMs();
     await this.deps.held.add({ signal, traceIds: [items.traceId], hasForeign: undefined, sinceMs }, bytes);
     return true;
@@ -358,11 +357,6 @@ export class JsonlKeys {
     const missing = logs.findIndex((log) => !this.countLog(log, -1));
     if (missing >= 0) for (const log of logs.slice(0, missing)) this.countLog(log, 1);
     return missing < 0;
-  }
-
-  /** Whether the JSONL brought the first item of a request. */
-  hasFirst({ spanIds, logs: [log] }: Pick<ItemKeys, 'spanIds' | 'logs'>): boolean {
-    return log === undefined ? this.hasWholeSpan(spanIds, 0) : (this.logs.getHalves(...logDigest(log)) ?? 0) > 0;
   }
 
   private hasWholeSpan(spanIds: readonly number[], at: number): boolean {
