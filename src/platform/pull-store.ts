@@ -1,30 +1,6 @@
-import type { Kysely, Selectable } from 'kysely';
+import type { Kysely } from 'kysely';
+import { camelCased, type SnakeCased, snakeCased } from '../core/snake-case.js';
 import type { State } from '../storage/state.js';
-
-/** The tables of pulls, as Kysely's types. */
-// A type: an interface has no index signature, which `withTables` asks for.
-type PullTables = {
-  /** Runs of a hosted platform; ids are texts of digits. */
-  readonly hosted_runs: {
-    readonly platform: string;
-    readonly account_id: string;
-    readonly run_id: string;
-    readonly state: 'waiting' | 'done' | 'failed';
-    readonly noted_unix_ms: number;
-    readonly due_unix_ms: number;
-    readonly attempt_count: number;
-    /** Numbers with commas between them. */
-    readonly done_steps: string;
-  };
-  /** How far a watch has added runs. */
-  readonly watch_cursors: {
-    readonly platform: string;
-    readonly account_id: string;
-    /** Empty for all jobs. */
-    readonly job_id: string;
-    readonly created_unix_ms: number;
-  };
-};
 
 /** A run of a hosted platform, named so that it can be asked for. Ids are texts of digits. */
 export interface HostedRunKey {
@@ -55,6 +31,23 @@ export interface HostedRunRow extends HostedRunKey {
   /** Indices of the steps that need not be asked for again. */
   readonly doneSteps: readonly number[];
 }
+
+/** The tables of pulls, as Kysely's types. */
+// A type: an interface has no index signature, which `withTables` asks for.
+type PullTables = {
+  readonly hosted_runs: SnakeCased<Omit<HostedRunRow, 'doneSteps'>> & {
+    /** Numbers with commas between them. */
+    readonly done_steps: string;
+  };
+  /** How far a watch has added runs. */
+  readonly watch_cursors: {
+    readonly platform: string;
+    readonly account_id: string;
+    /** Empty for all jobs. */
+    readonly job_id: string;
+    readonly created_unix_ms: number;
+  };
+};
 
 /** Hosted runs in an SQL database. */
 export class PullStore {
@@ -183,30 +176,15 @@ function findRow(db: Kysely<PullTables>, { platform, accountId, runId }: HostedR
     .executeTakeFirst();
 }
 
-async function writeRow(db: Kysely<PullTables>, row: HostedRunRow): Promise<void> {
-  const changing = {
-    state: row.state,
-    noted_unix_ms: row.notedUnixMs,
-    due_unix_ms: row.dueUnixMs,
-    attempt_count: row.attemptCount,
-    done_steps: row.doneSteps.join(','),
-  };
+async function writeRow(db: Kysely<PullTables>, { doneSteps, ...run }: HostedRunRow): Promise<void> {
+  const { platform, account_id, run_id, ...changing } = { ...snakeCased(run), done_steps: doneSteps.join(',') };
   await db
     .insertInto('hosted_runs')
-    .values({ platform: row.platform, account_id: row.accountId, run_id: row.runId, ...changing })
+    .values({ platform, account_id, run_id, ...changing })
     .onConflict((conflict) => conflict.columns(['platform', 'account_id', 'run_id']).doUpdateSet(changing))
     .execute();
 }
 
-function toRow(row: Selectable<PullTables['hosted_runs']>): HostedRunRow {
-  return {
-    platform: row.platform,
-    accountId: row.account_id,
-    runId: row.run_id,
-    state: row.state,
-    notedUnixMs: row.noted_unix_ms,
-    dueUnixMs: row.due_unix_ms,
-    attemptCount: row.attempt_count,
-    doneSteps: row.done_steps === '' ? [] : row.done_steps.split(',').map(Number),
-  };
+function toRow({ done_steps: steps, ...row }: PullTables['hosted_runs']): HostedRunRow {
+  return { ...camelCased(row), doneSteps: steps === '' ? [] : steps.split(',').map(Number) };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { camelCased, snakeCased } from '../core/snake-case.js';
 import { parseArtifactPath } from '../storage/artifacts.js';
 import type { FinishResult } from '../storage/execution-store.js';
 import type { ExecutionRow } from '../storage/executions.js';
@@ -67,18 +68,7 @@ export const stepPositionSchema = z
     project_id: z.number().int(),
     environment_id: z.number().int(),
   })
-  .transform(
-    (position): StepPosition => ({
-      runId: position.run_id,
-      stepIndex: position.step_index,
-      job: position.job,
-      reason: position.reason,
-      accountId: position.account_id,
-      jobId: position.job_id,
-      projectId: position.project_id,
-      environmentId: position.environment_id,
-    }),
-  );
+  .transform((position): StepPosition => camelCased(position));
 
 const runSchema = z
   .object({
@@ -94,21 +84,7 @@ const runSchema = z
     step_count: z.number().int(),
     failed_step_count: z.number().int(),
   })
-  .transform(
-    (run): ExecutionRow => ({
-      runId: run.run_id,
-      runKey: run.run_key,
-      job: run.job,
-      environment: run.environment,
-      project: run.project,
-      reason: run.reason,
-      state: run.state,
-      startedUnixMs: run.started_unix_ms,
-      endedUnixMs: run.ended_unix_ms,
-      stepCount: run.step_count,
-      failedStepCount: run.failed_step_count,
-    }),
-  );
+  .transform((run): ExecutionRow => camelCased(run));
 
 /** The outcome of finishing a run; an unknown run is a 404 instead. */
 export const finishResultSchema = z.discriminatedUnion('kind', [
@@ -121,28 +97,14 @@ export const finishResultSchema = z.discriminatedUnion('kind', [
 export const apiErrorSchema = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
 
 export function stepStartOf(stepId: string, body: z.output<typeof stepStartSchema>): StepStart {
-  const { run_key, job, environment, project, reason, command, started_unix_ms, is_last, run_of: runOf } = body;
-  const ids = { stepId, runKey: run_key, job, environment, project, reason };
-  return { ...ids, ...(runOf !== null && { runOf }), command, startedUnixMs: started_unix_ms, isLast: is_last };
-}
-
-export function positionDocument(position: StepPosition): z.input<typeof stepPositionSchema> {
-  return {
-    run_id: position.runId,
-    step_index: position.stepIndex,
-    job: position.job,
-    reason: position.reason,
-    account_id: position.accountId,
-    job_id: position.jobId,
-    project_id: position.projectId,
-    environment_id: position.environmentId,
-  };
+  const { runOf, ...start } = camelCased(body);
+  return { stepId, ...start, ...(runOf !== null && { runOf }) };
 }
 
 export function finishDocument(
   result: Exclude<FinishResult, { kind: 'unknownRun' }>,
 ): z.input<typeof finishResultSchema> {
-  const run = runDocument(result.run);
+  const run = snakeCased(result.run);
   switch (result.kind) {
     case 'finished':
       return { kind: 'finished', run };
@@ -164,25 +126,9 @@ export function finishResultOf(document: z.output<typeof finishResultSchema>): F
   }
 }
 
-function runDocument(run: ExecutionRow): z.input<typeof runSchema> {
-  return {
-    run_id: run.runId,
-    run_key: run.runKey,
-    job: run.job,
-    environment: run.environment,
-    project: run.project,
-    reason: run.reason,
-    state: run.state,
-    started_unix_ms: run.startedUnixMs,
-    ended_unix_ms: run.endedUnixMs,
-    step_count: run.stepCount,
-    failed_step_count: run.failedStepCount,
-  };
-}
-
 /** Returns a step's beginning, as the API and a spooled command spell it. */
 export function stepStartDocument(start: StepStart): StepStartDocument {
   const { runKey, job, environment, project, reason, command, startedUnixMs, isLast, runOf } = start;
-  const ids = { run_key: runKey, job, environment, project, reason };
-  return { ...ids, command: [...command], started_unix_ms: startedUnixMs, is_last: isLast, run_of: runOf ?? null };
+  const step = snakeCased({ runKey, job, environment, project, reason, startedUnixMs, isLast });
+  return { ...step, command: [...command], run_of: runOf ?? null };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { camelCased } from '../core/snake-case.js';
 import { parseSpanId, parseTraceId, parseUnixNano, type SpanId } from '../record/telemetry-record.js';
 import { endingSchema } from './ending-schema.js';
 import type { InvocationStep, InvocationSummary, RunSummary } from './verdict.js';
@@ -98,41 +99,14 @@ export function parseRun(text: string): RunSummary | undefined {
   }
   const { data } = runSchema.safeParse(value);
   if (data === undefined) return undefined;
-  return {
-    traceId: data.trace_id,
-    firstSeenUnixMs: data.first_seen_unix_ms,
-    lastSeenUnixMs: data.last_seen_unix_ms,
-    state: data.state,
-    logBytes: data.log_bytes,
-    invocations: data.steps.map(invocationOf),
-  };
+  const { steps, ...run } = data;
+  return { ...camelCased(run), invocations: steps.map(invocationOf) };
 }
 
-function invocationOf(step: z.output<typeof stepSchema>): InvocationSummary {
-  return {
-    index: step.index,
-    spanId: step.span_id,
-    processSpanId: step.process_span_id,
-    outerParentSpanId: step.outer_parent_span_id,
-    hasInvocationEnd: step.has_invocation_end,
-    hasProcessEnd: step.has_process_end,
-    isAmbiguous: step.is_ambiguous,
-    command: step.command,
-    rawCommand: step.raw_command,
-    resource: step.resource,
-    startTimeUnixNano: step.start_time_unix_nano,
-    endTimeUnixNano: step.end_time_unix_nano,
-    verdict: step.verdict,
-    statusMessage: step.status_message,
-    totalErrors: step.total_errors,
-    totalWarnings: step.total_warnings,
-    nodeCounts: step.node_counts,
-    recordCount: step.record_count,
-    parquetFile: step.parquet_file,
-    step: step.step === null ? null : placeOf(step.step),
-  };
+function invocationOf({ step, ...invocation }: z.output<typeof stepSchema>): InvocationSummary {
+  return { ...camelCased(invocation), step: step && positionOf(step) };
 }
 
-function placeOf({ id, index, run_id, run_key, ending, ...job }: z.output<typeof stepPositionSchema>): InvocationStep {
-  return { stepId: id, stepIndex: index, runId: run_id, runKey: run_key, ...job, ending };
+function positionOf({ id, index, ...step }: z.output<typeof stepPositionSchema>): InvocationStep {
+  return { ...camelCased(step), stepId: id, stepIndex: index };
 }

@@ -1,5 +1,6 @@
 import { open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import { snakeCased } from '../core/snake-case.js';
 import { UNKNOWN_RESOURCE } from '../record/attributes.js';
 import { invocationIdOf } from '../record/telemetry-record.js';
 import { endingDocument } from './ending-document.js';
@@ -73,19 +74,12 @@ function stepOf(invocation: InvocationSummary): StepDocument {
     node_counts: invocation.nodeCounts,
     record_count: invocation.recordCount,
     parquet_file: invocation.parquetFile,
-    step: invocation.step && placeOf(invocation.step),
+    step: invocation.step && positionOf(invocation.step),
   };
 }
 
-function placeOf({ stepId, stepIndex, runId, runKey, ending, ...job }: InvocationStep): StepPositionDocument {
-  return {
-    id: stepId,
-    index: stepIndex,
-    run_id: runId,
-    run_key: runKey,
-    ...job,
-    ending: ending && endingDocument(ending),
-  };
+function positionOf({ stepId, stepIndex, ending, ...step }: InvocationStep): StepPositionDocument {
+  return { id: stepId, index: stepIndex, ...snakeCased(step), ending: ending && endingDocument(ending) };
 }
 
 /** Writes `run.json` beside a run's record log, atomically by renaming. */

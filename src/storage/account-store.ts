@@ -1,4 +1,5 @@
-import type { Selectable, Transaction } from 'kysely';
+import type { Transaction } from 'kysely';
+import { camelCased, snakeCased } from '../core/snake-case.js';
 import { changeState, nextIds } from './database.js';
 import type { PermissionSet, StateDb, StateTables } from './state-tables.js';
 
@@ -131,13 +132,13 @@ export class TokenStore {
       .where('revoked_unix_ms', 'is', null)
       .where(({ or, eb }) => or([eb('expires_unix_ms', 'is', null), eb('expires_unix_ms', '>', nowUnixMs)]))
       .executeTakeFirst();
-    return row && toToken(row);
+    return row && camelCased(row);
   }
 
   /** Lists all of them, by id; expired and revoked ones too. */
   async list(): Promise<readonly TokenRow[]> {
     const rows = await selectTokens(this.db).selectAll().orderBy('id').execute();
-    return rows.map(toToken);
+    return rows.map(camelCased);
   }
 
   async revoke(id: number, nowUnixMs: number): Promise<RevokeResult> {
@@ -149,9 +150,9 @@ export class TokenStore {
       .where('revoked_unix_ms', 'is', null)
       .returningAll()
       .executeTakeFirst();
-    if (revoked !== undefined) return { kind: 'revoked', token: toToken(revoked) };
+    if (revoked !== undefined) return { kind: 'revoked', token: camelCased(revoked) };
     const known = await selectTokens(this.db).selectAll().where('id', '=', id).executeTakeFirst();
-    return known === undefined ? { kind: 'unknown' } : { kind: 'alreadyRevoked', token: toToken(known) };
+    return known === undefined ? { kind: 'unknown' } : { kind: 'alreadyRevoked', token: camelCased(known) };
   }
 
   async noteUse(id: number, nowUnixMs: number): Promise<void> {
@@ -195,33 +196,8 @@ function selectTokens(db: StateDb | Transaction<StateTables>) {
 }
 
 async function insert(transaction: Transaction<StateTables>, token: NewToken): Promise<TokenRow> {
-  const row: StateTables['tokens'] = {
-    id: await nextIds(transaction, 'token', 1),
-    account_id: token.accountId,
-    name: token.name,
-    user_name: token.userName,
-    permission: token.permission,
-    hash: token.hash,
-    created_unix_ms: token.createdUnixMs,
-    expires_unix_ms: token.expiresUnixMs,
-    revoked_unix_ms: null,
-    used_unix_ms: null,
-  };
-  await transaction.insertInto('tokens').values(row).execute();
-  return toToken(row);
-}
-
-function toToken(row: Selectable<StateTables['tokens']>): TokenRow {
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    name: row.name,
-    userName: row.user_name,
-    permission: row.permission,
-    hash: row.hash,
-    createdUnixMs: row.created_unix_ms,
-    expiresUnixMs: row.expires_unix_ms,
-    revokedUnixMs: row.revoked_unix_ms,
-    usedUnixMs: row.used_unix_ms,
-  };
+  const id = await nextIds(transaction, 'token', 1);
+  const row: TokenRow = { ...token, id, revokedUnixMs: null, usedUnixMs: null };
+  await transaction.insertInto('tokens').values(snakeCased(row)).execute();
+  return row;
 }

@@ -1,5 +1,6 @@
-import { type Insertable, type Selectable, sql } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import { slices } from '../core/lists.js';
+import { camelCased, snakeCased } from '../core/snake-case.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { DatabaseTraits } from './database.js';
 import { type Fence, onlyOwned } from './journal-store.js';
@@ -52,7 +53,7 @@ export class SqlRunStore implements RunStore {
       for (const some of slices(rows, ROWS_PER_STATEMENT)) {
         await transaction
           .insertInto('runs')
-          .values(some.map((row) => ({ ...fromRunRow(row), first_seen_unix_ms: seen(row) })))
+          .values(some.map((row) => ({ ...snakeCased(row), first_seen_unix_ms: seen(row) })))
           .onConflict((conflict) =>
             conflict.column('trace_id').doUpdateSet((row) => ({
               last_seen_unix_ms: row.ref('excluded.last_seen_unix_ms'),
@@ -98,29 +99,9 @@ function seen({ firstSeenUnixMs }: RunRow) {
 }
 
 /** Returns the data of a trace's row. */
-export function toRunRow(row: Selectable<StateTables['runs']>): RunRow {
-  return {
-    // Only `save` writes the column, from a TraceId.
-    traceId: row.trace_id as TraceId,
-    firstSeenUnixMs: row.first_seen_unix_ms,
-    lastSeenUnixMs: row.last_seen_unix_ms,
-    state: row.state,
-    logBytes: row.log_bytes,
-    summary: row.summary,
-    parquetBytes: row.parquet_bytes,
-  };
-}
-
-function fromRunRow(row: RunRow): Insertable<StateTables['runs']> {
-  return {
-    trace_id: row.traceId,
-    first_seen_unix_ms: row.firstSeenUnixMs,
-    last_seen_unix_ms: row.lastSeenUnixMs,
-    state: row.state,
-    log_bytes: row.logBytes,
-    summary: row.summary,
-    parquet_bytes: row.parquetBytes,
-  };
+export function toRunRow({ is_noted: _, ...row }: Selectable<StateTables['runs']>): RunRow {
+  // Only `save` writes the column, from a TraceId.
+  return { ...camelCased(row), traceId: row.trace_id as TraceId };
 }
 
 /** A trace's row, with what was measured of it. */

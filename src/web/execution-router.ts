@@ -2,6 +2,7 @@ import express, { type NextFunction, type Request, type RequestHandler, type Res
 import type { z } from 'zod';
 import type { Logger } from '../core/logger.js';
 import type { SenderGate } from '../core/sender-gate.js';
+import { snakeCased } from '../core/snake-case.js';
 import { refusalOf } from '../otlp/refusal.js';
 import { stepIdFor } from '../record/attributes.js';
 import { parseTraceId } from '../record/telemetry-record.js';
@@ -13,7 +14,6 @@ import {
   finishSchema,
   MAX_API_BODY_BYTES,
   MAX_ARTIFACT_LIST_BYTES,
-  positionDocument,
   stepEndSchema,
   stepIdSchema,
   stepStartOf,
@@ -55,7 +55,7 @@ export function executionRouter({ registry, logger, gate }: ExecutionRouterDeps)
     const accountId = senderAccountIn(response);
     const runOf = start.runOf === undefined ? {} : { runOf: stepIdFor(accountId, start.runOf) };
     const owned = accountId === null ? start : { ...start, ...runOf, accountId };
-    response.json(positionDocument(await registry.register(owned, 'remote')));
+    response.json(snakeCased(await registry.register(owned, 'remote')));
   });
   router.put(`${steps}/traces/:traceId`, async (request, response) => {
     const traceId = parseTraceId(String(request.params.traceId));

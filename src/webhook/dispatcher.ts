@@ -257,9 +257,10 @@ export class WebhookDispatcher implements Component {
         ? ({ state: 'pending', dueUnixMs: startedUnixMs + durationMs + delayMs } as const)
         : ({ state: 'failed' } as const);
       const next = isDelivered ? ({ state: 'delivered' } as const) : notDelivered;
-      const attempt = { startedUnixMs, durationMs, ...logOf(sent) };
+      const { isDelivered: _, isGone, retryAfterMs, ...logged } = sent;
+      const attempt = { startedUnixMs, durationMs, ...logged };
       const { urlVersion } = subscription;
-      await this.writer.write({ event, urlVersion, attempt, next, isGone: sent.isGone }, this.cutOff.signal);
+      await this.writer.write({ event, urlVersion, attempt, next, isGone }, this.cutOff.signal);
       this.count(event, sent, hasNext, durationMs);
     } finally {
       timer.cancel();
@@ -333,18 +334,6 @@ export class WebhookDispatcher implements Component {
       'archived a webhook subscription; nothing more is sent to it until it is set active or gets a new URL',
     );
   }
-}
-
-function logOf(sent: Sent) {
-  return {
-    httpStatusCode: sent.httpStatusCode,
-    error: sent.error,
-    requestHeaders: JSON.stringify(sent.requestHeaders),
-    requestBody: sent.requestBody,
-    responseHeaders: JSON.stringify(sent.responseHeaders),
-    responseBody: sent.responseBody,
-    resentAfter: sent.resentAfter,
-  };
 }
 
 /** What a writer works with. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { groupBy, slices } from '../core/lists.js';
+import { groupBy } from '../core/lists.js';
 import type { Page } from '../storage/database.js';
 import { nextIds } from '../storage/database.js';
 import type { StateDb } from '../storage/state-tables.js';
@@ -17,9 +17,12 @@ import type {
 import { noticeArchiving } from './notices.js';
 import type { WebhookSubscription } from './subscription.js';
 import {
+  ATTEMPT_ROWS,
   changeWebhooks,
-  fromStanding,
-  toSubscription,
+  EVENT_ROWS,
+  insertEvents,
+  NOT_CLAIMED,
+  SUBSCRIPTION_ROWS,
   type WebhookDb,
   type WebhookTables,
   type WebhookTransaction,
@@ -54,8 +57,6 @@ export type ListedEvent = WebhookEvent & { readonly subscriptionName: string };
 /** How many due events are searched for one that can be claimed. Behind this many events that wait for an earlier event of their job, others wait too. */
 const MAX_LOOKED_AT = 256;
 const MINUTE_MS = 60_000;
-/** Rows written by one statement. */
-const ROWS_PER_STATEMENT = 500;
 /** Earlier events of a job that are looked through for repeats of a failure. */
 const MAX_TOLD_BEFORE = 200;
 
@@ -109,21 +110,21 @@ export class WebhookEventStore {
       .orderBy('dispatched_unix_ms')
       .limit(limit)
       .execute();
-    return rows.map(toSubscription);
+    return rows.map((row) => SUBSCRIPTION_ROWS.toItem(row));
   }
 
   /** What the last attempt to deliver an event has sent; `undefined` where it could send nothing. */
   async lastRequest(eventId: string): Promise<SentRequest | undefined> {
     const row = await this.db
       .selectFrom('webhook_attempts')
-      .select(['request_headers', 'request_body'])
+      .selectAll()
       .where('event_id', '=', eventId)
       .orderBy('attempt_index', 'desc')
       .limit(1)
       .executeTakeFirst();
     if (row === undefined || row.request_body === '') return undefined;
-    // Only the dispatcher writes the column.
-    return { headers: JSON.parse(row.request_headers) as Record<string, string>, body: row.request_body };
+    const { requestHeaders: headers, requestBody: body } = ATTEMPT_ROWS.toItem(row);
+    return { headers, body };
   }
 
   /**
@@ -175,7 +176,7 @@ export class WebhookEventStore {
       .where('lease_until_unix_ms', '<=', nowUnixMs)
       .returningAll()
       .execute();
-    return [...rows].sort((a, b) => a.seq - b.seq).map(toEvent);
+    return rows.map((row) => EVENT_ROWS.toItem(row)).sort((a, b) => a.seq - b.seq);
   }
 
   /**
@@ -210,7 +211,7 @@ export class WebhookEventStore {
       const first = await nextIds(transaction, 'webhook', further.length);
       const row = await transaction
         .updateTable('webhook_events')
-        .set({ facts: JSON.stringify(factsOf(own)) })
+        .set(EVENT_ROWS.toRow({ facts: factsOf(own) }))
         .where('id', '=', event.id)
         .where('lease_holder', '=', holder)
         .returningAll()
@@ -218,13 +219,10 @@ export class WebhookEventStore {
       if (row === undefined) return undefined;
       const added = further.map((selection, index) => ({
         ...row,
-        ...{ seq: first + index, id: newId(), facts: JSON.stringify(factsOf(selection)) },
-        ...{ lease_until_unix_ms: 0, lease_holder: null },
+        ...EVENT_ROWS.toRow({ seq: first + index, id: newId(), facts: factsOf(selection), ...NOT_CLAIMED }),
       }));
-      for (const some of slices(added, ROWS_PER_STATEMENT)) {
-        await transaction.insertInto('webhook_events').values(some).execute();
-      }
-      return toEvent(row);
+      await insertEvents(transaction, added);
+      return EVENT_ROWS.toItem(row);
     });
   }
 
@@ -233,8 +231,8 @@ export class WebhookEventStore {
     await this.db
       .updateTable('webhook_events')
       // A replay is delivered regardless of filters.
-      .set({ facts: JSON.stringify({ ...event.facts, selection: {} }), state: 'filtered', filtered_reason: reason })
-      .set({ is_tried: 1, lease_until_unix_ms: 0, lease_holder: null })
+      .set(EVENT_ROWS.toRow({ facts: { ...event.facts, selection: {} }, state: 'filtered', filteredReason: reason }))
+      .set(EVENT_ROWS.toRow({ isTried: true, ...NOT_CLAIMED }))
       .where('id', '=', event.id)
       .where('lease_holder', '=', holder)
       .execute();
@@ -253,14 +251,14 @@ export class WebhookEventStore {
       .orderBy('seq', 'desc')
       .limit(MAX_TOLD_BEFORE)
       .execute();
-    return rows.map(toEvent);
+    return rows.map((row) => EVENT_ROWS.toItem(row));
   }
 
   /** Releases events that were claimed and not finished. @param holder all holders with this prefix; everybody when left out */
   async release(holder?: string): Promise<void> {
     await this.db
       .updateTable('webhook_events')
-      .set({ lease_until_unix_ms: 0, lease_holder: null })
+      .set(EVENT_ROWS.toRow(NOT_CLAIMED))
       .where('state', '=', 'pending')
       .where('lease_until_unix_ms', '>', 0)
       .$if(holder !== undefined, (query) => query.where('lease_holder', 'like', `${holder}%`))
@@ -283,7 +281,10 @@ export class WebhookEventStore {
       .offset(offset)
       .execute();
     const { count } = await own.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
-    const items = rows.map((row) => ({ ...toEvent(row), subscriptionName: row.subscription_name }));
+    const items = rows.map(({ subscription_name: subscriptionName, ...row }) => ({
+      ...EVENT_ROWS.toItem(row),
+      subscriptionName,
+    }));
     return { items, totalCount: Number(count) };
   }
 
@@ -294,7 +295,7 @@ export class WebhookEventStore {
       .where('event.id', '=', eventId)
       .$if(subscriptionId !== undefined, (query) => query.where('event.subscription_id', '=', subscriptionId ?? ''))
       .executeTakeFirst();
-    return row && toEvent(row);
+    return row && EVENT_ROWS.toItem(row);
   }
 
   /** Attempts of an event, oldest first. */
@@ -311,8 +312,10 @@ export class WebhookEventStore {
       .where('event_id', 'in', eventIds)
       .orderBy('attempt_index')
       .execute();
-    const ofEvent = groupBy(rows, (row) => row.event_id);
-    return new Map([...ofEvent].map(([eventId, own]) => [eventId, own.map(toAttempt)]));
+    return groupBy(
+      rows.map((row) => ATTEMPT_ROWS.toItem(row)),
+      ({ eventId }) => eventId,
+    );
   }
 
   /**
@@ -331,7 +334,7 @@ export class WebhookEventStore {
       const replayed = await transaction
         .updateTable('webhook_events')
         .set({ state: 'pending', filtered_reason: null, is_forced: 1, round_count: 0, due_unix_ms: nowUnixMs })
-        .set({ lease_until_unix_ms: 0, lease_holder: null })
+        .set(EVENT_ROWS.toRow(NOT_CLAIMED))
         .where('subscription_id', 'in', own)
         .where(({ and, eb }) =>
           'eventId' in scope
@@ -398,40 +401,6 @@ function events(db: WebhookDb, accountId: number) {
     .where('subscription.account_id', '=', accountId);
 }
 
-function toEvent(row: WebhookTables['webhook_events']): WebhookEvent {
-  return {
-    id: row.id,
-    subscriptionId: row.subscription_id,
-    eventType: row.event_type,
-    // Only the outbox writes the column.
-    facts: JSON.parse(row.facts) as RunFacts,
-    createdUnixMs: row.created_unix_ms,
-    state: row.state,
-    filteredReason: row.filtered_reason,
-    roundCount: row.round_count,
-    attemptCount: row.attempt_count,
-    dueUnixMs: row.due_unix_ms,
-    leaseUntilUnixMs: row.lease_until_unix_ms,
-    httpStatusCode: row.http_status_code,
-  };
-}
-
-function toAttempt(row: WebhookTables['webhook_attempts']): WebhookAttempt {
-  return {
-    eventId: row.event_id,
-    index: row.attempt_index,
-    startedUnixMs: row.started_unix_ms,
-    durationMs: row.duration_ms,
-    httpStatusCode: row.http_status_code,
-    error: row.error,
-    requestHeaders: row.request_headers,
-    requestBody: row.request_body,
-    responseHeaders: row.response_headers,
-    responseBody: row.response_body,
-    resentAfter: row.resent_after,
-  };
-}
-
 /** Saves results of attempts within one transaction. */
 export class EventResults {
   constructor(
@@ -450,7 +419,8 @@ export class EventResults {
       const isOutdated = urlVersions.get(subscriptionId) !== result.urlVersion;
       const index = await this.writeEvent(isOutdated ? tryAgain(result) : result, isOutdated);
       if (index === undefined) continue;
-      logged.push(logRow(result, index));
+      const attempt = { ...result.attempt, eventId: result.event.id, subscriptionId, attemptIndex: index };
+      logged.push(ATTEMPT_ROWS.toRow(attempt));
       if (isOutdated) continue;
       bySubscription.set(subscriptionId, [...(bySubscription.get(subscriptionId) ?? []), result]);
     }
@@ -514,23 +484,24 @@ export class EventResults {
       .where('id', '=', id)
       .executeTakeFirst();
     if (row === undefined) return [];
-    const subscription = toSubscription(row);
+    const subscription = SUBSCRIPTION_ROWS.toItem(row);
     const { standing, archiveReason, reached } = this.breaker(subscription, results);
     const isArchived = archiveReason !== null && row.state === 'active';
+    const lastUnixMs = Math.max(...results.map(({ attempt }) => endedUnixMs(attempt)));
     await transaction
       .updateTable('webhook_subscriptions')
-      .set({
-        ...fromStanding(standing),
-        ...(isArchived && { state: 'archived' as const, archive_reason: archiveReason }),
-        ...(isArchived && { updated_unix_ms: Math.max(...results.map(({ attempt }) => endedUnixMs(attempt))) }),
-      })
+      .set(
+        SUBSCRIPTION_ROWS.toRow({
+          ...standing,
+          ...(isArchived && { state: 'archived', archiveReason, updatedUnixMs: lastUnixMs }),
+        }),
+      )
       .where('id', '=', id)
       .execute();
     if (reached !== undefined && row.state === 'active') {
-      const nowUnixMs = Math.max(...results.map(({ attempt }) => endedUnixMs(attempt)));
       const reason = archiveReason ?? standing.lastError ?? 'its deliveries fail';
       const warned = { ...standing, percent: reached, reason };
-      await noticeArchiving(transaction, subscription, warned, this.archiveListener, nowUnixMs);
+      await noticeArchiving(transaction, subscription, warned, this.archiveListener, lastUnixMs);
     }
     if (!isArchived) return [];
     const skippedCount = await skipPending(transaction, id);
@@ -546,23 +517,6 @@ function tryAgain(result: AttemptResult): AttemptResult {
 
 function endedUnixMs({ startedUnixMs, durationMs }: AttemptResult['attempt']): number {
   return startedUnixMs + durationMs;
-}
-
-function logRow({ event, attempt }: AttemptResult, index: number): WebhookTables['webhook_attempts'] {
-  return {
-    event_id: event.id,
-    attempt_index: index,
-    subscription_id: event.subscriptionId,
-    started_unix_ms: attempt.startedUnixMs,
-    duration_ms: attempt.durationMs,
-    http_status_code: attempt.httpStatusCode,
-    error: attempt.error,
-    request_headers: attempt.requestHeaders,
-    request_body: attempt.requestBody,
-    response_headers: attempt.responseHeaders,
-    response_body: attempt.responseBody,
-    resent_after: attempt.resentAfter,
-  };
 }
 
 /** Skips the events that wait for a subscription, but for replayed ones. @returns how many */

@@ -1,4 +1,5 @@
 import type { Recovery } from '../run/measures/recovery.js';
+import type { CatalogRun } from '../storage/run-catalog.js';
 import type { RunStatus } from '../storage/state-tables.js';
 import type { NoticeType, WebhookEventType, WebhookSubscription, WebhookTransition } from './subscription.js';
 
@@ -49,18 +50,19 @@ export interface SentRequest {
 /** One attempt to deliver an event. */
 export interface WebhookAttempt {
   readonly eventId: string;
+  readonly subscriptionId: string;
   /** Position among the event's attempts, from 1. */
-  readonly index: number;
+  readonly attemptIndex: number;
   readonly startedUnixMs: number;
   readonly durationMs: number;
   /** `null` where nothing was answered. */
   readonly httpStatusCode: number | null;
   /** Why it failed, in words; `null` where it did not. */
   readonly error: string | null;
-  /** JSON objects; values that may be secret are masked. */
-  readonly requestHeaders: string;
+  /** Values that may be secret are masked. */
+  readonly requestHeaders: Readonly<Record<string, string>>;
   readonly requestBody: string;
-  readonly responseHeaders: string;
+  readonly responseHeaders: Readonly<Record<string, string>>;
   /** The first 4 KiB. */
   readonly responseBody: string;
   /**
@@ -75,7 +77,7 @@ export interface AttemptResult {
   readonly event: WebhookEvent;
   /** Of the URL that it was sent to. */
   readonly urlVersion: number;
-  readonly attempt: Omit<WebhookAttempt, 'index' | 'eventId'>;
+  readonly attempt: Omit<WebhookAttempt, 'eventId' | 'subscriptionId' | 'attemptIndex'>;
   readonly next: { readonly state: 'delivered' | 'failed' } | { readonly state: 'pending'; readonly dueUnixMs: number };
   /** The endpoint wants nothing more, ever. */
   readonly isGone: boolean;
@@ -122,6 +124,22 @@ export interface RunFacts {
   /** Only in `job.run.errored`: the time when the first failed command ended. */
   readonly erroredUnixMs: number | null;
 }
+
+/** What the events of a run have in common. */
+export function commonFactsOf({ job, environment, project, ...run }: CatalogRun) {
+  return {
+    ...{ jobId: job.id, jobName: job.name, runId: run.id },
+    ...{ environmentId: environment.id, environmentName: environment.name },
+    ...{ projectId: project.id, projectName: project.name },
+    ...{ engineVersion: run.engineVersion ?? '', reason: run.reason },
+  } satisfies Partial<RunFacts>;
+}
+
+/** The facts of an event that no run belongs to, without its times and status. */
+export const NO_RUN = {
+  ...{ jobId: 0, jobName: '', runId: 0, environmentId: 0, environmentName: '', projectId: 0, projectName: '' },
+  ...{ engineVersion: '', statusMessage: null, reason: null, finishedUnixMs: null, erroredUnixMs: null },
+} as const;
 
 /** Which part of a run an event is about. */
 export interface EventSelection {

@@ -6,12 +6,19 @@ import type { Logger } from '../core/logger.js';
 import { counted, lengthText } from '../core/text.js';
 import { hasSameCommands } from '../run/measures/recovery.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
-import { changeState, nextIds } from '../storage/database.js';
+import { changeState } from '../storage/database.js';
 import { commandLinesByRun, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS, type StateDb, type StateTables } from '../storage/state-tables.js';
-import type { Notice, RunFacts } from './event.js';
+import { commonFactsOf, NO_RUN, type Notice, type RunFacts } from './event.js';
 import type { NoticeType, WebhookSubscription } from './subscription.js';
-import { ksuid, toSubscription, type WebhookTables, type WebhookTransaction } from './tables.js';
+import {
+  addEvents,
+  ksuid,
+  type NewEvent,
+  SUBSCRIPTION_ROWS,
+  type WebhookTables,
+  type WebhookTransaction,
+} from './tables.js';
 
 /** One line for people. */
 export function noticeTitle(notice: Notice, { jobName, environmentName, runId }: RunFacts): string {
@@ -60,35 +67,17 @@ export function noticeFacts(notice: Notice, { runId }: RunFacts): readonly (read
   }
 }
 
-type EventRow = Omit<WebhookTables['webhook_events'], 'seq'>;
-
 /** Writes notices for subscriptions. Their order among other events is that in which they were made. */
-async function writeNotices(
+function addNotices(
   transaction: WebhookTransaction,
-  notices: readonly {
-    readonly to: Pick<WebhookSubscription, 'id' | 'state'>;
-    readonly type: NoticeType;
-    readonly facts: RunFacts;
-  }[],
+  notices: readonly (NewEvent & { readonly eventType: NoticeType })[],
   nowUnixMs: number,
 ): Promise<void> {
-  if (notices.length === 0) return;
-  const first = await nextIds(transaction, 'webhook', notices.length);
-  const rows = notices.map(
-    ({ to, type, facts }): EventRow => ({
-      ...{ id: `wev_${ksuid(nowUnixMs, randomBytes)}`, subscription_id: to.id, event_type: type },
-      ...{ job_id: facts.jobId, run_id: facts.runId, facts: JSON.stringify(facts), created_unix_ms: nowUnixMs },
-      state: to.state === 'active' ? 'pending' : 'skipped',
-      ...{ is_tried: 0, is_forced: 0, round_count: 0, attempt_count: 0, http_status_code: null, filtered_reason: null },
-      ...{ due_unix_ms: nowUnixMs, lease_until_unix_ms: 0, lease_holder: null },
-    }),
-  );
-  const numbered = rows.map((row, position) => ({ seq: first + position, ...row }));
-  await transaction.insertInto('webhook_events').values(numbered).execute();
+  return addEvents(transaction, notices, nowUnixMs, (unixMs) => ksuid(unixMs, randomBytes));
 }
 
 /**
- * Tells who wants to hear it that a subscription is failing, or was archived.
+ * Notifies the subscription that is named for it that another one is failing, or was archived.
  * @param listener who is notified where a subscription of the first account names nobody; `off` for nobody
  */
 export async function noticeArchiving(
@@ -123,14 +112,9 @@ export async function noticeArchiving(
       failingSince: failingSinceUnixMs === null ? null : new Date(failingSinceUnixMs).toISOString(),
     },
   };
-  const type = percent >= 100 ? 'webhook.archived' : 'webhook.failing';
-  await writeNotices(transaction, [{ to: toSubscription(row), type, facts }], nowUnixMs);
+  const eventType = percent >= 100 ? 'webhook.archived' : 'webhook.failing';
+  await addNotices(transaction, [{ subscription: row, eventType, facts }], nowUnixMs);
 }
-
-const NO_RUN = {
-  ...{ jobId: 0, jobName: '', runId: 0, environmentId: 0, environmentName: '', projectId: 0, projectName: '' },
-  ...{ engineVersion: '', statusMessage: null, reason: null, finishedUnixMs: null, erroredUnixMs: null },
-} as const;
 
 /** Between two looks, in milliseconds. */
 const LOOK_MS = 60_000;
@@ -193,7 +177,8 @@ export class ExpectationWatch {
       .where('state', '=', 'active')
       .execute();
     let count = 0;
-    for (const subscription of rows.map(toSubscription)) {
+    for (const row of rows) {
+      const subscription = SUBSCRIPTION_ROWS.toItem(row);
       if (!this.expectsAny(subscription)) continue;
       const nowUnixMs = clock.nowUnixMs();
       // Several processes look, and one after the other writes.
@@ -201,11 +186,7 @@ export class ExpectationWatch {
         db,
         async (transaction) => {
           const found = await this.findUnexpected(transaction, subscription, nowUnixMs);
-          await writeNotices(
-            transaction.withTables<WebhookTables>(),
-            found.map((one) => ({ to: subscription, ...one })),
-            nowUnixMs,
-          );
+          await addNotices(transaction.withTables<WebhookTables>(), found, nowUnixMs);
           return found.length;
         },
         'webhook',
@@ -228,13 +209,13 @@ export class ExpectationWatch {
     transaction: Transaction<StateTables>,
     subscription: WebhookSubscription,
     nowUnixMs: number,
-  ): Promise<readonly UnexpectedRun[]> {
+  ): Promise<readonly (NewEvent & { readonly eventType: NoticeType })[]> {
     const { filter, updatedUnixMs } = subscription;
     const runs = [
       ...(await latestRuns(transaction, subscription)),
       ...(await this.jobsWithoutRun(transaction, subscription)),
     ];
-    const found: UnexpectedRun[] = [];
+    const found: (NewEvent & { readonly eventType: NoticeType })[] = [];
     for (const { facts, isRunning } of runs) {
       const expectedMs = this.expectedMs(subscription, facts.jobName);
       if (expectedMs === undefined) continue;
@@ -246,9 +227,9 @@ export class ExpectationWatch {
         ? await slowNotice(transaction, subscription.accountId, facts, nowUnixMs)
         : overdueNotice(facts, expectedMs, nowUnixMs - sinceUnixMs);
       if (notice === undefined) continue;
-      const type = notice.about === 'overdue' ? 'job.run.overdue' : 'job.run.slow';
-      if (await isNotified(transaction, subscription, type, facts)) continue;
-      found.push({ type, facts: { ...facts, notice } });
+      const eventType = notice.about === 'overdue' ? 'job.run.overdue' : 'job.run.slow';
+      if (await isNotified(transaction, subscription, eventType, facts)) continue;
+      found.push({ subscription, eventType, facts: { ...facts, notice } });
     }
     return found;
   }
@@ -279,12 +260,6 @@ function isNotifiedOfDeclared({ accountId, eventTypes }: WebhookSubscription): b
   return accountId === FIRST_ACCOUNT_ID && eventTypes.includes('job.run.errored');
 }
 
-/** What a subscription is to be notified of. */
-interface UnexpectedRun {
-  readonly type: NoticeType;
-  readonly facts: RunFacts;
-}
-
 /** The latest run of a job in an environment. */
 interface LatestRun {
   readonly facts: RunFacts;
@@ -303,17 +278,10 @@ async function latestRuns(
     const { items } = await new RunCatalog(transaction).listRuns(accountId, last);
     const [run] = items;
     if (run === undefined) continue;
-    const { job, environment, project, status, reason } = run;
-    runs.push({
-      isRunning: status === RUN_STATUS.running,
-      facts: {
-        ...{ jobId: job.id, jobName: job.name, runId: run.id },
-        ...{ environmentId: environment.id, environmentName: environment.name },
-        ...{ projectId: project.id, projectName: project.name, engineVersion: run.engineVersion ?? '' },
-        ...{ status, statusMessage: null, reason, startedUnixMs: run.dequeuedUnixMs ?? run.createdUnixMs },
-        ...{ finishedUnixMs: null, erroredUnixMs: null },
-      },
-    });
+    const { status } = run;
+    const startedUnixMs = run.dequeuedUnixMs ?? run.createdUnixMs;
+    const facts = { ...NO_RUN, ...commonFactsOf(run), status, startedUnixMs };
+    runs.push({ isRunning: status === RUN_STATUS.running, facts });
   }
   return runs;
 }

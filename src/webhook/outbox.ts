@@ -8,7 +8,7 @@ import { listUnnotified, markNotified, markStepsNotified, type RunObserver } fro
 import { type CatalogRun, commandLinesByRun, RunCatalog, type RunError } from '../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus, type StateTables } from '../storage/state-tables.js';
 import { DEFAULT_JOB } from '../storage/steps.js';
-import type { MissingArtifactFacts, RunFacts } from './event.js';
+import { commonFactsOf, type MissingArtifactFacts, type RunFacts } from './event.js';
 import { MAX_RUNS_BEFORE } from './recovery.js';
 import {
   asksForNodes,
@@ -16,11 +16,10 @@ import {
   isForPeople,
   type WebhookEventType,
   type WebhookSettings,
-  type WebhookSubscription,
   type WebhookTransition,
   type WebhookVerdict,
 } from './subscription.js';
-import { ksuid, toSubscription, type WebhookTables } from './tables.js';
+import { addEvents, ksuid, type NewEvent, SUBSCRIPTION_ROWS, type WebhookTables } from './tables.js';
 
 /** How events are made. */
 export interface OutboxOptions {
@@ -124,9 +123,9 @@ export class WebhookOutbox implements RunObserver {
       .orderBy('id')
       .execute();
     if (rows.length === 0) return;
-    const subscriptions = rows.map(toSubscription);
+    const subscriptions = rows.map((row) => SUBSCRIPTION_ROWS.toItem(row));
     const nowUnixMs = this.options.clock.nowUnixMs();
-    const found: Omit<WebhookTables['webhook_events'], 'seq'>[] = [];
+    const found: NewEvent[] = [];
     const doubtfulMs = (await new RunCatalog(transaction).isStepRunning()) ? DOUBTFUL_MS : 0;
     for (const one of due) {
       const run = await new RunCatalog(transaction).findRun(one.accountId, one.id);
@@ -143,35 +142,13 @@ export class WebhookOutbox implements RunObserver {
         };
         for (const subscription of subscriptions) {
           if (subscription.accountId !== run.accountId || !matchesRun(subscription, type, facts)) continue;
-          found.push(this.eventOf(subscription, type, facts, nowUnixMs, waitMs));
+          found.push({ subscription, eventType: type, facts, waitMs });
         }
       }
     }
     if (found.length === 0) return;
-    const first = await nextIds(transaction, 'webhook', found.length);
-    const numbered = found.map((row, position) => ({ seq: first + position, ...row }));
-    for (const some of slices(numbered, ROWS_PER_STATEMENT)) {
-      await webhooks.insertInto('webhook_events').values(some).execute();
-    }
+    await addEvents(webhooks, found, nowUnixMs, this.options.newKsuid);
     this.listener();
-  }
-
-  private eventOf(
-    { id, state }: WebhookSubscription,
-    type: WebhookEventType,
-    facts: RunFacts,
-    nowUnixMs: number,
-    waitMs: number,
-  ): Omit<WebhookTables['webhook_events'], 'seq'> {
-    return {
-      ...{ id: `wev_${this.options.newKsuid(nowUnixMs)}`, subscription_id: id, event_type: type },
-      ...{ job_id: facts.jobId, run_id: facts.runId, facts: JSON.stringify(facts), created_unix_ms: nowUnixMs },
-      // Created even if nothing is delivered, so that it can be redelivered.
-      state: state === 'active' ? 'pending' : 'skipped',
-      filtered_reason: null,
-      ...{ is_tried: 0, is_forced: 0, round_count: 0, attempt_count: 0, http_status_code: null },
-      ...{ due_unix_ms: nowUnixMs + waitMs, lease_until_unix_ms: 0, lease_holder: null },
-    };
   }
 }
 
@@ -243,14 +220,10 @@ function factsOf(
   const isErrored = type === 'job.run.errored';
   const ownStatus = isErrored ? RUN_STATUS.error : run.status;
   return {
-    ...{ jobId: run.job.id, jobName: run.job.name, runId: run.id },
-    ...{ environmentId: run.environment.id, environmentName: run.environment.name },
-    ...{ projectId: run.project.id, projectName: run.project.name },
-    engineVersion: run.engineVersion ?? '',
+    ...commonFactsOf(run),
     status: type === 'job.run.started' ? RUN_STATUS.running : ownStatus,
     statusMessage:
       type === 'job.run.started' ? null : (run.statusMessage ?? (isErrored ? (error?.message ?? null) : null)),
-    reason: run.reason,
     startedUnixMs: run.startedUnixMs,
     finishedUnixMs: type === 'job.run.completed' ? run.finishedUnixMs : null,
     erroredUnixMs: isErrored

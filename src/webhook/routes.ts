@@ -123,8 +123,8 @@ function platformRouter(deps: WebhookApiDeps): Router {
   }
 
   /** One for each attempt, oldest first. */
-  async function receiptsOf({ id, subscriptionId }: WebhookEvent) {
-    return (await events.attemptsOf(id)).map((attempt) => receiptDocument(subscriptionId, attempt));
+  async function receiptsOf({ id }: WebhookEvent) {
+    return (await events.attemptsOf(id)).map(receiptDocument);
   }
 }
 
@@ -384,18 +384,18 @@ async function eventDocument(
 }
 
 /** One attempt as the hosted platform's receipts have it. */
-function receiptDocument(subscriptionId: string, attempt: WebhookAttempt): z.input<typeof receiptSchema> {
+function receiptDocument(attempt: WebhookAttempt): z.input<typeof receiptSchema> {
   return {
-    id: `${attempt.eventId}.${attempt.index}`,
+    id: `${attempt.eventId}.${attempt.attemptIndex}`,
     event_id: attempt.eventId,
-    subscription_id: subscriptionId,
+    subscription_id: attempt.subscriptionId,
     dispatched_at: microseconds(attempt.startedUnixMs),
     duration_ms: attempt.durationMs,
     http_status_code: statusText(attempt.httpStatusCode ?? 0, true),
     error_info: attempt.error,
     request_body: attempt.requestBody,
-    request_headers: attempt.requestHeaders,
-    response_headers: attempt.responseHeaders,
+    request_headers: JSON.stringify(attempt.requestHeaders),
+    response_headers: JSON.stringify(attempt.responseHeaders),
     response_body: attempt.responseBody,
     resent_after: attempt.resentAfter,
   };

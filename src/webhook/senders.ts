@@ -2,7 +2,7 @@ import { type Clock, parseRetryAfterMs, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { startOf } from '../core/text.js';
 import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
-import { isRecovery, type OutgoingEvent } from './event.js';
+import { isRecovery, type OutgoingEvent, type WebhookAttempt } from './event.js';
 import type { HttpOutcome, WebhookHttp } from './http.js';
 import {
   CHAT_MESSAGES,
@@ -27,25 +27,14 @@ import type { ChatKind, WebhookKind, WebhookSubscription, WebhookVerdict } from 
 /** Header of every test, whatever the type of the subscription. */
 export const TEST_HEADER = { 'webhook-test': 'true' } as const;
 
-/** The result of one attempt to deliver an event. */
-export interface Sent {
+/** The result of one attempt to deliver an event, with what the log keeps of it. */
+export interface Sent
+  extends Omit<WebhookAttempt, 'eventId' | 'subscriptionId' | 'attemptIndex' | 'startedUnixMs' | 'durationMs'> {
   readonly isDelivered: boolean;
   /** The endpoint wants nothing more, ever. */
   readonly isGone: boolean;
   /** What it asked to wait, in milliseconds; `null` where it did not. */
   readonly retryAfterMs: number | null;
-  /** `null` where nothing was answered. */
-  readonly httpStatusCode: number | null;
-  /** Why it was not delivered, in words. */
-  readonly error: string | null;
-  /** For the log: values that may be secret are masked. */
-  readonly requestHeaders: Readonly<Record<string, string>>;
-  readonly requestBody: string;
-  readonly responseHeaders: Readonly<Record<string, string>>;
-  /** Its first 4 KiB. */
-  readonly responseBody: string;
-  /** Why the reused connection of the first try ended, if the request was repeated on a new one; else `null`. */
-  readonly resentAfter: string | null;
 }
 
 /** Delivers events in one way. */

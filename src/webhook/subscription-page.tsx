@@ -413,8 +413,8 @@ export function DeliveryPage(props: {
       )}
       {attempts.length === 0 && <p class="empty">Nothing was sent yet.</p>}
       {latestFirst.map((attempt) => (
-        <section aria-label={`Attempt ${attempt.index}`}>
-          <h2>Attempt {attempt.index}</h2>
+        <section aria-label={`Attempt ${attempt.attemptIndex}`}>
+          <h2>Attempt {attempt.attemptIndex}</h2>
           <p>
             <Attempt attempt={attempt} />
           </p>
@@ -432,25 +432,15 @@ export function DeliveryPage(props: {
   );
 }
 
-/** Headers and body of a request, or of an answer. @param props.headers a JSON object */
-function Exchange({ headers, body }: { readonly headers: string; readonly body: string }) {
-  const lines = headerLines(headers);
+/** Headers and body of a request, or of an answer. */
+function Exchange({ headers, body }: { readonly headers: WebhookAttempt['requestHeaders']; readonly body: string }) {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   return (
     <>
-      <pre tabindex={0}>{lines === '' ? 'No headers.' : lines}</pre>
+      <pre tabindex={0}>{lines.length === 0 ? 'No headers.' : lines.join('\n')}</pre>
       <pre tabindex={0}>{body === '' ? 'No body.' : indented(body)}</pre>
     </>
   );
-}
-
-function headerLines(headers: string): string {
-  try {
-    const parsed: unknown = JSON.parse(headers);
-    const entries = typeof parsed === 'object' && parsed !== null ? Object.entries(parsed) : [];
-    return entries.map(([name, value]) => `${name}: ${value}`).join('\n');
-  } catch {
-    return headers;
-  }
 }
 
 /** JSON on lines of its own; any other body as it is. */

@@ -4,7 +4,7 @@ import { startOf } from '../core/text.js';
 import { countVerdicts } from '../run/verdict.js';
 import type { CatalogRun, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
-import type { OutgoingEvent, RunFacts } from './event.js';
+import { commonFactsOf, NO_RUN, type OutgoingEvent, type RunFacts } from './event.js';
 import { newWebhookSecret, openHeaders, type SecretBox, SecretBoxError, sealHeaders, sealUrl } from './secrets.js';
 import { contentTypeOf, type PayloadSubscription, payloadOf, type SenderOf, type Sent, sendEvent } from './senders.js';
 import {
@@ -239,11 +239,8 @@ export class SubscriptionService {
     const nowUnixMs = this.deps.clock.nowUnixMs();
     const ended = { 'job.run.started': RUN_STATUS.running, 'job.run.errored': RUN_STATUS.error } as const;
     const facts: RunFacts = {
-      ...{ jobId: run?.job.id ?? 0, jobName: run?.job.name ?? 'test', runId: run?.id ?? 0 },
-      ...{ environmentId: run?.environment.id ?? 0, environmentName: run?.environment.name ?? 'test' },
-      ...{ projectId: run?.project.id ?? 0, projectName: run?.project.name ?? 'test' },
-      ...{ engineVersion: run?.engineVersion ?? '', statusMessage: null },
-      reason: run === undefined ? 'Test message: no run has happened' : run.reason,
+      ...NO_RUN,
+      ...(run === undefined ? MADE_UP_RUN : commonFactsOf(run)),
       status: eventType === 'job.run.completed' ? (run?.status ?? RUN_STATUS.success) : ended[eventType],
       startedUnixMs: run?.dequeuedUnixMs ?? run?.createdUnixMs ?? nowUnixMs,
       finishedUnixMs: eventType === 'job.run.completed' ? (run?.finishedUnixMs ?? nowUnixMs) : null,
@@ -262,6 +259,11 @@ function openUrl({ id, sealedUrl }: WebhookSubscription, box: SecretBox): string
     throw error;
   }
 }
+
+const MADE_UP_RUN = {
+  ...{ jobName: 'test', environmentName: 'test', projectName: 'test' },
+  reason: 'Test message: no run has happened',
+} as const;
 
 /** A test needs no details of a run. */
 const NO_DETAILS = {

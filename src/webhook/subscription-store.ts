@@ -1,13 +1,12 @@
 import { sql } from 'kysely';
+import { camelCased } from '../core/snake-case.js';
 import type { Page } from '../storage/database.js';
 import type { StateDb } from '../storage/state-tables.js';
 import { skipPending } from './event-store.js';
 import { FRESH_STANDING, type WebhookSettings, type WebhookState, type WebhookSubscription } from './subscription.js';
 import {
   changeWebhooks,
-  fromSettings,
-  fromStanding,
-  toSubscription,
+  SUBSCRIPTION_ROWS,
   type WebhookDb,
   type WebhookTables,
   type WebhookTransaction,
@@ -21,23 +20,22 @@ export class SubscriptionStore {
     this.db = db.withTables<WebhookTables>();
   }
 
-  async add({ id, accountId, createdUnixMs, ...settings }: NewWebhookSubscription): Promise<WebhookSubscription> {
+  async add(added: NewWebhookSubscription): Promise<WebhookSubscription> {
+    const subscription: WebhookSubscription = {
+      ...{ ...added, ...FRESH_STANDING },
+      ...{ updatedUnixMs: added.createdUnixMs, urlVersion: 1, nextSlotUnixMs: 0 },
+    };
     const row = await this.db
       .insertInto('webhook_subscriptions')
-      .values({
-        ...{ id, account_id: accountId, created_unix_ms: createdUnixMs, updated_unix_ms: createdUnixMs },
-        ...fromSettings(settings),
-        ...fromStanding(FRESH_STANDING),
-        ...{ next_slot_unix_ms: 0, url_version: 1 },
-      })
+      .values(SUBSCRIPTION_ROWS.toRow(subscription))
       .returningAll()
       .executeTakeFirstOrThrow();
-    return toSubscription(row);
+    return SUBSCRIPTION_ROWS.toItem(row);
   }
 
   async find(accountId: number, id: string): Promise<WebhookSubscription | undefined> {
     const row = await findRow(this.db, accountId, id);
-    return row && toSubscription(row);
+    return row && SUBSCRIPTION_ROWS.toItem(row);
   }
 
   /** The one that sends mail to these addresses, if there is one. @param url `mailto:` and addresses, which are not masked */
@@ -50,7 +48,7 @@ export class SubscriptionStore {
       .where('shown_url', '=', url)
       .orderBy('created_unix_ms')
       .executeTakeFirst();
-    return row && toSubscription(row);
+    return row && SUBSCRIPTION_ROWS.toItem(row);
   }
 
   /** Oldest first. */
@@ -61,7 +59,7 @@ export class SubscriptionStore {
     const own = this.db.selectFrom('webhook_subscriptions').where('account_id', '=', accountId);
     const rows = await own.selectAll().orderBy('created_unix_ms').orderBy('id').limit(limit).offset(offset).execute();
     const { count } = await own.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
-    return { items: rows.map(toSubscription), totalCount: Number(count) };
+    return { items: rows.map((row) => SUBSCRIPTION_ROWS.toItem(row)), totalCount: Number(count) };
   }
 
   /**
@@ -80,25 +78,27 @@ export class SubscriptionStore {
     return changeWebhooks(this.db, async (transaction) => {
       const row = await findRow(transaction, accountId, id);
       if (row === undefined) return undefined;
-      const before = toSubscription(row);
-      const after = { ...before, ...change(before) };
-      const isRevived = after.state === 'active' && before.state !== 'active';
-      if (after.state !== 'active' && before.state === 'active') await skipPending(transaction, id);
-      const isMoved = after.sealedUrl !== before.sealedUrl;
+      const before = SUBSCRIPTION_ROWS.toItem(row);
+      const changes = change(before);
+      const { state, sealedUrl } = { ...before, ...changes };
+      const isRevived = state === 'active' && before.state !== 'active';
+      if (state !== 'active' && before.state === 'active') await skipPending(transaction, id);
+      const isMoved = sealedUrl !== before.sealedUrl;
       if (isMoved) await startAnew(transaction, id, nowUnixMs);
       const changed = await transaction
         .updateTable('webhook_subscriptions')
-        .set({
-          ...fromSettings(after),
-          ...(isRevived && { failed_count: 0, failing_since_unix_ms: null, paused_until_unix_ms: 0 }),
-          ...(isRevived && { archive_reason: null }),
-          ...(isMoved && { ...fromStanding(FRESH_STANDING), url_version: before.urlVersion + 1 }),
-          updated_unix_ms: nowUnixMs,
-        })
+        .set(
+          SUBSCRIPTION_ROWS.toRow({
+            ...changes,
+            ...(isRevived && { failedCount: 0, failingSinceUnixMs: null, pausedUntilUnixMs: 0, archiveReason: null }),
+            ...(isMoved && { ...FRESH_STANDING, urlVersion: before.urlVersion + 1 }),
+            updatedUnixMs: nowUnixMs,
+          }),
+        )
         .where('id', '=', id)
         .returningAll()
         .executeTakeFirstOrThrow();
-      return toSubscription(changed);
+      return SUBSCRIPTION_ROWS.toItem(changed);
     });
   }
 
@@ -163,11 +163,9 @@ export class SubscriptionStore {
       .orderBy('subscription.id')
       .limit(limit)
       .execute();
-    return rows.map((row) => ({
-      ...{ id: row.id, accountId: row.account_id, name: row.name, kind: row.kind, state: row.state },
-      ...{ archiveReason: row.archive_reason, failedCount: row.failed_count },
-      ...{ failingSinceUnixMs: row.failing_since_unix_ms, pausedUntilUnixMs: row.paused_until_unix_ms },
-      ...{ pendingCount: Number(row.pending_count ?? 0), oldestPendingUnixMs: row.first_unix_ms },
+    return rows.map(({ pending_count, first_unix_ms, ...row }) => ({
+      ...camelCased(row),
+      ...{ pendingCount: Number(pending_count ?? 0), oldestPendingUnixMs: first_unix_ms },
     }));
   }
 }

@@ -171,6 +171,8 @@ export interface WebhookSubscription extends WebhookSettings, WebhookStanding {
   readonly accountId: number;
   /** From 1; one more with each new URL. The standing is that of the current URL. */
   readonly urlVersion: number;
+  /** Where there is a rate cap, the next attempt may be made then. */
+  readonly nextSlotUnixMs: number;
   readonly createdUnixMs: number;
   readonly updatedUnixMs: number;
 }

@@ -1,103 +1,43 @@
 import type { Kysely, Transaction } from 'kysely';
-import { changeState } from '../storage/database.js';
+import { slices } from '../core/lists.js';
+import { type ColumnsOf, RowFormat } from '../storage/columns.js';
+import { changeState, nextIds } from '../storage/database.js';
 import type { StateDb, StateTables } from '../storage/state-tables.js';
-import type { WebhookEventState } from './event.js';
-import type {
-  NoticeType,
-  WebhookEventType,
-  WebhookFilter,
-  WebhookKind,
-  WebhookSettings,
-  WebhookStanding,
-  WebhookState,
-  WebhookSubscription,
-} from './subscription.js';
+import type { RunFacts, WebhookAttempt, WebhookEvent } from './event.js';
+import type { WebhookSubscription } from './subscription.js';
 
-/** The tables of webhooks, as Kysely's types: subscriptions, events, and the attempts to deliver them. */
+/** The rows of subscriptions. */
+export const SUBSCRIPTION_ROWS = new RowFormat<WebhookSubscription>({
+  ...{ eventTypes: 'json', jobIds: 'json', filter: 'json' },
+  ...{ hasRunDetails: 'switch', isPerOwner: 'switch', holdsRepeats: 'switch' },
+  ...{ hasAuthorization: 'switch', hasStandardHeaders: 'switch' },
+});
+
+/** An event with what the queue of its subscription goes by. */
+export interface QueuedEvent extends WebhookEvent {
+  /** The order in which events were made. */
+  readonly seq: number;
+  readonly jobId: number;
+  readonly runId: number;
+  /** Whether its first attempt has ended: later ones of its job no longer wait for it. */
+  readonly isTried: boolean;
+  /** Whether it was requested: then it is delivered whatever the subscription's state. */
+  readonly isForced: boolean;
+  readonly leaseHolder: string | null;
+}
+
+/** The rows of events. */
+export const EVENT_ROWS = new RowFormat<QueuedEvent>({ facts: 'json', isTried: 'switch', isForced: 'switch' });
+
+/** The rows of attempts. */
+export const ATTEMPT_ROWS = new RowFormat<WebhookAttempt>({ requestHeaders: 'json', responseHeaders: 'json' });
+
+/** The tables of webhooks, as Kysely's types. */
 // A type: an interface has no index signature, which `withTables` asks for.
 export type WebhookTables = {
-  /** See `WebhookSubscription`; lists and objects are JSON, switches 0 or 1. */
-  readonly webhook_subscriptions: {
-    readonly id: string;
-    readonly account_id: number;
-    readonly kind: WebhookKind;
-    readonly name: string;
-    readonly description: string;
-    readonly sealed_url: string;
-    readonly shown_url: string;
-    readonly url_version: number;
-    readonly event_types: string;
-    readonly job_ids: string;
-    readonly filter: string;
-    readonly has_run_details: number;
-    readonly is_per_owner: number;
-    readonly holds_repeats: number;
-    readonly state: WebhookState;
-    readonly archive_reason: string | null;
-    readonly has_authorization: number;
-    readonly has_standard_headers: number;
-    readonly max_per_minute: number | null;
-    readonly sealed_secret: string;
-    readonly sealed_old_secret: string | null;
-    readonly old_secret_until_unix_ms: number | null;
-    readonly sealed_headers: string | null;
-    readonly signature_header: string;
-    readonly sealed_template: string | null;
-    readonly sealed_routing_key: string | null;
-    readonly notify_on_archive: string | null;
-    readonly expect_ms: number | null;
-    readonly created_unix_ms: number;
-    readonly updated_unix_ms: number;
-    readonly dispatched_unix_ms: number | null;
-    readonly http_status_code: number;
-    readonly last_error: string | null;
-    readonly failed_count: number;
-    readonly failing_since_unix_ms: number | null;
-    readonly paused_until_unix_ms: number;
-    /** Where there is a rate cap, the next attempt may be made then. */
-    readonly next_slot_unix_ms: number;
-  };
-  /** See `WebhookEvent`. */
-  readonly webhook_events: {
-    /** The order in which they were made. */
-    readonly seq: number;
-    readonly id: string;
-    readonly subscription_id: string;
-    readonly job_id: number;
-    readonly run_id: number;
-    readonly event_type: WebhookEventType | NoticeType;
-    /** JSON of `RunFacts`. */
-    readonly facts: string;
-    readonly created_unix_ms: number;
-    readonly state: WebhookEventState;
-    readonly filtered_reason: string | null;
-    /** 1 once its first attempt has ended: later ones of its job no longer wait for it. */
-    readonly is_tried: number;
-    /** 1 if it was requested: then it is delivered whatever the subscription's state. */
-    readonly is_forced: number;
-    readonly round_count: number;
-    readonly attempt_count: number;
-    readonly due_unix_ms: number;
-    /** Until then it is claimed. */
-    readonly lease_until_unix_ms: number;
-    readonly lease_holder: string | null;
-    readonly http_status_code: number | null;
-  };
-  /** See `WebhookAttempt`. */
-  readonly webhook_attempts: {
-    readonly event_id: string;
-    readonly attempt_index: number;
-    readonly subscription_id: string;
-    readonly started_unix_ms: number;
-    readonly duration_ms: number;
-    readonly http_status_code: number | null;
-    readonly error: string | null;
-    readonly request_headers: string;
-    readonly request_body: string;
-    readonly response_headers: string;
-    readonly response_body: string;
-    readonly resent_after: string | null;
-  };
+  readonly webhook_subscriptions: ColumnsOf<WebhookSubscription>;
+  readonly webhook_events: ColumnsOf<QueuedEvent>;
+  readonly webhook_attempts: ColumnsOf<WebhookAttempt>;
 };
 
 /** A connection to the state, with the tables of webhooks. */
@@ -109,93 +49,52 @@ export function changeWebhooks<T>(db: StateDb, body: (transaction: WebhookTransa
   return changeState(db, (transaction) => body(transaction.withTables<WebhookTables>()), 'webhook');
 }
 
-type Columns = WebhookTables['webhook_subscriptions'];
-
-/** What was decided, as columns. */
-export function fromSettings(settings: WebhookSettings) {
-  return {
-    kind: settings.kind,
-    name: settings.name,
-    description: settings.description,
-    sealed_url: settings.sealedUrl,
-    shown_url: settings.shownUrl,
-    event_types: JSON.stringify(settings.eventTypes),
-    job_ids: JSON.stringify(settings.jobIds),
-    filter: JSON.stringify(settings.filter),
-    has_run_details: settings.hasRunDetails ? 1 : 0,
-    is_per_owner: settings.isPerOwner ? 1 : 0,
-    holds_repeats: settings.holdsRepeats ? 1 : 0,
-    state: settings.state,
-    archive_reason: settings.archiveReason,
-    has_authorization: settings.hasAuthorization ? 1 : 0,
-    has_standard_headers: settings.hasStandardHeaders ? 1 : 0,
-    max_per_minute: settings.maxPerMinute,
-    sealed_secret: settings.sealedSecret,
-    sealed_old_secret: settings.sealedOldSecret,
-    old_secret_until_unix_ms: settings.oldSecretUntilUnixMs,
-    sealed_headers: settings.sealedHeaders,
-    signature_header: settings.signatureHeader,
-    sealed_template: settings.sealedTemplate,
-    sealed_routing_key: settings.sealedRoutingKey,
-    notify_on_archive: settings.notifyOnArchive,
-    expect_ms: settings.expectMs,
-  } satisfies Partial<Columns>;
+/** An event to be made. */
+export interface NewEvent {
+  readonly subscription: Pick<WebhookSubscription, 'id' | 'state'>;
+  readonly eventType: WebhookEvent['eventType'];
+  readonly facts: RunFacts;
+  /** How long it waits before its first attempt, in milliseconds; left out for not at all. */
+  readonly waitMs?: number;
 }
 
-/** Statistics of deliveries, as columns. */
-export function fromStanding(standing: WebhookStanding) {
-  return {
-    dispatched_unix_ms: standing.dispatchedUnixMs,
-    http_status_code: standing.httpStatusCode,
-    last_error: standing.lastError,
-    failed_count: standing.failedCount,
-    failing_since_unix_ms: standing.failingSinceUnixMs,
-    paused_until_unix_ms: standing.pausedUntilUnixMs,
-  } satisfies Partial<Columns>;
+/** Rows written by one statement. */
+const ROWS_PER_STATEMENT = 500;
+
+/**
+ * Writes new events, in their order. One of a subscription that is not active is skipped: it can be redelivered.
+ * @param newKsuid gives unique texts of 27 letters and digits
+ */
+export async function addEvents(
+  transaction: WebhookTransaction,
+  events: readonly NewEvent[],
+  nowUnixMs: number,
+  newKsuid: (nowUnixMs: number) => string,
+): Promise<void> {
+  if (events.length === 0) return;
+  const first = await nextIds(transaction, 'webhook', events.length);
+  const rows = events.map(({ subscription, eventType, facts, waitMs = 0 }, index) =>
+    EVENT_ROWS.toRow({
+      ...{ seq: first + index, id: `wev_${newKsuid(nowUnixMs)}`, subscriptionId: subscription.id, eventType, facts },
+      ...{ jobId: facts.jobId, runId: facts.runId, createdUnixMs: nowUnixMs, dueUnixMs: nowUnixMs + waitMs },
+      ...{ state: subscription.state === 'active' ? 'pending' : 'skipped', filteredReason: null },
+      ...{ isTried: false, isForced: false, roundCount: 0, attemptCount: 0, httpStatusCode: null },
+      ...NOT_CLAIMED,
+    } satisfies QueuedEvent),
+  );
+  await insertEvents(transaction, rows);
 }
 
-/** A subscription of its row. */
-export function toSubscription(row: Columns): WebhookSubscription {
-  // Only `fromSettings` writes the three columns of JSON.
-  const filter = JSON.parse(row.filter) as WebhookFilter;
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    kind: row.kind,
-    name: row.name,
-    description: row.description,
-    sealedUrl: row.sealed_url,
-    shownUrl: row.shown_url,
-    urlVersion: row.url_version,
-    eventTypes: JSON.parse(row.event_types) as readonly WebhookEventType[],
-    jobIds: JSON.parse(row.job_ids) as readonly number[],
-    filter,
-    hasRunDetails: row.has_run_details !== 0,
-    isPerOwner: row.is_per_owner !== 0,
-    holdsRepeats: row.holds_repeats !== 0,
-    state: row.state,
-    archiveReason: row.archive_reason,
-    hasAuthorization: row.has_authorization !== 0,
-    hasStandardHeaders: row.has_standard_headers !== 0,
-    maxPerMinute: row.max_per_minute,
-    sealedSecret: row.sealed_secret,
-    sealedOldSecret: row.sealed_old_secret,
-    oldSecretUntilUnixMs: row.old_secret_until_unix_ms,
-    sealedHeaders: row.sealed_headers,
-    signatureHeader: row.signature_header,
-    sealedTemplate: row.sealed_template,
-    sealedRoutingKey: row.sealed_routing_key,
-    notifyOnArchive: row.notify_on_archive,
-    expectMs: row.expect_ms,
-    createdUnixMs: row.created_unix_ms,
-    updatedUnixMs: row.updated_unix_ms,
-    dispatchedUnixMs: row.dispatched_unix_ms,
-    httpStatusCode: row.http_status_code,
-    lastError: row.last_error,
-    failedCount: row.failed_count,
-    failingSinceUnixMs: row.failing_since_unix_ms,
-    pausedUntilUnixMs: row.paused_until_unix_ms,
-  };
+/** Nobody delivers an event. */
+export const NOT_CLAIMED = { leaseUntilUnixMs: 0, leaseHolder: null } as const;
+
+export async function insertEvents(
+  transaction: WebhookTransaction,
+  rows: readonly WebhookTables['webhook_events'][],
+): Promise<void> {
+  for (const some of slices(rows, ROWS_PER_STATEMENT)) {
+    await transaction.insertInto('webhook_events').values(some).execute();
+  }
 }
 
 /** 2014-05-13T16:53:20Z, from which KSUIDs count their seconds. */

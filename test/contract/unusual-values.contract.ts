@@ -52,7 +52,12 @@ export function unusualValuesContract(
         const [event] = await state.webhookEvents.claim(added, 1, claim);
         if (event === undefined) throw new Error('nothing was claimed');
         const result = attempted(event);
-        const attempt = { ...result.attempt, responseBody: HOSTILE, responseHeaders: HOSTILE, error: HOSTILE };
+        const attempt = {
+          ...result.attempt,
+          responseBody: HOSTILE,
+          responseHeaders: { answer: HOSTILE },
+          error: HOSTILE,
+        };
         await state.webhookEvents.finish([{ ...result, attempt }], 'p', (standing) => ({
           standing,
           archiveReason: null,

@@ -15,7 +15,7 @@ import { AddressRules, parseAllowed, WebhookHttp } from '../../src/webhook/http.
 import { EventSelector, type EventSelectorDeps } from '../../src/webhook/selection.js';
 import { createSenders, PlatformSender } from '../../src/webhook/senders.js';
 import type { WebhookStanding, WebhookSubscription } from '../../src/webhook/subscription.js';
-import { fromSettings, fromStanding, ksuid, type WebhookTables } from '../../src/webhook/tables.js';
+import { ksuid, SUBSCRIPTION_ROWS, type WebhookTables } from '../../src/webhook/tables.js';
 import { until } from '../tool/until.js';
 import { FakeClock } from './fake-clock.js';
 import { RecordingLogger } from './recording-logger.js';
@@ -159,14 +159,12 @@ export class WebhookBench {
     const db = this.state.db.withTables<WebhookTables>();
 
     const rows = Array.from({ length: count }, (_, at) => {
-      const { id, accountId, createdUnixMs, ...settings } = subscription(`${name}${at}`, {
+      const added = subscription(`${name}${at}`, {
         ...{ eventTypes: ['job.run.completed'], clientUrl: `http://127.0.0.1:${this.port}/${name}${at}` },
         sealedSecret: this.box.seal(SECRET, `wsu_${name}${at}`),
       });
-      return {
-        ...{ id, account_id: accountId, created_unix_ms: createdUnixMs, updated_unix_ms: createdUnixMs },
-        ...{ ...fromSettings(settings), ...fromStanding(standing), next_slot_unix_ms: 0, url_version: 1 },
-      };
+      const unchanged = { updatedUnixMs: added.createdUnixMs, nextSlotUnixMs: 0, urlVersion: 1 };
+      return SUBSCRIPTION_ROWS.toRow({ ...added, ...standing, ...unchanged });
     });
     for (const some of slices(rows, 500)) await db.insertInto('webhook_subscriptions').values(some).execute();
   }

@@ -121,7 +121,7 @@ export function attempted(event: WebhookEvent, given: Partial<AttemptResult> = {
     urlVersion: 1,
     attempt: {
       ...{ startedUnixMs: 5_000, durationMs: 12, httpStatusCode: 200, error: null },
-      ...{ requestHeaders: '{}', requestBody: '{"a":1}', responseHeaders: '{}', responseBody: 'ok', resentAfter: null },
+      ...{ requestHeaders: {}, requestBody: '{"a":1}', responseHeaders: {}, responseBody: 'ok', resentAfter: null },
     },
     next: { state: 'delivered' },
     isGone: false,

@@ -42,10 +42,11 @@ export function deliveryStoreContract(
         expect(await state.deliveries.totalBytes()).toBe(bytesOf(all));
         const event = (await eventsOf(state, id)).find((one) => one.state === 'delivered');
         const [attempt] = await state.webhookEvents.attemptsOf(event?.id ?? '');
-        const sent = [attempt?.requestHeaders, attempt?.requestBody, attempt?.responseHeaders, attempt?.responseBody];
-        const bytes = [...sent, attempt?.error, JSON.stringify(event?.facts)].map((text) =>
-          Buffer.byteLength(text ?? ''),
+        const written = [attempt?.requestHeaders, attempt?.responseHeaders, event?.facts].map((one) =>
+          JSON.stringify(one),
         );
+        const texts = [...written, attempt?.requestBody, attempt?.responseBody, attempt?.error];
+        const bytes = texts.map((text) => Buffer.byteLength(text ?? ''));
         expect(all[0]?.sizeBytes).toBe(bytes.reduce((a, b) => a + b));
       }));
 

@@ -83,7 +83,7 @@ export function webhookEventStoreContract(
         expect(await eventsOf(state, a.id)).toMatchObject([{ state: 'pending', attemptCount: 1, roundCount: 0 }]);
         await webhookEvents.finish([attempted(taken)], 'alive', KEEP);
         expect(await eventsOf(state, a.id)).toMatchObject([{ state: 'delivered', attemptCount: 2, roundCount: 1 }]);
-        expect((await webhookEvents.attemptsOf(taken.id)).map(({ index }) => index)).toEqual([1, 2]);
+        expect((await webhookEvents.attemptsOf(taken.id)).map(({ attemptIndex }) => attemptIndex)).toEqual([1, 2]);
         const attempts = await webhookEvents.attemptsOfEach([taken.id, 'wev_other']);
         expect([...attempts]).toEqual([[taken.id, await webhookEvents.attemptsOf(taken.id)]]);
         expect([...(await webhookEvents.attemptsOfEach([]))]).toEqual([]);
@@ -137,7 +137,8 @@ export function webhookEventStoreContract(
         const failed = { ...attempt, httpStatusCode: 503, error: 'the endpoint answered 503', responseBody: 'ü' };
         const next = { state: 'pending', dueUnixMs: LATER } as const;
         await webhookEvents.finish([attempted(event, { attempt: failed, next })], 'p', KEEP);
-        expect(await webhookEvents.attemptsOf(event.id)).toEqual([{ eventId: event.id, index: 1, ...failed }]);
+        const ids = { eventId: event.id, subscriptionId: a.id, attemptIndex: 1 };
+        expect(await webhookEvents.attemptsOf(event.id)).toEqual([{ ...ids, ...failed }]);
         expect(await webhookEvents.find(ACCOUNT, event.id, a.id)).toMatchObject({ httpStatusCode: 503, roundCount: 1 });
         expect(await webhookEvents.find(7, event.id, a.id)).toBeUndefined();
       }));

@@ -27,7 +27,7 @@ export function webhookSubscriptionStoreContract(
           ...{ hasAuthorization: false, sealedOldSecret: 'old', oldSecretUntilUnixMs: 9, sealedHeaders: 'h' },
         });
         const kept = await subscriptions.add(given);
-        expect(kept).toEqual({ ...given, ...FRESH_STANDING, updatedUnixMs: 100, urlVersion: 1 });
+        expect(kept).toEqual({ ...given, ...FRESH_STANDING, updatedUnixMs: 100, urlVersion: 1, nextSlotUnixMs: 0 });
         expect(await subscriptions.find(ACCOUNT, given.id)).toEqual(kept);
         expect(await subscriptions.hasAny()).toBe(true);
       }));

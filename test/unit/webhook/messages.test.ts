@@ -239,6 +239,7 @@ describe('mail', () => {
     ...FRESH_STANDING,
     updatedUnixMs: 0,
     urlVersion: 1,
+    nextSlotUnixMs: 0,
   };
   const send = (
     smtpUrl = `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`,
