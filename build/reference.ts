@@ -28,7 +28,7 @@ import { attributePolicyOf, KNOWN_EVENTS } from '../src/redaction/known-names.js
 import { REMOVAL_PATHS } from '../src/retention/routes.js';
 import { eventName } from '../src/run/node-outcome.js';
 import { PERMISSION_SETS } from '../src/storage/state-tables.js';
-import { WEBHOOK_PATHS } from '../src/webhook/openapi.js';
+import { WEBHOOK_PATHS } from '../src/webhook/routes.js';
 
 /**
  * The parts of docs/reference and docs/operate.md that the program's own tables make, by their names: a page has

@@ -128,7 +128,7 @@ export class Webhooks implements Feature, Component {
     return webhookRouters(await this.routing());
   };
 
-  readonly apiPaths: NonNullable<Feature['apiPaths']> = async () => (await import('./openapi.js')).WEBHOOK_PATHS;
+  readonly apiPaths: NonNullable<Feature['apiPaths']> = async () => (await import('./routes.js')).WEBHOOK_PATHS;
 
   readonly pages: NonNullable<Feature['pages']> = async () => {
     const { webhookPages } = await import('./pages.js');

@@ -10,10 +10,11 @@ import type { RunCatalog } from '../storage/run-catalog.js';
 import { Layout, sendPage } from '../web/page/layout.js';
 import { type Column, countText, Moment, Pager, pageNumber, ScrollTable } from '../web/page/parts.js';
 import { RunShell, shownRun } from '../web/page/run-shell.js';
-import { bodySchemas, changeSubscription, createSubscription, parseInput } from './api-schemas.js';
+import { nativeSubscriptionDocument } from './documents.js';
 import { WEBHOOK_EVENT_STATES, type WebhookEventState } from './event.js';
 import type { EventQuery, WebhookEventStore } from './event-store.js';
-import { foundSubscription } from './routes.js';
+import { bodySchemas, changeSubscription, createSubscription, parseInput } from './input.js';
+import { foundSubscription, shownSecrets } from './routes.js';
 import type { WebhookSubscription } from './subscription.js';
 import {
   DeletePage,
@@ -107,9 +108,8 @@ export function webhookPages(deps: WebhookPageDeps): Router {
   });
   router.get(`${ONE}/change`, authorize('webhooks:write'), async (request, response) => {
     const subscription = await foundSubscription(request, response, deps);
-    const service = await openService();
-    const [clientUrl, bodyTemplate] = [await service.urlOf(subscription), await service.templateOf(subscription)];
-    await showForm(response, subscription, valuesOf(subscription, { clientUrl, bodyTemplate }));
+    const secrets = await shownSecrets(response, subscription, deps);
+    await showForm(response, subscription, valuesOf(nativeSubscriptionDocument(subscription, secrets)));
   });
   router.post(`${ONE}/change`, authorize('webhooks:write'), form, async (request, response) => {
     const subscription = await foundSubscription(request, response, deps);

@@ -1,32 +1,42 @@
 import express, { type Request, type RequestHandler, type Response, Router } from 'express';
-import type { z } from 'zod';
+import { z } from 'zod';
+import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { ApiError } from '../api/api-error.js';
 import { V3_PATH } from '../api/api-router.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import { success, successList } from '../api/envelope.js';
+import { answersWith, envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
 import { numberOf, type Parameters, refused } from '../api/parameters.js';
 import { goneOf, may } from '../api/permissions.js';
-import { formatDuration } from '../config/duration.js';
 import type { Clock } from '../core/clock.js';
 import { API_PATH } from '../run/api-path.js';
 import type { RunCatalog } from '../storage/run-catalog.js';
 import {
+  eventDocument,
+  eventSchema,
+  nativeSubscriptionDocument,
+  nativeSubscriptionSchema,
+  receiptDocument,
+  receiptSchema,
+  type ShownSecrets,
+  subscriptionDocument,
+  subscriptionSchema,
+  testSchema,
+} from './documents.js';
+import type { WebhookEvent } from './event.js';
+import { NOT_REPLAYABLE, type ReplayScope, type WebhookEventStore } from './event-store.js';
+import {
   bodySchemas,
   changeSubscription,
   createSubscription,
-  type eventSchema,
   parseInput,
   previewSchema,
-  type receiptSchema,
   replaySchema,
   rotationSchema,
-  type subscriptionSchema,
-} from './api-schemas.js';
-import type { WebhookAttempt, WebhookEvent } from './event.js';
-import { NOT_REPLAYABLE, type ReplayScope, type WebhookEventStore } from './event-store.js';
+} from './input.js';
 import type { RunDetailsReader } from './run-details.js';
-import { bodyOf, contentTypeOf, payloadOf } from './senders.js';
-import { statusWord, type WebhookSubscription } from './subscription.js';
+import { bodyOf, contentTypeOf } from './senders.js';
+import type { WebhookSubscription } from './subscription.js';
 import type { SubscriptionService } from './subscription-service.js';
 import type { SubscriptionStore } from './subscription-store.js';
 
@@ -203,41 +213,6 @@ function previewOf(request: Request) {
   return { eventType, runId: runId === undefined ? null : Number(runId) };
 }
 
-/**
- * A subscription with the settings that the hosted platform does not have.
- * @param shown as the caller may see it
- * @param secret only right after its creation
- */
-function nativeSubscriptionDocument(subscription: WebhookSubscription, shown: ShownSecrets, secret?: string) {
-  const { kind, state, filter, pausedUntilUnixMs } = subscription;
-  return {
-    ...subscriptionDocument(subscription, shown, secret),
-    type: kind,
-    state,
-    filters: { ...filter, statuses: filter.statuses.map(statusWord) },
-    run_details: subscription.hasRunDetails,
-    per_owner: subscription.isPerOwner,
-    hold_repeats: subscription.holdsRepeats,
-    has_headers: subscription.sealedHeaders !== null,
-    has_routing_key: subscription.sealedRoutingKey !== null,
-    body_template: shown.bodyTemplate,
-    authorization: subscription.hasAuthorization,
-    signature_header: subscription.signatureHeader,
-    notify_on_archive: subscription.notifyOnArchive,
-    expect: subscription.expectMs === null ? null : `every ${formatDuration(subscription.expectMs)}`,
-    standard_headers: subscription.hasStandardHeaders,
-    max_per_minute: subscription.maxPerMinute,
-    failed_count: subscription.failedCount,
-    failing_since: orNull(subscription.failingSinceUnixMs),
-    paused_until: pausedUntilUnixMs === 0 ? null : microseconds(pausedUntilUnixMs),
-    old_secret_until: orNull(subscription.oldSecretUntilUnixMs),
-  };
-}
-
-function orNull(unixMs: number | null): string | null {
-  return unixMs === null ? null : microseconds(unixMs);
-}
-
 /** How the two APIs differ. */
 interface SubscriptionRoutes {
   /** Path of the list. */
@@ -295,15 +270,8 @@ export async function foundSubscription(
   return found;
 }
 
-/** What only callers who may change a subscription see of it. */
-interface ShownSecrets {
-  /** Masked for others. */
-  readonly clientUrl: string;
-  /** `null` for others. */
-  readonly bodyTemplate: string | null;
-}
-
-async function shownSecrets(
+/** What the caller may see of a subscription's secrets. */
+export async function shownSecrets(
   response: Response,
   subscription: WebhookSubscription,
   { openService }: Pick<WebhookApiDeps, 'openService'>,
@@ -311,94 +279,6 @@ async function shownSecrets(
   if (!may(callerOf(response), 'webhooks:write')) return { clientUrl: subscription.shownUrl, bodyTemplate: null };
   const service = await openService();
   return { clientUrl: await service.urlOf(subscription), bodyTemplate: await service.templateOf(subscription) };
-}
-
-/**
- * A subscription as the hosted platform shows it.
- * @param shown as the caller may see it
- * @param secret only right after its creation
- */
-function subscriptionDocument(
-  subscription: WebhookSubscription,
-  shown: ShownSecrets,
-  secret?: string,
-): z.input<typeof subscriptionSchema> {
-  const { id, accountId, name, description, jobIds, eventTypes, state, dispatchedUnixMs } = subscription;
-  return {
-    id,
-    account_identifier: String(accountId),
-    account_id: String(accountId),
-    name,
-    description,
-    job_ids: jobIds.map(String),
-    event_types: [...eventTypes],
-    client_url: shown.clientUrl,
-    active: state === 'active',
-    archived_reason: subscription.archiveReason,
-    // The hosted platform's name of it.
-    deactivate_reason: subscription.archiveReason,
-    created_at: microseconds(subscription.createdUnixMs),
-    updated_at: microseconds(subscription.updatedUnixMs),
-    ...(dispatchedUnixMs !== null && { dispatched_at: microseconds(dispatchedUnixMs) }),
-    http_status_code: statusText(subscription.httpStatusCode, dispatchedUnixMs !== null),
-    last_error: subscription.lastError,
-    ...(secret !== undefined && { hmac_secret: secret }),
-  };
-}
-
-/** An HTTP status as the hosted platform shows it: `0` for something that was never sent, so nothing else may read so. */
-function statusText(status: number, isSent: boolean): string {
-  return status === 0 && isSent ? '' : String(status);
-}
-
-/** Microseconds since 1970, as a text of digits. */
-function microseconds(unixMs: number): string {
-  return `${unixMs}000`;
-}
-
-/** An event in the form of the hosted platform's delivery log: texts only. */
-async function eventDocument(
-  subscription: WebhookSubscription,
-  event: WebhookEvent,
-  { events, runDetails }: Pick<WebhookApiDeps, 'events' | 'runDetails'>,
-): Promise<z.input<typeof eventSchema>> {
-  // What was sent is at hand; making it again may take reading all that is known of the run.
-  const isPayload = subscription.kind === 'http' && subscription.sealedTemplate === null;
-  const sent = subscription.hasRunDetails && isPayload ? await events.lastRequest(event.id) : undefined;
-  const accountId = String(subscription.accountId);
-  return {
-    id: event.id,
-    subscription_id: subscription.id,
-    account_identifier: accountId,
-    account_id: accountId,
-    job_id: String(event.facts.jobId),
-    run_id: String(event.facts.runId),
-    trigger_event_type: event.eventType,
-    payload: sent?.body ?? JSON.stringify(await payloadOf(subscription, event, runDetails)),
-    http_status_code: statusText(event.httpStatusCode ?? 0, event.attemptCount > 0),
-    state: event.state,
-    ...(event.filteredReason !== null && { filtered_reason: event.filteredReason }),
-    attempt_count: String(event.attemptCount),
-    created_at: microseconds(event.createdUnixMs),
-  };
-}
-
-/** One attempt as the hosted platform's receipts have it. */
-function receiptDocument(attempt: WebhookAttempt): z.input<typeof receiptSchema> {
-  return {
-    id: `${attempt.eventId}.${attempt.attemptIndex}`,
-    event_id: attempt.eventId,
-    subscription_id: attempt.subscriptionId,
-    dispatched_at: microseconds(attempt.startedUnixMs),
-    duration_ms: attempt.durationMs,
-    http_status_code: statusText(attempt.httpStatusCode ?? 0, true),
-    error_info: attempt.error,
-    request_body: attempt.requestBody,
-    request_headers: JSON.stringify(attempt.requestHeaders),
-    response_headers: JSON.stringify(attempt.responseHeaders),
-    response_body: attempt.responseBody,
-    resent_after: attempt.resentAfter,
-  };
 }
 
 /** The hosted platform's default. */
@@ -420,3 +300,184 @@ const MAX_BODY_BYTES = 256 * 1024;
 function webhookBody(): RequestHandler {
   return express.json({ type: () => true, limit: MAX_BODY_BYTES, strict: false });
 }
+
+/** Parameters of lists of webhooks. */
+const partParameters = z.object({ limit: z.string().optional(), offset: z.string().optional() });
+
+/** `extra` of lists of webhooks. */
+const listExtraSchema = z.object({
+  filters: z.object({ limit: z.int(), offset: z.int() }),
+  order_by: z.null(),
+  pagination: z.object({ count: z.int(), total_count: z.int() }),
+});
+
+const body = (schema: z.ZodType) => ({ required: true, content: { 'application/json': { schema } } });
+const removedSchema = z.object({ id: z.string() });
+
+/** How the two descriptions of the routes that both APIs have differ. */
+interface DescribedRoutes {
+  readonly all: string;
+  readonly one: string;
+  readonly tag: string;
+  /** What stands in paths before the subscription. */
+  readonly account: z.ZodObject | null;
+  readonly schema: z.ZodType;
+  readonly bodies: (typeof bodySchemas)[keyof typeof bodySchemas];
+  readonly listSummary: string;
+  readonly newSummary: string;
+  readonly change: 'put' | 'patch';
+}
+
+/** Describes the routes of `addSubscriptionRoutes`, and the one that changes a subscription. */
+function subscriptionPaths(routes: DescribedRoutes): ZodOpenApiPathsObject {
+  const { account, schema, bodies } = routes;
+  const tags = [routes.tag];
+  const ofAll = account === null ? {} : { path: account };
+  const errors = account === null ? [] : ([404] as const);
+  const requestParams = { path: (account ?? z.object({})).extend({ webhookId: z.string() }) };
+  return {
+    [described(routes.all)]: {
+      get: {
+        ...{ tags, summary: routes.listSummary, requestParams: { ...ofAll, query: partParameters } },
+        responses: answersWith(z.array(schema), 'A page.', errors, listExtraSchema),
+      },
+      post: {
+        ...{ tags, summary: routes.newSummary, requestBody: body(bodies.create) },
+        ...(account !== null && { requestParams: ofAll }),
+        responses: {
+          201: jsonAnswer(envelopeSchema(schema), 'The subscription, with hmac_secret.'),
+          ...errorAnswers(...errors, 413, 415),
+        },
+      },
+    },
+    [described(routes.one)]: {
+      get: {
+        tags,
+        summary: 'A subscription',
+        requestParams,
+        responses: answersWith(schema, 'The subscription.', [404]),
+      },
+      [routes.change]: {
+        ...{ tags, summary: 'Change the given fields', requestParams, requestBody: body(bodies.change) },
+        responses: answersWith(schema, 'The subscription.', [404, 413, 415]),
+      },
+      delete: {
+        ...{ tags, summary: 'Remove a subscription with its log', requestParams },
+        responses: answersWith(removedSchema, 'Removed.', [404]),
+      },
+    },
+  };
+}
+
+/** A path of Express as OpenAPI spells it. */
+function described(path: string): string {
+  return path.replaceAll(/:(\w+)/g, '{$1}');
+}
+
+const account = z.object({ accountId: z.string() });
+const ofAccount = account.extend({ webhookId: z.string() });
+const PLATFORM_TAG = 'v3: webhooks';
+const receiptList = answersWith(z.array(receiptSchema), 'A receipt for each attempt.', [404]);
+
+/** What the hosted platform's API answers. */
+const PLATFORM_PATHS: ZodOpenApiPathsObject = {
+  ...subscriptionPaths({
+    ...{ all: PLATFORM_ALL, one: PLATFORM_ONE, tag: PLATFORM_TAG, account, change: 'put' },
+    ...{ schema: subscriptionSchema, bodies: bodySchemas.platform },
+    listSummary: 'Webhook subscriptions, the oldest first',
+    newSummary: 'Subscribe; the answer alone shows the signing secret',
+  }),
+  [described(`${PLATFORM_ONE}/test`)]: {
+    get: {
+      tags: [PLATFORM_TAG],
+      summary: 'Send a sample event now, and say what was answered',
+      requestParams: { path: ofAccount },
+      responses: answersWith(testSchema, 'The result.', [404]),
+    },
+  },
+  [described(`${PLATFORM_ONE}/events`)]: {
+    get: {
+      tags: [PLATFORM_TAG],
+      summary: 'Its events that are kept (of the last 7 days by default), the newest first',
+      requestParams: { path: ofAccount, query: partParameters },
+      responses: answersWith(z.array(eventSchema), 'A page.', [404], listExtraSchema),
+    },
+  },
+  [described(`${PLATFORM_ONE}/event/:eventId/receipt`)]: {
+    get: {
+      tags: [PLATFORM_TAG],
+      summary: 'The attempts to deliver an event, the oldest first',
+      requestParams: { path: ofAccount.extend({ eventId: z.string() }) },
+      responses: receiptList,
+    },
+  },
+  [described(PLATFORM_EVENT)]: {
+    get: {
+      tags: [PLATFORM_TAG],
+      summary: 'An event, whichever subscription it is for',
+      requestParams: { path: account.extend({ eventId: z.string() }) },
+      responses: answersWith(eventSchema, 'The event.', [404]),
+    },
+  },
+  [described(`${PLATFORM_EVENT}/receipts`)]: {
+    get: {
+      tags: [PLATFORM_TAG],
+      summary: 'The attempts to deliver it, the oldest first',
+      requestParams: { path: account.extend({ eventId: z.string() }) },
+      responses: receiptList,
+    },
+  },
+  [described(PLATFORM_RECEIPT)]: {
+    get: {
+      tags: [PLATFORM_TAG],
+      summary: 'One attempt',
+      requestParams: { path: account.extend({ receiptId: z.string() }) },
+      responses: answersWith(receiptSchema, 'The receipt.', [404]),
+    },
+  },
+};
+
+const NATIVE_TAG = 'run-bridge: webhooks';
+const requestParams = { path: z.object({ webhookId: z.string() }) };
+
+/** What the native API answers. */
+const NATIVE_PATHS: ZodOpenApiPathsObject = {
+  ...subscriptionPaths({
+    ...{ all: NATIVE_ALL, one: NATIVE_ONE, tag: NATIVE_TAG, account: null, change: 'patch' },
+    ...{ schema: nativeSubscriptionSchema, bodies: bodySchemas.native },
+    listSummary: 'Webhook subscriptions with all their settings, the oldest first',
+    newSummary: 'Subscribe, also with a chat or by mail; the answer alone shows the signing secret',
+  }),
+  [`${NATIVE_ALL}/replay`]: {
+    post: {
+      tags: [NATIVE_TAG],
+      summary: 'Deliver an event again, or all that failed or were skipped since a time',
+      requestBody: body(replaySchema),
+      responses: answersWith(z.object({ replayed_count: z.int() }), 'How many are due again.', [404, 413, 415]),
+    },
+  },
+  [described(`${NATIVE_ONE}/secret`)]: {
+    post: {
+      ...{ tags: [NATIVE_TAG], summary: 'A new signing secret, beside the old one for a while', requestParams },
+      requestBody: { content: { 'application/json': { schema: rotationSchema } } },
+      responses: answersWith(nativeSubscriptionSchema, 'The subscription, with the new hmac_secret.', [404, 413, 415]),
+    },
+  },
+  [described(`${NATIVE_ONE}/old-secret`)]: {
+    delete: {
+      ...{ tags: [NATIVE_TAG], summary: 'The old secret signs nothing any more', requestParams },
+      responses: answersWith(nativeSubscriptionSchema, 'The subscription.', [404]),
+    },
+  },
+  [described(`${NATIVE_ONE}/preview`)]: {
+    get: {
+      tags: [NATIVE_TAG],
+      summary: 'The payload that a run gives',
+      requestParams: { ...requestParams, query: previewSchema },
+      responses: answersWith(z.looseObject({}), 'The body; as a text in `body` where it is no JSON.', [404]),
+    },
+  },
+};
+
+/** What the routers of webhooks answer. */
+export const WEBHOOK_PATHS: ZodOpenApiPathsObject = { ...PLATFORM_PATHS, ...NATIVE_PATHS };

@@ -1,11 +1,10 @@
 import type { Child } from 'hono/jsx';
 import type { Caller } from '../api/caller.js';
-import { formatDuration } from '../config/duration.js';
 import { Layout } from '../web/page/layout.js';
+import type { NativeSubscriptionDocument } from './documents.js';
 import {
   CHAT_KINDS,
   MAX_TEMPLATE_LENGTH,
-  statusWord,
   WEBHOOK_EVENT_TYPES,
   WEBHOOK_KINDS,
   WEBHOOK_TRANSITIONS,
@@ -67,36 +66,18 @@ export const NEW_SUBSCRIPTION: FormValues = {
   standard_headers: ['on'],
 };
 
-/** What the form of a subscription holds. @param secrets its whole URL and template, for those who may change it */
-export function valuesOf(
-  subscription: WebhookSubscription,
-  secrets: { readonly clientUrl: string; readonly bodyTemplate: string | null },
-): FormValues {
-  const { filter, expectMs, maxPerMinute } = subscription;
-  const isOn = (value: boolean) => (value ? ['on'] : []);
-  return {
-    type: [subscription.kind],
-    name: [subscription.name],
-    description: [subscription.description],
-    client_url: [secrets.clientUrl],
-    event_types: subscription.eventTypes,
-    job_ids: subscription.jobIds.map(String),
-    active: isOn(subscription.state === 'active'),
-    ...Object.fromEntries(NAME_LISTS.map((name) => [name, [filter[name].join(', ')]])),
-    verdicts: filter.verdicts,
-    statuses: filter.statuses.map(statusWord),
-    transitions: filter.transitions,
-    run_details: isOn(subscription.hasRunDetails),
-    per_owner: isOn(subscription.isPerOwner),
-    hold_repeats: isOn(subscription.holdsRepeats),
-    authorization: isOn(subscription.hasAuthorization),
-    signature_header: [subscription.signatureHeader],
-    standard_headers: isOn(subscription.hasStandardHeaders),
-    body_template: [secrets.bodyTemplate ?? ''],
-    notify_on_archive: [subscription.notifyOnArchive ?? ''],
-    expect: [expectMs === null ? '' : `every ${formatDuration(expectMs)}`],
-    max_per_minute: [maxPerMinute === null ? '' : String(maxPerMinute)],
-  };
+/** What the form of a subscription holds. @param document with its whole URL and template, for those who may change it */
+export function valuesOf({ filters, ...settings }: NativeSubscriptionDocument): FormValues {
+  const lists = NAME_LISTS.map((name) => [name, filters[name].join(', ')]);
+  const { verdicts, statuses, transitions } = filters;
+  const all = { ...settings, ...Object.fromEntries(lists), verdicts, statuses, transitions };
+  return Object.fromEntries(Object.entries(all).map(([name, value]) => [name, fieldValues(value)]));
+}
+
+function fieldValues(value: unknown): readonly string[] {
+  if (Array.isArray(value)) return value.map(String);
+  if (typeof value === 'boolean') return value ? ['on'] : [];
+  return [String(value ?? '')];
 }
 
 /**

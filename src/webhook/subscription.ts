@@ -37,7 +37,7 @@ export function closesIncident(
 export const MAX_TEMPLATE_LENGTH = 20_000;
 
 /** The word for a status in filters. */
-export function statusWord(status: RunStatus): string {
+export function statusWord(status: RunStatus): 'success' | 'errored' | 'cancelled' {
   if (status === RUN_STATUS.success) return 'success';
   return status === RUN_STATUS.cancelled ? 'cancelled' : 'errored';
 }

@@ -40,9 +40,21 @@ const ERRORS = {
   507: 'The disk or the bucket is full.',
 } as const;
 
+type ErrorStatus = keyof typeof ERRORS;
+
 /** Answers that are errors in the envelope, each for its usual reason. 400, 401, 403, 429, 500 and 503 come by themselves. */
-export function errorAnswers(...statuses: readonly (keyof typeof ERRORS)[]): ZodOpenApiResponsesObject {
+export function errorAnswers(...statuses: readonly ErrorStatus[]): ZodOpenApiResponsesObject {
   // Any path may be one that cannot be decoded, and any request may find the state out of reach.
   const all = [...new Set([...statuses, 400, 401, 403, 429, 500, 503] as const)].sort();
   return Object.fromEntries(all.map((status) => [status, jsonAnswer(errorSchema, ERRORS[status])]));
+}
+
+/** The answers of a route: its data in the envelope, or an error in it. @param extra what a list has beside its data */
+export function answersWith(
+  data: z.ZodType,
+  description: string,
+  errors: readonly ErrorStatus[],
+  extra?: z.ZodType,
+): ZodOpenApiResponsesObject {
+  return { 200: jsonAnswer(envelopeSchema(data, extra), description), ...errorAnswers(...errors) };
 }

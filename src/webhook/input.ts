@@ -3,18 +3,18 @@ import { ApiError } from '../api/api-error.js';
 import { EXPECTED_PROBLEM, parseExpectedMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
 import { reasonOf } from '../core/errors.js';
+import { type CamelCase, camelCase } from '../core/snake-case.js';
 import type { RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
-import { WEBHOOK_EVENT_STATES } from './event.js';
+import { filterLists, nativeSubscriptionSchema } from './documents.js';
 import { MASKED_PART } from './secrets.js';
 import {
   isForPeople,
   MAX_TEMPLATE_LENGTH,
-  NOTICE_TYPES,
+  NO_FILTER,
   WEBHOOK_EVENT_TYPES,
   WEBHOOK_KINDS,
-  WEBHOOK_TRANSITIONS,
-  WEBHOOK_VERDICTS,
+  type WebhookFilter,
   type WebhookKind,
   type WebhookSubscription,
 } from './subscription.js';
@@ -44,23 +44,29 @@ const platformInputSchema = z.object({
   name,
   client_url: z.string('must be a string').max(2_000, 'is longer than 2,000 characters'),
   active: z.boolean('is neither true nor false'),
-  description: z.string('must be a string').max(2_000, 'is longer than 2,000 characters').nullable(),
+  description: z
+    .string('must be a string')
+    .max(2_000, 'is longer than 2,000 characters')
+    .nullable()
+    .transform((text) => text ?? ''),
   job_ids: z
     .union([jobId.transform((one) => [one]), z.array(jobId).max(MAX_LIST)], 'is no list of numbers of jobs')
-    .nullable(),
+    .nullable()
+    .transform((ids) => [...new Set(ids)]),
 });
 
-const names = z.array(z.string().min(1).max(255), 'is no list of names').max(MAX_LIST);
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
 /** Headers that a delivery sets itself; all others may be added. For `Authorization` and `Content-Type` see `checkParts`. */
 const OWN_HEADERS = /^(content-(length|encoding)|transfer-encoding|connection|host|webhook-.*)$/i;
 const MAX_HEADERS = 32;
 const MAX_HEADER_LENGTH = 4_000;
-const NO_OBJECT = {
-  error: (issue: { readonly code?: string }) => (issue.code === 'invalid_type' ? 'must be an object' : undefined),
-};
-const oneOf = <const T extends readonly string[]>(words: T) => z.enum(words, `is none of ${words.join(', ')}`);
 const STATUSES = { success: RUN_STATUS.success, errored: RUN_STATUS.error, cancelled: RUN_STATUS.cancelled } as const;
+
+const filterSchema = z
+  .strictObject(filterLists, {
+    error: ({ code }) => (code === 'invalid_type' ? 'must be an object' : undefined),
+  })
+  .partial();
 
 const switched = z.boolean('is neither true nor false');
 
@@ -68,20 +74,9 @@ const switched = z.boolean('is neither true nor false');
 const nativeInputSchema = z.strictObject({
   ...platformInputSchema.shape,
   type: z.enum(WEBHOOK_KINDS, `is none of ${WEBHOOK_KINDS.join(', ')}`),
-  filters: z.strictObject(
-    {
-      environments: names.optional(),
-      projects: names.optional(),
-      statuses: z.array(oneOf(['success', 'errored', 'cancelled'])).optional(),
-      transitions: z.array(oneOf(WEBHOOK_TRANSITIONS)).optional(),
-      verdicts: z.array(oneOf(WEBHOOK_VERDICTS)).optional(),
-      tags: names.optional(),
-      owners: names.optional(),
-      groups: names.optional(),
-      models: names.optional().meta({ description: 'names or unique ids; * stands for any characters' }),
-    },
-    NO_OBJECT,
-  ),
+  filters: filterSchema.transform(({ statuses = [], ...lists }): WebhookFilter => {
+    return { ...NO_FILTER, ...(lists as Partial<WebhookFilter>), statuses: statuses.map((one) => STATUSES[one]) };
+  }),
   headers: z
     .record(
       z
@@ -213,27 +208,31 @@ export function parseInput<T extends z.ZodType>(schema: T, body: unknown): z.out
 /** What is wrong with a field that bodies do not have. */
 function unknownFieldWords(name: string): string {
   if (name in nativeSubscriptionSchema.shape) return 'is only answered, and cannot be set; leave it out';
-  const meant = nearestName(name, [
-    ...Object.keys(nativeInputSchema.shape),
-    ...Object.keys(nativeInputSchema.shape.filters.shape),
-  ]);
+  const meant = nearestName(name, [...Object.keys(nativeInputSchema.shape), ...Object.keys(filterLists)]);
   return `there is no such field${meant === undefined ? '' : ` (perhaps you mean ${meant})`}`;
 }
 
-/** The given settings, in the program's words. @throws ApiError 400 that names the field */
+/** What settings are called in the program where that is more than another spelling of the API's name. */
+const SETTING_NAMES = {
+  ...{ type: 'kind', active: 'isActive', filters: 'filter', expect: 'expectMs' },
+  ...{ run_details: 'hasRunDetails', per_owner: 'isPerOwner', hold_repeats: 'holdsRepeats' },
+  ...{ authorization: 'hasAuthorization', standard_headers: 'hasStandardHeaders' },
+} as const;
+
+type SettingName<Field> = Field extends keyof typeof SETTING_NAMES ? (typeof SETTING_NAMES)[Field] : CamelCase<Field>;
+type GivenSettings = { readonly [Field in keyof NativeInput as SettingName<Field>]?: NativeInput[Field] };
+
+/** The given settings, by the program's names. @throws ApiError 400 that names the field */
 async function toDraft(
   input: Input,
   kind: WebhookKind,
   accountId: number,
   jobs: Pick<RunCatalog, 'findJobs'>,
 ): Promise<Partial<WebhookDraft>> {
-  const jobIds = input.job_ids === undefined ? undefined : [...new Set(input.job_ids ?? [])];
-  if (jobIds !== undefined) {
-    const known = new Set((await jobs.findJobs(accountId, jobIds)).map(({ id }) => id));
-    const unknown = jobIds.find((id) => !known.has(id));
-    if (unknown !== undefined) throw new ApiError(400, `job_ids: there is no job ${unknown} in this account.`);
-  }
-  const { filters } = input;
+  const { job_ids: jobIds = [], client_url: clientUrl } = input;
+  const known = new Set((await jobs.findJobs(accountId, jobIds)).map(({ id }) => id));
+  const unknown = jobIds.find((id) => !known.has(id));
+  if (unknown !== undefined) throw new ApiError(400, `job_ids: there is no job ${unknown} in this account.`);
   if (input.per_owner === true && !isForPeople(kind)) {
     throw new ApiError(
       400,
@@ -246,40 +245,10 @@ async function toDraft(
       `run_details: is for payloads, of types http and cloudevents; ${kind} names the nodes anyway.`,
     );
   }
-  return {
-    ...(input.type !== undefined && { kind: input.type }),
-    ...(input.name !== undefined && { name: input.name }),
-    ...(input.description !== undefined && { description: input.description ?? '' }),
-    ...(input.client_url !== undefined && { clientUrl: checkedUrl(input.client_url, kind) }),
-    ...(input.event_types !== undefined && { eventTypes: input.event_types }),
-    ...(jobIds !== undefined && { jobIds }),
-    ...(input.active !== undefined && { isActive: input.active }),
-    ...(filters !== undefined && {
-      filter: {
-        environments: filters.environments ?? [],
-        projects: filters.projects ?? [],
-        statuses: (filters.statuses ?? []).map((one) => STATUSES[one]),
-        transitions: filters.transitions ?? [],
-        verdicts: filters.verdicts ?? [],
-        tags: filters.tags ?? [],
-        owners: filters.owners ?? [],
-        groups: filters.groups ?? [],
-        models: filters.models ?? [],
-      },
-    }),
-    ...(input.run_details !== undefined && { hasRunDetails: input.run_details }),
-    ...(input.per_owner !== undefined && { isPerOwner: input.per_owner }),
-    ...(input.hold_repeats !== undefined && { holdsRepeats: input.hold_repeats }),
-    ...(input.headers !== undefined && { headers: input.headers }),
-    ...(input.authorization !== undefined && { hasAuthorization: input.authorization }),
-    ...(input.signature_header !== undefined && { signatureHeader: input.signature_header }),
-    ...(input.body_template !== undefined && { bodyTemplate: input.body_template }),
-    ...(input.expect !== undefined && { expectMs: input.expect }),
-    ...(input.notify_on_archive !== undefined && { notifyOnArchive: input.notify_on_archive }),
-    ...(input.routing_key !== undefined && { routingKey: input.routing_key }),
-    ...(input.standard_headers !== undefined && { hasStandardHeaders: input.standard_headers }),
-    ...(input.max_per_minute !== undefined && { maxPerMinute: input.max_per_minute }),
-  };
+  if (clientUrl !== undefined) checkUrl(clientUrl, kind);
+  const names: Readonly<Record<string, string>> = SETTING_NAMES;
+  const settings = Object.entries(input).map(([field, value]) => [names[field] ?? camelCase(field), value]);
+  return Object.fromEntries(settings) as GivenSettings;
 }
 
 /** What a subscription is made and changed with. */
@@ -389,12 +358,12 @@ function checkParts(parts: SubscriptionParts): void {
 }
 
 /** @throws ApiError 400 */
-function checkedUrl(text: string, kind: WebhookKind): string {
+function checkUrl(text: string, kind: WebhookKind): void {
   if (text.includes(MASKED_PART)) {
     throw new ApiError(400, `client_url: is masked, with ${MASKED_PART} for a part of it; give the whole URL.`);
   }
   if (kind === 'email') {
-    if (/^mailto:[^\s@,;]+@[^\s@,;]+(,[^\s@,;]+@[^\s@,;]+){0,49}$/.test(text)) return text;
+    if (/^mailto:[^\s@,;]+@[^\s@,;]+(,[^\s@,;]+@[^\s@,;]+){0,49}$/.test(text)) return;
     throw new ApiError(400, 'client_url: must be mailto:name@host, or several addresses separated by commas.');
   }
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -404,7 +373,6 @@ function checkedUrl(text: string, kind: WebhookKind): string {
   if (url.username !== '' || url.password !== '') {
     throw new ApiError(400, 'client_url: contains a user name or password; send credentials in a header.');
   }
-  return text;
 }
 
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
@@ -414,127 +382,3 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   }
   return found;
 }
-
-const text = z.string();
-const micros = text.meta({ description: 'microseconds since 1970, as a text of digits' });
-const state = z.enum(WEBHOOK_EVENT_STATES);
-
-/** Parameters of lists of webhooks. */
-export const partParameters = z.object({ limit: text.optional(), offset: text.optional() });
-
-/** `extra` of lists of webhooks. */
-export const listExtraSchema = z.object({
-  filters: z.object({ limit: z.int(), offset: z.int() }),
-  order_by: z.null(),
-  pagination: z.object({ count: z.int(), total_count: z.int() }),
-});
-
-/** What `subscriptionDocument` makes. */
-export const subscriptionSchema = z
-  .object({
-    id: text,
-    account_identifier: text,
-    account_id: text,
-    name: text,
-    description: text,
-    job_ids: z.array(text),
-    event_types: z.array(z.enum(WEBHOOK_EVENT_TYPES)),
-    client_url: text.meta({ description: 'masked for callers who may not write webhooks' }),
-    active: z.boolean(),
-    archived_reason: text
-      .nullable()
-      .meta({ description: 'why nothing is sent any more; null where it was not archived' }),
-    deactivate_reason: text.nullable().meta({ description: 'the same' }),
-    created_at: micros,
-    updated_at: micros,
-    dispatched_at: micros.optional(),
-    http_status_code: text.meta({
-      description: "the endpoint's latest; 0 if nothing was ever sent, empty if nothing that was sent had one",
-    }),
-    last_error: text
-      .nullable()
-      .meta({ description: 'why the latest delivery failed, in words; null where it did not, or there was none' }),
-    hmac_secret: text.optional().meta({ description: 'in the answer to its making alone' }),
-  })
-  .meta({ id: 'WebhookSubscription' });
-
-/** What `nativeSubscriptionDocument` makes. */
-export const nativeSubscriptionSchema = subscriptionSchema
-  .extend({
-    type: z.enum(WEBHOOK_KINDS),
-    state: z.enum(['active', 'inactive', 'archived']),
-    filters: z.object({
-      environments: z.array(text),
-      projects: z.array(text),
-      statuses: z.array(z.enum(['success', 'errored', 'cancelled'])),
-      transitions: z.array(z.enum(WEBHOOK_TRANSITIONS)),
-      verdicts: z.array(z.enum(WEBHOOK_VERDICTS)),
-      tags: z.array(text),
-      owners: z.array(text),
-      groups: z.array(text),
-      models: z.array(text),
-    }),
-    run_details: z.boolean(),
-    per_owner: z.boolean(),
-    hold_repeats: z.boolean(),
-    has_headers: z.boolean(),
-    has_routing_key: z.boolean(),
-    body_template: text.nullable().meta({ description: 'null for callers who may not write webhooks' }),
-    authorization: z.boolean(),
-    signature_header: text,
-    standard_headers: z.boolean(),
-    notify_on_archive: text.nullable().meta({ description: 'the id of a webhook' }),
-    expect: text.nullable(),
-    max_per_minute: z.int().nullable(),
-    failed_count: z.int().meta({ description: 'deliveries that failed since the last success' }),
-    failing_since: micros.nullable(),
-    paused_until: micros.nullable(),
-    old_secret_until: micros.nullable(),
-  })
-  .meta({ id: 'OwnWebhookSubscription' });
-
-/** The result of a test. */
-export const testSchema = z.object({
-  verification_error: text.nullable(),
-  verification_status_code: text,
-  event_id: text,
-});
-
-/** What `eventDocument` makes. */
-export const eventSchema = z
-  .object({
-    id: text,
-    subscription_id: text,
-    account_identifier: text,
-    account_id: text,
-    job_id: text,
-    run_id: text,
-    trigger_event_type: z.enum([...WEBHOOK_EVENT_TYPES, ...NOTICE_TYPES]),
-    payload: text.meta({ description: 'JSON' }),
-    http_status_code: text.meta({ description: 'the latest; 0 if nothing was ever sent, empty if no attempt had one' }),
-    state,
-    filtered_reason: text.optional().meta({ description: 'why it was not sent; only where it is filtered' }),
-    attempt_count: text,
-    created_at: micros,
-  })
-  .meta({ id: 'WebhookEvent' });
-
-/** What `receiptDocument` makes. */
-export const receiptSchema = z
-  .object({
-    id: text,
-    event_id: text,
-    subscription_id: text,
-    dispatched_at: micros,
-    duration_ms: z.int(),
-    http_status_code: text.meta({ description: 'empty where nothing was answered, or mail was sent' }),
-    error_info: text.nullable(),
-    request_body: text,
-    request_headers: text.meta({ description: 'JSON' }),
-    response_headers: text.meta({ description: 'JSON' }),
-    response_body: text.meta({ description: 'the first 4 KiB' }),
-    resent_after: text
-      .nullable()
-      .meta({ description: 'what ended the kept connection on which it was sent first; null where it was sent once' }),
-  })
-  .meta({ id: 'WebhookReceipt' });
