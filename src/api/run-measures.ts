@@ -289,7 +289,7 @@ async function readingParts(reader: RecordLogReader) {
 }
 
 /** Counts up when measures get other fields: what was stored before is measured again. */
-const VERSION = 8;
+const VERSION = 9;
 /**
  * Measures that take more are not stored, in bytes: about 30,000 nodes. They take a tenth of it when compressed. Of those the
  * digest and the log records alone are stored, which are bounded themselves.

@@ -7,7 +7,7 @@ import { may } from './permissions.js';
 // How lists of runs say why a run failed, and by which texts it is found there: pages, API and command line alike.
 
 /**
- * The sentence that says why a run failed: `2 nodes failed with an error: model orders: relation does not exist`.
+ * The sentence that says why a run failed: `2 nodes failed with an error, 10 tests failed: model orders: relation does not exist`.
  * @param digests of its commands
  * @param level what is shown of texts
  * @returns `null` where nothing is known to have gone wrong

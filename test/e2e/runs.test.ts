@@ -36,7 +36,7 @@ describe('run-bridge runs', () => {
       expect.stringMatching(/^1003 +success +nightly +prod +shop +20\d\d-\d\d-\d\d \d\d:\d\d /),
       expect.stringMatching(/^1001 +success +adhoc +default +default +2026-11-21 00:43 +462 ms$/),
       expect.stringMatching(
-        /^1002 +error +adhoc +default +default +2026-11-21 00:43 +1\.8 s +1 node failed with an error: model broken: /,
+        /^1002 +error +adhoc +default +default +2026-11-21 00:43 +1\.8 s +1 node failed with an error, 2 tests failed: model broken: /,
       ),
     ]);
   });

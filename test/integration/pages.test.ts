@@ -101,11 +101,11 @@ describe('the list of runs', () => {
     const isMeasured = async () => (await pages.get('/', admin)).html.includes('Binder Error');
     await until('the cause', isMeasured);
     const { html } = await pages.get('/', admin);
-    expect(html).toMatch(/1 node failed with an error: model .*Binder Error: Referenced column/);
+    expect(html).toMatch(/1 node failed with an error, 2 tests failed: model .*Binder Error: Referenced column/);
     expect(html).toContain('aria-label="1 error, 2 failed tests');
     // So does the page of its job, which has no columns that would be empty.
     const ofJob = (await pages.get('/jobs/4001', tokens.get('read_only') ?? '')).html;
-    expect(ofJob).toMatch(/1 node failed with an error: model .*Binder Error: Referenced column/);
+    expect(ofJob).toMatch(/1 node failed with an error, 2 tests failed: model .*Binder Error: Referenced column/);
     expect(Array.from(ofJob.matchAll(/<th scope="col"[^>]*>([^<]*)/g), ([, name]) => name)).toEqual([
       'Run',
       'Status',

@@ -45,7 +45,7 @@ export interface CommandWork {
 
 /** The first cause of a failure in a line. */
 export interface CommandCause {
-  /** All that failed, for example `2 nodes failed with an error`. */
+  /** All that failed, for example `2 nodes failed with an error, 10 tests failed`. */
   readonly title: string;
   /** `model orders`; `null` where no node is the cause. */
   readonly label: string | null;
@@ -63,8 +63,8 @@ export function commandDigest(command: CommandMeasures, redact: (text: string) =
   const { invocation, nodes, totals } = command;
   const executed = nodes.filter((node) => node.isExecuted);
   const idsOf = (some: readonly NodeMeasure[]) => some.map(({ uniqueId }) => uniqueId);
-  const [worst] = troublesOf(command).filter(({ severity }) => severity === 'error');
-  const [first] = worst?.troubles ?? [];
+  const errors = troublesOf(command).filter(({ severity }) => severity === 'error');
+  const [first] = errors.flatMap(({ troubles }) => troubles);
   return {
     index: invocation.index,
     counts: totals.nodeCounts,
@@ -72,7 +72,7 @@ export function commandDigest(command: CommandMeasures, redact: (text: string) =
     scope: scopeOf(command),
     failed: idsOf(executed.filter(({ verdict }) => isBad(verdict))),
     good: idsOf(executed.filter(({ verdict }) => !isBad(verdict))),
-    cause: worst === undefined || first === undefined ? null : causeOf(worst.title, first, redact),
+    cause: first === undefined ? null : causeOf(errors.map(({ title }) => title).join(', '), first, redact),
     work: workOf(command),
   };
 }
