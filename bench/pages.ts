@@ -1,24 +1,28 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Page } from 'playwright-core';
 import { BridgeProcess } from '../test/tool/bridge-process.js';
+import { Engine } from '../test/tool/engine.js';
+import { generateProject } from '../test/tool/many-models.js';
 import { PageBrowser } from '../test/tool/page-browser.js';
-import { measureNode } from './measured-process.js';
+import { cpuTimeMs, measureNode } from './measured-process.js';
 import { formatSpread, spreadOf } from './spread.js';
 
 /*
- * How long pages take with many runs and one large one: each page from its request to its last byte, with nothing kept from the time before, and how
- * smoothly the large run's timeline is panned in a real browser. Copies of the engine's own runs, under other trace ids.
+ * How long pages take with many runs and one large one: each page from its request to its last byte, the CPU that the server takes for it, and how
+ * smoothly the large run's timeline is panned in a real browser. Small ones are copies of the engine's own runs, under other trace ids.
  */
 
 const { values } = parseArgs({
   options: {
     runs: { type: 'string', default: '10000' },
     rounds: { type: 'string', default: '20' },
-    /** JSONL of the large run. */
+    /** JSONL of the large run; the real engine makes one under `exec`, with artifacts, where it is left out. */
     large: { type: 'string' },
+    models: { type: 'string', default: '1500' },
     seconds: { type: 'string', default: '5' },
     dist: { type: 'string', default: 'dist' },
   },
@@ -27,13 +31,13 @@ const SMALL = ['stale-source', 'build-clean', 'test-command', 'parse'];
 const RUNS_A_FILE = 250;
 const WINDOW = { width: 1440, height: 900 };
 const { large } = values;
-if (large === undefined) throw new Error('name the large run: --large otel.jsonl');
 
 const folder = mkdtempSync(join(tmpdir(), 'run-bridge-pages-'));
 const data = join(folder, 'data');
 const browser = await PageBrowser.open();
 try {
   await importRuns(Number(values.runs));
+  if (large === undefined) runEngine();
   const bridge = await BridgeProcess.start({ dataFolder: data, program: join(values.dist, 'main.js') });
   try {
     const page = await browser.page();
@@ -41,7 +45,7 @@ try {
     await browser.signIn(page, bridge);
     // The latest to come has the largest number.
     const run = `/runs/${1000 + Number(values.runs) + 1}`;
-    await timePages(page, bridge.webUrl, run);
+    await timePages(page, bridge, run);
     await panTimeline(page, `${bridge.webUrl}${run}/timeline`);
   } finally {
     await bridge.remove();
@@ -69,7 +73,7 @@ async function importRuns(count: number): Promise<void> {
     join(values.dist, 'main.js'),
     'import',
     ...files,
-    large ?? '',
+    ...(large === undefined ? [] : [large]),
     '--data-dir',
     data,
     '--log-level',
@@ -77,8 +81,22 @@ async function importRuns(count: number): Promise<void> {
   ]);
 }
 
+/** Builds a large project under `exec`, which keeps the run with its artifacts. */
+function runEngine(): void {
+  const engine = Engine.up('core');
+  const project = generateProject(Number(values.models), { isTested: true });
+  const options = ['--quiet', '--data-dir', data, '--flush-timeout', '30m'];
+  execFileSync(process.execPath, [resolve(values.dist, 'main.js'), 'exec', ...options, '--', engine.dbt, 'build'], {
+    cwd: project,
+    env: { ...process.env, HOME: join(engine.home, 'home'), DBT_PROFILES_DIR: project },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  rmSync(project, { recursive: true });
+  engine.remove();
+}
+
 /** Prints what each page takes, with the cookie of the browser. */
-async function timePages(page: Page, webUrl: string, run: string): Promise<void> {
+async function timePages(page: Page, { webUrl, child }: BridgeProcess, run: string): Promise<void> {
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
   const ofRun = [
     '',
@@ -104,11 +122,13 @@ async function timePages(page: Page, webUrl: string, run: string): Promise<void>
     '/settings',
   ];
   console.log(
-    `| page, of ${values.runs} runs and a large one (ms: median, smallest to largest) | first | then |\n| --- | --- | --- |`,
+    `| page, of ${values.runs} runs and a large one (ms: median, smallest to largest) | first | then | CPU then |\n| --- | --- | --- | --- |`,
   );
   for (const path of [...paths, ...ofRun.map((tab) => `${run}${tab}`)]) {
     const tookMs: number[] = [];
+    let cpuMs = 0;
     for (let round = 0; round <= Number(values.rounds); round++) {
+      if (round === 1) cpuMs = cpuTimeMs(child.pid ?? 0);
       const startedMs = performance.now();
       const response = await fetch(`${webUrl}${path}`, { headers: { cookie, accept: 'text/html' } });
       await response.arrayBuffer();
@@ -116,8 +136,9 @@ async function timePages(page: Page, webUrl: string, run: string): Promise<void>
       if (!response.ok) throw new Error(`${path} was answered ${response.status}`);
     }
     const [first = 0, ...others] = tookMs;
+    const cpuMeanMs = (cpuTimeMs(child.pid ?? 0) - cpuMs) / Number(values.rounds);
     console.log(
-      `| \`${path.replace(run, '/runs/{id}')}\` | ${first.toFixed(0)} | ${formatSpread(spreadOf(others), 0)} |`,
+      `| \`${path.replace(run, '/runs/{id}')}\` | ${first.toFixed(0)} | ${formatSpread(spreadOf(others), 0)} | ${cpuMeanMs.toFixed(0)} |`,
     );
   }
 }

@@ -49,6 +49,8 @@ type TraceDigest = readonly CommandDigest[];
 
 /** Traces that wait to be measured at their end; of further ones it is done when somebody first asks for them. */
 const MAX_WAITING = 1_000;
+/** Stored measures that take more than this, compressed, are not kept in memory, in bytes: those of about 15,000 nodes. */
+const MAX_KEPT_BYTES = 4 * 1024 * 1024;
 /** Traces under way of which what was read is kept in memory: those that were asked for last. */
 const MAX_UNDER_WAY = 4;
 
@@ -70,6 +72,9 @@ export class RunMeasures implements RunListener, Component {
   private readonly measuring = new Map<string, Promise<ReadTrace>>();
   /** Traces under way that somebody asked for, the latest last. */
   private readonly underWay = new Map<TraceId, TraceReading>();
+
+  /** The finished trace that was asked for last, by what is stored of it: somebody goes from page to page of one run. */
+  private latest: { readonly content: Uint8Array; readonly measures: TraceMeasures } | undefined;
 
   constructor(private readonly deps: RunMeasuresDeps) {}
 
@@ -197,8 +202,15 @@ export class RunMeasures implements RunListener, Component {
 
   /** `undefined` if the row cannot be read. */
   private async ofFinished(traceId: TraceId, row: MeasuredRun): Promise<TraceMeasures | undefined> {
-    const stored = row.content === null ? undefined : await unpack(row.content);
+    const stored = row.content === null ? undefined : await this.unpackKept(row.content);
     return stored ?? (await this.measureOnce(traceId, row));
+  }
+
+  private async unpackKept(content: Uint8Array): Promise<TraceMeasures | undefined> {
+    if (this.latest !== undefined && Buffer.compare(this.latest.content, content) === 0) return this.latest.measures;
+    const measures = await unpack(content);
+    if (measures !== undefined) this.latest = content.length > MAX_KEPT_BYTES ? undefined : { content, measures };
+    return measures;
   }
 
   /** Measures a finished trace once for all who ask meanwhile; `undefined` if its row cannot be read. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { type Dirent, existsSync, realpathSync } from 'node:fs';
-import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
+import { existsSync, lstatSync, realpathSync } from 'node:fs';
+import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, unlink } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { closeOnFailure, errorCode } from '../core/errors.js';
 import { readFolderUsage } from '../core/folders.js';
@@ -8,16 +8,18 @@ import { FolderSync } from '../log/append-file.js';
 import {
   type Artifact,
   ArtifactError,
+  type ArtifactFolder,
   type ArtifactKey,
   type ArtifactPath,
   type ArtifactStore,
   type ArtifactUsage,
-  artifactPathIn,
   type ByteRange,
   describeFile,
+  describeStats,
   isAbsent,
   type OpenArtifact,
   openRegularFile,
+  parseArtifactPath,
   readFileOf,
 } from '../storage/artifacts.js';
 
@@ -46,13 +48,39 @@ export class FolderArtifactStore implements ArtifactStore {
   ) {}
 
   async list(runId: number, stepIndex: number): Promise<readonly Artifact[]> {
-    const base = this.stepFolder(runId, stepIndex);
     const artifacts: Artifact[] = [];
-    for (const path of await this.guard(() => filesBelow(base, base))) {
-      const found = await this.stat({ runId, stepIndex, path });
-      if (found !== undefined) artifacts.push(found);
+    const waiting: (ArtifactPath | '')[] = [''];
+    for (const folder of waiting) {
+      const { folders, files } = await this.listFolder(runId, stepIndex, folder);
+      for (const inner of folders) waiting.push(inner);
+      for (const file of files) artifacts.push(file);
     }
-    return artifacts.sort((a, b) => (a.path < b.path ? -1 : 1));
+    return artifacts.sort(byPath);
+  }
+
+  async listFolder(runId: number, stepIndex: number, folder: ArtifactPath | ''): Promise<ArtifactFolder> {
+    return this.guard(async () => {
+      const base = join(this.stepFolder(runId, stepIndex), folder);
+      const folders: ArtifactPath[] = [];
+      const files: Artifact[] = [];
+      try {
+        const entries = await readdir(base, { withFileTypes: true });
+        if (!this.isWithin(base)) return { folders, files };
+        for (const entry of entries) {
+          const path = parseArtifactPath(folder === '' ? entry.name : `${folder}/${entry.name}`);
+          if (path === undefined) continue;
+          if (entry.isDirectory()) folders.push(path);
+          // At once, as `isWithin` says; what is replaced meanwhile is listed as it was or is.
+          const stats = entry.isFile()
+            ? lstatSync(join(base, entry.name), { bigint: true, throwIfNoEntry: false })
+            : undefined;
+          if (stats?.isFile() === true) files.push(describeStats(stats, path));
+        }
+      } catch (error) {
+        if (!isAbsent(error)) throw error;
+      }
+      return { folders: folders.sort(), files: files.sort(byPath) };
+    });
   }
 
   async stat(key: ArtifactKey): Promise<Artifact | undefined> {
@@ -121,13 +149,10 @@ export class FolderArtifactStore implements ArtifactStore {
   }
 
   async removeRun(runId: number): Promise<ArtifactUsage> {
-    const run = join(this.folder, String(runId));
     return this.guard(async () => {
-      let sizeBytes = 0;
-      const paths = await filesBelow(run, run);
-      for (const path of paths) sizeBytes += (await stat(join(run, path)).catch(() => undefined))?.size ?? 0;
-      await rm(run, { recursive: true, force: true });
-      return { count: paths.length, sizeBytes };
+      const usage = await this.usage(runId);
+      await rm(join(this.folder, String(runId)), { recursive: true, force: true });
+      return usage;
     });
   }
 
@@ -152,7 +177,7 @@ export class FolderArtifactStore implements ArtifactStore {
 
   /** Whether a folder is at its path without any link on the way. @throws where there is no such folder */
   private isWithin(folder: string): boolean {
-    // At once: asking the pool of threads, for each artifact, costs more than the answer, which the system has in memory.
+    // At once: asking the pool of threads costs more than the answer, which the system has in memory.
     return realpathSync.native(folder) === join(realpathSync.native(this.folder), relative(this.folder, folder));
   }
 
@@ -218,21 +243,8 @@ function orNone(error: unknown): string[] {
   throw error;
 }
 
-/** Paths of the files below a folder, links not followed; none if the folder does not exist. */
-async function filesBelow(base: string, folder: string): Promise<ArtifactPath[]> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown): Dirent[] => {
-    if (isAbsent(error)) return [];
-    throw error;
-  });
-  const found: ArtifactPath[] = [];
-  for (const entry of entries) {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) for (const each of await filesBelow(base, path)) found.push(each);
-    if (!entry.isFile()) continue;
-    const artifact = artifactPathIn(base, path);
-    if (artifact !== undefined) found.push(artifact);
-  }
-  return found;
+function byPath(a: Artifact, b: Artifact): number {
+  return a.path < b.path ? -1 : 1;
 }
 
 async function syncFolder(path: string): Promise<void> {

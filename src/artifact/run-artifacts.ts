@@ -4,6 +4,7 @@ import type { TraceId } from '../record/telemetry-record.js';
 import {
   type Artifact,
   ArtifactError,
+  type ArtifactFolder,
   type ArtifactKey,
   type ArtifactPath,
   type ArtifactStore,
@@ -13,7 +14,8 @@ import {
   openRegularFile,
   readFileOf,
   stepTelemetryOf,
-  telemetryPath,
+  TELEMETRY_FOLDER,
+  telemetryPaths,
 } from '../storage/artifacts.js';
 import type { CatalogInvocation, CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
@@ -49,20 +51,24 @@ export class RunArtifacts {
   }
 
   /** Returns the sorted paths of all downloads of a step. @throws ArtifactError */
-  async list({ runId, index, invocations }: CatalogStep): Promise<readonly ArtifactPath[]> {
+  async list(step: CatalogStep): Promise<readonly ArtifactPath[]> {
     const store = await this.deps.openStore();
-    const kept = (await store.list(runId, index)).map(({ path }) => path);
-    const telemetry = invocations.flatMap(({ isSaved }, at) => (isSaved ? [telemetryPath(index, at + 1)] : []));
-    return [...kept, ...telemetry].sort();
+    const kept = (await store.list(step.runId, step.index)).map(({ path }) => path);
+    return [...kept, ...telemetryPaths(step)].sort();
   }
 
   /** Returns the downloads of a step with their sizes, without telemetry whose file is missing. @throws ArtifactError */
   async files(step: CatalogStep): Promise<readonly Artifact[]> {
-    const { runId, index, invocations } = step;
     const store = await this.deps.openStore();
-    const telemetry = await Promise.all(invocations.map((_, at) => this.stat(step, telemetryPath(index, at + 1))));
-    const files = [...(await store.list(runId, index)), ...telemetry.filter((file) => file !== undefined)];
-    return files.sort((a, b) => (a.path < b.path ? -1 : 1));
+    return sorted([...(await store.list(step.runId, step.index)), ...(await this.telemetryOf(step))]);
+  }
+
+  /** Returns a folder of a step's downloads. @param folder empty for that of the step @throws ArtifactError */
+  async listFolder(step: CatalogStep, folder: ArtifactPath | ''): Promise<ArtifactFolder> {
+    const { folders, files } = await (await this.deps.openStore()).listFolder(step.runId, step.index, folder);
+    if (folder === TELEMETRY_FOLDER) return { folders, files: sorted([...files, ...(await this.telemetryOf(step))]) };
+    const isAdded = folder === '' && telemetryPaths(step).length > 0;
+    return { folders: isAdded ? [...new Set([...folders, TELEMETRY_FOLDER])].sort() : folders, files };
   }
 
   /** Returns the size and etag of a download; `undefined` if it does not exist. @throws ArtifactError */
@@ -89,6 +95,11 @@ export class RunArtifacts {
     return { artifact, content: readFileOf(handle, range) };
   }
 
+  private async telemetryOf(step: CatalogStep): Promise<readonly Artifact[]> {
+    const found = await Promise.all(telemetryPaths(step).map((path) => this.stat(step, path)));
+    return found.filter((file) => file !== undefined);
+  }
+
   private async openTelemetry({ traceId, parquetFile, isSaved }: CatalogInvocation) {
     if (!isSaved) return undefined;
     const { telemetry, dataFolder } = this.deps;
@@ -111,6 +122,10 @@ export class RunArtifacts {
 function invocationOf(step: CatalogStep, path: ArtifactPath): CatalogInvocation | undefined {
   const telemetry = stepTelemetryOf(path);
   return telemetry?.stepIndex === step.index ? step.invocations[telemetry.number - 1] : undefined;
+}
+
+function sorted(files: Artifact[]): readonly Artifact[] {
+  return files.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
 function keyOf({ runId, index }: CatalogStep, path: ArtifactPath): ArtifactKey {

@@ -1,7 +1,9 @@
 import { Readable } from 'node:stream';
 import {
   type Artifact,
+  type ArtifactFolder,
   type ArtifactKey,
+  type ArtifactPath,
   type ArtifactStore,
   type ArtifactUsage,
   type ByteRange,
@@ -30,6 +32,19 @@ export class S3ArtifactStore implements ArtifactStore {
       if (path !== undefined) artifacts.push(describe(path, facts));
     }
     return artifacts.sort((a, b) => (a.path < b.path ? -1 : 1));
+  }
+
+  async listFolder(runId: number, stepIndex: number, folder: ArtifactPath | ''): Promise<ArtifactFolder> {
+    const base = stepPrefix(runId, stepIndex);
+    const found = await this.bucket.listFolder(folder === '' ? base : `${base}${folder}/`);
+    const pathOf = (key: string) => parseArtifactPath(key.slice(base.length));
+    return {
+      folders: found.folders.flatMap((key) => pathOf(key) ?? []),
+      files: found.objects.flatMap(({ key, ...facts }) => {
+        const path = pathOf(key);
+        return path === undefined ? [] : [describe(path, facts)];
+      }),
+    };
   }
 
   async stat(key: ArtifactKey): Promise<Artifact | undefined> {

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { relative, sep } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -50,11 +50,22 @@ export interface StepTelemetry {
   readonly number: number;
 }
 
+/** The folder of telemetry among a step's artifacts. */
+export const TELEMETRY_FOLDER = 'metadata' as ArtifactPath;
+
 /** Returns where a step's telemetry is among its artifacts. @param number which of its engine commands, from 1 */
 export function telemetryPath(stepIndex: number, number: number): ArtifactPath {
   const rest = number === 1 ? '' : `-${number}`;
   // Safe as it stands.
-  return `metadata/telemetry-${stepIndex}-otel${rest}.parquet` as ArtifactPath;
+  return `${TELEMETRY_FOLDER}/telemetry-${stepIndex}-otel${rest}.parquet` as ArtifactPath;
+}
+
+/** Returns where the telemetry of a step's engine commands is, as far as it is saved. */
+export function telemetryPaths(step: {
+  readonly index: number;
+  readonly invocations: readonly { readonly isSaved: boolean }[];
+}): readonly ArtifactPath[] {
+  return step.invocations.flatMap(({ isSaved }, at) => (isSaved ? [telemetryPath(step.index, at + 1)] : []));
 }
 
 /** Returns what such a path means; `undefined` for any other. */
@@ -110,6 +121,8 @@ export interface OpenArtifact {
 export interface ArtifactStore {
   /** Lists a step's artifacts, sorted by path; none for an unknown step. */
   list(runId: number, stepIndex: number): Promise<readonly Artifact[]>;
+  /** Lists a folder of a step's artifacts; nothing for an unknown one. @param folder empty for that of the step */
+  listFolder(runId: number, stepIndex: number, folder: ArtifactPath | ''): Promise<ArtifactFolder>;
   /** `undefined` if it does not exist. */
   stat(key: ArtifactKey): Promise<Artifact | undefined>;
   /** Opens an artifact, or a part of it; `undefined` if it does not exist. */
@@ -127,6 +140,13 @@ export interface ArtifactStore {
   usage(runId?: number): Promise<ArtifactUsage>;
   /** Ends its connections; nothing may be called afterwards. */
   close(): void;
+}
+
+/** What a folder has, without what its folders have; both sorted by path. */
+export interface ArtifactFolder {
+  /** Paths of the folders in it. */
+  readonly folders: readonly ArtifactPath[];
+  readonly files: readonly Artifact[];
 }
 
 /** How many artifacts, and what they take. */
@@ -163,7 +183,11 @@ export async function openRegularFile(path: string): Promise<FileHandle | undefi
 
 /** Returns an open file as an artifact of a path. */
 export async function describeFile(handle: FileHandle, path: ArtifactPath): Promise<Artifact> {
-  const { size, mtimeNs, mtimeMs, ino } = await handle.stat({ bigint: true });
+  return describeStats(await handle.stat({ bigint: true }), path);
+}
+
+/** Returns a file as an artifact of a path. */
+export function describeStats({ size, mtimeNs, mtimeMs, ino }: BigIntStats, path: ArtifactPath): Artifact {
   // Files are replaced, never written over, so another content has another number or time.
   const etag = `"${ino.toString(16)}-${size.toString(16)}-${mtimeNs.toString(16)}"`;
   return { path, sizeBytes: Number(size), modifiedUnixMs: Number(mtimeMs), etag };

@@ -71,6 +71,22 @@ export function artifactStoreContract(
         expect((await store.list(1001, 11)).map(({ path }) => path)).toEqual(['catalog.json']);
       }));
 
+    it('lists a folder without what its folders have', () =>
+      withStore(async (store) => {
+        const names = ['run/shop/b.sql', 'run/a.sql', 'manifest.json', 'runs/c.sql', 'run/shop/deep/d.sql'];
+        for (const name of names) await store.put(key(name), pieces(name));
+        await store.put(key('run/other.sql', 11), pieces('{}'));
+        const seen = async (path: string) => {
+          const { folders, files } = await store.listFolder(1001, 1, path === '' ? '' : key(path).path);
+          return [folders, files.map((file) => file.path)];
+        };
+        expect(await seen('')).toEqual([['run', 'runs'], ['manifest.json']]);
+        expect(await seen('run')).toEqual([['run/shop'], ['run/a.sql']]);
+        expect(await seen('run/shop')).toEqual([['run/shop/deep'], ['run/shop/b.sql']]);
+        for (const none of ['run/none', 'manifest.json', 'ru']) expect(await seen(none), none).toEqual([[], []]);
+        expect((await store.listFolder(1001, 1, '')).files).toEqual([await store.stat(key('manifest.json'))]);
+      }));
+
     it('replaces one, which then has another entity tag', () =>
       withStore(async (store) => {
         await store.put(key('manifest.json'), pieces('first'));

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { unzipSync } from 'fflate';
@@ -318,13 +318,32 @@ describe('the artifacts of a run', () => {
     await put('empty.json', '');
   });
 
-  it('are a tree with sizes', async () => {
+  it('are opened folder by folder, with the sizes of their files', async () => {
     const { status, html } = await pages.get('/runs/1001/artifacts', admin);
     expect(status).toBe(200);
-    expect(html).toMatch(/5 files, 3\d\d KiB/);
-    expect(html).toMatch(/<span class="name">compiled\/<\/span> <span class="soft">3 files, 300 KiB/);
-    expect(html).toContain('href="/runs/1001/artifacts/compiled/shop/%3Cb%3E.sql?step=1">&lt;b&gt;.sql</a>');
-    expect(html).toContain('/artifacts/metadata/telemetry-1-otel.parquet?step=1">telemetry-1-otel.parquet</a>');
+    expect(html).toContain('href="/runs/1001/artifacts/compiled?step=1">compiled/</a>');
+    expect(html).toMatch(/artifacts\/empty.json\?step=1">empty.json<\/a> <span class="soft">0 bytes/);
+    expect(html).not.toContain('long.sql');
+    // It has a folder alone, so that one is opened.
+    const inner = (await pages.get('/runs/1001/artifacts/compiled?step=1', admin)).html;
+    expect(inner).toContain('<a href="/runs/1001/artifacts/compiled?step=1">compiled</a> / shop');
+    expect(inner).toContain('href="/runs/1001/artifacts/compiled/shop/%3Cb%3E.sql?step=1">&lt;b&gt;.sql</a>');
+    expect(inner).toMatch(/long.sql<\/a> <span class="soft">300 KiB/);
+    expect((await pages.get('/runs/1001/artifacts/metadata?step=1', admin)).html).toContain(
+      '/artifacts/metadata/telemetry-1-otel.parquet?step=1">telemetry-1-otel.parquet</a>',
+    );
+  });
+
+  it('stand on several pages where a folder has many', async () => {
+    const folder = join(pages.api.dataFolder, '1002', '1', 'many');
+    mkdirSync(folder, { recursive: true });
+    for (let number = 1_001; number <= 1_501; number++) writeFileSync(join(folder, `${number}.sql`), '');
+    const first = (await pages.get('/runs/1002/artifacts/many?step=1', admin)).html;
+    expect(first).toContain('501 files, page 1 of 2');
+    expect(first).not.toContain('1501.sql');
+    expect(first).toContain('href="/runs/1002/artifacts/many?step=1&amp;page=2"');
+    expect((await pages.get('/runs/1002/artifacts/many?step=1&page=2', admin)).html).toContain('1501.sql');
+    rmSync(folder, { recursive: true });
   });
 
   it('are shown as text as far as they are text, and not too long', async () => {
@@ -338,7 +357,7 @@ describe('the artifacts of a run', () => {
     for (const name of ['compiled/shop/bytes.txt', 'metadata/telemetry-1-otel.parquet'])
       expect(await shown(name)).toContain('This file is not text');
     expect(await shown('empty.json')).toContain('<pre></pre>');
-    for (const name of ['none.sql', '..%2Fstate.db', 'compiled']) {
+    for (const name of ['none.sql', '..%2Fstate.db', 'none', 'compiled/none']) {
       expect((await pages.get(`/runs/1001/artifacts/${name}?step=1`, admin)).status, name).toBe(404);
     }
   });
@@ -454,7 +473,7 @@ describe('the log records of a run', () => {
     const { catalog } = pages.api.measuring;
     const steps = await catalog.stepsOf(FIRST_ACCOUNT_ID, [1001]);
     const none = () => Promise.reject(new ArtifactError('unavailable', 'nothing answers'));
-    const artifacts = { list: none, files: none, stat: none, open: none };
+    const artifacts = { list: none, listFolder: none, files: none, stat: none, open: none };
     const kept = { text: "where name = 'a secret'\n", droppedBytes: 7 };
     const seen = (level: 'off' | 'literals', output?: typeof kept) =>
       outputsOf(

@@ -11,6 +11,8 @@ export interface ModelWork {
   readonly rowCount?: number;
   /** How long it waits, in milliseconds: as for a warehouse that is elsewhere, which takes no processor here. */
   readonly waitMs?: number;
+  /** Whether it has two tests. Default: none. */
+  readonly isTested?: boolean;
 }
 
 /**
@@ -18,7 +20,10 @@ export interface ModelWork {
  * queue of 2,048 holds when answers are slow.
  * @returns the folder
  */
-export function generateProject(modelCount: number, { rowCount = 0, waitMs = 0 }: ModelWork = {}): string {
+export function generateProject(
+  modelCount: number,
+  { rowCount = 0, waitMs = 0, isTested = false }: ModelWork = {},
+): string {
   const folder = mkdtempSync(join(tmpdir(), 'run-bridge-models-'));
   mkdirSync(join(folder, 'models'));
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
@@ -34,6 +39,12 @@ export function generateProject(modelCount: number, { rowCount = 0, waitMs = 0 }
     const work = `select ${columns} from (${from}) m, ${sum} w`;
     const isBusy = rowCount > 0 || waitMs > 0;
     write(join('models', `m_${index}.sql`), `${isBusy ? `{{ config(materialized='table') }}\n${work}` : from}\n`);
+  }
+  if (isTested) {
+    const columns = [{ name: 'id', data_tests: ['unique', 'not_null'] }];
+    const models = Array.from({ length: modelCount }, (_, index) => ({ name: `m_${index}`, columns }));
+    // YAML has JSON in it.
+    write(join('models', 'schema.yml'), JSON.stringify({ version: 2, models }));
   }
   return folder;
 }

@@ -37,6 +37,11 @@ export interface ObjectFacts {
   readonly etag: string | undefined;
 }
 
+/** An object as lists have it. */
+interface ListedObject extends ObjectFacts {
+  readonly key: string;
+}
+
 /**
  * An S3-compatible bucket, below a prefix: keys are without it. Every failure is an `ArtifactError` with a message for the
  * operator. Loaded only if a bucket is configured: its library takes a quarter of a second.
@@ -102,16 +107,36 @@ export class S3Bucket {
   }
 
   /** Lists all objects whose keys begin so, in the keys' order. */
-  async *list(prefix: string): AsyncGenerator<ObjectFacts & { readonly key: string }> {
+  async *list(prefix: string): AsyncGenerator<ListedObject> {
+    for await (const { objects } of this.pages(prefix)) yield* objects;
+  }
+
+  /** Lists a folder without what its folders have, each in the keys' order. @param prefix ends with `/`, as folders do not */
+  async listFolder(
+    prefix: string,
+  ): Promise<{ readonly folders: readonly string[]; readonly objects: readonly ListedObject[] }> {
+    const found: { folders: string[]; objects: ListedObject[] } = { folders: [], objects: [] };
+    for await (const { folders, objects } of this.pages(prefix, '/')) {
+      found.folders.push(...folders.map((key) => key.slice(0, -1)));
+      found.objects.push(...objects);
+    }
+    return found;
+  }
+
+  private async *pages(prefix: string, delimiter?: string) {
     const { bucket, prefix: root } = this.location;
-    const query = { Bucket: bucket, Prefix: root + prefix };
+    const query = { Bucket: bucket, Prefix: root + prefix, Delimiter: delimiter };
     const pages = paginateListObjectsV2({ client: this.client }, query)[Symbol.asyncIterator]();
     for (;;) {
       const page = await this.guard(() => pages.next());
       if (page.done === true) return;
-      for (const { Key, Size = 0, LastModified: modified, ETag: etag } of page.value.Contents ?? []) {
-        if (Key !== undefined) yield { key: Key.slice(root.length), sizeBytes: Size, modified, etag };
-      }
+      const { CommonPrefixes = [], Contents = [] } = page.value;
+      yield {
+        folders: CommonPrefixes.flatMap(({ Prefix }) => Prefix?.slice(root.length) ?? []),
+        objects: Contents.flatMap(({ Key, Size = 0, LastModified: modified, ETag: etag }): readonly ListedObject[] =>
+          Key === undefined ? [] : [{ key: Key.slice(root.length), sizeBytes: Size, modified, etag }],
+        ),
+      };
     }
   }
 

@@ -8,7 +8,7 @@ import type { RecordLogReader } from '../../log/record-log.js';
 import type { RedactionLevel } from '../../redaction/known-names.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
-import type { Artifact, ArtifactPath, ByteRange, OpenArtifact } from '../../storage/artifacts.js';
+import type { Artifact, ArtifactFolder, ArtifactPath, ByteRange, OpenArtifact } from '../../storage/artifacts.js';
 import type { CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
 import type { TraceCatalog } from '../../storage/trace-catalog.js';
 
@@ -59,6 +59,8 @@ export interface TraceViewer {
 export interface StepArtifacts {
   /** Returns the sorted paths of all downloads of a step. */
   list(step: CatalogStep): Promise<readonly ArtifactPath[]>;
+  /** Returns a folder of a step's downloads. @param folder empty for that of the step */
+  listFolder(step: CatalogStep, folder: ArtifactPath | ''): Promise<ArtifactFolder>;
   /** Returns the downloads of a step with their sizes. */
   files(step: CatalogStep): Promise<readonly Artifact[]>;
   /** Returns a download; `undefined` if it does not exist. */

@@ -1,25 +1,31 @@
 import type { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { type Response, Router } from 'express';
+import { type Request, type Response, Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import { authorize, callerOf } from '../../api/authenticator.js';
 import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
 import { readableBytes } from '../../core/text.js';
-import { type Artifact, type ArtifactPath, encodedArtifactPath, parseArtifactPath } from '../../storage/artifacts.js';
+import {
+  type Artifact,
+  type ArtifactFolder,
+  type ArtifactPath,
+  encodedArtifactPath,
+  parseArtifactPath,
+} from '../../storage/artifacts.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
-import { countText, Moment } from './parts.js';
+import { Moment, Pager, pageNumber } from './parts.js';
 import { RunShell, type ShownRun, shownRun } from './run-shell.js';
 
-/** The most files that a page lists; more than an engine leaves for 1,000 models. */
-const MAX_FILES = 5_000;
+/** The files of a folder that stand on a page. */
+const PAGE_SIZE = 500;
 /** The part of a file that a page shows, in bytes. */
 const MAX_PREVIEW_BYTES = 256 * 1024;
 /** Files that are not text. */
 const BINARY = /\.(?:parquet|msgpack|duckdb|db|gz|zst|zip)$/i;
 
-/** Serves `/runs/{id}/artifacts`, the artifacts of a step with their sizes; `/runs/{id}/artifacts/{path}`, the beginning of a file; and `/runs/{id}/artifacts.zip`, all artifacts of a step. */
+/** Serves `/runs/{id}/artifacts`, the artifacts of a step with their sizes; `/runs/{id}/artifacts/{path}`, one of their folders, or the beginning of a file; and `/runs/{id}/artifacts.zip`, all artifacts of a step. */
 export function runArtifactsRouter(deps: PageDeps): Router {
   const { artifacts, redaction, clock, logger, version } = deps;
   const permits = new Permits('downloads of artifacts');
@@ -31,16 +37,8 @@ export function runArtifactsRouter(deps: PageDeps): Router {
   };
   router.get('/runs/:runId/artifacts', authorize('artifacts:read'), async (request, response) => {
     const shown = await shownRun(request, response, deps);
-    const { step } = shown;
-    const files = step === null ? [] : await artifacts.files(step).catch(unreadable);
-    await sendPage(
-      response,
-      <RunShell {...shell(response, shown)}>
-        <section aria-label="Artifacts">
-          <FileList step={step} files={files} />
-        </section>
-      </RunShell>,
-    );
+    const folder = shown.step === null ? null : await opened(shown.step, '');
+    await sendFolder(request, response, { shown, folder });
   });
   router.get('/runs/:runId/artifacts/*path', authorize('artifacts:read'), async (request, response) => {
     const shown = await shownRun(request, response, deps);
@@ -48,7 +46,12 @@ export function runArtifactsRouter(deps: PageDeps): Router {
     const path = parseArtifactPath([request.params.path].flat().join('/'));
     if (step === null || path === undefined) throw ApiError.notFound();
     const file = await artifacts.stat(step, path).catch(unreadable);
-    if (file === undefined) throw ApiError.notFound();
+    if (file === undefined) {
+      const folder = await opened(step, path);
+      if (folder.folders.length + folder.files.length === 0) throw ApiError.notFound();
+      await sendFolder(request, response, { shown, folder });
+      return;
+    }
     const text = isText(file) ? await beginningOf(step, path, file.sizeBytes) : null;
     await sendPage(
       response,
@@ -69,6 +72,29 @@ export function runArtifactsRouter(deps: PageDeps): Router {
     );
   });
   return router;
+
+  /** Opens a folder; of one that has nothing but a folder, that one. */
+  async function opened(step: CatalogStep, path: ArtifactPath | ''): Promise<OpenFolder> {
+    const { folders, files } = await artifacts.listFolder(step, path).catch(unreadable);
+    const [only, ...others] = folders;
+    if (files.length === 0 && only !== undefined && others.length === 0) return await opened(step, only);
+    return { path, folders, files };
+  }
+
+  async function sendFolder(
+    request: Request,
+    response: Response,
+    { shown, folder }: { readonly shown: ShownRun; readonly folder: OpenFolder | null },
+  ): Promise<void> {
+    await sendPage(
+      response,
+      <RunShell {...shell(response, shown)}>
+        <section aria-label="Artifacts">
+          <FolderList step={shown.step} folder={folder} page={pageNumber(request)} />
+        </section>
+      </RunShell>,
+    );
+  }
 
   async function beginningOf(step: CatalogStep, path: ArtifactPath, sizeBytes: number): Promise<string | null> {
     if (sizeBytes === 0) return '';
@@ -117,12 +143,23 @@ function isText({ path }: Artifact): boolean {
 }
 
 const pathOf = ({ runId, index }: CatalogStep, path: string) =>
-  `/runs/${runId}/artifacts/${encodedArtifactPath(path)}?step=${index}`;
+  `/runs/${runId}/artifacts${path === '' ? '' : `/${encodedArtifactPath(path)}`}?step=${index}`;
 const downloadOf = ({ accountId, runId, index }: CatalogStep, path: string) =>
   `/api/v2/accounts/${accountId}/runs/${runId}/artifacts/${encodedArtifactPath(path)}?step=${index}`;
 
-function FileList({ step, files }: { readonly step: CatalogStep | null; readonly files: readonly Artifact[] }) {
-  if (step === null || files.length === 0) {
+/** A folder that is shown. */
+interface OpenFolder extends ArtifactFolder {
+  /** Empty for the step's. */
+  readonly path: ArtifactPath | '';
+}
+
+function FolderList(props: {
+  readonly step: CatalogStep | null;
+  readonly folder: OpenFolder | null;
+  readonly page: number;
+}) {
+  const { step, folder, page } = props;
+  if (step === null || folder === null || folder.folders.length + folder.files.length === 0) {
     return (
       <p class="hint">
         There are none (yet). <code>run-bridge exec -- dbt build</code> keeps what the command leaves in{' '}
@@ -130,93 +167,76 @@ function FileList({ step, files }: { readonly step: CatalogStep | null; readonly
       </p>
     );
   }
-  const bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const { path, folders, files } = folder;
+  const shown = files.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
   return (
     <>
+      <Way step={step} path={path} />
+      <ul class="tree">
+        {folders.map((inner) => (
+          <li>
+            <a class="name" href={pathOf(step, inner)}>
+              {nameOf(inner)}/
+            </a>
+          </li>
+        ))}
+        {shown.map((file) => (
+          <li>
+            <a class="name" href={isText(file) ? pathOf(step, file.path) : downloadOf(step, file.path)}>
+              {nameOf(file.path)}
+            </a>{' '}
+            <span class="soft">{readableBytes(file.sizeBytes)}</span>
+          </li>
+        ))}
+      </ul>
+      {files.length > PAGE_SIZE && (
+        <Pager
+          {...{ page, pageSize: PAGE_SIZE, totalCount: files.length, noun: 'file' }}
+          words={['Before', 'Next']}
+          href={(to) => `${pathOf(step, path)}&page=${to}`}
+        />
+      )}
       <p>
-        {countText(files.length, 'file')}, {readableBytes(bytes)}.{' '}
         <a href={`/runs/${step.runId}/artifacts.zip?step=${step.index}`} download>
           Download all (zip)
         </a>
       </p>
-      <FolderList step={step} folder={folderOf(files.slice(0, MAX_FILES))} />
-      {files.length > MAX_FILES && (
-        <p class="hint">and {(files.length - MAX_FILES).toLocaleString('en')} more, which are in the zip</p>
-      )}
     </>
   );
 }
 
-/** The contents of a folder. */
-interface Folder {
-  readonly folders: Map<string, Folder>;
-  readonly files: Artifact[];
-  sizeBytes: number;
-  fileCount: number;
-}
-
-const emptyFolder = (): Folder => ({ folders: new Map(), files: [], sizeBytes: 0, fileCount: 0 });
-
-function folderOf(files: readonly Artifact[]): Folder {
-  const root = emptyFolder();
-  for (const file of files) {
-    let folder = root;
-    for (const name of file.path.split('/').slice(0, -1)) {
-      const inner = folder.folders.get(name) ?? emptyFolder();
-      folder.folders.set(name, inner);
-      folder = inner;
-      folder.sizeBytes += file.sizeBytes;
-      folder.fileCount += 1;
-    }
-    folder.files.push(file);
-  }
-  return root;
-}
-
-/** A folder with more files than this is closed at first, for example compiled SQL of a whole project. */
-const MANY_FILES = 20;
-
-function FolderList({ step, folder }: { readonly step: CatalogStep; readonly folder: Folder }) {
+/** Links to the folders that a path is in. */
+function Way({ step, path }: { readonly step: CatalogStep; readonly path: ArtifactPath | '' }) {
+  if (path === '') return null;
+  const names = path.split('/');
   return (
-    <ul class="tree">
-      {[...folder.folders].map(([name, inner]) => (
-        <li>
-          <details open={inner.fileCount <= MANY_FILES}>
-            <summary>
-              <span class="name">{name}/</span>{' '}
-              <span class="soft">
-                {countText(inner.fileCount, 'file')}, {readableBytes(inner.sizeBytes)}
-              </span>
-            </summary>
-            <FolderList step={step} folder={inner} />
-          </details>
-        </li>
+    <nav aria-label="Folders" class="name">
+      <a href={pathOf(step, '')}>Artifacts</a>
+      {names.map((name, at) => (
+        <>
+          {' / '}
+          {at === names.length - 1 ? name : <a href={pathOf(step, names.slice(0, at + 1).join('/'))}>{name}</a>}
+        </>
       ))}
-      {folder.files.map((file) => (
-        <li>
-          <a class="name" href={isText(file) ? pathOf(step, file.path) : downloadOf(step, file.path)}>
-            {file.path.slice(file.path.lastIndexOf('/') + 1)}
-          </a>{' '}
-          <span class="soft">{readableBytes(file.sizeBytes)}</span>
-        </li>
-      ))}
-    </ul>
+    </nav>
   );
 }
+
+const nameOf = (path: string) => path.slice(path.lastIndexOf('/') + 1);
 
 function Preview(props: { readonly step: CatalogStep; readonly file: Artifact; readonly text: string | null }) {
   const { step, file, text } = props;
   return (
     <section aria-labelledby="file">
+      <Way step={step} path={file.path} />
       <h2 id="file" class="name">
-        {file.path}
+        {nameOf(file.path)}
       </h2>
       <p>
         {readableBytes(file.sizeBytes)}, <Moment unixMs={file.modifiedUnixMs} />.{' '}
         <a href={downloadOf(step, file.path)} download>
           Download
-        </a>{' '}
-        <a href={`/runs/${step.runId}/artifacts?step=${step.index}`}>All artifacts</a>
+        </a>
       </p>
       {text === null && <p class="hint">This file is not text, so it is not shown.</p>}
       {text !== null && (

@@ -10,7 +10,7 @@ import { invocationIdOf } from '../../record/telemetry-record.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { shareOf } from '../../run/measures/time-split.js';
 import { labelOf } from '../../run/measures/troubles.js';
-import { encodedArtifactPath, stepTelemetryOf } from '../../storage/artifacts.js';
+import { type ArtifactPath, encodedArtifactPath, stepTelemetryOf, telemetryPaths } from '../../storage/artifacts.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { isFinal } from '../../storage/state-tables.js';
 import { sendPage } from './layout.js';
@@ -219,7 +219,7 @@ async function runDownloads(
 ): Promise<readonly Download[] | 'unreadable' | null> {
   if (!may(caller, 'artifacts:read')) return null;
   try {
-    const lists = await Promise.all(steps.map(async (step) => ({ step, paths: await artifacts.list(step) })));
+    const lists = await Promise.all(steps.map(async (step) => ({ step, paths: await shownPaths(step, artifacts) })));
     return lists.flatMap(({ step: { accountId, runId, index }, paths }) =>
       paths.map((path) => {
         const href = `/api/v2/accounts/${accountId}/runs/${runId}/artifacts/${encodedArtifactPath(path)}?step=${index}`;
@@ -231,6 +231,13 @@ async function runDownloads(
     logger.error({ error: String(error) }, 'failed to list artifacts');
     return 'unreadable';
   }
+}
+
+/** Returns the paths of the files that a run's page names; those of all files while they are counted. */
+async function shownPaths(step: CatalogStep, artifacts: PageDeps['artifacts']): Promise<readonly ArtifactPath[]> {
+  if (step.artifacts?.state === 'uploading') return await artifacts.list(step);
+  const { files } = await artifacts.listFolder(step, '');
+  return [...files.map(({ path }) => path), ...telemetryPaths(step)];
 }
 
 /** The most missing artifacts that are named. */

@@ -44,6 +44,7 @@ describe('artifacts in a folder', () => {
       await expect(store.put(key('linked/new.json'), bytes('x'))).rejects.toThrow(/is a symbolic link/);
       expect(readdirSync(join(folder, 'elsewhere'))).toEqual(['secret.json']);
       expect((await store.list(1, 1)).map(({ path }) => path)).toEqual(['manifest.json']);
+      expect(await store.listFolder(1, 1, key('linked').path)).toEqual({ folders: [], files: [] });
     }));
 
   it('have no folder left once the last of them is removed', () =>
