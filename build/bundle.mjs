@@ -71,7 +71,7 @@ async function readyModule(source, name) {
 /** OpenTelemetry's packages as modules, of which only what is used comes along; as Node finds them, all of them would be loaded at each start. */
 function openTelemetryModules() {
   const folder = join(root, 'node_modules', '@opentelemetry');
-  const names = ['core', 'exporter-trace-otlp-http', 'otlp-transformer', 'resources'];
+  const names = ['core', 'exporter-trace-otlp-http', 'otlp-transformer', 'resources', 'sdk-metrics'];
   return Object.fromEntries(names.map((name) => [`@opentelemetry/${name}`, join(folder, name, 'build/esm/index.js')]));
 }
 

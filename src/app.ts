@@ -43,6 +43,7 @@ export async function openServer(config: Configuration, deps: AppDeps): Promise<
     const queries = createQueries(config, { ...host, stopping: stopping.signal });
     const settings = createSettingsPage(config, { ...host, retention, ports: () => ports });
     const histories = createHistories(config, host);
+    const runMetrics = createRunMetrics(config, host);
     const building = isBuilding ? createBuilding(config, host, retention) : BUILDING_NOTHING;
     const features: readonly Feature[] = [
       webhooks,
@@ -54,7 +55,7 @@ export async function openServer(config: Configuration, deps: AppDeps): Promise<
       createResend(config, host),
       settings,
       histories,
-      createRunMetrics(config, host),
+      runMetrics,
       ...host.clusterFeatures,
       ...building.features,
     ];
@@ -87,6 +88,7 @@ export async function openServer(config: Configuration, deps: AppDeps): Promise<
         ports.receivers,
         ports.web,
         ...building.sources,
+        ...runMetrics.components,
         spool,
         ...jobs.components,
         new Announcement(host, ports, stopping),

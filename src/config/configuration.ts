@@ -1,6 +1,6 @@
 import type { DeclaredEnvironment, DeclaredScope } from '../run/scope-finder.js';
 import type { S3Credentials } from '../storage/bucket/object-store.js';
-import type { DestinationConfig } from './destination-config.js';
+import type { DestinationConfig, SignalEndpoint } from './destination-config.js';
 import type { DestinationSettings } from './destination-settings.js';
 import type { JobDefinition } from './jobs.js';
 import type { KafkaJournalSettings, KafkaSourceSettings } from './kafka-settings.js';
@@ -26,6 +26,10 @@ export interface Configuration extends SettingValues {
   readonly environments: readonly DeclaredEnvironment[];
   /** The destination that OpenTelemetry's environment variables describe; it takes the place of one of its name in the file. */
   readonly environmentDestination: DestinationConfig | undefined;
+  /** Where the standard variables have metrics of runs pushed to. */
+  readonly environmentMetrics: SignalEndpoint | undefined;
+  /** How often metrics of runs are pushed, in milliseconds. */
+  readonly metricsIntervalMs: number;
   /** What is wrong with OpenTelemetry's variables; `undefined` where nothing is. */
   readonly environmentTrouble: EnvironmentTrouble | undefined;
   /** Resource attributes that exports carry in place of the engine's. */

@@ -18,6 +18,8 @@ export interface DestinationSettings {
   /** URL for log records, used as it is. */
   readonly logsEndpoint: string | null;
   readonly signals: readonly ('traces' | 'logs')[];
+  /** Whether it gets metrics of runs, at `/v1/metrics` of its endpoint. */
+  readonly hasMetrics: boolean;
   /** Header names in lower case; values are secrets. */
   readonly headers: Readonly<Record<string, string>>;
   /** `sdk`: an OpenTelemetry SpanExporter sends, which takes spans alone. */
@@ -71,6 +73,7 @@ export function destinationSchema(settingContext: SettingContext) {
             'is not traces, logs or a list of them',
           )
           .nullish(),
+        metrics: switchSchema.nullish(),
         headers: z
           .record(z.string(), z.union([z.string(), z.number(), z.boolean()]).transform(String))
           .superRefine((headers, context) => {
@@ -135,6 +138,10 @@ export function destinationSchema(settingContext: SettingContext) {
           message: 'needs an endpoint, for example "endpoint: http://127.0.0.1:4318"',
         });
       }
+      if (value.metrics === true && value.endpoint == null) {
+        const message = 'has "metrics: on", which needs an "endpoint"; metrics go to its /v1/metrics';
+        context.addIssue({ code: 'custom', message });
+      }
       if (value.protocol === 'sdk' && value.signals?.includes('traces') === false) {
         context.addIssue({
           code: 'custom',
@@ -158,6 +165,7 @@ export function destinationSchema(settingContext: SettingContext) {
         tracesEndpoint: value['traces-endpoint'] ?? null,
         logsEndpoint: value['logs-endpoint'] ?? null,
         signals: [...new Set(signals)],
+        hasMetrics: value.endpoint != null && (value.metrics ?? true),
         headers: Object.fromEntries(headers),
         protocol,
         compression: value.compression ?? 'none',

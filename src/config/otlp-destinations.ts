@@ -117,6 +117,30 @@ export async function checkDestinations(
   ];
 }
 
+/** Where metrics of runs are pushed to. */
+export interface MetricDestination {
+  readonly name: string;
+  readonly endpoint: SignalEndpoint;
+}
+
+/** Lists the destinations that get metrics of runs, that of the environment first. */
+export function metricDestinations({
+  destinations,
+  environmentMetrics,
+}: Pick<Configuration, 'destinations' | 'environmentMetrics'>): readonly MetricDestination[] {
+  const fromFile = destinations
+    .filter(
+      ({ name, hasMetrics }) => hasMetrics && (name !== ENVIRONMENT_DESTINATION || environmentMetrics === undefined),
+    )
+    .flatMap((settings) => {
+      const url = appendPath(settings.endpoint, 'metrics');
+      return url === null ? [] : [{ name: settings.name, endpoint: endpointOf(settings, url) }];
+    });
+  return environmentMetrics === undefined
+    ? fromFile
+    : [{ name: ENVIRONMENT_DESTINATION, endpoint: environmentMetrics }, ...fromFile];
+}
+
 /** A destination of the configuration file as the exporter takes it: each signal with its own URL. */
 export function toDestinationConfig(settings: DestinationSettings): DestinationConfig {
   const own = { traces: settings.tracesEndpoint, logs: settings.logsEndpoint };
@@ -124,14 +148,7 @@ export function toDestinationConfig(settings: DestinationSettings): DestinationC
   for (const signal of settings.signals) {
     const url = own[signal] ?? appendPath(settings.endpoint, signal);
     if (url === null) continue;
-    endpoints[signal] = {
-      url,
-      headers: settings.headers,
-      timeoutMs: settings.timeoutMs,
-      compression: settings.compression,
-      encoding: settings.protocol === 'http/protobuf' ? 'protobuf' : 'json',
-      tls: {},
-    };
+    endpoints[signal] = endpointOf(settings, url);
   }
   const { name, redaction, mapping, resource, maxBacklogAgeMs } = settings;
   return {
@@ -140,7 +157,18 @@ export function toDestinationConfig(settings: DestinationSettings): DestinationC
   };
 }
 
-function appendPath(base: string | null, signal: Signal): string | null {
+function endpointOf({ headers, timeoutMs, compression, protocol }: DestinationSettings, url: string): SignalEndpoint {
+  return {
+    url,
+    headers,
+    timeoutMs,
+    compression,
+    encoding: protocol === 'http/protobuf' ? 'protobuf' : 'json',
+    tls: {},
+  };
+}
+
+function appendPath(base: string | null, signal: Signal | 'metrics'): string | null {
   if (base === null) return null;
   const url = new URL(base);
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/v1/${signal}`;

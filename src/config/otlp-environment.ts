@@ -9,6 +9,10 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface OtlpEnvironment {
   /** Named `otlp`; `undefined` where no endpoint is set, or nothing is to be exported. */
   readonly destination: DestinationConfig | undefined;
+  /** Where metrics of runs are pushed to, also without `destination`; `undefined` where no endpoint is set, or they are not wanted. */
+  readonly metrics: SignalEndpoint | undefined;
+  /** How often metrics are pushed, in milliseconds: OTEL_METRIC_EXPORT_INTERVAL. */
+  readonly metricsIntervalMs: number;
   /** Why nothing is exported by these variables although one of them names an endpoint; `null` where nothing is in the way. */
   readonly offReason: string | null;
   /** Resource attributes that override the engine's: OTEL_RESOURCE_ATTRIBUTES and, above it, OTEL_SERVICE_NAME. */
@@ -20,7 +24,11 @@ export interface OtlpEnvironment {
 }
 
 const SIGNALS: readonly Signal[] = ['traces', 'logs'];
+/** What the variables speak of. */
+type ExportedSignal = Signal | 'metrics';
 const DEFAULT_TIMEOUT_MS = 10_000;
+/** OpenTelemetry's default for OTEL_METRIC_EXPORT_INTERVAL. */
+const DEFAULT_INTERVAL_MS = 60_000;
 /** Maximum of a timer, about 24 days. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
@@ -43,6 +51,8 @@ export function readOtlpEnvironment(env: Environment): OtlpEnvironment {
   const isOff = !isExporting && reader.hasEndpoint && obstacles.length > 0;
   return {
     destination: isExporting ? { name: ENVIRONMENT_DESTINATION, endpoints, redaction: null, mapping: {} } : undefined,
+    metrics: isDisabled ? undefined : reader.endpoint('metrics'),
+    metricsIntervalMs: reader.metricsIntervalMs(),
     offReason: isOff ? obstacles.join('; ') : null,
     resourceOverrides: reader.resourceOverrides(),
     problems: reader.problems,
@@ -84,7 +94,7 @@ class EnvironmentReader {
     return text === 'true';
   }
 
-  endpoint(signal: Signal): SignalEndpoint | undefined {
+  endpoint(signal: ExportedSignal): SignalEndpoint | undefined {
     const url = this.url(signal);
     if (url === undefined || !this.isExported(signal)) return undefined;
     const protocol = this.valid(signal, 'PROTOCOL', parseProtocol, 'one of http/protobuf, http/json');
@@ -93,7 +103,7 @@ class EnvironmentReader {
         `${protocol.variable} is grpc, which run-bridge does not export by yet: nothing is exported; set http/protobuf and the receiver's HTTP port, usually 4318`,
       );
     }
-    const timeout = this.valid(signal, 'TIMEOUT', parseTimeoutMs, 'a number of milliseconds such as 10000');
+    const timeout = this.valid(signal, 'TIMEOUT', parseTimeoutMs, MILLISECONDS);
     const compression = this.valid(signal, 'COMPRESSION', parseCompression, 'one of none, gzip');
     return {
       url,
@@ -103,6 +113,13 @@ class EnvironmentReader {
       encoding: protocol?.value ?? 'protobuf',
       tls: this.tls(signal),
     };
+  }
+
+  metricsIntervalMs(): number {
+    const text = this.text('OTEL_METRIC_EXPORT_INTERVAL');
+    const intervalMs = text === undefined ? DEFAULT_INTERVAL_MS : parseTimeoutMs(text);
+    if (intervalMs === undefined) this.found.add(notA('OTEL_METRIC_EXPORT_INTERVAL', MILLISECONDS));
+    return intervalMs ?? DEFAULT_INTERVAL_MS;
   }
 
   /** Of attributes that cannot be read, all are ignored (https://opentelemetry.io/docs/specs/otel/resource/sdk/). */
@@ -120,7 +137,7 @@ class EnvironmentReader {
     this.inTheWay.add(sentence);
   }
 
-  private url(signal: Signal): string | undefined {
+  private url(signal: ExportedSignal): string | undefined {
     const found = this.valid(signal, 'ENDPOINT', parseHttpUrl, HTTP_URL);
     if (found === undefined) {
       for (const [variable] of this.ownThenGeneral(signal, 'ENDPOINT')) this.inTheWay.add(notA(variable, HTTP_URL));
@@ -131,11 +148,13 @@ class EnvironmentReader {
     return url.href;
   }
 
-  private isExported(signal: Signal): boolean {
+  private isExported(signal: ExportedSignal): boolean {
     const variable = `OTEL_${signal.toUpperCase()}_EXPORTER`;
     const exporters = (this.text(variable) ?? 'otlp').split(',').map((name) => name.trim().toLowerCase());
     if (exporters.includes('otlp')) return true;
-    const unknown = exporters.filter((name) => name !== 'none');
+    // Prometheus reads metrics from the web port, whatever this says.
+    const known = signal === 'metrics' ? ['none', 'prometheus'] : ['none'];
+    const unknown = exporters.filter((name) => !known.includes(name));
     if (unknown.length > 0) {
       this.leaveOut(
         `${variable} is ${unknown.join(', ')}, which run-bridge does not have: no ${signal} are exported; set otlp or none`,
@@ -145,7 +164,7 @@ class EnvironmentReader {
   }
 
   /** Of headers that cannot be read, all of their variable are ignored. */
-  private headers(signal: Signal): Readonly<Record<string, string>> {
+  private headers(signal: ExportedSignal): Readonly<Record<string, string>> {
     const headers: Record<string, string> = {};
     for (const [variable, text] of this.ownThenGeneral(signal, 'HEADERS').reverse()) {
       const { pairs, problems } = parseKeyValues(variable, text);
@@ -160,7 +179,7 @@ class EnvironmentReader {
     return headers;
   }
 
-  private tls(signal: Signal): SignalEndpoint['tls'] {
+  private tls(signal: ExportedSignal): SignalEndpoint['tls'] {
     const file = (name: string) => this.ownThenGeneral(signal, name)[0]?.[1];
     const [caFile, certFile, keyFile] = [file('CERTIFICATE'), file('CLIENT_CERTIFICATE'), file('CLIENT_KEY')];
     const isWhole = certFile !== undefined && keyFile !== undefined;
@@ -177,7 +196,7 @@ class EnvironmentReader {
 
   /** The value of the signal's own variable, else of the general one, whichever is set and valid. */
   private valid<Value>(
-    signal: Signal,
+    signal: ExportedSignal,
     name: string,
     parse: (text: string) => Value | undefined,
     expected: string,
@@ -191,7 +210,7 @@ class EnvironmentReader {
   }
 
   /** The signal's own variable and the general one, those that are set, with their texts. */
-  private ownThenGeneral(signal: Signal, name: string): (readonly [variable: string, text: string])[] {
+  private ownThenGeneral(signal: ExportedSignal, name: string): (readonly [variable: string, text: string])[] {
     return [`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${name}`, `OTEL_EXPORTER_OTLP_${name}`].flatMap((variable) => {
       const text = this.text(variable);
       return text === undefined ? [] : [[variable, text] as const];
@@ -205,6 +224,7 @@ class EnvironmentReader {
 }
 
 const GENERAL_ENDPOINT = 'OTEL_EXPORTER_OTLP_ENDPOINT';
+const MILLISECONDS = 'a number of milliseconds such as 10000';
 const HTTP_URL = 'a URL such as http://127.0.0.1:4318';
 
 function notA(variable: string, expected: string): string {

@@ -114,6 +114,8 @@ export function resolveConfiguration(
       projects,
       environments,
       environmentDestination: standard.destination,
+      environmentMetrics: standard.metrics,
+      metricsIntervalMs: standard.metricsIntervalMs,
       environmentTrouble: troubleOf(standard),
       resourceOverrides: standard.resourceOverrides,
       platformSecrets: platform.secrets,
@@ -253,6 +255,7 @@ export function destinationRows(destination: DestinationSettings, origin: string
     ...endpoints.flatMap(([name, url]) => (url === null ? [] : [row(name, maskUrl(url))])),
     ...(destination.exporterModule === null ? [] : [row('exporter', destination.exporterModule)]),
     row('signals', destination.signals.join(',')),
+    ...(destination.endpoint === null ? [] : [row('metrics', destination.hasMetrics ? 'on' : 'off')]),
     ...Object.keys(destination.headers).map((name) => row(`headers.${name}`, MASK)),
     ...(destination.kafka === null ? [row('protocol', destination.protocol)] : []),
     ...(destination.kafka === null ? [] : kafkaDestinationRows(destination.name, destination.kafka, origin)),
@@ -341,13 +344,14 @@ function saslTexts(sasl: KafkaSaslSettings): readonly (readonly [string, string 
 }
 
 /** What OpenTelemetry's variables say, as rows of `run-bridge config`; secrets are masked. */
-export function environmentRows({ destination, resourceOverrides }: OtlpEnvironment): ConfigurationRow[] {
+export function environmentRows({ destination, metrics, resourceOverrides }: OtlpEnvironment): ConfigurationRow[] {
   const rows: ConfigurationRow[] = Object.entries(resourceOverrides).map(([name, value]) => ({
     name: `resource.${name}`,
     value,
     origin: 'OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES',
   }));
-  for (const [signal, endpoint] of Object.entries(destination?.endpoints ?? {})) {
+  const endpoints = { ...destination?.endpoints, ...(metrics === undefined ? {} : { metrics }) };
+  for (const [signal, endpoint] of Object.entries(endpoints)) {
     const row = (name: string, value: string) => ({
       name: `destinations.otlp.${signal}.${name}`,
       value,

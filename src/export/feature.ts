@@ -6,8 +6,9 @@ import { RunResender, type RunResenderDeps } from './run-resender.js';
 
 // The door of exports: no other folder imports anything else of this one. What maps and sends runs is loaded when it is needed.
 
-export type { DestinationStatus, SignalStatus } from './destination.js';
+export type { DestinationStatus, SendResult, SignalStatus } from './destination.js';
 export type { Exports, ExportsConfig } from './exports.js';
+export type { MetricSender } from './metric-sender.js';
 export type { DestinationTest, TestAnswer } from './open-destinations.js';
 export { RunResendError } from './run-resender.js';
 
@@ -39,6 +40,11 @@ export function createResend(config: { readonly processes: 'one' | 'several' }, 
     apiPaths: async () => (await import('./resend-routes.js')).RESEND_PATHS,
     pages: async () => (await import('./resend-pages.js')).resendPages(resender, version),
   };
+}
+
+/** What sends metrics to destinations. */
+export function loadMetricSenders() {
+  return import('./metric-sender.js');
 }
 
 /** What sends runs to destinations. */

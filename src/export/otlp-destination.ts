@@ -143,7 +143,7 @@ interface SignalSender {
   readonly transport: HttpTransport;
 }
 
-const CONTENT_TYPES = { json: 'application/json', protobuf: 'application/x-protobuf' } as const;
+export const CONTENT_TYPES = { json: 'application/json', protobuf: 'application/x-protobuf' } as const;
 /** Requests without a record. */
 const EMPTY_REQUESTS = { json: Buffer.from('{}'), protobuf: Buffer.alloc(0) } as const;
 

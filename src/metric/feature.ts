@@ -1,10 +1,13 @@
 import type { Router } from 'express';
 import type { Configuration } from '../config/configuration.js';
+import { metricDestinations } from '../config/otlp-destinations.js';
 import type { Clock } from '../core/clock.js';
 import type { Health } from '../core/health.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import type { DestinationStatus } from '../export/feature.js';
 import type { State } from '../storage/state.js';
+import { MetricPush } from './metric-push.js';
 import type { RunMetricsDeps } from './run-metrics.js';
 import type { MetricSource } from './samples.js';
 import type { ProcessMetricsDeps, ReceiverMetricsDeps } from './sources.js';
@@ -16,22 +19,34 @@ export { type MetricSource, type Sample, stateSamples } from './samples.js';
 /** What metrics of runs need of the program. */
 export interface RunMetricsHost extends Pick<RunMetricsDeps, 'measures' | 'clock'> {
   readonly state: Pick<State, 'runTotals' | 'catalog'>;
+  readonly logger: Logger;
+  readonly version: string;
 }
 
-/** Creates the feature that has metrics of runs. */
+/** Metrics of runs: a `Feature`, which is not named here since it knows metrics. */
+export interface RunMetricsFeature {
+  /** What pushes them to destinations. */
+  readonly components: readonly Component[];
+  readonly metrics: () => Promise<MetricSource>;
+}
+
+/** Creates the metrics of runs. */
 export function createRunMetrics(
-  config: Pick<Configuration, 'node-metrics'>,
-  host: RunMetricsHost,
-): { readonly components: readonly []; metrics(): Promise<MetricSource> } {
-  const { state, measures, clock } = host;
-  return {
-    components: [],
-    async metrics() {
-      const { RunMetrics } = await import('./run-metrics.js');
-      const { runTotals: totals, catalog } = state;
-      return new RunMetrics({ totals, catalog, measures, maxNodes: config['node-metrics'], clock });
-    },
+  config: Pick<Configuration, 'node-metrics' | 'destinations' | 'environmentMetrics' | 'metricsIntervalMs'>,
+  { state, measures, clock, logger, version }: RunMetricsHost,
+): RunMetricsFeature {
+  const maxNodes = config['node-metrics'];
+  let opened: Promise<MetricSource> | undefined;
+  const metrics = () => {
+    opened ??= import('./run-metrics.js').then(
+      ({ RunMetrics }) =>
+        new RunMetrics({ totals: state.runTotals, catalog: state.catalog, measures, maxNodes, clock }),
+    );
+    return opened;
   };
+  const destinations = metricDestinations(config);
+  const push = { destinations, intervalMs: config.metricsIntervalMs, openSource: metrics, version, clock, logger };
+  return { components: destinations.length === 0 ? [] : [new MetricPush(push)], metrics };
 }
 
 /** The parts of the program that metrics are read from. */

@@ -180,6 +180,35 @@ test('runs are counted by job and result, and stay counted after a restart and w
   expect(after.value(NODES, { type: 'model', outcome: 'error' })).toBeUndefined();
 });
 
+test('metrics of runs are pushed to each destination that takes them, and a receiver without metrics is asked once', async () => {
+  const asked: string[] = [];
+  const answer = (path: string) => (path.startsWith('/deaf/v1/metrics') ? 404 : path.startsWith('/full/') ? 503 : 200);
+  receiver = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    request.resume().on('end', () => response.writeHead(answer(request.url ?? '')).end());
+  });
+  await new Promise<void>((resolve) => receiver?.listen(0, '127.0.0.1', resolve));
+  const address = receiver.address();
+  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
+  const dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-data-'));
+  const config = join(dataFolder, 'run-bridge.yaml');
+  const destinations = {
+    takes: { endpoint: `${url}/takes` },
+    full: { endpoint: `${url}/full` },
+    deaf: { endpoint: `${url}/deaf` },
+    none: { endpoint: `${url}/none`, metrics: 'off' },
+  };
+  writeFileSync(config, JSON.stringify({ destinations }));
+  const started = await serve({ dataFolder, args: ['--config', config], env: { OTEL_METRIC_EXPORT_INTERVAL: '100' } });
+  const count = (path: string) => asked.filter((one) => one === path).length;
+  await until('a few pushes', () => count('/takes/v1/metrics') >= 3 && count('/full/v1/metrics') >= 3);
+  expect(count('/deaf/v1/metrics')).toBe(1);
+  expect(count('/none/v1/metrics')).toBe(0);
+  expect(await started.stop()).toBe(0);
+  expect(started.stderr.split('\n').filter((line) => line.includes('failed to push metrics'))).toHaveLength(1);
+  expect(started.stderr).toContain('the destination takes no metrics');
+});
+
 test('where tokens are asked for, a scraper needs one', async () => {
   const started = await serve({ args: ['--otlp-auth', 'token'] });
   const ask = async (headers: Readonly<Record<string, string>>) =>

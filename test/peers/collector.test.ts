@@ -101,4 +101,53 @@ describe('the OpenTelemetry Collector', () => {
     expect(received('traces.jsonl', 'startTimeUnixNano')).toBe(count('SpanEnd'));
     expect(received('logs.jsonl', 'eventName')).toBe(count('LogRecord'));
   });
+
+  it.each(['http/protobuf', 'http/json'])('behind the bridge gets metrics of runs, over %s', async (protocol) => {
+    const out = mkdtempSync(join(tmpdir(), 'run-bridge-collector-'));
+    ended.push(async () => rmSync(out, { recursive: true, force: true }));
+    await startCollector('collector-to-file.yaml', { OUT: out });
+    const bridge = await startBridge({
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${PORT}`,
+      OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: protocol,
+      OTEL_METRIC_EXPORT_INTERVAL: '200',
+    });
+    await sendSample(bridge.otlpUrl, RUN);
+    const path = join(out, 'metrics.jsonl');
+    // As OTLP's JSON has it; 64-bit numbers are texts there.
+    const metrics = await until('the metrics of the run', () => {
+      const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : [];
+      const [{ scopeMetrics }] = JSON.parse(
+        lines.at(-1) ?? '{"resourceMetrics":[{"scopeMetrics":[]}]}',
+      ).resourceMetrics;
+      const found: Readonly<Record<string, Metric>> = Object.fromEntries(
+        scopeMetrics.flatMap((scope: { readonly metrics: readonly Metric[] }) =>
+          scope.metrics.map((metric) => [metric.name, metric]),
+        ),
+      );
+      return found['run_bridge.last_run.nodes'] !== undefined && found;
+    });
+    const duration = metrics['cicd.pipeline.run.duration'];
+    expect(duration).toMatchObject({ unit: 's', histogram: { aggregationTemporality: 2 } });
+    const [point] = duration?.histogram?.dataPoints ?? [];
+    expect(point).toMatchObject({ count: '1', explicitBounds: expect.arrayContaining([14_400]) });
+    const attribute = (key: string, text: string) => ({ key, value: { stringValue: text } });
+    expect(point?.attributes).toContainEqual(attribute('cicd.pipeline.name', 'adhoc'));
+    expect(point?.attributes).toContainEqual(attribute('cicd.pipeline.result', 'failure'));
+    const failed = metrics['run_bridge.last_run.nodes']?.gauge?.dataPoints.filter(({ attributes }) =>
+      attributes.some(({ key, value }) => key === 'run_bridge.node.outcome' && value.stringValue === 'error'),
+    );
+    expect(failed?.map(({ asDouble }) => asDouble)).toEqual([1]);
+  });
 });
+
+/** A metric as the Collector writes it. */
+interface Metric {
+  readonly name: string;
+  readonly unit: string;
+  readonly gauge?: { readonly dataPoints: readonly (Point & { readonly asDouble: number })[] };
+  readonly histogram?: { readonly dataPoints: readonly (Point & { readonly count: string })[] };
+}
+
+interface Point {
+  readonly attributes: readonly { readonly key: string; readonly value: { readonly stringValue: string } }[];
+}

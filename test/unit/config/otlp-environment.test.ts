@@ -18,11 +18,32 @@ describe('the OTLP environment', () => {
     };
     expect(readOtlpEnvironment(env)).toEqual({
       destination: undefined,
+      metrics: undefined,
+      metricsIntervalMs: 60_000,
       offReason: null,
       resourceOverrides: {},
       problems: [],
       warnings: [],
     });
+  });
+
+  it('has metrics go to the same place, or to one of their own, unless they are turned off', () => {
+    const metrics = (env: Environment) => readOtlpEnvironment(env).metrics?.url;
+    expect(metrics({ ...GENERAL, OTEL_LOGS_EXPORTER: 'none' })).toBe('http://collector:4318/v1/metrics');
+    const alone = { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://prometheus:9090/api/v1/otlp/v1/metrics' };
+    expect(metrics(alone)).toBe('http://prometheus:9090/api/v1/otlp/v1/metrics');
+    expect(readOtlpEnvironment(alone)).toMatchObject({ destination: undefined, offReason: null });
+    expect(metrics({ ...GENERAL, ...alone, OTEL_METRICS_EXPORTER: 'none' })).toBeUndefined();
+    const prometheus = readOtlpEnvironment({ ...GENERAL, OTEL_METRICS_EXPORTER: 'prometheus' });
+    expect(prometheus).toMatchObject({ metrics: undefined, warnings: [], offReason: null });
+    expect(metrics({ ...GENERAL, OTEL_SDK_DISABLED: 'true' })).toBeUndefined();
+  });
+
+  it('has metrics pushed as often as it says, and every minute where it says nothing that can be', () => {
+    expect(readOtlpEnvironment({ OTEL_METRIC_EXPORT_INTERVAL: '5000' }).metricsIntervalMs).toBe(5_000);
+    const wrong = readOtlpEnvironment({ OTEL_METRIC_EXPORT_INTERVAL: 'often' });
+    expect(wrong.metricsIntervalMs).toBe(60_000);
+    expect(wrong.problems).toEqual(['OTEL_METRIC_EXPORT_INTERVAL is not a number of milliseconds such as 10000']);
   });
 
   it('has the defaults that OpenTelemetry names', () => {

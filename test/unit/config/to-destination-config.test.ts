@@ -8,6 +8,7 @@ const settings: DestinationSettings = {
   tracesEndpoint: null,
   logsEndpoint: null,
   signals: ['traces', 'logs'],
+  hasMetrics: false,
   headers: { key: 'value' },
   protocol: 'http/json',
   compression: 'gzip',
