@@ -1,9 +1,10 @@
 import { type Clock, pause } from '../core/clock.js';
-import { groupBy } from '../core/lists.js';
-import { type Reject, readRecords, type TailChunk, type TailPosition } from '../files/feature.js';
+import { LineReader, type Reject, type TailChunk, type TailPosition } from '../files/feature.js';
+import { CellBatch, ENDED, type ItemChunk, PLACE, STARTED, withResource } from '../otlp/wire/item-chunk.js';
 import { type ItemKeys, readItemKeys } from '../otlp/wire/item-keys.js';
+import { digestedOfCells } from '../otlp/wire/line-chunk.js';
 import type { DecodedRequest } from '../otlp/wire/wire-decoder.js';
-import type { Resource } from '../record/attributes.js';
+import { type Resource, UNKNOWN_RESOURCE } from '../record/attributes.js';
 import { type Digest, type Digested, logDigest } from '../record/log-digest.js';
 import type { Delivery, RecordBatch, RecordConsumer, Signal } from '../record/record-batch.js';
 import { SpanIdTable, spanIdHalves } from '../record/span-id-table.js';
@@ -71,6 +72,7 @@ export class CommandRecords {
   /** Lines are delivered one batch after the other. */
   private delivering: Promise<void> = Promise.resolve();
   private taken: TailPosition | undefined;
+  private readonly lineReader = new LineReader();
 
   constructor(private readonly deps: CommandRecordsDeps) {}
 
@@ -138,10 +140,14 @@ export class CommandRecords {
   private async takeLines(giveUp: AbortSignal): Promise<void> {
     for await (const { lines, rejects: others, position } of this.deps.lines) {
       giveUp.throwIfAborted();
-      const { records, rejects } = readRecords(lines);
-      if (others.length + rejects.length > 0) await this.deps.onRejects([...others, ...rejects]);
-      this.taken = position ?? this.taken;
-      await this.inTurn(() => this.deliverLines(records));
+      const { batches, rejects, release } = this.lineReader.read(lines);
+      try {
+        if (others.length + rejects.length > 0) await this.deps.onRejects([...others, ...rejects]);
+        this.taken = position ?? this.taken;
+        await this.inTurn(() => this.deliverLines(batches));
+      } finally {
+        release();
+      }
     }
     await this.inTurn(async () => {
       await this.deliverUnnamed();
@@ -149,15 +155,16 @@ export class CommandRecords {
     });
   }
 
-  private async deliverLines(records: readonly TelemetryRecord[]): Promise<void> {
-    const batches: RecordBatch[] = [];
-    for (const [traceId, list] of groupBy(records, ({ traceId }) => traceId)) {
+  private async deliverLines(batches: readonly RecordBatch[]): Promise<void> {
+    const own: RecordBatch[] = [];
+    for (const batch of batches) {
+      const { traceId } = batch;
       // Behind those of its trace that still wait, though that has come over OTLP meanwhile.
       const hasWaiting = this.unnamed.has(traceId);
-      if (this.isOwn(traceId) && !hasWaiting) batches.push(...(await this.batchesOf(traceId, list)));
-      else if (this.unnamedAre === 'waiting' || hasWaiting) this.wait(traceId, list);
+      if (this.isOwn(traceId) && !hasWaiting) own.push(await this.noted(batch));
+      else if (this.unnamedAre === 'waiting' || hasWaiting) this.wait(traceId, batch.records);
     }
-    await this.deliver({ batches, foreign: [] });
+    await this.deliver({ batches: own, foreign: [] });
     await this.deliverUnnamed();
     if (this.unnamedCharacters > MAX_UNNAMED_CHARACTERS) await this.settleUnnamed();
   }
@@ -185,7 +192,7 @@ export class CommandRecords {
       if (!this.isOwn(traceId)) continue;
       this.unnamed.delete(traceId);
       for (const { line } of waiting) this.unnamedCharacters -= line?.length ?? 0;
-      batches.push(...(await this.batchesOf(traceId, waiting)));
+      batches.push(await this.noted({ traceId, resource: UNKNOWN_RESOURCE, records: waiting }));
     }
     await this.deliver({ batches, foreign: [] });
   }
@@ -207,12 +214,14 @@ export class CommandRecords {
     this.unnamedCharacters = 0;
   }
 
-  private async batchesOf(traceId: TraceId, records: readonly TelemetryRecord[]): Promise<readonly RecordBatch[]> {
+  /** The batch with its resource; the JSONL has brought its records. */
+  private async noted(batch: RecordBatch): Promise<RecordBatch> {
+    const { traceId } = batch;
     const keys = this.inJsonl.get(traceId) ?? new JsonlKeys();
     if (!this.inJsonl.has(traceId) && !this.firstOverOtlpMs.has(traceId)) this.deps.onTrace(traceId);
     this.inJsonl.set(traceId, keys);
-    for (const record of records) keys.note(record);
-    return [{ traceId, resource: await this.resourceOf(records), records }];
+    keys.noteAll(batch);
+    return withResource(batch, await this.resourceOf(batch));
   }
 
   private inTurn(work: () => Promise<void>): Promise<void> {
@@ -267,13 +276,12 @@ export class CommandRecords {
   }
 
   /** The engine says its resource over OTLP alone; what it said of one trace goes for all of it. */
-  private async resourceOf(records: readonly TelemetryRecord[]): Promise<Resource> {
-    const [first] = records;
-    if (first === undefined) throw new Error('a batch without records');
-    const known = this.resources.get(first.traceId) ?? (await this.waitForResource(first.traceId));
+  private async resourceOf(batch: RecordBatch): Promise<Resource> {
+    const { traceId } = batch;
+    const known = this.resources.get(traceId) ?? (await this.waitForResource(traceId));
     if (known !== undefined) return known;
-    const guessed = guessResource(first);
-    this.resources.set(first.traceId, guessed);
+    const guessed = guessResource(batch);
+    this.resources.set(traceId, guessed);
     return guessed;
   }
 
@@ -316,9 +324,6 @@ export class CommandRecords {
   }
 }
 
-/** What the JSONL brought of a span. */
-const STARTED = 1;
-const ENDED = 2;
 const BOTH = STARTED | ENDED;
 
 /**
@@ -334,13 +339,27 @@ export class JsonlKeys {
   /** The same log records, of whatever span. */
   private readonly logsOfAnySpan = new SpanIdTable();
 
+  /** The JSONL brought the records of a batch. */
+  noteAll(batch: RecordBatch): void {
+    if (batch instanceof CellBatch) {
+      const { chunk } = batch;
+      for (let index = batch.from; index < batch.to; index++) this.noteItem(chunk, index);
+    } else for (const record of batch.records) this.note(record);
+  }
+
+  private noteItem(chunk: ItemChunk, index: number): void {
+    if (!chunk.isLog(index)) {
+      this.addSpan(chunk.place(index, PLACE.idHigh), chunk.place(index, PLACE.idLow), chunk.place(index, PLACE.parts));
+    } else if (chunk.look(index)) {
+      count(this.logs, [chunk.place(index, PLACE.digestHigh), chunk.place(index, PLACE.digestLow)], 1);
+      count(this.logsOfAnySpan, logDigest(digestedOfCells()), 1);
+    } else for (const record of chunk.recordsOf(index)) this.note(record);
+  }
+
   /** The JSONL brought a record. */
   note(record: TelemetryRecord): void {
-    if (record.recordType !== 'LogRecord') {
-      this.addSpan(record);
-      return;
-    }
-    this.countLog(record, 1);
+    if (record.recordType === 'LogRecord') this.countLog(record, 1);
+    else this.addSpan(...spanIdHalves(record.spanId), partOf(record));
   }
 
   /** Whether the JSONL lacks a record that came over OTLP; to be asked once for each, when all of the JSONL has come. */
@@ -376,10 +395,9 @@ export class JsonlKeys {
     return ((this.spans.getHalves(high, low) ?? 0) & parts) === parts;
   }
 
-  private addSpan(record: SpanStart | SpanEnd): void {
-    const [high, low] = spanIdHalves(record.spanId);
+  private addSpan(high: number, low: number, parts: number): void {
     const slot = this.spans.slotFor(high, low);
-    this.spans.setValueAt(slot, this.spans.valueAt(slot) | partOf(record));
+    this.spans.setValueAt(slot, this.spans.valueAt(slot) | parts);
   }
 
   private hasSpanOf({ spanId }: LogRecord): boolean {
@@ -404,8 +422,9 @@ function partOf({ recordType }: SpanStart | SpanEnd): number {
 }
 
 /** The resource of records of which nothing came over OTLP, the only way by which the engine says it: the version that the process span, a trace's first record, names. */
-export function guessResource(first: TelemetryRecord): Resource {
-  const version = first.attributes.text('version');
+export function guessResource(batch: RecordBatch): Resource {
+  const first = batch instanceof CellBatch ? batch.first : batch.records[0];
+  const version = first?.attributes.text('version');
   return {
     attributes: version === undefined ? {} : { 'service.version': version },
     scope: { name: '', version: '' },

@@ -1,4 +1,7 @@
+import { CellBatch, type ItemChunk, withResource } from '../otlp/wire/item-chunk.js';
+import { itemReading } from '../otlp/wire/read-items.js';
 import { type Resource, STEP_ATTRIBUTE, stepIdOf } from '../record/attributes.js';
+import { Cell, cell, nanosAt } from '../record/cells.js';
 import type { Delivery, RecordBatch, RecordConsumer } from '../record/record-batch.js';
 import { SpanIdTable } from '../record/span-id-table.js';
 import type { SpanId, TelemetryRecord, TraceId, UnixNano } from '../record/telemetry-record.js';
@@ -97,8 +100,10 @@ export class CommandSteps implements RecordConsumer {
         others.push(batch);
         continue;
       }
-      for (const [step, records] of this.commandsOf(batch.traceId).divide(batch.records)) {
-        ofSteps.set(step, [...(ofSteps.get(step) ?? []), this.named({ ...batch, records }, step)]);
+      for (const [step, part] of this.commandsOf(batch.traceId).divide(batch)) {
+        const parts = ofSteps.get(step) ?? [];
+        ofSteps.set(step, parts);
+        parts.push(this.named(part, step));
       }
     }
     const { consumer, registry } = await this.open();
@@ -197,7 +202,7 @@ export class CommandSteps implements RecordConsumer {
       named = { ...resource, attributes };
       resources.set(resource, named);
     }
-    return { ...batch, resource: named };
+    return withResource(batch, named);
   }
 
   private async begin(step: Step, registry: CommandStepRegistry): Promise<void> {
@@ -256,19 +261,54 @@ class TraceCommands {
     return this.steps.at(-1) ?? this.begin(undefined);
   }
 
-  /** Whose records they are; those of each in the order in which they came. */
-  divide(records: readonly TelemetryRecord[]): ReadonlyMap<Step, readonly TelemetryRecord[]> {
+  /** Whose records they are: consecutive ones of one command as a batch, in the order in which they came. */
+  divide(batch: RecordBatch): readonly (readonly [step: Step, part: RecordBatch])[] {
+    if (batch instanceof CellBatch) return this.divideItems(batch);
+    const { records } = batch;
     const divided = new Map<Step, TelemetryRecord[]>();
     if (records.length === 0) divided.set(this.latest(), []);
     for (const record of records) {
-      const step = this.stepOf(record);
-      note(step, record);
-      if (record.spanId !== null && !this.isFull) this.ofSpans.set(record.spanId, this.positions.get(step) ?? 0);
+      const step = this.assign(record);
       const own = divided.get(step);
       if (own === undefined) divided.set(step, [record]);
       else own.push(record);
     }
+    return [...divided].map(([step, own]) => [step, { ...batch, records: own }]);
+  }
+
+  private divideItems({ traceId, resource, chunk, from, to }: CellBatch): readonly (readonly [Step, CellBatch])[] {
+    const divided: (readonly [Step, CellBatch])[] = [];
+    for (let index = from; index < to; index++) {
+      let step = this.stepOfCells(chunk, index);
+      if (step === undefined) for (const record of chunk.recordsOf(index)) step = this.assign(record);
+      const [last, part] = divided.at(-1) ?? [];
+      if (step === undefined) continue;
+      if (step === last && part !== undefined) part.to = index + 1;
+      else divided.push([step, new CellBatch(traceId, resource, chunk, index, index + 1)]);
+    }
     return divided;
+  }
+
+  /** The command of a span, or of a log record, of which that is plain from its cells; `undefined` where its records have to be asked. */
+  private stepOfCells(chunk: ItemChunk, index: number): Step | undefined {
+    if (!chunk.look(index) || isRoot(itemReading().layouts.layout(cell(Cell.layout)).event.eventType)) return undefined;
+    const high = cell(Cell.idHigh);
+    const low = cell(Cell.idLow);
+    const position =
+      this.ofSpans.getHalves(high, low) ??
+      (chunk.isLog(index) ? undefined : this.ofSpans.getHalves(cell(Cell.parentHigh), cell(Cell.parentLow)));
+    const step = position === undefined ? undefined : this.steps[position];
+    if (step === undefined || position === undefined) return undefined;
+    noteTime(step, nanosAt(Cell.startLow) as UnixNano);
+    if (!this.isFull) this.ofSpans.setHalves(high, low, position);
+    return step;
+  }
+
+  private assign(record: TelemetryRecord): Step {
+    const step = this.stepOf(record);
+    note(step, record);
+    if (record.spanId !== null && !this.isFull) this.ofSpans.set(record.spanId, this.positions.get(step) ?? 0);
+    return step;
   }
 
   private stepOf(record: TelemetryRecord): Step {
@@ -329,8 +369,7 @@ function isAtWork({ beganUnixNano, isOver, endedUnixNano }: Step, time: UnixNano
 }
 
 function note(step: Step, record: TelemetryRecord): void {
-  const time = timeOf(record);
-  if (step.beganUnixNano === null || time < step.beganUnixNano) step.beganUnixNano = time;
+  noteTime(step, timeOf(record));
   if (record.recordType === 'LogRecord') return;
   if (isProcess(record)) step.processSpanId ??= record.spanId;
   else if (isInvocation(record)) step.invocationSpanId ??= record.spanId;
@@ -339,6 +378,10 @@ function note(step: Step, record: TelemetryRecord): void {
   const { endTimeUnixNano } = record;
   if (step.endedUnixNano === null || endTimeUnixNano > step.endedUnixNano) step.endedUnixNano = endTimeUnixNano;
   if (record.spanId === step.processSpanId) step.isOver = true;
+}
+
+function noteTime(step: Step, time: UnixNano): void {
+  if (step.beganUnixNano === null || time < step.beganUnixNano) step.beganUnixNano = time;
 }
 
 function endOf({ endedUnixNano }: Step): number | null {
@@ -353,6 +396,19 @@ export function isProcess({ recordType, eventType }: TelemetryRecord): boolean {
 function isInvocation({ recordType, eventType }: TelemetryRecord): boolean {
   return recordType !== 'LogRecord' && eventName(eventType) === 'Invocation';
 }
+
+/** Whether an event type is that of an engine's process or invocation. */
+function isRoot(eventType: string): boolean {
+  let known = ROOT_TYPES.get(eventType);
+  if (known === undefined) {
+    known = ['Process', 'Invocation'].includes(eventName(eventType));
+    ROOT_TYPES.set(eventType, known);
+  }
+  return known;
+}
+
+/** Event types that have cells: those of the schema. */
+const ROOT_TYPES = new Map<string, boolean>();
 
 function timeOf(record: TelemetryRecord): UnixNano {
   return record.recordType === 'LogRecord' ? record.timeUnixNano : record.startTimeUnixNano;

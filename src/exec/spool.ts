@@ -219,12 +219,11 @@ export class Spool implements Component {
       await this.keepRejects(file.path, [...others, ...rejects]);
       recordCount += records.length;
       const batches = batchesOf(records).map((batch) => {
-        const [first] = batch.records;
         const keys = inJsonl.get(batch.traceId) ?? new JsonlKeys();
         inJsonl.set(batch.traceId, keys);
         this.traceIds.add(batch.traceId);
-        for (const record of batch.records) keys.note(record);
-        return first === undefined ? batch : { ...batch, resource: guessResource(first) };
+        keys.noteAll(batch);
+        return { ...batch, resource: guessResource(batch) };
       });
       if (batches.length > 0) await consumer.consume({ batches, foreign: [] });
     }

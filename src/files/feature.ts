@@ -5,7 +5,7 @@ import type { RecordSource } from './record-source.js';
 
 export { JsonlTail, type TailChunk } from './jsonl-tail.js';
 export { OtlpJsonFile, type OtlpReading } from './otlp-json-file.js';
-export { readRecords } from './read-record.js';
+export { LineReader, readRecords } from './read-record.js';
 export { ReadingCounter } from './reading-counter.js';
 export { batchesOf, type RecordSource, type Reject, SourceError } from './record-source.js';
 export { REJECTS_FILE, RejectFile } from './reject-file.js';

@@ -1,9 +1,12 @@
 import { type Line, type LongLine, textOf } from '../core/lines.js';
 import { modernRecord } from '../otlp/create-decoding.js';
-import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/attributes.js';
+import { CellBatch, ChunkPool } from '../otlp/wire/item-chunk.js';
+import { LineChunkReader } from '../otlp/wire/line-chunk.js';
+import { isNestedTooDeep, MAX_JSON_LEVELS, UNKNOWN_RESOURCE } from '../record/attributes.js';
+import type { RecordBatch } from '../record/record-batch.js';
 import { parseRecordLine, RecordParseError, recordParts } from '../record/record-line.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import type { Reject } from './record-source.js';
+import { batchesOf, type Reject } from './record-source.js';
 
 /** The contents of a line of JSONL. */
 interface ReadLine {
@@ -77,6 +80,49 @@ export function readRecords(lines: readonly Line[]): { records: TelemetryRecord[
     for (const reject of read.rejects) rejects.push(reject);
   }
   return { records, rejects };
+}
+
+/** The records on lines, in their order and without a resource: consecutive ones of one trace are a batch. */
+export interface ReadLines {
+  readonly batches: readonly RecordBatch[];
+  /** The lines that are no records. */
+  readonly rejects: readonly Reject[];
+  /** Gives back what the batches stand in; nothing of them may be read afterwards. */
+  release(): void;
+}
+
+/** Reads lines of JSONL: as cells where they look as nearly all do, else as records. */
+export class LineReader {
+  private readonly chunks = new ChunkPool();
+  private readonly cells = new LineChunkReader();
+
+  read(lines: readonly Line[]): ReadLines {
+    const { cells, chunks } = this;
+    const chunk = chunks.take(lines.reduce((sum, { bytes }) => sum + bytes.length + 1, 0));
+    const batches: RecordBatch[] = [];
+    const rejects: Reject[] = [];
+    let items: CellBatch | undefined;
+    let start = 0;
+    cells.begin(chunk, lines);
+    for (const line of lines) {
+      const end = start + line.bytes.length + 1;
+      if (cells.add(chunk, start, end)) {
+        const { itemCount } = chunk;
+        if (items?.traceId === cells.traceId) items.to = itemCount;
+        else {
+          items = new CellBatch(cells.traceId, UNKNOWN_RESOURCE, chunk, itemCount - 1, itemCount);
+          batches.push(items);
+        }
+      } else {
+        items = undefined;
+        const read = readLine(line);
+        for (const batch of batchesOf(read.records)) batches.push(batch);
+        for (const reject of read.rejects) rejects.push(reject);
+      }
+      start = end;
+    }
+    return { batches, rejects, release: () => chunks.giveBack(chunk) };
+  }
 }
 
 /** How many bytes of a line are examined for its encoding. */

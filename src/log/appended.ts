@@ -50,10 +50,11 @@ export function loggedRecords(piece: AppendedPiece): readonly LoggedRecord[] {
     const { chunk, from, to } = items;
     for (let index = from; index < to; index++) {
       const [first, second] = chunk.recordsOf(index);
-      const endLine = chunk.place(index, PLACE.endLine);
-      const last = chunk.place(index, PLACE.lineEnd) - endLine;
-      if (first !== undefined) add(first, second === undefined ? last : endLine - chunk.place(index, PLACE.startLine));
-      if (second !== undefined) add(second, last);
+      const startLine = chunk.place(index, PLACE.startLine);
+      const lineEnd = chunk.place(index, PLACE.lineEnd);
+      const endLine = second === undefined ? lineEnd : chunk.place(index, PLACE.endLine);
+      if (first !== undefined) add(first, endLine - startLine);
+      if (second !== undefined) add(second, lineEnd - endLine);
     }
   } else {
     const { records = [], lineBytes = [] } = piece;

@@ -1,5 +1,5 @@
 import { ByteSource, GrowingBytes, grown } from '../core/bytes.js';
-import { type ItemChunk, PLACE } from '../otlp/wire/item-chunk.js';
+import { ENDED, type ItemChunk, PLACE, STARTED } from '../otlp/wire/item-chunk.js';
 import { type Digest, eventDigest, logDigest } from '../record/log-digest.js';
 import { SpanIdTable, spanIdHalves } from '../record/span-id-table.js';
 import type { SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
@@ -63,7 +63,8 @@ export class RecordKeys {
     return this.spans.byteCount + this.logs.byteCount + this.eventIds.byteCount;
   }
 
-  private addNamed(digest: Digest, eventId: string): boolean {
+  /** Does the same for a log record with an event id. */
+  addNamed(digest: Digest, eventId: string): boolean {
     if (!this.addEventId(digest, eventId)) return false;
     const slot = this.logs.slotFor(...digest);
     const value = this.logs.valueAt(slot);
@@ -90,9 +91,6 @@ export class RecordKeys {
   }
 }
 
-/** A span's start, its end. */
-export const STARTED = 1;
-export const ENDED = 2;
 const BOTH = STARTED | ENDED;
 /** A span's value in the table: number of its name, then these two bits. */
 const NAME_SHIFT = 2;
@@ -120,14 +118,15 @@ export class KnownSpans {
     return true;
   }
 
-  /** Adds both records of a chunk's span. Returns which of them are new: `STARTED`, `ENDED`, both or 0. */
-  addBoth(chunk: ItemChunk, span: number): number {
+  /** Adds the records of an item of a chunk. Returns which of them are new: `STARTED`, `ENDED`, both or 0. */
+  addItem(chunk: ItemChunk, span: number): number {
     const slot = this.table.slotFor(chunk.place(span, PLACE.idHigh), chunk.place(span, PLACE.idLow));
     const value = this.table.valueAt(slot);
-    if ((value & BOTH) === BOTH) return 0;
+    const parts = chunk.place(span, PLACE.parts);
+    if ((value & parts) === parts) return 0;
     const name = this.names.add(chunk.out.source, chunk.place(span, PLACE.nameStart), chunk.place(span, PLACE.nameEnd));
-    this.table.setValueAt(slot, (name << NAME_SHIFT) | BOTH);
-    return BOTH & ~value;
+    this.table.setValueAt(slot, (name << NAME_SHIFT) | (value & BOTH) | parts);
+    return parts & ~value;
   }
 
   /** Writes the name, as JSON, of the span with this id in place of other bytes. @returns whether it is among the latest */

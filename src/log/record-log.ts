@@ -1,4 +1,5 @@
 import type { Guard } from '../core/guard.js';
+import { CellBatch } from '../otlp/wire/item-chunk.js';
 import type { Resource } from '../record/attributes.js';
 import { ConsumeError, type ConsumeErrorCode, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
@@ -55,7 +56,10 @@ export class GuardedConsumer implements RecordConsumer {
 /** About what the records would be as a request body, which is less than half of their lines. */
 function bodyBytesOf({ batches, foreign }: Delivery): number {
   let lineBytes = 0;
-  for (const { records } of batches) for (const { line } of records) lineBytes += line?.length ?? RECORD_BYTES;
+  for (const batch of batches) {
+    if (batch instanceof CellBatch) lineBytes += batch.lineBytes;
+    else for (const { line } of batch.records) lineBytes += line?.length ?? RECORD_BYTES;
+  }
   for (const { body } of foreign) lineBytes += body.length;
   return Math.ceil(lineBytes / 2);
 }

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { closeOnFailure } from '../core/errors.js';
 import { readLines, textOf } from '../core/lines.js';
 import { inferLogSpanName } from '../otlp/attribute-schema.js';
-import { batchOfAccount, CellBatch, ItemChunk, PLACE } from '../otlp/wire/item-chunk.js';
+import { batchOfAccount, CellBatch, ENDED, ItemChunk, PLACE, STARTED } from '../otlp/wire/item-chunk.js';
 import { itemReading } from '../otlp/wire/read-items.js';
 import {
   accountOf,
@@ -21,7 +21,7 @@ import { SpanIdTable } from '../record/span-id-table.js';
 import type { LogRecord, SpanEnd, TelemetryRecord, TraceId, UnixNano } from '../record/telemetry-record.js';
 import { AppendFile, LOG_FILE, makeFolder, PENDING_FILE, RESOURCES_FILE, sizeOf, syncFolder } from './append-file.js';
 import { Appended, type AppendedPiece, FreshRecords } from './appended.js';
-import { ENDED, type Occurrences, RecordKeys, STARTED } from './record-keys.js';
+import { type Occurrences, RecordKeys } from './record-keys.js';
 import { ResourceIndex } from './resource-index.js';
 
 const PROCESS = '.process.Process';
@@ -223,27 +223,32 @@ export class TraceLog {
     nowMs: number,
   ): void {
     const { chunk, resource } = batch;
-    if (chunk.isOfLogs) {
-      const waiting = this.waitingIn(chunk, resource, nowMs);
-      for (let index = batch.from; index < batch.to; index++) {
-        const [high, low] = [chunk.place(index, PLACE.digestHigh), chunk.place(index, PLACE.digestLow)];
-        if (!this.keys.addNameless(high, low, occurrences)) continue;
-        if (chunk.lacksName(index)) waiting.indexes.push(index);
-        else fresh.addItem(batch, index);
-      }
-      arrived.push(waiting);
-      return;
-    }
+    const waiting = this.waitingIn(chunk, resource, nowMs);
     const hasProcess = [...chunk.eventTypes].some((eventType) => eventType.endsWith(PROCESS));
     for (let index = batch.from; index < batch.to; index++) {
-      const isNew = this.keys.spans.addBoth(chunk, index);
+      if (chunk.isLog(index)) {
+        if (!this.addLog(chunk, index, occurrences)) continue;
+        if (chunk.lacksName(index)) waiting.indexes.push(index);
+        else fresh.addItem(batch, index);
+        continue;
+      }
+      const parts = chunk.place(index, PLACE.parts);
+      const isNew = this.keys.spans.addItem(chunk, index);
       if (isNew === 0) continue;
-      if (hasProcess) this.noteProcess(chunk, index, resource);
-      const [start, end] = isNew === (STARTED | ENDED) ? [] : chunk.recordsOf(index);
+      if (hasProcess && (parts & ENDED) !== 0) this.noteProcess(chunk, index, resource);
+      const [start, end] = isNew === parts ? [] : chunk.recordsOf(index);
       const missing = isNew === STARTED ? start : end;
       if (missing === undefined) fresh.addItem(batch, index);
       else fresh.addRecord(missing, resource);
     }
+    arrived.push(waiting);
+  }
+
+  /** @returns whether the log record is new */
+  private addLog(chunk: ItemChunk, index: number, occurrences: Occurrences): boolean {
+    const digest = [chunk.place(index, PLACE.digestHigh), chunk.place(index, PLACE.digestLow)] as const;
+    const eventId = chunk.eventIdOf(index);
+    return eventId === null ? this.keys.addNameless(...digest, occurrences) : this.keys.addNamed(digest, eventId);
   }
 
   private waitingIn(chunk: ItemChunk, resource: Resource, sinceMs: number): WaitingLogs {

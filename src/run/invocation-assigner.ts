@@ -1,6 +1,6 @@
 import { grown } from '../core/bytes.js';
 import type { LoggedRecord } from '../log/record-log.js';
-import { type CellBatch, type ItemChunk, PLACE } from '../otlp/wire/item-chunk.js';
+import { type CellBatch, type ItemChunk, LOGGED, PLACE } from '../otlp/wire/item-chunk.js';
 import type { EventLayout, Layout } from '../otlp/wire/layouts.js';
 import { itemReading } from '../otlp/wire/read-items.js';
 import { resourceKey } from '../record/attributes.js';
@@ -86,7 +86,7 @@ export class InvocationAssigner {
   /** Adds the item that is looked at. @returns whether its cells contained all; else nothing was added to a group */
   private addCells(chunk: ItemChunk, index: number, item: CellItem): boolean {
     if (item.kind === ROW_KIND.special || !areRolesPlain(item.layout)) return false;
-    const group = item.isLog ? this.groupOfLogCells(chunk, index) : this.groupOfSpanCells(item.kind);
+    const group = item.parts === LOGGED ? this.groupOfLogCells(chunk, index) : this.groupOfSpanCells(item.kind);
     return group?.addItem(item) === true;
   }
 
@@ -98,17 +98,18 @@ export class InvocationAssigner {
     arrivalMs: number,
   ): CellItem {
     const kind = kindOf(layout.event);
+    const parts = chunk.place(index, PLACE.parts);
     const startLine = base + chunk.place(index, PLACE.startLine);
     const endLine = base + chunk.place(index, PLACE.endLine);
     const lineEnd = base + chunk.place(index, PLACE.lineEnd);
     const { item } = this;
     if (item === undefined) {
-      this.item = { layout, kind, isLog: chunk.isOfLogs, resource, startLine, endLine, lineEnd, arrivalMs };
+      this.item = { layout, kind, parts, resource, startLine, endLine, lineEnd, arrivalMs };
       return this.item;
     }
     item.layout = layout;
     item.kind = kind;
-    item.isLog = chunk.isOfLogs;
+    item.parts = parts;
     item.resource = resource;
     item.startLine = startLine;
     item.endLine = endLine;
@@ -119,9 +120,9 @@ export class InvocationAssigner {
 
   private addRecordsOf({ chunk, resource }: CellBatch, index: number, base: number, arrivalMs: number): void {
     let offset = base + chunk.place(index, PLACE.startLine);
-    const ends = chunk.isOfLogs ? [PLACE.lineEnd] : [PLACE.endLine, PLACE.lineEnd];
-    for (const [at, record] of chunk.recordsOf(index).entries()) {
-      const endOffset = base + chunk.place(index, ends[at] ?? PLACE.lineEnd);
+    const records = chunk.recordsOf(index);
+    for (const [at, record] of records.entries()) {
+      const endOffset = base + chunk.place(index, at === records.length - 1 ? PLACE.lineEnd : PLACE.endLine);
       this.add({ record, resource, offset, endOffset }, arrivalMs);
       offset = endOffset;
     }

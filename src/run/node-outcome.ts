@@ -485,7 +485,8 @@ export function rowKind(eventType: string): RowKind {
 export interface CellItem {
   layout: Layout;
   kind: RowKind;
-  isLog: boolean;
+  /** See `PLACE`. */
+  parts: number;
   resource: Resource;
   /** As `PLACE` has them, in the record log. */
   startLine: number;

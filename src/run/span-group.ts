@@ -1,5 +1,6 @@
 import { spread } from '../core/bytes.js';
 import type { LoggedRecord } from '../log/record-log.js';
+import { ENDED, LOGGED, STARTED } from '../otlp/wire/item-chunk.js';
 import { type Layout, Role } from '../otlp/wire/layouts.js';
 import {
   ACCOUNT_ATTRIBUTE,
@@ -100,7 +101,7 @@ export class SpanGroup {
     if (kind === ROW_KIND.nodeProcessed || kind === ROW_KIND.nodeEvaluated) return this.addNode(item);
     if (kind === ROW_KIND.query && mayBeCanceled(layout)) return false;
     this.noteItem(item);
-    if (item.isLog && cell(Cell.code) >= ERROR_SEVERITY) this.errorLogCount += 1;
+    if (item.parts === LOGGED && cell(Cell.code) >= ERROR_SEVERITY) this.errorLogCount += 1;
     if (this.isInvocation) return true;
     const uniqueId = uniqueIdOf(layout) ?? '';
     if (uniqueId !== '') this.addId(uniqueId);
@@ -108,23 +109,26 @@ export class SpanGroup {
   }
 
   private addNode(item: CellItem): boolean {
-    const { layout, kind } = item;
+    const { layout, kind, parts } = item;
+    const hasEnded = (parts & ENDED) !== 0;
     const uniqueId = uniqueIdOf(layout);
-    const meaning = uniqueId === undefined ? undefined : endMeanings.read(layout);
-    if (uniqueId === undefined || meaning === undefined) return false;
+    const meaning = uniqueId === undefined || !hasEnded ? undefined : endMeanings.read(layout);
+    if (uniqueId === undefined || (hasEnded && meaning === undefined)) return false;
     this.noteItem(item);
-    const node = this.nodeFacts?.get(uniqueId) ?? this.newNode(uniqueId);
-    if (kind === ROW_KIND.nodeProcessed) {
-      node.noteSelected(isSelectedNode(layout));
-      node.addProcessedEnd(NodeEnd.ofCells(meaning));
-    } else if (meaning.isLast) node.addEvaluatedEnd(NodeEnd.ofCells(meaning));
+    if (kind === ROW_KIND.nodeProcessed || meaning !== undefined) {
+      const node = this.nodeFacts?.get(uniqueId) ?? this.newNode(uniqueId);
+      if (kind === ROW_KIND.nodeProcessed) {
+        node.noteSelected(isSelectedNode(layout));
+        if (meaning !== undefined) node.addProcessedEnd(NodeEnd.ofCells(meaning));
+      } else if (meaning?.isLast === true) node.addEvaluatedEnd(NodeEnd.ofCells(meaning));
+    }
     if (!this.isInvocation) this.addId(uniqueId);
     return true;
   }
 
-  private noteItem({ isLog, resource, startLine, endLine, lineEnd, arrivalMs }: CellItem): void {
+  private noteItem({ parts, resource, startLine, endLine, lineEnd, arrivalMs }: CellItem): void {
     const digest = recordDigest(startLine);
-    if (isLog) this.note(1, digest, startLine, lineEnd, arrivalMs);
+    if (parts !== (STARTED | ENDED)) this.note(1, digest, startLine, lineEnd, arrivalMs);
     else this.note(2, digest + recordDigest(endLine), startLine, lineEnd, arrivalMs);
     this.noteResource(resource);
     this.time.noteCells();

@@ -97,7 +97,7 @@ export class LineIntake {
     this.damagedCount = 0;
     this.isStopped = false;
     this.stoppedAt = undefined;
-    if (pushed.items === undefined) this.pushLines(pushed);
+    if (pushed.items === undefined || pushed.items.chunk.isOfLines) this.pushLines(pushed);
     else this.pushItems(pushed.items, pushed);
     this.logLine = NO_BYTES;
     return this.damagedCount;

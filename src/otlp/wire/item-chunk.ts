@@ -1,5 +1,5 @@
 import { GrowingBytes, grown } from '../../core/bytes.js';
-import { buffer } from '../../record/arena.js';
+import { buffer, SLACK } from '../../record/arena.js';
 import { ofAccount, ofSender, type Resource, type Sender } from '../../record/attributes.js';
 import { cellCount, cellsBeside, MAX_CELLS, pointAt } from '../../record/cells.js';
 import { type ItemBatch, type ItemOwner, itemRing } from '../../record/item-ring.js';
@@ -29,9 +29,19 @@ export const PLACE = {
   /** What tells a log record from others, see `logDigest`. */
   digestHigh: 10,
   digestLow: 11,
+  /** Which records it is: `STARTED`, `ENDED`, both, or `LOGGED`. */
+  parts: 12,
+  /** The event's id of a log record in `lines`, without quotes; empty where it has none. */
+  eventIdStart: 13,
+  eventIdEnd: 14,
 } as const;
 
-const PLACES = 12;
+/** The records that an item is: a span's start, its end, a log record. */
+export const STARTED = 1;
+export const ENDED = 2;
+export const LOGGED = 4;
+
+const PLACES = 15;
 /** No layouts: cells are still to be filled. */
 const NONE_SEEN = -1;
 const FIRST_ITEMS = 64;
@@ -51,6 +61,8 @@ const NAME_PLACE = Buffer.byteLength(
  * A span has two lines, SpanStart and SpanEnd, one behind the other; a log record has one. The lines of consecutive items touch.
  * The items stand in the arena, and are copied out of it where others need the room. Lent by the decoder that fills it:
  * not to be read after it was given back.
+ *
+ * Or lines of JSONL that came as such, an item each: there a span's start and end are two items, and nothing is on the wire.
  */
 export class ItemChunk implements ItemOwner {
   /** The lines, in UTF-8 with line breaks, up to its `length`. */
@@ -58,7 +70,7 @@ export class ItemChunk implements ItemOwner {
   itemCount = 0;
   /** Full names of the event types that occur. */
   readonly eventTypes = new Set<string>();
-  private signal: Signal = 'traces';
+  private signal: Signal | 'lines' = 'traces';
   private places = new Int32Array(FIRST_ITEMS * PLACES);
   /** Where the items stand; `undefined` while they are copied out of the arena. */
   private batch: ItemBatch | undefined;
@@ -96,6 +108,21 @@ export class ItemChunk implements ItemOwner {
     return batch?.start;
   }
 
+  /**
+   * Takes the lines that stand in `out` into the arena.
+   * @returns the offset of the first there, and of as much free room behind them; `undefined` where it has no room: then no item has cells
+   */
+  beginLines(): { readonly start: number; readonly free: number; readonly end: number } | undefined {
+    this.signal = 'lines';
+    const { length } = this.out;
+    this.layoutsSeen = this.items.layouts.forgottenCount;
+    this.bodyLength = 2 * length;
+    const batch = this.takeRoom();
+    if (batch === undefined) return undefined;
+    this.lines.copy(buffer, batch.start, 0, length);
+    return { start: batch.start, free: batch.start + length + SLACK, end: batch.end };
+  }
+
   /** Begins a chunk of log records that are copied from others. @param itemBytes what these items take; 0 of what came as records */
   beginCopies(itemBytes = 0): void {
     this.clear();
@@ -129,6 +156,7 @@ export class ItemChunk implements ItemOwner {
     const at = this.itemCount * PLACES;
     if (at + PLACES > this.places.length) this.places = grown(this.places);
     this.places.fill(0, at, at + PLACES);
+    this.places[at + PLACE.parts] = this.isOfLogs ? LOGGED : STARTED | ENDED;
     return at;
   }
 
@@ -165,12 +193,27 @@ export class ItemChunk implements ItemOwner {
     return this.signal === 'logs';
   }
 
-  /** How many records each item has: a span's start and end, or the one log record. */
-  get recordsPerItem(): number {
-    return this.isOfLogs ? 1 : 2;
+  /** Whether its items came as lines, and do not stand as items on the wire. */
+  get isOfLines(): boolean {
+    return this.signal === 'lines';
   }
 
-  /** Whether it is a log record that names a span by its id alone. */
+  /** How many records each item has: a span's start and end, or the one record. */
+  get recordsPerItem(): number {
+    return this.signal === 'traces' ? 2 : 1;
+  }
+
+  isLog(index: number): boolean {
+    return this.place(index, PLACE.parts) === LOGGED;
+  }
+
+  /** The event's id of a log record; `null` where it has none, as over OTLP. */
+  eventIdOf(index: number): string | null {
+    const start = this.place(index, PLACE.eventIdStart);
+    return start === 0 ? null : this.lines.toString('utf8', start, this.place(index, PLACE.eventIdEnd));
+  }
+
+  /** Whether it is a log record that names a span by its id alone, and is to be given the name. */
   lacksName(index: number): boolean {
     if ((this.place(index, PLACE.idHigh) | this.place(index, PLACE.idLow)) === 0) return false;
     return this.isOfLogs && this.lines[this.place(index, PLACE.nameStart)] === NULL[0];
@@ -202,8 +245,11 @@ export class ItemChunk implements ItemOwner {
    */
   look(index: number): boolean {
     if (this.place(index, PLACE.itemStart) === this.place(index, PLACE.itemEnd)) return false;
-    if (this.batch === undefined) return this.lookAtCopy(index);
-    if (this.layoutsSeen !== this.items.layouts.forgottenCount) this.readAgain(this.batch);
+    if (this.isOfLines) {
+      // What their cells are numbered by was forgotten, or the room was needed: then their records tell all.
+      if (this.batch === undefined || this.layoutsSeen !== this.items.layouts.forgottenCount) return false;
+    } else if (this.batch === undefined) return this.lookAtCopy(index);
+    else if (this.layoutsSeen !== this.items.layouts.forgottenCount) this.readAgain(this.batch);
     const cells = this.place(index, PLACE.cells);
     if (cells < 0) return false;
     pointAt(cells);
@@ -232,6 +278,7 @@ export class ItemChunk implements ItemOwner {
 
   /** The item's records in the order of their lines, read from these. */
   recordsOf(index: number): readonly TelemetryRecord[] {
+    if (this.isOfLines) return [this.record(index, PLACE.startLine, PLACE.lineEnd)];
     const last = this.record(index, PLACE.endLine, PLACE.lineEnd);
     if (!this.isOfLogs) return [this.record(index, PLACE.startLine, PLACE.endLine), last];
     if (!this.lacksName(index)) return [last];
@@ -316,6 +363,11 @@ export class ItemChunk implements ItemOwner {
   /** Copies its body out of the arena. */
   spill(batch: ItemBatch): void {
     if (batch !== this.batch) return;
+    if (this.isOfLines) {
+      this.batch = undefined;
+      batch.letGo();
+      return;
+    }
     const copied = new GrowingBytes(this.bodyLength);
     buffer.copy(copied.bytes, 0, batch.start, batch.start + this.bodyLength);
     copied.length = this.bodyLength;
@@ -441,6 +493,15 @@ export class CellBatch implements RecordBatch {
     return (this.to - this.from) * this.chunk.recordsPerItem;
   }
 
+  /** The length of their lines. */
+  get lineBytes(): number {
+    return this.chunk.place(this.to - 1, PLACE.lineEnd) - this.chunk.place(this.from, PLACE.startLine);
+  }
+
+  get first(): TelemetryRecord | undefined {
+    return this.chunk.recordsOf(this.from)[0];
+  }
+
   get records(): readonly TelemetryRecord[] {
     if (this.made === undefined) {
       const records: TelemetryRecord[] = [];
@@ -466,7 +527,8 @@ export function batchOfSender(batch: RecordBatch, sender: Sender): RecordBatch {
   return withResource(batch, ofSender(batch.resource, sender));
 }
 
-function withResource(batch: RecordBatch, resource: Resource): RecordBatch {
+/** The batch with another resource. */
+export function withResource(batch: RecordBatch, resource: Resource): RecordBatch {
   if (resource === batch.resource) return batch;
   if (!(batch instanceof CellBatch)) return { ...batch, resource };
   return new CellBatch(batch.traceId, resource, batch.chunk, batch.from, batch.to);

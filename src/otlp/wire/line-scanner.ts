@@ -134,6 +134,9 @@ export class LineScanner<Sink extends LineSink> {
   isInfo = false;
   /** Where the first attribute begins, at the brace, and behind that where each ends, at its comma or brace. */
   readonly places = new Int32Array(MAX_ATTRIBUTES + 1);
+  /** Where the name of the span stands in the line as JSON, or `null` of a log record. */
+  nameAt = 0;
+  nameEnd = 0;
   /** Texts that a log record's line has and the wire has not: the name of its span, and the event's id. They begin at 0 where there is none. */
   spanNameStart = 0;
   spanNameEnd = 0;
@@ -185,7 +188,10 @@ export class LineScanner<Sink extends LineSink> {
 
   private span(hasEnded: boolean): boolean {
     const { sink } = this;
-    if (!this.startHead() || !this.text(Field.name)) return false;
+    if (!this.startHead()) return false;
+    this.nameAt = this.at - 1;
+    if (!this.text(Field.name)) return false;
+    this.nameEnd = this.at + 1;
     const event = this.layouts.ofSpan(sink.textStart, sink.textEnd);
     if (event === undefined || !this.parent()) return false;
     this.linksAt = this.at;
@@ -204,7 +210,9 @@ export class LineScanner<Sink extends LineSink> {
     const { sink } = this;
     if (!this.traceId() || !this.passes(SPAN_ID) || !this.ownId() || !this.passes(LOG_SPAN_NAME)) return false;
     this.spanNameStart = this.eventIdStart = 0;
+    this.nameAt = this.at;
     if (!this.passes(NULL) && !this.passesName()) return false;
+    this.nameEnd = this.at;
     if (!this.passes(EVENT_ID) && !(sink.isWhole && this.passesEventId())) return false;
     if (!this.time(Field.logTime)) return false;
     if (!this.passes(SEVERITY_NUMBER) || !this.severityNumber()) return false;
