@@ -155,6 +155,9 @@ export interface EventSelection {
   readonly recovered?: Recovery | null;
 }
 
+/** Earlier runs that are looked at for failures that a run may have ended. */
+export const MAX_RUNS_BEFORE = 50;
+
 /** Whether a run is a recovery: it succeeded after one that failed, and with it all that had failed. */
 export function isRecovery({ transition, selection }: Pick<RunFacts, 'transition' | 'selection'>): boolean {
   if (transition !== 'recovery') return false;

@@ -51,15 +51,12 @@ export function retainedDeliveries(
   { 'retain-deliveries': limits }: Pick<SettingValues, 'retain-deliveries'>,
   { state, nowUnixMs }: { readonly state: Pick<State, 'db'>; readonly nowUnixMs: () => number },
 ): RetainedKind {
-  const open = async () => {
-    const { DeliveryStore, RetainedDeliveries } = await import('./retained-deliveries.js');
-    return new RetainedDeliveries(limits, { store: new DeliveryStore(state.db), nowUnixMs });
-  };
+  const open = async () => new (await import('./delivery-store.js')).DeliveryStore(state.db);
   return {
     ...{ name: 'deliveries', noun: 'deliveries', limits },
     totalBytes: async () => (await open()).totalBytes(),
     async *removables(endedUntilUnixMs) {
-      yield* (await open()).removables(endedUntilUnixMs);
+      yield* (await open()).removables(limits.maxAgeMs, endedUntilUnixMs, nowUnixMs());
     },
   };
 }

@@ -11,12 +11,10 @@ import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from './circuit-brea
 import { DISPATCHER_DEFAULTS, WebhookDispatcher } from './dispatcher.js';
 import type { WebhookEventStore } from './event-store.js';
 import { AddressRules, parseAllowed, WebhookHttp } from './http.js';
-import { ManifestReader } from './manifest.js';
 import { ExpectationWatch } from './notices.js';
-import { type RecoveryDeps, RecoveryReader } from './recovery.js';
 import { type RunDetailsDeps, RunDetailsReader } from './run-details.js';
 import { boxOpener, readWebhookKeyFile } from './secrets.js';
-import { EventSelector } from './selection.js';
+import { EventSelector, ManifestReader, type RecoveryDeps, RecoveryReader } from './selection.js';
 import { createSenders, MailSender, PlatformSender } from './senders.js';
 import { SubscriptionService } from './subscription-service.js';
 import type { SubscriptionStore } from './subscription-store.js';

@@ -8,8 +8,7 @@ import { listUnnotified, markNotified, markStepsNotified, type RunObserver } fro
 import { type CatalogRun, commandLinesByRun, RunCatalog, type RunError } from '../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus, type StateTables } from '../storage/state-tables.js';
 import { DEFAULT_JOB } from '../storage/steps.js';
-import { commonFactsOf, type MissingArtifactFacts, type RunFacts } from './event.js';
-import { MAX_RUNS_BEFORE } from './recovery.js';
+import { commonFactsOf, MAX_RUNS_BEFORE, type MissingArtifactFacts, type RunFacts } from './event.js';
 import {
   asksForNodes,
   closesIncident,

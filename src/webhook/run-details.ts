@@ -136,17 +136,14 @@ export class RunDetailsReader {
     statusMessage: string | null,
     { nodeIds, limit = MAX_NAMED }: DetailsScope = {},
   ): Promise<RunDetails> {
-    const { catalog, webUrl } = this.deps;
-    const steps = await catalog.stepsOf(accountId, [runId]);
     const redactor = this.newRedactor();
-    const measured = await this.deps.measures.ofSteps(steps, redactor);
-    const commands = measured.map(({ command }) => ({ ...command, ...withLoneMessage(command) }));
+    const commands = await this.commandsOf(accountId, runId, redactor);
     const nodes = commands.flatMap((command) => command.nodes);
     const room = Math.max(MAX_REASONS_LENGTH, limit * ROOM_OF_EACH);
     const only = nodeIds === undefined ? undefined : new Set(nodeIds);
     const own = only === undefined ? nodes : nodes.filter(({ uniqueId }) => only.has(uniqueId));
     const bad = own.filter(({ verdict }) => verdict === 'failed');
-    const base = webUrl();
+    const base = this.deps.webUrl();
     const lists = {
       errors: onceEach(own.filter(({ verdict }) => verdict === 'error')),
       otherErrors: errorsOfNoNode(commands),
@@ -182,17 +179,20 @@ export class RunDetailsReader {
 
   /** The nodes that failed or warn, of all commands of a run. @throws errors of the reader if a log cannot be read */
   async readNodes(accountId: number, runId: number): Promise<RunNodes> {
-    const steps = await this.deps.catalog.stepsOf(accountId, [runId]);
-    const commands = (await this.deps.measures.ofSteps(steps)).map(({ command }) => ({
-      ...command,
-      ...withLoneMessage(command),
-    }));
+    const commands = await this.commandsOf(accountId, runId);
     const nodes = commands.flatMap((command) => command.nodes);
     return {
       failed: onceEach(nodes.filter(({ verdict }) => verdict === 'error' || verdict === 'failed')),
       warned: onceEach(nodes.filter(({ verdict }) => verdict === 'warned')),
       otherErrors: errorsOfNoNode(commands),
     };
+  }
+
+  /** The measures of all commands of a run. @param redactor learns the names in its records */
+  private async commandsOf(accountId: number, runId: number, redactor?: Redactor): Promise<readonly CommandMeasures[]> {
+    const steps = await this.deps.catalog.stepsOf(accountId, [runId]);
+    const measured = await this.deps.measures.ofSteps(steps, redactor);
+    return measured.map(({ command }) => ({ ...command, ...withLoneMessage(command) }));
   }
 
   /** Why a run did not end well, alone. */

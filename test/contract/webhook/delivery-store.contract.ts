@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { OldDelivery } from '../../../src/webhook/retained-deliveries.js';
+import type { OldDelivery } from '../../../src/webhook/delivery-store.js';
 import { attempted, commandNote, eventsOf, type FeatureState, subscription } from '../../fake/webhook-facts.js';
 
 const LATER = 9_000_000_000_000;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type SweepResult, sweepKind } from '../../../src/retention/sweep.js';
-import { RetainedDeliveries } from '../../../src/webhook/retained-deliveries.js';
+import { retainedDeliveries } from '../../../src/webhook/feature.js';
 import type { WebhookSubscription } from '../../../src/webhook/subscription.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import {
@@ -53,7 +53,8 @@ async function end(runCount: number, isDelivered = true): Promise<void> {
 
 function sweep(maxAgeMs: number | null, maxBytes: number | null = null, isDry = false): Promise<SweepResult> {
   const nowUnixMs = clock.nowUnixMs();
-  const kind = new RetainedDeliveries({ maxAgeMs, maxBytes }, { store: state.deliveries, nowUnixMs: () => nowUnixMs });
+  const limits = { 'retain-deliveries': { maxAgeMs, maxBytes } };
+  const kind = retainedDeliveries(limits, { state, nowUnixMs: () => nowUnixMs });
   return sweepKind(kind, { nowUnixMs, isDry, signal: new AbortController().signal });
 }
 

@@ -1,61 +1,12 @@
 import { type SqlBool, sql } from 'kysely';
-import type { RetentionLimits } from '../config/retention-settings.js';
-import type { Removable, RetainedKind } from '../retention/feature.js';
+import type { Removable } from '../retention/feature.js';
 import type { StateDb } from '../storage/state-tables.js';
 import { changeWebhooks, type WebhookDb, type WebhookTables } from './tables.js';
-
-/** What it works with. */
-export interface RetainedDeliveriesDeps {
-  readonly store: DeliveryStore;
-  /** Wall-clock time in milliseconds. */
-  readonly nowUnixMs: () => number;
-}
 
 /** Deliveries that go at a time. */
 const PAGE = 100;
 /** What is still to be delivered stays for so long, in milliseconds: longer than all attempts take. */
 const WAITING_MS = 7 * 86_400_000;
-
-/** Events of webhooks with the log of the attempts to deliver them. */
-export class RetainedDeliveries implements RetainedKind {
-  readonly name = 'deliveries';
-  readonly noun = 'deliveries';
-
-  constructor(
-    readonly limits: RetentionLimits,
-    private readonly deps: RetainedDeliveriesDeps,
-  ) {}
-
-  totalBytes(): Promise<number> {
-    return this.deps.store.totalBytes();
-  }
-
-  /** Those that are too old come apart from those that may have to go for their size: what goes at a time is of one sort. */
-  async *removables(endedUntilUnixMs: number): AsyncGenerator<Removable> {
-    const { store, nowUnixMs } = this.deps;
-    const { maxAgeMs } = this.limits;
-    const waitingUntilUnixMs = Math.min(endedUntilUnixMs, nowUnixMs() - Math.max(maxAgeMs ?? 0, WAITING_MS));
-    const oldUnixMs = maxAgeMs === null ? 0 : nowUnixMs() - maxAgeMs;
-    let after: OldDelivery | null = null;
-    for (const untilUnixMs of [Math.min(oldUnixMs, endedUntilUnixMs), endedUntilUnixMs]) {
-      for (;;) {
-        const page: readonly OldDelivery[] = await store.listOld(untilUnixMs, waitingUntilUnixMs, after, PAGE);
-        const last = page.at(-1);
-        if (last === undefined) break;
-        after = last;
-        yield {
-          count: page.length,
-          endedUnixMs: last.createdUnixMs,
-          measure: async () => ({ fileCount: 0, sizeBytes: page.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) }),
-          remove: async () => {
-            await store.remove(page);
-            return true;
-          },
-        };
-      }
-    }
-  }
-}
 
 /** An event for a subscription, with the log of the attempts to deliver it. */
 export interface OldDelivery {
@@ -66,7 +17,7 @@ export interface OldDelivery {
   readonly sizeBytes: number;
 }
 
-/** Retention of finished deliveries. */
+/** What retention removes: events of webhooks with the log of the attempts to deliver them. */
 export class DeliveryStore {
   private readonly db: WebhookDb;
 
@@ -85,6 +36,33 @@ export class DeliveryStore {
       .select(({ fn }) => fn.sum(ATTEMPT_BYTES).as('bytes'))
       .executeTakeFirstOrThrow();
     return Number(events.bytes ?? 0) + Number(attempts.bytes ?? 0);
+  }
+
+  /**
+   * Deliveries of which some are to go. Those that are too old come apart from those that may have to go for their size: what goes
+   * at a time is of one sort.
+   */
+  async *removables(maxAgeMs: number | null, endedUntilUnixMs: number, nowUnixMs: number): AsyncGenerator<Removable> {
+    const waitingUntilUnixMs = Math.min(endedUntilUnixMs, nowUnixMs - Math.max(maxAgeMs ?? 0, WAITING_MS));
+    const oldUnixMs = maxAgeMs === null ? 0 : nowUnixMs - maxAgeMs;
+    let after: OldDelivery | null = null;
+    for (const untilUnixMs of [Math.min(oldUnixMs, endedUntilUnixMs), endedUntilUnixMs]) {
+      for (;;) {
+        const page: readonly OldDelivery[] = await this.listOld(untilUnixMs, waitingUntilUnixMs, after, PAGE);
+        const last = page.at(-1);
+        if (last === undefined) break;
+        after = last;
+        yield {
+          count: page.length,
+          endedUnixMs: last.createdUnixMs,
+          measure: async () => ({ fileCount: 0, sizeBytes: page.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) }),
+          remove: async () => {
+            await this.remove(page);
+            return true;
+          },
+        };
+      }
+    }
   }
 
   /**
