@@ -4,7 +4,7 @@ import { type Redactor, statusText } from '../redaction/redactor.js';
 import type { AccountRow } from '../storage/account-store.js';
 import type { CatalogRun, CatalogStep } from '../storage/run-catalog.js';
 import type { CatalogEnvironment, CatalogJob, CatalogProject } from '../storage/scope-catalog.js';
-import { isFinal, RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
+import { isFinal, platformStatusWord, RUN_STATUS, type RunStatus, STATUS_NAMES } from '../storage/state-tables.js';
 
 const integer = z.number().int();
 const time = z.string().meta({ description: 'like 2021-12-07 10:32:24.326116+00:00' });
@@ -364,7 +364,7 @@ export function runDocument(run: CatalogRun, related: RunRelations, context: Run
     git_branch: run.gitBranch,
     git_sha: run.gitSha,
     status_message: run.statusMessage === null ? null : statusText(run.statusMessage, redactor),
-    status_humanized: statusWord(status),
+    status_humanized: platformStatusWord(status),
     href: `${pagesUrl}/deploy/${run.accountId}/projects/${run.project.id}/runs/${run.id}`,
     created_at: formatTime(createdUnixMs),
     updated_at: formatTime(run.updatedUnixMs),
@@ -474,8 +474,8 @@ export function stepDocument(
     updated_at: formatTime(step.updatedUnixMs),
     started_at: formatTimeOrNull(workUnixMs),
     finished_at: formatTimeOrNull(finishedUnixMs),
-    status_color: statusColor(status),
-    status_humanized: statusWord(status),
+    status_color: COLORS[status],
+    status_humanized: platformStatusWord(status),
     status_message: step.statusMessage === null ? null : statusText(step.statusMessage, redactor),
     duration: formatDuration(durationMs),
     duration_humanized: humanDuration(durationMs),
@@ -567,29 +567,19 @@ export function jobDocument(
 const NULLS_OF_JOB = nulls(`deferring_job_definition_id deferring_environment_id lifecycle_webhooks_url
   job_completion_trigger_condition account project fusion_readiness`);
 
-const WORDS: Readonly<Record<RunStatus, readonly [word: string, color: string]>> = {
-  [RUN_STATUS.queued]: ['Queued', '#9e9e9e'],
-  [RUN_STATUS.starting]: ['Starting', '#42a5f5'],
-  [RUN_STATUS.running]: ['Running', '#1e88e5'],
-  [RUN_STATUS.success]: ['Success', '#43a047'],
-  [RUN_STATUS.error]: ['Error', '#e53935'],
-  [RUN_STATUS.cancelled]: ['Cancelled', '#757575'],
+const COLORS: Readonly<Record<RunStatus, string>> = {
+  [RUN_STATUS.queued]: '#9e9e9e',
+  [RUN_STATUS.starting]: '#42a5f5',
+  [RUN_STATUS.running]: '#1e88e5',
+  [RUN_STATUS.success]: '#43a047',
+  [RUN_STATUS.error]: '#e53935',
+  [RUN_STATUS.cancelled]: '#757575',
 };
-
-/** A status in a word. */
-export function statusWord(status: RunStatus): string {
-  return WORDS[status][0];
-}
-
-/** A status as a colour: `#43a047`. */
-export function statusColor(status: RunStatus): string {
-  return WORDS[status][1];
-}
 
 /** A status by its number or its word, ignoring case; `undefined` if unknown. */
 export function parseStatus(text: string): RunStatus | undefined {
   const statuses = Object.values(RUN_STATUS);
-  return statuses.find((status) => text === String(status) || text.toLowerCase() === statusWord(status).toLowerCase());
+  return statuses.find((status) => text === String(status) || text.toLowerCase() === STATUS_NAMES[status]);
 }
 
 /** A time as the platform writes it, in UTC with microseconds: `2021-12-07 10:32:24.326000+00:00`. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { platformStatusWord, RUN_STATUS } from '../storage/state-tables.js';
 
 /**
  * A run as the hosted platform tells it. Ids are texts of digits: they may be larger than a number holds. What the
@@ -69,14 +70,6 @@ const optionalTime = optionalText.transform((text) => {
 const named = z.object({ name: optionalText }).nullish().catch(null);
 
 const STEP_OUTCOMES: Readonly<Record<number, StepOutcome>> = { 10: 'success', 20: 'error', 30: 'canceled' };
-const STATUS_NAMES: Readonly<Record<number, string>> = {
-  1: 'Queued',
-  2: 'Starting',
-  3: 'Running',
-  10: 'Success',
-  20: 'Error',
-  30: 'Cancelled',
-};
 
 const stepSchema = z
   .object({
@@ -130,7 +123,7 @@ const runSchema = z
       environmentId: run.environment_id ?? null,
       environmentName: run.environment?.name ?? null,
       projectId: run.project_id ?? null,
-      status: run.status_humanized ?? STATUS_NAMES[run.status] ?? String(run.status),
+      status: run.status_humanized ?? statusWordOf(run.status),
       statusMessage: run.status_message,
       isComplete: run.status >= 10 || run.is_complete === true,
       hasArtifacts: run.artifacts_saved ?? null,
@@ -186,4 +179,10 @@ export function parseEnvelope(
   if (data === undefined) return undefined;
   const { code = null, is_success, user_message } = data.status;
   return { code, isSuccess: is_success ?? (code ?? 200) < 400, message: user_message };
+}
+
+/** A status that this version does not know stays a number. */
+function statusWordOf(status: number): string {
+  const known = Object.values(RUN_STATUS).find((one) => one === status);
+  return known === undefined ? String(status) : platformStatusWord(known);
 }

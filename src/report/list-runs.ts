@@ -1,4 +1,4 @@
-import { runDocument, statusName } from '../api/own/run-document.js';
+import { runDocument } from '../api/own/run-document.js';
 import { RunMeasures } from '../api/run-measures.js';
 import { causeText, containing } from '../api/run-search.js';
 import { CliError, EXIT, type ExitCode, type Invocation } from '../cli/command.js';
@@ -12,7 +12,7 @@ import { Redactor } from '../redaction/redactor.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { Page } from '../storage/database.js';
 import type { CatalogRun, CatalogStep, RunCatalog, RunQuery } from '../storage/run-catalog.js';
-import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
+import { RUN_STATUS, type RunStatus, STATUS_NAMES } from '../storage/state-tables.js';
 import { type ReportHost, settingOf } from './command.js';
 import type { ReportSetting } from './content.js';
 
@@ -120,9 +120,7 @@ function readQuery(flags: Invocation['flags'], nowUnixMs: number): RunQuery {
   };
 }
 
-const STATUSES: ReadonlyMap<string, RunStatus> = new Map(
-  Object.values(RUN_STATUS).map((status) => [statusName(status), status]),
-);
+const STATUSES: ReadonlyMap<string, RunStatus> = new Map(Object.entries(RUN_STATUS));
 
 function readStatus(text: string): RunStatus {
   const name = text.trim().toLowerCase();
@@ -185,7 +183,7 @@ function textList(
   const shown = rows.map((row, index) => {
     const run = items[index];
     const color = setting.hasColor && run !== undefined ? COLORS[run.status] : undefined;
-    const status = run === undefined ? '' : statusName(run.status);
+    const status = run === undefined ? '' : STATUS_NAMES[run.status];
     return color === undefined ? row : row.replace(` ${status} `, ` \u001b[${color}m${status}\u001b[0m `);
   });
   const rest =
@@ -200,7 +198,7 @@ function cells(run: CatalogRun, cause: string | undefined, nowUnixMs: number): r
   const name = (text: string) => cut(cleanLine(text), MAX_NAME);
   return [
     String(run.id),
-    statusName(run.status),
+    STATUS_NAMES[run.status],
     name(run.job.name),
     name(run.environment.name),
     name(run.project.name),

@@ -19,6 +19,18 @@ export const RUN_STATUS = {
 /** One of `RUN_STATUS`. Those from 10 on are final: everything of the run can be read. */
 export type RunStatus = (typeof RUN_STATUS)[keyof typeof RUN_STATUS];
 
+/** The names of statuses. */
+export const STATUS_NAMES = {
+  ...{ 1: 'queued', 2: 'starting', 3: 'running' },
+  ...{ 10: 'success', 20: 'error', 30: 'cancelled' },
+} as const satisfies Readonly<Record<RunStatus, keyof typeof RUN_STATUS>>;
+
+/** Returns a status as the hosted platform's API spells it: `Success`. */
+export function platformStatusWord(status: RunStatus): string {
+  const name = STATUS_NAMES[status];
+  return `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+}
+
 /** A status, and why it is that, in words. */
 export interface StatusWithReason {
   readonly status: RunStatus;

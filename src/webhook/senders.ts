@@ -1,7 +1,7 @@
 import { type Clock, parseRetryAfterMs, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { startOf } from '../core/text.js';
-import { RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
+import { platformStatusWord, RUN_STATUS } from '../storage/state-tables.js';
 import { isRecovery, type OutgoingEvent, type WebhookAttempt } from './event.js';
 import type { HttpOutcome, WebhookHttp } from './http.js';
 import {
@@ -181,15 +181,6 @@ function cloudEventOf({ accountId, eventId, timestamp, eventType, webhookId, web
 
 type Payload = Awaited<ReturnType<typeof payloadOf>>;
 
-/** The platform's words for statuses in webhooks: Errored where its API uses Error. */
-const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
-  [RUN_STATUS.queued]: 'Queued',
-  [RUN_STATUS.starting]: 'Starting',
-  [RUN_STATUS.running]: 'Running',
-  [RUN_STATUS.success]: 'Success',
-  [RUN_STATUS.error]: 'Errored',
-  [RUN_STATUS.cancelled]: 'Cancelled',
-};
 /** Reason of a run that has none. */
 const UNKNOWN_REASON = 'Started outside of the platform';
 
@@ -223,7 +214,8 @@ export async function payloadOf(
       toolVersion: facts.engineVersion,
       projectName: facts.projectName,
       projectId: String(facts.projectId),
-      runStatus: STATUS_WORDS[facts.status],
+      // Where the platform's API says Error.
+      runStatus: facts.status === RUN_STATUS.error ? 'Errored' : platformStatusWord(facts.status),
       runStatusCode: facts.status,
       runStatusMessage:
         statusMessage === null

@@ -4,7 +4,7 @@ import { pause } from '../../core/clock.js';
 import { formatRecordLine } from '../../record/record-line.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import { API_PATH } from '../../run/api-path.js';
-import { isFinal } from '../../storage/state-tables.js';
+import { isFinal, STATUS_NAMES } from '../../storage/state-tables.js';
 import { ApiError } from '../api-error.js';
 import { authorize, callerOf } from '../authenticator.js';
 import { success } from '../envelope.js';
@@ -15,7 +15,7 @@ import { commandMeasures, comparisonOf } from './measures-answer.js';
 import type { OwnApiDeps } from './own-api-deps.js';
 import { parsedParameters, recordFilter, recordFilterSchema } from './record-filter.js';
 import { recordPageSchema, sendRecordPage } from './record-pages.js';
-import { runDocument, setAsideDocument, statusName } from './run-document.js';
+import { runDocument, setAsideDocument } from './run-document.js';
 import { type FoundRun, RunFinder } from './run-finder.js';
 import { writeOut } from './write-out.js';
 
@@ -163,7 +163,7 @@ export class RunStreams {
       if (isOver) {
         await writeOut(
           response,
-          event('end', END_ID, JSON.stringify({ id: found.run.id, status: statusName(found.run.status) })),
+          event('end', END_ID, JSON.stringify({ id: found.run.id, status: STATUS_NAMES[found.run.status] })),
         );
         return;
       }

@@ -3,10 +3,10 @@ import { invocationIdOf } from '../../record/telemetry-record.js';
 import { type Redactor, statusText } from '../../redaction/redactor.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
-import { RUN_STATUS, type RunStatus } from '../../storage/state-tables.js';
+import { RUN_STATUS, STATUS_NAMES } from '../../storage/state-tables.js';
 import type { FoundRun } from './run-finder.js';
 
-const statusSchema = z.enum(['queued', 'starting', 'running', 'success', 'error', 'cancelled']);
+const statusSchema = z.literal(Object.values(STATUS_NAMES));
 const timeSchema = z.iso.datetime().nullable();
 const namedSchema = z.object({ id: z.number().int(), name: z.string() });
 
@@ -107,7 +107,7 @@ export function runDocument(
     environment: { ...run.environment },
     project: { ...run.project },
     reason: run.reason,
-    status: statusName(run.status),
+    status: STATUS_NAMES[run.status],
     status_message: run.statusMessage === null ? null : statusText(run.statusMessage, redactor),
     is_complete: run.status >= RUN_STATUS.success,
     created_at: time(run.createdUnixMs),
@@ -120,30 +120,12 @@ export function runDocument(
   };
 }
 
-/** `success` for 10, and so on. */
-export function statusName(status: RunStatus): z.input<typeof statusSchema> {
-  switch (status) {
-    case 1:
-      return 'queued';
-    case 2:
-      return 'starting';
-    case 3:
-      return 'running';
-    case 10:
-      return 'success';
-    case 20:
-      return 'error';
-    case 30:
-      return 'cancelled';
-  }
-}
-
 function stepDocument(step: CatalogStep, redactor: Redactor) {
   return {
     id: step.id,
     index: step.index,
     command: redactor.command(step.command.join(' ')),
-    status: statusName(step.status),
+    status: STATUS_NAMES[step.status],
     status_message: step.statusMessage === null ? null : statusText(step.statusMessage, redactor),
     created_at: time(step.createdUnixMs),
     started_at: step.startedUnixMs === null ? null : time(step.startedUnixMs),
