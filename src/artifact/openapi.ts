@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
-import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
+import { answersWith, envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
 import { API_PATH } from '../run/api-path.js';
 import { ARTIFACT_CONTENT_TYPES } from './downloads.js';
 
@@ -41,10 +41,7 @@ export const ARTIFACT_PATHS: ZodOpenApiPathsObject = {
       tags: ['v2: artifacts'],
       summary: 'Paths of what a step left',
       requestParams: { path: z.object({ accountId: z.string(), runId }), query: z.object({ step }) },
-      responses: {
-        200: jsonAnswer(envelopeSchema(z.array(z.string())), 'Paths.'),
-        ...errorAnswers(404),
-      },
+      responses: answersWith(z.array(z.string()), 'Paths.', [404]),
     },
   },
   [`${RUN}/{path}`]: download('An artifact, or a part of it', { runId }),

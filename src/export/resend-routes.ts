@@ -4,7 +4,7 @@ import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import { success } from '../api/envelope.js';
-import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
+import { answersWith } from '../api/openapi/answers.js';
 import { parsedParameters } from '../api/own/record-filter.js';
 import { API_PATH } from '../run/api-path.js';
 import { RunResendError, type RunResender } from './run-resender.js';
@@ -42,7 +42,7 @@ export const RESEND_PATHS: ZodOpenApiPathsObject = {
         }),
         query: querySchema,
       },
-      responses: { 200: jsonAnswer(envelopeSchema(resentSchema), 'It is on its way.'), ...errorAnswers(404, 409) },
+      responses: answersWith(resentSchema, 'It is on its way.', [404, 409]),
     },
   },
 };

@@ -5,7 +5,7 @@ import { ApiError } from '../api/api-error.js';
 import { V2_PATH } from '../api/api-router.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import { success } from '../api/envelope.js';
-import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
+import { answersWith } from '../api/openapi/answers.js';
 import { idIn } from '../api/parameters.js';
 import type { Clock } from '../core/clock.js';
 import type { FactsOf, runShape } from '../platform/feature.js';
@@ -266,7 +266,7 @@ export function jobRunPaths(runSchema: RunShape['runSchema']): ZodOpenApiPathsOb
         tags: ['v2: jobs'],
         summary: 'Where a retry of a failed run resumes',
         requestParams: { path: ofRun },
-        responses: { 200: jsonAnswer(envelopeSchema(retrySchema), 'Where it stopped.'), ...errorAnswers(404, 409) },
+        responses: answersWith(retrySchema, 'Where it stopped.', [404, 409]),
       },
       ...runPost('Start a run that failed anew, from the step that failed', ofRun, runSchema),
     },
@@ -291,7 +291,7 @@ function runPost(
       summary,
       requestParams: { path },
       requestBody: { content: { 'application/json': { schema } } },
-      responses: { 200: jsonAnswer(envelopeSchema(runSchema), 'The run.'), ...errorAnswers(404, 409, 413, 415) },
+      responses: answersWith(runSchema, 'The run.', [404, 409, 413, 415]),
     },
   };
 }

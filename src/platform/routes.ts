@@ -5,7 +5,7 @@ import { ApiError } from '../api/api-error.js';
 import { V2_PATH, V3_PATH } from '../api/api-router.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import { success, successList } from '../api/envelope.js';
-import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
+import { answersWith, envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
 import {
   among,
   idIn,
@@ -650,10 +650,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
     get: {
       tags: of('accounts'),
       summary: "The token's account",
-      responses: {
-        200: jsonAnswer(envelopeSchema(z.array(accountSchema), extraSchema), 'One account.'),
-        ...errorAnswers(),
-      },
+      responses: answersWith(z.array(accountSchema), 'One account.', [], extraSchema),
     },
   },
   [ACCOUNT]: {
@@ -661,7 +658,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
       tags: of('accounts'),
       summary: 'An account',
       requestParams: { path: z.object(account) },
-      responses: { 200: jsonAnswer(envelopeSchema(accountSchema), 'The account.'), ...errorAnswers(404) },
+      responses: answersWith(accountSchema, 'The account.', [404]),
     },
   },
   [`${ACCOUNT}/runs`]: {
@@ -694,10 +691,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
           finished_at__range: text.optional(),
         }),
       },
-      responses: {
-        200: jsonAnswer(envelopeSchema(z.array(runSchema), extraSchema), 'A page.'),
-        ...errorAnswers(404),
-      },
+      responses: answersWith(z.array(runSchema), 'A page.', [404], extraSchema),
     },
   },
   [`${ACCOUNT}/runs/{runId}`]: {
@@ -705,7 +699,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
       tags: of('runs'),
       summary: 'A run',
       requestParams: { path: z.object({ ...account, runId: text }), query: z.object(include) },
-      responses: { 200: jsonAnswer(envelopeSchema(runSchema), 'The run.'), ...errorAnswers(404) },
+      responses: answersWith(runSchema, 'The run.', [404]),
     },
   },
   [`${ACCOUNT}/steps/{stepId}`]: {
@@ -713,7 +707,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
       tags: of('runs'),
       summary: 'A step of a run',
       requestParams: { path: z.object({ ...account, stepId: text }), query: z.object(include) },
-      responses: { 200: jsonAnswer(envelopeSchema(stepSchema), 'The step.'), ...errorAnswers(404) },
+      responses: answersWith(stepSchema, 'The step.', [404]),
     },
   },
   [`${ACCOUNT}/jobs`]: {
@@ -737,10 +731,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
           state: text.optional(),
         }),
       },
-      responses: {
-        200: jsonAnswer(envelopeSchema(z.array(jobSchema), extraSchema), 'A page.'),
-        ...errorAnswers(404),
-      },
+      responses: answersWith(z.array(jobSchema), 'A page.', [404], extraSchema),
     },
   },
   [`${ACCOUNT}/jobs/{jobId}`]: {
@@ -748,7 +739,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
       tags: of('jobs'),
       summary: 'A job',
       requestParams: { path: z.object({ ...account, jobId: text }), query: z.object(includeInJobs) },
-      responses: { 200: jsonAnswer(envelopeSchema(jobSchema), 'The job.'), ...errorAnswers(404) },
+      responses: answersWith(jobSchema, 'The job.', [404]),
     },
   },
 };

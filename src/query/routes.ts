@@ -4,7 +4,7 @@ import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import { success } from '../api/envelope.js';
-import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
+import { answersWith } from '../api/openapi/answers.js';
 import { parsedParameters } from '../api/own/record-filter.js';
 import { goneOf } from '../api/permissions.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -94,10 +94,7 @@ export const QUERY_PATHS: ZodOpenApiPathsObject = {
       tags: ['run-bridge: SQL'],
       summary: "SQL over the account's runs: one SELECT over the views runs, steps, nodes, tests, queries, records",
       requestBody: { required: true, content: { 'application/json': { schema: querySchema } } },
-      responses: {
-        200: jsonAnswer(envelopeSchema(queryAnswerSchema), 'The rows.'),
-        ...errorAnswers(408, 413, 415, 501),
-      },
+      responses: answersWith(queryAnswerSchema, 'The rows.', [408, 413, 415, 501]),
     },
   },
 };

@@ -4,7 +4,7 @@ import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import { success } from '../api/envelope.js';
-import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
+import { answersWith } from '../api/openapi/answers.js';
 import { parsedParameters } from '../api/own/record-filter.js';
 import { API_PATH } from '../run/api-path.js';
 import { RunRemovalError, type RunRemover } from './run-remover.js';
@@ -43,7 +43,7 @@ export const REMOVAL_PATHS: ZodOpenApiPathsObject = {
         }),
         query: querySchema,
       },
-      responses: { 200: jsonAnswer(envelopeSchema(removedSchema), 'It is gone.'), ...errorAnswers(404, 409) },
+      responses: answersWith(removedSchema, 'It is gone.', [404, 409]),
     },
   },
 };

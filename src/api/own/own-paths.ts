@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { API_PATH } from '../../run/api-path.js';
-import { envelopeSchema, errorAnswers, jsonAnswer } from '../openapi/answers.js';
+import { answersWith, errorAnswers } from '../openapi/answers.js';
 import { measuresSchema, nodesSchema } from './measures-answer.js';
 import { recordFilterSchema } from './record-filter.js';
 import { recordPageSchema } from './record-pages.js';
@@ -31,7 +31,7 @@ export const OWN_PATHS: ZodOpenApiPathsObject = {
       tags: TAGS,
       summary: 'A run, its steps and their commands',
       requestParams: { path },
-      responses: { 200: jsonAnswer(envelopeSchema(runSchema), 'The run.'), ...errorAnswers(404) },
+      responses: answersWith(runSchema, 'The run.', [404]),
     },
   },
   [`${RUN}/nodes`]: {
@@ -39,10 +39,7 @@ export const OWN_PATHS: ZodOpenApiPathsObject = {
       tags: TAGS,
       summary: 'Its nodes in each phase, as far as it came: outcome, work, waiting, warehouse time',
       requestParams: { path },
-      responses: {
-        200: jsonAnswer(envelopeSchema(nodesSchema), 'Nodes of all its commands.'),
-        ...errorAnswers(404),
-      },
+      responses: answersWith(nodesSchema, 'Nodes of all its commands.', [404]),
     },
   },
   [`${RUN}/measures`]: {
@@ -50,7 +47,7 @@ export const OWN_PATHS: ZodOpenApiPathsObject = {
       tags: TAGS,
       summary: 'Its totals, time by phase, critical path, slowest nodes, and how long earlier runs took',
       requestParams: { path },
-      responses: { 200: jsonAnswer(envelopeSchema(measuresSchema), 'Measures.'), ...errorAnswers(404) },
+      responses: answersWith(measuresSchema, 'Measures.', [404]),
     },
   },
   [`${RUN}/records`]: {
@@ -58,19 +55,15 @@ export const OWN_PATHS: ZodOpenApiPathsObject = {
       tags: TAGS,
       summary: 'Its records in the order in which they came, a page at a time',
       requestParams: { path, query: recordPageSchema },
-      responses: {
-        200: jsonAnswer(
-          envelopeSchema(
-            z.array(recordSchema),
-            z.object({
-              count: z.number().int(),
-              next_cursor: z.string().nullable().meta({ description: 'null where there is no more for now' }),
-            }),
-          ),
-          'A page; it may have fewer records than asked for, and still have a next one.',
-        ),
-        ...errorAnswers(404),
-      },
+      responses: answersWith(
+        z.array(recordSchema),
+        'A page; it may have fewer records than asked for, and still have a next one.',
+        [404],
+        z.object({
+          count: z.number().int(),
+          next_cursor: z.string().nullable().meta({ description: 'null where there is no more for now' }),
+        }),
+      ),
     },
   },
   [`${RUN}/events`]: {
@@ -93,10 +86,7 @@ export const OWN_PATHS: ZodOpenApiPathsObject = {
     get: {
       tags: TAGS,
       summary: 'Runs that the database can never keep, the last 100: only their record logs tell of them',
-      responses: {
-        200: jsonAnswer(envelopeSchema(z.array(setAsideSchema)), 'Mostly there is none.'),
-        ...errorAnswers(),
-      },
+      responses: answersWith(z.array(setAsideSchema), 'Mostly there is none.', []),
     },
   },
 };
