@@ -27,7 +27,6 @@ import type {
   CatalogEnvironment,
   CatalogJob,
   CatalogProject,
-  EnvironmentQuery,
   JobQuery,
   LatestRuns,
   ScopeQuery,
@@ -259,16 +258,8 @@ export function runListQuery(accountId: number, parameters: Parameters, level: R
   ].includes(true);
   return {
     query: {
-      ...{ orderBy, isDescending, limit, offset },
-      ...(isNone ? { ids: [] } : ids !== undefined && { ids }),
-      ...(statuses !== undefined && { statuses }),
-      ...(jobId !== undefined && { jobId }),
-      ...(environmentId !== undefined && { environmentId }),
-      ...(projectIds !== undefined && { projectIds }),
-      ...(idAbove !== undefined && { idAbove }),
-      ...(createdRange !== undefined && { createdRange }),
-      ...(finishedRange !== undefined && { finishedRange }),
-      ...(engineVersions !== undefined && { engineVersions }),
+      ...{ orderBy, isDescending, limit, offset, ids: isNone ? [] : ids, idAbove, statuses },
+      ...{ jobId, environmentId, projectIds, createdRange, finishedRange, engineVersions },
       ...(text !== undefined && containing(text, level)),
     },
     filters: { limit, offset, account_id: accountId, ...filters.given },
@@ -366,12 +357,8 @@ function jobListQuery(accountId: number, parameters: Parameters) {
     ...['triggers_schedule', 'is_system', 'is_fusion_ready'].map((name) => filters.flag(name)),
   ].includes(true);
   const query: JobQuery = {
-    ...{ limit, offset, orderBy, isDescending },
-    ...(isNone ? { ids: [] } : ids !== undefined && { ids }),
-    ...(projectIds !== undefined && { projectIds }),
-    ...(environmentId !== undefined && { environmentId }),
-    ...(nameContains !== undefined && { nameContains }),
-    ...(engineVersions !== undefined && { engineVersions }),
+    ...{ limit, offset, orderBy, isDescending, ids: isNone ? [] : ids },
+    ...{ projectIds, environmentId, nameContains, engineVersions },
   };
   return { query, filters: { limit, offset, account_id: accountId, ...filters.given }, order };
 }
@@ -494,12 +481,7 @@ function environmentListQuery(accountId: number, parameters: Parameters, project
     filters.remember('project_id', projectId) === undefined ? undefined : [projectId ?? 0],
   );
   const engineVersions = among(filters.texts('dbt_version'), filters.texts('dbt_version__in'));
-  const query: EnvironmentQuery = {
-    ...scopeQuery(filters),
-    ...{ orderBy, isDescending, limit, offset },
-    ...(projectIds !== undefined && { projectIds }),
-    ...(engineVersions !== undefined && { engineVersions }),
-  };
+  const query = { ...scopeQuery(filters), orderBy, isDescending, limit, offset, projectIds, engineVersions };
   return { query, filters: { limit, offset, account_id: accountId, ...filters.given }, order };
 }
 
@@ -509,12 +491,8 @@ function scopeQuery(filters: ListFilters): Pick<ScopeQuery, 'ids' | 'idAbove' | 
   const above = [filters.number('pk__gt'), filters.number('id__gt')].filter((id) => id !== undefined);
   const name = filters.text('name');
   const nameContains = filters.text('name__icontains');
-  return {
-    ...(filters.isActive() ? ids !== undefined && { ids } : { ids: [] }),
-    ...(above.length > 0 && { idAbove: Math.max(...above) }),
-    ...(name !== undefined && { name }),
-    ...(nameContains !== undefined && { nameContains }),
-  };
+  const idAbove = above.length > 0 ? Math.max(...above) : undefined;
+  return { ids: filters.isActive() ? ids : [], idAbove, name, nameContains };
 }
 
 /** Accounts: everybody sees their own. */

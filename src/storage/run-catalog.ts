@@ -148,26 +148,26 @@ export type ErrorTexts = 'whole' | 'redacted' | 'none';
 
 /** Which runs, in which order. What is left out filters nothing. */
 export interface RunQuery {
-  readonly ids?: readonly number[];
-  readonly statuses?: readonly number[];
-  readonly jobId?: number;
-  readonly environmentId?: number;
-  readonly projectIds?: readonly number[];
+  readonly ids?: readonly number[] | undefined;
+  readonly statuses?: readonly number[] | undefined;
+  readonly jobId?: number | undefined;
+  readonly environmentId?: number | undefined;
+  readonly projectIds?: readonly number[] | undefined;
   /** Whole names; of several things of one name, the runs of all. */
-  readonly jobName?: string;
-  readonly environmentName?: string;
-  readonly projectName?: string;
-  readonly idAbove?: number;
-  readonly createdRange?: TimeRange;
-  readonly finishedRange?: TimeRange;
-  readonly engineVersions?: readonly string[];
+  readonly jobName?: string | undefined;
+  readonly environmentName?: string | undefined;
+  readonly projectName?: string | undefined;
+  readonly idAbove?: number | undefined;
+  readonly createdRange?: TimeRange | undefined;
+  readonly finishedRange?: TimeRange | undefined;
+  readonly engineVersions?: readonly string[] | undefined;
   /**
    * Part of the name of its job, environment or project, of the user's name for it, of its git branch, or of its errors as far as
    * `errorTexts` says, ignoring case; or its id.
    */
-  readonly textContains?: string;
+  readonly textContains?: string | undefined;
   /** Which texts of errors `textContains` is looked for in; default: none. Only runs that were measured have any. */
-  readonly errorTexts?: ErrorTexts;
+  readonly errorTexts?: ErrorTexts | undefined;
   /** Runs that are not over stand after all others by `finished`. */
   readonly orderBy: 'id' | 'created' | 'finished';
   readonly isDescending: boolean;

@@ -32,11 +32,11 @@ export interface CatalogJob extends CatalogEnvironment {
 
 /** Which jobs, environments or projects, in which order. What is left out filters nothing. */
 export interface ScopeQuery {
-  readonly ids?: readonly number[];
-  readonly idAbove?: number;
-  readonly name?: string;
+  readonly ids?: readonly number[] | undefined;
+  readonly idAbove?: number | undefined;
+  readonly name?: string | undefined;
   /** Part of the name, ignoring case. */
-  readonly nameContains?: string;
+  readonly nameContains?: string | undefined;
   readonly orderBy: keyof typeof ORDER;
   readonly isDescending: boolean;
   readonly limit: number;
@@ -45,13 +45,13 @@ export interface ScopeQuery {
 
 /** The same of what belongs to a project. */
 export interface EnvironmentQuery extends ScopeQuery {
-  readonly projectIds?: readonly number[];
-  readonly engineVersions?: readonly string[];
+  readonly projectIds?: readonly number[] | undefined;
+  readonly engineVersions?: readonly string[] | undefined;
 }
 
 /** The same of what belongs to an environment, too. */
 export interface JobQuery extends EnvironmentQuery {
-  readonly environmentId?: number;
+  readonly environmentId?: number | undefined;
 }
 
 /** Ids of a job's latest run, and of the latest one that is over; `null` where there is none. */
