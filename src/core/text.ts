@@ -16,6 +16,47 @@ export function startOf(text: string, maxLength: number): string {
   return text.slice(0, isSplit ? maxLength - 1 : maxLength);
 }
 
+/** Characters at the start of a shortened text that say what it is. */
+const START_CHARS = 6;
+
+/**
+ * Shortens texts in the middle, so that different ones stay different where they can: of those that would look alike, what is before their
+ * first difference is left out.
+ * @param maxChars of each, more than 16
+ * @returns the shortened ones by the whole ones
+ */
+export function distinctTexts(texts: Iterable<string>, maxChars: number): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  const alike = new Map<string, string[]>();
+  for (const text of new Set(texts)) {
+    const short = cutInMiddle(Array.from(text), maxChars);
+    found.set(text, short);
+    const known = alike.get(short);
+    if (known === undefined) alike.set(short, [text]);
+    else known.push(text);
+  }
+  for (const group of alike.values()) {
+    if (group.length < 2) continue;
+    const sorted = [...group].sort();
+    const [first = [], last = []] = [sorted.at(0), sorted.at(-1)].map((text) => Array.from(text ?? ''));
+    const differs = first.findIndex((character, at) => character !== last[at]);
+    // With a little of what is the same before it, and with as much behind it as there is room for.
+    const from = Math.max(START_CHARS, differs < 0 ? first.length : differs - START_CHARS);
+    for (const text of group) {
+      const characters = Array.from(text);
+      const rest = cutInMiddle(characters.slice(from), maxChars - START_CHARS - 1);
+      found.set(text, `${characters.slice(0, START_CHARS).join('')}…${rest}`);
+    }
+  }
+  return found;
+}
+
+function cutInMiddle(characters: readonly string[], maxChars: number): string {
+  if (characters.length <= maxChars) return characters.join('');
+  const half = Math.floor(maxChars / 2);
+  return `${characters.slice(0, half).join('')}…${characters.slice(half + 1 - maxChars).join('')}`;
+}
+
 /** Formats a duration with about three digits: `450 ms`, `12.3 s`, `2 min 5 s`, `1 h 2 min`. @param lengthMs at least 0 */
 export function lengthText(lengthMs: number): string {
   const ms = Math.max(0, lengthMs);

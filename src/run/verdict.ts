@@ -356,3 +356,11 @@ export interface Selectable {
   /** NodeProcessed `in_selection`, which is left out where it is false; `null` where no NodeProcessed span was seen. */
   readonly isSelected: boolean | null;
 }
+
+/** Verdicts, the worst first; an outcome that only the engine knows comes before them. */
+const WORST_FIRST: readonly string[] = ['error', 'failed', 'canceled', 'unfinished', 'warned', 'skipped', 'success'];
+
+/** Orders nodes by how they ended, the worst first. */
+export function byVerdict(a: { readonly verdict: NodeVerdict }, b: { readonly verdict: NodeVerdict }): number {
+  return WORST_FIRST.indexOf(a.verdict) - WORST_FIRST.indexOf(b.verdict);
+}

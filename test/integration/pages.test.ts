@@ -522,6 +522,21 @@ describe('the graph of a run', () => {
     expect(html).not.toContain('model stg_orders');
     expect((await pages.get('/runs/1001/graph?text=after_broken', admin)).html).toContain('value="after_broken"');
   });
+
+  it('has the tests of a model as one box with its counts, by a manifest', async () => {
+    const { html: list } = await pages.get('/runs/1001/nodes?outcome=failed', admin);
+    const test = /title="(test\.[^"]+)" class="quiet-link"/.exec(list)?.[1] ?? '';
+    const store = new FolderArtifactStore(pages.api.dataFolder);
+    const key = { runId: 1001, stepIndex: 1, path: 'manifest.json' as ArtifactPath };
+    const nodes = { [test]: { attached_node: 'model.shop.stg_orders' }, 'model.shop.stg_orders': {} };
+    await store.put(key, Readable.from([Buffer.from(JSON.stringify({ nodes }))]));
+    const { html } = await pages.get('/runs/1001/graph', admin);
+    expect(html).toContain('<title>tests of model.shop.stg_orders: 1 failed test</title>');
+    expect(html).toContain('✗ 1 of 1 tests: stg_orders</text>');
+    expect(html).toContain(`<a class="broken" href="/runs/1001/nodes?node=${encodeURIComponent(test)}">`);
+    expect((await pages.get(`/runs/1001/graph?text=${test}`, admin)).html).toContain('1 of 1 tests: stg_orders');
+    await store.remove(key);
+  });
 });
 
 describe('the nodes of a run', () => {

@@ -1,13 +1,15 @@
 import type { Manifest } from '../../storage/manifest.js';
+import { byVerdict } from '../verdict.js';
 import type { NodeMeasure } from './node-measure.js';
 
-/** A node of a graph: one that the command worked on, or what such a node depends on. */
+/** A node of a graph: one that the command worked on, what such a node depends on, or the tests of one together. */
 export interface GraphNode {
+  /** Of tests together `tests of` and the unique id of what they test. */
   readonly uniqueId: string;
-  /** `null` where the command did not work on it. */
+  /** `null` where the command did not work on it, and of tests together. */
   readonly measure: NodeMeasure | null;
-  /** Tests of it that ran and are not drawn, since they did what they should. */
-  readonly passedTestCount: number;
+  /** Tests of it that passed, where all did; of tests together all of them, the worst first. */
+  readonly tests: readonly NodeMeasure[];
 }
 
 /** Nodes and what they depend on. */
@@ -18,44 +20,78 @@ export interface NodeGraph {
   readonly children: ReadonlyMap<string, readonly string[]>;
 }
 
+const TESTS_OF = 'tests of ';
 const TESTS: ReadonlySet<string | null> = new Set(['test', 'unit_test']);
 
-export function isBadNode({ measure }: GraphNode): boolean {
-  return measure?.verdict === 'error' || measure?.verdict === 'failed';
+/** What says how a node ended, of tests together the worst of them; `null` where the command did not work on it. */
+export function outcomeOf({ uniqueId, measure, tests }: GraphNode): NodeMeasure | null {
+  return measure ?? (isTests(uniqueId) ? (tests[0] ?? null) : null);
+}
+
+/** Whether a node is the tests of one together. */
+export function isTests(uniqueId: string): boolean {
+  return uniqueId.startsWith(TESTS_OF);
+}
+
+export function isBadNode(node: GraphNode): boolean {
+  const verdict = outcomeOf(node)?.verdict;
+  return verdict === 'error' || verdict === 'failed';
 }
 
 /**
- * The graph of a command's nodes. Tests that passed are counted at what they test.
+ * The graph of a command's nodes. Tests of one node are counted at it where all passed, else they are one node behind it.
  * @param manifest what nodes depend on; without one, only what was skipped hangs on what it was skipped for, and the others are left out
  */
 export function nodeGraph(nodes: readonly NodeMeasure[], manifest: Manifest | null): NodeGraph {
   const measures = new Map(nodes.map((node) => [node.uniqueId, node]));
-  const isDrawn = ({ nodeType, verdict, skipUpstream }: NodeMeasure) =>
+  const isDoubtful = ({ verdict }: NodeMeasure) => verdict !== 'success' && verdict !== 'skipped';
+  const testedOf = ({ uniqueId, nodeType }: NodeMeasure) =>
+    TESTS.has(nodeType) ? (manifest?.get(uniqueId)?.testedId ?? null) : null;
+  const testsOf = new Map<string, NodeMeasure[]>();
+  for (const node of nodes) {
+    const tested = testedOf(node);
+    if (tested === null) continue;
+    const known = testsOf.get(tested);
+    if (known === undefined) testsOf.set(tested, [node]);
+    else known.push(node);
+  }
+  for (const tests of testsOf.values()) tests.sort(byVerdict);
+  const together = new Map([...testsOf].filter(([, tests]) => tests.some(isDoubtful)).map(([id]) => [testsId(id), id]));
+  const isDrawn = (node: NodeMeasure) =>
     manifest === null
-      ? verdict === 'error' || verdict === 'failed' || skipUpstream !== null
-      : !TESTS.has(nodeType) || (verdict !== 'success' && verdict !== 'skipped');
-  const drawn = nodes.filter(isDrawn).map(({ uniqueId }) => uniqueId);
-  const madeOf = (id: string) => {
+      ? node.verdict === 'error' || node.verdict === 'failed' || node.skipUpstream !== null
+      : !TESTS.has(node.nodeType) || (testedOf(node) === null && isDoubtful(node));
+  const drawn = [...nodes.filter(isDrawn).map(({ uniqueId }) => uniqueId), ...together.keys()];
+  const madeOf = (id: string): readonly string[] => {
+    const tested = together.get(id);
+    if (tested !== undefined) return [tested];
     const known = manifest?.get(id)?.dependsOn ?? [];
     const upstream = measures.get(id)?.skipUpstream ?? null;
-    return known.length > 0 || upstream === null ? known : [upstream];
+    if (upstream === null) return known;
+    // It waited for the tests of what it depends on, too.
+    const tests = testsId(manifest?.get(upstream)?.testedId ?? '');
+    if (together.has(tests)) return [...known, tests];
+    return known.length > 0 ? known : [upstream];
   };
   const ids = new Set([...drawn, ...drawn.flatMap(madeOf)]);
   const parents = new Map(
     [...ids].map((id) => [id, [...new Set(madeOf(id))].filter((one) => ids.has(one) && one !== id)]),
   );
-  const passed = new Map<string, number>();
-  for (const { uniqueId, nodeType, verdict } of nodes) {
-    if (!TESTS.has(nodeType) || verdict !== 'success') continue;
-    const tested = manifest?.get(uniqueId)?.testedId;
-    if (tested != null) passed.set(tested, (passed.get(tested) ?? 0) + 1);
-  }
+  const testsIn = (id: string): readonly NodeMeasure[] => {
+    if (together.has(testsId(id))) return [];
+    const tests = testsOf.get(together.get(id) ?? id) ?? [];
+    return together.has(id) ? tests : tests.filter(({ verdict }) => verdict === 'success');
+  };
   const graphNode = (uniqueId: string): GraphNode => ({
     uniqueId,
     measure: measures.get(uniqueId) ?? null,
-    passedTestCount: passed.get(uniqueId) ?? 0,
+    tests: testsIn(uniqueId),
   });
   return { nodes: new Map([...ids].map((id) => [id, graphNode(id)])), parents, children: reversed(parents) };
+}
+
+function testsId(testedId: string): string {
+  return TESTS_OF + testedId;
 }
 
 function reversed(parents: ReadonlyMap<string, readonly string[]>): ReadonlyMap<string, readonly string[]> {

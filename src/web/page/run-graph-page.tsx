@@ -1,18 +1,21 @@
 import { Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
 import { may, Permits, textRedactor, withPermit } from '../../api/permissions.js';
-import { cut } from '../../core/text.js';
+import { cut, distinctTexts } from '../../core/text.js';
 import {
   type GraphNode,
   graphLayout,
   graphPart,
   isBadNode,
+  isTests,
   type NodeGraph,
   neighbourhood,
   nodeGraph,
+  outcomeOf,
 } from '../../run/measures/node-graph.js';
 import { slowestNodes } from '../../run/measures/time-split.js';
 import { labelOf } from '../../run/measures/troubles.js';
+import { byVerdict, countVerdicts } from '../../run/verdict.js';
 import { MANIFEST, type Manifest, readManifest } from '../../storage/manifest.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
 import { sendPage } from './layout.js';
@@ -21,7 +24,7 @@ import { countText, ScrollTable } from './parts.js';
 import { VerdictMark } from './run-nodes-page.js';
 import { tooMany } from './run-page.js';
 import { MAX_NAME } from './run-page-model.js';
-import { RunShell, shownRun } from './run-shell.js';
+import { countedWords, RunShell, shownRun } from './run-shell.js';
 import { NodeLink } from './run-troubles.js';
 
 /** The most nodes that are drawn. */
@@ -107,7 +110,10 @@ function shownPart(whole: NodeGraph, { isAll, text }: GraphFilter, slowest: read
   const ids = [...whole.nodes.keys()];
   const bad = ids.filter((id) => isBad(whole, id));
   if (text !== '') {
-    const found = ids.filter((id) => id.toLowerCase().includes(text.toLowerCase())).slice(0, MAX_FOUND);
+    const isFound = (id: string) => id.toLowerCase().includes(text.toLowerCase());
+    const tests = (id: string) => (isTests(id) ? (whole.nodes.get(id)?.tests ?? []) : []);
+    const found = ids.filter((id) => isFound(id) || tests(id).some(({ uniqueId }) => isFound(uniqueId)));
+    found.splice(MAX_FOUND);
     return graphPart(whole, neighbourhood(whole, found));
   }
   if (isAll || (bad.length === 0 && ids.length <= MAX_WHOLE)) {
@@ -174,8 +180,8 @@ function GraphForm(props: {
 }
 
 /** Sizes in pixels. */
-const NODE = { width: 232, height: 24, gap: 72, step: 32 } as const;
-const MAX_LABEL = 26;
+const NODE = { width: 264, height: 24, gap: 56, step: 32 } as const;
+const MAX_LABEL = 28;
 
 const SIGNS: Readonly<Record<string, readonly [sign: string, mood: string]>> = {
   success: ['✓', 'well'],
@@ -187,16 +193,25 @@ const SIGNS: Readonly<Record<string, readonly [sign: string, mood: string]>> = {
   unfinished: ['●', 'warned'],
 };
 
-/** Shortens a long name in the middle: names of tests begin alike, and end with what they test. */
-function shortLabel(label: string): string {
-  const characters = Array.from(label.slice(0, MAX_NAME));
-  if (characters.length <= MAX_LABEL) return characters.join('');
-  const half = Math.floor(MAX_LABEL / 2);
-  return `${characters.slice(0, half).join('')}…${characters.slice(1 - half).join('')}`;
+/** Names a node with its kind; of models, which most are, a box has the name alone. */
+function graphLabel({ uniqueId, measure, tests }: GraphNode, isBox = false): string {
+  if (isTests(uniqueId)) {
+    const tested = graphLabel({ uniqueId: uniqueId.replace(/^tests of /, ''), measure: null, tests: [] }, isBox);
+    const count = tests.filter(({ verdict }) => verdict === tests[0]?.verdict).length;
+    return isBox ? `${count} of ${tests.length} tests: ${tested}` : `tests of ${tested}`;
+  }
+  const label = cut(labelOf(measure ?? { uniqueId, nodeType: null, name: null }), MAX_NAME);
+  return isBox ? label.replace(/^model /, '') : label;
 }
 
-function graphLabel({ uniqueId, measure }: GraphNode): string {
-  return labelOf(measure ?? { uniqueId, nodeType: null, name: null });
+/** How a node ended, in words. */
+function outcomeText({ uniqueId, measure, tests }: GraphNode): string {
+  const counts = countedWords(countVerdicts(tests), 0).map(
+    ([count, one, many]) => `${count} ${count === 1 ? one : many}`,
+  );
+  if (isTests(uniqueId)) return counts.join(', ');
+  const passed = tests.length === 0 ? '' : `, ${countText(tests.length, 'passed test')}`;
+  return `${measure?.verdict ?? 'not in this step'}${passed}`;
 }
 
 function Drawing({ graph, runId }: { readonly graph: NodeGraph; readonly runId: number }) {
@@ -211,6 +226,10 @@ function Drawing({ graph, runId }: { readonly graph: NodeGraph; readonly runId: 
   const width = Math.max(...cells.map(({ column }) => column)) * (NODE.width + NODE.gap) + NODE.width + 2;
   const height = cells.reduce((most, { row }) => Math.max(most, row), 0) * NODE.step + NODE.height + 2;
   const isTrouble = (id: string) => isBad(graph, id) || graph.nodes.get(id)?.measure?.verdict === 'skipped';
+  const labels = distinctTexts(
+    [...graph.nodes.values()].map((node) => graphLabel(node, true)),
+    MAX_LABEL,
+  );
   const lines = [...graph.parents].flatMap(([id, parents]) =>
     parents.map((parent) => ({ parent, id, isHot: isTrouble(parent) && isTrouble(id) })),
   );
@@ -227,7 +246,7 @@ function Drawing({ graph, runId }: { readonly graph: NodeGraph; readonly runId: 
         <g class="lines">{[...lines].sort((a, b) => Number(a.isHot) - Number(b.isHot)).map(line)}</g>
         {[...graph.nodes.values()].map((node) => {
           const { x, y } = at.get(node.uniqueId) ?? { x: 0, y: 0 };
-          return <DrawnNode {...{ node, x, y, runId }} />;
+          return <DrawnNode {...{ node, x, y, runId }} label={labels.get(graphLabel(node, true)) ?? ''} />;
         })}
       </svg>
     </section>
@@ -239,22 +258,29 @@ function DrawnNode(props: {
   readonly x: number;
   readonly y: number;
   readonly runId: number;
+  /** Its name as it has room. */
+  readonly label: string;
 }) {
-  const { node, x, y, runId } = props;
-  const { uniqueId, measure, passedTestCount } = node;
-  const [sign, mood] = measure === null ? ['', 'outside'] : (SIGNS[measure.verdict] ?? ['', 'left']);
-  const label = graphLabel(node);
-  const tests = passedTestCount === 0 ? '' : `, ${countText(passedTestCount, 'passed test')}`;
+  const { node, x, y, runId, label } = props;
+  const outcome = outcomeOf(node);
+  const [sign, mood] = outcome === null ? ['', 'outside'] : (SIGNS[outcome.verdict] ?? ['', 'left']);
+  const passedCount = isTests(node.uniqueId) ? 0 : node.tests.length;
   const drawn = (
     <>
-      <title>{`${cut(uniqueId, MAX_NAME)}: ${measure?.verdict ?? 'not in this step'}${tests}`}</title>
+      <title>{`${cut(node.uniqueId, MAX_NAME)}: ${outcomeText(node)}`}</title>
       <rect x={x} y={y} width={NODE.width} height={NODE.height} rx="4" />
       <text x={x + 8} y={y + 16}>
-        {`${sign} ${shortLabel(label)}`.trim()}
+        {`${sign} ${label}`.trim()}
       </text>
+      {passedCount > 0 && (
+        <text class="soft" x={x + NODE.width - 8} y={y + 16} text-anchor="end">
+          {passedCount} ✓
+        </text>
+      )}
     </>
   );
-  const isLink = measure !== null && uniqueId.length <= MAX_NAME && !/\p{Cs}/u.test(uniqueId);
+  const uniqueId = outcome?.uniqueId ?? '';
+  const isLink = uniqueId !== '' && uniqueId.length <= MAX_NAME && !/\p{Cs}/u.test(uniqueId);
   if (!isLink) return <g class={mood}>{drawn}</g>;
   return (
     <a class={mood} href={`/runs/${runId}/nodes?node=${encodeURIComponent(uniqueId)}`}>
@@ -265,31 +291,29 @@ function DrawnNode(props: {
 
 /** Lists the failures with their dependencies, for visitors who cannot see the drawing, and for narrow windows. */
 function GraphTable({ graph, runId }: { readonly graph: NodeGraph; readonly runId: number }) {
-  const nodes = [...graph.nodes.values()].flatMap((node) =>
-    node.measure === null ? [] : [{ node, measure: node.measure }],
-  );
-  const order = ['error', 'failed', 'canceled', 'unfinished', 'warned', 'skipped'];
-  const rank = (verdict: string) => (order.indexOf(verdict) + order.length + 1) % (order.length + 1);
-  const rows = nodes.toSorted((a, b) => rank(a.measure.verdict) - rank(b.measure.verdict)).slice(0, MAX_LISTED);
+  const nodes = [...graph.nodes.values()].flatMap((node) => {
+    const outcome = outcomeOf(node);
+    return outcome === null ? [] : [{ node, outcome }];
+  });
+  const rows = nodes.toSorted((a, b) => byVerdict(a.outcome, b.outcome)).slice(0, MAX_LISTED);
   if (rows.length === 0) return null;
   const names = (ids: readonly string[]) =>
     ids
       .slice(0, 5)
-      .map((id) =>
-        cut(graphLabel(graph.nodes.get(id) ?? { uniqueId: id, measure: null, passedTestCount: 0 }), MAX_NAME),
-      )
+      .map((id) => graphLabel(graph.nodes.get(id) ?? { uniqueId: id, measure: null, tests: [] }))
       .join(', ') + (ids.length > 5 ? ` and ${ids.length - 5} more` : '');
   return (
     <section aria-labelledby="as-table">
       <h2 id="as-table">As a table</h2>
       <ScrollTable label="Nodes with what they depend on" columns={['Node', 'Status', 'Depends on', 'Used by']} isCards>
-        {rows.map(({ node, measure }) => (
+        {rows.map(({ node, outcome }) => (
           <tr>
             <th scope="row" class="name">
-              <NodeLink runId={runId} uniqueId={node.uniqueId} text={cut(graphLabel(node), MAX_NAME)} />
+              <NodeLink runId={runId} uniqueId={outcome.uniqueId} text={graphLabel(node)} />
+              {isTests(node.uniqueId) && <span class="sub">{outcomeText(node)}</span>}
             </th>
             <td>
-              <VerdictMark node={measure} />
+              <VerdictMark node={outcome} />
             </td>
             <Names what="depends on" text={names(graph.parents.get(node.uniqueId) ?? [])} />
             <Names what="used by" text={names(graph.children.get(node.uniqueId) ?? [])} />

@@ -6,6 +6,7 @@ import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
 import { shareOf } from '../../run/measures/time-split.js';
 import { labelOf } from '../../run/measures/troubles.js';
+import { byVerdict } from '../../run/verdict.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { Fact, Mark, type Mood, Pager, pageNumber } from './parts.js';
@@ -94,9 +95,6 @@ function hrefOf(runId: number, filter: NodeFilter): string {
 
 const isBad = ({ verdict }: NodeMeasure) => (OUTCOMES.bad as readonly string[]).includes(verdict);
 
-/** Verdicts, worst first; an outcome that only the engine knows comes before them. */
-const STATUS_ORDER: readonly string[] = ['error', 'failed', 'canceled', 'unfinished', 'warned', 'skipped', 'success'];
-
 function filtered(nodes: readonly NodeMeasure[], { outcome, text, sort }: NodeFilter): readonly NodeMeasure[] {
   const verdicts: readonly string[] | null = outcome === null ? null : OUTCOMES[outcome];
   const searched = text.toLowerCase();
@@ -108,8 +106,7 @@ function filtered(nodes: readonly NodeMeasure[], { outcome, text, sort }: NodeFi
   const wanted = nodes.filter(isWanted);
   if (sort === null) return wanted.sort((a, b) => Number(isBad(b)) - Number(isBad(a)));
   if (sort === 'name') return wanted.sort((a, b) => (a.uniqueId < b.uniqueId ? -1 : 1));
-  const rank = ({ verdict }: NodeMeasure) => STATUS_ORDER.indexOf(verdict);
-  if (sort === 'status') return wanted.sort((a, b) => rank(a) - rank(b));
+  if (sort === 'status') return wanted.sort(byVerdict);
   const [, value] = SORTS[sort];
   return wanted.sort((a, b) => Number(value(b) ?? -1) - Number(value(a) ?? -1));
 }

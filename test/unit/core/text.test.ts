@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { cleanLine, cleanText, cut, harmlessJson, visibleText } from '../../../src/core/text.js';
+import { cleanLine, cleanText, cut, distinctTexts, harmlessJson, visibleText } from '../../../src/core/text.js';
 import { STILL_ACTIVE } from '../../tool/hostile-run.js';
 
 describe('a text that is cut', () => {
@@ -16,6 +16,43 @@ describe('a text that is cut', () => {
     const short = cut(text, maxLength);
     expect(short).toBe(expected);
     expect(short.isWellFormed()).toBe(true);
+  });
+});
+
+describe('texts that are shortened', () => {
+  const shortened = (...texts: readonly string[]) => texts.map((text) => distinctTexts(texts, 27).get(text));
+
+  it('keep their starts and ends, and stay as they are where there is room', () => {
+    expect(shortened('mart_118', 'stg_orders_of_the_year_before_last')).toEqual([
+      'mart_118',
+      'stg_orders_of…r_before_last',
+    ]);
+  });
+
+  it('stay different where they differ in the middle', () => {
+    const test = (model: string) => `test accepted_values_${model}_status__paid__open`;
+    expect(shortened(test('stg_36'), test('stg_37'))).toEqual([
+      'test a…_stg_36_st…aid__open',
+      'test a…_stg_37_st…aid__open',
+    ]);
+    const [one, other] = shortened(`${'😀'.repeat(30)}a${'x'.repeat(40)}`, `${'😀'.repeat(30)}b${'x'.repeat(40)}`);
+    expect(one).not.toBe(other);
+    expect(one).toMatch(/^😀{6}…/u);
+  });
+
+  it('are no longer than asked for', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.string({ unit: 'grapheme', maxLength: 80 })),
+        fc.integer({ min: 17, max: 60 }),
+        (texts, max) => {
+          for (const [text, short] of distinctTexts(texts, max)) {
+            expect(Array.from(short).length).toBeLessThanOrEqual(max);
+            if (Array.from(text).length <= max) expect(short).toBe(text);
+          }
+        },
+      ),
+    );
   });
 });
 

@@ -19,7 +19,7 @@ function graphOf(parents: Readonly<Record<string, readonly string[]>>): NodeGrap
   const ids = Object.keys(parents);
   const children = new Map(ids.map((id) => [id, ids.filter((one) => parents[one]?.includes(id))]));
   return {
-    nodes: new Map(ids.map((uniqueId) => [uniqueId, { uniqueId, measure: null, passedTestCount: 0 }])),
+    nodes: new Map(ids.map((uniqueId) => [uniqueId, { uniqueId, measure: null, tests: [] }])),
     parents: new Map(Object.entries(parents)),
     children,
   };
@@ -39,8 +39,31 @@ describe('the graph of a command', () => {
     const graph = nodeGraph(nodes, manifest);
     expect(graph.parents.get('model.shop.broken')).toEqual(['model.shop.stg_orders']);
     expect(graph.nodes.get('source.shop.raw.orders')?.measure).toBeNull();
-    expect(graph.nodes.get('model.shop.stg_orders')?.passedTestCount).toBe(1);
+    expect(graph.nodes.get('model.shop.stg_orders')?.tests.map(({ uniqueId }) => uniqueId)).toEqual([test]);
     expect(graph.nodes.has(test)).toBe(false);
+  });
+
+  it('has the tests of a node as one behind it where not all of them passed, and what was skipped for them behind that', () => {
+    const ids = (verdict: string) =>
+      nodes.flatMap((node) => (node.nodeType === 'test' && node.verdict === verdict ? [node.uniqueId] : []));
+    const [passed = '', failed = ''] = [...ids('success'), ...ids('failed')].filter(
+      (_, at, all) => at === 0 || at === all.length - 1,
+    );
+    const tested = { [passed]: 'model.shop.stg_orders', [failed]: 'model.shop.stg_orders' };
+    const skipped = nodes.map((node) =>
+      node.uniqueId === 'model.shop.after_broken' ? { ...node, skipUpstream: failed } : node,
+    );
+    const made = { 'model.shop.after_broken': ['model.shop.stg_orders'], [passed]: [], [failed]: [] };
+    const graph = nodeGraph(skipped, manifestOf(made, tested));
+    const together = graph.nodes.get('tests of model.shop.stg_orders');
+    expect(together?.tests.map(({ uniqueId }) => uniqueId)).toEqual([failed, passed]);
+    expect(graph.parents.get('tests of model.shop.stg_orders')).toEqual(['model.shop.stg_orders']);
+    expect(graph.parents.get('model.shop.after_broken')).toEqual([
+      'model.shop.stg_orders',
+      'tests of model.shop.stg_orders',
+    ]);
+    expect(graph.nodes.get('model.shop.stg_orders')?.tests).toEqual([]);
+    expect([graph.nodes.has(failed), graph.nodes.has(passed)]).toEqual([false, false]);
   });
 
   it('has without a manifest what failed and what was skipped because of it', () => {
