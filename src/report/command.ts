@@ -20,6 +20,7 @@ import { learnNames, Redactor } from '../redaction/redactor.js';
 import { readMeasures } from '../run/measures/read-measures.js';
 import { type CommandMeasures, compareWithEarlier } from '../run/measures/run-totals.js';
 import { troubleLocation, troublesOf } from '../run/measures/troubles.js';
+import { withDependencies } from '../run/measures/upstream.js';
 import { RunState } from '../run/open-run.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import { type InvocationSummary, killingSignal } from '../run/verdict.js';
@@ -234,7 +235,8 @@ async function reportsOfCommand(
     }
     const run = await readRun(traceId, files, reader);
     const redactor = new Redactor(level ?? 'off');
-    for (const command of await readMeasures(reader, run, (record) => learnNames(record, redactor))) {
+    for (const measured of await readMeasures(reader, run, (record) => learnNames(record, redactor))) {
+      const command = await withManifest(measured, measured.invocation.step?.runId ?? null, files);
       const report = { traceId, command, commandCount: run.invocations.length, comparison: null };
       reports.push(level === null ? report : redactedReport(report, redactor));
     }
@@ -244,6 +246,13 @@ async function reportsOfCommand(
   }
   if (reports.length === 0) throw new Error('its records are in the data folder of another bridge, which shows it');
   return reports;
+}
+
+/** A command with the critical path that its nodes' dependencies give, where the data folder has them. */
+async function withManifest(command: CommandMeasures, runId: number | null, files: RunFiles): Promise<CommandMeasures> {
+  if (runId === null || command.nodes.length === 0) return command;
+  const manifest = await files.manifest(runId, command.invocation.step?.stepIndex ?? 1);
+  return manifest === undefined ? command : withDependencies(command, manifest);
 }
 
 /** What reports of a data folder are read with. */
@@ -280,7 +289,8 @@ async function reportsOfFolder(
     const commands = await readMeasures(reader, run, (record) => learnNames(record, redactor));
     // A trace may hold commands of other runs, too.
     const isOwn = ({ invocation: one }: CommandMeasures) => String(places.runIdOf(traceId, one)) === named;
-    for (const command of commands.some(isOwn) ? commands.filter(isOwn) : commands) {
+    for (const measured of commands.some(isOwn) ? commands.filter(isOwn) : commands) {
+      const command = await withManifest(measured, places.runIdOf(traceId, measured.invocation), files);
       const earlier = await earlierLengthsMs(command.invocation, traceId, files, { recent, places });
       const comparison = compareWithEarlier(lengthMs(command), earlier);
       const report = { traceId, command, commandCount: run.invocations.length, comparison };

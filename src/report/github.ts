@@ -1,4 +1,6 @@
 import { cleanLine, cleanText, counted, cut, lengthText } from '../core/text.js';
+import type { PathLink } from '../run/measures/critical-path.js';
+import { PATH_WORDS, percentText, phaseWords, stepLabel, timeSentence } from '../run/measures/pace.js';
 import { shareOf, slowestNodes } from '../run/measures/time-split.js';
 import {
   labelOf,
@@ -48,7 +50,7 @@ function commandMarkdown({ command }: CommandReport, maxBytes: number): string {
     ...(isReasonNeeded ? [`\n${code(cut(cleanLine(reason), 500))}\n`] : []),
     ...(again === null ? [] : [`\nRun again what failed: ${code(again)}\n`]),
   ].join('');
-  const tail = slowestMarkdown(command);
+  const tail = timeMarkdown(command) + slowestMarkdown(command);
   const budget = new Budget(maxBytes - Buffer.byteLength(head) - Buffer.byteLength(tail));
   const body = sections.map((section) => sectionMarkdown(section, budget)).join('');
   return Buffer.byteLength(head) > maxBytes
@@ -132,14 +134,43 @@ function longestRun(text: string): number {
   return (text.match(/`+/g) ?? []).reduce((most, run) => Math.max(most, run.length), 0);
 }
 
+/** Where the time went, and the steps of the critical path that took longest. */
+function timeMarkdown(command: CommandReport['command']): string {
+  const { totals, timeParts, criticalPath } = command;
+  const { lengthNano } = totals;
+  if (lengthNano === 0n) return '';
+  const wholeOf = ({ waitNano, timeNano }: PathLink) => waitNano + timeNano;
+  const longest = criticalPath.links.toSorted((a, b) => (wholeOf(b) > wholeOf(a) ? 1 : -1)).slice(0, MAX_SLOWEST);
+  const length = (nano: bigint) => lengthText(Number(nano) / 1e6);
+  const rows = criticalPath.links
+    .filter((link) => longest.includes(link))
+    .map((link) => {
+      const { step, waitNano, timeNano } = link;
+      const name = `${stepLabel(step)}${step.uniqueId === null ? '' : `, ${phaseWords(step.phase)}`}`;
+      const share = percentText(wholeOf(link), lengthNano);
+      return `| ${cell(name)} | ${length(waitNano)} | ${length(timeNano)} | ${share} |\n`;
+    });
+  return [
+    `\nWhere the ${length(lengthNano)} went: ${timeSentence(timeParts)}\n`,
+    ...(rows.length === 0
+      ? []
+      : [
+          `\n<details><summary>critical path, ${PATH_WORDS[criticalPath.follows]}</summary>\n\n`,
+          '| step | wait | time | share |\n|---|---:|---:|---:|\n',
+          ...rows,
+          '\n</details>\n',
+        ]),
+  ].join('');
+}
+
 function slowestMarkdown({ nodes, totals }: CommandReport['command']): string {
   const slowest = slowestNodes(nodes, MAX_SLOWEST);
   if (slowest.length === 0) return '';
   const rows = slowest.map((node) => {
     const ms = Number(shareOf(node.share)) / 1e6;
-    const percent = totals.lengthNano === 0n ? 0 : (ms * 1e8) / Number(totals.lengthNano);
+    const percent = percentText(shareOf(node.share), totals.lengthNano);
     const warehouse = lengthText(Number(node.warehouseTimeNano) / 1e6);
-    return `| ${cell(labelOf(node))} | ${lengthText(ms)} | ${percent.toFixed(0)} % | ${warehouse} |\n`;
+    return `| ${cell(labelOf(node))} | ${lengthText(ms)} | ${percent} | ${warehouse} |\n`;
   });
   return [
     `\n<details><summary>${counted(slowest.length, 'slowest node')}</summary>\n\n`,

@@ -3,6 +3,7 @@ import { raw } from 'hono/html';
 import type { Child } from 'hono/jsx';
 import { counted, lengthText, visibleText, withoutCommands } from '../core/text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
+import { paceOf, percentText } from '../run/measures/pace.js';
 import { shareOf, slowestNodes, withoutWaits } from '../run/measures/time-split.js';
 import { type TimelineBar, timelineOf } from '../run/measures/timeline.js';
 import {
@@ -13,6 +14,7 @@ import {
   troubleLocation,
   troublesOf,
 } from '../run/measures/troubles.js';
+import { ConcurrencyChart, CriticalPathTable, PaceFacts, TimeBar } from '../web/page/run-time.js';
 import { type CommandReport, type ReportSetting, verdictWords } from './content.js';
 import { headLines } from './text.js';
 
@@ -33,7 +35,16 @@ table { border-collapse: collapse; font-size: 13px; width: 100%; }
 th, td { text-align: left; padding: 4px 8px; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
 .number { text-align: right; white-space: nowrap; }
 .scroll { overflow-x: auto; }
-svg { display: block; min-width: 720px; }
+.hint { color: var(--quiet); font-size: 12px; }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(200px, 45%), 1fr)); gap: 8px 24px; margin: 8px 0; }
+dt { color: var(--quiet); font-size: 12px; } dd { margin: 0; overflow-wrap: anywhere; }
+figure { margin: 0; }
+svg { display: block; }
+svg.timeline { min-width: 720px; }
+svg.parts { width: 100%; height: 12px; } svg.concurrency { width: 100%; height: 60px; }
+p.parts { display: flex; flex-wrap: wrap; gap: 4px 20px; } p.parts svg { display: inline-block; width: 10px; height: 10px; }
+.parts .parse { fill: #8a6fd6; } .parts .compile, .concurrency .running { fill: #4a8bdc; } .parts .run { fill: #339c92; }
+.parts .warehouse { fill: #d6962d; } .parts .threads { fill: #cf6aa0; } .parts .rest, .concurrency .queued { fill: #8b95a1; }
 svg text { font: 11px system-ui, sans-serif; fill: var(--quiet); }
 .success { fill: var(--good); } .failed, .error-bar { fill: var(--bad); } .warned { fill: var(--warn); } .other { fill: var(--quiet); }
 .wait { opacity: .3; }
@@ -110,12 +121,38 @@ function Command({ report }: { readonly report: CommandReport }) {
       {sections.map((section) => (
         <Section section={section} />
       ))}
-      <Timeline report={report} />
+      <WhereTimeWent report={report} />
       <Slowest report={report} />
       <p class="quiet">
         trace <code>{traceId}</code>
       </p>
     </article>
+  );
+}
+
+/** Steps of the critical path that are listed: those that took longest. */
+const MAX_STEPS = 20;
+
+function WhereTimeWent({ report }: { readonly report: CommandReport }): Child {
+  const { command } = report;
+  const { timeParts, criticalPath, totals } = command;
+  const pace = paceOf(command);
+  return (
+    <>
+      <section>
+        <h2>Where the {lengthText(Number(totals.lengthNano) / 1e6)} went</h2>
+        <TimeBar parts={timeParts} />
+        <PaceFacts pace={pace} />
+        {pace.concurrency !== null && <ConcurrencyChart concurrency={pace.concurrency} />}
+      </section>
+      <Timeline report={report} />
+      <CriticalPathTable
+        path={criticalPath}
+        lengthNano={totals.lengthNano}
+        limit={MAX_STEPS}
+        id={`critical-path-${report.traceId}-${command.invocation.index}`}
+      />
+    </>
   );
 }
 
@@ -187,7 +224,8 @@ function Slowest({ report: { command } }: { readonly report: CommandReport }): C
           <thead>
             <tr>
               <th>node</th>
-              <th class="number">share of the time</th>
+              <th class="number">share</th>
+              <th class="number">of the run</th>
               <th class="number">queries</th>
               <th class="number">rows</th>
             </tr>
@@ -197,6 +235,7 @@ function Slowest({ report: { command } }: { readonly report: CommandReport }): C
               <tr>
                 <td>{labelOf(node)}</td>
                 <td class="number">{lengthText(Number(shareOf(node.share)) / 1e6)}</td>
+                <td class="number">{percentText(shareOf(node.share), command.totals.lengthNano)}</td>
                 <td class="number">{lengthText(Number(node.warehouseTimeNano) / 1e6)}</td>
                 <td class="number">{node.rows ?? ''}</td>
               </tr>
@@ -236,6 +275,7 @@ function Timeline({ report: { command } }: { readonly report: CommandReport }): 
       </p>
       <div class="scroll">
         <svg
+          class="timeline"
           viewBox={`0 0 ${WIDTH} ${height}`}
           role="img"
           aria-label="Phases and nodes over time; the table below has the slowest"

@@ -1,5 +1,7 @@
+import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ARTIFACTS_FOLDER } from '../artifact/feature.js';
 import { CliError, EXIT } from '../cli/command.js';
 import { errorCode } from '../core/errors.js';
 import { slices } from '../core/lists.js';
@@ -10,6 +12,7 @@ import { RunState } from '../run/open-run.js';
 import { parseRun } from '../run/parse-run.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import type { RunSummary } from '../run/verdict.js';
+import { MANIFEST, type Manifest, readManifest } from '../storage/manifest.js';
 import { parseRunNumber } from '../storage/state-tables.js';
 
 /** Maximum number of runs whose summaries are searched for names and earlier durations. */
@@ -48,6 +51,16 @@ export class RunFiles {
     } catch (error) {
       if (errorCode(error) === 'ENOENT') return undefined;
       throw error;
+    }
+  }
+
+  /** What the step of a run left of its project; `undefined` if there is nothing in the data folder, or it cannot be read. */
+  async manifest(runId: number, stepIndex: number): Promise<Manifest | undefined> {
+    const path = join(this.dataFolder, ARTIFACTS_FOLDER, String(runId), String(stepIndex), MANIFEST);
+    try {
+      return await readManifest(createReadStream(path));
+    } catch {
+      return undefined;
     }
   }
 

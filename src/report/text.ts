@@ -1,10 +1,11 @@
 import wrapAnsi from 'wrap-ansi';
-import { alignedRows, cleanText, counted, withoutCommands } from '../core/text.js';
+import { ageText, alignedRows, cleanText, counted, lengthText, withoutCommands } from '../core/text.js';
 import { invocationIdOf } from '../record/telemetry-record.js';
-import { ageText } from '../run/measures/measures-document.js';
+import type { PathLink } from '../run/measures/critical-path.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
+import { longestParts, PATH_WORDS, paceOf, paceWords, percentText } from '../run/measures/pace.js';
 import type { CommandMeasures, Comparison } from '../run/measures/run-totals.js';
-import { type PathLink, shareOf, slowestNodes } from '../run/measures/time-split.js';
+import { shareOf, slowestNodes } from '../run/measures/time-split.js';
 import { troubleLocation, withLoneMessage } from '../run/measures/troubles.js';
 import { hasOwnWord, type NodeVerdict } from '../run/verdict.js';
 import type { CommandReport, ReportSetting } from './content.js';
@@ -29,10 +30,10 @@ function reportText({ traceId, command, commandCount, comparison }: CommandRepor
     ...(invocation.rawCommand === null ? [] : [`command: ${invocation.rawCommand}`]),
     ...comparisonLines(comparison),
     ...problemLines(command),
-    ...splitLines(command, columns),
+    ...timeLines(command, columns),
+    ...pathLines(command, columns),
     ...slowestLines(command, columns),
     ...phaseLines(command, columns),
-    ...pathLines(command, columns),
   ];
   return lines.map((line) => `${shownLine(line, setting)}\n`).join('');
 }
@@ -95,37 +96,32 @@ function stepText({ invocation }: CommandMeasures): string {
   return `, step ${step.stepIndex} of run ${step.runId}${name}, job ${step.job}`;
 }
 
-/** How the duration is divided: first the shares that add up to it, then the engine's totals over all threads. */
-function splitLines({ totals, split, omittedNodeCount }: CommandMeasures, columns: number | null): readonly string[] {
+/** Widest bar in a table, in characters, and the narrowest terminal that has bars. */
+const MAX_BAR = 30;
+const MIN_COLUMNS_OF_BARS = 80;
+
+/** Where the time went, what runs are compared by, and the engine's totals over all threads. */
+function timeLines(command: CommandMeasures, columns: number | null): readonly string[] {
+  const { totals, timeParts, split, omittedNodeCount } = command;
   const { lengthNano, durationMs, idleTimeMs, warehouseTimeNano, queryCount, rows } = totals;
-  const shares = [
-    ['nodes', split.nodesNano],
-    ['nodes that were not selected', split.unselectedNodesNano],
-    ['hooks', split.hooksNano],
-    ['queries of no node', split.otherQueriesNano],
-    ['phases in which no node was worked on', split.phasesNano],
-    ['the rest', split.restNano],
-  ] as const;
+  const barWidth = columns !== null && columns < MIN_COLUMNS_OF_BARS ? 0 : MAX_BAR;
+  const barOf = (nano: bigint) => '█'.repeat(Math.round((Number(nano) / Math.max(1, Number(lengthNano))) * barWidth));
   const queries = counted(queryCount, 'query', 'queries');
-  const shown = shares.filter(([, nano]) => nano > 0n);
   return [
     '',
-    `where the ${length(ms(lengthNano))} went:`,
+    `where the ${lengthText(ms(lengthNano))} went:`,
     ...table(
-      shown.map(([name, nano]) => [name, length(ms(nano)), percent(nano, lengthNano)]),
+      longestParts(timeParts).map(([part, words]) => {
+        const nano = timeParts[part];
+        return [words, lengthText(ms(nano)), percentText(nano, lengthNano), barOf(nano).padEnd(barWidth)];
+      }),
       columns,
     ),
-    '  (each moment is shared by the queries that ran in it; else by the nodes that were worked on; else by the phases)',
-    `  queries ran for ${percent(split.warehouseNano, lengthNano)} of it: ${queries}, ${rows} rows`,
-    `  the engine's sums over all threads: duration_ms ${length(durationMs)}, idle_time_ms ${length(idleTimeMs)}, queries ${length(ms(warehouseTimeNano))}`,
+    ...paceWords(paceOf(command)).map(([name, value]) => `  ${name}: ${value}`),
+    `  queries ran for ${percentText(split.warehouseNano, lengthNano)} of it: ${queries}, ${rows} rows`,
+    `  the engine's sums over all threads: duration_ms ${lengthText(durationMs)}, idle_time_ms ${lengthText(idleTimeMs)}, queries ${lengthText(ms(warehouseTimeNano))}`,
     ...(omittedNodeCount > 0 ? [`not measured: ${omittedNodeCount} further nodes`] : []),
   ];
-}
-
-/** `12 %`, `0.3 %`. */
-function percent(nano: bigint, lengthNano: bigint): string {
-  const share = lengthNano === 0n ? 0 : (Number(nano) / Number(lengthNano)) * 100;
-  return `${share >= 9.95 || share === 0 ? share.toFixed(0) : share.toFixed(1)} %`;
 }
 
 function comparisonLines(comparison: Comparison | null): readonly string[] {
@@ -134,19 +130,19 @@ function comparisonLines(comparison: Comparison | null): readonly string[] {
   const times = ratio === null ? '' : `, ${ratio.toFixed(2)} times the median`;
   const slow = isSlow ? '; slower than 95 of 100' : '';
   const those = counted(count, 'earlier success', 'earlier successes');
-  return [`beside ${those}: median ${length(medianMs)}, p95 ${length(p95Ms)}${times}${slow}`];
+  return [`beside ${those}: median ${lengthText(medianMs)}, p95 ${lengthText(p95Ms)}${times}${slow}`];
 }
 
 function phaseLines({ phases, totals: { lengthNano } }: CommandMeasures, columns: number | null): readonly string[] {
   if (phases.length === 0) return [];
   const rows = phases.map((phase) => [
     phase.phase,
-    length(ms(phase.shareNano)),
-    percent(phase.shareNano, lengthNano),
-    phase.endTimeUnixNano === null ? 'no end' : length(ms(phase.spanTimeNano)),
+    lengthText(ms(phase.shareNano)),
+    percentText(phase.shareNano, lengthNano),
+    phase.endTimeUnixNano === null ? 'no end' : lengthText(ms(phase.spanTimeNano)),
     ...(phase.nodeCount === 0
       ? ['', '', '']
-      : [String(phase.nodeCount), length(ms(phase.nodeTimeNano)), length(ms(phase.warehouseTimeNano))]),
+      : [String(phase.nodeCount), lengthText(ms(phase.nodeTimeNano)), lengthText(ms(phase.warehouseTimeNano))]),
   ]);
   const title = 'phases (share: while no node was worked on; the other times overlap, and are sums over all threads):';
   return [
@@ -161,12 +157,12 @@ function slowestLines({ nodes, totals: { lengthNano } }: CommandMeasures, column
   if (slowest.length === 0) return [];
   const rows = slowest.map((node) => [
     node.uniqueId,
-    length(ms(shareOf(node.share))),
-    percent(shareOf(node.share), lengthNano),
-    length(ms(node.warehouseTimeNano)),
+    lengthText(ms(shareOf(node.share))),
+    percentText(shareOf(node.share), lengthNano),
+    lengthText(ms(node.warehouseTimeNano)),
     node.rows === null ? '' : String(node.rows),
-    node.durationMs === null ? '' : length(node.durationMs),
-    node.idleTimeMs === null ? '' : length(node.idleTimeMs),
+    node.durationMs === null ? '' : lengthText(node.durationMs),
+    node.idleTimeMs === null ? '' : lengthText(node.idleTimeMs),
   ]);
   const title = 'slowest nodes (share: about how much shorter the run would be without them):';
   return [
@@ -177,23 +173,32 @@ function slowestLines({ nodes, totals: { lengthNano } }: CommandMeasures, column
 }
 
 function pathLines({ criticalPath, totals }: CommandMeasures, columns: number | null): readonly string[] {
-  const { links, tailNano } = criticalPath;
+  const { links, tailNano, follows } = criticalPath;
+  const { lengthNano } = totals;
   if (links.length === 0) return [];
   const longest = new Set([...links].sort((a, b) => (weight(b) > weight(a) ? 1 : -1)).slice(0, MAX_STEPS));
   const shown = links.filter((link) => longest.has(link));
-  const rows = shown.map(({ step, basis, waitNano, timeNano }) => [
-    `${step.phase} ${step.uniqueId ?? ''}`.trim() + (step.hasEnd ? '' : ' (not finished)'),
-    length(ms(waitNano)),
-    length(ms(timeNano)),
-    basis === 'reported' ? 'reported' : '',
+  const rows = shown.map((link) => [
+    `${link.step.phase} ${link.step.uniqueId ?? ''}`.trim() + (link.step.hasEnd ? '' : ' (not finished)'),
+    lengthText(ms(link.waitNano)),
+    lengthText(ms(link.timeNano)),
+    percentText(weight(link), lengthNano),
+    link.basis === 'reported' ? 'reported' : '',
   ]);
   const restCount = links.length - shown.length;
   const restNano = links.filter((link) => !longest.has(link)).reduce((sum, link) => sum + weight(link), 0n);
   return [
     '',
-    `critical path of ${length(ms(totals.lengthNano))} (what ended last before each began; "reported": by the engine):`,
-    ...table([['', 'wait', 'time', ''], ...rows, ['end of the command', length(ms(tailNano)), '', '']], columns),
-    ...(restCount > 0 ? [`  and ${restCount} shorter steps, ${length(ms(restNano))} together`] : []),
+    `critical path of ${lengthText(ms(lengthNano))} (${PATH_WORDS[follows]}; "reported": by the engine):`,
+    ...table(
+      [
+        ['', 'wait', 'time', 'of the run', ''],
+        ...rows,
+        ['end of the command', lengthText(ms(tailNano)), '', percentText(tailNano, lengthNano), ''],
+      ],
+      columns,
+    ),
+    ...(restCount > 0 ? [`  and ${restCount} shorter steps, ${lengthText(ms(restNano))} together`] : []),
   ];
 }
 
@@ -203,12 +208,6 @@ function weight({ waitNano, timeNano }: PathLink): bigint {
 
 function ms(nano: bigint): number {
   return Number(nano) / 1e6;
-}
-
-/** Short lengths in milliseconds: `1.059 s`, `59 ms`, `0.3 ms`. */
-function length(milliseconds: number): string {
-  if (milliseconds >= 999.5) return `${(milliseconds / 1_000).toFixed(3)} s`;
-  return `${milliseconds.toFixed(milliseconds >= 9.95 || milliseconds === 0 ? 0 : 1)} ms`;
 }
 
 /** Longest name in a table where no terminal limits it, and shortest limit, in characters. */

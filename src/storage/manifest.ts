@@ -1,4 +1,4 @@
-import type { ArtifactPath } from './artifacts.js';
+import type { Artifact, ArtifactPath, OpenArtifact } from './artifacts.js';
 
 /** The artifact that says what a project has. */
 export const MANIFEST = 'manifest.json' as ArtifactPath;
@@ -28,6 +28,40 @@ export async function readManifest(content: AsyncIterable<Uint8Array>): Promise<
   const scanner = new ManifestScanner();
   for await (const chunk of content) scanner.add(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
   return scanner.manifest();
+}
+
+/** Manifests that are kept in memory. */
+const MAX_KEPT = 4;
+
+/** The manifest that a step left, where it is stored. */
+export interface StepManifest {
+  readonly runId: number;
+  readonly stepIndex: number;
+  /** Finds it; `undefined` if the step left none. */
+  stat(path: ArtifactPath): Promise<Artifact | undefined>;
+  open(path: ArtifactPath): Promise<OpenArtifact | undefined>;
+}
+
+/** Reads manifests of steps, and keeps the last ones. */
+export class StepManifests {
+  /** By run, step and version. */
+  private readonly kept = new Map<string, Manifest>();
+
+  /** @returns `undefined` if the step left none. @throws ArtifactError */
+  async read(step: StepManifest): Promise<Manifest | undefined> {
+    const found = await step.stat(MANIFEST);
+    if (found === undefined) return undefined;
+    const name = `${step.runId} ${step.stepIndex} ${found.etag}`;
+    const known = this.kept.get(name);
+    if (known !== undefined) return known;
+    const opened = await step.open(MANIFEST);
+    if (opened === undefined) return undefined;
+    const manifest = await readManifest(opened.content);
+    const [oldest] = this.kept.keys();
+    if (this.kept.size >= MAX_KEPT && oldest !== undefined) this.kept.delete(oldest);
+    this.kept.set(name, manifest);
+    return manifest;
+  }
 }
 
 const [QUOTE, BACKSLASH, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST, COLON] = Buffer.from('"\\{}[]:');

@@ -1,10 +1,9 @@
 import type { RunMeasures } from '../api/run-measures.js';
-import { counted, cut } from '../core/text.js';
+import { ageText, counted, cut } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { type RedactionLevel, redactionFor, TextCache } from '../redaction/known-names.js';
 import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
 import { isBad } from '../run/measures/execution.js';
-import { ageText } from '../run/measures/measures-document.js';
 import type { HookMeasure, NodeMeasure } from '../run/measures/node-measure.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
 import { causeFirst, labelOf, skippedByCause, withLoneMessage } from '../run/measures/troubles.js';

@@ -7,7 +7,7 @@ import { type JudgedRun, partialText, type Recovery, recoveryOf } from '../run/m
 import type { CommandScope } from '../run/measures/run-scope.js';
 import { nameOf } from '../run/measures/troubles.js';
 import type { ArtifactStore } from '../storage/artifacts.js';
-import { MANIFEST, type Manifest, type ManifestNode, readManifest } from '../storage/manifest.js';
+import { type Manifest, type ManifestNode, StepManifests } from '../storage/manifest.js';
 import { type CatalogRun, type CatalogStep, commandLinesOf, type RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { type EventSelection, isRecovery, MAX_RUNS_BEFORE, type RunFacts, type WebhookEvent } from './event.js';
@@ -284,13 +284,10 @@ export interface ManifestReaderDeps {
 
 /** Earlier runs that are looked through for a manifest. */
 const MAX_EARLIER_RUNS = 10;
-/** Manifests that are remembered. */
-const MAX_KEPT = 4;
 
 /** Reads the manifests that runs left. */
 export class ManifestReader {
-  /** By run, step and version. */
-  private readonly kept = new Map<string, Manifest>();
+  private readonly manifests = new StepManifests();
 
   constructor(private readonly deps: ManifestReaderDeps) {}
 
@@ -315,19 +312,13 @@ export class ManifestReader {
   private async ofRun(accountId: number, runId: number): Promise<Manifest | undefined> {
     const store = await this.deps.openArtifacts();
     for (const { index } of (await this.deps.catalog.stepsOf(accountId, [runId])).toReversed()) {
-      const key = { runId, stepIndex: index, path: MANIFEST };
-      const found = await store.stat(key);
-      if (found === undefined) continue;
-      const name = `${runId} ${index} ${found.etag}`;
-      const known = this.kept.get(name);
-      if (known !== undefined) return known;
-      const opened = await store.open(key);
-      if (opened === undefined) continue;
-      const manifest = await readManifest(opened.content);
-      const [oldest] = this.kept.keys();
-      if (this.kept.size >= MAX_KEPT && oldest !== undefined) this.kept.delete(oldest);
-      this.kept.set(name, manifest);
-      return manifest;
+      const step = { runId, stepIndex: index };
+      const manifest = await this.manifests.read({
+        ...step,
+        stat: (path) => store.stat({ ...step, path }),
+        open: (path) => store.open({ ...step, path }),
+      });
+      if (manifest !== undefined) return manifest;
     }
     return undefined;
   }

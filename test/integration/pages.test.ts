@@ -230,7 +230,7 @@ describe('the page of a run', () => {
       ...['Failed after', '1 error, 2 failed tests', 'dbt build --select broken+ ut_target+ 1+status_strict'],
       ...['1 node failed with an error', 'Binder Error: Referenced column', 'Error in line', 'nonexistent_column from'],
       ...['skipped because of it', '2 tests failed', '1 row(s) differ', 'Download OTel log (Parquet)'],
-      ...['<dt>Trace</dt>', 'id="slowest"', 'id="steps"'],
+      ...['<dt>Trace</dt>', 'id="time"', 'id="critical-path"', 'id="slowest"', 'id="steps"'],
     ];
     const places = order.map((part) => html.indexOf(part));
     expect(places.every((place) => place > 0)).toBe(true);
@@ -377,6 +377,50 @@ describe('the artifacts of a run', () => {
   it('say what to do where there are none', async () => {
     const { html } = await pages.get('/runs/1003/artifacts', admin);
     expect(html).toContain('run-bridge exec -- dbt build');
+  });
+});
+
+describe('where the time of a run went', () => {
+  it('is a bar with a sentence, what runs are compared by, and the critical path with shares', async () => {
+    const { html } = await pages.get('/runs/1002', admin);
+    expect(html).toContain('<h2 id="time">Where the 462 ms went</h2>');
+    expect(html).toMatch(/<svg class="parts"[^>]* role="img" aria-label="33 % the rest, 32 % parsing, 20 % waiting/);
+    const [, bar = ''] = /<svg class="parts"[^>]*>(.*?)<\/svg>/s.exec(html) ?? [];
+    const widths = Array.from(bar.matchAll(/ width="([\d.]+)"/g), ([, width]) => Number(width));
+    expect(widths.reduce((sum, width) => sum + width, 0)).toBeCloseTo(1_000, -1);
+    for (const fact of [
+      'Wall clock',
+      'At work on the critical path',
+      'Nodes at a time',
+      'Longest node',
+      'Begun last',
+    ]) {
+      expect(html).toContain(`<dt>${fact}</dt>`);
+    }
+    const [, path = ''] = /id="critical-path"(.*?)<\/section>/s.exec(html) ?? [];
+    const shares = Array.from(path.matchAll(/>([\d.]+) %</g), ([, share]) => Number(share));
+    expect(shares.reduce((sum, share) => sum + share, 0)).toBeCloseTo(100, -0.5);
+    expect(html).toContain('Found by times: what ended last before each began');
+  });
+
+  it('follows what nodes depend on where a step left its manifest, for who may read that', async () => {
+    const own = await PageServer.open(['build-mixed']);
+    try {
+      const { server, dataFolder } = own.api;
+      const store = new FolderArtifactStore(dataFolder);
+      const key = { runId: 1001, stepIndex: 1, path: 'manifest.json' as ArtifactPath };
+      await store.put(key, Readable.from([readFileSync('test/fixture/manifest.json')]));
+      const reader = await server.token('admin');
+      for (const path of ['/runs/1001', '/runs/1001/timeline']) {
+        expect((await own.get(path, reader)).html).toContain('Found by what nodes depend on');
+        expect((await own.get(path, await server.token('webhooks_only'))).status).toBe(403);
+      }
+      expect((await own.get('/runs/1001/timeline', reader)).html).toMatch(
+        /<svg class="concurrency"[^>]* aria-label="Nodes at a time: at most 8 at work, \d+ waiting for a thread/,
+      );
+    } finally {
+      await own.close();
+    }
   });
 });
 

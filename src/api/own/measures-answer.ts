@@ -95,11 +95,26 @@ export const commandSchema = z
         unselected_nodes_ms: z.number(),
         hooks_ms: z.number(),
         other_queries_ms: z.number(),
+        waits_ms: z.number(),
         phases_ms: z.number(),
         rest_ms: z.number(),
         warehouse_ms: z.number(),
       })
       .meta({ description: "what the command's length was spent on; all but warehouse_ms add up to it" }),
+    parts: z
+      .object({
+        parse_ms: z.number(),
+        compile_ms: z.number(),
+        run_ms: z.number(),
+        warehouse_ms: z.number(),
+        threads_ms: z.number(),
+        rest_ms: z.number(),
+      })
+      .meta({ description: 'where the time went: the same length, divided otherwise' }),
+    concurrency: z
+      .object({ peak: z.number().int(), average: z.number() })
+      .nullable()
+      .meta({ description: 'nodes that were worked on at a time; null where none was' }),
     phases: z.array(
       z.object({
         phase: z.string(),
@@ -114,6 +129,7 @@ export const commandSchema = z
       }),
     ),
     critical_path: z.object({
+      follows: z.enum(['dependencies', 'times']),
       links: z.array(
         z.object({
           kind: z.string(),

@@ -1,8 +1,9 @@
-import { counted } from '../../core/text.js';
 import { invocationIdOf, type TraceId } from '../../record/telemetry-record.js';
+import type { PathLink } from './critical-path.js';
 import type { HookMeasure, NodeMeasure, NodePhase, PhaseMeasure } from './node-measure.js';
+import { concurrencyOf } from './pace.js';
 import type { CommandMeasures, Comparison } from './run-totals.js';
-import { type PathLink, shareOf, slowestNodes, type TimeShare } from './time-split.js';
+import { shareOf, slowestNodes, type TimeShare } from './time-split.js';
 
 /** Nodes in `slowest_nodes`. */
 const SLOWEST = 10;
@@ -11,8 +12,10 @@ const SLOWEST = 10;
  * A command's measures as JSON: names in snake_case, timestamps as strings of nanoseconds, durations in
  * milliseconds (`*_ms`) with nanosecond precision.
  */
-export function measuresDocument({ invocation, totals, split, ...measures }: CommandMeasures, traceId: TraceId) {
+export function measuresDocument(command: CommandMeasures, traceId: TraceId) {
+  const { invocation, totals, split, timeParts, ...measures } = command;
   const percentOf = percentOfLength(totals.lengthNano);
+  const concurrency = concurrencyOf(command);
   return {
     trace_id: traceId,
     invocation_id: invocationIdOf(traceId),
@@ -42,12 +45,23 @@ export function measuresDocument({ invocation, totals, split, ...measures }: Com
       unselected_nodes_ms: toMs(split.unselectedNodesNano),
       hooks_ms: toMs(split.hooksNano),
       other_queries_ms: toMs(split.otherQueriesNano),
+      waits_ms: toMs(split.waitsNano),
       phases_ms: toMs(split.phasesNano),
       rest_ms: toMs(split.restNano),
       warehouse_ms: toMs(split.warehouseNano),
     },
+    parts: {
+      parse_ms: toMs(timeParts.parseNano),
+      compile_ms: toMs(timeParts.compileNano),
+      run_ms: toMs(timeParts.runNano),
+      warehouse_ms: toMs(timeParts.warehouseNano),
+      threads_ms: toMs(timeParts.threadsNano),
+      rest_ms: toMs(timeParts.restNano),
+    },
+    concurrency: concurrency && { peak: concurrency.peak, average: Math.round(concurrency.average * 10) / 10 },
     phases: measures.phases.map((phase) => phaseDocument(phase, percentOf)),
     critical_path: {
+      follows: measures.criticalPath.follows,
       links: measures.criticalPath.links.map(linkDocument),
       tail_ms: toMs(measures.criticalPath.tailNano),
     },
@@ -101,7 +115,13 @@ function phaseDocument(phase: PhaseMeasure, percentOf: PercentOf) {
 }
 
 /** The bases of links, as documents call them. */
-const BASIS_NAMES = { reported: 'told', sameNode: 'same_node', inferred: 'inferred', start: 'start' } as const;
+const BASIS_NAMES = {
+  reported: 'told',
+  dependsOn: 'depends_on',
+  sameNode: 'same_node',
+  inferred: 'inferred',
+  start: 'start',
+} as const;
 
 function linkDocument({ step, basis, waitNano, timeNano }: PathLink) {
   return {
@@ -161,20 +181,6 @@ function outcomeDocument(measured: NodeMeasure | NodePhase) {
 /** Lengths are far below 2^53 ns (104 days), so nothing is lost. */
 function toMs(nano: bigint): number {
   return Number(nano) / 1e6;
-}
-
-const DAY_S = 86_400;
-const HOUR_S = 3_600;
-const MINUTE_S = 60;
-
-/** An age in its two largest units: `325 days 13 h`, `2 h 5 min`, `40 s`. */
-export function ageText(seconds: number): string {
-  const days = Math.floor(seconds / DAY_S);
-  const hours = Math.floor((seconds % DAY_S) / HOUR_S);
-  const minutes = Math.floor((seconds % HOUR_S) / MINUTE_S);
-  if (days > 0) return `${counted(days, 'day')}${hours > 0 ? ` ${hours} h` : ''}`;
-  if (hours > 0) return `${hours} h${minutes > 0 ? ` ${minutes} min` : ''}`;
-  return minutes > 0 ? `${minutes} min` : `${Math.floor(seconds)} s`;
 }
 
 /** A command's length beside earlier ones, as answers and reports have it. */

@@ -131,7 +131,7 @@ export interface PhaseMeasure {
   readonly idleTimeMs: number;
   /** Sum of the lengths of QueryExecuted spans that name the phase and a node. */
   readonly warehouseTimeNano: bigint;
-  /** What of the command's length fell to it: the time in which no query ran and no node or hook was worked on. */
+  /** What of the command's length fell to it: the time in which no query ran, no node or hook was worked on and none waited. */
   readonly shareNano: bigint;
 }
 
@@ -208,6 +208,8 @@ export interface NodeMeasure extends EngineOutcome {
 export interface HookMeasure {
   readonly uniqueId: string;
   readonly verdict: NodeVerdict;
+  /** Without its prefix, for example `ON_RUN_START`. */
+  readonly phase: string;
   /** Why it did not succeed: its span's status message, at most 4,000 characters. The engine's log record of it names no hook. */
   readonly message: string | null;
   readonly startTimeUnixNano: UnixNano;

@@ -24,6 +24,7 @@ import {
 } from '../node-outcome.js';
 import { type InvocationSummary, type NodeVerdict, type RunSummary, selectedNodes } from '../verdict.js';
 import { type CommandLog, LogCollector, LogRoom } from './command-log.js';
+import { criticalPath, pathSteps } from './critical-path.js';
 import { isBad, isExecuted } from './execution.js';
 import { failedSql } from './failed-sql.js';
 import {
@@ -37,14 +38,12 @@ import {
 } from './node-measure.js';
 import { type CommandMeasures, type QueryTimes, runTotals } from './run-totals.js';
 import {
-  criticalPath,
   grow,
   type Interval,
   lengthOf,
   lengthSplit,
   NO_SHARE,
   type OtherSpan,
-  type PathStep,
   type QuerySpan,
   shareOf,
   timeSplit,
@@ -479,10 +478,8 @@ export class MeasureCollector {
       const kept = sqlChars > MAX_KEPT_SQL_CHARS ? { ...node, failedSql: null } : node;
       return { ...kept, share: takeShare(node.uniqueId) };
     });
-    const hooks = spans.flatMap(({ uniqueId, verdict, message, startTimeUnixNano: start, endTimeUnixNano: end }) =>
-      uniqueId === null || verdict === null
-        ? []
-        : [{ uniqueId, verdict, message, startTimeUnixNano: start, endTimeUnixNano: end, share: takeShare(uniqueId) }],
+    const hooks = spans.flatMap(({ kind: _kind, uniqueId, verdict, ...span }) =>
+      uniqueId === null || verdict === null ? [] : [{ ...span, uniqueId, verdict, share: takeShare(uniqueId) }],
     );
     const nodes = selectedNodes(all);
     const stale = new Set(nodes.flatMap(({ uniqueId, freshness }) => (freshness === null ? [] : [uniqueId])));
@@ -499,8 +496,9 @@ export class MeasureCollector {
       invocation,
       target: this.target,
       totals: runTotals(nodes, hooks, other, endTimeUnixNano - startTimeUnixNano),
-      split: lengthSplit(parts, { otherQueriesNano, restNano: time.restNano }),
-      criticalPath: criticalPath(steps, startTimeUnixNano, endTimeUnixNano),
+      split: lengthSplit(parts, { otherQueriesNano, waitsNano: time.waitsNano, restNano: time.restNano }),
+      timeParts: time.parts,
+      criticalPath: criticalPath(steps, invocation, null),
       ...parts,
       queryTimes: queryTimes([...this.queries.values()], invocation),
       omittedNodeCount: this.omittedNodeCount,
@@ -680,62 +678,6 @@ function hookMessage(record: SpanStart | SpanEnd): string | null {
 /** An error as it is kept: without a statement in front of the cause, which may be longer than what is kept. */
 function messageOf(text: string): string {
   return ownText(startOf(withCauseFirst(withoutFrames(text)), MAX_MESSAGE_CHARS));
-}
-
-/** What steps are made of. */
-type StepNode = Pick<NodeMeasure, 'uniqueId' | 'skipUpstream' | 'startTimeUnixNano' | 'endTimeUnixNano' | 'phases'>;
-
-/**
- * What of a command takes time: each node in each phase, hooks, and the phases in which there is neither. A span that never
- * ended lasts as long as its node, or as the command.
- * @param endTimeUnixNano the command's end
- */
-export function pathSteps(
-  nodes: readonly StepNode[],
-  others: readonly OtherSpan[],
-  endTimeUnixNano: UnixNano,
-): readonly PathStep[] {
-  const steps = [
-    ...nodes.flatMap((node) => nodeSteps(node, endTimeUnixNano)),
-    ...others.filter(({ kind }) => kind === 'hook').map((hook) => otherStep(hook, endTimeUnixNano)),
-  ];
-  const inner = new Set(steps.map(({ phase }) => phase));
-  const phases = others.filter(({ kind, phase }) => kind === 'phase' && !inner.has(phase));
-  return [...steps, ...phases.map((phase) => otherStep(phase, endTimeUnixNano))];
-}
-
-function nodeSteps(node: StepNode, commandEnd: UnixNano): PathStep[] {
-  const { uniqueId, skipUpstream, startTimeUnixNano, phases } = node;
-  const end = node.endTimeUnixNano ?? commandEnd;
-  // A log that holds no more than the nodes themselves, or a node that never got to a phase.
-  if (phases.length === 0 && startTimeUnixNano !== null) {
-    const hasEnd = node.endTimeUnixNano !== null;
-    const times = { startTimeUnixNano, endTimeUnixNano: end, waits: [] };
-    return [{ kind: 'node', uniqueId, phase: '', ...times, hasEnd, skipUpstream }];
-  }
-  return phases.map((phase) => ({
-    kind: 'node',
-    uniqueId,
-    phase: phase.phase,
-    startTimeUnixNano: phase.startTimeUnixNano,
-    endTimeUnixNano: phase.endTimeUnixNano ?? end,
-    hasEnd: phase.endTimeUnixNano !== null,
-    skipUpstream: phase.skipUpstream,
-    waits: phase.waits,
-  }));
-}
-
-function otherStep(
-  { endTimeUnixNano, verdict: _verdict, message: _message, ...span }: OtherSpan,
-  commandEnd: UnixNano,
-): PathStep {
-  return {
-    ...span,
-    endTimeUnixNano: endTimeUnixNano ?? commandEnd,
-    hasEnd: endTimeUnixNano !== null,
-    skipUpstream: null,
-    waits: [],
-  };
 }
 
 /** A command's time by phase, from its PhaseExecuted spans and the nodes in them, in the order in which they began. */

@@ -1,7 +1,8 @@
 import { quantile } from '../../core/lists.js';
 import { countVerdicts, type InvocationSummary, type NodeCounts } from '../verdict.js';
+import type { CriticalPath } from './critical-path.js';
 import type { HookMeasure, NodeMeasure, PhaseMeasure } from './node-measure.js';
-import type { CriticalPath, LengthSplit } from './time-split.js';
+import type { LengthSplit, TimeParts } from './time-split.js';
 
 /** A run's duration compared with earlier runs of its job. All times in milliseconds. */
 export interface Comparison {
@@ -111,6 +112,7 @@ export interface CommandMeasures {
   readonly target: string | null;
   readonly totals: RunTotals;
   readonly split: LengthSplit;
+  readonly timeParts: TimeParts;
   /** In the order in which they began. */
   readonly phases: readonly PhaseMeasure[];
   readonly criticalPath: CriticalPath;

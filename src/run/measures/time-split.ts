@@ -85,16 +85,50 @@ export interface TimeSplit {
   readonly shares: ReadonlyMap<string, TimeShare>;
   /** Queries that name no node and no hook. */
   readonly otherQueryNano: bigint;
-  /** Phases, by their names, while no query ran and no node or hook was worked on. */
+  /** Waiting nodes, while no query ran and no node or hook was worked on. */
+  readonly waitsNano: bigint;
+  /** Phases, by their names, while there was none of this either. */
   readonly phaseNano: ReadonlyMap<string, bigint>;
   /** Time in which none of these was running. */
   readonly restNano: bigint;
+  /** The same time by what a person may do about it. */
+  readonly parts: TimeParts;
 }
+
+/** Where a command's time went, as people ask for it; in nanoseconds. All of it adds up to the length. */
+export interface TimeParts {
+  readonly parseNano: bigint;
+  readonly compileNano: bigint;
+  /** Nodes were executed, and hooks, while no query ran. */
+  readonly runNano: bigint;
+  /** Queries ran. */
+  readonly warehouseNano: bigint;
+  /** Nodes waited for a thread or a connection, and nothing else went on. */
+  readonly threadsNano: bigint;
+  /** Starting, planning, writing artifacts. */
+  readonly restNano: bigint;
+}
+
+export type TimePart = keyof TimeParts;
+
+/** The phases of each part; work on nodes in other ones is running, and other phases are the rest. */
+const PHASE_PARTS: ReadonlyMap<string, TimePart> = new Map([
+  ['LOAD_PROJECT', 'parseNano'],
+  ['PARSE', 'parseNano'],
+  ['RENDER', 'compileNano'],
+  ['ANALYZE', 'compileNano'],
+  ['COMPARE', 'compileNano'],
+  ['LINEAGE', 'compileNano'],
+  ['RUN', 'runNano'],
+  ['FRESHNESS_ANALYSIS', 'runNano'],
+  ['ON_RUN_START', 'runNano'],
+  ['ON_RUN_END', 'runNano'],
+]);
 
 /**
  * Divides a command's duration among its activities at each point in time: the running queries; if there are none, the
- * nodes and hooks in progress; else the phases. Spans that never ended last until the end. A step that waits for a thread or a
- * connection is not in progress.
+ * nodes and hooks in progress; else the nodes that wait for a thread or a connection, in a phase or between two; else the phases.
+ * Spans that never ended last until the end.
  * @param steps nodes in their phases, and hooks
  */
 export function timeSplit(
@@ -111,12 +145,16 @@ export function timeSplit(
   const work = inOrder(
     steps
       .filter(({ kind }) => kind !== 'phase')
-      .flatMap((step) => withoutWaits(step).map((part) => ({ ...part, uniqueId: step.uniqueId }))),
+      .flatMap((step) => withoutWaits(step).map((part) => ({ ...part, uniqueId: step.uniqueId, phase: step.phase }))),
   );
   const phases = inOrder(others.filter(({ kind }) => kind === 'phase').map(ended));
-  const { shares, restNano } = divideTime(command, [asked, work, phases]);
-  const [ofQueries = [], ofWork = [], ofPhases = []] = shares;
+  const { shares, restNano } = divideTime(command, [asked, work, queuedParts(steps), phases]);
+  const [ofQueries = [], ofWork = [], ofWaits = [], ofPhases = []] = shares;
   const byId = new Map<string, TimeShare>();
+  const parts: Record<TimePart, bigint> = {
+    ...{ parseNano: 0n, compileNano: 0n, runNano: 0n },
+    ...{ warehouseNano: sumOf(ofQueries), threadsNano: sumOf(ofWaits), restNano },
+  };
   let otherQueryNano = 0n;
   const add = (uniqueId: string | null, { queryNano, workNano }: TimeShare) => {
     const known = byId.get(uniqueId ?? '') ?? NO_SHARE;
@@ -127,12 +165,41 @@ export function timeSplit(
     if (uniqueId === null) otherQueryNano += queryNano;
     else add(uniqueId, { queryNano, workNano: 0n });
   }
-  for (const [index, { uniqueId }] of work.entries()) add(uniqueId, { queryNano: 0n, workNano: ofWork[index] ?? 0n });
+  for (const [index, { uniqueId, phase }] of work.entries()) {
+    const workNano = ofWork[index] ?? 0n;
+    add(uniqueId, { queryNano: 0n, workNano });
+    parts[PHASE_PARTS.get(phase) ?? 'runNano'] += workNano;
+  }
   const phaseNano = new Map<string, bigint>();
   for (const [index, { phase }] of phases.entries()) {
-    phaseNano.set(phase, (phaseNano.get(phase) ?? 0n) + (ofPhases[index] ?? 0n));
+    const nano = ofPhases[index] ?? 0n;
+    phaseNano.set(phase, (phaseNano.get(phase) ?? 0n) + nano);
+    parts[PHASE_PARTS.get(phase) ?? 'restNano'] += nano;
   }
-  return { shares: byId, otherQueryNano, phaseNano, restNano };
+  return { shares: byId, otherQueryNano, waitsNano: parts.threadsNano, phaseNano, restNano, parts };
+}
+
+/** When nodes waited: for a thread or a connection inside their phases, and between two phases. @param steps in any order */
+export function queuedParts(steps: readonly PathStep[]): readonly Interval[] {
+  const ofNodes = new Map<string, PathStep[]>();
+  for (const step of steps) if (step.kind === 'node') grow(ofNodes, step.uniqueId ?? '', step);
+  return [...ofNodes.values()].flatMap((own) => {
+    let free: UnixNano | null = null;
+    return own
+      .sort((a, b) => (a.startTimeUnixNano < b.startTimeUnixNano ? -1 : 1))
+      .flatMap(({ startTimeUnixNano, endTimeUnixNano, waits }) => {
+        const gap =
+          free !== null && free < startTimeUnixNano
+            ? [{ startTimeUnixNano: free, endTimeUnixNano: startTimeUnixNano }]
+            : [];
+        free = free === null || endTimeUnixNano > free ? endTimeUnixNano : free;
+        return [...gap, ...waits];
+      });
+  });
+}
+
+function sumOf(shares: readonly bigint[]): bigint {
+  return shares.reduce((sum, share) => sum + share, 0n);
 }
 
 /** In an order that does not depend on the arrival of records: whole nanoseconds go to the same spans each time. */
@@ -169,7 +236,7 @@ export function slowestNodes<Node extends { readonly uniqueId: string; readonly 
 
 /**
  * The shares of a command's duration, in nanoseconds; all but `warehouseNano` add up to the duration. Each point in time is divided
- * among the running queries; if there are none, among the nodes and hooks in progress; else among the phases.
+ * among the running queries; if there are none, among the nodes and hooks in progress; else it is of those that wait, else of the phases.
  */
 export interface LengthSplit {
   readonly nodesNano: bigint;
@@ -178,7 +245,9 @@ export interface LengthSplit {
   readonly hooksNano: bigint;
   /** Queries that name neither a node nor a hook. */
   readonly otherQueriesNano: bigint;
-  /** Phases while no query ran, and no node or hook was worked on. */
+  /** Nodes that waited, while no query ran and no node or hook was worked on. */
+  readonly waitsNano: bigint;
+  /** Phases while there was none of this. */
   readonly phasesNano: bigint;
   /** Time in which none of these was in progress. */
   readonly restNano: bigint;
@@ -202,7 +271,7 @@ interface SplitParts {
 /** Sums up what a command's length was spent on. @param otherQueriesNano queries that name neither a node nor a hook */
 export function lengthSplit(
   { nodes, unselectedNodes, hooks, phases }: SplitParts,
-  { otherQueriesNano, restNano }: Pick<LengthSplit, 'otherQueriesNano' | 'restNano'>,
+  { otherQueriesNano, waitsNano, restNano }: Pick<LengthSplit, 'otherQueriesNano' | 'waitsNano' | 'restNano'>,
 ): LengthSplit {
   const all = [...nodes, ...unselectedNodes, ...hooks];
   const sharesOf = (some: readonly Sharing[]) => some.reduce((sum, { share }) => sum + shareOf(share), 0n);
@@ -211,6 +280,7 @@ export function lengthSplit(
     unselectedNodesNano: sharesOf(unselectedNodes),
     hooksNano: sharesOf(hooks),
     otherQueriesNano,
+    waitsNano,
     phasesNano: phases.reduce((sum, { shareNano }) => sum + shareNano, 0n),
     restNano,
     warehouseNano: all.reduce((sum, { share }) => sum + share.queryNano, otherQueriesNano),
@@ -337,162 +407,9 @@ function indexOf(times: Float64Array, time: number): number {
   return low;
 }
 
-/** A step of the critical path, and the step it waited for. */
-export interface PathLink {
-  readonly step: PathStep;
-  /**
-   * How the predecessor is known: `reported` by the engine (`node_skip_upstream_detail`); `sameNode`, the node's own
-   * earlier phase; `inferred`, the last that ended before; `start`, nothing before it but the start of the command.
-   */
-  readonly basis: 'reported' | 'sameNode' | 'inferred' | 'start';
-  /** From the end of the predecessor (for the first step, from the start of the command) to the start of this step, and the step's own waits. */
-  readonly waitNano: bigint;
-  /** The step's own length without its waits. */
-  readonly timeNano: bigint;
-}
-
-/** The chain of steps, each of which waited for the one before, that ends with the last step of the command. */
-export interface CriticalPath {
-  /** From the first to the last. Their waits and times and `tailNano` add up to the command's length. */
-  readonly links: readonly PathLink[];
-  /** From the last step's end to the command's. */
-  readonly tailNano: bigint;
-}
-
-/** A node that continues within this time after its earlier phase waited for no other. */
-const AT_ONCE_NANO = 1_000_000n;
-
-/**
- * The chain of waits that determined a command's duration, found backwards from the step that ended last. The engine reports no
- * dependency between nodes except the cause of a skip, so the predecessor of a step is, in this order:
- * 1. the node's own earlier phase, if the step started within 1 ms after it;
- * 2. the node that the engine reports as the cause of its skip (`reported`);
- * 3. for a node's later phase: the last to end among the node's own earlier phase and other nodes in the same phase,
- *    whose end frees a thread or a connection (inferred);
- * 4. for a node's first phase: the last to end among nodes with their last phase, hooks, and phases without
- *    nodes, since a node starts when its dependencies are done (inferred);
- * 5. for hooks and phases: the last step that ended before (inferred).
- * @param startTimeUnixNano start of the command @param endTimeUnixNano its end
- */
-export function criticalPath(
-  steps: readonly PathStep[],
-  startTimeUnixNano: UnixNano,
-  endTimeUnixNano: UnixNano,
-): CriticalPath {
-  const order = new StepOrder(steps);
-  const links: PathLink[] = [];
-  for (let step = order.last; step !== undefined; ) {
-    const found = waitedFor(step, order);
-    const waitedNano = lengthOf(step.waits);
-    links.push({
-      step,
-      basis: found?.basis ?? 'start',
-      waitNano: step.startTimeUnixNano - (found?.step.endTimeUnixNano ?? startTimeUnixNano) + waitedNano,
-      timeNano: step.endTimeUnixNano - step.startTimeUnixNano - waitedNano,
-    });
-    step = found?.step;
-  }
-  return { links: links.reverse(), tailNano: endTimeUnixNano - (order.last?.endTimeUnixNano ?? startTimeUnixNano) };
-}
-
-function waitedFor(step: PathStep, order: StepOrder): Pick<PathLink, 'step' | 'basis'> | undefined {
-  if (step.kind !== 'node') return as('inferred', order.lastBefore(step));
-  const own = order.ownBefore(step);
-  if (own !== undefined && step.startTimeUnixNano - own.endTimeUnixNano <= AT_ONCE_NANO) return as('sameNode', own);
-  const upstream = step.skipUpstream === null ? undefined : order.lastOfNodeBefore(step.skipUpstream, step);
-  if (upstream !== undefined) return as('reported', upstream);
-  if (own === undefined) return as('inferred', order.lastDoneBefore(step) ?? order.lastBefore(step));
-  const other = order.lastInPhaseBefore(step);
-  return other !== undefined && other.endTimeUnixNano > own.endTimeUnixNano
-    ? as('inferred', other)
-    : as('sameNode', own);
-}
-
-function as(basis: PathLink['basis'], step: PathStep | undefined) {
-  return step && { basis, step };
-}
-
-/** Steps by their ends, to be asked what ended last before another began. */
-export class StepOrder {
-  private readonly all: readonly PathStep[];
-  private readonly byNode = new Map<string, PathStep[]>();
-  private readonly byPhase = new Map<string, PathStep[]>();
-  /** What is done: nodes' last steps, hooks, phases. */
-  private readonly done: readonly PathStep[];
-
-  constructor(steps: readonly PathStep[]) {
-    this.all = [...steps].sort(compareEnds);
-    for (const step of this.all) {
-      if (step.kind !== 'node' || step.uniqueId === null) continue;
-      grow(this.byNode, step.uniqueId, step);
-      grow(this.byPhase, step.phase, step);
-    }
-    this.done = this.all.filter((step) => {
-      if (step.kind !== 'node' || step.uniqueId === null) return true;
-      return this.byNode.get(step.uniqueId)?.at(-1) === step;
-    });
-  }
-
-  /** The step that ended last; of several the one that began first. */
-  get last(): PathStep | undefined {
-    return this.all.at(-1);
-  }
-
-  /** The last step that ended before another started. */
-  lastBefore(step: PathStep): PathStep | undefined {
-    return lastIn(this.all, step);
-  }
-
-  /** The last that was done before a step began. */
-  lastDoneBefore(step: PathStep): PathStep | undefined {
-    return lastIn(this.done, step);
-  }
-
-  /** The node's own phase that ended last before a step of it began. */
-  ownBefore(step: PathStep): PathStep | undefined {
-    return step.uniqueId === null ? undefined : this.lastOfNodeBefore(step.uniqueId, step);
-  }
-
-  lastOfNodeBefore(uniqueId: string, step: PathStep): PathStep | undefined {
-    return lastIn(this.byNode.get(uniqueId) ?? [], step);
-  }
-
-  /** The last of another node in the same phase. */
-  lastInPhaseBefore(step: PathStep): PathStep | undefined {
-    return lastIn(this.byPhase.get(step.phase) ?? [], step);
-  }
-}
-
 /** Adds to the list of a key. */
 export function grow<Item>(map: Map<string, Item[]>, key: string, step: Item): void {
   const known = map.get(key);
   if (known === undefined) map.set(key, [step]);
   else known.push(step);
-}
-
-/** Among equal ends the one that began first stands last, so that chains are long. */
-function compareEnds(a: PathStep, b: PathStep): number {
-  if (a.endTimeUnixNano !== b.endTimeUnixNano) return a.endTimeUnixNano < b.endTimeUnixNano ? -1 : 1;
-  if (a.startTimeUnixNano !== b.startTimeUnixNano) return a.startTimeUnixNano > b.startTimeUnixNano ? -1 : 1;
-  return nameOf(a) < nameOf(b) ? -1 : 1;
-}
-
-function nameOf({ uniqueId, phase }: PathStep): string {
-  return `${uniqueId} ${phase}`;
-}
-
-/** @param sorted by end. A step that started no earlier is no predecessor, so chains end, also among steps without duration. */
-function lastIn(sorted: readonly PathStep[], { startTimeUnixNano }: PathStep): PathStep | undefined {
-  let low = 0;
-  for (let high = sorted.length; low < high; ) {
-    const middle = (low + high) >>> 1;
-    const step = sorted[middle];
-    if (step !== undefined && step.endTimeUnixNano <= startTimeUnixNano) low = middle + 1;
-    else high = middle;
-  }
-  for (let at = low - 1; at >= 0; at--) {
-    const step = sorted[at];
-    if (step !== undefined && step.startTimeUnixNano < startTimeUnixNano) return step;
-  }
-  return undefined;
 }

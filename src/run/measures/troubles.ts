@@ -1,6 +1,5 @@
-import { counted } from '../../core/text.js';
+import { ageText, counted } from '../../core/text.js';
 import { hasOwnWord } from '../verdict.js';
-import { ageText } from './measures-document.js';
 import type { NodeMeasure } from './node-measure.js';
 import type { CommandMeasures } from './run-totals.js';
 

@@ -3,11 +3,13 @@ import { earlierRuns } from '../../api/earlier-runs.js';
 import { textRedactor } from '../../api/permissions.js';
 import { counted, cut } from '../../core/text.js';
 import { type Redactor, statusText } from '../../redaction/redactor.js';
+import type { CriticalPath } from '../../run/measures/critical-path.js';
 import type { FailedSql } from '../../run/measures/failed-sql.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
+import { type Pace, paceOf, sumOfParts } from '../../run/measures/pace.js';
 import { scopeOf } from '../../run/measures/run-scope.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
-import { slowestNodes } from '../../run/measures/time-split.js';
+import { slowestNodes, type TimeParts } from '../../run/measures/time-split.js';
 import {
   retryCommand,
   selectCommand,
@@ -16,7 +18,9 @@ import {
   troubleLocation,
   troublesOf,
 } from '../../run/measures/troubles.js';
+import { withDependencies } from '../../run/measures/upstream.js';
 import { countVerdicts, type NodeCounts } from '../../run/verdict.js';
+import type { Manifest } from '../../storage/manifest.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { RUN_STATUS } from '../../storage/state-tables.js';
 import type { PageDeps } from './page-deps.js';
@@ -79,6 +83,10 @@ export interface RunPageModel {
   readonly sections: readonly PageSection[];
   /** Commands that run the failed nodes again. */
   readonly retryCommands: readonly string[];
+  /** Where the time of all its commands went. */
+  readonly timeParts: TimeParts;
+  /** What it is compared by, and its critical path; `null` if it has several commands, or none. */
+  readonly pace: (Pace & { readonly path: CriticalPath }) | null;
   readonly slowest: readonly NodeMeasure[];
   /** Names of the nodes that are running, for a run in progress. */
   readonly running: readonly NodeMeasure[];
@@ -103,7 +111,10 @@ const MAX_SLOWEST = 10;
 const MAX_RUNNING = 5;
 
 /** What the model of a run's page is read from. */
-export type RunPageModelDeps = Pick<PageDeps, 'catalog' | 'measures' | 'redaction'>;
+export type RunPageModelDeps = Pick<PageDeps, 'catalog' | 'measures' | 'redaction'> & {
+  /** Reads the manifest that a step left; `undefined` if there is none, or the visitor may not read it. Default: there is none. */
+  readonly manifestOf?: (step: CatalogStep) => Promise<Manifest | undefined>;
+};
 
 /**
  * Reads the content of a run's page; for a run in progress, from the records that have arrived.
@@ -135,12 +146,26 @@ export async function readRunPageModel(
       deps,
     ),
     retryCommands: [...new Set(commands.flatMap((command) => retryCommand(command) ?? []))],
+    timeParts: sumOfParts(commands.map(({ timeParts }) => timeParts)),
+    pace: await paceOfRun(commands, steps, deps),
     slowest: slowestNodes(nodes, MAX_SLOWEST),
     running: nodes.filter(({ verdict }) => verdict === 'unfinished').slice(0, MAX_RUNNING),
     lengthNano: commands.reduce((sum, { totals }) => sum + totals.lengthNano, 0n),
     hasTelemetry: commands.length > 0,
     redactor,
   };
+}
+
+async function paceOfRun(
+  [command, ...others]: readonly CommandMeasures[],
+  steps: readonly CatalogStep[],
+  { manifestOf }: RunPageModelDeps,
+): Promise<RunPageModel['pace']> {
+  const step = steps.find(({ invocations }) => invocations.length > 0);
+  if (command === undefined || step === undefined || others.length > 0) return null;
+  const manifest = await manifestOf?.(step);
+  const measured = manifest === undefined ? command : withDependencies(command, manifest);
+  return { ...paceOf(measured), path: measured.criticalPath };
 }
 
 /**

@@ -8,9 +8,11 @@ import { may, Permits, withPermit } from '../../api/permissions.js';
 import { cut, lengthText } from '../../core/text.js';
 import { invocationIdOf } from '../../record/telemetry-record.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
+import { percentText } from '../../run/measures/pace.js';
 import { shareOf } from '../../run/measures/time-split.js';
 import { labelOf } from '../../run/measures/troubles.js';
 import { type ArtifactPath, encodedArtifactPath, stepTelemetryOf, telemetryPaths } from '../../storage/artifacts.js';
+import { type Manifest, StepManifests } from '../../storage/manifest.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { isFinal } from '../../storage/state-tables.js';
 import { sendPage } from './layout.js';
@@ -18,6 +20,7 @@ import type { PageDeps, TraceViewer } from './page-deps.js';
 import { countText, Fact, Moment, RunMark, ScrollTable } from './parts.js';
 import { MAX_NAME, type RunPageModel, readRunPageModel } from './run-page-model.js';
 import { CountsBar, commandOf, countedWords, RunShell, type ShownRun, shownRun } from './run-shell.js';
+import { CriticalPathTable, PaceFacts, TimeBar } from './run-time.js';
 import { NodeLink, RunTroubles } from './run-troubles.js';
 
 /** A run with the data of its page. */
@@ -56,11 +59,30 @@ function RunPage(props: {
         steps={steps}
         viewers={viewers}
       />
+      <RunTime model={model} />
       <SlowestNodes nodes={model.slowest} lengthNano={model.lengthNano} runId={run.id} />
       <RunSteps steps={steps} model={model} nowUnixMs={nowUnixMs} />
       <MissingArtifacts downloads={downloads} steps={steps} />
       <Documents run={run} caller={caller} destinations={seen.destinations} />
     </RunShell>
+  );
+}
+
+/** Steps of the critical path that are shown: those that took longest. */
+const MAX_STEPS = 12;
+
+/** Shows where the time went; nothing without telemetry. */
+function RunTime({ model: { timeParts, pace, lengthNano } }: { readonly model: RunPageModel }) {
+  if (lengthNano === 0n) return null;
+  return (
+    <>
+      <section aria-labelledby="time">
+        <h2 id="time">Where the {lengthText(Number(lengthNano) / 1e6)} went</h2>
+        <TimeBar parts={timeParts} />
+        {pace !== null && <PaceFacts pace={pace} />}
+      </section>
+      {pace !== null && <CriticalPathTable path={pace.path} lengthNano={lengthNano} limit={MAX_STEPS} />}
+    </>
   );
 }
 
@@ -173,6 +195,7 @@ function Documents(props: {
 export function runRouter(deps: PageDeps): Router {
   const { catalog, clock, version } = deps;
   const permits = new Permits('requests for runs');
+  const manifests = new StepManifests();
   const router = Router();
   router.get(
     '/deploy/:accountId/projects/:projectId/runs/:runId',
@@ -188,12 +211,41 @@ export function runRouter(deps: PageDeps): Router {
     const shown = await shownRun(request, response, deps);
     const { run, steps } = shown;
     // Whole record logs may have to be read, so the number of concurrent requests is limited.
-    const model = await withPermit(permits, response, () => readRunPageModel(run, steps, caller, deps), tooMany);
+    const manifestOf = (step: CatalogStep) => readManifestOf(step, { caller, run, manifests, deps });
+    const reading = () => readRunPageModel(run, steps, caller, { ...deps, manifestOf });
+    const model = await withPermit(permits, response, reading, tooMany);
     const downloads = await runDownloads(caller, steps, deps);
     const seen = { shown, model, downloads, viewers: deps.traceViewers, destinations: deps.destinations ?? [] };
     await sendPage(response, <RunPage caller={caller} seen={seen} nowUnixMs={clock.nowUnixMs()} version={version} />);
   });
   return router;
+}
+
+/** Reads the manifest of a step of a run that has ended; `undefined` if there is none, it cannot be read, or the caller may not read it. */
+export async function readManifestOf(
+  step: CatalogStep,
+  of: {
+    readonly caller: Caller;
+    readonly run: CatalogRun;
+    readonly manifests: StepManifests;
+    readonly deps: Pick<PageDeps, 'artifacts' | 'logger'>;
+  },
+): Promise<Manifest | undefined> {
+  const { caller, run, manifests, deps } = of;
+  const { artifacts, logger } = deps;
+  if (!isFinal(run.status) || !may(caller, 'artifacts:read')) return undefined;
+  const source = {
+    ...{ runId: step.runId, stepIndex: step.index },
+    stat: (path: ArtifactPath) => artifacts.stat(step, path),
+    open: (path: ArtifactPath) => artifacts.open(step, path),
+  };
+  try {
+    return await manifests.read(source);
+  } catch (error) {
+    // The run is shown without it.
+    logger.error({ error: String(error) }, 'failed to read a manifest');
+    return undefined;
+  }
 }
 
 /** Returns the message for too many concurrent requests that read whole record logs. */
@@ -435,8 +487,8 @@ export function SlowestNodes(props: {
         label="Slowest nodes, longest first"
         columns={[
           'Node',
-          { number: 'Share of the run' },
-          { number: '%' },
+          { number: 'Share' },
+          { number: 'Of the run' },
           { number: 'Warehouse' },
           { number: 'Queries' },
           { number: 'Rows' },
@@ -459,9 +511,4 @@ export function SlowestNodes(props: {
       </ScrollTable>
     </section>
   );
-}
-
-function percentText(nano: bigint, lengthNano: bigint): string {
-  const percent = lengthNano === 0n ? 0 : (Number(nano) / Number(lengthNano)) * 100;
-  return percent >= 9.95 ? percent.toFixed(0) : percent.toFixed(1);
 }

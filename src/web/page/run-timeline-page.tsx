@@ -1,33 +1,46 @@
 import { Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticator.js';
+import type { Caller } from '../../api/caller.js';
 import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
 import { cut, visibleText } from '../../core/text.js';
+import { paceOf } from '../../run/measures/pace.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
 import { slowestNodes, withoutWaits } from '../../run/measures/time-split.js';
 import { type TimelineBar, timelineOf } from '../../run/measures/timeline.js';
 import { labelOf } from '../../run/measures/troubles.js';
+import { withDependencies } from '../../run/measures/upstream.js';
+import { StepManifests } from '../../storage/manifest.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
-import { SlowestNodes, tooMany } from './run-page.js';
+import { readManifestOf, SlowestNodes, tooMany } from './run-page.js';
 import { MAX_NAME } from './run-page-model.js';
 import { RunShell, type ShownRun, shownRun } from './run-shell.js';
+import { ConcurrencyChart, CriticalPathTable, PaceFacts } from './run-time.js';
 
 /** The most nodes and queries that are drawn. */
 const MAX_BARS = 35_000;
 const MAX_QUERIES = 50_000;
 /** The most nodes in the table below. */
 const MAX_SLOWEST = 20;
+/** The most steps of the critical path in the table. */
+const MAX_STEPS = 50;
 
 /** Serves `/runs/{id}/timeline`: a step over time, drawn by a script from `timeline.json`, with a table for visitors who cannot see it. */
 export function runTimelineRouter(deps: PageDeps): Router {
   const { measures, clock, version } = deps;
   const permits = new Permits('requests for timelines');
+  const manifests = new StepManifests();
   const router = Router();
-  const commandsOf = async ({ step }: ShownRun) =>
-    step === null ? [] : (await measures.ofSteps([step])).map(({ command }) => command);
+  const commandsOf = async ({ run, step }: ShownRun, caller: Caller) => {
+    if (step === null) return [];
+    const commands = (await measures.ofSteps([step])).map(({ command }) => command);
+    const manifest = await readManifestOf(step, { caller, run, manifests, deps });
+    return manifest === undefined ? commands : commands.map((command) => withDependencies(command, manifest));
+  };
   router.get('/runs/:runId/timeline.json', authorize('runs:read'), async (request, response) => {
     const shown = await shownRun(request, response, deps);
-    const commands = await withPermit(permits, response, () => commandsOf(shown), tooMany);
+    const caller = callerOf(response);
+    const commands = await withPermit(permits, response, () => commandsOf(shown, caller), tooMany);
     const [document = EMPTY] = commands.flatMap((command) => timelineDocument(command) ?? []);
     response.set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }).json(document);
   });
@@ -35,17 +48,39 @@ export function runTimelineRouter(deps: PageDeps): Router {
     const caller = callerOf(response);
     const shown = await shownRun(request, response, deps);
     const redactor = textRedactor(caller, deps.redaction);
-    const commands = await withPermit(permits, response, () => commandsOf(shown), tooMany);
+    const commands = await withPermit(permits, response, () => commandsOf(shown, caller), tooMany);
     const shell = { shown, caller, redactor, version, nowUnixMs: clock.nowUnixMs() };
     await sendPage(
       response,
       <RunShell {...shell} tab="/timeline" scripts={['timeline.js']}>
+        {commands.map((command) => (
+          <Pace command={command} />
+        ))}
         <Drawing shown={shown} />
+        {commands.map(({ criticalPath, totals: { lengthNano } }, at) => (
+          <CriticalPathTable
+            path={criticalPath}
+            lengthNano={lengthNano}
+            limit={MAX_STEPS}
+            id={`critical-path-${at + 1}`}
+          />
+        ))}
         <Slowest commands={commands} runId={shown.run.id} />
       </RunShell>,
     );
   });
   return router;
+}
+
+/** What the command is compared by, and how many nodes were worked on at a time. */
+function Pace({ command }: { readonly command: CommandMeasures }) {
+  const pace = paceOf(command);
+  return (
+    <>
+      <PaceFacts pace={pace} />
+      {pace.concurrency !== null && <ConcurrencyChart concurrency={pace.concurrency} />}
+    </>
+  );
 }
 
 function Drawing({ shown: { run, step } }: { readonly shown: ShownRun }) {

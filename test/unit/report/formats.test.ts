@@ -79,7 +79,9 @@ describe('Markdown', () => {
       if (token.type === 'html') html.push(token.raw.trim());
       if (token.type === 'text' && !('tokens' in token)) expect(token.raw).not.toMatch(/@somebody|#1|alert|owned/);
     });
-    expect(html.join('\n')).toMatch(/^<details><summary>\d+ slowest nodes<\/summary>\n<\/details>$/);
+    expect(html.join('\n')).toMatch(
+      /^<details><summary>critical path, by times: [\w ]+<\/summary>\n<\/details>\n<details><summary>\d+ slowest nodes<\/summary>\n<\/details>$/,
+    );
     expect([...kinds]).not.toContain('link');
     expect([...kinds]).not.toContain('image');
     for (const character of ['\u0000', '\u001b', '\u202e']) expect(text).not.toContain(character);

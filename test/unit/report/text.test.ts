@@ -21,10 +21,22 @@ async function text(sample: string, setting: Partial<ReportSetting>): Promise<st
 
 test('what went wrong stands before where the time went', async () => {
   const shown = await text('build-mixed', {});
-  const order = ['failed with an error:', 'failed tests:', 'where the ', 'slowest nodes', 'critical path'];
+  const order = ['failed with an error:', 'failed tests:', 'where the ', 'critical path', 'slowest nodes'];
   const places = order.map((title) => shown.indexOf(`\n${title}`));
   expect(places.every((at) => at > 0)).toBe(true);
   expect(places).toEqual([...places].sort((a, b) => a - b));
+});
+
+test('where the time went is said in parts, the longest first, and then what runs are compared by', async () => {
+  const shown = await text('build-clean', {});
+  const parts = /where the 462 ms went:\n((?: {2}[a-z ]+ \d.*\n)+)/.exec(shown)?.[1] ?? '';
+  expect(parts).toMatch(/^ {2}the rest +151 ms +33 % +█{10}\n {2}parsing +149 ms +32 % +█{10}\n/);
+  const percents = [...parts.matchAll(/([\d.]+) %/g)].map(([, percent]) => Number(percent));
+  expect(percents).toEqual([...percents].sort((a, b) => b - a));
+  expect(percents.reduce((sum, percent) => sum + percent, 0)).toBeCloseTo(100, -0.5);
+  expect(shown).toContain('\n  nodes at a time: 2.6 on average, 7 at most\n');
+  expect(shown).toContain('\n  longest node: snapshot cust_snap, 68 ms\n');
+  expect(shown).toContain('\ncritical path of 462 ms (by times: what ended last before each began;');
 });
 
 describe('on a terminal', () => {

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { criticalPath, type PathStep } from '../../../../src/run/measures/time-split.js';
+import { criticalPath } from '../../../../src/run/measures/critical-path.js';
+import type { PathStep } from '../../../../src/run/measures/time-split.js';
 
 const MS = 1_000_000n;
 
@@ -14,8 +15,9 @@ function node(
   return { kind: 'node', uniqueId: name, phase, ...times, hasEnd: true, skipUpstream, waits: [] };
 }
 
-function pathOf(steps: readonly PathStep[], endMs: number) {
-  const { links, tailNano } = criticalPath(steps, 0n, BigInt(endMs) * MS);
+function pathOf(steps: readonly PathStep[], endMs: number, upstream: Record<string, readonly string[]> | null = null) {
+  const command = { startTimeUnixNano: 0n, endTimeUnixNano: BigInt(endMs) * MS };
+  const { links, tailNano } = criticalPath(steps, command, upstream && new Map(Object.entries(upstream)));
   return {
     links: links.map(({ step, basis, waitNano }) => `${step.uniqueId} ${step.phase} after ${waitNano / MS} (${basis})`),
     tailMs: Number(tailNano / MS),
@@ -69,4 +71,37 @@ it('what the engine tells goes before what ended last', () => {
 it('steps without a length at one moment make no circle', () => {
   const steps = [node('a', 'RUN', 5, 5, 'b'), node('b', 'RUN', 5, 5, 'a'), node('c', 'RUN', 1, 5)];
   expect(pathOf(steps, 5).links).toEqual(['c RUN after 1 (start)']);
+});
+
+it('where it is known what nodes depend on, a node waited for that, and then for a thread', () => {
+  const steps = [
+    node('a', 'RENDER', 1, 2),
+    node('a', 'RUN', 2, 10),
+    node('other', 'RENDER', 1, 2),
+    node('other', 'RUN', 2, 19),
+    node('b', 'RENDER', 12, 13),
+    node('b', 'RUN', 20, 30),
+  ];
+  expect(pathOf(steps, 30, { b: ['a'] }).links).toEqual([
+    'a RENDER after 1 (start)',
+    'a RUN after 0 (sameNode)',
+    'b RENDER after 2 (dependsOn)',
+    'b RUN after 7 (sameNode)',
+  ]);
+  expect(pathOf(steps, 30).links).toEqual([
+    'other RENDER after 1 (start)',
+    'other RUN after 0 (sameNode)',
+    'b RUN after 1 (inferred)',
+  ]);
+});
+
+it('a later phase waited for what the node depends on, where that was done after its earlier phase', () => {
+  const steps = [node('a', 'RUN', 0, 10), node('b', 'RENDER', 0, 1), node('b', 'RUN', 11, 20)];
+  expect(pathOf(steps, 20, { b: ['a'] }).links).toEqual(['a RUN after 0 (start)', 'b RUN after 1 (dependsOn)']);
+});
+
+it('a node that depends on nothing waited for the hook or phase before it, not for other nodes', () => {
+  const parse = { ...node('', 'PARSE', 0, 3), kind: 'phase' as const, uniqueId: null };
+  const steps = [parse, node('other', 'RUN', 4, 9), node('b', 'RUN', 10, 20)];
+  expect(pathOf(steps, 20, {}).links).toEqual(['null PARSE after 0 (start)', 'b RUN after 7 (inferred)']);
 });

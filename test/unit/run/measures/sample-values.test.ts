@@ -270,12 +270,15 @@ it('a stale source has its age and is no test without rows', async () => {
   });
 });
 
-function expectAddsUp({ nodes, unselectedNodes, hooks, phases, split, totals }: CommandMeasures): void {
+function expectAddsUp({ nodes, unselectedNodes, hooks, phases, split, timeParts, totals }: CommandMeasures): void {
   const shares = [...nodes, ...unselectedNodes, ...hooks].map(({ share }) => share.queryNano + share.workNano);
-  const all = [...shares, ...phases.map(({ shareNano }) => shareNano), split.otherQueriesNano, split.restNano];
+  const { otherQueriesNano, waitsNano, restNano } = split;
+  const all = [...shares, ...phases.map(({ shareNano }) => shareNano), otherQueriesNano, waitsNano, restNano];
   expect(all.every((nano) => nano >= 0n)).toBe(true);
   expect(all.reduce((sum, nano) => sum + nano, 0n)).toBe(totals.lengthNano);
   const { warehouseNano, ...parts } = split;
   expect(Object.values(parts).reduce((sum, nano) => sum + nano, 0n)).toBe(totals.lengthNano);
   expect(warehouseNano).toBeLessThanOrEqual(totals.lengthNano);
+  expect(Object.values(timeParts).reduce((sum, nano) => sum + nano, 0n)).toBe(totals.lengthNano);
+  expect(timeParts.warehouseNano).toBe(warehouseNano);
 }
