@@ -1,7 +1,9 @@
 import { groupBy } from '../core/lists.js';
 import type { CommandDigest } from '../run/measures/command-digest.js';
+import { hasSameCommands } from '../run/measures/recovery.js';
 import { type CommandScope, isSameProject, scopeKey } from '../run/measures/run-scope.js';
-import type { CatalogRun, RunCatalog, RunQuery } from '../storage/run-catalog.js';
+import { type CatalogRun, commandLinesByRun, type RunCatalog, type RunQuery } from '../storage/run-catalog.js';
+import { RUN_STATUS } from '../storage/state-tables.js';
 import { DEFAULT_JOB } from '../storage/steps.js';
 import type { RunMeasures } from './run-measures.js';
 
@@ -72,4 +74,35 @@ export async function earlierRuns(
     }
   }
   return { runs: comparable(), hasMore: totalCount > items.length };
+}
+
+/** The most of a job's last runs that are looked at for their durations. */
+const MAX_HISTORY = 20;
+
+/** Returns for each run the latest ended runs up to it whose durations are comparable, newest first: those of its job and project, or without a job those of the same commands. */
+export async function lastRunsOf(
+  runs: readonly CatalogRun[],
+  { catalog }: Pick<EarlierRunsDeps, 'catalog'>,
+): Promise<(run: CatalogRun) => readonly CatalogRun[]> {
+  const found = new Map<string, readonly CatalogRun[]>();
+  const keyOf = ({ job, project }: CatalogRun) => `${job.id} ${project.id}`;
+  for (const run of runs) {
+    if (found.has(keyOf(run))) continue;
+    const { items } = await catalog.listRuns(run.accountId, {
+      ...{ jobId: run.job.id, projectIds: [run.project.id], statuses: [RUN_STATUS.success, RUN_STATUS.error] },
+      ...{ orderBy: 'created', isDescending: true, limit: MAX_HISTORY, offset: 0 },
+    });
+    found.set(keyOf(run), items);
+  }
+  const ofNoJob = [...runs, ...[...found.values()].flat()].filter(({ job }) => job.name === DEFAULT_JOB);
+  const ids = ofNoJob.map(({ id }) => id);
+  // All runs belong to one account; without runs there is nothing to read.
+  const commandLines = await commandLinesByRun(catalog, ofNoJob[0]?.accountId ?? 0, ids);
+  const asked = ({ id }: CatalogRun) => ({ commandLines: commandLines(id) });
+  return (run) =>
+    (found.get(keyOf(run)) ?? []).filter(
+      (one) =>
+        one.createdUnixMs <= run.createdUnixMs &&
+        (run.job.name !== DEFAULT_JOB || hasSameCommands(asked(one), asked(run))),
+    );
 }

@@ -3,6 +3,7 @@ import { RunMeasures } from '../api/run-measures.js';
 import { causeText, containing } from '../api/run-search.js';
 import { CliError, EXIT, type ExitCode, type Invocation } from '../cli/command.js';
 import { readConfiguration, refuseElsewhere } from '../cli/command-configuration.js';
+import type { Configuration } from '../config/configuration.js';
 import { parseDurationMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
 import { silentLogger } from '../core/logger.js';
@@ -12,6 +13,7 @@ import { Redactor } from '../redaction/redactor.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { Page } from '../storage/database.js';
 import type { CatalogRun, CatalogStep, RunCatalog, RunQuery } from '../storage/run-catalog.js';
+import type { State } from '../storage/state.js';
 import { RUN_STATUS, type RunStatus, STATUS_NAMES } from '../storage/state-tables.js';
 import { type ReportHost, settingOf } from './command.js';
 import type { ReportSetting } from './content.js';
@@ -31,8 +33,7 @@ export async function listRuns(invocation: Invocation, host: ReportHost): Promis
   refuseElsewhere(configuration);
   await host.finishLeftovers(configuration, context);
   const found = await host.askState(configuration, context.clock, async ({ catalog, measures: store }) => {
-    const reader = new RecordLogFiles(configuration['data-dir'], () => {});
-    const measures = new RunMeasures({ store, tracker: NO_TRACKER, reader, logger: silentLogger });
+    const { measures } = folderMeasures(configuration, store);
     const causes = new FailureCauses(catalog, measures);
     try {
       if (query.textContains !== undefined) await causes.measure(accountId, query);
@@ -56,8 +57,14 @@ export async function listRuns(invocation: Invocation, host: ReportHost): Promis
   return EXIT.ok;
 }
 
-/** Only runs that are over are measured here, and they need none. */
-const NO_TRACKER = { find: async () => undefined };
+/** Opens the record logs of a data folder, and measures of runs in it that are over. */
+export function folderMeasures({ 'data-dir': folder }: Pick<Configuration, 'data-dir'>, store: State['measures']) {
+  const reader = new RecordLogFiles(folder, () => {});
+  // Runs under way would need the tracker.
+  const tracker = { find: async () => undefined };
+  return { reader, measures: new RunMeasures({ store, tracker, reader, logger: silentLogger }) };
+}
+
 /** Runs that failed of which a search makes sure that they were measured: the latest. */
 const MAX_SEARCHED = 200;
 

@@ -1,26 +1,21 @@
 import { ReadStream } from 'node:tty';
+import { type LiveRun, LiveRuns, liveLine, roughly } from '../api/live-runs.js';
 import { CliError, EXIT, type ExitCode, type Invocation, type ProcessContext } from '../cli/command.js';
 import { readConfiguration, refuseShared } from '../cli/command-configuration.js';
-import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';
-import { cleanLine, cut, lengthText } from '../core/text.js';
-import type { RecordLogReader } from '../log/record-log.js';
-import { RecordLogFiles } from '../log/record-log-files.js';
-import type { TraceId } from '../record/telemetry-record.js';
-import { RunProgress } from '../run/measures/run-progress.js';
+import { cleanLine, cut } from '../core/text.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { CatalogRun } from '../storage/run-catalog.js';
 import type { State } from '../storage/state.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { type ReportHost, settingOf } from './command.js';
+import { folderMeasures } from './list-runs.js';
 
 /** How often is looked, in milliseconds: on a terminal, and where lines are written to something else. */
 const SCREEN_MS = 1_000;
 const LINES_MS = 5_000;
 /** Runs that are shown. */
 const MAX_RUNS = 50;
-/** Nodes that are named. */
-const MAX_NAMED = 2;
 
 /** Runs `run-bridge top`, until it is stopped. @throws CliError, ConfigurationError */
 export async function topRuns(invocation: Invocation, host: ReportHost): Promise<ExitCode> {
@@ -33,14 +28,19 @@ export async function topRuns(invocation: Invocation, host: ReportHost): Promise
   const screen = isScreen ? new Screen(context, () => quit.abort()) : undefined;
   try {
     const isDone = await host.askState(configuration, context.clock, async (state) => {
-      const live = new LiveRuns(state, configuration);
-      for (;;) {
-        const lines = await live.lines(context.clock.nowUnixMs());
-        if (screen !== undefined) screen.show(lines);
-        else for (const line of lines) context.stdout.write(`${line}\n`);
-        if (switches.has('once')) return true;
-        await pause(context.clock, screen === undefined ? LINES_MS : SCREEN_MS, signal);
-        if (signal.aborted) return true;
+      const { reader, measures } = folderMeasures(configuration, state.measures);
+      const live = new LiveRuns({ catalog: state.catalog, measures, reader });
+      try {
+        for (;;) {
+          const lines = await liveLines(state, live, context.clock.nowUnixMs());
+          if (screen !== undefined) screen.show(lines);
+          else for (const line of lines) context.stdout.write(`${line}\n`);
+          if (switches.has('once')) return true;
+          await pause(context.clock, screen === undefined ? LINES_MS : SCREEN_MS, signal);
+          if (signal.aborted) return true;
+        }
+      } finally {
+        await measures.shutdown();
       }
     });
     if (isDone === true) return EXIT.ok;
@@ -51,68 +51,29 @@ export async function topRuns(invocation: Invocation, host: ReportHost): Promise
   throw new CliError(EXIT.failed, `no run is in ${folder}; set the folder with --data-dir`);
 }
 
-/** The runs under way in a data folder; their record logs are read on from where they were read to. */
-class LiveRuns {
-  private readonly reader: RecordLogReader;
-  private readonly known = new Map<
-    number,
-    { readonly progress: RunProgress; readonly offsets: Map<TraceId, number> }
-  >();
-
-  constructor(
-    private readonly state: Pick<State, 'catalog' | 'traces'>,
-    configuration: Pick<Configuration, 'data-dir'>,
-  ) {
-    this.reader = new RecordLogFiles(configuration['data-dir'], () => undefined);
-  }
-
-  async lines(nowUnixMs: number): Promise<readonly string[]> {
-    const statuses = [RUN_STATUS.queued, RUN_STATUS.starting, RUN_STATUS.running];
-    const query = { statuses, orderBy: 'created', isDescending: true, limit: MAX_RUNS, offset: 0 } as const;
-    const { items, totalCount } = await this.state.catalog.listRuns(FIRST_ACCOUNT_ID, query);
-    const live = new Set(items.map(({ id }) => id));
-    for (const id of this.known.keys()) if (!live.has(id)) this.known.delete(id);
-    if (items.length === 0) return ['no run is under way'];
-    const lines: string[] = [];
-    for (const run of items) lines.push(runLine(run, await this.read(run.id), nowUnixMs));
-    return totalCount > items.length ? [...lines, `and ${totalCount - items.length} more`] : lines;
-  }
-
-  private async read(runId: number): Promise<RunProgress> {
-    const known = this.known.get(runId) ?? { progress: new RunProgress(), offsets: new Map<TraceId, number>() };
-    this.known.set(runId, known);
-    for (const traceId of await this.state.traces.tracesOf(runId)) {
-      for await (const records of this.reader.read(traceId, { fromOffset: known.offsets.get(traceId) ?? 0 })) {
-        known.progress.add(records);
-        const last = records.at(-1);
-        if (last !== undefined) known.offsets.set(traceId, last.endOffset);
-      }
-    }
-    return known.progress;
-  }
+/** Says how far the runs under way in a data folder have come, in lines. */
+async function liveLines(
+  { catalog }: Pick<State, 'catalog'>,
+  live: LiveRuns,
+  nowUnixMs: number,
+): Promise<readonly string[]> {
+  const statuses = [RUN_STATUS.queued, RUN_STATUS.starting, RUN_STATUS.running];
+  const query = { statuses, orderBy: 'created', isDescending: true, limit: MAX_RUNS, offset: 0 } as const;
+  const { items, totalCount } = await catalog.listRuns(FIRST_ACCOUNT_ID, query);
+  if (items.length === 0) return ['no run is under way'];
+  const found = await live.of(items, nowUnixMs);
+  const lines = items.map((run) => runLine(run, found.get(run.id), nowUnixMs));
+  return totalCount > items.length ? [...lines, `and ${totalCount - items.length} more`] : lines;
 }
 
-/** `1042  nightly  214/600, 2 failed, running mart_12 for 41 s, about 3 min left, 4 min 12 s so far`. */
-function runLine(run: CatalogRun, progress: RunProgress, nowUnixMs: number): string {
-  const { doneCount, totalCount, failedCount, running, leftMs } = progress.view(nowUnixMs);
+/** `1042  nightly  214/600, 2 failed, running mart_12 for 41 s (usually 12 s), about 3 min left, 4 min so far`. */
+function runLine(run: CatalogRun, live: LiveRun | undefined, nowUnixMs: number): string {
   const startedUnixMs = run.startedUnixMs ?? run.dequeuedUnixMs;
-  const named = running.slice(0, MAX_NAMED).map(({ name, forMs }) => `${name} for ${roughly(forMs)}`);
-  const more = running.length > named.length ? ` and ${running.length - named.length} more` : '';
-  const parts = [
-    startedUnixMs === null ? 'queued' : totalCount === null ? `${doneCount} done` : `${doneCount}/${totalCount}`,
-    ...(failedCount > 0 ? [`${failedCount} failed`] : []),
-    ...(named.length > 0 ? [`running ${named.join(' and ')}${more}`] : []),
-    ...(leftMs === null ? [] : [`about ${roughly(leftMs)} left`]),
-    ...(startedUnixMs === null ? [] : [`${roughly(nowUnixMs - startedUnixMs)} so far`]),
-  ];
+  const parts =
+    startedUnixMs === null || live === undefined
+      ? ['queued']
+      : [liveLine(live), `${roughly(nowUnixMs - startedUnixMs)} so far`];
   return [run.id, cleanLine(run.job.name), cleanLine(parts.join(', '))].join('  ');
-}
-
-/** Whole seconds, and whole minutes from two on. */
-function roughly(ms: number): string {
-  const seconds = Math.max(1, Math.round(ms / 1_000));
-  if (seconds < 120) return `${seconds} s`;
-  return seconds < 7_200 ? `${Math.round(seconds / 60)} min` : lengthText(ms);
 }
 
 const HIDE_CURSOR = '\u001b[?25l';

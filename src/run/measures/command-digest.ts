@@ -2,10 +2,11 @@ import { cut } from '../../core/text.js';
 import type { CommandErrors } from '../../storage/run-store.js';
 import type { NodeCounts, NodeVerdict } from '../verdict.js';
 import { shareMs } from './compare-commands.js';
-import { isBad } from './execution.js';
+import { EXECUTING_PHASES, isBad } from './execution.js';
 import type { NodeMeasure } from './node-measure.js';
 import { type CommandScope, scopeOf } from './run-scope.js';
 import type { CommandMeasures } from './run-totals.js';
+import { lengthOf } from './time-split.js';
 import { labelOf, type Trouble, troublesOf } from './troubles.js';
 
 /** What lists of runs and comparisons with earlier runs need of a command, a hundredth of its measures. */
@@ -22,6 +23,8 @@ export interface CommandDigest {
   readonly good: readonly string[];
   /** Why it did not end well; `null` if nothing went wrong. */
   readonly cause: CommandCause | null;
+  /** What each of its phases took, in milliseconds: `PARSE`, `RUN`. */
+  readonly phaseMs: Readonly<Record<string, number>>;
   readonly work: CommandWork;
 }
 
@@ -35,6 +38,8 @@ export interface CommandWork {
   readonly executed: readonly boolean[];
   /** What of the command's length fell to it, in milliseconds: waiting for others takes none. */
   readonly sharesMs: Float64Array;
+  /** How long it was executed, without its waits, in milliseconds; `NaN` where it was not. */
+  readonly tookMs: Float64Array;
   /** `rows_affected`; `NaN` where the engine gives none. */
   readonly rows: Float64Array;
   /** Time of its queries, in milliseconds. */
@@ -73,6 +78,7 @@ export function commandDigest(command: CommandMeasures, redact: (text: string) =
     failed: idsOf(executed.filter(({ verdict }) => isBad(verdict))),
     good: idsOf(executed.filter(({ verdict }) => !isBad(verdict))),
     cause: first === undefined ? null : causeOf(errors.map(({ title }) => title).join(', '), first, redact),
+    phaseMs: Object.fromEntries(command.phases.map((one) => [one.phase, Number(one.spanTimeNano) / 1e6])),
     work: workOf(command),
   };
 }
@@ -86,10 +92,18 @@ function workOf({ nodes, totals }: CommandMeasures): CommandWork {
     verdicts: worked.map(({ verdict }) => verdict),
     executed: worked.map(({ isExecuted }) => isExecuted),
     sharesMs: numbers(shareMs),
+    tookMs: numbers(executedMs),
     rows: numbers(({ rows }) => rows),
     warehouseMs: numbers(({ warehouseTimeNano }) => Number(warehouseTimeNano) / 1e6),
     otherWarehouseMs: Number(totals.otherWarehouseTimeNano) / 1e6,
   };
+}
+
+function executedMs({ phases }: NodeMeasure): number | null {
+  const executed = phases.flatMap(({ phase, lifetimeNano, waits }) =>
+    lifetimeNano !== null && EXECUTING_PHASES.includes(phase) ? [Number(lifetimeNano - lengthOf(waits)) / 1e6] : [],
+  );
+  return executed.length === 0 ? null : executed.reduce((sum, one) => sum + one);
 }
 
 /** Errors of a command by which its run is found, and how much of them is kept, in characters. */

@@ -1,72 +1,172 @@
 import type { LoggedRecord } from '../../log/record-log.js';
-import type { SpanEnd, SpanId, SpanStart, UnixNano } from '../../record/telemetry-record.js';
+import { type Attributes, ownText } from '../../record/attributes.js';
+import { type SpanEnd, type SpanId, type SpanStart, toUnixMs } from '../../record/telemetry-record.js';
 import { enumValue, eventName, isSelected, nodeVerdictOf } from '../node-outcome.js';
+import { countVerdicts, type NodeCounts, type NodeVerdict } from '../verdict.js';
+import { isBad } from './execution.js';
+import { labelOf } from './troubles.js';
 
-/** How far a run that is under way has come. */
+/** How far a command that is under way has come. */
 export interface ProgressView {
+  /** Its phase, such as `PARSE`; `null` where nothing tells of one yet. */
+  readonly phase: string | null;
+  /** How long it has been in that phase, in milliseconds; `null` over OTLP, which tells of phases when they are over. */
+  readonly phaseForMs: number | null;
+  /** Files that were parsed. */
+  readonly parsedCount: number;
   /** Nodes that it was asked for and that are done. */
   readonly doneCount: number;
-  /** All that it was asked for; `null` where the engine has not said it, as over OTLP, which tells of phases when they are over. */
+  /** The same by verdict. */
+  readonly counts: NodeCounts;
+  /** All that it was asked for; `null` where the engine has not said it, as over OTLP. */
   readonly totalCount: number | null;
   /** Nodes with an error, and tests that failed. */
   readonly failedCount: number;
-  /** What runs, the longest first; empty over OTLP, too. */
+  /** The first of them. */
+  readonly failed: readonly NamedNode[];
+  /** What is worked on, the longest first; empty over OTLP, too. */
   readonly running: readonly RunningNode[];
+  /** Nodes that have begun and wait for a connection or a thread. */
+  readonly waitingCount: number;
+  /** The node that ended last, and how long ago, in milliseconds. */
+  readonly lastEnded: (NamedNode & { readonly agoMs: number }) | null;
+  /** Whether spans are told of when they begin: not over OTLP. */
+  readonly hasStarts: boolean;
+  /** How long ago the first node began, in milliseconds; `null` before. */
+  readonly nodesForMs: number | null;
   /** About how long it goes on, in milliseconds, at the pace so far; `null` where that says nothing yet. */
   readonly leftMs: number | null;
 }
 
-/** A node that is worked on. */
-export interface RunningNode {
+/** A node as it is called. */
+export interface NamedNode {
+  readonly uniqueId: string;
+  /** `orders` */
   readonly name: string;
+  /** `model orders` */
+  readonly label: string;
+}
+
+/** A node that is worked on. */
+export interface RunningNode extends NamedNode {
   readonly forMs: number;
 }
 
 /** Nodes that are done before their pace says anything. */
 const MIN_DONE = 5;
-/** Nodes that are remembered as running; a run has as many as threads. */
+/** Nodes that are remembered as done, and as running, of which a run has as many as threads; further ones are not counted. */
+const MAX_DONE = 100_000;
 const MAX_RUNNING = 10_000;
+/** Failed nodes that are named, and phases that are open at a time. */
+const MAX_FAILED = 20;
+const MAX_PHASES = 32;
 
-/** Counts what the records of a run say of its progress, as they come. */
+/** What comes of the next command of a trace, and no more of one that has ended. */
+const BEGINS: ReadonlySet<string | undefined> = new Set([
+  'PhaseExecuted',
+  'AssetParsed',
+  'NodeEvaluated',
+  'NodeProcessed',
+]);
+
+/** Counts what the records of a trace say of the progress of its command, the last one where it has several, as they come. */
 export class RunProgress {
-  /** Nodes that are done, by their unique ids. */
-  private readonly done = new Set<string>();
-  private readonly failed = new Set<string>();
-  private readonly running = new Map<SpanId, { readonly name: string; readonly since: UnixNano }>();
-  /** By the phase's span: a run may have several commands. */
-  private readonly totals = new Map<SpanId, number>();
-  private firstStart: UnixNano | null = null;
+  private command = new CommandProgress();
 
   add(records: readonly LoggedRecord[]): void {
     for (const { record } of records) {
       if (record.recordType === 'LogRecord') continue;
-      switch (eventName(record.eventType)) {
-        case 'PhaseExecuted':
-          this.addPhase(record);
-          break;
-        case 'NodeEvaluated':
-          this.addEvaluated(record);
-          break;
-        case 'NodeProcessed':
-          if (record.recordType === 'SpanEnd') this.addProcessed(record);
-          break;
-        default:
-      }
+      if (this.command.isOver && BEGINS.has(eventName(record.eventType))) this.command = new CommandProgress();
+      this.command.add(record);
     }
+  }
+
+  /** Whether the command was asked for a node, and it is done. */
+  isDone(uniqueId: string): boolean {
+    return this.command.done.has(uniqueId);
   }
 
   /** @param nowUnixMs wall-clock time, by which the engine's times are read */
   view(nowUnixMs: number): ProgressView {
-    const since = (start: UnixNano) => Math.max(0, nowUnixMs - Number(start / 1_000_000n));
-    const sum = [...this.totals.values()].reduce((total, count) => total + count, 0);
-    const totalCount = sum === 0 ? null : Math.max(sum, this.done.size);
-    const running = [...this.running.values()].map(({ name, since: start }) => ({ name, forMs: since(start) }));
+    return this.command.view(nowUnixMs);
+  }
+}
+
+/** What is known of one command. */
+class CommandProgress {
+  isOver = false;
+  /** Verdicts of nodes that are done, by their unique ids. */
+  readonly done = new Map<string, NodeVerdict>();
+  private readonly failed = new Map<string, NamedNode>();
+  private readonly running = new Map<SpanId, NamedNode & { sinceUnixMs: number; isWaiting: boolean }>();
+  private readonly phases = new Map<SpanId, { readonly phase: string; readonly sinceUnixMs: number }>();
+  /** That of the record that came last. */
+  private phase: string | null = null;
+  private parsedCount = 0;
+  private totalCount: number | null = null;
+  private firstStartUnixMs: number | null = null;
+  private lastEnded: (NamedNode & { readonly endUnixMs: number }) | null = null;
+  private hasStarts = false;
+  /** The span of which the start was the last record. */
+  private begun: SpanId | null = null;
+
+  add(record: SpanStart | SpanEnd): void {
+    const isEnd = record.recordType === 'SpanEnd';
+    // Of a span that came over OTLP, the start is written with the end.
+    this.hasStarts ||= this.begun !== null && !(isEnd && record.spanId === this.begun);
+    this.begun = isEnd ? null : record.spanId;
+    switch (eventName(record.eventType)) {
+      case 'Invocation':
+        this.isOver ||= isEnd;
+        break;
+      case 'PhaseExecuted':
+        this.addPhase(record);
+        break;
+      case 'AssetParsed':
+        this.phase = phaseOf(record) ?? this.phase;
+        if (isEnd) this.parsedCount += 1;
+        break;
+      case 'NodeEvaluated':
+        this.addEvaluated(record);
+        break;
+      case 'ConnectionLimitWait':
+      case 'ThreadPoolWait':
+        this.addWait(record);
+        break;
+      case 'NodeProcessed':
+        if (isEnd) this.addProcessed(record);
+        break;
+      default:
+    }
+  }
+
+  view(nowUnixMs: number): ProgressView {
+    const since = (unixMs: number) => Math.max(0, nowUnixMs - unixMs);
+    const phases = [...this.phases.values()];
+    // Nodes are rendered while others run.
+    const open = phases.find(({ phase }) => phase === 'RUN') ?? phases.at(-1);
+    const begun = [...this.running.values()];
+    const running = begun
+      .filter(({ isWaiting }) => !isWaiting)
+      .map((node) => ({ ...named(node), forMs: since(node.sinceUnixMs) }));
+    const { lastEnded, firstStartUnixMs } = this;
+    const nodesForMs = firstStartUnixMs === null ? null : since(firstStartUnixMs);
+    const totalCount = this.totalCount === null ? null : Math.max(this.totalCount, this.done.size);
     return {
+      phase: open?.phase ?? this.phase,
+      phaseForMs: open === undefined ? null : since(open.sinceUnixMs),
+      parsedCount: this.parsedCount,
       doneCount: this.done.size,
+      counts: countVerdicts([...this.done.values()].map((verdict) => ({ verdict }))),
       totalCount,
-      failedCount: this.failed.size,
+      failedCount: [...this.done.values()].filter(isBad).length,
+      failed: [...this.failed.values()],
       running: running.sort((a, b) => b.forMs - a.forMs),
-      leftMs: this.leftMs(totalCount, this.firstStart === null ? 0 : since(this.firstStart)),
+      waitingCount: begun.length - running.length,
+      lastEnded: lastEnded && { ...named(lastEnded), agoMs: since(lastEnded.endUnixMs) },
+      hasStarts: this.hasStarts,
+      nodesForMs,
+      leftMs: this.leftMs(totalCount, nodesForMs ?? 0),
     };
   }
 
@@ -76,34 +176,64 @@ export class RunProgress {
     return ((totalCount - doneCount) * elapsedMs) / doneCount;
   }
 
-  private addPhase({ attributes, spanId }: SpanStart | SpanEnd): void {
-    if (phaseOf(attributes.text('phase')) !== 'RUN') return;
-    const count = attributes.integer('node_count_total');
-    if (count !== undefined) this.totals.set(spanId, count);
+  private addPhase(record: SpanStart | SpanEnd): void {
+    const phase = phaseOf(record);
+    if (phase === null) return;
+    if (phase === 'RUN') this.totalCount = record.attributes.integer('node_count_total') ?? this.totalCount;
+    if (record.recordType === 'SpanEnd') this.phases.delete(record.spanId);
+    else if (this.phases.size < MAX_PHASES) {
+      this.phases.set(record.spanId, { phase, sinceUnixMs: toUnixMs(record.startTimeUnixNano) });
+    }
+    this.phase = phase;
   }
 
   private addEvaluated(record: SpanStart | SpanEnd): void {
-    const { attributes, spanId, startTimeUnixNano } = record;
-    if (phaseOf(attributes.text('phase')) !== 'RUN') return;
-    if (this.firstStart === null || startTimeUnixNano < this.firstStart) this.firstStart = startTimeUnixNano;
-    if (record.recordType === 'SpanEnd') this.running.delete(spanId);
+    const phase = phaseOf(record);
+    if (phase !== 'RUN') return;
+    this.phase = phase;
+    const startUnixMs = toUnixMs(record.startTimeUnixNano);
+    this.firstStartUnixMs = Math.min(startUnixMs, this.firstStartUnixMs ?? startUnixMs);
+    if (record.recordType === 'SpanEnd') this.running.delete(record.spanId);
     else if (this.running.size < MAX_RUNNING) {
-      const name = attributes.text('name') ?? attributes.text('unique_id') ?? record.spanName;
-      this.running.set(spanId, { name, since: startTimeUnixNano });
+      this.running.set(record.spanId, {
+        ...nodeOf(record.attributes, record.spanName),
+        sinceUnixMs: startUnixMs,
+        isWaiting: false,
+      });
     }
   }
 
+  private addWait(record: SpanStart | SpanEnd): void {
+    const node = record.parentSpanId === null ? undefined : this.running.get(record.parentSpanId);
+    if (node === undefined) return;
+    node.isWaiting = record.recordType === 'SpanStart';
+    if (record.recordType === 'SpanEnd') node.sinceUnixMs = toUnixMs(record.endTimeUnixNano);
+  }
+
   private addProcessed(record: SpanEnd): void {
-    const uniqueId = record.attributes.text('unique_id');
+    const { attributes, spanName, endTimeUnixNano } = record;
+    const node = nodeOf(attributes, spanName);
     const verdict = nodeVerdictOf(record, 'none');
-    const isBad = verdict === 'error' || verdict === 'failed';
     // One that was not asked for is counted where it failed.
-    if (uniqueId === undefined || !(isSelected(record) || isBad)) return;
-    this.done.add(uniqueId);
-    if (isBad) this.failed.add(uniqueId);
+    if (node.uniqueId === '' || !(isSelected(record) || isBad(verdict)) || this.done.size >= MAX_DONE) return;
+    this.done.set(node.uniqueId, verdict);
+    if (isBad(verdict) && this.failed.size < MAX_FAILED) this.failed.set(node.uniqueId, node);
+    const endUnixMs = toUnixMs(endTimeUnixNano);
+    if (endUnixMs >= (this.lastEnded?.endUnixMs ?? 0)) this.lastEnded = { ...node, endUnixMs };
   }
 }
 
-function phaseOf(text: string | undefined): string | undefined {
-  return enumValue(text, 'EXECUTION_PHASE_');
+function nodeOf(attributes: Attributes, spanName: string): NamedNode {
+  const uniqueId = ownText(attributes.text('unique_id') ?? '');
+  const name = ownText(attributes.text('name') ?? (uniqueId || spanName));
+  const nodeType = enumValue(attributes.text('node_type'), 'NODE_TYPE_')?.toLowerCase() ?? null;
+  return { uniqueId, name, label: uniqueId === '' ? name : labelOf({ uniqueId, name, nodeType }) };
+}
+
+function named({ uniqueId, name, label }: NamedNode): NamedNode {
+  return { uniqueId, name, label };
+}
+
+function phaseOf({ attributes }: SpanStart | SpanEnd): string | null {
+  return enumValue(attributes.text('phase'), 'EXECUTION_PHASE_') ?? null;
 }

@@ -2,6 +2,7 @@ import { type Request, Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import { authorize, callerOf } from '../../api/authenticator.js';
 import type { Caller } from '../../api/caller.js';
+import { lastRunsOf } from '../../api/earlier-runs.js';
 import { causeText, containing, levelFor } from '../../api/run-search.js';
 import { whenAborted } from '../../core/clock.js';
 import { groupBy } from '../../core/lists.js';
@@ -11,12 +12,10 @@ import type { RedactionLevel } from '../../redaction/known-names.js';
 import { Redactor, statusText } from '../../redaction/redactor.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
 import type { CommandDigest } from '../../run/measures/command-digest.js';
-import { hasSameCommands } from '../../run/measures/recovery.js';
 import type { NodeCounts } from '../../run/verdict.js';
 import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
-import { type CatalogRun, type CatalogStep, commandLinesByRun, type RunCatalog } from '../../storage/run-catalog.js';
+import type { CatalogRun, CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../../storage/state-tables.js';
-import { DEFAULT_JOB } from '../../storage/steps.js';
 import { Layout, sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import {
@@ -204,9 +203,8 @@ function wordsOf(counts: NodeCounts): string {
 
 /** The number of runs on a page. */
 const PAGE_SIZE = 25;
-/** The fewest and the most of a job's runs that are shown beside a run's duration; fewer have little meaning. */
+/** The fewest of a job's runs that are shown beside a run's duration; fewer have little meaning. */
 const MIN_HISTORY = 3;
-const MAX_HISTORY = 20;
 
 /** The most runs of a trace that are shown, the earliest first. */
 const MAX_OF_TRACE = 100;
@@ -445,34 +443,6 @@ function summed(counts: readonly NodeCounts[]): NodeCounts {
   const sum: Record<string, number> = {};
   for (const one of counts) for (const [word, count] of Object.entries(one)) sum[word] = (sum[word] ?? 0) + count;
   return { ...counts[0], ...sum } as NodeCounts;
-}
-
-/** Returns for each run the latest ended runs up to it whose durations are comparable, newest first: those of its job and project, or without a job those of the same commands. */
-async function lastRunsOf(
-  runs: readonly CatalogRun[],
-  { catalog }: Pick<PageDeps, 'catalog'>,
-): Promise<(run: CatalogRun) => readonly CatalogRun[]> {
-  const found = new Map<string, readonly CatalogRun[]>();
-  const keyOf = ({ job, project }: CatalogRun) => `${job.id} ${project.id}`;
-  for (const run of runs) {
-    if (found.has(keyOf(run))) continue;
-    const { items } = await catalog.listRuns(run.accountId, {
-      ...{ jobId: run.job.id, projectIds: [run.project.id], statuses: [RUN_STATUS.success, RUN_STATUS.error] },
-      ...{ orderBy: 'created', isDescending: true, limit: MAX_HISTORY, offset: 0 },
-    });
-    found.set(keyOf(run), items);
-  }
-  const ofNoJob = [...runs, ...[...found.values()].flat()].filter(({ job }) => job.name === DEFAULT_JOB);
-  const ids = ofNoJob.map(({ id }) => id);
-  // All runs belong to one account; without runs there is nothing to read.
-  const commandLines = await commandLinesByRun(catalog, ofNoJob[0]?.accountId ?? 0, ids);
-  const asked = ({ id }: CatalogRun) => ({ commandLines: commandLines(id) });
-  return (run) =>
-    (found.get(keyOf(run)) ?? []).filter(
-      (one) =>
-        one.createdUnixMs <= run.createdUnixMs &&
-        (run.job.name !== DEFAULT_JOB || hasSameCommands(asked(one), asked(run))),
-    );
 }
 
 async function failedCountOf(steps: readonly CatalogStep[], tracker: PageDeps['tracker']): Promise<number | null> {

@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 type Worked = readonly [uniqueId: string, verdict: NodeVerdict, shareMs: number, warehouseMs: number, rows?: number];
 
 const SCOPE = { command: 'build', target: 'duck', packages: ['shop'] };
-const NOTHING = { index: 1, counts: countVerdicts([]), noOpCount: 0, failed: [], good: [], cause: null };
+const NOTHING = { index: 1, counts: countVerdicts([]), noOpCount: 0, failed: [], good: [], cause: null, phaseMs: {} };
 
 /** Runs, the last first: each began an hour before the one before it, or as long ago as given. */
 function histories(
@@ -35,6 +35,7 @@ function histories(
         executed: nodes.map(([, verdict]) => verdict !== 'canceled' && scopeOf(index).command !== 'compile'),
         sharesMs: Float64Array.from(nodes, ([, , shareMs]) => shareMs),
         warehouseMs: Float64Array.from(nodes, ([, , , warehouseMs]) => warehouseMs),
+        tookMs: Float64Array.from(nodes, ([, , shareMs]) => shareMs),
         rows: Float64Array.from(nodes, ([, , , , rows]) => rows ?? Number.NaN),
         otherWarehouseMs: 5,
       };
