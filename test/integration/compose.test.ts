@@ -11,7 +11,7 @@ const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta
 const duration = z.string().regex(/^\d+(ms|s|m|h)$/);
 const service = z.strictObject({
   build: z.literal('.').optional(),
-  image: z.string().regex(/^[a-z0-9/.-]+:\d+\.\d+\.\d+$/, 'an image has a full version as its tag'),
+  image: z.string().regex(/^[a-z0-9/.-]+:v?\d+\.\d+\.\d+$/, 'an image has a full version as its tag'),
   command: z.array(z.string()),
   ports: z.array(z.string().regex(/^127\.0\.0\.1:\d+:\d+$/, 'ports are open on loopback only')),
   volumes: z.array(z.string().regex(/^[\w./-]+:\/[\w./-]+(:ro)?$/)),
@@ -40,8 +40,8 @@ const file = compose.parse(parse(read('docker-compose.yml')));
 const mounts = Object.values(file.services).flatMap((one) => one.volumes.map((volume) => volume.split(':')));
 
 describe('docker-compose.yml', () => {
-  test('starts the bridge, Jaeger and Tempo', () => {
-    expect(Object.keys(file.services)).toEqual(['run-bridge', 'jaeger', 'tempo']);
+  test('starts the bridge, Jaeger, Tempo and Prometheus', () => {
+    expect(Object.keys(file.services)).toEqual(['run-bridge', 'jaeger', 'tempo', 'prometheus']);
   });
 
   test('mounts files that are there and volumes that are declared', () => {

@@ -38,9 +38,11 @@ describe('documentation', () => {
   );
 
   test('has a place for everything that is made of tables, and names no metric that there is not', () => {
-    const all = pages.map(read).join('\n');
+    const all = [...pages, 'deploy/prometheus/alerts.yaml'].map(read).join('\n');
     for (const name of Object.keys(blocks)) expect(all).toContain(`<!-- npm run docs makes: ${name} -->`);
     for (const [name] of all.matchAll(/run_bridge_[a-z]+_\w+/g)) expect(Object.keys(METRICS)).toContain(name);
+    for (const [, name] of all.matchAll(/(cicd_pipeline_run_[a-z]+(_seconds)?)(?=_bucket|_count|_sum|\W)/g))
+      expect([...Object.keys(METRICS), 'cicd_pipeline_run_state']).toContain(name);
   });
 
   test.each(pages)('%s links to pages and headings that are there', (page) => {

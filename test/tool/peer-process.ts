@@ -10,6 +10,7 @@ export const PEERS = {
   jaeger: 'jaeger',
   kafka: 'kafka',
   otelcol: 'collector',
+  prometheus: 'prometheus',
   telemetrygen: 'telemetrygen',
   versitygw: 'versitygw',
 } as const;
