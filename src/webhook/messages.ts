@@ -368,6 +368,9 @@ const COLORS: Readonly<Record<MessageMood, string>> = {
   neutral: 'Default',
 };
 
+/** Teams takes a message of 28 KB; so many bytes of it are blocks. */
+const MAX_BLOCK_BYTES = 26 * 1024;
+
 /** A message as workflows of Teams take it: an Adaptive Card (https://adaptivecards.io/explorer/AdaptiveCard.html). */
 export function teamsMessage({ title, mood, facts, sections, url }: RunMessage) {
   const text = (words: string, more: object = {}) => ({
@@ -375,6 +378,22 @@ export function teamsMessage({ title, mood, facts, sections, url }: RunMessage) 
     text: escapedForTeams(words),
     wrap: true,
     ...more,
+  });
+  const blocks = [
+    text(title, { weight: 'Bolder', size: 'Medium', color: COLORS[mood] }),
+    { type: 'FactSet', facts: facts.map(([name, value]) => ({ title: name, value: escapedForTeams(value) })) },
+    ...sections.flatMap(({ title: name, lines }) => [
+      text(name, { weight: 'Bolder' }),
+      ...lines.flatMap((line) => [
+        text(`- ${line.text}`),
+        ...line.more.map((more) => text(more, { isSubtle: true, spacing: 'None' })),
+      ]),
+    ]),
+  ];
+  let byteCount = 0;
+  const fitting = blocks.filter((block) => {
+    byteCount += Buffer.byteLength(JSON.stringify(block));
+    return byteCount <= MAX_BLOCK_BYTES;
   });
   return {
     type: 'message',
@@ -385,17 +404,7 @@ export function teamsMessage({ title, mood, facts, sections, url }: RunMessage) 
           $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
           type: 'AdaptiveCard',
           version: '1.4',
-          body: [
-            text(title, { weight: 'Bolder', size: 'Medium', color: COLORS[mood] }),
-            { type: 'FactSet', facts: facts.map(([name, value]) => ({ title: name, value: escapedForTeams(value) })) },
-            ...sections.flatMap(({ title: name, lines }) => [
-              text(name, { weight: 'Bolder' }),
-              ...lines.flatMap((line) => [
-                text(`- ${line.text}`),
-                ...line.more.map((more) => text(more, { isSubtle: true, spacing: 'None' })),
-              ]),
-            ]),
-          ],
+          body: blocks.length > fitting.length ? [...fitting, text('…')] : blocks,
           ...(url !== null && { actions: [{ type: 'Action.OpenUrl', title: 'Open the run', url }] }),
         },
       },

@@ -1,7 +1,14 @@
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { EventSelection, OutgoingEvent, RunFacts, WebhookEvent } from '../../../src/webhook/event.js';
-import { mailMessage, runMessage, slackMessage, teamsMessage } from '../../../src/webhook/messages.js';
+import {
+  discordMessage,
+  mailMessage,
+  pagerDutyAlert,
+  runMessage,
+  slackMessage,
+  teamsMessage,
+} from '../../../src/webhook/messages.js';
 import { type RunDetails, RunDetailsReader } from '../../../src/webhook/run-details.js';
 import { MailSender } from '../../../src/webhook/senders.js';
 import { FRESH_STANDING } from '../../../src/webhook/subscription.js';
@@ -161,6 +168,36 @@ describe('a message', () => {
       expect(text).toContain(part);
     }
     expect(attachment?.content.actions?.[0]?.url).toBe(STORY.url);
+  });
+
+  it('keeps the limits of each chat, however much has failed with whatever characters', () => {
+    const troubles = Array.from({ length: 10 }, (_, index) => ({
+      ...place(
+        `model.shop.${'m_'.repeat(100)}${index}`,
+        `model ${'m_'.repeat(100)}${index}`,
+        `models/${'a_'.repeat(100)}.sql`,
+        7,
+      ),
+      reason: `${'_ü"&'.repeat(124)}\n${index}`,
+    }));
+    const lists = { errors: troubles, failedTests: troubles, staleSources: troubles, otherOutcomes: troubles };
+    const otherErrors = troubles.map(({ reason }) => reason);
+    const worst = { ...STORY, ...lists, otherErrors, warnings: troubles, statusMessage: '_'.repeat(2_000) };
+    const names = { jobName: '_&'.repeat(100), environmentName: '_&'.repeat(100), projectName: '_&'.repeat(100) };
+    const message = runMessage({ ...EVENT, facts: { ...FACTS, ...names, reason: '_'.repeat(2_000) } }, worst);
+    const { blocks } = slackMessage(message);
+    expect(blocks.length).toBeLessThanOrEqual(50);
+    expect(Math.max(...blocks.map(({ text }) => text.text.length))).toBeLessThanOrEqual(3_000);
+    const card = teamsMessage(message);
+    expect(Buffer.byteLength(JSON.stringify(card))).toBeLessThanOrEqual(28 * 1_024);
+    expect(card.attachments[0]?.content.body.at(-1)).toMatchObject({ text: '…' });
+    const [embed] = discordMessage(message).embeds;
+    const { title = '', description = '', fields = [] } = embed ?? {};
+    expect([title.length <= 256, description.length <= 4_096, fields.length <= 25]).toEqual([true, true, true]);
+    for (const { name, value } of fields) expect([name.length <= 256, value.length <= 1_024]).toEqual([true, true]);
+    const texts = [title, description, ...fields.flatMap(({ name, value }) => [name, value])];
+    expect(texts.join('').length).toBeLessThanOrEqual(6_000);
+    expect(pagerDutyAlert({ accountId: 1 }, EVENT, message).payload.summary.length).toBeLessThanOrEqual(1_024);
   });
 
   it('for mail has a subject on one line', () => {
