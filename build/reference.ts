@@ -27,7 +27,8 @@ import { RESEND_PATHS } from '../src/export/resend-routes.js';
 import { attributePolicyOf, KNOWN_EVENTS } from '../src/redaction/known-names.js';
 import { REMOVAL_PATHS } from '../src/retention/routes.js';
 import { eventName } from '../src/run/node-outcome.js';
-import { PERMISSION_SETS } from '../src/storage/state-tables.js';
+import { COMMAND_WORDS, NO_OP_WORDS, NODE_WORDS, RUN_WORDS } from '../src/run/words.js';
+import { PERMISSION_SETS, RUN_STATUS, STATUS_NAMES } from '../src/storage/state-tables.js';
 import { WEBHOOK_PATHS } from '../src/webhook/routes.js';
 
 /**
@@ -59,6 +60,7 @@ export function referenceBlocks(): Readonly<Record<string, string>> {
     routes: routes(),
     commands: COMMANDS.map(command).join('\n\n'),
     permissions: permissions(),
+    words: words(),
     'steps of a run': table(
       ['of a step', 'words'],
       [
@@ -238,6 +240,45 @@ function command({ name, operands, summary, flags, settings, examples }: CliComm
   const lines = examples.map(([line, what]) => `${line}    # ${what}`);
   const sample = lines.length === 0 ? '' : `\n\`\`\`sh\n${lines.join('\n')}\n\`\`\`\n`;
   return `## ${name}\n${code(usage)}: ${summary}.\n${own}${taken}${sample}`.trimEnd();
+}
+
+/** What each word says. */
+const WORD_MEANINGS: Readonly<Record<string, string>> = {
+  queued: 'it waits for others of its job',
+  starting: 'its command was started, and no telemetry has come',
+  running: 'it is under way',
+  success: 'nothing failed',
+  failed: 'a run or a command with a failure; a test that found rows, a source that is stale',
+  canceled: 'somebody, or the failure of another node, cut it short',
+  lost: 'no end was seen',
+  error: 'a node that could not be made or tested',
+  unfinished: 'a node whose end was not seen',
+  skipped: 'a node that was not tried, mostly because another one failed',
+  'no-op': 'a skipped node for which there was nothing to do',
+  warned: 'a test or a source that warns',
+};
+
+function words(): string {
+  const codeOf = (names: readonly string[]) => (names.length === 0 ? '' : codes(names));
+  const runs = Object.values(RUN_STATUS).map((status) => [RUN_WORDS[status], STATUS_NAMES[status]] as const);
+  const commands = Object.entries(COMMAND_WORDS).map(([verdict, word]) => [word, verdict] as const);
+  const nodes = [
+    ...Object.entries(NODE_WORDS).map(([verdict, [one]]) => [one, verdict] as const),
+    [NO_OP_WORDS[0], 'skipped'] as const,
+  ];
+  const all = [...new Set([...runs, ...commands, ...nodes].map(([word]) => word))];
+  const namesOf = (list: typeof nodes, word: string) =>
+    codeOf(list.filter(([one]) => one === word).map(([, name]) => name));
+  return table(
+    ['word', 'what', '`status` of a run', '`verdict` of a command', '`verdict` of a node'],
+    all.map((word) => [
+      word,
+      WORD_MEANINGS[word] ?? '',
+      namesOf(runs, word),
+      namesOf(commands, word),
+      namesOf(nodes, word),
+    ]),
+  );
 }
 
 function permissions(): string {

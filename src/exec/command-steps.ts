@@ -8,6 +8,7 @@ import type { SpanId, TelemetryRecord, TraceId, UnixNano } from '../record/telem
 import { eventName } from '../run/node-outcome.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import type { CommandEnding, StepStart } from '../storage/steps.js';
+import { mayRunSeveral } from './engine-switches.js';
 
 /** Where the records of a command go, and the registry of its steps. */
 export interface StepsTarget {
@@ -141,7 +142,19 @@ export class CommandSteps implements RecordConsumer {
       await registry.end(step.start.stepId, { kind: 'within' }, Math.min(endOf(step) ?? endedUnixMs, endedUnixMs));
       step.isEndSaid = true;
     }
-    await registry.end(this.all.at(-1)?.start.stepId ?? this.start.stepId, ending, endedUnixMs);
+    const last = this.all.at(-1);
+    await registry.end(
+      last?.start.stepId ?? this.start.stepId,
+      ending,
+      Math.min(this.endOfEngine() ?? endedUnixMs, endedUnixMs),
+    );
+  }
+
+  /** When the engine ended by its telemetry, where the command is the engine alone: what it does afterwards is sending that. */
+  private endOfEngine(): number | null {
+    const [only, ...others] = this.all;
+    const isAlone = only !== undefined && others.length === 0 && !mayRunSeveral(this.start.command);
+    return isAlone && only.isOver ? endOf(only) : null;
   }
 
   /** Says the end of those that are over. Never the last one's: it keeps the run going, and the command's end is its own. */

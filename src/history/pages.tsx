@@ -7,6 +7,7 @@ import type { Clock } from '../core/clock.js';
 import { groupBy } from '../core/lists.js';
 import { lengthText } from '../core/text.js';
 import { isBad } from '../run/measures/execution.js';
+import { nodeWord } from '../run/words.js';
 import type { RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { Layout, sendPage } from '../web/page/layout.js';
@@ -279,17 +280,15 @@ function LastRun({ last }: { readonly last: NodeRun }) {
   );
 }
 
-const MOODS: Readonly<Record<string, readonly [word: string, mood: Mood]>> = {
-  success: ['passed', 'good'],
-  warned: ['warned', 'busy'],
-  failed: ['failed', 'bad'],
-  error: ['error', 'bad'],
-  canceled: ['interrupted', 'neutral'],
+const MOODS: Readonly<Record<string, Mood>> = {
+  success: 'good',
+  warned: 'busy',
+  failed: 'bad',
+  error: 'bad',
 };
 
 function VerdictMark({ verdict }: Pick<NodeRun, 'verdict'>) {
-  const [word, mood] = MOODS[verdict] ?? [verdict, 'neutral'];
-  return <Mark word={word} mood={mood} />;
+  return <Mark word={nodeWord(verdict)} mood={MOODS[verdict] ?? 'neutral'} />;
 }
 
 /** The most bars of a chart, and their sizes in pixels. */
@@ -306,7 +305,7 @@ function Durations({ runs }: { readonly runs: readonly NodeRun[] }) {
     <svg class="history" width={bars.length * BAR.step} height={BAR.height} role="img" aria-label={label}>
       {bars.map(({ verdict, shareMs }, at) => {
         const high = Math.max(2, (shareMs / longestMs) * BAR.height);
-        const [, mood] = MOODS[verdict] ?? ['', 'neutral'];
+        const mood = MOODS[verdict] ?? 'neutral';
         return <rect class={mood} x={at * BAR.step} y={BAR.height - high} width={BAR.width} height={high} />;
       })}
     </svg>

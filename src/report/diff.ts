@@ -12,6 +12,7 @@ import {
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
 import { readableLines } from '../run/measures/troubles.js';
+import { nodeWord } from '../run/words.js';
 import { findReports, type ReportHost, settingOf } from './command.js';
 import type { CommandReport, ReportSetting } from './content.js';
 import { isJsonFormat } from './list-runs.js';
@@ -87,7 +88,7 @@ function section<Item>(title: string, items: readonly Item[], lineOf: (item: Ite
 function changeLine({ before, after }: NodePair): string {
   const [cause] = after.message === null ? [] : readableLines(after.message);
   const why = cause === undefined || after.verdict === 'success' ? '' : `: ${startOf(cleanLine(cause), MAX_CAUSE)}`;
-  return `${after.uniqueId}: ${before.verdict} before, ${after.verdict} after${why}`;
+  return `${after.uniqueId}: ${nodeWord(before.verdict)} before, ${nodeWord(after.verdict)} after${why}`;
 }
 
 function timeLine({ after, beforeMs, afterMs, longerMs }: NodePair): string {
@@ -95,7 +96,7 @@ function timeLine({ after, beforeMs, afterMs, longerMs }: NodePair): string {
 }
 
 function nodeLine(node: NodeMeasure): string {
-  return `${node.uniqueId}: ${node.verdict}, ${lengthText(shareMs(node))}`;
+  return `${node.uniqueId}: ${nodeWord(node.verdict)}, ${lengthText(shareMs(node))}`;
 }
 
 /** `4.1 s longer`, `312 ms shorter`. */

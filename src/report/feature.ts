@@ -2,6 +2,7 @@ import type { CliCommand } from '../cli/command.js';
 import type { Environment } from '../config/environment.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { RunSummary } from '../run/verdict.js';
+import { RUN_WORDS } from '../run/words.js';
 import type { EndedCommandReports, EndedEngineCommand, ReportHost } from './command.js';
 import { REPORT_FORMATS } from './format-names.js';
 import type { ReportOutput } from './formats.js';
@@ -90,13 +91,13 @@ export function runsCommand(host: ReportHost): CliCommand {
     settings: ['data-dir', 'database-url'],
     values: {
       format: ['text', 'json'],
-      status: ['queued', 'starting', 'running', 'success', 'error', 'cancelled'],
+      status: Object.values(RUN_WORDS),
     },
     flags: [
       ['--job <NAME>', 'those of this job'],
       ['--environment <NAME>', 'those of this environment'],
       ['--project <NAME>', 'those of this project'],
-      ['--status <LIST>', 'queued, starting, running, success, error, cancelled; several with commas'],
+      ['--status <LIST>', `${Object.values(RUN_WORDS).join(', ')}; several with commas`],
       [
         '--text <TEXT>',
         'those with this in the name of the job, environment, project or run, in the git branch or in an error',
@@ -108,7 +109,7 @@ export function runsCommand(host: ReportHost): CliCommand {
     ],
     examples: [
       ['run-bridge runs', 'the last 20'],
-      ['run-bridge runs --job nightly --status error --since 7d', 'what failed in a week'],
+      ['run-bridge runs --job nightly --status failed --since 7d', 'what failed in a week'],
       ["run-bridge runs --text 'does not exist'", 'what failed with such an error'],
       ["run-bridge runs --format json | jq '.runs[0].id'", 'for a program'],
     ],

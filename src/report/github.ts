@@ -10,6 +10,7 @@ import {
   troubleLocation,
   troublesOf,
 } from '../run/measures/troubles.js';
+import { commandLengthMs } from '../run/verdict.js';
 import { type CommandReport, type ReportSetting, verdictWords } from './content.js';
 import { headLines } from './text.js';
 
@@ -36,7 +37,7 @@ export function markdownReport(reports: readonly CommandReport[]): string {
 }
 
 function commandMarkdown({ command }: CommandReport, maxBytes: number): string {
-  const { invocation, totals } = command;
+  const { invocation } = command;
   const { sign, words } = verdictWords(invocation.verdict);
   const line = cleanLine(invocation.rawCommand ?? invocation.command ?? 'a command');
   const again = retryCommand(command);
@@ -45,7 +46,7 @@ function commandMarkdown({ command }: CommandReport, maxBytes: number): string {
   const reason = invocation.statusMessage;
   const isReasonNeeded = reason !== null && (sections.length === 0 || invocation.verdict !== 'error');
   const head = [
-    `### ${sign} ${code(cut(line, 200))} ${words} ${lengthText(Number(totals.lengthNano) / 1e6)}\n\n`,
+    `### ${sign} ${code(cut(line, 200))} ${words} ${lengthText(commandLengthMs(invocation))}\n\n`,
     `${counts.join(' · ')}\n`,
     ...(isReasonNeeded ? [`\n${code(cut(cleanLine(reason), 500))}\n`] : []),
     ...(again === null ? [] : [`\nRun again what failed: ${code(again)}\n`]),
@@ -136,7 +137,7 @@ function longestRun(text: string): number {
 
 /** Where the time went, and the steps of the critical path that took longest. */
 function timeMarkdown(command: CommandReport['command']): string {
-  const { totals, timeParts, criticalPath } = command;
+  const { invocation, totals, timeParts, criticalPath } = command;
   const { lengthNano } = totals;
   if (lengthNano === 0n) return '';
   const wholeOf = ({ waitNano, timeNano }: PathLink) => waitNano + timeNano;
@@ -151,7 +152,7 @@ function timeMarkdown(command: CommandReport['command']): string {
       return `| ${cell(name)} | ${length(waitNano)} | ${length(timeNano)} | ${share} |\n`;
     });
   return [
-    `\nWhere the ${length(lengthNano)} went: ${timeSentence(timeParts)}\n`,
+    `\nWhere the ${lengthText(commandLengthMs(invocation))} went: ${timeSentence(timeParts)}\n`,
     ...(rows.length === 0
       ? []
       : [

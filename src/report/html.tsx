@@ -14,6 +14,8 @@ import {
   troubleLocation,
   troublesOf,
 } from '../run/measures/troubles.js';
+import { commandLengthMs } from '../run/verdict.js';
+import { nodeWord } from '../run/words.js';
 import { ConcurrencyChart, CriticalPathTable, PaceFacts, TimeBar } from '../web/page/run-time.js';
 import { type CommandReport, type ReportSetting, verdictWords } from './content.js';
 import { headLines } from './text.js';
@@ -86,9 +88,9 @@ export function htmlReport(reports: readonly CommandReport[], { version }: Repor
   return withoutCommands(visibleText(`<!doctype html>\n${String(page)}\n`));
 }
 
-function headingOf({ command: { invocation, totals } }: CommandReport): string {
+function headingOf({ command: { invocation } }: CommandReport): string {
   const { sign, words } = verdictWords(invocation.verdict);
-  return `${sign} ${invocation.command ?? 'command'} ${words} ${lengthText(Number(totals.lengthNano) / 1e6)}`;
+  return `${sign} ${invocation.command ?? 'command'} ${words} ${lengthText(commandLengthMs(invocation))}`;
 }
 
 /** Troubles of a kind that stand open; further ones are behind a click, and of those no more than that. */
@@ -140,7 +142,7 @@ function WhereTimeWent({ report }: { readonly report: CommandReport }): Child {
   return (
     <>
       <section>
-        <h2>Where the {lengthText(Number(totals.lengthNano) / 1e6)} went</h2>
+        <h2>Where the {lengthText(commandLengthMs(command.invocation))} went</h2>
         <TimeBar parts={timeParts} />
         <PaceFacts pace={pace} />
         {pace.concurrency !== null && <ConcurrencyChart concurrency={pace.concurrency} />}
@@ -318,7 +320,7 @@ function NodeBar({ bar: { node, start, end }, x, y, isCritical }: NodeBarProps) 
   const length = lengthText(Number(end - start) / 1e6);
   return (
     <g>
-      <title>{`${labelOf(node)}: ${node.verdict}, ${length}`}</title>
+      <title>{`${labelOf(node)}: ${nodeWord(node.verdict)}, ${length}`}</title>
       <rect
         class={`${kind} wait${isCritical ? ' critical' : ''}`}
         x={x(start)}

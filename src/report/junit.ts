@@ -3,7 +3,8 @@ import { executesNodes } from '../run/measures/execution.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { shareOf } from '../run/measures/time-split.js';
 import { nameOf, readableLines, type Trouble, testedModelOf, troublesOf } from '../run/measures/troubles.js';
-import { hasOwnWord } from '../run/verdict.js';
+import { commandLengthMs, hasOwnWord } from '../run/verdict.js';
+import { nodeWord } from '../run/words.js';
 import type { CommandReport } from './content.js';
 
 const TEST_TYPES: ReadonlySet<string | null> = new Set(['test', 'unit_test']);
@@ -194,9 +195,9 @@ function resultOf(node: NodeMeasure, reason: readonly string[]): Pick<TestCase, 
     case 'skipped':
       return result('skipped', node.skipUpstream ?? node.skipReason ?? 'skipped');
     case 'canceled':
-      return result('skipped', 'interrupted');
+      return result('skipped', nodeWord('canceled'));
     default:
-      return result('error', 'it did not finish');
+      return result('error', nodeWord('unfinished'));
   }
 }
 
@@ -223,8 +224,8 @@ function caseXml({ name, classname, path, line, shareNano, result, output }: Tes
   return element('testcase', attributes, inside.join(''));
 }
 
-function lengthMs({ command }: CommandReport): number {
-  return Number(command.totals.lengthNano) / 1e6;
+function lengthMs({ command: { invocation } }: CommandReport): number {
+  return commandLengthMs(invocation);
 }
 
 function seconds(ms: number): string {

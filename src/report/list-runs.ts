@@ -10,6 +10,7 @@ import { silentLogger } from '../core/logger.js';
 import { alignedRows, cleanLine, counted, cut, harmlessJson, lengthText } from '../core/text.js';
 import { RecordLogFiles } from '../log/record-log-files.js';
 import { Redactor } from '../redaction/redactor.js';
+import { RUN_WORDS } from '../run/words.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { Page } from '../storage/database.js';
 import type { CatalogRun, CatalogStep, RunCatalog, RunQuery } from '../storage/run-catalog.js';
@@ -127,14 +128,20 @@ function readQuery(flags: Invocation['flags'], nowUnixMs: number): RunQuery {
   };
 }
 
-const STATUSES: ReadonlyMap<string, RunStatus> = new Map(Object.entries(RUN_STATUS));
+/** By their words, and by the names that the API has for them. */
+const STATUSES: ReadonlyMap<string, RunStatus> = new Map(
+  Object.values(RUN_STATUS).flatMap((status) => [
+    [RUN_WORDS[status], status],
+    [STATUS_NAMES[status], status],
+  ]),
+);
 
 function readStatus(text: string): RunStatus {
   const name = text.trim().toLowerCase();
   const status = STATUSES.get(name);
   if (status !== undefined) return status;
-  const names = [...STATUSES.keys()];
-  const near = nearestName(name, names);
+  const names = Object.values(RUN_WORDS);
+  const near = nearestName(name, [...STATUSES.keys()]);
   const hint = near === undefined ? names.join(', ') : `did you mean ${near}?`;
   throw new CliError(EXIT.usage, `--status: ${JSON.stringify(text)} is no status; ${hint}`);
 }
@@ -190,7 +197,7 @@ function textList(
   const shown = rows.map((row, index) => {
     const run = items[index];
     const color = setting.hasColor && run !== undefined ? COLORS[run.status] : undefined;
-    const status = run === undefined ? '' : STATUS_NAMES[run.status];
+    const status = run === undefined ? '' : RUN_WORDS[run.status];
     return color === undefined ? row : row.replace(` ${status} `, ` \u001b[${color}m${status}\u001b[0m `);
   });
   const rest =
@@ -205,7 +212,7 @@ function cells(run: CatalogRun, cause: string | undefined, nowUnixMs: number): r
   const name = (text: string) => cut(cleanLine(text), MAX_NAME);
   return [
     String(run.id),
-    STATUS_NAMES[run.status],
+    RUN_WORDS[run.status],
     name(run.job.name),
     name(run.environment.name),
     name(run.project.name),

@@ -7,7 +7,8 @@ import { longestParts, PATH_WORDS, paceOf, paceWords, percentText } from '../run
 import type { CommandMeasures, Comparison } from '../run/measures/run-totals.js';
 import { shareOf, slowestNodes } from '../run/measures/time-split.js';
 import { troubleLocation, withLoneMessage } from '../run/measures/troubles.js';
-import { hasOwnWord, type NodeVerdict } from '../run/verdict.js';
+import { commandLengthMs, hasOwnWord, type NodeVerdict } from '../run/verdict.js';
+import { COMMAND_WORDS, countsText, nodeWord } from '../run/words.js';
 import type { CommandReport, ReportSetting } from './content.js';
 
 const MAX_SLOWEST = 10;
@@ -75,13 +76,16 @@ const PROBLEM_COLORS: ReadonlyMap<string, string> = new Map([
   ['stale sources:', YELLOW],
   ['tests with a warning:', YELLOW],
 ]);
+/** What is said in place of how a command ended that goes on. */
+const NO_END = 'no end seen yet';
 /** The first line of a command: how it ended. */
-const ENDED = /^\S+: (success|error|canceled|lost|no end seen yet) after [\d.]+ s$/;
+const ENDED = new RegExp(`^\\S+: (${[...Object.values(COMMAND_WORDS), NO_END].join('|')}) after \\d[\\d.a-z ]*$`);
 
 /** The colour of a title or of the command's end; `undefined` for other lines. */
 function colorOf(line: string): string | undefined {
   const verdict = ENDED.exec(line)?.[1];
-  if (verdict !== undefined) return verdict === 'success' ? GREEN : verdict === 'error' ? RED : YELLOW;
+  if (verdict !== undefined)
+    return verdict === COMMAND_WORDS.success ? GREEN : verdict === COMMAND_WORDS.error ? RED : YELLOW;
   return /^\S[^\n]*:$/.test(line) ? (PROBLEM_COLORS.get(line) ?? BOLD) : undefined;
 }
 
@@ -102,14 +106,14 @@ const MIN_COLUMNS_OF_BARS = 80;
 
 /** Where the time went, what runs are compared by, and the engine's totals over all threads. */
 function timeLines(command: CommandMeasures, columns: number | null): readonly string[] {
-  const { totals, timeParts, split, omittedNodeCount } = command;
+  const { invocation, totals, timeParts, split, omittedNodeCount } = command;
   const { lengthNano, durationMs, idleTimeMs, warehouseTimeNano, queryCount, rows } = totals;
   const barWidth = columns !== null && columns < MIN_COLUMNS_OF_BARS ? 0 : MAX_BAR;
   const barOf = (nano: bigint) => '█'.repeat(Math.round((Number(nano) / Math.max(1, Number(lengthNano))) * barWidth));
   const queries = counted(queryCount, 'query', 'queries');
   return [
     '',
-    `where the ${lengthText(ms(lengthNano))} went:`,
+    `where the ${lengthText(commandLengthMs(invocation))} went:`,
     ...table(
       longestParts(timeParts).map(([part, words]) => {
         const nano = timeParts[part];
@@ -172,14 +176,14 @@ function slowestLines({ nodes, totals: { lengthNano } }: CommandMeasures, column
   ];
 }
 
-function pathLines({ criticalPath, totals }: CommandMeasures, columns: number | null): readonly string[] {
+function pathLines({ invocation, criticalPath, totals }: CommandMeasures, columns: number | null): readonly string[] {
   const { links, tailNano, follows } = criticalPath;
   const { lengthNano } = totals;
   if (links.length === 0) return [];
   const longest = new Set([...links].sort((a, b) => (weight(b) > weight(a) ? 1 : -1)).slice(0, MAX_STEPS));
   const shown = links.filter((link) => longest.has(link));
   const rows = shown.map((link) => [
-    `${link.step.phase} ${link.step.uniqueId ?? ''}`.trim() + (link.step.hasEnd ? '' : ' (not finished)'),
+    `${link.step.phase} ${link.step.uniqueId ?? ''}`.trim() + (link.step.hasEnd ? '' : ` (${nodeWord('unfinished')})`),
     lengthText(ms(link.waitNano)),
     lengthText(ms(link.timeNano)),
     percentText(weight(link), lengthNano),
@@ -189,7 +193,7 @@ function pathLines({ criticalPath, totals }: CommandMeasures, columns: number | 
   const restNano = links.filter((link) => !longest.has(link)).reduce((sum, link) => sum + weight(link), 0n);
   return [
     '',
-    `critical path of ${lengthText(ms(lengthNano))} (${PATH_WORDS[follows]}; "reported": by the engine):`,
+    `critical path of ${lengthText(commandLengthMs(invocation))} (${PATH_WORDS[follows]}; "reported": by the engine):`,
     ...table(
       [
         ['', 'wait', 'time', 'of the run', ''],
@@ -236,27 +240,16 @@ function middleCut(name: string, maxLength: number): string {
 const MAX_LISTED = 20;
 /** How a command ended, and the counts of its nodes. */
 export function headLines({ invocation, totals }: CommandMeasures): readonly string[] {
-  const seconds = Number(totals.lengthNano / 1_000_000n) / 1_000;
   const { nodeCounts, noOpCount, hookCounts } = totals;
-  const nodes = Object.entries(nodeCounts).flatMap(([verdict, count]) =>
-    verdict === 'skipped'
-      ? ([
-          [verdict, count - noOpCount],
-          ['no-op', noOpCount],
-        ] as const)
-      : ([[verdict, count]] as const),
-  );
+  const { verdict, command } = invocation;
+  const nodes = countsText(nodeCounts, noOpCount);
+  const hooks = countsText(hookCounts);
+  const ended = verdict === null ? NO_END : COMMAND_WORDS[verdict];
   return [
-    `${invocation.command ?? 'a command'}: ${invocation.verdict ?? 'no end seen yet'} after ${seconds.toFixed(1)} s`,
-    `nodes: ${countLine(nodes) ?? 'none'}`,
-    ...[countLine(Object.entries(hookCounts))].flatMap((hooks) => (hooks === undefined ? [] : [`hooks: ${hooks}`])),
+    `${command ?? 'a command'}: ${ended} after ${lengthText(commandLengthMs(invocation))}`,
+    `nodes: ${nodes === '' ? 'none' : nodes}`,
+    ...(hooks === '' ? [] : [`hooks: ${hooks}`]),
   ];
-}
-
-/** `13 success, 1 warned`; `undefined` where there is nothing to count. */
-function countLine(counts: readonly (readonly [string, number])[]): string | undefined {
-  const words = counts.filter(([, count]) => count > 0).map(([verdict, count]) => `${count} ${verdict}`);
-  return words.length === 0 ? undefined : words.join(', ');
 }
 
 /** What did not go well, and why. */
@@ -271,14 +264,14 @@ export function problemLines(command: CommandMeasures): readonly string[] {
     ...section('failed with an error', of('error'), ({ message }) => message ?? 'no message came with it'),
     ...list(
       'hooks that did not succeed',
-      badHooks.map(({ uniqueId, verdict, message }) => `${uniqueId}: ${indent(message ?? verdict)}`),
+      badHooks.map(({ uniqueId, verdict, message }) => `${uniqueId}: ${indent(message ?? nodeWord(verdict))}`),
     ),
     ...section('failed tests', of('failed'), testDetail),
     ...section('tests with a warning', of('warned'), testDetail),
     ...section('stale sources', stale, staleDetail),
-    ...list('canceled', of('canceled').map(idOf)),
-    ...list('not finished', of('unfinished').map(idOf)),
-    ...list('skipped', skippedItems(skipped)),
+    ...list(nodeWord('canceled'), of('canceled').map(idOf)),
+    ...list(nodeWord('unfinished'), of('unfinished').map(idOf)),
+    ...list(nodeWord('skipped'), skippedItems(skipped)),
     ...list(
       'other outcomes, in the words of the engine',
       nodes.filter(hasOwnWord).map(({ uniqueId, verdict }) => `${uniqueId}: ${verdict}`),

@@ -1,6 +1,6 @@
 import { counted } from '../core/text.js';
 import type { Resource } from '../record/attributes.js';
-import type { SpanId, SpanStatus, TraceId, UnixNano } from '../record/telemetry-record.js';
+import { type SpanId, type SpanStatus, type TraceId, toUnixMs, type UnixNano } from '../record/telemetry-record.js';
 import type { CommandEnding } from '../storage/steps.js';
 
 /** How an invocation ended; `lost` means that no end was seen. */
@@ -43,6 +43,14 @@ export interface InvocationSummary {
   readonly parquetFile: string;
   /** The step that ran it; `null` if unknown. */
   readonly step: InvocationStep | null;
+}
+
+/** How long an engine command took, in milliseconds: the one duration that is shown, as the state counts that of its run. */
+export function commandLengthMs({
+  startTimeUnixNano,
+  endTimeUnixNano,
+}: Pick<InvocationSummary, 'startTimeUnixNano' | 'endTimeUnixNano'>): number {
+  return toUnixMs(endTimeUnixNano) - toUnixMs(startTimeUnixNano);
 }
 
 /** The step of a run that an invocation belongs to. */

@@ -1,6 +1,7 @@
 import { counted, cut, lengthText, startOf } from '../core/text.js';
 import { partialText } from '../run/measures/recovery.js';
 import { locationText, readableLines, sourceLocation } from '../run/measures/troubles.js';
+import { countsText } from '../run/words.js';
 import { DEFAULT_NAME } from '../storage/scope-store.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { isRecovery, type OutgoingEvent, type RunFacts } from './event.js';
@@ -90,7 +91,8 @@ export function runMessage(
   const outcome = outcomeOf({ eventType, facts }, details);
   // The event may be sent or redelivered long after the run failed; it only reports the start.
   const hasEnded = outcome !== 'started';
-  const lengthMs = !hasEnded || finishedUnixMs === null ? null : finishedUnixMs - startedUnixMs;
+  const endedUnixMs = finishedUnixMs ?? facts.erroredUnixMs;
+  const lengthMs = !hasEnded || endedUnixMs === null ? null : endedUnixMs - (details.startedUnixMs ?? startedUnixMs);
   const sections = hasEnded ? sectionsOf(details) : [];
   const status = hasEnded ? statusFact(details) : null;
   return {
@@ -289,20 +291,10 @@ function statusFact(details: RunDetails): string | null {
 
 const GENERIC_STATUS = /^(?:\d+ (?:nodes?|errors?)(?: failed)?|Executed with errors|error)$/;
 
-/** `Nodes: 15 succeeded, 1 warned, 1 with an error, 3 skipped, 1 with nothing to do` */
+/** `Nodes: 1 error, 3 skipped, 1 warned, 15 success, 1 no-op` */
 function countsFact({ counts, noOpCount }: RunDetails): readonly (readonly [string, string])[] {
-  const numbers: readonly (readonly [number, string])[] = [
-    [counts.success, 'succeeded'],
-    [counts.warned, 'warned'],
-    [counts.error, 'with an error'],
-    [counts.failed, 'failed'],
-    [counts.canceled, 'canceled'],
-    [counts.unfinished, 'not finished'],
-    [counts.skipped - noOpCount, 'skipped'],
-    [noOpCount, 'with nothing to do'],
-  ];
-  const parts = numbers.filter(([count]) => count > 0).map(([count, words]) => `${count} ${words}`);
-  return parts.length === 0 ? [] : [['Nodes', parts.join(', ')]];
+  const text = countsText(counts, noOpCount);
+  return text === '' ? [] : [['Nodes', text]];
 }
 
 function missingText({ count, reason }: NonNullable<RunFacts['missingArtifacts']>): string {

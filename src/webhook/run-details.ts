@@ -1,6 +1,7 @@
 import type { RunMeasures } from '../api/run-measures.js';
 import { ageText, counted, cut } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
+import { toUnixMs } from '../record/telemetry-record.js';
 import { type RedactionLevel, redactionFor, TextCache } from '../redaction/known-names.js';
 import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
 import { isBad } from '../run/measures/execution.js';
@@ -50,6 +51,8 @@ export type DetailList = (typeof DETAIL_LISTS)[number];
 
 /** The details of a run that a message adds to its event. Each list has the first ten. */
 export interface RunDetails {
+  /** When its first engine command began, by its telemetry: from then on it is counted how long it took; `null` if there is none. */
+  readonly startedUnixMs: number | null;
   /** Nodes by verdict, of all its commands. */
   readonly counts: NodeCounts;
   /** Those of the skipped ones for which there was nothing to do. */
@@ -155,7 +158,9 @@ export class RunDetailsReader {
     const first = <T>(list: readonly T[]) => list.slice(0, limit);
     const troubleOf = (node: NodeMeasure): NodeTrouble => ({ ...placeOf(node), reason: reasonOf(node, redactor) });
     const warningCount = commands.reduce((sum, { invocation }) => sum + (invocation.totalWarnings ?? 0), 0);
+    const starts = commands.map(({ invocation }) => toUnixMs(invocation.startTimeUnixNano));
     return {
+      startedUnixMs: starts.length === 0 ? null : Math.min(...starts),
       counts: sumOfCounts(commands.map(({ totals }) => totals.nodeCounts)),
       noOpCount: commands.reduce((sum, { totals }) => sum + totals.noOpCount, 0),
       errors: shortened(first(lists.errors).map(troubleOf), room),

@@ -1,5 +1,7 @@
 import type { Child } from 'hono/jsx';
 import type { Caller } from '../api/caller.js';
+import { RUN_WORDS } from '../run/words.js';
+import { RUN_STATUS } from '../storage/state-tables.js';
 import { Layout } from '../web/page/layout.js';
 import type { NativeSubscriptionDocument } from './documents.js';
 import {
@@ -326,7 +328,11 @@ function Runs(props: PartProps) {
       <Ticks
         name="statuses"
         {...props}
-        offered={['success', 'errored', 'cancelled'].map((one) => [one, one])}
+        offered={[
+          ['success', RUN_WORDS[RUN_STATUS.success]],
+          ['errored', RUN_WORDS[RUN_STATUS.error]],
+          ['cancelled', RUN_WORDS[RUN_STATUS.cancelled]],
+        ]}
         hint="As the hosted platform has them"
       />
       <Ticks name="transitions" {...props} offered={WEBHOOK_TRANSITIONS.map((one) => [one, one.replace('_', ' ')])} />

@@ -51,7 +51,7 @@ describe('the list of runs', () => {
   it('shows a run that comes, with the focus, what is marked and what is typed where they were', async () => {
     await sendSample(bridge.otlpUrl, 'parse');
     const { page } = await signedIn();
-    await page.getByRole('row', { name: /#1001.*succeeded/ }).waitFor();
+    await page.getByRole('row', { name: /#1001.*success/ }).waitFor();
     await page.getByRole('searchbox').fill('night');
     await page.getByRole('link', { name: '#1001' }).focus();
     await sendSample(bridge.otlpUrl, 'build-mixed');

@@ -41,7 +41,7 @@ test('who has signed in sees a run come without doing anything, and why it faile
   await page.getByRole('link', { name: '#1001' }).click();
   // Whatever it was when the page was opened.
   await page.getByRole('heading', { name: /adhoc #1001.*failed/ }).waitFor();
-  await page.getByText(/1 error, 2 failed tests, 3 skipped, 1 warned, 13 succeeded, 1 no-op/).waitFor();
+  await page.getByText(/1 error, 2 failed, 3 skipped, 1 warned, 13 success, 1 no-op/).waitFor();
   expect(await page.getByText('Referenced column "nonexistent_column" not found').first().isVisible()).toBe(true);
   expect(await page.getByRole('heading', { name: 'model broken' }).isVisible()).toBe(true);
   expect(await page.getByLabel('Compiled SQL of model broken round the error').textContent()).toContain(
@@ -62,7 +62,7 @@ test('who has signed in sees a run come without doing anything, and why it faile
 test('pages work without a script: the list is filtered, and signing out ends it', async () => {
   const page = await browser.page(false);
   await browser.signIn(page, bridge);
-  await page.getByLabel('Status').selectOption('succeeded');
+  await page.getByLabel('Status').selectOption('success');
   await page.getByRole('button', { name: 'Show' }).click();
   await page.getByText('No run is like that.').waitFor();
   await page.getByLabel('Status').selectOption('failed');

@@ -202,7 +202,7 @@ test('the demo says what happened in the run, where the files are and what to do
   const { exitCode, stdout, stderr } = await run(['demo', '--data-dir', 'data']);
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
   expect(stdout).toContain(
-    'build: error after 2.0 s\nnodes: 13 success, 1 warned, 2 failed, 1 error, 3 skipped, 1 no-op\n',
+    'build: failed after 2.0 s\nnodes: 1 error, 2 failed, 3 skipped, 1 warned, 13 success, 1 no-op\n',
   );
   expect(stdout).toContain('model.shop.broken (models/marts/broken.sql): Database Error in model broken');
   expect(stdout).toContain('test.shop.status_strict.0c25ec6282 (models/schema.yml:25): 1 failing row\n');

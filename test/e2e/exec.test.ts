@@ -480,7 +480,7 @@ describe('reports of exec', () => {
     const list = 'text,junit=junit.xml,html=report.html,markdown=report.md,perfetto=trace.json';
     const { exitCode, stdout, stderr } = await exec(['--summary', '--report', list]);
     expect([exitCode, stdout]).toEqual([3, '']);
-    expect(stderr).toMatch(/^build: error after 1\.8 s$/m);
+    expect(stderr).toMatch(/^build: failed after 1\.8 s$/m);
     expect(stderr).toMatch(
       /^failed with an error:\n {2}model\.shop\.broken \(models\/marts\/broken\.sql\): Database Error/m,
     );
@@ -494,7 +494,7 @@ describe('reports of exec', () => {
     expect(JSON.parse(read('trace.json')).traceEvents.length).toBeGreaterThan(50);
     const [verdict, place] = stderr.trimEnd().split('\n').slice(-2);
     expect(verdict).toMatch(
-      /^run-bridge: build: error after 1\.8 s: model broken: Binder Error: .* not found.* \(models\/marts\/broken\.sql\); and 2 more$/,
+      /^run-bridge: build: failed after 1\.8 s: model broken: Binder Error: .* not found.* \(models\/marts\/broken\.sql\); and 2 more$/,
     );
     expect(place).toMatch(/^run-bridge: 01a1fb8ed69e7ef184c99d1f72b8766e in .*\/runs$/);
   });
@@ -506,7 +506,7 @@ describe('reports of exec', () => {
       expect(exitCode).toBe(3);
       return stderr.trimEnd().split('\n').slice(-3);
     };
-    const verdict = expect.stringMatching(/^run-bridge: build: error after 1\.8 s: model broken/);
+    const verdict = expect.stringMatching(/^run-bridge: build: failed after 1\.8 s: model broken/);
     const first = await BridgeProcess.start({ dataFolder, env: { HOME: dir } });
     const place = expect.stringMatching(/^run-bridge: 01a1fb8ed69e7ef184c99d1f72b8766e in http:/);
     expect(await ended(first)).toEqual([place, verdict, `run-bridge: ${first.webUrl}/runs/1001`]);

@@ -23,14 +23,14 @@ test('a run is reported by the first characters of its invocation id', async () 
   await importSamples('build-mixed-fusion', 'build-clean');
   const { exitCode, stdout, stderr } = await report('01a1fb8e-d');
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
-  expect(stdout).toContain('run 01a1fb8e-d69e-7ef1-84c9-9d1f72b8766e\nbuild: error after 1.8 s\n');
-  expect(stdout).toContain('\nnodes: 13 success, 1 warned, 2 failed, 1 error, 3 skipped, 1 no-op\nhooks: 2 success\n');
-  expect(stdout).toMatch(/\nwhere the 1\.753 s went:\n {2}nodes +1\.243 s +71 %\n/);
+  expect(stdout).toContain('run 01a1fb8e-d69e-7ef1-84c9-9d1f72b8766e\nbuild: failed after 1.8 s\n');
+  expect(stdout).toContain('\nnodes: 1 error, 2 failed, 3 skipped, 1 warned, 13 success, 1 no-op\nhooks: 2 success\n');
+  expect(stdout).toMatch(/\nwhere the 1\.8 s went:\n {2}running +[\d.]+ (?:ms|s) +\d+ % +█+\n/);
   expect(stdout).toMatch(/\n {2}queries ran for 12 % of it: 38 queries, 9 rows\n/);
-  expect(stdout).toMatch(/over all threads: duration_ms 2\.019 s, idle_time_ms 0 ms, queries 304 ms\n/);
+  expect(stdout).toMatch(/over all threads: duration_ms 2\.0 s, idle_time_ms 0 ms, queries 304 ms\n/);
   expect(stdout).toMatch(/\n {2}PARSE +120 ms +6\.9 % +120 ms\n/);
-  expect(stdout).toMatch(/\nslowest nodes .*:\n.*\n {2}model\.shop\.broken +946 ms +54 % .* 1\.059 s\n/);
-  expect(stdout).toMatch(/\n {2}RUN model\.shop\.broken +4\.3 ms +1\.028 s\n/);
+  expect(stdout).toMatch(/\nslowest nodes .*:\n.*\n {2}model\.shop\.broken +946 ms +54 % .* 1\.1 s\n/);
+  expect(stdout).toMatch(/\n {2}RUN model\.shop\.broken +4 ms +1\.0 s +59 %\n/);
   expect(stdout).toContain(
     '\nfailed with an error:\n  model.shop.broken (models/marts/broken.sql): Database Error in model broken',
   );

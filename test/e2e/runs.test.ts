@@ -36,7 +36,7 @@ describe('run-bridge runs', () => {
       expect.stringMatching(/^1003 +success +nightly +prod +shop +20\d\d-\d\d-\d\d \d\d:\d\d /),
       expect.stringMatching(/^1001 +success +adhoc +default +default +2026-11-21 00:43 +462 ms$/),
       expect.stringMatching(
-        /^1002 +error +adhoc +default +default +2026-11-21 00:43 +1\.8 s +1 node failed with an error, 2 tests failed: model broken: /,
+        /^1002 +failed +adhoc +default +default +2026-11-21 00:43 +1\.8 s +1 node failed with an error, 2 tests failed: model broken: /,
       ),
     ]);
   });
@@ -103,7 +103,7 @@ describe('run-bridge diff', () => {
     const { exitCode, stdout, stderr } = await run('diff', '1002', laterRun());
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     expect(stdout).toMatch(
-      /^before: build: error after 1\.8 s, .*\nafter: {2}build: error after 4\.8 s, .* UTC, 3\.0 s longer\n/,
+      /^before: build: failed after 1\.8 s, .*\nafter: {2}build: failed after 4\.8 s, .* UTC, 3\.0 s longer\n/,
     );
     expect(stdout).toContain('\nended otherwise (1):\n  seed.shop.raw_customers: success before, error after\n');
     expect(stdout).toMatch(/\nslower \(1\):\n {2}seed\.shop\.raw_orders: 2\.5 s longer \(19 ms, then 2\.5 s\)\n/);

@@ -68,6 +68,7 @@ export const NO_NODES = { success: 0, warned: 0, failed: 0, error: 0, canceled: 
 /** Nothing is known of a run. */
 export const QUIET: RunDetails = {
   ...{
+    startedUnixMs: null,
     counts: NO_NODES,
     noOpCount: 0,
     errors: [],

@@ -84,7 +84,7 @@ describe('the list of runs', () => {
     const rows = html.split(/<tr\b[^>]*>/).slice(2);
     expect(rows.map((row) => /href="\/runs\/(\d+)"/.exec(row)?.[1])).toEqual(BY_START);
     expect(rows.map((row) => /<\/span> (\w+)<\/span>/.exec(row)?.[1])).toEqual([
-      ...['succeeded', 'failed', 'running', 'failed'],
+      ...['success', 'failed', 'running', 'failed'],
     ]);
     expect(rows[1]).toContain('<td class="number bad minor">3</td>');
     expect(rows[0]).toContain('<td class="number minor">0</td>');
@@ -102,7 +102,7 @@ describe('the list of runs', () => {
     await until('the cause', isMeasured);
     const { html } = await pages.get('/', admin);
     expect(html).toMatch(/1 node failed with an error, 2 tests failed: model .*Binder Error: Referenced column/);
-    expect(html).toContain('aria-label="1 error, 2 failed tests');
+    expect(html).toContain('aria-label="1 error, 2 failed');
     // So does the page of its job, which has no columns that would be empty.
     const ofJob = (await pages.get('/jobs/4001', tokens.get('read_only') ?? '')).html;
     expect(ofJob).toMatch(/1 node failed with an error, 2 tests failed: model .*Binder Error: Referenced column/);
@@ -140,6 +140,7 @@ describe('the list of runs', () => {
   it.each([
     ['/?status=failed', ['1001', '1003']],
     ['/?status=running', ['1004']],
+    ['/?text=NIGHTLY&status=success', ['1002']],
     ['/?text=NIGHTLY&status=succeeded', ['1002']],
     ['/?text=alert(1)', ['1003']],
     ['/?text=1002', ['1002']],
@@ -227,7 +228,7 @@ describe('the page of a run', () => {
   it('says how it ended and why before anything else, then what failed', async () => {
     const { html } = await pages.get('/runs/1001', admin);
     const order = [
-      ...['Failed after', '1 error, 2 failed tests', 'dbt build --select broken+ ut_target+ 1+status_strict'],
+      ...['Failed after', '1 error, 2 failed', 'dbt build --select broken+ ut_target+ 1+status_strict'],
       ...['1 node failed with an error', 'Binder Error: Referenced column', 'Error in line', 'nonexistent_column from'],
       ...['skipped because of it', '2 tests failed', '1 row(s) differ', 'Download OTel log (Parquet)'],
       ...['<dt>Trace</dt>', 'id="time"', 'id="critical-path"', 'id="slowest"', 'id="steps"'],
@@ -947,8 +948,8 @@ describe('the pages of jobs', () => {
   it('show how the latest runs of each ended, and lead to them', async () => {
     const { html } = await pages.get('/jobs', admin);
     const nightly = html.split('<tr>').find((row) => row.includes('>nightly</a>')) ?? '';
-    expect(nightly).toContain('succeeded');
-    expect(nightly).toMatch(/<title>#1001: failed, 2\.\d s<\/title><rect class="bad".*#1002: succeeded.*class="good"/s);
+    expect(nightly).toContain('success');
+    expect(nightly).toMatch(/<title>#1001: failed, 2\.\d s<\/title><rect class="bad".*#1002: success.*class="good"/s);
     expect(nightly).toMatch(/<td class="number bad">\s*<span class="nowrap">\d of \d<\/span>/);
     const href = /href="(\/jobs\/\d+)"/.exec(nightly)?.[1] ?? '';
     const job = (await pages.get(href, admin)).html;

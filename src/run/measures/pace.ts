@@ -1,4 +1,5 @@
 import { lengthText } from '../../core/text.js';
+import { commandLengthMs } from '../verdict.js';
 import { criticalWorkNano, pathSteps } from './critical-path.js';
 import type { NodeMeasure } from './node-measure.js';
 import type { CommandMeasures } from './run-totals.js';
@@ -148,6 +149,7 @@ export function phaseWords(phase: string): string {
 
 /** What engineers compare runs by. */
 export interface Pace {
+  readonly lengthMs: number;
   readonly lengthNano: bigint;
   /** How long the steps of the critical path were at work. */
   readonly criticalNano: bigint;
@@ -174,6 +176,7 @@ export function paceOf(command: CommandMeasures): Pace {
     }
   }
   return {
+    lengthMs: commandLengthMs(invocation),
     lengthNano: totals.lengthNano,
     criticalNano: criticalWorkNano(criticalPath),
     concurrency: concurrencyOf(command),

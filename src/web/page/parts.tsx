@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import type { Child } from 'hono/jsx';
 import { lengthText } from '../../core/text.js';
+import { RUN_WORDS } from '../../run/words.js';
 import type { CatalogRun } from '../../storage/run-catalog.js';
 import type { RunStatus } from '../../storage/state-tables.js';
 
@@ -123,19 +124,18 @@ export function pageNumber({ query }: Pick<Request, 'query'>): number {
   return typeof page === 'string' && /^[1-9]\d{0,6}$/.test(page) ? Number(page) : 1;
 }
 
-const WORDS: Readonly<Record<RunStatus, readonly [word: string, mood: Mood]>> = {
-  1: ['queued', 'neutral'],
-  2: ['starting', 'busy'],
-  3: ['running', 'busy'],
-  10: ['succeeded', 'good'],
-  20: ['failed', 'bad'],
-  30: ['cancelled', 'neutral'],
+const MOODS: Readonly<Record<RunStatus, Mood>> = {
+  1: 'neutral',
+  2: 'busy',
+  3: 'busy',
+  10: 'good',
+  20: 'bad',
+  30: 'neutral',
 };
 
 /** Shows the status of a run or step. */
 export function RunMark({ status }: { readonly status: RunStatus }) {
-  const [word, mood] = WORDS[status];
-  return <Mark word={word} mood={mood} />;
+  return <Mark word={RUN_WORDS[status]} mood={MOODS[status]} />;
 }
 
 /** The duration of a run, or the time since its start, in milliseconds; `null` while it is queued. */
@@ -177,9 +177,9 @@ export function RunHistory(props: {
       {...(size === 'tiny' && { role: 'img' })}
     >
       {bars.map(({ run: { id, status }, lengthMs }, index) => {
-        const [word, mood] = WORDS[status];
+        const word = RUN_WORDS[status];
         const high = Math.max(2, (lengthMs / longestMs) * height);
-        const bar = <rect class={mood} x={index * step} y={height - high} width={step * 0.75} height={high} />;
+        const bar = <rect class={MOODS[status]} x={index * step} y={height - high} width={step * 0.75} height={high} />;
         if (size === 'tiny') return bar;
         return (
           <a href={`/runs/${id}`} aria-label={`#${id} ${word}`}>

@@ -18,6 +18,8 @@ import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { type CommandScope, isSameProject, scopeOf } from '../../run/measures/run-scope.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
 import { labelOf, readableLines } from '../../run/measures/troubles.js';
+import { commandLengthMs } from '../../run/verdict.js';
+import { countsText, RUN_WORDS } from '../../run/words.js';
 import type { CatalogRun, RunQuery } from '../../storage/run-catalog.js';
 import { isFinal, parseRunNumber, RUN_STATUS } from '../../storage/state-tables.js';
 import { DEFAULT_JOB } from '../../storage/steps.js';
@@ -27,7 +29,7 @@ import { type Column, countText, Moment, RunMark, ScrollTable } from './parts.js
 import { VerdictMark } from './run-nodes-page.js';
 import { tooMany } from './run-page.js';
 import { MAX_NAME } from './run-page-model.js';
-import { CountsBar, countedWords, RunShell, type ShownRun, shownRun } from './run-shell.js';
+import { CountsBar, RunShell, type ShownRun, shownRun } from './run-shell.js';
 import { NodeLink } from './run-troubles.js';
 
 /** The most runs of the job that can be chosen, and of the rest of its project. */
@@ -170,7 +172,7 @@ function ChoiceForm(props: { readonly shown: ShownRun; readonly choices: Choices
   const isListed = [...ofJob, ...ofProject].some(({ id }) => id === base?.id);
   const option = (one: CatalogRun) => (
     <option value={String(one.id)} selected={one.id === base?.id}>
-      {`#${one.id} ${WORDS[one.status] ?? ''}, ${one.job.id === run.job.id ? '' : `${cut(one.job.name, 60)}, `}${new Date(one.createdUnixMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`}
+      {`#${one.id} ${RUN_WORDS[one.status]}, ${one.job.id === run.job.id ? '' : `${cut(one.job.name, 60)}, `}${new Date(one.createdUnixMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`}
     </option>
   );
   return (
@@ -202,13 +204,6 @@ function ChoiceForm(props: { readonly shown: ShownRun; readonly choices: Choices
     </>
   );
 }
-
-const WORDS: Readonly<Record<number, string>> = {
-  [RUN_STATUS.success]: 'succeeded',
-  [RUN_STATUS.error]: 'failed',
-  [RUN_STATUS.cancelled]: 'cancelled',
-  [RUN_STATUS.running]: 'running',
-};
 
 function Differences(props: {
   readonly shown: ShownRun;
@@ -332,10 +327,8 @@ function Pair(props: {
 
 function RunRow(props: { readonly run: CatalogRun; readonly command: CommandMeasures; readonly hasCode: boolean }) {
   const { run, command, hasCode } = props;
-  const { totals } = command;
-  const words = countedWords(totals.nodeCounts, totals.noOpCount).map(([count, one, many]) =>
-    countText(count, one, many),
-  );
+  const { totals, invocation } = command;
+  const words = countsText(totals.nodeCounts, totals.noOpCount);
   return (
     <tr>
       <th scope="row" class="nowrap">
@@ -347,10 +340,10 @@ function RunRow(props: { readonly run: CatalogRun; readonly command: CommandMeas
       <td>
         <RunMark status={run.status} />
       </td>
-      <td class="number nowrap">{lengthText(Number(totals.lengthNano) / 1e6)}</td>
+      <td class="number nowrap">{lengthText(commandLengthMs(invocation))}</td>
       <td>
-        <CountsBar counts={totals.nodeCounts} label={words.join(', ')} />
-        {words.join(', ')}
+        <CountsBar counts={totals.nodeCounts} label={words} />
+        {words}
       </td>
       {hasCode && <td class="name">{codeOf(run)}</td>}
     </tr>

@@ -16,6 +16,7 @@ import {
 import { slowestNodes } from '../../run/measures/time-split.js';
 import { labelOf } from '../../run/measures/troubles.js';
 import { byVerdict, countVerdicts } from '../../run/verdict.js';
+import { countedWords, nodeWord } from '../../run/words.js';
 import { MANIFEST, type Manifest, readManifest } from '../../storage/manifest.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
 import { sendPage } from './layout.js';
@@ -24,7 +25,7 @@ import { countText, ScrollTable } from './parts.js';
 import { VerdictMark } from './run-nodes-page.js';
 import { tooMany } from './run-page.js';
 import { MAX_NAME } from './run-page-model.js';
-import { countedWords, RunShell, shownRun } from './run-shell.js';
+import { RunShell, shownRun } from './run-shell.js';
 import { NodeLink } from './run-troubles.js';
 
 /** The most nodes that are drawn. */
@@ -211,7 +212,7 @@ function outcomeText({ uniqueId, measure, tests }: GraphNode): string {
   );
   if (isTests(uniqueId)) return counts.join(', ');
   const passed = tests.length === 0 ? '' : `, ${countText(tests.length, 'passed test')}`;
-  return `${measure?.verdict ?? 'not in this step'}${passed}`;
+  return `${measure === undefined ? 'not in this step' : nodeWord(measure.verdict)}${passed}`;
 }
 
 function Drawing({ graph, runId }: { readonly graph: NodeGraph; readonly runId: number }) {

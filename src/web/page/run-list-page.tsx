@@ -13,6 +13,7 @@ import { Redactor, statusText } from '../../redaction/redactor.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
 import type { CommandDigest } from '../../run/measures/command-digest.js';
 import type { NodeCounts } from '../../run/verdict.js';
+import { countsText } from '../../run/words.js';
 import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
 import type { CatalogRun, CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../../storage/state-tables.js';
@@ -29,7 +30,7 @@ import {
   runLengthMs,
   ScrollTable,
 } from './parts.js';
-import { CountsBar, countedWords } from './run-shell.js';
+import { CountsBar } from './run-shell.js';
 
 const COLUMNS: readonly Column[] = [
   'Run',
@@ -196,9 +197,7 @@ function Row(props: {
 }
 
 function wordsOf(counts: NodeCounts): string {
-  return countedWords(counts, 0)
-    .map(([count, one, many]) => countText(count, one, many))
-    .join(', ');
+  return countsText(counts);
 }
 
 /** The number of runs on a page. */
@@ -277,9 +276,12 @@ export function runListRouter(deps: PageDeps): Router {
 export const STATUS_CHOICES = {
   failed: [RUN_STATUS.error],
   running: [RUN_STATUS.queued, RUN_STATUS.starting, RUN_STATUS.running],
-  succeeded: [RUN_STATUS.success],
-  cancelled: [RUN_STATUS.cancelled],
+  success: [RUN_STATUS.success],
+  canceled: [RUN_STATUS.cancelled],
 } as const satisfies Readonly<Record<string, readonly RunStatus[]>>;
+
+/** Words of addresses that were kept before these. */
+const FORMER_CHOICES: Readonly<Record<string, string>> = { succeeded: 'success', cancelled: 'canceled' };
 
 /** The filter of a list of runs. */
 export interface RunListFilter {
@@ -296,7 +298,9 @@ const MAX_TEXT_LENGTH = 200;
 
 /** Reads the filter from a URL; invalid parts are ignored. */
 export function runListFilter(request: Pick<Request, 'query'>): RunListFilter {
-  const { status, text } = request.query;
+  const { text } = request.query;
+  const named = request.query.status;
+  const status = typeof named === 'string' ? (FORMER_CHOICES[named] ?? named) : null;
   return {
     status: typeof status === 'string' && isChoice(status) ? status : null,
     text: typeof text === 'string' ? text.trim().slice(0, MAX_TEXT_LENGTH) : '',

@@ -7,6 +7,7 @@ import type { CommandMeasures } from '../../run/measures/run-totals.js';
 import { shareOf } from '../../run/measures/time-split.js';
 import { labelOf } from '../../run/measures/troubles.js';
 import { byVerdict } from '../../run/verdict.js';
+import { NO_OP_WORDS, nodeWord } from '../../run/words.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import { Fact, Mark, type Mood, Pager, pageNumber } from './parts.js';
@@ -26,11 +27,11 @@ const OUTCOMES = {
 } as const;
 const OUTCOME_WORDS: Readonly<Record<keyof typeof OUTCOMES, string>> = {
   bad: 'anything wrong',
-  error: 'errors',
-  failed: 'failed tests',
-  warned: 'warnings',
-  skipped: 'skipped',
-  success: 'succeeded',
+  error: nodeWord('error'),
+  failed: nodeWord('failed'),
+  warned: nodeWord('warned'),
+  skipped: nodeWord('skipped'),
+  success: nodeWord('success'),
 };
 
 /** The orders of the list: the word in the URL, the heading, the value, and its description. The largest value comes first. */
@@ -257,20 +258,20 @@ function NodeRow({ runId, node }: { readonly runId: number; readonly node: NodeM
   );
 }
 
-const VERDICTS: Readonly<Record<string, readonly [word: string, mood: Mood]>> = {
-  success: ['succeeded', 'good'],
-  warned: ['warned', 'busy'],
-  failed: ['failed', 'bad'],
-  error: ['error', 'bad'],
-  canceled: ['interrupted', 'neutral'],
-  skipped: ['skipped', 'neutral'],
-  unfinished: ['unfinished', 'busy'],
+const MOODS: Readonly<Record<string, Mood>> = {
+  success: 'good',
+  warned: 'busy',
+  failed: 'bad',
+  error: 'bad',
+  canceled: 'neutral',
+  skipped: 'neutral',
+  unfinished: 'busy',
 };
 
 /** Shows how a node ended. */
 export function VerdictMark({ node: { verdict, skipReason } }: { readonly node: NodeMeasure }) {
-  const [word, mood] = VERDICTS[verdict] ?? [verdict, 'neutral'];
-  return <Mark word={skipReason === 'noop' ? 'no-op' : word} mood={mood} />;
+  const word = verdict === 'skipped' && skipReason === 'noop' ? NO_OP_WORDS[0] : nodeWord(verdict);
+  return <Mark word={word} mood={MOODS[verdict] ?? 'neutral'} />;
 }
 
 /** Whether a node is a test, whose row count is that of its failures and not shown as rows. */

@@ -19,7 +19,7 @@ import {
   troublesOf,
 } from '../../run/measures/troubles.js';
 import { withDependencies } from '../../run/measures/upstream.js';
-import { countVerdicts, type NodeCounts } from '../../run/verdict.js';
+import { commandLengthMs, countVerdicts, type NodeCounts } from '../../run/verdict.js';
 import type { Manifest } from '../../storage/manifest.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { RUN_STATUS } from '../../storage/state-tables.js';
@@ -92,8 +92,9 @@ export interface RunPageModel {
   readonly running: readonly NodeMeasure[];
   /** The redactor for texts and commands. */
   readonly redactor: Pick<Redactor, 'level' | 'command'>;
-  /** The totals of all its commands. */
+  /** The totals of all its commands, and how long they took as it is shown. */
   readonly lengthNano: bigint;
+  readonly lengthMs: number;
   /** Whether its telemetry still exists. */
   readonly hasTelemetry: boolean;
 }
@@ -151,6 +152,7 @@ export async function readRunPageModel(
     slowest: slowestNodes(nodes, MAX_SLOWEST),
     running: nodes.filter(({ verdict }) => verdict === 'unfinished').slice(0, MAX_RUNNING),
     lengthNano: commands.reduce((sum, { totals }) => sum + totals.lengthNano, 0n),
+    lengthMs: commands.reduce((sum, { invocation }) => sum + commandLengthMs(invocation), 0),
     hasTelemetry: commands.length > 0,
     redactor,
   };

@@ -11,6 +11,7 @@ import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { percentText } from '../../run/measures/pace.js';
 import { shareOf } from '../../run/measures/time-split.js';
 import { labelOf } from '../../run/measures/troubles.js';
+import { countsText } from '../../run/words.js';
 import { type ArtifactPath, encodedArtifactPath, stepTelemetryOf, telemetryPaths } from '../../storage/artifacts.js';
 import { type Manifest, StepManifests } from '../../storage/manifest.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
@@ -19,7 +20,7 @@ import { sendPage } from './layout.js';
 import type { PageDeps, TraceViewer } from './page-deps.js';
 import { countText, Fact, Moment, RunMark, ScrollTable } from './parts.js';
 import { MAX_NAME, type RunPageModel, readRunPageModel } from './run-page-model.js';
-import { CountsBar, commandOf, countedWords, RunShell, type ShownRun, shownRun } from './run-shell.js';
+import { CountsBar, commandOf, RunShell, type ShownRun, shownRun } from './run-shell.js';
 import { CriticalPathTable, PaceFacts, TimeBar } from './run-time.js';
 import { NodeLink, RunTroubles } from './run-troubles.js';
 
@@ -72,12 +73,12 @@ function RunPage(props: {
 const MAX_STEPS = 12;
 
 /** Shows where the time went; nothing without telemetry. */
-function RunTime({ model: { timeParts, pace, lengthNano } }: { readonly model: RunPageModel }) {
+function RunTime({ model: { timeParts, pace, lengthNano, lengthMs } }: { readonly model: RunPageModel }) {
   if (lengthNano === 0n) return null;
   return (
     <>
       <section aria-labelledby="time">
-        <h2 id="time">Where the {lengthText(Number(lengthNano) / 1e6)} went</h2>
+        <h2 id="time">Where the {lengthText(lengthMs)} went</h2>
         <TimeBar parts={timeParts} />
         {pace !== null && <PaceFacts pace={pace} />}
       </section>
@@ -88,9 +89,8 @@ function RunTime({ model: { timeParts, pace, lengthNano } }: { readonly model: R
 
 /** Shows how a run ended in figures, and its status message if no node has the cause. */
 function RunOutcome({ run, model }: { readonly run: CatalogRun; readonly model: RunPageModel }) {
-  const words = countedWords(model.counts, model.noOpCount);
-  const nodeCount = words.reduce((sum, [count]) => sum + count, 0);
-  const text = words.map(([count, one, many]) => countText(count, one, many)).join(', ');
+  const nodeCount = Object.values(model.counts).reduce((sum, count) => sum + count, 0);
+  const text = countsText(model.counts, model.noOpCount);
   return (
     <section class="outcome" aria-label="How it ended">
       {nodeCount > 0 && (

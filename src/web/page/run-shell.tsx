@@ -6,7 +6,7 @@ import type { Caller } from '../../api/caller.js';
 import { may } from '../../api/permissions.js';
 import { cut, lengthText } from '../../core/text.js';
 import type { Redactor } from '../../redaction/redactor.js';
-import type { KnownVerdict, NodeCounts } from '../../run/verdict.js';
+import type { NodeCounts } from '../../run/verdict.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { isFinal, parseRunNumber, RUN_STATUS } from '../../storage/state-tables.js';
 import { Layout } from './layout.js';
@@ -139,7 +139,7 @@ function sentenceOf({ status }: CatalogRun, length: string): string {
     case RUN_STATUS.error:
       return `Failed${after}`;
     case RUN_STATUS.cancelled:
-      return `Cancelled${after}`;
+      return `Canceled${after}`;
   }
 }
 
@@ -168,32 +168,6 @@ function Tabs(props: { readonly shown: ShownRun; readonly tab: RunTab; readonly 
       )}
     </div>
   );
-}
-
-/** Verdicts in order of relevance, with their words in the singular and the plural. */
-export const VERDICT_WORDS: readonly (readonly [verdict: KnownVerdict, one: string, many: string])[] = [
-  ['error', 'error', 'errors'],
-  ['failed', 'failed test', 'failed tests'],
-  ['canceled', 'interrupted', 'interrupted'],
-  ['skipped', 'skipped', 'skipped'],
-  ['unfinished', 'unfinished', 'unfinished'],
-  ['warned', 'warned', 'warned'],
-  ['success', 'succeeded', 'succeeded'],
-];
-
-/** Returns the counts of nodes with their words, in order of relevance; an unknown outcome has the engine's word. */
-export function countedWords(counts: NodeCounts, noOpCount: number) {
-  const known: readonly string[] = VERDICT_WORDS.map(([verdict]) => verdict);
-  const words = [
-    ...VERDICT_WORDS.map(
-      ([verdict, one, many]) => [counts[verdict] - (verdict === 'skipped' ? noOpCount : 0), one, many] as const,
-    ),
-    [noOpCount, 'no-op', 'no-ops'] as const,
-    ...Object.entries(counts)
-      .filter(([word]) => !known.includes(word))
-      .map(([word, count]) => [count, word, word] as const),
-  ];
-  return words.filter(([count]) => count > 0);
 }
 
 /** Verdicts from left to right in a bar, with the CSS classes of their colours. */

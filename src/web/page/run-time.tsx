@@ -68,7 +68,7 @@ export function TimeBar({ parts }: { readonly parts: TimeParts }) {
 
 /** Shows what engineers compare runs by. */
 export function PaceFacts({ pace }: { readonly pace: Pace }) {
-  const words = [['wall clock', lengthText(Number(pace.lengthNano) / 1e6)] as const, ...paceWords(pace)];
+  const words = [['wall clock', lengthText(pace.lengthMs)] as const, ...paceWords(pace)];
   return (
     <dl class="facts">
       {words.map(([name, value]) => (

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CommandSteps } from '../../../src/exec/command-steps.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import type { RecordBatch } from '../../../src/record/record-batch.js';
-import { parseTraceId, type TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { parseTraceId, type TelemetryRecord, toUnixMs } from '../../../src/record/telemetry-record.js';
 import { stepStart } from '../../contract/step-registry.contract.js';
 import { sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
 import { SENT_SAMPLES, SMALL_SAMPLES, sampleRecords } from '../../fake/sample-run.js';
@@ -106,6 +106,30 @@ it('leaves records alone that name a step of another command, and ends a command
   await steps.consume({ batches: [batch(1, 'other')], foreign: [] });
   await steps.end(registry, { kind: 'exited', exitCode: 0 }, 2_000);
   expect([happened, steps.steps]).toEqual([['1 of other', 's ends: exited'], []]);
+});
+
+it.each([
+  ['dbt build', true],
+  ['/venv/bin/dbt build', true],
+  ['make all', false],
+])('of %s the end is that of the engine by its telemetry: %s', async (command, isEngine) => {
+  const records = sampleRecords('build-clean');
+  const ends: number[] = [];
+  const registry = {
+    ...tracked().registry,
+    end: async (_id: string, _kind: unknown, unixMs: number) => void ends.push(unixMs),
+  };
+  const start = { ...stepStart('s', {}), command: command.split(' ') };
+  const steps = new CommandSteps(async () => ({ consumer: { async consume() {} }, registry }), start, '');
+  const traceId = records[0]?.traceId;
+  if (traceId === undefined) throw new Error('no record');
+  await steps.consume({ batches: [{ traceId, resource: UNKNOWN_RESOURCE, records }], foreign: [] });
+  const exitedUnixMs = Number.MAX_SAFE_INTEGER;
+  await steps.end(registry, { kind: 'exited', exitCode: 0 }, exitedUnixMs);
+  const lastUnixMs = Math.max(
+    ...records.map((record) => (record.recordType === 'SpanEnd' ? toUnixMs(record.endTimeUnixNano) : 0)),
+  );
+  expect(ends).toEqual([isEngine ? lastUnixMs : exitedUnixMs]);
 });
 
 describe('engine commands in one trace', () => {

@@ -293,7 +293,7 @@ describe('JUnit', () => {
 
   test('has nodes that were interrupted, models too', async () => {
     const xml = await report(fixture('interrupted'), 'junit');
-    expect(xml).toMatch(/<testcase name="model slow_[ab]" [^>]*><skipped message="interrupted"/);
+    expect(xml).toMatch(/<testcase name="model slow_[ab]" [^>]*><skipped message="canceled"/);
   });
 
   test('has a stale source once, as a source; so have annotations and summaries', async () => {

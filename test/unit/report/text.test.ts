@@ -53,7 +53,7 @@ describe('on a terminal', () => {
 
   test('the end of the command and titles have colours, and nothing else does', async () => {
     const shown = await text('build-mixed', { columns: 100, hasColor: true });
-    expect(shown).toContain('\u001b[1;31mbuild: error after 2.0 s\u001b[0m\n');
+    expect(shown).toContain('\u001b[1;31mbuild: failed after 2.0 s\u001b[0m\n');
     expect(shown).toContain('\u001b[1;31mfailed with an error:\u001b[0m\n');
     expect(shown).toContain('\u001b[1;33mtests with a warning:\u001b[0m\n');
     expect(stripVTControlCharacters(shown)).toBe(await text('build-mixed', { columns: 100 }));

@@ -83,7 +83,7 @@ describe('a message', () => {
     expect(text).toBe(title);
     expect(blocks.map((block) => block.text.text)).toEqual([
       `:red_circle: *${title}*  <https://runs.example.com/r/1001|open>`,
-      'Run: #1001\nProject: shop\nEnvironment: a&lt;b&gt;&amp;_c\nDuration: 42.0 s\nNodes: 5 succeeded, 1 with an error, 2 failed, 3 skipped',
+      'Run: #1001\nProject: shop\nEnvironment: a&lt;b&gt;&amp;_c\nDuration: 42.0 s\nNodes: 1 error, 2 failed, 3 skipped, 5 success',
       '*Failed nodes (3)*\n• model broken (models/broken.sql): Table ? does not exist\n• and 2 more',
       '*Other errors (1)*\n• syntax error: unexpected end of input',
       '*Failed tests (1)*\n• test unique_id (models/a.yml:7): 3 failing rows',
