@@ -1,3 +1,4 @@
+import { whenAborted } from '../core/clock.js';
 import { groupBy, quantile, setLatest } from '../core/lists.js';
 import { lengthText } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
@@ -33,14 +34,17 @@ export interface LiveRunsDeps {
   readonly catalog: Pick<RunCatalog, 'listRuns' | 'stepsOf'>;
   readonly measures: Pick<RunMeasures, 'digestsOf'>;
   readonly reader: Pick<RecordLogReader, 'read'>;
+  /** How long a record log is read for one answer, in milliseconds; the rest is read behind it, for the next. Default: to its end. */
+  readonly maxReadMs?: number;
 }
 
 /** Runs of which what was read is kept: those that were asked for last. */
 const MAX_RUNS = 50;
 /** Earlier runs that say what is usual. */
 const MAX_EARLIER = 5;
-/** How long what is usual is taken for that, in milliseconds: earlier runs may be measured meanwhile. */
+/** How long what is usual is taken for that, in milliseconds, and that nothing is: earlier runs may be measured meanwhile. */
 const USUAL_MS = 60_000;
+const UNKNOWN_MS = 5_000;
 
 /** Reads how far runs have come; of each record log, what has come since the last time. */
 export class LiveRuns {
@@ -88,44 +92,55 @@ export class LiveRuns {
   }
 
   private async read(traceId: TraceId): Promise<RunProgress> {
-    const log = this.logs.get(traceId) ?? new LogProgress(traceId, this.deps.reader);
+    const { reader, maxReadMs } = this.deps;
+    const log = this.logs.get(traceId) ?? new LogProgress(traceId, reader);
     setLatest(this.logs, traceId, log, MAX_RUNS);
-    return await log.upToNow();
+    const read = log.upToNow();
+    await (maxReadMs === undefined ? read : Promise.race([read, whenAborted(AbortSignal.timeout(maxReadMs))]));
+    return log.progress;
   }
 
-  private earlierOf(run: CatalogRun, step: CatalogStep, nowUnixMs: number): Promise<readonly EarlierStep[]> {
+  private async earlierOf(run: CatalogRun, step: CatalogStep, nowUnixMs: number): Promise<readonly EarlierStep[]> {
     const key = `${run.id} ${step.index}`;
     const known = this.usual.get(key);
-    if (known !== undefined && nowUnixMs < known.untilUnixMs) return known.found;
+    if (known !== undefined && nowUnixMs < known.untilUnixMs) return await known.found;
     const found = earlierSteps(run, step, this.deps);
-    setLatest(this.usual, key, { found, untilUnixMs: nowUnixMs + USUAL_MS }, MAX_RUNS);
-    found.catch(() => this.usual.delete(key));
-    return found;
+    const kept = { found, untilUnixMs: nowUnixMs + USUAL_MS };
+    setLatest(this.usual, key, kept, MAX_RUNS);
+    try {
+      if ((await found).length === 0) kept.untilUnixMs = nowUnixMs + UNKNOWN_MS;
+    } catch (error) {
+      this.usual.delete(key);
+      throw error;
+    }
+    return await found;
   }
 }
 
 /** What was read of a record log. */
 class LogProgress {
-  private readonly progress = new RunProgress();
+  readonly progress = new RunProgress();
   private offset = 0;
-  private turn: Promise<RunProgress> = Promise.resolve(this.progress);
+  private turn: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly traceId: TraceId,
     private readonly reader: LiveRunsDeps['reader'],
   ) {}
 
-  upToNow(): Promise<RunProgress> {
+  /** Resolves when all that the log has now is read. @throws errors of the reader */
+  upToNow(): Promise<void> {
     this.turn = this.turn.catch(() => undefined).then(() => this.readOn());
+    // Nobody may wait for it to the end; who asks next is told.
+    this.turn.catch(() => undefined);
     return this.turn;
   }
 
-  private async readOn(): Promise<RunProgress> {
+  private async readOn(): Promise<void> {
     for await (const records of this.reader.read(this.traceId, { fromOffset: this.offset })) {
       this.progress.add(records);
       this.offset = records.at(-1)?.endOffset ?? this.offset;
     }
-    return this.progress;
   }
 }
 

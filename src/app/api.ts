@@ -16,7 +16,7 @@ import type { OpenPagesDeps } from './open-pages.js';
 /** Dependencies of the API. */
 export interface ApiDeps
   extends Omit<ApiRoutersDeps, 'redaction' | 'measures'>,
-    Pick<OpenPagesDeps, 'tracker' | 'measures' | 'jobs'> {
+    Pick<OpenPagesDeps, 'tracker' | 'measures' | 'live' | 'jobs'> {
   readonly access: Access;
   readonly registry: LocalStepRegistry;
   readonly artifacts: Artifacts;

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { LiveRuns } from '../api/live-runs.js';
 import { RunMeasures } from '../api/run-measures.js';
 import { ArtifactStorage } from '../artifact/feature.js';
 import type { Cluster } from '../cluster/feature.js';
@@ -54,6 +55,7 @@ export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'fol
   readonly reader: RecordLogReader;
   /** Measures of these runs: durations and outcomes of nodes and phases. */
   readonly measures: RunMeasures;
+  readonly live: LiveRuns;
   /** Runs and record logs of this process only. */
   readonly localRuns: RunTracker;
   readonly localReader: RecordLogReader;
@@ -114,6 +116,9 @@ export async function onHost<Made>(
   }
 }
 
+/** How long a page waits for the record log of a run under way that nobody has looked at before, in milliseconds. */
+const MAX_LIVE_READ_MS = 1_000;
+
 function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, options: OpenOptions): Host {
   const { clock, logger, machine } = deps;
   const { state, exports, lease } = opened;
@@ -147,6 +152,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
   parts.listen({ appended: cluster === undefined ? exports : undefined, foreign: exports, runs: exports });
   const measures = new RunMeasures({ store: state.measures, tracker: parts.anyRuns, reader: parts.anyReader, logger });
   parts.listen({ runs: measures });
+  const live = new LiveRuns({ catalog: state.catalog, measures, reader: parts.anyReader, maxReadMs: MAX_LIVE_READ_MS });
   exports?.connect({
     lengthBytes: (traceId) => parts.lengthBytes(traceId),
     findRun: (traceId) => tracker.find(traceId),
@@ -206,6 +212,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     tracker: parts.anyRuns,
     reader: parts.anyReader,
     measures,
+    live,
     localRuns: tracker,
     localReader: reader,
     registry,

@@ -16,6 +16,7 @@ export interface OpenPagesDeps
     | 'tracker'
     | 'reader'
     | 'measures'
+    | 'live'
     | 'artifacts'
     | 'jobs'
     | 'otlpUrl'
@@ -38,11 +39,25 @@ export async function openPages(
   deps: OpenPagesDeps,
 ): Promise<Router> {
   const { state, access, features, otlpUrl, version, clock, logger, stopping } = deps;
-  const { notes, tracker, reader, measures, artifacts, jobs } = deps;
+  const { notes, tracker, reader, measures, live, artifacts, jobs } = deps;
   const { redaction, 'public-url': publicUrl } = configuration;
   const routers = await Promise.all(features.map(({ pages }) => pages?.() ?? []));
   return pageRouter({
-    ...{ notes, tracker, reader, measures, artifacts, jobs, redaction, otlpUrl, version, clock, logger, stopping },
+    ...{
+      notes,
+      tracker,
+      reader,
+      measures,
+      live,
+      artifacts,
+      jobs,
+      redaction,
+      otlpUrl,
+      version,
+      clock,
+      logger,
+      stopping,
+    },
     authenticator: access.authenticator,
     links: isLoopback(configuration.web.host) ? access.links : null,
     catalog: state.catalog,

@@ -1,3 +1,4 @@
+import type { LiveRuns } from '../api/live-runs.js';
 import type { RunMeasures } from '../api/run-measures.js';
 import type { Configuration } from '../config/configuration.js';
 import { joinCommandLine } from '../config/jobs.js';
@@ -11,6 +12,7 @@ import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { CatalogJob } from '../storage/scope-catalog.js';
 import type { State } from '../storage/state.js';
+import type { CancelState } from '../web/page/page-deps.js';
 import type { StepOutput } from './job-run-store.js';
 import type { JobLauncherConfig } from './launcher.js';
 import type { JobRunner } from './runner.js';
@@ -31,6 +33,7 @@ export interface JobHost extends Pick<JobLauncherConfig, 'nodePath' | 'entryPath
   readonly state: Pick<State, 'db' | 'observer' | 'fence' | 'executions' | 'catalog'>;
   readonly registry: Pick<LocalStepRegistry, 'end' | 'endUnseen'>;
   readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'whenMeasured' | 'logsOf'>;
+  readonly live: Pick<LiveRuns, 'of'>;
   readonly clock: Clock;
   readonly logger: Logger;
   /** The program's version. */
@@ -87,6 +90,12 @@ export class Jobs implements Feature, Component {
     return live ?? (await (await this.store()).outputsOf([stepId])).get(stepId);
   }
 
+  /** Returns whether a run under way can be cancelled. @throws StoreError */
+  readonly cancelStateOf = async (runId: number): Promise<CancelState> => {
+    const { cancelStateOf } = await import('./service.js');
+    return cancelStateOf(runId, { queue: await this.store(), executions: this.host.state.executions });
+  };
+
   readonly api: NonNullable<Feature['api']> = async () => {
     const { jobRunRouter } = await import('./routes.js');
     const { state, clock } = this.host;
@@ -100,14 +109,16 @@ export class Jobs implements Feature, Component {
 
   readonly pages: NonNullable<Feature['pages']> = async () => {
     const { jobPages } = await import('./pages.js');
-    const { state, measures, clock, version } = this.host;
+    const { state, measures, live, clock, version } = this.host;
     const { redaction } = this.config;
     const openService = async () => (await this.parts.get()).service;
     return jobPages({
       catalog: state.catalog,
       factsOf: this.factsOf,
       openService,
+      jobs: this,
       measures,
+      live,
       redaction,
       clock,
       version,

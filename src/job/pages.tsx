@@ -2,6 +2,7 @@ import { type Response, Router } from 'express';
 import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import type { Caller } from '../api/caller.js';
+import type { LiveRuns } from '../api/live-runs.js';
 import { may } from '../api/permissions.js';
 import type { RunMeasures } from '../api/run-measures.js';
 import type { Clock } from '../core/clock.js';
@@ -13,12 +14,15 @@ import type { CatalogRun, RunCatalog } from '../storage/run-catalog.js';
 import type { CatalogJob } from '../storage/scope-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { Layout, sendPage } from '../web/page/layout.js';
+import { LiveBar, LiveLine, type ShownLive, shownLive } from '../web/page/live-box.js';
+import type { PageJobs } from '../web/page/page-deps.js';
 import {
   type Column,
   countText,
   Fact,
   Moment,
   Pager,
+  PostButton,
   pageNumber,
   RunHistory,
   RunMark,
@@ -34,7 +38,10 @@ export interface JobPageDeps {
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'> & Pick<RunCatalog, 'findJob' | 'listJobs'>;
   readonly factsOf: FactsOf;
   readonly openService: () => Promise<JobService>;
+  readonly jobs: Pick<PageJobs, 'cancelStateOf'>;
   readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'whenMeasured' | 'logsOf'>;
+  /** How far runs under way have come. */
+  readonly live: Pick<LiveRuns, 'of'>;
   /** The redaction setting, for texts shown to visitors who may not read artifacts. */
   readonly redaction: RedactionLevel;
   readonly clock: Clock;
@@ -71,7 +78,8 @@ export function jobPages(deps: JobPageDeps): Router {
     const history = page === 1 ? items : await latestOf(job);
     const caller = callerOf(response);
     const found = await runCauses(items, caller, deps);
-    const shown = { caller, job, runs: items, ...found, history, version, nowUnixMs: clock.nowUnixMs() };
+    const live = await shownLive(items, caller, deps);
+    const shown = { caller, job, runs: items, ...found, live, history, version, nowUnixMs: clock.nowUnixMs() };
     const part = { page, pageSize: PAGE_SIZE, totalCount };
     await sendPage(response, <JobPage {...shown} {...part} {...declaredOf(job)} />);
   });
@@ -228,6 +236,8 @@ interface JobPageProps extends Part, Declared {
   readonly causes: ReadonlyMap<number, string | null>;
   /** Whether all of them are measured. */
   readonly isWhole: boolean;
+  /** How far runs under way have come, by run id. */
+  readonly live: ReadonlyMap<number, ShownLive>;
   /** The latest runs, newest first. */
   readonly history: readonly CatalogRun[];
   readonly nowUnixMs: number;
@@ -235,13 +245,12 @@ interface JobPageProps extends Part, Declared {
 }
 
 function JobPage(props: JobPageProps) {
-  const { caller, job, runs, causes, isWhole, history, commands, nowUnixMs, version, ...part } = props;
+  const { caller, job, runs, causes, isWhole, live, history, commands, nowUnixMs, version, ...part } = props;
   const ended = history.filter(isEnded);
   const isRunnable = commands.length > 0 && may(caller, 'jobs:run');
   const mayRetry = (run: CatalogRun) => isRunnable && isEnded(run) && run.status !== RUN_STATUS.success;
-  const mayCancel = (run: CatalogRun) => may(caller, 'runs:cancel') && !isEnded(run);
   const hasReasons = runs.some(({ reason }) => reason !== null && reason !== '');
-  const hasActions = runs.some((run) => mayRetry(run) || mayCancel(run));
+  const hasActions = runs.some(mayRetry);
   return (
     <Layout title={job.name} caller={caller} version={version} isLive>
       <h1 class="name">{job.name}</h1>
@@ -277,6 +286,7 @@ function JobPage(props: JobPageProps) {
           {runs.map((run) => {
             const lengthMs = runLengthMs(run, nowUnixMs);
             const cause = causes.get(run.id) ?? null;
+            const underWay = live.get(run.id);
             return (
               <tr id={`run-${run.id}`}>
                 <th scope="row">
@@ -295,14 +305,17 @@ function JobPage(props: JobPageProps) {
                       {cause}
                     </span>
                   )}
+                  {underWay !== undefined && (
+                    <>
+                      <LiveBar live={underWay.live} />
+                      <LiveLine run={run} shown={underWay} />
+                    </>
+                  )}
                 </td>
                 {hasReasons && <td class="text wide">{run.reason}</td>}
                 {hasActions && (
                   <td>
                     {mayRetry(run) && <PostButton action={`/runs/${run.id}/retry`} text="Retry" of={`run ${run.id}`} />}
-                    {mayCancel(run) && (
-                      <PostButton action={`/runs/${run.id}/cancel`} text="Cancel" of={`run ${run.id}`} />
-                    )}
                   </td>
                 )}
               </tr>
@@ -312,17 +325,6 @@ function JobPage(props: JobPageProps) {
         <Pager {...part} noun="run" href={(page) => `/jobs/${job.id}?page=${page}`} />
       </div>
     </Layout>
-  );
-}
-
-/** @param props.of the object of the action, for users of screen readers */
-function PostButton({ action, text, of }: { readonly action: string; readonly text: string; readonly of: string }) {
-  return (
-    <form method="post" action={action}>
-      <button type="submit" aria-label={`${text} ${of}`}>
-        {text}
-      </button>
-    </form>
   );
 }
 

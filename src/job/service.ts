@@ -5,6 +5,7 @@ import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { ExecutionStore } from '../storage/execution-store.js';
 import type { RunCatalog } from '../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../storage/state-tables.js';
+import type { CancelState } from '../web/page/page-deps.js';
 import {
   type AddedJobRun,
   digestOf,
@@ -124,11 +125,7 @@ export class JobService {
     const { executions, clock, queue, runner } = this.deps;
     if (isFinal(status)) return { kind: 'alreadyOver' };
     const row = await queue.find(runId);
-    if (row === undefined) {
-      const isReached = (await executions.listRunning()).some(({ run }) => run.runId === runId);
-      const isBetween = (await executions.listSteps(runId)).every(({ ending }) => ending !== null);
-      if (!isReached && !isBetween) return { kind: 'outOfReach' };
-    }
+    if (row === undefined && !(await isInReach(runId, executions))) return { kind: 'outOfReach' };
     const nowUnixMs = clock.nowUnixMs();
     if ((await executions.cancel(accountId, runId, nowUnixMs)) === undefined) return { kind: 'alreadyOver' };
     if (row?.state === 'queued') await queue.end(runId, { stoppedAt: row.firstCommand, failure: null, nowUnixMs });
@@ -166,6 +163,32 @@ export class JobService {
     if (added.kind === 'full') return added;
     return { kind: 'queued', runId: added.runId };
   }
+}
+
+/** Returns whether a run that is not over can be cancelled. @throws StoreError */
+export async function cancelStateOf(
+  runId: number,
+  {
+    queue,
+    executions,
+  }: {
+    queue: Pick<JobRunStore, 'find'>;
+    executions: Pick<ExecutionStore, 'isCancelled' | 'listRunning' | 'listSteps'>;
+  },
+): Promise<CancelState> {
+  const latest = (await executions.listSteps(runId)).at(-1);
+  if (latest !== undefined && (await executions.isCancelled(latest.stepId))) return 'requested';
+  const isReached = (await queue.find(runId)) !== undefined || (await isInReach(runId, executions));
+  return isReached ? 'possible' : 'outOfReach';
+}
+
+/** Whether a program that listens runs the commands of a run, or none of them runs. */
+async function isInReach(
+  runId: number,
+  executions: Pick<ExecutionStore, 'listRunning' | 'listSteps'>,
+): Promise<boolean> {
+  const isReached = (await executions.listRunning()).some(({ run }) => run.runId === runId);
+  return isReached || (await executions.listSteps(runId)).every(({ ending }) => ending !== null);
 }
 
 /** Returns the command at which a run stopped, if these are still its commands; `null` if not, or if it was not started here. */

@@ -1,6 +1,7 @@
 import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Router } from 'express';
+import { LiveRuns } from '../../src/api/live-runs.js';
 import { RunMeasures } from '../../src/api/run-measures.js';
 import { type ApiRoutersDeps, apiRouters } from '../../src/app/api-routers.js';
 import { ARTIFACT_PATHS } from '../../src/artifact/openapi.js';
@@ -37,6 +38,7 @@ export interface OwnApi {
   /** What measures are read with. */
   readonly measuring: Pick<ApiRoutersDeps, 'reader' | 'stopping'> & {
     readonly measures: RunMeasures;
+    readonly live: LiveRuns;
     readonly notes: InvocationNotes;
     readonly tracker: RunFinder;
   } & Pick<State, 'catalog'>;
@@ -73,7 +75,8 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const { clock, logger } = server;
   const measures = new RunMeasures({ store: server.state.measures, tracker, reader, logger });
   const notes = new InvocationNotes({ store: server.state.invocations, files: null, scopes: places, clock, logger });
-  const jobs = idleJobs(server.state, clock, [], measures);
+  const live = new LiveRuns({ catalog: server.state.catalog, measures, reader });
+  const jobs = idleJobs(server.state, clock, [], { measures, live });
   const platform = createPlatformApi(
     { redaction: 'literals', 'public-url': 'off' },
     { state: server.state, reader, jobs, clock },
@@ -128,6 +131,14 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     await server.close();
     for (const remove of removals) remove();
   };
-  const measuring = { notes, reader, tracker, measures, catalog: server.state.catalog, stopping: stopping.signal };
+  const measuring = {
+    notes,
+    reader,
+    tracker,
+    measures,
+    live,
+    catalog: server.state.catalog,
+    stopping: stopping.signal,
+  };
   return { server, routers, dataFolder, others, traceIds, queries, jobs, retention, measuring, note, close };
 }

@@ -1,5 +1,6 @@
 import type { Router } from 'express';
 import type { Authenticator } from '../../api/authenticator.js';
+import type { LiveRuns } from '../../api/live-runs.js';
 import type { RunMeasures } from '../../api/run-measures.js';
 import type { SignInLinks } from '../../api/sign-in-links.js';
 import type { Clock } from '../../core/clock.js';
@@ -25,7 +26,9 @@ export interface PageDeps {
   readonly reader: Pick<RecordLogReader, 'lengthBytes'>;
   readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf' | 'whenMeasured' | 'logsOf'>;
   readonly artifacts: StepArtifacts;
-  readonly jobs: JobOutputs;
+  /** How far runs under way have come. */
+  readonly live: Pick<LiveRuns, 'of'>;
+  readonly jobs: PageJobs;
   /** Pages of features, mounted behind the sign-in. */
   readonly routers: readonly Router[];
   /** The redaction setting, for texts shown to visitors who may not read artifacts. */
@@ -69,8 +72,13 @@ export interface StepArtifacts {
   open(step: CatalogStep, path: ArtifactPath, range?: ByteRange): Promise<OpenArtifact | undefined>;
 }
 
-/** The outputs of commands that jobs ran. */
-export interface JobOutputs {
+/** Whether a run under way can be cancelled from here: whether that was requested already, or its command is out of reach. */
+export type CancelState = 'possible' | 'requested' | 'outOfReach';
+
+/** What jobs say of runs. */
+export interface PageJobs {
+  /** @throws StoreError */
+  cancelStateOf(runId: number): Promise<CancelState>;
   /** Returns the end of a step's output, and the number of bytes omitted before it; `undefined` for a step that no job ran. @throws StoreError */
   outputOf(stepId: string): Promise<{ readonly text: string; readonly droppedBytes: number } | undefined>;
 }

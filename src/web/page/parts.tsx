@@ -191,3 +191,22 @@ export function RunHistory(props: {
     </svg>
   );
 }
+
+/** A button that sends a form. @param props.of the object of the action, for users of screen readers */
+export function PostButton({
+  action,
+  text,
+  of,
+}: {
+  readonly action: string;
+  readonly text: string;
+  readonly of: string;
+}) {
+  return (
+    <form method="post" action={action}>
+      <button type="submit" aria-label={`${text} ${of}`}>
+        {text}
+      </button>
+    </form>
+  );
+}

@@ -18,6 +18,7 @@ import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
 import type { CatalogRun, CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../../storage/state-tables.js';
 import { Layout, sendPage } from './layout.js';
+import { LiveBar, LiveLine, type ShownLive, shownLive } from './live-box.js';
 import type { PageDeps } from './page-deps.js';
 import {
   type Column,
@@ -156,7 +157,7 @@ function Row(props: {
   readonly hasProjects: boolean;
 }) {
   const { row, nowUnixMs, hasEnvironments, hasProjects } = props;
-  const { run, failedCount, cause, counts, lastRuns } = row;
+  const { run, failedCount, cause, counts, lastRuns, live } = row;
   const lengthMs = runLengthMs(run, nowUnixMs);
   const hasRunNothing =
     run.status === RUN_STATUS.error && counts !== null && Object.values(counts).every((count) => count === 0);
@@ -176,10 +177,12 @@ function Row(props: {
             {cause}
           </span>
         )}
+        {live !== null && <LiveLine run={run} shown={live} />}
       </td>
       <td>
         {hasRunNothing && <span class="soft">nothing ran</span>}
         {counts !== null && <CountsBar counts={counts} label={wordsOf(counts)} />}
+        {live !== null && <LiveBar live={live.live} />}
       </td>
       <td class={failedCount ? 'number bad minor' : 'number minor'}>{hasRunNothing ? '–' : (failedCount ?? '–')}</td>
       <td class="nowrap">
@@ -363,6 +366,8 @@ export interface RunRow {
   readonly counts: NodeCounts | null;
   /** The ended runs of the job up to this one, newest first. */
   readonly lastRuns: readonly CatalogRun[];
+  /** How far it has come; `null` of a run that has ended. */
+  readonly live: ShownLive | null;
 }
 
 /** How long a page waits for runs that were never measured, in milliseconds; later updates of the page show the others. */
@@ -425,19 +430,22 @@ function causeOf(
 export async function runRows(
   runs: readonly CatalogRun[],
   caller: Caller,
-  deps: Pick<PageDeps, 'catalog' | 'tracker' | 'measures' | 'redaction'>,
+  deps: Pick<PageDeps, 'catalog' | 'tracker' | 'measures' | 'live' | 'jobs' | 'redaction' | 'clock'>,
 ): Promise<Pick<RunListProps['list'], 'rows' | 'isWhole'>> {
   const lastRuns = await lastRunsOf(runs, deps);
   const { steps, digests: found, isWhole } = await digestsOf(runs, deps);
+  const live = await shownLive(runs, caller, deps);
   const rows: RunRow[] = [];
   for (const run of runs) {
-    const failedCount = await failedCountOf(steps.get(run.id) ?? [], deps.tracker);
+    const underWay = live.get(run.id) ?? null;
+    const failedCount = underWay?.live.failedCount ?? (await failedCountOf(steps.get(run.id) ?? [], deps.tracker));
     const digests = found.get(run.id) ?? [];
     rows.push({
       ...{ run, failedCount },
       cause: causeOf(run, digests, levelFor(caller, deps.redaction)),
       counts: digests.length === 0 ? null : summed(digests.map(({ counts }) => counts)),
       lastRuns: lastRuns(run),
+      live: underWay,
     });
   }
   return { rows, isWhole };

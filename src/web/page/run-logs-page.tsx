@@ -160,7 +160,7 @@ const OUTPUT_NAMES: Readonly<Record<keyof typeof COMMAND_OUTPUTS, string>> = {
 /** Returns the output of a step's command, as far as it was kept: by the job that ran it, else by `exec`. If a command ran several engine commands, the step of the first one has it. */
 export async function outputsOf(
   { steps, step }: Pick<ShownRun, 'steps' | 'step'>,
-  deps: Pick<PageDeps, 'artifacts' | 'jobs' | 'logger'>,
+  deps: Pick<PageDeps, 'artifacts' | 'logger'> & { readonly jobs: Pick<PageDeps['jobs'], 'outputOf'> },
   redactor: Redactor,
 ): Promise<readonly ShownOutput[]> {
   if (step === null) return [];

@@ -88,8 +88,6 @@ export interface RunPageModel {
   /** What it is compared by, and its critical path; `null` if it has several commands, or none. */
   readonly pace: (Pace & { readonly path: CriticalPath }) | null;
   readonly slowest: readonly NodeMeasure[];
-  /** Names of the nodes that are running, for a run in progress. */
-  readonly running: readonly NodeMeasure[];
   /** The redactor for texts and commands. */
   readonly redactor: Pick<Redactor, 'level' | 'command'>;
   /** The totals of all its commands, and how long they took as it is shown. */
@@ -109,7 +107,6 @@ const MAX_SINCE = 50;
 export const MAX_NAME = 300;
 const MAX_LINE = 2_000;
 const MAX_SLOWEST = 10;
-const MAX_RUNNING = 5;
 
 /** What the model of a run's page is read from. */
 export type RunPageModelDeps = Pick<PageDeps, 'catalog' | 'measures' | 'redaction'> & {
@@ -150,7 +147,6 @@ export async function readRunPageModel(
     timeParts: sumOfParts(commands.map(({ timeParts }) => timeParts)),
     pace: await paceOfRun(commands, steps, deps),
     slowest: slowestNodes(nodes, MAX_SLOWEST),
-    running: nodes.filter(({ verdict }) => verdict === 'unfinished').slice(0, MAX_RUNNING),
     lengthNano: commands.reduce((sum, { totals }) => sum + totals.lengthNano, 0n),
     lengthMs: commands.reduce((sum, { invocation }) => sum + commandLengthMs(invocation), 0),
     hasTelemetry: commands.length > 0,

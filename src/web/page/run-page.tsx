@@ -17,6 +17,7 @@ import { type Manifest, StepManifests } from '../../storage/manifest.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { isFinal } from '../../storage/state-tables.js';
 import { sendPage } from './layout.js';
+import { LiveBox, type ShownLive, shownLive } from './live-box.js';
 import type { PageDeps, TraceViewer } from './page-deps.js';
 import { countText, Fact, Moment, RunMark, ScrollTable } from './parts.js';
 import { MAX_NAME, type RunPageModel, readRunPageModel } from './run-page-model.js';
@@ -28,6 +29,8 @@ import { NodeLink, RunTroubles } from './run-troubles.js';
 interface SeenRun {
   readonly shown: ShownRun;
   readonly model: RunPageModel;
+  /** How far it has come; `null` of a run that has ended. */
+  readonly live: ShownLive | null;
   readonly downloads: readonly Download[] | 'unreadable' | null;
   readonly viewers: readonly TraceViewer[];
   /** The destinations to which it can be sent again. */
@@ -42,12 +45,12 @@ function RunPage(props: {
   readonly version: string;
 }) {
   const { caller, seen, nowUnixMs, version } = props;
-  const { shown, model, downloads, viewers } = seen;
+  const { shown, model, live, downloads, viewers } = seen;
   const { run, steps, step } = shown;
   const shell = { shown, caller, nowUnixMs, version, redactor: model.redactor };
   const above = (
     <>
-      <RunOutcome run={run} model={model} />
+      {live === null ? <RunOutcome run={run} model={model} /> : <LiveBox run={run} shown={live} />}
       <RunTroubles model={model} run={run} />
     </>
   );
@@ -102,11 +105,6 @@ function RunOutcome({ run, model }: { readonly run: CatalogRun; readonly model: 
         </>
       )}
       {model.statusMessage !== null && model.sections.length === 0 && <p class="text soft">{model.statusMessage}</p>}
-      {model.running.length > 0 && !isFinal(run.status) && (
-        <p>
-          Running now: <span class="name">{model.running.map((node) => cut(labelOf(node), MAX_NAME)).join(', ')}</span>
-        </p>
-      )}
       {!model.hasTelemetry && isFinal(run.status) && (
         <p>Nothing is kept of its telemetry: it sent none, or what was kept was removed.</p>
       )}
@@ -214,8 +212,9 @@ export function runRouter(deps: PageDeps): Router {
     const manifestOf = (step: CatalogStep) => readManifestOf(step, { caller, run, manifests, deps });
     const reading = () => readRunPageModel(run, steps, caller, { ...deps, manifestOf });
     const model = await withPermit(permits, response, reading, tooMany);
+    const live = (await shownLive([run], caller, deps)).get(run.id) ?? null;
     const downloads = await runDownloads(caller, steps, deps);
-    const seen = { shown, model, downloads, viewers: deps.traceViewers, destinations: deps.destinations ?? [] };
+    const seen = { shown, model, live, downloads, viewers: deps.traceViewers, destinations: deps.destinations ?? [] };
     await sendPage(response, <RunPage caller={caller} seen={seen} nowUnixMs={clock.nowUnixMs()} version={version} />);
   });
   return router;

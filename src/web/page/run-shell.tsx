@@ -183,16 +183,32 @@ const BAR_WIDTH = 1_000;
 /** The smallest part of a bar, so that one failure among thousands is visible. */
 const MIN_PART = 12;
 
-/** Shows counts of nodes as a bar; nothing if there are none. @param label the counts in words */
-export function CountsBar({ counts, label }: { readonly counts: NodeCounts; readonly label: string }) {
+/**
+ * Shows counts of nodes as a bar; nothing if there are none.
+ * @param props.label the counts in words
+ * @param props.totalCount all that there will be, for a run under way, whose bar fills up
+ */
+export function CountsBar(props: {
+  readonly counts: NodeCounts;
+  readonly label: string;
+  readonly totalCount?: number;
+}) {
+  const { counts, label, totalCount = 0 } = props;
   const parts = BAR_PARTS.map(([verdict, mood]) => ({ mood, count: counts[verdict] })).filter(({ count }) => count > 0);
-  const sum = parts.reduce((all, { count }) => all + count, 0);
+  const doneCount = parts.reduce((all, { count }) => all + count, 0);
+  const sum = Math.max(doneCount, totalCount);
   if (sum === 0) return null;
   const widths = parts.map(({ count }) => Math.max(MIN_PART, (count / sum) * BAR_WIDTH));
-  const all = widths.reduce((total, width) => total + width, 0);
+  const all = widths.reduce((total, width) => total + width, ((sum - doneCount) / sum) * BAR_WIDTH);
   let at = 0;
   return (
-    <svg class="counts" viewBox={`0 0 ${BAR_WIDTH} 8`} preserveAspectRatio="none" role="img" aria-label={label}>
+    <svg
+      class={totalCount > 0 ? 'counts filling' : 'counts'}
+      viewBox={`0 0 ${BAR_WIDTH} 8`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={label}
+    >
       {parts.map(({ mood }, index) => {
         const width = ((widths[index] ?? 0) / all) * BAR_WIDTH;
         const x = at;
