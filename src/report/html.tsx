@@ -4,8 +4,8 @@ import type { Child } from 'hono/jsx';
 import { counted, lengthText, visibleText, withoutCommands } from '../core/text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { paceOf, percentText } from '../run/measures/pace.js';
-import { shareOf, slowestNodes, withoutWaits } from '../run/measures/time-split.js';
-import { type TimelineBar, timelineOf } from '../run/measures/timeline.js';
+import { shareOf, slowestNodes } from '../run/measures/time-split.js';
+import { timelineOf } from '../run/measures/timeline.js';
 import {
   labelOf,
   retryCommand,
@@ -256,24 +256,28 @@ const LANE = 12;
 const BAR = 9;
 const TOP = 20;
 
-/** Nodes over time. A bar is light while its node waited between phases and full while it was worked on; the critical path has an outline. */
+/** What was worked on over time, in as many lanes as were busy at once, up to a height that can be read; the critical path has an outline. */
 function Timeline({ report: { command } }: { readonly report: CommandReport }): Child {
   const timeline = timelineOf(command, MAX_BARS);
-  if (timeline === null || timeline.nodeRows.length === 0) return null;
-  const { start: from, end: until, phaseRows, nodeRows: rows, omittedCount, critical } = timeline;
-  const barCount = rows.reduce((sum, row) => sum + row.length, 0);
+  if (timeline === null || timeline.nodes.length === 0) return null;
+  const { start: from, end: until, phaseRows, groups, nodes, omittedCount, critical } = timeline;
+  const rows = groups.flatMap((group) => group.lanes);
+  const crowds = groups.flatMap((group) => group.crowds);
+  const rowCount = rows.length + Number(crowds.length > 0);
   const x = (at: bigint) => round((Number(at - from) / Number(until - from)) * WIDTH);
   const phaseTop = TOP + 4;
   const nodeTop = phaseTop + phaseRows.length * LANE + 8;
-  const height = nodeTop + rows.length * LANE + 4;
+  const height = nodeTop + rowCount * LANE + 4;
   const ticks = [0, 1, 2, 3, 4].map((part) => ({ at: (WIDTH / 4) * part, ms: (Number(until - from) / 4e6) * part }));
   return (
     <section>
       <h2>Timeline</h2>
       <p class="quiet">
-        Above the phases, below{' '}
-        {omittedCount > 0 ? `${barCount} of ${counted(barCount + omittedCount, 'node')}` : counted(barCount, 'node')}:
-        light while a node waited, full while it was worked on, outlined on the critical path.
+        Above the phases, below what was worked on of{' '}
+        {omittedCount > 0
+          ? `${nodes.length} of ${counted(nodes.length + omittedCount, 'node')}`
+          : counted(nodes.length, 'node')}
+        , outlined on the critical path.
       </p>
       <div class="scroll">
         <svg
@@ -298,43 +302,32 @@ function Timeline({ report: { command } }: { readonly report: CommandReport }): 
             )),
           )}
           {rows.flatMap((row, lane) =>
-            row.map((bar) => (
-              <NodeBar bar={bar} x={x} y={nodeTop + lane * LANE} isCritical={critical.has(bar.node.uniqueId)} />
+            row.map(({ node, phase, start, end }) => (
+              <rect
+                class={`${barClass(node)}${critical.has(node.uniqueId) ? ' critical' : ''}`}
+                x={x(start)}
+                y={nodeTop + lane * LANE}
+                width={width(x(start), x(end))}
+                height={BAR}
+              >
+                <title>{`${labelOf(node)}: ${nodeWord(node.verdict)}, ${phase.toLowerCase()} ${lengthText(Number(end - start) / 1e6)}`}</title>
+              </rect>
             )),
           )}
+          {crowds.map(({ start, end, slices }) => (
+            <rect
+              class="other wait"
+              x={x(start)}
+              y={nodeTop + rows.length * LANE}
+              width={width(x(start), x(end))}
+              height={BAR}
+            >
+              <title>{`${slices.length} more at once`}</title>
+            </rect>
+          ))}
         </svg>
       </div>
     </section>
-  );
-}
-
-interface NodeBarProps {
-  readonly bar: TimelineBar;
-  readonly x: (at: bigint) => number;
-  readonly y: number;
-  readonly isCritical: boolean;
-}
-
-function NodeBar({ bar: { node, start, end }, x, y, isCritical }: NodeBarProps) {
-  const kind = barClass(node);
-  const length = lengthText(Number(end - start) / 1e6);
-  return (
-    <g>
-      <title>{`${labelOf(node)}: ${nodeWord(node.verdict)}, ${length}`}</title>
-      <rect
-        class={`${kind} wait${isCritical ? ' critical' : ''}`}
-        x={x(start)}
-        y={y}
-        width={width(x(start), x(end))}
-        height={BAR}
-      />
-      {node.phases.flatMap((phase) =>
-        withoutWaits({ ...phase, endTimeUnixNano: phase.endTimeUnixNano ?? end }).map((part) => {
-          const at = x(part.startTimeUnixNano);
-          return <rect class={kind} x={at} y={y} width={width(at, x(part.endTimeUnixNano))} height={BAR} />;
-        }),
-      )}
-    </g>
   );
 }
 

@@ -1,6 +1,13 @@
 import { harmlessJson } from '../core/text.js';
 import type { NodeMeasure, NodePhase } from '../run/measures/node-measure.js';
-import { lanes, later, sooner } from '../run/measures/timeline.js';
+import {
+  type LimitedLanes,
+  lanes,
+  limitedLanes,
+  MAX_LANES,
+  piecesOf,
+  type TimelinePiece,
+} from '../run/measures/timeline.js';
 import { labelOf } from '../run/measures/troubles.js';
 import type { CommandReport } from './content.js';
 
@@ -17,19 +24,24 @@ interface TraceEvent {
   readonly args: Readonly<Record<string, string | number | boolean | null>>;
 }
 
-/** A slice and its track, in nanoseconds since the epoch. */
+/** A line of slices that follow one another. */
+interface Track {
+  readonly name: string;
+  readonly slices: readonly Slice[];
+}
+
+/** A slice of a track, in nanoseconds since the epoch. */
 interface Slice {
   readonly name: string;
   readonly category: string;
   readonly start: bigint;
   readonly end: bigint;
   readonly args: TraceEvent['args'];
-  readonly inner: readonly Slice[];
 }
 
 /**
  * Reports in Chrome's JSON trace format, which ui.perfetto.dev and speedscope show. A command is a process; its tracks are the command, its phases,
- * its critical path, and lanes of nodes and hooks with their phases inside. Nodes that overlap stand in different lanes: the engine does not tell threads.
+ * its critical path, lanes of what was worked on (parts of nodes' phases in which they did not wait, and hooks) and of waits. What overlaps stands in different lanes: the engine does not tell threads.
  */
 export function perfettoReport(reports: readonly CommandReport[]): string {
   const origin = reports.reduce<bigint | null>((first, { command: { invocation } }) => {
@@ -45,7 +57,7 @@ export function perfettoReport(reports: readonly CommandReport[]): string {
 function commandEvents({ command, traceId }: CommandReport, pid: number, origin: bigint): readonly TraceEvent[] {
   const { invocation, phases, nodes, unselectedNodes, hooks, criticalPath } = command;
   const end = invocation.endTimeUnixNano;
-  const tracks: { readonly name: string; readonly slices: readonly Slice[] }[] = [];
+  const tracks: Track[] = [];
   const words = invocation.rawCommand ?? invocation.command ?? 'command';
   const args = { verdict: invocation.verdict, trace_id: traceId, status_message: invocation.statusMessage };
   tracks.push({
@@ -68,12 +80,16 @@ function commandEvents({ command, traceId }: CommandReport, pid: number, origin:
   });
   tracks.push({ name: 'critical path', slices: links });
   const worked = [
-    ...[...nodes, ...unselectedNodes].flatMap((node) => nodeSlice(node, end)),
+    ...[...nodes, ...unselectedNodes].flatMap((node) => piecesOf(node, end).map(pieceSlice)),
     ...hooks.map(({ uniqueId, verdict, startTimeUnixNano, endTimeUnixNano }) =>
       slice(uniqueId, 'hook', startTimeUnixNano, endTimeUnixNano ?? end, { verdict }),
     ),
   ];
-  tracks.push(...lanes(worked).map((slices, lane) => ({ name: `nodes ${lane + 1}`, slices })));
+  tracks.push(...laneTracks('nodes', worked, MAX_LANES));
+  const waits = [...nodes, ...unselectedNodes].flatMap((node) =>
+    node.phases.flatMap((phase) => waitSlices(node, phase)),
+  );
+  tracks.push(...laneTracks('waiting', waits, MAX_WAIT_LANES));
   return [
     { ph: 'M', name: 'process_name', pid, tid: 0, args: { name: words } },
     ...tracks.flatMap(({ name, slices }, index): readonly TraceEvent[] => {
@@ -81,64 +97,55 @@ function commandEvents({ command, traceId }: CommandReport, pid: number, origin:
       return [
         { ph: 'M', name: 'thread_name', pid, tid, args: { name } },
         { ph: 'M', name: 'thread_sort_index', pid, tid, args: { sort_index: index } },
-        ...slices.flatMap((one) => sliceEvents(one, { pid, tid }, origin)),
+        ...slices.map((one) => sliceEvent(one, { pid, tid }, origin)),
       ];
     }),
   ];
 }
 
 function slice(name: string, category: string, start: bigint, end: bigint, args: TraceEvent['args']): Slice {
-  return { name, category, start, end: end < start ? start : end, args, inner: [] };
+  return { name, category, start, end: end < start ? start : end, args };
 }
 
-/** A node and its phases; nothing of one that has no start. */
-function nodeSlice(node: NodeMeasure, commandEnd: bigint): readonly Slice[] {
-  const { uniqueId, startTimeUnixNano: start, endTimeUnixNano, verdict, phases, rows, message } = node;
-  if (start === null) return [];
-  const end =
-    endTimeUnixNano ?? phases.reduce((last, { endTimeUnixNano: of }) => (of !== null && of > last ? of : last), start);
-  const until = endTimeUnixNano === null && phases.some((phase) => phase.endTimeUnixNano === null) ? commandEnd : end;
-  const args = {
-    unique_id: uniqueId,
-    verdict,
-    rows,
-    message,
-    warehouse_ms: Number(node.warehouseTimeNano) / 1e6,
-    query_count: node.queryCount,
-  };
-  const whole = slice(labelOf(node), 'node', start, until, args);
-  return [{ ...whole, inner: innerSlices(phases, whole) }];
+/** A piece of a node's work. */
+function pieceSlice({ node, phase, start, end }: TimelinePiece): Slice {
+  const { uniqueId, verdict, rows, message, warehouseTimeNano, queryCount, idleTimeMs } = node;
+  const of = { unique_id: uniqueId, phase, verdict, rows, message };
+  const times = { warehouse_ms: Number(warehouseTimeNano) / 1e6, query_count: queryCount, wait_ms: idleTimeMs };
+  return slice(labelOf(node), 'node', start, end, { ...of, ...times });
 }
 
-/** Phases of a node, cut where they would not nest. */
-function innerSlices(phases: readonly NodePhase[], { start, end }: Slice): readonly Slice[] {
-  let free = start;
-  return phases.flatMap((phase) => {
-    const from = later(phase.startTimeUnixNano, free);
-    const to = phase.endTimeUnixNano === null || phase.endTimeUnixNano > end ? end : phase.endTimeUnixNano;
-    if (to < from) return [];
-    free = to;
-    const args = { outcome: phase.outcome, has_end: phase.endTimeUnixNano !== null };
-    const waits = phase.waits.flatMap((wait) => {
-      const start = later(wait.startTimeUnixNano, from);
-      return start < to ? [slice('waiting', 'wait', start, sooner(wait.endTimeUnixNano, to), {})] : [];
-    });
-    return [{ ...slice(phase.phase, 'node phase', from, to, args), inner: waits }];
+/** Waits of nodes, which say less than work, have fewer lanes. */
+const MAX_WAIT_LANES = 8;
+
+function waitSlices({ uniqueId }: NodeMeasure, { phase, waits }: NodePhase): readonly Slice[] {
+  return waits.map((wait) =>
+    slice('waiting', 'wait', wait.startTimeUnixNano, wait.endTimeUnixNano, { unique_id: uniqueId, phase }),
+  );
+}
+
+/** Slices in lanes, each a track, and what finds none in one more. */
+function laneTracks(name: string, slices: readonly Slice[], maxLanes: number): readonly Track[] {
+  const { lanes: found, crowds } = limitedLanes(slices, maxLanes);
+  const tracks = found.map((lane, at) => ({ name: `${name} ${at + 1}`, slices: lane }));
+  return crowds.length === 0 ? tracks : [...tracks, { name: `more ${name} at once`, slices: crowds.map(crowdSlice) }];
+}
+
+/** The most nodes of a crowd that are named. */
+const MAX_NAMED = 50;
+
+/** Work that found no lane, together. */
+function crowdSlice({ start, end, slices }: LimitedLanes<Slice>['crowds'][number]): Slice {
+  const names = slices.slice(0, MAX_NAMED).map(({ name, args }) => String(args.unique_id ?? name));
+  return slice(`${slices.length} more`, slices[0]?.category ?? '', start, end, {
+    count: slices.length,
+    first: names.join(', '),
   });
 }
 
-function sliceEvents(one: Slice, track: Pick<TraceEvent, 'pid' | 'tid'>, origin: bigint): readonly TraceEvent[] {
-  const { name, category, start, end, args, inner } = one;
-  const event = {
-    ph: 'X',
-    name,
-    cat: category,
-    ts: micros(start - origin),
-    dur: micros(end - start),
-    ...track,
-    args,
-  } as const;
-  return [event, ...inner.flatMap((part) => sliceEvents(part, track, origin))];
+function sliceEvent(one: Slice, track: Pick<TraceEvent, 'pid' | 'tid'>, origin: bigint): TraceEvent {
+  const { name, category, start, end, args } = one;
+  return { ph: 'X', name, cat: category, ts: micros(start - origin), dur: micros(end - start), ...track, args };
 }
 
 function micros(nano: bigint): number {

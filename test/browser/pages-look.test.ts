@@ -233,9 +233,48 @@ describe('the timeline of a large run', () => {
     await status.getByText(/^4 found\. /).waitFor();
     await page.locator('canvas').focus();
     for (const key of ['ArrowRight', '+', '+', 'ArrowLeft', '0']) await page.keyboard.press(key);
-    await status.getByText(/mart_118.*on$|critical path$/).waitFor();
+    await status.getByText(/mart_118.*, \d+ quer(y|ies) of|of work from/).waitFor();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: /mart_118/, level: 2 }).waitFor();
+    await page.context().close();
+  });
+
+  it('goes from failure to failure, groups its lanes, and keeps what is in the window in the address', async () => {
+    const page = await browser.page();
+    await browser.signIn(page, bridge);
+    await page.goto(`${bridge.webUrl}/runs/1006/timeline`);
+    const canvas = page.locator('canvas[data-drawn]');
+    await canvas.focus();
+    const status = page.getByRole('status');
+    await page.keyboard.press('n');
+    await status.getByText(/^1 of 12 failed\. /).waitFor();
+    const first = await status.textContent();
+    await page.getByRole('button', { name: 'Next failure' }).click();
+    await status.getByText(/^2 of 12 failed\. /).waitFor();
+    expect(await status.textContent()).not.toBe(first);
+    await page.getByLabel('Lanes').selectOption('type');
+    await page.waitForURL(/by=type/);
+    await page.waitForURL(/node=(model|test)\./);
+    // Across the times above: as much as was dragged over is the whole window then.
+    const box = await canvas.boundingBox();
+    if (box === null) throw new Error('the timeline is not there');
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 8);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.75, box.y + 8, { steps: 5 });
+    await page.mouse.up();
+    await page.waitForURL(/from=\d+&to=\d+|to=\d+.*from=\d+/);
+    const { searchParams } = new URL(page.url());
+    const [from, to] = [Number(searchParams.get('from')), Number(searchParams.get('to'))];
+    expect(to / from).toBeCloseTo(1.5, 1);
+    await page.reload();
+    await canvas.waitFor();
+    const tip = page.locator('#timeline-tip');
+    for (let at = 0; at < 200 && !(await tip.isVisible()); at++) {
+      await page.mouse.move(box.x + box.width * ((at % 50) / 50), box.y + 95 + 20 * Math.floor(at / 50));
+    }
+    expect(await tip.textContent()).toMatch(/: \w+, .* of work from .* on[\s\S]*\nthis part: /);
+    expect(await page.getByLabel('Lanes').inputValue()).toBe('type');
+    expect(new URL(page.url()).searchParams.get('from')).toBe(String(from));
     await page.context().close();
   });
 });

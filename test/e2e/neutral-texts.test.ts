@@ -231,7 +231,7 @@ describe('on a page', () => {
 
   test('what a page draws by a script, and a log to copy, are as harmless', async () => {
     const timeline = JSON.parse(await ask(`/runs/${HOSTILE_RUN}/timeline.json`));
-    const names = timeline.rows.flat().map(({ name }: { readonly name: string }) => name);
+    const names = timeline.nodes.map(({ name }: { readonly name: string }) => name);
     expect(names.join('\n')).toContain('::error file=evil::owned%0A::stop-commands::x\n::warning::owned');
     expect(names.join('\n')).not.toMatch(/(?!\n)\p{Cc}|[\u202a-\u202e]/u);
     expectNeutral(await ask(`/runs/${HOSTILE_RUN}/logs.txt`));

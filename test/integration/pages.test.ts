@@ -426,29 +426,60 @@ describe('where the time of a run went', () => {
 });
 
 describe('the timeline of a run', () => {
-  it('has its phases, nodes and queries in rows that do not overlap, and nothing of texts', async () => {
-    const { status, html } = await pages.get('/runs/1001/timeline.json', admin);
+  const Timeline = z.object({
+    lengthMs: z.number(),
+    phases: z.array(z.array(z.object({ name: z.string() }))),
+    nodes: z.array(z.object({ id: z.string(), queries: z.array(z.number()) })),
+    groups: z.array(
+      z.object({
+        name: z.string(),
+        lanes: z.array(z.array(z.number())),
+        crowds: z.array(z.object({ start: z.number() })),
+      }),
+    ),
+  });
+  const timeline = async (query = '') => {
+    const { status, html } = await pages.get(`/runs/1001/timeline.json${query}`, admin);
     expect(status).toBe(200);
-    const { lengthMs, phases, rows } = z
-      .object({
-        lengthMs: z.number(),
-        phases: z.array(z.array(z.object({ name: z.string() }))),
-        rows: z.array(
-          z.array(z.object({ id: z.string(), start: z.number(), end: z.number(), queries: z.array(z.number()) })),
-        ),
-      })
-      .parse(JSON.parse(html));
+    expect(html).not.toContain('nonexistent_column not');
+    return Timeline.parse(JSON.parse(html));
+  };
+  const piecesIn = (lane: readonly number[]) =>
+    Array.from({ length: lane.length / 3 }, (_, at) => {
+      const [node = -1, start = -1, end = -1] = lane.slice(3 * at);
+      return { node, start, end };
+    });
+
+  it('has its phases, nodes and queries in lanes that do not overlap, and nothing of texts', async () => {
+    const { lengthMs, phases, nodes, groups } = await timeline();
     expect(phases.flat().map(({ name }) => name)).toContain('render');
-    expect(rows.flat()).toHaveLength(21);
-    for (const row of rows) {
-      for (const [at, bar] of row.entries()) {
-        expect(bar.start).toBeGreaterThanOrEqual(row[at - 1]?.end ?? 0);
-        expect(bar.end).toBeLessThanOrEqual(lengthMs);
-        expect(bar.queries.every((ms) => ms >= bar.start && ms <= bar.end)).toBe(true);
+    expect(nodes).toHaveLength(21);
+    expect(groups).toMatchObject([{ name: '', crowds: [] }]);
+    const drawn = new Set<number>();
+    for (const lane of groups.flatMap(({ lanes }) => lanes)) {
+      for (const [at, { node, start, end }] of piecesIn(lane).entries()) {
+        drawn.add(node);
+        expect(start).toBeGreaterThanOrEqual(piecesIn(lane)[at - 1]?.end ?? 0);
+        expect(end).toBeGreaterThanOrEqual(start);
+        expect(end).toBeLessThanOrEqual(lengthMs);
       }
     }
-    expect(rows.flat().some(({ queries }) => queries.length > 0)).toBe(true);
-    expect(html).not.toContain('nonexistent_column not');
+    expect([...drawn].sort((a, b) => a - b)).toEqual(nodes.map((_, at) => at));
+    const pieces = groups.flatMap(({ lanes }) => lanes.flatMap(piecesIn));
+    for (const [at, { queries }] of nodes.entries()) {
+      const own = pieces.filter(({ node }) => node === at);
+      const isWithin = (ms: number) => own.some(({ start, end }) => ms >= start && ms <= end);
+      expect(queries.every(isWithin), nodes[at]?.id).toBe(true);
+    }
+    expect(nodes.some(({ queries }) => queries.length > 0)).toBe(true);
+  });
+
+  it('is grouped by what its nodes have in common', async () => {
+    const names = async (by: string) => (await timeline(`?by=${by}`)).groups.map(({ name }) => name).sort();
+    expect(await names('type')).toEqual(expect.arrayContaining(['model', 'test', 'unit test']));
+    expect(await names('folder')).toContain('models');
+    expect(await names('phase')).toEqual(expect.arrayContaining(['render', 'run']));
+    expect(await names('none')).toEqual(['']);
   });
 });
 

@@ -2,12 +2,13 @@ import type { Caller } from '../../api/caller.js';
 import { type LiveRun, liveLine, phaseText, roughly, withUsual } from '../../api/live-runs.js';
 import { may } from '../../api/permissions.js';
 import { cut } from '../../core/text.js';
+import { countedWords } from '../../run/words.js';
 import type { CatalogRun } from '../../storage/run-catalog.js';
 import { isFinal } from '../../storage/state-tables.js';
 import type { CancelState, PageDeps } from './page-deps.js';
 import { countText, PostButton } from './parts.js';
 import { MAX_NAME } from './run-page-model.js';
-import { CountsBar, countedWords } from './run-shell.js';
+import { CountsBar } from './run-shell.js';
 import { NodeLink } from './run-troubles.js';
 
 /** A run under way as pages show it. */

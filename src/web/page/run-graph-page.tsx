@@ -212,7 +212,7 @@ function outcomeText({ uniqueId, measure, tests }: GraphNode): string {
   );
   if (isTests(uniqueId)) return counts.join(', ');
   const passed = tests.length === 0 ? '' : `, ${countText(tests.length, 'passed test')}`;
-  return `${measure === undefined ? 'not in this step' : nodeWord(measure.verdict)}${passed}`;
+  return `${measure === null ? 'not in this step' : nodeWord(measure.verdict)}${passed}`;
 }
 
 function Drawing({ graph, runId }: { readonly graph: NodeGraph; readonly runId: number }) {

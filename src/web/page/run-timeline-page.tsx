@@ -5,8 +5,8 @@ import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
 import { cut, visibleText } from '../../core/text.js';
 import { paceOf } from '../../run/measures/pace.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
-import { slowestNodes, withoutWaits } from '../../run/measures/time-split.js';
-import { type TimelineBar, timelineOf } from '../../run/measures/timeline.js';
+import { slowestNodes } from '../../run/measures/time-split.js';
+import { LANE_GROUPINGS, type LaneGrouping, type TimelinePiece, timelineOf } from '../../run/measures/timeline.js';
 import { labelOf } from '../../run/measures/troubles.js';
 import { withDependencies } from '../../run/measures/upstream.js';
 import { StepManifests } from '../../storage/manifest.js';
@@ -18,7 +18,7 @@ import { RunShell, type ShownRun, shownRun } from './run-shell.js';
 import { ConcurrencyChart, CriticalPathTable, PaceFacts } from './run-time.js';
 
 /** The most nodes and queries that are drawn. */
-const MAX_BARS = 35_000;
+const MAX_NODES = 35_000;
 const MAX_QUERIES = 50_000;
 /** The most nodes in the table below. */
 const MAX_SLOWEST = 20;
@@ -41,7 +41,8 @@ export function runTimelineRouter(deps: PageDeps): Router {
     const shown = await shownRun(request, response, deps);
     const caller = callerOf(response);
     const commands = await withPermit(permits, response, () => commandsOf(shown, caller), tooMany);
-    const [document = EMPTY] = commands.flatMap((command) => timelineDocument(command) ?? []);
+    const grouping = LANE_GROUPINGS.find((one) => one === request.query.by) ?? 'thread';
+    const [document = EMPTY] = commands.flatMap((command) => timelineDocument(command, grouping) ?? []);
     response.set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }).json(document);
   });
   router.get('/runs/:runId/timeline', authorize('runs:read'), async (request, response) => {
@@ -94,27 +95,41 @@ function Drawing({ shown: { run, step } }: { readonly shown: ShownRun }) {
           <label class="wide">
             Find a node <input type="search" id="timeline-search" maxlength={200} />
           </label>
-          <button type="button" data-zoom="+">
+          <label>
+            Lanes{' '}
+            <select id="timeline-by">
+              {LANE_GROUPINGS.map((one) => (
+                <option value={one}>{one === 'thread' ? 'by thread' : `grouped by ${one}`}</option>
+              ))}
+            </select>
+          </label>
+          <button type="button" data-key="n">
+            Next failure
+          </button>
+          <button type="button" data-key="+">
             Zoom in
           </button>
-          <button type="button" data-zoom="-">
+          <button type="button" data-key="-">
             Zoom out
           </button>
-          <button type="button" data-zoom="0">
+          <button type="button" data-key="0">
             All
           </button>
         </div>
-        <canvas
-          class="timeline"
-          tabindex={0}
-          aria-label="Phases and nodes over time. Arrow keys go from node to node, Enter opens one, plus and minus zoom."
-          aria-describedby="timeline-status"
-          data-timeline={`/runs/${run.id}/timeline.json?step=${step?.index ?? 1}`}
-          data-node={`/runs/${run.id}/nodes?step=${step?.index ?? 1}&node=`}
-        />
+        <div class="timeline">
+          <canvas
+            tabindex={0}
+            aria-label="Phases and nodes over time. Arrow keys go from node to node, N to the next failure, Enter opens one, plus and minus zoom."
+            aria-describedby="timeline-status"
+            data-timeline={`/runs/${run.id}/timeline.json?step=${step?.index ?? 1}`}
+            data-node={`/runs/${run.id}/nodes?step=${step?.index ?? 1}&node=`}
+          />
+          <p id="timeline-tip" aria-hidden="true" hidden />
+        </div>
         <p class="hint">
-          Light: waiting. Full: at work; the line below: in the warehouse. Outlined: on the critical path. Drag to move,
-          Ctrl and the wheel to zoom, arrow keys from node to node, Enter to open one.
+          Bars: at work, without waits; below them their queries. Outlined: on the critical path. What was worked on at
+          once stands in different lanes, since the engine does not tell threads. Drag to move, drag across the times
+          above to zoom (or Ctrl and the wheel), arrow keys from node to node, N to the next failure, Enter to open one.
         </p>
       </section>
       <p id="timeline-status" role="status" class="name strong" />
@@ -133,7 +148,7 @@ function Slowest({ commands, runId }: { readonly commands: readonly CommandMeasu
   return <SlowestNodes {...{ nodes, lengthNano, runId, critical }} />;
 }
 
-const EMPTY = { lengthMs: 0, omittedCount: 0, phases: [], rows: [] };
+const EMPTY = { lengthMs: 0, omittedCount: 0, phases: [], nodes: [], groups: [] };
 
 const MOODS: Readonly<Record<string, 'good' | 'bad' | 'busy'>> = {
   success: 'good',
@@ -143,27 +158,16 @@ const MOODS: Readonly<Record<string, 'good' | 'bad' | 'busy'>> = {
 };
 
 /** A command in the data of the script. Times are milliseconds since its start, in hundredths. */
-function timelineDocument(command: CommandMeasures) {
-  const timeline = timelineOf(command, MAX_BARS);
+function timelineDocument(command: CommandMeasures, grouping: LaneGrouping) {
+  const timeline = timelineOf(command, MAX_NODES, grouping);
   if (timeline === null) return null;
-  const { start: origin, end: until, phaseRows, nodeRows, omittedCount, critical } = timeline;
+  const { start: origin, end: until, phaseRows, groups, nodes, omittedCount, critical } = timeline;
   const ms = (nano: bigint) => Math.round(Number(nano - origin) / 1e4) / 100;
   const queries = queriesByNode(command);
-  const bar = ({ node, start, end }: TimelineBar) => ({
-    id: cut(node.uniqueId, MAX_NAME),
-    name: visibleText(cut(labelOf(node), MAX_NAME)),
-    verdict: node.verdict,
-    mood: MOODS[node.verdict] ?? 'neutral',
-    ...{ start: ms(start), end: ms(end) },
-    isCritical: critical.has(node.uniqueId),
-    work: node.phases.flatMap((phase) =>
-      withoutWaits({ ...phase, endTimeUnixNano: phase.endTimeUnixNano ?? end }).flatMap((part) => [
-        ms(part.startTimeUnixNano),
-        ms(part.endTimeUnixNano),
-      ]),
-    ),
-    queries: queries.get(node.uniqueId) ?? [],
-  });
+  const positions = new Map(nodes.map((node, at) => [node, at]));
+  /** For each piece the position of its node, its start and its end. */
+  const numbers = (pieces: readonly TimelinePiece[]) =>
+    pieces.flatMap(({ node, start, end }) => [positions.get(node) ?? 0, ms(start), ms(end)]);
   return {
     lengthMs: ms(until),
     omittedCount,
@@ -174,7 +178,19 @@ function timelineDocument(command: CommandMeasures) {
         end: ms(end),
       })),
     ),
-    rows: nodeRows.map((row) => row.map(bar)),
+    nodes: nodes.map((node) => ({
+      id: cut(node.uniqueId, MAX_NAME),
+      name: visibleText(cut(labelOf(node), MAX_NAME)),
+      verdict: node.verdict,
+      mood: MOODS[node.verdict] ?? 'neutral',
+      isCritical: critical.has(node.uniqueId),
+      queries: queries.get(node.uniqueId) ?? [],
+    })),
+    groups: groups.map(({ name, lanes, crowds }) => ({
+      name: visibleText(cut(name, MAX_NAME)),
+      lanes: lanes.map(numbers),
+      crowds: crowds.map(({ start, end, slices }) => ({ start: ms(start), end: ms(end), pieces: numbers(slices) })),
+    })),
   };
 }
 

@@ -29,15 +29,18 @@ async function report(file: string, format: string, ...more: string[]): Promise<
   return stdout;
 }
 
-/** A run of that many nodes, each of which failed with a long message. */
-function manyFailures(count: number): string {
+/** A run of that many nodes, each of which failed with a long message. @param hasPhases whether they have phases, too */
+function manyFailures(count: number, hasPhases = false): string {
   const lines = readFileSync(mixed, 'utf8').trimEnd().split('\n');
   const own = lines.filter(
-    (line) => line.includes('"model.shop.broken"') && /"SpanEnd".*NodeProcessed|"severity_number":17/.test(line),
+    (line) =>
+      line.includes('"model.shop.broken"') &&
+      (/"SpanEnd".*NodeProcessed|"severity_number":17/.test(line) ||
+        (hasPhases && /"SpanEnd".*NodeEvaluated/.test(line))),
   );
   const copies = Array.from({ length: count }, (_, index) =>
-    own.map((line) => {
-      const spanId = (index + 1).toString(16).padStart(16, '0');
+    own.map((line, part) => {
+      const spanId = (own.length * index + part + 1).toString(16).padStart(16, '0');
       return line
         .replaceAll('model.shop.broken', `model.shop.broken_${index}`)
         .replace(/"span_id":"[0-9a-f]{16}"/, `"span_id":"${spanId}"`);
@@ -156,6 +159,7 @@ interface TraceEvent {
   readonly tid: number;
   readonly ts: number;
   readonly dur: number;
+  readonly args: Readonly<Record<string, unknown>>;
 }
 
 describe('the trace for ui.perfetto.dev', () => {
@@ -189,6 +193,20 @@ describe('the trace for ui.perfetto.dev', () => {
       }
     }
   });
+});
+
+test('a timeline of many nodes at once has tens of tracks, and a height that can be read', async () => {
+  const file = manyFailures(500, true);
+  const { traceEvents }: { traceEvents: readonly TraceEvent[] } = JSON.parse(await report(file, 'perfetto'));
+  const tracks = traceEvents.flatMap(({ name, args }) => (name === 'thread_name' ? [String(args.name)] : []));
+  expect(tracks.filter((name) => name.startsWith('nodes '))).toHaveLength(32);
+  expect(tracks).toContain('more nodes at once');
+  const [crowd] = traceEvents.filter(({ name }) => /^\d+ more$/.test(name));
+  expect(crowd?.args.count).toBeGreaterThan(400);
+  expect(crowd?.args.first).toContain('model.shop.broken_');
+  const html = await report(file, 'html');
+  expect(Number(/viewBox="0 0 1200 (\d+)"/.exec(html)?.[1])).toBeLessThan(600);
+  expect(html).toMatch(/<title>\d+ more at once<\/title>/);
 });
 
 type Element = DefaultTreeAdapterMap['element'];
