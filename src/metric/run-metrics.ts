@@ -66,7 +66,10 @@ export class RunMetrics implements MetricSource {
         cicd_pipeline_name: names.jobs.get(jobId) ?? '',
       };
       samples.push(...jobSamples(ofJob, labels, examples));
-      const last = Math.max(...ofJob.map(({ status, latestRunId }) => (isFinal(status) ? latestRunId : 0)));
+      const over = ofJob.filter(({ status }) => isFinal(status));
+      const [last = 0] = over
+        .toSorted((one, other) => other.finishedUnixMs - one.finishedUnixMs)
+        .map(({ latestRunId }) => latestRunId);
       if (last > 0) lastRuns.set(last, labels);
     }
     return [...samples, ...(await this.lastRunSamples(lastRuns))];

@@ -2,7 +2,7 @@ import { type RawBuilder, type SqlBool, sql, type Transaction } from 'kysely';
 import { slices } from '../core/lists.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { IDS_PER_STATEMENT } from './database.js';
-import type { RunStatus, StateDb, StateTables } from './state-tables.js';
+import { NOT_FINISHED, type RunStatus, type StateDb, type StateTables } from './state-tables.js';
 
 /** Upper bounds of the durations that runs are counted by, in seconds. Longer runs are counted without a bound. */
 export const DURATION_BOUNDS = [1, 5, 15, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400] as const;
@@ -27,7 +27,7 @@ export interface RunTotal extends TotalKey {
   readonly startedUnixMs: number;
   /** When the last of them ended, in Unix milliseconds; `NOT_FINISHED` for runs that are not over. */
   readonly finishedUnixMs: number;
-  /** The latest of those that were not removed; 0 if all were. */
+  /** The one of them that ended last; 0 if it was removed, or none is over. */
   readonly latestRunId: number;
 }
 
@@ -74,7 +74,23 @@ export class RunTotalsStore {
         ...{ startedUnixMs: Number(row.started_unix_ms), finishedUnixMs: Number(row.finished_unix_ms) },
       });
     }
-    return [...totals.values()];
+    return this.withLatest([...totals.values()]);
+  }
+
+  /** Finds the runs that ended last, by when that was. */
+  private async withLatest(totals: readonly RunTotal[]): Promise<readonly RunTotal[]> {
+    const ids = new Map<string, number>();
+    const ends = [...new Set(totals.map(({ finishedUnixMs }) => finishedUnixMs))].filter((end) => end < NOT_FINISHED);
+    for (const some of slices(ends, IDS_PER_STATEMENT)) {
+      const rows = await keyed(this.db)
+        .select(['id', 'finished_unix_ms'])
+        .where(IS_OVER)
+        .where('finished_unix_ms', 'in', some)
+        .orderBy('id')
+        .execute();
+      for (const row of rows) ids.set(`${keyOf(withNumbers(row))} ${row.finished_unix_ms}`, row.id);
+    }
+    return totals.map((one) => ({ ...one, latestRunId: ids.get(`${keyOf(one)} ${one.finishedUnixMs}`) ?? 0 }));
   }
 
   /** Returns the names of all jobs, environments and projects by their ids. */
@@ -141,12 +157,22 @@ function later(column: 'started_unix_ms' | 'finished_unix_ms'): RawBuilder<numbe
   return sql`case when ${added} > ${kept} then ${added} else ${kept} end`;
 }
 
-async function countRuns(db: StateDb, which: RawBuilder<unknown>): Promise<readonly RunTotal[]> {
-  const rows = await db
+/** Selects runs with what they are counted by. */
+function keyed(db: StateDb) {
+  return db
     .selectFrom('executions')
     .select(['account_id as accountId', 'project_id as projectId', 'environment_id as environmentId'])
-    .select(['job_id as jobId', 'status', BOUND_SECONDS.as('boundSeconds')])
-    .select(({ fn }) => [fn.countAll<number>().as('runCount'), fn.max('id').as('latestRunId')])
+    .select(['job_id as jobId', 'status', BOUND_SECONDS.as('boundSeconds')]);
+}
+
+/** PostgreSQL's driver gives computed integers as texts. */
+function withNumbers<Row extends TotalKey>(row: Row): Row {
+  return { ...row, boundSeconds: Number(row.boundSeconds) };
+}
+
+async function countRuns(db: StateDb, which: RawBuilder<unknown>): Promise<readonly RunTotal[]> {
+  const rows = await keyed(db)
+    .select(({ fn }) => fn.countAll<number>().as('runCount'))
     .select([
       sql<number>`sum(${DURATION_MS})`.as('durationMs'),
       sql<number>`max(${START})`.as('startedUnixMs'),
@@ -155,18 +181,20 @@ async function countRuns(db: StateDb, which: RawBuilder<unknown>): Promise<reado
     .where(sql<SqlBool>`${which}`)
     .groupBy(['account_id', 'project_id', 'environment_id', 'job_id', 'status', BOUND_SECONDS])
     .execute();
-  // Drivers return sums of large integers as texts.
-  return rows.map(({ boundSeconds, runCount, durationMs, startedUnixMs, finishedUnixMs, ...row }) => ({
-    ...row,
-    ...{ boundSeconds: Number(boundSeconds), runCount: Number(runCount), durationMs: Number(durationMs) },
-    ...{ startedUnixMs: Number(startedUnixMs), finishedUnixMs: Number(finishedUnixMs) },
+  return rows.map(({ runCount, durationMs, startedUnixMs, finishedUnixMs, ...row }) => ({
+    ...withNumbers(row),
+    ...{ runCount: Number(runCount), durationMs: Number(durationMs) },
+    ...{ startedUnixMs: Number(startedUnixMs), finishedUnixMs: Number(finishedUnixMs), latestRunId: 0 },
   }));
 }
 
 function add(totals: Map<string, RunTotal>, more: RunTotal): void {
-  const key = [more.accountId, more.projectId, more.environmentId, more.jobId, more.status, more.boundSeconds].join();
-  const known = totals.get(key);
-  totals.set(key, known === undefined ? more : joined(known, more));
+  const known = totals.get(keyOf(more));
+  totals.set(keyOf(more), known === undefined ? more : joined(known, more));
+}
+
+function keyOf({ accountId, projectId, environmentId, jobId, status, boundSeconds }: TotalKey): string {
+  return [accountId, projectId, environmentId, jobId, status, boundSeconds].join();
 }
 
 function joined(one: RunTotal, other: RunTotal): RunTotal {
@@ -176,6 +204,5 @@ function joined(one: RunTotal, other: RunTotal): RunTotal {
     durationMs: one.durationMs + other.durationMs,
     startedUnixMs: Math.max(one.startedUnixMs, other.startedUnixMs),
     finishedUnixMs: Math.max(one.finishedUnixMs, other.finishedUnixMs),
-    latestRunId: Math.max(one.latestRunId, other.latestRunId),
   };
 }

@@ -55,6 +55,14 @@ export function runTotalsStoreContract(withState: (body: (state: State) => Promi
         expect(totals.map(({ jobId }) => jobs.get(jobId))).toEqual(['adhoc', 'adhoc']);
       }));
 
+    it('knows the run that ended last, also where an earlier one came after it', () =>
+      withState(async (state) => {
+        await add(state, A, 20_000, 25_000, 'success');
+        await add(state, B, 10_000, 14_000, 'success');
+        const [latest] = await state.traces.runsOf(10_001, A);
+        expect((await state.runTotals.read()).map(({ latestRunId }) => latestRunId)).toEqual([latest]);
+      }));
+
     it('counts a run that is not over, without a duration', () =>
       withState(async (state) => {
         await add(state, A, 10_000, 14_000, null);

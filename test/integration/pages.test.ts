@@ -133,7 +133,11 @@ describe('the list of runs', () => {
     const nodes = (await own.get('/runs/1001/nodes', token)).html;
     expect([nodes.includes('No node ran in this step.'), nodes.includes('Which nodes')]).toEqual([true, false]);
     const drawn = JSON.parse((await own.get('/runs/1001/timeline.json', token)).html);
-    expect(drawn).toMatchObject({ rows: [], phases: [expect.arrayContaining([expect.anything()])] });
+    expect(drawn).toMatchObject({
+      nodes: [],
+      groups: [{ lanes: [] }],
+      phases: [expect.arrayContaining([expect.anything()])],
+    });
     await own.close();
   });
 
@@ -607,7 +611,7 @@ describe('the graph of a run', () => {
     const nodes = { [test]: { attached_node: 'model.shop.stg_orders' }, 'model.shop.stg_orders': {} };
     await store.put(key, Readable.from([Buffer.from(JSON.stringify({ nodes }))]));
     const { html } = await pages.get('/runs/1001/graph', admin);
-    expect(html).toContain('<title>tests of model.shop.stg_orders: 1 failed test</title>');
+    expect(html).toContain('<title>tests of model.shop.stg_orders: 1 failed</title>');
     expect(html).toContain('✗ 1 of 1 tests: stg_orders</text>');
     expect(html).toContain(`<a class="broken" href="/runs/1001/nodes?node=${encodeURIComponent(test)}">`);
     expect((await pages.get(`/runs/1001/graph?text=${test}`, admin)).html).toContain('1 of 1 tests: stg_orders');
