@@ -151,7 +151,7 @@ test('runs are counted by job and result, and stay counted after a restart and w
   expect(before.value('cicd_pipeline_run_active', { cicd_pipeline_run_state: 'executing' })).toBe(0);
   expect(before.value('run_bridge_left_out_jobs')).toBe(0);
   // As the engine's own summary of the run has it.
-  expect(before.value(NODES, { type: 'test', outcome: 'failed' })).toBe(1);
+  expect(before.value(NODES, { type: 'unit_test', outcome: 'failed' })).toBe(1);
   expect(before.value('run_bridge_last_run_failing_rows')).toBeGreaterThan(0);
   expect(before.labelsWith(NODES, 0)).toEqual([]);
   const ofNodes = before.families.find(({ name }) => name === 'run_bridge_last_run_node_seconds')?.metrics ?? [];
@@ -177,7 +177,7 @@ test('runs are counted by job and result, and stay counted after a restart and w
   }
   const after = await scrape(again);
   expect(lines(after)).toEqual(lines(before));
-  expect(after.value(NODES, { type: 'test', outcome: 'failed' })).toBeUndefined();
+  expect(after.value(NODES, { type: 'unit_test', outcome: 'failed' })).toBeUndefined();
 });
 
 test('metrics of runs are pushed to each destination that takes them, and a receiver without metrics is asked once', async () => {
