@@ -4,8 +4,8 @@ import type { Spool, SpoolDeps } from './spool.js';
 
 // The door of `exec`: no other folder imports anything else of this one. It loads the rest when a command is run.
 
+export { ENTRY_FILE, SPOOL_FOLDER } from './command-folder.js';
 export type { Spool } from './spool.js';
-export { ENTRY_FILE, SPOOL_FOLDER } from './spool-folder.js';
 
 /**
  * Takes in what commands left behind in a data folder.

@@ -24,6 +24,7 @@ import {
   stepStartOf,
   toCommandEnding,
 } from './command-facts.js';
+import { removePrivateFolder, SPOOL_FOLDER, SPOOLED_OTLP_FILE, writeSpoolEntry } from './command-folder.js';
 import type { CommandOutput } from './command-output.js';
 import { CommandRecords } from './command-records.js';
 import { type CommandSpan, toForeignBatch } from './command-span.js';
@@ -33,10 +34,8 @@ import { mayRunSeveral } from './engine-switches.js';
 import type { ExecTarget, StepTarget, TargetChoice } from './exec-target.js';
 import type { OtlpTap } from './otlp-tap.js';
 import { PendingRequests } from './pending-requests.js';
-import { removePrivateFolder } from './private-folder.js';
 import { bridgeChoiceOf, findBridge } from './run-identity.js';
-import { type SpoolEntry, writeSpoolEntry } from './spool-entry.js';
-import { SPOOL_FOLDER, SPOOLED_OTLP_FILE } from './spool-folder.js';
+import type { SpoolEntry } from './spool-entry.js';
 import { StepArtifacts } from './step-artifacts.js';
 
 /** What OTLP bodies may take in memory while the JSONL is read, in bytes: 64 MiB; beyond it they go to the private folder. */

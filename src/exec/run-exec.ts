@@ -32,6 +32,7 @@ import {
   spoolEntryOf,
   stepStartOf,
 } from './command-facts.js';
+import { ENGINE_FILE, makePrivateFolder, SPOOL_FOLDER, writeSpoolEntry } from './command-folder.js';
 import { CommandOutput } from './command-output.js';
 import type { CommandSpan } from './command-span.js';
 import { type EngineFile, findUserFile, mayRunSeveral, readEngineSwitches } from './engine-switches.js';
@@ -39,9 +40,6 @@ import type { ExecHost } from './exec-target.js';
 import { endedChildrenCpuSeconds, giveWay, ProcessUsage } from './give-way.js';
 import type { LiveRecords } from './live-records.js';
 import { OtlpInlet } from './otlp-inlet.js';
-import { makePrivateFolder } from './private-folder.js';
-import { writeSpoolEntry } from './spool-entry.js';
-import { ENGINE_FILE, SPOOL_FOLDER } from './spool-folder.js';
 import { formatTraceparent, parseTraceparent, type TraceContext, tracePosition } from './trace-context.js';
 
 /**

@@ -1,14 +1,10 @@
-import { renameSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { z } from 'zod';
 import type { TailPosition } from '../files/feature.js';
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
-import { endingDocument } from '../run/ending-document.js';
 import { endingSchema } from '../run/ending-schema.js';
-import { stepStartDocument, stepStartOf, stepStartSchema } from '../run/execution-api.js';
+import { stepStartOf, stepStartSchema } from '../run/execution-api.js';
 import type { CommandEnding, StepStart } from '../storage/steps.js';
-import { ENTRY_FILE } from './spool-folder.js';
 
 /** A command whose records are not, or not all, where they belong. */
 export interface SpoolEntry {
@@ -43,6 +39,9 @@ const fileSchema = z.object({
   seen_trace_ids: z.array(z.string()).default([]),
 });
 
+/** What `writeSpoolEntry` writes. */
+export type EntryDocument = z.input<typeof entrySchema>;
+
 const entrySchema = z.object({
   step_id: z.string(),
   step: stepStartSchema,
@@ -52,10 +51,10 @@ const entrySchema = z.object({
   end: z.object({ ending: endingSchema, ended_unix_ms: z.number() }).nullable(),
 });
 
-/** Reads the entry of a command's folder; `undefined` where there is none, or it is damaged. */
-export async function readSpoolEntry(folder: string): Promise<SpoolEntry | undefined> {
+/** Reads the entry of a command's folder, its `ENTRY_FILE`; `undefined` where there is none, or it is damaged. */
+export async function readSpoolEntry(path: string): Promise<SpoolEntry | undefined> {
   try {
-    const read = entrySchema.parse(JSON.parse(await readFile(join(folder, ENTRY_FILE), 'utf8')));
+    const read = entrySchema.parse(JSON.parse(await readFile(path, 'utf8')));
     const { file, end } = read;
     return {
       start: stepStartOf(read.step_id, read.step),
@@ -84,27 +83,4 @@ async function spooledFileOf({
   }
   const { inode, head_bytes: headBytes, head_hash: headHash } = from;
   return { path, from: { inode, offset, line: 1, headBytes, headHash }, ...traces };
-}
-
-function fileDocument({ path, from, traceIds, seenTraceIds }: SpooledFile): z.input<typeof fileSchema> {
-  const traces = { trace_ids: [...traceIds], seen_trace_ids: [...seenTraceIds] };
-  if (from === undefined) return { path, from_offset: 0, ...traces };
-  const { inode, offset, headBytes, headHash } = from;
-  return { path, from_offset: offset, from: { inode, head_bytes: headBytes, head_hash: headHash }, ...traces };
-}
-
-/** Writes an entry into its command's folder, in place of an earlier one as a whole. @throws what the file system throws. */
-export function writeSpoolEntry(folder: string, entry: SpoolEntry): void {
-  const { start, to, file, resourceAttributes, end } = entry;
-  const document: z.input<typeof entrySchema> = {
-    step_id: start.stepId,
-    step: stepStartDocument(start),
-    to,
-    file: file === null ? null : fileDocument(file),
-    resource_attributes: resourceAttributes,
-    end: end === null ? null : { ending: endingDocument(end.ending), ended_unix_ms: end.endedUnixMs },
-  };
-  const path = join(folder, ENTRY_FILE);
-  writeFileSync(`${path}.partial`, `${JSON.stringify(document)}\n`, { mode: 0o600 });
-  renameSync(`${path}.partial`, path);
 }

@@ -25,11 +25,11 @@ import { ArtifactError, type ArtifactErrorCode, type ArtifactSink } from '../sto
 import { DataFolderInUseError } from '../storage/data-folder.js';
 import { DataFolderLock } from '../storage/data-folder-lock.js';
 import type { StepPosition } from '../storage/steps.js';
+import { ENGINE_FILE, ENTRY_FILE, SPOOL_FOLDER, SPOOLED_OTLP_FILE } from './command-folder.js';
 import { guessResource, JsonlKeys } from './command-records.js';
 import { CommandSteps } from './command-steps.js';
 import { announceUploads, type Upload, upload } from './keep-artifacts.js';
 import type { SpoolEntry, SpooledFile } from './spool-entry.js';
-import { ENGINE_FILE, SPOOL_FOLDER, SPOOLED_OTLP_FILE } from './spool-folder.js';
 
 /** What taking in spooled commands needs. */
 export interface SpoolDeps {
@@ -103,7 +103,7 @@ export class Spool implements Component {
     const { readSpoolEntry } = await import('./spool-entry.js');
     const lock = this.lock(folder);
     try {
-      return await this.take(folder, await readSpoolEntry(folder), false);
+      return await this.take(folder, await readSpoolEntry(join(folder, ENTRY_FILE)), false);
     } finally {
       lock.release();
     }
@@ -132,7 +132,7 @@ export class Spool implements Component {
     if (made === undefined || (!isLockable && clock.nowUnixMs() - made.mtimeMs < YOUNG_MS)) return;
     // Loaded where there is one: most starts find none.
     const { readSpoolEntry } = await import('./spool-entry.js');
-    const entry = await readSpoolEntry(folder);
+    const entry = await readSpoolEntry(join(folder, ENTRY_FILE));
     if ((entry?.to ?? null) !== this.to) return;
     let lock: DataFolderLock;
     try {

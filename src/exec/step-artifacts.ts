@@ -6,6 +6,7 @@ import { lazy } from '../core/lazy.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import { STEP_LIMITS } from '../storage/artifacts.js';
 import { type CommandFacts, stepStartOf } from './command-facts.js';
+import { ENGINE_FILE, SPOOLED_OTLP_FILE } from './command-folder.js';
 import type { CommandOutput } from './command-output.js';
 import type { CommandStep } from './command-steps.js';
 import { EngineSnapshots } from './engine-snapshots.js';
@@ -13,7 +14,6 @@ import { type EngineSwitches, findProjectFolder, PROJECT_FILE, readEngineSwitche
 import type { ExecTarget } from './exec-target.js';
 import { findArtifacts } from './find-artifacts.js';
 import { announceUploads, type Upload, upload } from './keep-artifacts.js';
-import { ENGINE_FILE, SPOOLED_OTLP_FILE } from './spool-folder.js';
 import { type FoundArtifact, spoolArtifacts } from './spooled-artifacts.js';
 
 /** So many artifacts are stored however slow the disk is: handing them over would take as long. */

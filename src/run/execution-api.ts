@@ -125,10 +125,3 @@ export function finishResultOf(document: z.output<typeof finishResultSchema>): F
       return { kind: 'alreadyFinished', run: document.run };
   }
 }
-
-/** Returns a step's beginning, as the API and a spooled command spell it. */
-export function stepStartDocument(start: StepStart): StepStartDocument {
-  const { runKey, job, environment, project, reason, command, startedUnixMs, isLast, runOf } = start;
-  const step = snakeCased({ runKey, job, environment, project, reason, startedUnixMs, isLast });
-  return { ...step, command: [...command], run_of: runOf ?? null };
-}

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { snakeCased } from '../core/snake-case.js';
 import { UNKNOWN_RESOURCE } from '../record/attributes.js';
 import { invocationIdOf } from '../record/telemetry-record.js';
-import { endingDocument } from './ending-document.js';
 import type { StepDocument, StepPositionDocument } from './parse-run.js';
+import { endingDocument } from './step-documents.js';
 import type { InvocationStep, InvocationSummary, RunSummary } from './verdict.js';
 
 /**

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { AboutDocument } from '../../api/about-router.js';
 import { type Environment, nonEmpty } from '../../config/environment.js';
 import { quoted } from '../../config/mask.js';
@@ -35,19 +34,6 @@ const ANSWER_MS = 5_000;
 /** More is not read of an answer: it is none of a bridge's. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-const aboutSchema = z.object({
-  name: z.literal('run-bridge'),
-  version: z.string(),
-  port: z.enum(['otlp', 'web']),
-  otlp_url: z.url(),
-  web_url: z.url(),
-  // Bridges of earlier versions do not have it.
-  public_url: z.url().nullable().default(null),
-  exports_to: z.array(z.string()),
-  // Bridges of earlier versions do not have it.
-  sign_in_links: z.boolean().default(false),
-}) satisfies z.ZodType<AboutDocument>;
-
 /**
  * Asks whether a run-bridge answers at a URL, either of its ports, and where the other one is. The port that was asked is
  * given as it was asked for: a proxy or a container may show it under another number than the bridge knows.
@@ -66,7 +52,7 @@ export async function askBridge(baseUrl: string, timeoutMs = ANSWER_MS): Promise
   } catch {
     return undefined;
   }
-  const { data } = aboutSchema.safeParse(document);
+  const data = await readAbout(document);
   if (data === undefined) return undefined;
   const {
     version,
@@ -81,6 +67,24 @@ export async function askBridge(baseUrl: string, timeoutMs = ANSWER_MS): Promise
   const isOwnMachines = isLoopback(new URL(urls.webUrl).hostname) && !isLoopback(new URL(url).hostname);
   const pagesUrl = publicUrl?.replace(/\/+$/, '') ?? (isOwnMachines ? null : urls.webUrl);
   return { version, exportsTo, hasSignInLinks, ...urls, pagesUrl };
+}
+
+/** Reads a bridge's answer; `undefined` for anything else. Most commands find no bridge, and do without the library of schemas. */
+async function readAbout(document: unknown): Promise<Required<AboutDocument> | undefined> {
+  const { z } = await import('zod');
+  const schema = z.object({
+    name: z.literal('run-bridge'),
+    version: z.string(),
+    port: z.enum(['otlp', 'web']),
+    otlp_url: z.url(),
+    web_url: z.url(),
+    // Bridges of earlier versions do not have it.
+    public_url: z.url().nullable().default(null),
+    exports_to: z.array(z.string()),
+    // Bridges of earlier versions do not have it.
+    sign_in_links: z.boolean().default(false),
+  }) satisfies import('zod').ZodType<AboutDocument>;
+  return schema.safeParse(document).data;
 }
 
 /** The variable that holds the token for a bridge elsewhere. */

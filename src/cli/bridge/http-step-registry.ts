@@ -3,15 +3,14 @@ import { exchange } from '../../core/http-client.js';
 import { startOf } from '../../core/text.js';
 import type { TraceId } from '../../record/telemetry-record.js';
 import { API_PATH } from '../../run/api-path.js';
-import { endingDocument } from '../../run/ending-document.js';
 import {
   apiErrorSchema,
   cancellationSchema,
   finishResultOf,
   finishResultSchema,
   stepPositionSchema,
-  stepStartDocument,
 } from '../../run/execution-api.js';
+import { endingDocument, stepStartDocument } from '../../run/step-documents.js';
 import { type StepRegistry, StepRegistryError } from '../../run/step-registry.js';
 import type { FinishResult } from '../../storage/execution-store.js';
 import type { CommandEnding, StepPosition, StepStart } from '../../storage/steps.js';
