@@ -68,13 +68,10 @@ export class PullStore {
         const known = await findRow(db, key);
         if (known !== undefined && known.state !== 'failed') continue;
         const doneSteps = known === undefined ? [] : toRow(known).doneSteps;
+        const { platform, accountId, runId } = key;
         fresh.push({
-          ...key,
-          state: 'waiting',
-          notedUnixMs: nowUnixMs,
-          dueUnixMs: nowUnixMs,
-          attemptCount: 0,
-          doneSteps,
+          ...{ platform, accountId, runId, state: 'waiting', notedUnixMs: nowUnixMs, dueUnixMs: nowUnixMs },
+          ...{ attemptCount: 0, doneSteps },
         });
       }
       if (fresh.length === 0) return true;
@@ -176,11 +173,13 @@ function findRow(db: Kysely<PullTables>, { platform, accountId, runId }: HostedR
     .executeTakeFirst();
 }
 
-async function writeRow(db: Kysely<PullTables>, { doneSteps, ...run }: HostedRunRow): Promise<void> {
-  const { platform, account_id, run_id, ...changing } = { ...snakeCased(run), done_steps: doneSteps.join(',') };
+async function writeRow(db: Kysely<PullTables>, row: HostedRunRow): Promise<void> {
+  const { platform, accountId, runId, state, notedUnixMs, dueUnixMs, attemptCount, doneSteps } = row;
+  const numbers = snakeCased({ notedUnixMs, dueUnixMs, attemptCount });
+  const changing = { state, ...numbers, done_steps: doneSteps.join(',') };
   await db
     .insertInto('hosted_runs')
-    .values({ platform, account_id, run_id, ...changing })
+    .values({ platform, account_id: accountId, run_id: runId, ...changing })
     .onConflict((conflict) => conflict.columns(['platform', 'account_id', 'run_id']).doUpdateSet(changing))
     .execute();
 }

@@ -197,7 +197,9 @@ function selectTokens(db: StateDb | Transaction<StateTables>) {
 
 async function insert(transaction: Transaction<StateTables>, token: NewToken): Promise<TokenRow> {
   const id = await nextIds(transaction, 'token', 1);
-  const row: TokenRow = { ...token, id, revokedUnixMs: null, usedUnixMs: null };
+  const { accountId, name, userName, permission, hash, createdUnixMs, expiresUnixMs } = token;
+  const given = { accountId, name, userName, permission, hash, createdUnixMs, expiresUnixMs };
+  const row: TokenRow = { id, ...given, revokedUnixMs: null, usedUnixMs: null };
   await transaction.insertInto('tokens').values(snakeCased(row)).execute();
   return row;
 }

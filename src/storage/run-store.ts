@@ -53,7 +53,7 @@ export class SqlRunStore implements RunStore {
       for (const some of slices(rows, ROWS_PER_STATEMENT)) {
         await transaction
           .insertInto('runs')
-          .values(some.map((row) => ({ ...snakeCased(row), first_seen_unix_ms: seen(row) })))
+          .values(some.map((row) => ({ ...fromRunRow(row), first_seen_unix_ms: seen(row) })))
           .onConflict((conflict) =>
             conflict.column('trace_id').doUpdateSet((row) => ({
               last_seen_unix_ms: row.ref('excluded.last_seen_unix_ms'),
@@ -96,6 +96,11 @@ function seen({ firstSeenUnixMs }: RunRow) {
   // Of two values SQLite has the larger as `max`, PostgreSQL as `greatest`.
   return sql<number>`(select case when count(*) > 0 and max(since_unix_ms) > ${firstSeenUnixMs} then max(since_unix_ms)
     else ${firstSeenUnixMs} end from destinations)`;
+}
+
+/** Returns the columns of a row, whatever else the object has. */
+function fromRunRow({ traceId, firstSeenUnixMs, lastSeenUnixMs, state, logBytes, summary, parquetBytes }: RunRow) {
+  return snakeCased({ traceId, firstSeenUnixMs, lastSeenUnixMs, state, logBytes, summary, parquetBytes });
 }
 
 /** Returns the data of a trace's row. */
