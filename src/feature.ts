@@ -100,6 +100,14 @@ export interface Intake {
 /** The program at work on what a command brings. */
 export interface CommandStore {
   readonly program: CommandProgram;
+  /** Sends a run to destinations again, all where none is named. @throws ApiError 404, RunResendError, StoreError */
+  readonly resender: {
+    resend(
+      accountId: number,
+      name: string,
+      destination: string | null,
+    ): Promise<{ readonly runId: number; readonly destinations: readonly string[] }>;
+  };
   /** Waits until the runs of the command are judged, written and exported. @returns whether everything was exported by `deadline` */
   finish(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<boolean>;
 }
@@ -114,5 +122,7 @@ export interface CommandProgram {
   /** Each destination: its name and where it is. */
   readonly destinations: readonly (readonly [string, string])[];
   start(): Promise<void>;
+  /** Waits until everything is exported. @returns whether it was by `deadline` */
+  exported(deadline: AbortSignal): Promise<boolean>;
   shutdown(deadline: AbortSignal): Promise<void>;
 }

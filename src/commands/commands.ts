@@ -100,26 +100,6 @@ export const demoCommand: CliCommand = {
   },
 };
 
-/** `run-bridge export RUN`: sends a run to destinations again. */
-export const exportCommand: CliCommand = {
-  name: 'export',
-  operands: '<RUN>',
-  summary: 'send a run to its destinations again, from its first record; a bridge that has the data folder does it',
-  settings: [...STATE_SETTINGS, 'event-hold', 'redaction', ...LOG_SETTINGS],
-  flags: [
-    ['--to <NAME>', 'the destination, by its name in the configuration (default: all)'],
-    ['--account <ID>', 'the account that the run belongs to (default: the first)'],
-  ],
-  examples: [
-    ['run-bridge export 1042', 'by its number; to all destinations'],
-    ['run-bridge export 1042 --to tempo', 'to one that lost it, or was configured after it'],
-  ],
-  run: async (invocation) => {
-    const { exportRun } = await import('./export-run.js');
-    return exportRun(invocation);
-  },
-};
-
 /** `run-bridge finish RUN` */
 export const finishCommand: CliCommand = {
   name: 'finish',

@@ -13,6 +13,7 @@ import { ListenError } from '../core/http-listener.js';
 import { packageVersion } from '../core/package-file.js';
 import { cleanText } from '../core/text.js';
 import { execCommand } from '../exec/feature.js';
+import { exportCommand } from '../export/commands.js';
 import type { CommandHost } from '../feature.js';
 import { convertCommand, followCommand, importCommand, pipeCommand } from '../files/commands.js';
 import { OutputError } from '../log/jsonl-output.js';
@@ -30,7 +31,6 @@ import {
   completionCommand,
   configCommand,
   demoCommand,
-  exportCommand,
   finishCommand,
   openCommand,
   rebuildCommand,
@@ -67,7 +67,7 @@ const COMMAND_GROUPS: Readonly<Record<string, readonly CliCommand[]>> = {
     demoCommand,
   ],
   Look: [openCommand, runsCommand(HOST), reportCommand(HOST), diffCommand(HOST), topCommand(HOST), queryCommand(HOST)],
-  Share: [tokenCommand, webhookCommand(HOST.withState), exportCommand, convertCommand],
+  Share: [tokenCommand, webhookCommand(HOST.withState), exportCommand(HOST), convertCommand],
   Keep: [retainCommand(HOST), deleteCommand(HOST), backupCommand, restoreCommand, rebuildCommand],
   'run-bridge itself': [configCommand, completionCommand(() => COMMANDS), versionCommand],
 };

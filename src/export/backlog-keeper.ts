@@ -1,9 +1,8 @@
 import type { Timer } from '../core/clock.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { ExportCursor, PendingRun } from '../storage/cursor-store.js';
-import type { BacklogStatus } from './destination.js';
+import type { BacklogStatus, ExportWorkerDeps } from './destination.js';
 import type { ExportRun } from './export-run.js';
-import type { ExportWorkerDeps } from './export-worker-options.js';
 
 type BacklogKeeperDeps = Pick<
   ExportWorkerDeps,

@@ -5,6 +5,7 @@ import { openPartBytes } from '../core/guard.js';
 import { lazy } from '../core/lazy.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
+import { ExportTurns } from '../core/turns.js';
 import type { Appended, AppendListener } from '../log/appended.js';
 import type { ForeignListener, ForeignLogReader } from '../log/foreign-segments.js';
 import { RecordLogFiles } from '../log/record-log-files.js';
@@ -17,8 +18,8 @@ import type { TraceCatalog } from '../storage/trace-catalog.js';
 import type { DestinationStatus } from './destination.js';
 import type { ExporterThreads } from './exporter-thread.js';
 import type { DestinationTest, OpenDestinationsDeps, OpenedExport } from './open-destinations.js';
-import { ExportTurns } from './run-schedule.js';
-import { OpenRuns, SupervisedWorker } from './supervised-worker.js';
+import { OpenRuns } from './run-schedule.js';
+import type { SupervisedWorker } from './supervised-worker.js';
 
 /** What is exported, and where to. */
 export interface ExportsConfig {
@@ -245,7 +246,7 @@ export class Exports implements Component, AppendListener, ForeignListener, RunL
   private async startWorkers(opened: readonly OpenedExport[]): Promise<void> {
     const { sources, deps, turns, openRuns, retryPolicy } = this;
     if (sources === undefined) throw new Error('exports are not connected');
-    const { createWorker } = await import('./create-worker.js');
+    const { SupervisedWorker: Supervised, createWorker } = await import('./supervised-worker.js');
     const { RecordLogLines } = await import('./record-log-lines.js');
     const { configuration, logFolder } = this.config;
     const { clock, logger, random } = deps;
@@ -269,7 +270,7 @@ export class Exports implements Component, AppendListener, ForeignListener, RunL
     };
     this.workers = opened.map(
       (one) =>
-        new SupervisedWorker({
+        new Supervised({
           destination: one.destination,
           create: (onFailed) => createWorker(one, workerDeps, onFailed),
           openRuns,

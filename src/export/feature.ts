@@ -10,7 +10,6 @@ export type { DestinationStatus, SendResult, SignalStatus } from './destination.
 export type { Exports, ExportsConfig } from './exports.js';
 export type { MetricSender } from './metric-sender.js';
 export type { DestinationTest, TestAnswer } from './open-destinations.js';
-export { RunResendError } from './run-resender.js';
 
 /** What sends runs again works with. */
 export interface ResendHost extends Pick<RunResenderDeps, 'exports'> {
@@ -38,7 +37,7 @@ export function createResend(config: { readonly processes: 'one' | 'several' }, 
     components: [],
     api: async () => [(await import('./resend-routes.js')).resendRouter(resender)],
     apiPaths: async () => (await import('./resend-routes.js')).RESEND_PATHS,
-    pages: async () => (await import('./resend-pages.js')).resendPages(resender, version),
+    pages: async () => (await import('./resend-routes.js')).resendPages(resender, version),
   };
 }
 

@@ -1,10 +1,12 @@
 import type { RetryPolicy, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import type { ForeignLogReader } from '../log/foreign-segments.js';
+import { type Lazy, lazy } from '../core/lazy.js';
+import type { ForeignEntry, ForeignLogReader, ForeignPosition } from '../log/foreign-segments.js';
 import type { Signal } from '../record/record-batch.js';
+import type { RedactionLevel } from '../redaction/known-names.js';
 import type { ForeignCursor } from '../storage/cursor-store.js';
-import type { SendResult } from './destination.js';
-import type { ExportWorkerDeps } from './export-worker-options.js';
+import type { ExportDeps, ExportWorkerDeps, SendResult } from './destination.js';
+import type { ForeignRedaction } from './foreign-redaction.js';
 import {
   ATTEMPTS_BEFORE_HALVING,
   ATTEMPTS_OF_ONE,
@@ -199,4 +201,44 @@ export class ForeignForwarder {
 
 function nameOf({ segment, offset }: ForeignCursor): string {
   return `${segment}:${offset}`;
+}
+
+/** So much telemetry of other services is read before others get a turn. */
+const MAX_FOREIGN_BYTES = 256 * 1024;
+const MAX_FOREIGN_ENTRIES = 64;
+
+/** The telemetry of other services as a destination gets it: what in it is the engine's is redacted. */
+export class RedactedForeign implements ForeignLogReader {
+  /** Loaded where it is needed: most exports are of the engine's telemetry alone. */
+  private readonly redaction: Lazy<ForeignRedaction>;
+
+  constructor(
+    private readonly reader: ForeignLogReader,
+    level: RedactionLevel,
+    private readonly deps: Pick<ExportDeps, 'turns'> & { readonly engineNames: readonly string[] },
+  ) {
+    this.redaction = lazy(async () => {
+      const { ForeignRedaction: Redaction } = await import('./foreign-redaction.js');
+      return new Redaction(level, deps.engineNames);
+    });
+  }
+
+  async *read(from?: ForeignPosition): AsyncIterable<ForeignEntry> {
+    let [byteCount, entryCount] = [0, 0];
+    for await (const entry of this.reader.read(from)) {
+      byteCount += entry.body.length;
+      entryCount += 1;
+      // Some that nobody asks for are passed over without waiting for anything.
+      if (byteCount > MAX_FOREIGN_BYTES || entryCount > MAX_FOREIGN_ENTRIES) {
+        await this.deps.turns.next();
+        [byteCount, entryCount] = [0, 0];
+      }
+      const redaction = await this.redaction.get();
+      yield { ...entry, body: redaction.redact(entry.signal, entry.body) };
+    }
+  }
+
+  end(): Promise<ForeignPosition | undefined> {
+    return this.reader.end();
+  }
 }

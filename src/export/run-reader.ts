@@ -3,8 +3,8 @@ import type { Appended } from '../log/appended.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { ExportCursor } from '../storage/cursor-store.js';
+import type { ExportWorkerDeps } from './destination.js';
 import type { ExportRun } from './export-run.js';
-import type { ExportWorkerDeps } from './export-worker-options.js';
 import { RunReplay } from './run-mapper.js';
 import type { MappedItems } from './wire/item-window.js';
 

@@ -1,3 +1,7 @@
+import { setLatest } from '../core/lists.js';
+import type { Appended } from '../log/appended.js';
+import type { TraceId } from '../record/telemetry-record.js';
+import type { RunEvent } from '../run/run-event.js';
 import type { ExportRun } from './export-run.js';
 
 /** Maximum number of runs with a mapper. */
@@ -155,30 +159,28 @@ export class RunSchedule {
   }
 }
 
-/**
- * Gives those who export their turns: one each round of the event loop, behind what came in and what is to be answered, whoever exports how much. A turn
- * is a bounded piece of work, so a backlog of any length keeps nobody waiting for long.
- */
-export class ExportTurns {
-  private readonly waiting: (() => void)[] = [];
-  private isDue = false;
+/** Runs that are remembered; a worker is notified of one that was forgotten when the state knows it, or its next records come. */
+const MAX_RUNS = 100_000;
 
-  /** Resolves when it is the caller's turn; what it does then, it does before it waits for anything. */
-  next(): Promise<void> {
-    return new Promise((resolve) => {
-      this.waiting.push(resolve);
-      this.giveLater();
-    });
+/** Remembers runs that are not finished: a worker that begins later is notified of them. What is finished, the state knows. */
+export class OpenRuns {
+  private readonly lengths = new Map<TraceId, number>();
+
+  appended({ traceId, lengthBytes }: Pick<Appended, 'traceId' | 'lengthBytes'>): void {
+    setLatest(this.lengths, traceId, lengthBytes, MAX_RUNS);
   }
 
-  private giveLater(): void {
-    if (this.isDue) return;
-    this.isDue = true;
-    // Set within such a callback it is called in the next round.
-    setImmediate(() => {
-      this.isDue = false;
-      this.waiting.shift()?.();
-      if (this.waiting.length > 0) this.giveLater();
-    });
+  runEvent(event: RunEvent): void {
+    if (event.type === 'finished') this.lengths.delete(event.run.traceId);
+  }
+
+  /** Forgets a run whose record log is looked after elsewhere. */
+  drop(traceId: TraceId): void {
+    this.lengths.delete(traceId);
+  }
+
+  /** Notifies a worker of all of them. */
+  notify(worker: { onAppended(appended: Pick<Appended, 'traceId' | 'lengthBytes'>): void }): void {
+    for (const [traceId, lengthBytes] of this.lengths) worker.onAppended({ traceId, lengthBytes });
   }
 }

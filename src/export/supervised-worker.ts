@@ -1,38 +1,29 @@
-import { type Clock, pause, type RetryPolicy, type Timer, whenAborted } from '../core/clock.js';
+import {
+  type Clock,
+  DEFAULT_RETRY_POLICY,
+  pause,
+  REQUEST_RETRY_POLICY,
+  RetryPolicy,
+  type Timer,
+  whenAborted,
+} from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import { setLatest } from '../core/lists.js';
+import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
-import type { Appended } from '../log/appended.js';
+import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import type { RunEvent } from '../run/run-event.js';
-import type { Destination, DestinationStatus } from './destination.js';
-import type { ExportWorker } from './export-worker.js';
-
-/** Runs that are remembered; of the one longest ago a worker hears when the state knows it, or its next records come. */
-const MAX_RUNS = 100_000;
-
-/** Runs that were heard of and are not finished: what a worker has to hear of that was not there then. What is finished, the state knows. */
-export class OpenRuns {
-  private readonly lengths = new Map<TraceId, number>();
-
-  appended({ traceId, lengthBytes }: Pick<Appended, 'traceId' | 'lengthBytes'>): void {
-    setLatest(this.lengths, traceId, lengthBytes, MAX_RUNS);
-  }
-
-  runEvent(event: RunEvent): void {
-    if (event.type === 'finished') this.lengths.delete(event.run.traceId);
-  }
-
-  /** A record log is looked after elsewhere. */
-  drop(traceId: TraceId): void {
-    this.lengths.delete(traceId);
-  }
-
-  /** Tells a worker of all of them. */
-  tell(worker: Pick<ExportWorker, 'onAppended'>): void {
-    for (const [traceId, lengthBytes] of this.lengths) worker.onAppended({ traceId, lengthBytes });
-  }
-}
+import {
+  DEFAULT_EXPORT_WORKER_OPTIONS,
+  type Destination,
+  type DestinationStatus,
+  type ExportDeps,
+  type ExportWorkerDeps,
+} from './destination.js';
+import { ExportWorker } from './export-worker.js';
+import { RedactedForeign } from './foreign-forwarder.js';
+import type { OpenedExport } from './open-destinations.js';
+import { JsonlRunMapper } from './run-mapper.js';
+import type { OpenRuns } from './run-schedule.js';
 
 /** What a supervised worker is made with. */
 export interface SupervisedWorkerDeps {
@@ -157,7 +148,7 @@ export class SupervisedWorker {
     this.worker = worker;
     this.startedMs = clock.monotonicMs();
     try {
-      openRuns.tell(worker);
+      openRuns.notify(worker);
       await worker.start();
     } catch (error) {
       this.lost(worker, error);
@@ -168,4 +159,51 @@ export class SupervisedWorker {
     }
     this.hasWorked = true;
   }
+}
+
+/** The parts of the program that workers are made with. */
+export interface CreateWorkerDeps extends ExportDeps {
+  readonly foreign: ForeignLogReader;
+  /** What the engine is called beside its known names. */
+  readonly engineNames: readonly string[];
+  /** Memory that the mappers of a destination's open runs may take, as estimated. */
+  readonly maxOpenBytes: number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** How long after the worker was made its mapper is loaded, in milliseconds. */
+const LOAD_MAPPER_MS = 100;
+
+/** The worker of a destination. @param onFailed is told of an error that ends it */
+export function createWorker(
+  opened: OpenedExport,
+  deps: CreateWorkerDeps,
+  onFailed: ExportWorkerDeps['onFailed'],
+): ExportWorker {
+  const { destination, mapping, isMapped = true, maxBacklogAgeMs } = opened;
+  const mappers = lazy(async () => {
+    const { mapperFactory } = await import('./mapping/otel-run-mapper.js');
+    return mapperFactory(mapping);
+  });
+  // A start does not wait for it, and the first runs do not either: what they lag by at full load they catch up with late. Where it fails, the first run says why.
+  if (isMapped) deps.clock.after(LOAD_MAPPER_MS, () => void mappers.get().catch(() => undefined));
+  return new ExportWorker(
+    {
+      ...DEFAULT_EXPORT_WORKER_OPTIONS,
+      eventHoldMs: mapping.eventHoldMs,
+      maxBacklogAgeMs,
+      maxOpenBytes: deps.maxOpenBytes,
+    },
+    {
+      ...deps,
+      destination,
+      onFailed,
+      foreign: new RedactedForeign(deps.foreign, mapping.redaction, deps),
+      createMapper: async () => (isMapped ? (await mappers.get())() : new JsonlRunMapper()),
+      createMapperNow: () => (isMapped ? mappers.value?.() : new JsonlRunMapper()),
+      retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random),
+      requestRetryPolicy: new RetryPolicy(REQUEST_RETRY_POLICY, deps.random),
+    },
+  );
 }

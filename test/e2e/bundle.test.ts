@@ -52,7 +52,7 @@ test('constants of one chunk are constants in those that import them, classes to
 
 test('exports bring what they use of OpenTelemetry, and not the packages behind that', () => {
   // What is loaded when they begin.
-  const files = withImports(['chunk/exports.js', 'chunk/open-destinations.js', 'chunk/create-worker.js']);
+  const files = withImports(['chunk/exports.js', 'chunk/open-destinations.js', 'chunk/supervised-worker.js']);
   const openTelemetry = [...packagesIn(files)].filter((name) => name.startsWith('@opentelemetry/'));
   expect(openTelemetry).toContain('@opentelemetry/resources');
   expect(openTelemetry).not.toContain('@opentelemetry/otlp-transformer');

@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DestinationConfig, SignalEndpoint } from '../../src/config/destination-config.js';
 import { RetryPolicy } from '../../src/core/clock.js';
+import { ExportTurns } from '../../src/core/turns.js';
 import type { Destination } from '../../src/export/destination.js';
-import { ExportWorker } from '../../src/export/export-worker.js';
 import {
   DEFAULT_EXPORT_WORKER_OPTIONS,
   type ExportWorkerDeps,
   type ExportWorkerOptions,
-} from '../../src/export/export-worker-options.js';
+} from '../../src/export/destination.js';
+import { ExportWorker } from '../../src/export/export-worker.js';
 import { OtlpDestination } from '../../src/export/otlp-destination.js';
 import type { RunMapper } from '../../src/export/run-mapper.js';
-import { ExportTurns } from '../../src/export/run-schedule.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import type { Signal } from '../../src/record/record-batch.js';

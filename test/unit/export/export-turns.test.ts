@@ -1,10 +1,10 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ExportTurns } from '../../../src/core/turns.js';
 import type { ExportWorker } from '../../../src/export/export-worker.js';
 import { OtelRunMapper } from '../../../src/export/mapping/otel-run-mapper.js';
 import type { LineSource } from '../../../src/export/record-log-lines.js';
-import { ExportTurns } from '../../../src/export/run-schedule.js';
 import { countOf } from '../../../src/export/wire/item-window.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { spanEnd, traceIdOf } from '../../fake/memory-record-log.js';

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../../../src/core/clock.js';
+import { ExportTurns } from '../../../src/core/turns.js';
+import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../../../src/export/destination.js';
 import { ExportWorker } from '../../../src/export/export-worker.js';
-import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../../../src/export/export-worker-options.js';
 import type { LineSource } from '../../../src/export/record-log-lines.js';
-import { ExportTurns } from '../../../src/export/run-schedule.js';
 import type { CursorStore } from '../../../src/storage/cursor-store.js';
 import { StoreError } from '../../../src/storage/store-error.js';
 import { ExportBench } from '../../fake/export-bench.js';

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RetryPolicy } from '../../../src/core/clock.js';
-import type { Destination } from '../../../src/export/destination.js';
+import { ExportTurns } from '../../../src/core/turns.js';
+import type { Destination, ExportWorkerDeps } from '../../../src/export/destination.js';
 import type { ExportWorker } from '../../../src/export/export-worker.js';
-import type { ExportWorkerDeps } from '../../../src/export/export-worker-options.js';
-import { ExportTurns } from '../../../src/export/run-schedule.js';
-import { OpenRuns, SupervisedWorker } from '../../../src/export/supervised-worker.js';
+import { OpenRuns } from '../../../src/export/run-schedule.js';
+import { SupervisedWorker } from '../../../src/export/supervised-worker.js';
 import type { CursorStore } from '../../../src/storage/cursor-store.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { spanEnd, traceIdOf } from '../../fake/memory-record-log.js';
@@ -186,7 +186,7 @@ describe('a worker that fails for a reason that nothing handles', () => {
 describe('open runs', () => {
   const told = () => {
     const lengths: [string, number][] = [];
-    openRuns.tell({ onAppended: ({ traceId, lengthBytes }) => lengths.push([traceId, lengthBytes]) });
+    openRuns.notify({ onAppended: ({ traceId, lengthBytes }) => lengths.push([traceId, lengthBytes]) });
     return lengths;
   };
 

@@ -2,17 +2,14 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ApiError } from '../api/api-error.js';
-import { openStore, type Store } from '../app.js';
 import { addressOfHolder, askOfRun, readRunName, unknownRun, withBriefToken } from '../cli/bridge/own-bridge.js';
 import { CliError, EXIT, type ExitCode, type Invocation, readAccount } from '../cli/command.js';
 import { readExportConfiguration, refuseElsewhere } from '../cli/command-configuration.js';
 import { loggerOf } from '../cli/logger.js';
-import type { Configuration } from '../config/configuration.js';
-import { RunResendError } from '../export/feature.js';
+import type { CommandHost, CommandStore } from '../feature.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { STATE_FILE } from '../storage/data-folder.js';
-import { appDeps } from './app-deps.js';
-import { withState } from './command-host.js';
+import { RunResendError } from './run-resender.js';
 
 /** A run that is to be sent. */
 interface Wish {
@@ -27,8 +24,11 @@ interface Wish {
 const EXPORT_MS = 60_000;
 const DRAIN_MS = 7_000;
 
-/** What `run-bridge export` does. @throws CliError, ConfigurationError, StoreError, DataFolderInUseError */
-export async function exportRun(invocation: Invocation): Promise<ExitCode> {
+/** Runs `run-bridge export`. @throws CliError, ConfigurationError, StoreError, DataFolderInUseError */
+export async function runExportCommand(
+  invocation: Invocation,
+  host: Pick<CommandHost, 'openStore' | 'withState'>,
+): Promise<ExitCode> {
   const { operands, flags } = invocation;
   const wish: Wish = {
     name: readRunName(operands[0] ?? ''),
@@ -40,22 +40,21 @@ export async function exportRun(invocation: Invocation): Promise<ExitCode> {
   if (configuration['database-url'] === 'off' && !existsSync(join(configuration['data-dir'], STATE_FILE))) {
     throw unknownRun(wish.name, configuration['data-dir']);
   }
-  const store = await openOrFind(invocation, configuration);
-  return typeof store === 'string' ? sentByBridge(invocation, store, wish) : sentHere(invocation, store, wish);
-}
-
-/** The data folder, or the address of the bridge that has it. */
-async function openOrFind({ context }: Invocation, configuration: Configuration): Promise<Store | string> {
-  try {
-    return await openStore({ ...configuration, jsonl: 'off' }, appDeps(context, loggerOf(configuration, context)));
-  } catch (error) {
-    return addressOfHolder(error);
-  }
+  const { context } = invocation;
+  const logger = loggerOf(configuration, context);
+  const store = await host.openStore({ ...configuration, jsonl: 'off' }, context, logger).catch(addressOfHolder);
+  if (typeof store !== 'string') return sendFromHere(invocation, store, wish);
+  return sendFromBridge(invocation, host, store, wish);
 }
 
 const sentSchema = z.object({ run_id: z.number(), destinations: z.array(z.string()) });
 
-async function sentByBridge(invocation: Invocation, url: string, wish: Wish): Promise<ExitCode> {
+async function sendFromBridge(
+  invocation: Invocation,
+  { withState }: Pick<CommandHost, 'withState'>,
+  url: string,
+  wish: Wish,
+): Promise<ExitCode> {
   const { name, accountId, destination } = wish;
   const suffix = `/export${destination === null ? '' : `?to=${encodeURIComponent(destination)}`}`;
   const sent = await withBriefToken(
@@ -69,7 +68,11 @@ async function sentByBridge(invocation: Invocation, url: string, wish: Wish): Pr
   return EXIT.ok;
 }
 
-async function sentHere({ context }: Invocation, { program, resender }: Store, wish: Wish): Promise<ExitCode> {
+async function sendFromHere(
+  { context }: Invocation,
+  { program, resender }: CommandStore,
+  wish: Wish,
+): Promise<ExitCode> {
   const { stdout, stderr, stop } = context;
   await program.start();
   try {

@@ -1,12 +1,14 @@
-import { Router } from 'express';
+import express, { Router } from 'express';
 import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
+import type { Caller } from '../api/caller.js';
 import { success } from '../api/envelope.js';
 import { answersWith } from '../api/openapi/answers.js';
 import { parsedParameters } from '../api/own/record-filter.js';
 import { API_PATH } from '../run/api-path.js';
+import { Layout, sendPage } from '../web/page/layout.js';
 import { RunResendError, type RunResender } from './run-resender.js';
 
 const querySchema = z.object({
@@ -48,11 +50,49 @@ export const RESEND_PATHS: ZodOpenApiPathsObject = {
 };
 
 /** @throws ApiError 409 in place of a RunResendError */
-export async function orConflict<T>(resending: Promise<T>): Promise<T> {
+async function orConflict<T>(resending: Promise<T>): Promise<T> {
   try {
     return await resending;
   } catch (error) {
     if (error instanceof RunResendError) throw new ApiError(409, error.message, {}, { cause: error });
     throw error;
   }
+}
+
+const MAX_FORM_BYTES = 4_096;
+
+/** `/runs/{id}/export`: sends a run to destinations again, which a button on its page asks for. */
+export function resendPages(resender: Pick<RunResender, 'resend'>, version: string): Router {
+  const router = Router();
+  const form = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES });
+  router.post('/runs/:runId/export', authorize('jobs:run'), form, async (request, response) => {
+    const caller = callerOf(response);
+    const to: unknown = request.body?.destination;
+    const destination = typeof to === 'string' && to !== '' ? to : null;
+    const sent = await orConflict(resender.resend(caller.accountId, String(request.params.runId), destination));
+    await sendPage(response, <SentPage {...{ ...sent, caller, version }} />);
+  });
+  return router;
+}
+
+function SentPage(props: {
+  readonly runId: number;
+  readonly destinations: readonly string[];
+  readonly caller: Caller;
+  readonly version: string;
+}) {
+  const { runId, destinations, caller, version } = props;
+  const title = `Run #${runId} is sent again`;
+  return (
+    <Layout title={title} caller={caller} version={version}>
+      <h1>{title}</h1>
+      <p class="notice good" role="status">
+        <span class="strong">{destinations.join(', ')}</span> {destinations.length === 1 ? 'gets' : 'get'} it from its
+        first record on. How far that is, Settings and <code>/readyz?verbose</code> say.
+      </p>
+      <p>
+        <a href={`/runs/${runId}`}>Back to the run</a>
+      </p>
+    </Layout>
+  );
 }
