@@ -1,3 +1,4 @@
+import { setLatest } from '../core/lists.js';
 import type { Artifact, ArtifactPath, OpenArtifact } from './artifacts.js';
 
 /** The artifact that says what a project has. */
@@ -57,9 +58,7 @@ export class StepManifests {
     const opened = await step.open(MANIFEST);
     if (opened === undefined) return undefined;
     const manifest = await readManifest(opened.content);
-    const [oldest] = this.kept.keys();
-    if (this.kept.size >= MAX_KEPT && oldest !== undefined) this.kept.delete(oldest);
-    this.kept.set(name, manifest);
+    setLatest(this.kept, name, manifest, MAX_KEPT);
     return manifest;
   }
 }

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type Clock, EarliestTimer, pause, retry, whenAborted } from '../core/clock.js';
 import type { Component } from '../core/lifecycle.js';
+import { setLatest } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import {
   type ArchiveReason,
@@ -70,7 +71,7 @@ const FRESH_MS = 1_000;
 /**
  * Delivers due events to their subscriptions. Each subscription has its own queue, so that none waits for another's
  * endpoint; at most half of all attempts are for subscriptions whose last delivery has failed, or that are new. Those take
- * turns, as all do where there is little room: thousands of dead endpoints hold up no live one.
+ * turns, as all do where there is little room: thousands of dead endpoints delay no live one.
  */
 export class WebhookDispatcher implements Component {
   readonly name = 'webhooks';
@@ -78,7 +79,7 @@ export class WebhookDispatcher implements Component {
     ...{ delivered: 0, failedAttempts: 0, failed: 0, archived: 0 },
   };
   /** The same by subscription. */
-  readonly tallies = new DeliveryTallies();
+  readonly countsBySubscription = new CountsBySubscription();
   private readonly queues = new Map<string, SubscriptionQueue>();
   private readonly running = new Set<Promise<void>>();
   private readonly writer: ResultWriter;
@@ -314,11 +315,15 @@ export class WebhookDispatcher implements Component {
     const { id, subscriptionId, eventType, facts } = event;
     if (sent.isDelivered) {
       this.counts.delivered += 1;
-      this.tallies.add(subscriptionId, { deliveredCount: 1, deliveredMs: durationMs });
+      this.countsBySubscription.add(subscriptionId, { deliveredCount: 1, deliveredMs: durationMs });
       return;
     }
     this.counts.failedAttempts += 1;
-    this.tallies.add(subscriptionId, { failedAttemptCount: 1, failedMs: durationMs, failedCount: hasNext ? 0 : 1 });
+    this.countsBySubscription.add(subscriptionId, {
+      failedAttemptCount: 1,
+      failedMs: durationMs,
+      failedCount: hasNext ? 0 : 1,
+    });
     if (hasNext) return;
     this.counts.failed += 1;
     const fields = { event: id, subscription: subscriptionId, eventType, run: facts.runId, reason: sent.error };
@@ -328,7 +333,7 @@ export class WebhookDispatcher implements Component {
   private logArchived(archived: ArchivedSubscription): void {
     const { id, name, reason } = archived;
     this.counts.archived += 1;
-    this.tallies.archive(archived);
+    this.countsBySubscription.archive(archived);
     this.deps.logger.error(
       { subscription: id, name, reason },
       'archived a webhook subscription; nothing more is sent to it until it is set active or gets a new URL',
@@ -440,7 +445,7 @@ class SubscriptionQueue {
 }
 
 /** Deliveries of a subscription, counted by this process. */
-export interface DeliveryTally {
+export interface DeliveryCounts {
   readonly deliveredCount: number;
   /** Events whose attempts have all failed. */
   readonly failedCount: number;
@@ -454,40 +459,36 @@ export interface DeliveryTally {
 }
 
 /** Subscriptions that are counted; beyond these, the one without a delivery for longest is dropped. */
-const MAX_TALLIES = 10_000;
-const NOTHING: DeliveryTally = {
+const MAX_COUNTED = 10_000;
+const NOTHING: DeliveryCounts = {
   ...{ deliveredCount: 0, failedCount: 0, skippedCount: 0, failedAttemptCount: 0 },
   ...{ deliveredMs: 0, failedMs: 0 },
 };
 
 /** Counts deliveries by their subscription, since the start. */
-export class DeliveryTallies {
+export class CountsBySubscription {
   /** Ordered by the last delivery. */
-  private readonly tallies = new Map<string, DeliveryTally>();
+  private readonly counts = new Map<string, DeliveryCounts>();
 
   /** How often a subscription was archived, by the reason. */
   readonly archivings: { [R in ArchiveReason]: number } = { gone: 0, failures_in_a_row: 0, failing_too_long: 0 };
 
   /** @returns zeros for a subscription without deliveries */
-  of(subscriptionId: string): DeliveryTally {
-    return this.tallies.get(subscriptionId) ?? NOTHING;
+  of(subscriptionId: string): DeliveryCounts {
+    return this.counts.get(subscriptionId) ?? NOTHING;
   }
 
-  add(subscriptionId: string, more: Partial<DeliveryTally>): void {
+  add(subscriptionId: string, more: Partial<DeliveryCounts>): void {
     const before = this.of(subscriptionId);
-    this.tallies.delete(subscriptionId);
-    for (const oldest of this.tallies.keys()) {
-      if (this.tallies.size < MAX_TALLIES) break;
-      this.tallies.delete(oldest);
-    }
-    this.tallies.set(subscriptionId, {
+    const sum = {
       deliveredCount: before.deliveredCount + (more.deliveredCount ?? 0),
       failedCount: before.failedCount + (more.failedCount ?? 0),
       skippedCount: before.skippedCount + (more.skippedCount ?? 0),
       failedAttemptCount: before.failedAttemptCount + (more.failedAttemptCount ?? 0),
       deliveredMs: before.deliveredMs + (more.deliveredMs ?? 0),
       failedMs: before.failedMs + (more.failedMs ?? 0),
-    });
+    };
+    setLatest(this.counts, subscriptionId, sum, MAX_COUNTED);
   }
 
   archive({ id, reason, skippedCount }: Pick<ArchivedSubscription, 'id' | 'reason' | 'skippedCount'>): void {

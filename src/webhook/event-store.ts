@@ -58,7 +58,7 @@ export type ListedEvent = WebhookEvent & { readonly subscriptionName: string };
 const MAX_LOOKED_AT = 256;
 const MINUTE_MS = 60_000;
 /** Earlier events of a job that are looked through for repeats of a failure. */
-const MAX_TOLD_BEFORE = 200;
+const MAX_NOTIFIED_BEFORE = 200;
 
 /** Events of subscriptions, and the log of attempts to deliver them. The outbox adds them as runs change. */
 export class WebhookEventStore {
@@ -197,7 +197,7 @@ export class WebhookEventStore {
 
   /**
    * Saves what a claimed event is about: `selections` has one or more parts of its run, of which the first is the event's,
-   * and each further one gets an event of its own. @returns the event with its part; `undefined` if another holder has it
+   * and each further one gets another event. @returns the event with its part; `undefined` if another holder has it
    */
   select(
     event: WebhookEvent,
@@ -205,13 +205,13 @@ export class WebhookEventStore {
     holder: string,
     newId: () => string,
   ): Promise<WebhookEvent | undefined> {
-    const [own = {}, ...further] = selections;
+    const [first = {}, ...further] = selections;
     const factsOf = (selection: EventSelection): RunFacts => ({ ...event.facts, selection });
     return changeWebhooks(this.db, async (transaction) => {
-      const first = await nextIds(transaction, 'webhook', further.length);
+      const firstSeq = await nextIds(transaction, 'webhook', further.length);
       const row = await transaction
         .updateTable('webhook_events')
-        .set(EVENT_ROWS.toRow({ facts: factsOf(own) }))
+        .set(EVENT_ROWS.toRow({ facts: factsOf(first) }))
         .where('id', '=', event.id)
         .where('lease_holder', '=', holder)
         .returningAll()
@@ -219,7 +219,7 @@ export class WebhookEventStore {
       if (row === undefined) return undefined;
       const added = further.map((selection, index) => ({
         ...row,
-        ...EVENT_ROWS.toRow({ seq: first + index, id: newId(), facts: factsOf(selection), ...NOT_CLAIMED }),
+        ...EVENT_ROWS.toRow({ seq: firstSeq + index, id: newId(), facts: factsOf(selection), ...NOT_CLAIMED }),
       }));
       await insertEvents(transaction, added);
       return EVENT_ROWS.toItem(row);
@@ -249,7 +249,7 @@ export class WebhookEventStore {
       .where('event_type', '<>', 'job.run.started')
       .where('state', 'in', ['pending', 'delivered'])
       .orderBy('seq', 'desc')
-      .limit(MAX_TOLD_BEFORE)
+      .limit(MAX_NOTIFIED_BEFORE)
       .execute();
     return rows.map((row) => EVENT_ROWS.toItem(row));
   }
@@ -267,20 +267,20 @@ export class WebhookEventStore {
 
   /** Events of a subscription, or those that a run caused, newest first. */
   async list(accountId: number, { of, limit, offset, state }: EventQuery): Promise<Page<ListedEvent>> {
-    const own = events(this.db, accountId)
+    const matching = events(this.db, accountId)
       .$if('subscriptionId' in of, (query) =>
         query.where('event.subscription_id', '=', 'subscriptionId' in of ? of.subscriptionId : ''),
       )
       .$if('runId' in of, (query) => query.where('event.run_id', '=', 'runId' in of ? of.runId : 0))
       .$if(state !== undefined, (query) => query.where('event.state', '=', state ?? 'pending'));
-    const rows = await own
+    const rows = await matching
       .selectAll('event')
       .select('subscription.name as subscription_name')
       .orderBy('event.seq', 'desc')
       .limit(limit)
       .offset(offset)
       .execute();
-    const { count } = await own.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+    const { count } = await matching.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
     const items = rows.map(({ subscription_name: subscriptionName, ...row }) => ({
       ...EVENT_ROWS.toItem(row),
       subscriptionName,
@@ -324,7 +324,7 @@ export class WebhookEventStore {
    */
   replay(accountId: number, scope: ReplayScope, nowUnixMs: number): Promise<number> {
     return changeWebhooks(this.db, async (transaction) => {
-      const own = transaction
+      const ofAccount = transaction
         .selectFrom('webhook_subscriptions')
         .select('id')
         .where('account_id', '=', accountId)
@@ -335,7 +335,7 @@ export class WebhookEventStore {
         .updateTable('webhook_events')
         .set({ state: 'pending', filtered_reason: null, is_forced: 1, round_count: 0, due_unix_ms: nowUnixMs })
         .set(EVENT_ROWS.toRow(NOT_CLAIMED))
-        .where('subscription_id', 'in', own)
+        .where('subscription_id', 'in', ofAccount)
         .where(({ and, eb }) =>
           'eventId' in scope
             ? and([eb('id', '=', scope.eventId), eb('state', '<>', 'pending')])
@@ -426,7 +426,7 @@ export class EventResults {
     }
     if (logged.length > 0) await this.transaction.insertInto('webhook_attempts').values(logged).execute();
     const archived: ArchivedSubscription[] = [];
-    for (const [id, own] of bySubscription) archived.push(...(await this.writeStanding(id, own)));
+    for (const [id, some] of bySubscription) archived.push(...(await this.writeStanding(id, some)));
     return archived;
   }
 

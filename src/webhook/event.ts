@@ -27,7 +27,7 @@ export interface WebhookEvent {
   readonly attemptCount: number;
   /** When the next attempt is due. */
   readonly dueUnixMs: number;
-  /** Until then it is claimed; tells one claim of it from the next. */
+  /** Until then it is claimed; it differs from one claim to the next. */
   readonly leaseUntilUnixMs: number;
   /** Of the last attempt; `null` where none was answered. */
   readonly httpStatusCode: number | null;

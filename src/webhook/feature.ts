@@ -137,7 +137,7 @@ export class Webhooks implements Feature, Component {
     const { subscriptions } = await this.stores();
     return webhookMetrics({
       subscriptions,
-      tallies: () => this.parts.value?.dispatcher.tallies,
+      countsBySubscription: () => this.parts.value?.dispatcher.countsBySubscription,
       clock: this.host.clock,
     });
   };

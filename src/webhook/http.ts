@@ -33,7 +33,7 @@ export interface WebhookHttpConfig {
   /** Timeout until the head of the response, in milliseconds; the part of the body received by then is kept. */
   readonly timeoutMs: number;
   readonly resolve: ResolveAll;
-  /** Connects to endpoints in our place; left out for none. */
+  /** The proxy that connects to endpoints; left out for none. */
   readonly proxy?: URL;
   /** Authorities in PEM, in place of the usual ones; for tests. */
   readonly ca?: string;

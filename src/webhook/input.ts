@@ -57,7 +57,7 @@ const platformInputSchema = z.object({
 
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
 /** Headers that a delivery sets itself; all others may be added. For `Authorization` and `Content-Type` see `checkParts`. */
-const OWN_HEADERS = /^(content-(length|encoding)|transfer-encoding|connection|host|webhook-.*)$/i;
+const RESERVED_HEADERS = /^(content-(length|encoding)|transfer-encoding|connection|host|webhook-.*)$/i;
 const MAX_HEADERS = 32;
 const MAX_HEADER_LENGTH = 4_000;
 const STATUSES = { success: RUN_STATUS.success, errored: RUN_STATUS.error, cancelled: RUN_STATUS.cancelled } as const;
@@ -82,7 +82,10 @@ const nativeInputSchema = z.strictObject({
       z
         .string()
         .regex(HEADER_NAME, 'is not the name of a header: up to 100 letters, digits and hyphens')
-        .refine((one) => !OWN_HEADERS.test(one), 'is a header that each delivery sets itself; choose another name'),
+        .refine(
+          (one) => !RESERVED_HEADERS.test(one),
+          'is a header that each delivery sets itself; choose another name',
+        ),
       z
         .string('must be a string')
         .regex(/^[\t\x20-\x7e]*$/, 'contains a character that headers cannot carry, such as a line break or an umlaut')
@@ -97,7 +100,7 @@ const nativeInputSchema = z.strictObject({
   signature_header: z
     .string('must be a string')
     .regex(HEADER_NAME, 'is not the name of a header: up to 100 letters, digits and hyphens')
-    .refine((one) => !OWN_HEADERS.test(one), 'is a header that each delivery sets itself; choose another name')
+    .refine((one) => !RESERVED_HEADERS.test(one), 'is a header that each delivery sets itself; choose another name')
     .transform((one) => one.toLowerCase())
     .meta({ description: 'carries the signature of `authorization`; Authorization by default' }),
   standard_headers: switched,
@@ -198,7 +201,7 @@ export function parseInput<T extends z.ZodType>(schema: T, body: unknown): z.out
   }
   const field = issue?.path.join('.') ?? '';
   const isOther = issue?.code === 'invalid_type';
-  // What is wrong with a key of a record stands in an issue of its own.
+  // What is wrong with a key of a record stands in a further issue.
   if (issue?.code === 'invalid_key') throw new ApiError(400, `${field}: ${issue.issues[0]?.message}.`);
   if (field === '') throw new ApiError(400, `The body ${isOther ? 'is no JSON object; send one' : issue?.message}.`);
   const isMissing = isOther && valueAt(body, issue.path) === undefined;
@@ -334,14 +337,14 @@ interface SubscriptionParts
 /** @throws ApiError 400 that names the field that does not fit the others */
 function checkParts(parts: SubscriptionParts): void {
   const { kind, eventTypes, headerNames, hasAuthorization, signatureHeader, bodyTemplate, hasRoutingKey } = parts;
-  const ownName = (name: string) => headerNames.find((one) => one.toLowerCase() === name);
+  const headerNamed = (name: string) => headerNames.find((one) => one.toLowerCase() === name);
   const isSigned = kind === 'http' || kind === 'cloudevents';
-  const doubled = isSigned && hasAuthorization ? ownName(signatureHeader) : undefined;
+  const doubled = isSigned && hasAuthorization ? headerNamed(signatureHeader) : undefined;
   if (doubled !== undefined) {
     const ways = 'set authorization to false, or signature_header to another name';
     throw new ApiError(400, `headers.${doubled}: deliveries carry their signature in it; ${ways}.`);
   }
-  const type = bodyTemplate === null ? ownName('content-type') : undefined;
+  const type = bodyTemplate === null ? headerNamed('content-type') : undefined;
   if (type !== undefined) {
     throw new ApiError(400, `headers.${type}: is set by each delivery; only a body_template may have another.`);
   }

@@ -219,8 +219,8 @@ const MAX_MORE_LINES = 6;
 /** An error of no node, with its place in front. */
 function errorLines(reason: string): readonly string[] {
   const [first = '', ...more] = readableLines(reason);
-  const place = sourceLocation(reason);
-  return [place === null ? first : `${place}: ${first}`, ...more];
+  const location = sourceLocation(reason);
+  return [location === null ? first : `${location}: ${first}`, ...more];
 }
 
 function sectionsOf(details: RunDetails): readonly MessageSection[] {
@@ -258,11 +258,14 @@ function warningsSection({ warnings, omitted, loggedWarningCount }: RunDetails):
 
 /** `model orders (models/orders.sql:3): Binder Error: …`, and what else the error says. */
 function nodeLine({ label, path, line, reason }: NodeTrouble): MessageLine {
-  const own = sourceLocation(reason);
+  const reported = sourceLocation(reason);
   const defined = path === null ? null : locationText(path, line);
-  const place = own !== null && path !== null && own.startsWith(path) ? own : defined;
+  const location = reported !== null && path !== null && reported.startsWith(path) ? reported : defined;
   const [first, ...more] = readableLines(reason);
-  return lineOf([`${label}${place === null ? '' : ` (${place})`}${first === undefined ? '' : `: ${first}`}`, ...more]);
+  return lineOf([
+    `${label}${location === null ? '' : ` (${location})`}${first === undefined ? '' : `: ${first}`}`,
+    ...more,
+  ]);
 }
 
 function lineOf([text = '', ...more]: readonly string[]): MessageLine {

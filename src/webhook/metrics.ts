@@ -3,18 +3,18 @@ import type { Clock } from '../core/clock.js';
 import { slices } from '../core/lists.js';
 import { type MetricSource, type Sample, stateSamples } from '../metric/feature.js';
 import { archiveReasonOf } from './circuit-breaker.js';
-import type { DeliveryTallies, DeliveryTally } from './dispatcher.js';
+import type { CountsBySubscription, DeliveryCounts } from './dispatcher.js';
 import type { SubscriptionOverview, SubscriptionStore } from './subscription-store.js';
 
 /** What the metrics are read from. */
 export interface WebhookMetricsDeps {
   readonly subscriptions: Pick<SubscriptionStore, 'readOverview'>;
   /** What this process has delivered; `undefined` where it never had to. */
-  readonly tallies: () => DeliveryTallies | undefined;
+  readonly countsBySubscription: () => CountsBySubscription | undefined;
   readonly clock: Clock;
 }
 
-/** Subscriptions with samples of their own: archived ones first, then those that fail most. */
+/** Subscriptions that have samples: archived ones first, then those that fail most. */
 const MAX_SUBSCRIPTIONS = 1_000;
 /** Between as many of them others get their turn. */
 const AT_A_TIME = 100;
@@ -22,12 +22,16 @@ const STATES = ['active', 'inactive', 'archived'] as const;
 const BREAKER_STATES = ['closed', 'open', 'half_open'] as const;
 
 /** How subscriptions stand, from the state, and what this process did for them. */
-export function webhookMetrics({ subscriptions: store, tallies, clock }: WebhookMetricsDeps): MetricSource {
+export function webhookMetrics({
+  subscriptions: store,
+  countsBySubscription,
+  clock,
+}: WebhookMetricsDeps): MetricSource {
   return { name: 'webhooks', read };
 
   async function read(): Promise<readonly Sample[]> {
     const { countByState, subscriptions } = await store.readOverview(MAX_SUBSCRIPTIONS);
-    const known = tallies();
+    const known = countsBySubscription();
     const nowUnixMs = clock.nowUnixMs();
     const samples: Sample[] = STATES.map((state) => ({
       name: 'run_bridge_webhook_subscriptions',
@@ -40,7 +44,7 @@ export function webhookMetrics({ subscriptions: store, tallies, clock }: Webhook
     for (const some of slices(subscriptions, AT_A_TIME)) {
       for (const one of some) {
         samples.push(...standingSamples(one, nowUnixMs));
-        if (known !== undefined) samples.push(...tallySamples(one, known.of(one.id)));
+        if (known !== undefined) samples.push(...countSamples(one, known.of(one.id)));
       }
       await setImmediate();
     }
@@ -78,17 +82,17 @@ function standingSamples(one: SubscriptionOverview, nowUnixMs: number): readonly
   ];
 }
 
-function tallySamples(one: SubscriptionOverview, tally: DeliveryTally): readonly Sample[] {
+function countSamples(one: SubscriptionOverview, counts: DeliveryCounts): readonly Sample[] {
   const outcome = (name: string) => ({ ...labelsOf(one), outcome: name });
   const [delivered, failed] = [outcome('delivered'), outcome('failed')];
   return [
-    { name: 'run_bridge_webhook_events_total', value: tally.deliveredCount, labels: delivered },
-    { name: 'run_bridge_webhook_events_total', value: tally.failedCount, labels: failed },
-    { name: 'run_bridge_webhook_events_total', value: tally.skippedCount, labels: outcome('skipped') },
-    { name: 'run_bridge_webhook_attempts_total', value: tally.deliveredCount, labels: delivered },
-    { name: 'run_bridge_webhook_attempts_total', value: tally.failedAttemptCount, labels: failed },
-    { name: 'run_bridge_webhook_attempt_seconds_total', value: tally.deliveredMs / 1_000, labels: delivered },
-    { name: 'run_bridge_webhook_attempt_seconds_total', value: tally.failedMs / 1_000, labels: failed },
+    { name: 'run_bridge_webhook_events_total', value: counts.deliveredCount, labels: delivered },
+    { name: 'run_bridge_webhook_events_total', value: counts.failedCount, labels: failed },
+    { name: 'run_bridge_webhook_events_total', value: counts.skippedCount, labels: outcome('skipped') },
+    { name: 'run_bridge_webhook_attempts_total', value: counts.deliveredCount, labels: delivered },
+    { name: 'run_bridge_webhook_attempts_total', value: counts.failedAttemptCount, labels: failed },
+    { name: 'run_bridge_webhook_attempt_seconds_total', value: counts.deliveredMs / 1_000, labels: delivered },
+    { name: 'run_bridge_webhook_attempt_seconds_total', value: counts.failedMs / 1_000, labels: failed },
   ];
 }
 

@@ -200,12 +200,12 @@ async function transitionOf(
   if (status === RUN_STATUS.success) return before.some((one) => one.status === RUN_STATUS.error) ? 'recovery' : null;
   const ids = [run.id, ...before.map(({ id }) => id)];
   const commandLines = await commandLinesByRun(new RunCatalog(transaction), run.accountId, ids);
-  const own = { commandLines: commandLines(run.id) };
+  const current = { commandLines: commandLines(run.id) };
   const isOfJob = run.job.name !== DEFAULT_JOB;
   const last = before
     .map(({ id, status }) => ({ status, commandLines: commandLines(id) }))
-    .filter((one) => isOfJob || hasSameCommands(one, own))
-    .find((one) => one.status === RUN_STATUS.error || endsFailures(one, own));
+    .filter((one) => isOfJob || hasSameCommands(one, current))
+    .find((one) => one.status === RUN_STATUS.error || endsFailures(one, current));
   return last?.status === RUN_STATUS.error ? null : 'first_failure';
 }
 

@@ -143,20 +143,20 @@ export class RunDetailsReader {
     const nodes = commands.flatMap((command) => command.nodes);
     const room = Math.max(MAX_REASONS_LENGTH, limit * ROOM_OF_EACH);
     const only = nodeIds === undefined ? undefined : new Set(nodeIds);
-    const own = only === undefined ? nodes : nodes.filter(({ uniqueId }) => only.has(uniqueId));
-    const bad = own.filter(({ verdict }) => verdict === 'failed');
+    const chosen = only === undefined ? nodes : nodes.filter(({ uniqueId }) => only.has(uniqueId));
+    const bad = chosen.filter(({ verdict }) => verdict === 'failed');
     const base = this.deps.webUrl();
     const lists = {
-      errors: onceEach(own.filter(({ verdict }) => verdict === 'error')),
+      errors: onceEach(chosen.filter(({ verdict }) => verdict === 'error')),
       otherErrors: errorsOfNoNode(commands),
       failedTests: onceEach(bad.filter(({ freshness }) => freshness === null)),
       staleSources: onceEach(bad.filter(({ freshness }) => freshness !== null)),
-      otherOutcomes: onceEach(own.filter(hasOwnWord)),
-      warnings: onceEach(own.filter(({ verdict }) => verdict === 'warned')),
+      otherOutcomes: onceEach(chosen.filter(hasOwnWord)),
+      warnings: onceEach(chosen.filter(({ verdict }) => verdict === 'warned')),
       skipped: skippedNodes(nodes, only),
     } satisfies Record<DetailList, readonly unknown[]>;
     const first = <T>(list: readonly T[]) => list.slice(0, limit);
-    const troubleOf = (node: NodeMeasure): NodeTrouble => ({ ...placeOf(node), reason: reasonOf(node, redactor) });
+    const troubleOf = (node: NodeMeasure): NodeTrouble => ({ ...identityOf(node), reason: reasonOf(node, redactor) });
     const warningCount = commands.reduce((sum, { invocation }) => sum + (invocation.totalWarnings ?? 0), 0);
     const starts = commands.map(({ invocation }) => toUnixMs(invocation.startTimeUnixNano));
     return {
@@ -170,7 +170,7 @@ export class RunDetailsReader {
       ),
       failedTests: shortened(first(lists.failedTests).map(troubleOf), room),
       staleSources: first(lists.staleSources).map(troubleOf),
-      otherOutcomes: first(lists.otherOutcomes).map((node) => ({ ...placeOf(node), reason: node.verdict })),
+      otherOutcomes: first(lists.otherOutcomes).map((node) => ({ ...identityOf(node), reason: node.verdict })),
       warnings: shortened(first(lists.warnings).map(troubleOf), room),
       skipped: first(lists.skipped),
       skippedCount: lists.skipped.reduce((sum, { count }) => sum + count, 0),
@@ -313,7 +313,7 @@ function skippedNodes(nodes: readonly NodeMeasure[], only?: ReadonlySet<string>)
     }));
 }
 
-function placeOf(node: NodeMeasure): Omit<NodeTrouble, 'reason'> {
+function identityOf(node: NodeMeasure): Omit<NodeTrouble, 'reason'> {
   const { uniqueId, relativePath: path, definedAtLine: line, verdict, group } = node;
   return { uniqueId, label: labelOf(node), path, line, verdict, group };
 }

@@ -68,7 +68,7 @@ export function boxOpener(readKey: () => Promise<Uint8Array>): () => Promise<Sec
 export interface SubscriptionSecrets {
   /** Where it leads. */
   readonly clientUrl: string;
-  /** What signs `Authorization`, which has place for one: the old secret until its time is over. */
+  /** What signs `Authorization`, which takes one signature: the old secret until its time is over. */
   readonly authorizing: string;
   /** What signs Standard Webhooks' header, the newest first. */
   readonly signing: readonly string[];
@@ -161,7 +161,7 @@ export function platformSignature(secret: string, body: Uint8Array): string {
 
 /**
  * The headers of Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
- * @param secrets each signs; several while one takes the other's place
+ * @param secrets each signs; several while one replaces the other
  * @param timestampS when the attempt is made, in Unix seconds
  */
 export function standardHeaders(

@@ -38,8 +38,8 @@ export interface EventSelectorDeps {
   readonly recoveryOf: (accountId: number, runId: number, ofIncident: boolean) => Promise<Recovery | null>;
 }
 
-/** A repeat of a failure is held back for so long, in milliseconds. */
-const HOLD_MS = 86_400_000;
+/** The same failure is reported again after so long, in milliseconds. */
+const REPEAT_AFTER_MS = 86_400_000;
 /** Nodes that an event is about; more are counted as others'. */
 const MAX_NODES = 1_000;
 
@@ -100,19 +100,19 @@ export class EventSelector {
     const manifest =
       isManifestNeeded || isTested ? await this.manifestOf({ accountId, runId, jobId, environmentId }) : undefined;
     const known = bad.map((node) => new KnownNode(node, manifest));
-    const own = known.filter((node) => node.matches(filter));
+    const matching = known.filter((node) => node.matches(filter));
     // A run whose nodes only warn is not reported as failed.
-    const isNews = (nodes: readonly KnownNode[]) =>
+    const isReported = (nodes: readonly KnownNode[]) =>
       run.failed.length === 0 ? nodes.length > 0 : nodes.some(({ node }) => node.verdict !== 'warned');
-    if (!isNews(own)) {
+    if (!isReported(matching)) {
       const reason = 'none of the nodes that failed or warn match the filters';
       return facts.status === RUN_STATUS.success ? this.recovered(event, reason) : { kind: 'filtered', reason };
     }
-    if (!isPerOwner) return notifiedOf([selectionOf(run, own, bad.length)]);
+    if (!isPerOwner) return notifiedOf([selectionOf(run, matching, bad.length)]);
     const owners = new Map<string | null, KnownNode[]>();
     const isWanted = (owner: string) =>
       filter.owners.length === 0 || filter.owners.some((one) => one.toLowerCase() === owner.toLowerCase());
-    for (const node of own) {
+    for (const node of matching) {
       const wanted = node.owners.filter(isWanted);
       for (const owner of wanted.length === 0 ? [null] : wanted) {
         const nodes = owners.get(owner);
@@ -122,7 +122,7 @@ export class EventSelector {
     }
     return notifiedOf(
       [...owners]
-        .filter(([, nodes]) => isNews(nodes))
+        .filter(([, nodes]) => isReported(nodes))
         .map(([owner, nodes]) => ({ owner, ...selectionOf(run, nodes, bad.length) })),
     );
   }
@@ -141,7 +141,7 @@ export class EventSelector {
     const { facts } = event;
     if (reason === null) return notifiedOf([{}]);
     if (isRecovery(facts)) {
-      const before = (await this.deps.notifiedBefore(event)).filter(isOfPlace(facts));
+      const before = (await this.deps.notifiedBefore(event)).filter(isOfScope(facts));
       const [last] = before;
       if (last?.facts.selection?.failureKey !== undefined || last?.facts.status === RUN_STATUS.error)
         return notifiedOf([{}]);
@@ -153,14 +153,14 @@ export class EventSelector {
     const { facts, eventType, createdUnixMs } = event;
     // A failure after a success is reported again.
     if (facts.transition !== undefined || facts.status !== RUN_STATUS.error) return notifiedOf(selections);
-    const before = (await this.deps.notifiedBefore(event)).filter(isOfPlace(facts));
+    const before = (await this.deps.notifiedBefore(event)).filter(isOfScope(facts));
     const isRepeat = ({ owner, failureKey }: EventSelection) => {
       const last = before.find((one) => one.eventType === eventType && one.facts.selection?.owner === owner);
       if (last === undefined || failureKey === undefined) return false;
-      return last.facts.selection?.failureKey === failureKey && createdUnixMs - last.createdUnixMs < HOLD_MS;
+      return last.facts.selection?.failureKey === failureKey && createdUnixMs - last.createdUnixMs < REPEAT_AFTER_MS;
     };
-    const news = selections.filter((one) => !isRepeat(one));
-    if (news.length > 0) return notifiedOf(news);
+    const others = selections.filter((one) => !isRepeat(one));
+    if (others.length > 0) return notifiedOf(others);
     return { kind: 'filtered', reason: 'the same failure was reported less than a day ago' };
   }
 }
@@ -170,13 +170,13 @@ function notifiedOf(selections: readonly EventSelection[]): Selected {
 }
 
 /** Whether an earlier event of a run's job is of its environment and project. */
-function isOfPlace({ environmentId, projectId }: RunFacts): (earlier: NotifiedEvent) => boolean {
+function isOfScope({ environmentId, projectId }: RunFacts): (earlier: NotifiedEvent) => boolean {
   return ({ facts }) => facts.environmentId === environmentId && facts.projectId === projectId;
 }
 
-function selectionOf(run: RunNodes, own: readonly KnownNode[], allCount: number): EventSelection {
-  const ids = own.map(({ node }) => node.uniqueId).slice(0, MAX_NODES);
-  const failed = own.map(({ node }) => node).filter(({ verdict }) => verdict !== 'warned');
+function selectionOf(run: RunNodes, matching: readonly KnownNode[], allCount: number): EventSelection {
+  const ids = matching.map(({ node }) => node.uniqueId).slice(0, MAX_NODES);
+  const failed = matching.map(({ node }) => node).filter(({ verdict }) => verdict !== 'warned');
   const otherCount = allCount - ids.length;
   return { nodeIds: ids, ...(otherCount > 0 && { otherCount }), ...keyed(run, failed) };
 }
@@ -208,35 +208,35 @@ const TEST_ID = /^(?:unit_)?test\./;
 
 /** A node with what its manifest says of it, and of the node that it tests. */
 class KnownNode {
-  private readonly own: ManifestNode | undefined;
+  private readonly known: ManifestNode | undefined;
   private readonly tested: ManifestNode | undefined;
 
   constructor(
     readonly node: NodeMeasure,
     manifest: Manifest | undefined,
   ) {
-    this.own = manifest?.get(node.uniqueId);
-    this.tested = manifest?.get(this.own?.testedId ?? '');
+    this.known = manifest?.get(node.uniqueId);
+    this.tested = manifest?.get(this.known?.testedId ?? '');
   }
 
   /** Its own, else those of the node that it tests. */
   get owners(): readonly string[] {
-    const own = this.own?.owners ?? [];
-    return own.length > 0 ? own : (this.tested?.owners ?? []);
+    const owners = this.known?.owners ?? [];
+    return owners.length > 0 ? owners : (this.tested?.owners ?? []);
   }
 
   /** What is not known of a node does not leave it out: better that a failure is reported too widely than not at all. */
   matches({ tags, owners, groups, models }: WebhookFilter): boolean {
-    const isKnown = this.own !== undefined;
+    const isKnown = this.known !== undefined;
     const { uniqueId, name, group } = this.node;
-    const ownTags = [...(this.own?.tags ?? []), ...(this.tested?.tags ?? [])];
-    const ownGroups = [group, this.own?.group, this.tested?.group].filter((one) => typeof one === 'string');
+    const allTags = [...(this.known?.tags ?? []), ...(this.tested?.tags ?? [])];
+    const allGroups = [group, this.known?.group, this.tested?.group].filter((one) => typeof one === 'string');
     const wantedOwners = owners.map((one) => one.toLowerCase());
-    const names = [uniqueId, name, nameOf({ uniqueId, name }), ...namesOfTested(this.own?.testedId ?? null)];
+    const names = [uniqueId, name, nameOf({ uniqueId, name }), ...namesOfTested(this.known?.testedId ?? null)];
     return (
-      (tags.length === 0 || !isKnown || ownTags.some((tag) => tags.includes(tag))) &&
+      (tags.length === 0 || !isKnown || allTags.some((tag) => tags.includes(tag))) &&
       (owners.length === 0 || !isKnown || this.owners.some((one) => wantedOwners.includes(one.toLowerCase()))) &&
-      (groups.length === 0 || (!isKnown && ownGroups.length === 0) || ownGroups.some((one) => groups.includes(one))) &&
+      (groups.length === 0 || (!isKnown && allGroups.length === 0) || allGroups.some((one) => groups.includes(one))) &&
       (models.length === 0 ||
         (!isKnown && TEST_ID.test(uniqueId)) ||
         models.some((pattern) => names.some((one) => one !== null && isLike(one, pattern))))
@@ -297,8 +297,8 @@ export class ManifestReader {
    */
   async read({ accountId, runId, jobId, environmentId }: ManifestRun): Promise<Manifest | undefined> {
     const { catalog } = this.deps;
-    const own = await this.ofRun(accountId, runId);
-    if (own !== undefined) return own;
+    const found = await this.ofRun(accountId, runId);
+    if (found !== undefined) return found;
     const query = { jobId, environmentId, orderBy: 'id', isDescending: true, offset: 0 } as const;
     const { items } = await catalog.listRuns(accountId, { ...query, limit: MAX_EARLIER_RUNS });
     for (const { id } of items) {
@@ -364,15 +364,15 @@ export class RecoveryReader {
     const steps = groupBy(await catalog.stepsOf(accountId, ids), (step) => step.runId);
     const measured = await measures.ofSteps(steps.get(runId) ?? []);
     const nodes = measured.flatMap(({ command }) => command.nodes.map(({ uniqueId }) => uniqueId));
-    const own = await this.scoped(run, steps.get(runId) ?? []);
+    const current = await this.scoped(run, steps.get(runId) ?? []);
     const before: JudgedRun[] = [];
     const elsewhere: ScopedRun[] = [];
     for (const one of earlier) {
       const other = await this.scoped(one, steps.get(one.id) ?? []);
-      if (belongTogether(own, other)) before.push(other.judged);
+      if (belongTogether(current, other)) before.push(other.judged);
       else elsewhere.push(other);
     }
-    const recovery = recoveryOf(own.judged, new Set(nodes), before);
+    const recovery = recoveryOf(current.judged, new Set(nodes), before);
     const openCount = ofIncident ? openCountOf(elsewhere) : 0;
     if (openCount === 0) return recovery;
     return { count: recovery?.count ?? 0, ofCount: (recovery?.ofCount ?? 0) + openCount };

@@ -86,12 +86,12 @@ export interface PlatformSenderDeps {
   readonly version: string;
 }
 
-/** Stands in the log for values of the subscription's own headers. */
+/** Stands in the log for values of custom headers. */
 const MASK = '***';
 
 /**
  * Posts events as the hosted platform does, signed in its way and in that of Standard Webhooks; as CloudEvents, or with a body
- * of the subscription's own, where it asks for that.
+ * of its template, where it asks for that.
  */
 export class PlatformSender implements EventSender {
   constructor(private readonly deps: PlatformSenderDeps) {}
@@ -112,9 +112,9 @@ export class PlatformSender implements EventSender {
         [subscription.signatureHeader]: platformSignature(secrets.authorizing, body),
       }),
     };
-    const own = lowerCased(secrets.headers);
-    const outcome = await http.post(new URL(secrets.clientUrl), { ...own, ...signed }, body, signal);
-    const masked = Object.fromEntries(Object.keys(own).map((name) => [name, MASK]));
+    const custom = lowerCased(secrets.headers);
+    const outcome = await http.post(new URL(secrets.clientUrl), { ...custom, ...signed }, body, signal);
+    const masked = Object.fromEntries(Object.keys(custom).map((name) => [name, MASK]));
     const request = { requestHeaders: { ...masked, ...signed }, requestBody: text };
     return sentOf(outcome, request, clock.nowUnixMs());
   }
@@ -149,8 +149,8 @@ export function contentTypeOf(
   { bodyTemplate, headers }: Pick<SubscriptionSecrets, 'bodyTemplate' | 'headers'>,
 ): string {
   if (kind === 'cloudevents') return 'application/cloudevents+json; charset=utf-8';
-  const own = bodyTemplate === null ? undefined : lowerCased(headers)['content-type'];
-  return own ?? 'application/json';
+  const custom = bodyTemplate === null ? undefined : lowerCased(headers)['content-type'];
+  return custom ?? 'application/json';
 }
 
 function lowerCased(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {

@@ -16,7 +16,7 @@ import {
   type WebhookSubscription,
 } from './subscription.js';
 
-/** What a form's fields hold: texts as they were typed, and the values of ticked boxes. */
+/** What a form's fields have: texts as they were typed, and the values of ticked boxes. */
 export type FormValues = Readonly<Record<string, readonly string[]>>;
 
 /** A job that can be ticked. */
@@ -59,7 +59,7 @@ export function formValues(body: unknown): FormValues {
   );
 }
 
-/** What a new subscription's form holds at first: what the API has where nothing is said. */
+/** What a new subscription's form has at first: the defaults of the API. */
 export const NEW_SUBSCRIPTION: FormValues = {
   type: ['http'],
   event_types: ['job.run.errored', 'job.run.completed'],
@@ -84,7 +84,7 @@ function fieldValues(value: unknown): readonly string[] {
 
 /**
  * What a form says, as a body of the native API. Headers and the routing key are never shown again, so of a form that
- * changes a subscription an empty one says that they stay. Fields of other types are left out, whatever they hold.
+ * changes a subscription an empty field leaves them as they are. Fields of other types are left out, whatever they have.
  * @param subscription `null` for a new one
  * @returns what is still to be checked
  */

@@ -56,9 +56,15 @@ export class SubscriptionStore {
     accountId: number,
     { limit, offset }: { limit: number; offset: number },
   ): Promise<Page<WebhookSubscription>> {
-    const own = this.db.selectFrom('webhook_subscriptions').where('account_id', '=', accountId);
-    const rows = await own.selectAll().orderBy('created_unix_ms').orderBy('id').limit(limit).offset(offset).execute();
-    const { count } = await own.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+    const ofAccount = this.db.selectFrom('webhook_subscriptions').where('account_id', '=', accountId);
+    const rows = await ofAccount
+      .selectAll()
+      .orderBy('created_unix_ms')
+      .orderBy('id')
+      .limit(limit)
+      .offset(offset)
+      .execute();
+    const { count } = await ofAccount.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
     return { items: rows.map((row) => SUBSCRIPTION_ROWS.toItem(row)), totalCount: Number(count) };
   }
 

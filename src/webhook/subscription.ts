@@ -102,7 +102,7 @@ export interface WebhookSettings {
   readonly filter: WebhookFilter;
   /** Whether payloads have `run_bridge`, with counts and failed nodes. */
   readonly hasRunDetails: boolean;
-  /** Whether each owner's failures are a message of their own. */
+  /** Whether each owner's failures are a separate message. */
   readonly isPerOwner: boolean;
   /** Whether the same failure is reported again only after a day. */
   readonly holdsRepeats: boolean;
@@ -203,8 +203,8 @@ export function needsSelection(
   if (eventType === 'job.run.started' || facts.notice !== undefined || facts.selection !== undefined) return false;
   const { verdicts, transitions } = filter;
   const isPlain = (kind === 'http' || kind === 'cloudevents') && !hasRunDetails && sealedTemplate === null;
-  const isRecoverySaid = !isPlain || transitions.length > 0 || verdicts.includes('recovered');
-  if (facts.transition === 'recovery' && isRecoverySaid) return true;
+  const isRecoveryReported = !isPlain || transitions.length > 0 || verdicts.includes('recovered');
+  if (facts.transition === 'recovery' && isRecoveryReported) return true;
   if (closesIncident(kind, eventType, facts.status)) return true;
   const isWarningAsked = verdicts.includes('success') !== verdicts.includes('warned');
   return asksForNodes(filter) || isPerOwner || holdsRepeats || (facts.status === RUN_STATUS.success && isWarningAsked);

@@ -18,7 +18,11 @@ afterEach(() => bench.close());
 
 async function scrape(): Promise<ParsedMetrics> {
   const { state, clock, dispatcher } = bench;
-  const source = webhookMetrics({ subscriptions: state.subscriptions, tallies: () => dispatcher.tallies, clock });
+  const source = webhookMetrics({
+    subscriptions: state.subscriptions,
+    countsBySubscription: () => dispatcher.countsBySubscription,
+    clock,
+  });
   return new ParsedMetrics((await writeExposition(await source.read(), 'prometheus')).text);
 }
 
@@ -80,7 +84,7 @@ describe('metrics of a subscription', () => {
     await bench.subscribe('a', { state: 'archived', archiveReason: 'in other words' });
     const source = webhookMetrics({
       subscriptions: bench.state.subscriptions,
-      tallies: () => undefined,
+      countsBySubscription: () => undefined,
       clock: bench.clock,
     });
     const { text } = await writeExposition(await source.read(), 'prometheus');
