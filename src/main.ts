@@ -29,12 +29,13 @@ if (maxFiles < MIN_FILES) {
 // what a command, or a server's first large runs, would have optimised does not run often enough to be worth it. Later versions of Node compile
 // in more steps. And how much V8 copies of other functions into such a one: `exec` is over before most of that has earned what it took to compile.
 const [, , command] = process.argv;
-if (major === 20) setFlagsFromString(`--interrupt-budget=${command === 'serve' ? 200_000 : 400_000}`);
+const isLong = command === 'serve' || command === 'exec';
+if (major === 20) setFlagsFromString(`--interrupt-budget=${isLong ? 200_000 : 400_000}`);
 if (command === 'exec') setFlagsFromString('--max-inlined-bytecode-size-cumulative=150');
 
 // How much the heap grows until V8 marks all of it: as much again. V8 would let it grow by 8 MB while little is allocated, and count the
-// buffers of requests into that: at a few thousand spans a second it then marked everything each second.
-setFlagsFromString('--heap-growing-percent=100');
+// buffers of requests into that: at a few thousand spans a second it then marked everything each second. `exec` is over before its heap is large.
+setFlagsFromString(`--heap-growing-percent=${command === 'exec' ? 200 : 100}`);
 
 const [
   { homedir, hostname, networkInterfaces, tmpdir },
