@@ -137,7 +137,7 @@ export const DEFAULT_ATTEMPT_SCHEDULE: AttemptSchedule = {
 const JITTER_PART = 0.1;
 
 /**
- * When the next attempt is made.
+ * Returns when the next attempt is made.
  * @param attempts made so far, from 1
  * @param retryAfterMs what the endpoint asked for: never less than that, within bounds; `null` for nothing
  * @param random uniform in [0, 1)

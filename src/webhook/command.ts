@@ -120,7 +120,7 @@ function readScope(id: string | undefined, { flags, context }: Invocation): Repl
   return subscription === undefined ? { sinceUnixMs } : { sinceUnixMs, subscriptionId: readSubscription(subscription) };
 }
 
-/** Subscriptions as a table. */
+/** Returns subscriptions as a table. */
 export function subscriptionLines(subscriptions: readonly WebhookSubscription[]): readonly string[] {
   const rows = subscriptions.map((one) => [
     one.id,
@@ -134,7 +134,7 @@ export function subscriptionLines(subscriptions: readonly WebhookSubscription[])
   return alignedRows([['ID', 'NAME', 'TYPE', 'STATE', 'LAST', 'DISPATCHED', 'TROUBLE'], ...rows]);
 }
 
-/** Events as a table. */
+/** Returns events as a table. */
 export function eventLines(events: readonly WebhookEvent[]): readonly string[] {
   const rows = events.map((one) => [
     one.id,

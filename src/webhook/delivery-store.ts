@@ -25,7 +25,7 @@ export class DeliveryStore {
     this.db = db.withTables<WebhookTables>();
   }
 
-  /** What all of them take, in bytes. */
+  /** Returns what all of them take, in bytes. */
   async totalBytes(): Promise<number> {
     const events = await this.db
       .selectFrom('webhook_events as event')
@@ -39,7 +39,7 @@ export class DeliveryStore {
   }
 
   /**
-   * Deliveries of which some are to go. Those that are too old come apart from those that may have to go for their size: what goes
+   * Yields deliveries of which some are to go. Those that are too old come apart from those that may have to go for their size: what goes
    * at a time is of one sort.
    */
   async *removables(maxAgeMs: number | null, endedUntilUnixMs: number, nowUnixMs: number): AsyncGenerator<Removable> {
@@ -66,7 +66,7 @@ export class DeliveryStore {
   }
 
   /**
-   * Deliveries whose events were made up to then, oldest first.
+   * Lists deliveries whose events were made up to then, oldest first.
    * @param waitingUntilUnixMs those that are still to be delivered only if they are as old as this
    * @param after the last one of the page before
    */

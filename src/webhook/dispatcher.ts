@@ -207,7 +207,7 @@ export class WebhookDispatcher implements Component {
     if (queue.isIdle) this.queues.delete(subscription.id);
   }
 
-  /** Attempts that may begin now, for a queue like this one. */
+  /** Returns how many attempts may begin now, for a queue like this one. */
   private roomFor({ isSuspect }: Pick<SubscriptionQueue, 'isSuspect'>): number {
     if (!isSuspect) return this.freeCount;
     let suspectCount = 0;
@@ -215,7 +215,7 @@ export class WebhookDispatcher implements Component {
     return Math.min(this.freeCount, Math.ceil(this.config.maxInFlight / 2) - suspectCount);
   }
 
-  /** Attempts that may begin now, of whatever subscription. */
+  /** Returns how many attempts may begin now, of whatever subscription. */
   private get freeCount(): number {
     return this.config.maxInFlight - this.inFlightCount;
   }
@@ -273,7 +273,7 @@ export class WebhookDispatcher implements Component {
     }
   }
 
-  /** The event with the part of its run that it is about; `undefined` if it is not to be sent now. */
+  /** Returns the event with the part of its run that it is about; `undefined` if it is not to be sent now. */
   private async selected(subscription: WebhookSubscription, event: WebhookEvent): Promise<WebhookEvent | undefined> {
     const { events, selector, holder, newKsuid, clock } = this.deps;
     if (!needsSelection(subscription, event)) return event;
@@ -429,7 +429,7 @@ class SubscriptionQueue {
     public readMs: number,
   ) {}
 
-  /** Attempts that may begin now. */
+  /** Returns how many attempts may begin now. */
   get freeCount(): number {
     return Math.max(0, this.limit - this.inFlightCount);
   }

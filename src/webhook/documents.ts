@@ -72,7 +72,7 @@ export interface ShownSecrets {
 }
 
 /**
- * A subscription as the hosted platform shows it.
+ * Returns a subscription as the hosted platform shows it.
  * @param shown as the caller may see it
  * @param secret only right after its creation
  */
@@ -136,7 +136,7 @@ export type NativeSubscriptionDocument = Omit<NativeInput, 'filters'> & {
 };
 
 /**
- * A subscription with the settings that the hosted platform does not have.
+ * Returns a subscription with the settings that the hosted platform does not have.
  * @param shown as the caller may see it
  * @param secret only right after its creation
  */
@@ -206,7 +206,7 @@ export interface EventDocumentDeps {
   readonly runDetails: Pick<RunDetailsReader, 'statusMessage' | 'read'>;
 }
 
-/** An event in the form of the hosted platform's delivery log: texts only. */
+/** Returns an event in the form of the hosted platform's delivery log: texts only. */
 export async function eventDocument(
   subscription: WebhookSubscription,
   event: WebhookEvent,
@@ -253,7 +253,7 @@ export const receiptSchema = z
   })
   .meta({ id: 'WebhookReceipt' });
 
-/** One attempt as the hosted platform's receipts have it. */
+/** Returns one attempt as the hosted platform's receipts have it. */
 export function receiptDocument(attempt: WebhookAttempt): z.input<typeof receiptSchema> {
   return {
     id: `${attempt.eventId}.${attempt.attemptIndex}`,
@@ -271,12 +271,12 @@ export function receiptDocument(attempt: WebhookAttempt): z.input<typeof receipt
   };
 }
 
-/** An HTTP status as the hosted platform shows it: `0` for something that was never sent, so nothing else may read so. */
+/** Returns an HTTP status as the hosted platform shows it: `0` for something that was never sent, so nothing else may read so. */
 function statusText(status: number, isSent: boolean): string {
   return status === 0 && isSent ? '' : String(status);
 }
 
-/** Microseconds since 1970, as a text of digits. */
+/** Returns microseconds since 1970, as a text of digits. */
 function microseconds(unixMs: number): string {
   return `${unixMs}000`;
 }

@@ -73,7 +73,7 @@ export class WebhookEventStore {
   }
 
   /**
-   * Subscriptions that are not paused and have an event that can be claimed; leaves out the given ones. Those with the fewest
+   * Lists subscriptions that are not paused and have an event that can be claimed; leaves out the given ones. Those with the fewest
    * failures in a row come first, and of these the ones that were served longest ago, so that all take their turn.
    */
   async listReady(
@@ -113,7 +113,7 @@ export class WebhookEventStore {
     return rows.map((row) => SUBSCRIPTION_ROWS.toItem(row));
   }
 
-  /** What the last attempt to deliver an event has sent; `undefined` where it could send nothing. */
+  /** Returns what the last attempt to deliver an event has sent; `undefined` where it could send nothing. */
   async lastRequest(eventId: string): Promise<SentRequest | undefined> {
     const row = await this.db
       .selectFrom('webhook_attempts')
@@ -238,7 +238,7 @@ export class WebhookEventStore {
       .execute();
   }
 
-  /** A subscription's latest events of a job before an event, delivered or being delivered, the latest first. */
+  /** Lists a subscription's latest events of a job before an event, delivered or being delivered, the latest first. */
   async notifiedBefore(event: WebhookEvent): Promise<readonly WebhookEvent[]> {
     const rows = await this.db
       .selectFrom('webhook_events as event')
@@ -265,7 +265,7 @@ export class WebhookEventStore {
       .execute();
   }
 
-  /** Events of a subscription, or those that a run caused, newest first. */
+  /** Lists the events of a subscription, or those that a run caused, newest first. */
   async list(accountId: number, { of, limit, offset, state }: EventQuery): Promise<Page<ListedEvent>> {
     const matching = events(this.db, accountId)
       .$if('subscriptionId' in of, (query) =>
@@ -298,12 +298,12 @@ export class WebhookEventStore {
     return row && EVENT_ROWS.toItem(row);
   }
 
-  /** Attempts of an event, oldest first. */
+  /** Lists the attempts of an event, oldest first. */
   async attemptsOf(eventId: string): Promise<readonly WebhookAttempt[]> {
     return (await this.attemptsOfEach([eventId])).get(eventId) ?? [];
   }
 
-  /** The same of each of these events; those that have none are left out. @param eventIds as many as a page shows */
+  /** Lists those of each of these events; those that have none are left out. @param eventIds as many as a page shows */
   async attemptsOfEach(eventIds: readonly string[]): Promise<ReadonlyMap<string, readonly WebhookAttempt[]>> {
     if (eventIds.length === 0) return new Map();
     const rows = await this.db
@@ -365,7 +365,7 @@ export class WebhookEventStore {
     return Number(count);
   }
 
-  /** The same of each of these subscriptions; those that have none are left out. */
+  /** Counts those of each of these subscriptions; those that have none are left out. */
   async countPendingOf(subscriptionIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
     if (subscriptionIds.length === 0) return new Map();
     const rows = await this.db
@@ -378,7 +378,7 @@ export class WebhookEventStore {
     return new Map(rows.map(({ subscription_id, count }) => [subscription_id, Number(count)]));
   }
 
-  /** Whether a subscription with a rate cap may have an attempt now; if so, its next one is a while later. */
+  /** Takes the next attempt of a subscription with a rate cap. @returns whether it may have one now; if so, its next one is a while later. */
   private async takeSlot(id: string, maxPerMinute: number, nowUnixMs: number): Promise<boolean> {
     const taken = await this.db
       .updateTable('webhook_subscriptions')

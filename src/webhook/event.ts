@@ -125,7 +125,7 @@ export interface RunFacts {
   readonly erroredUnixMs: number | null;
 }
 
-/** What the events of a run have in common. */
+/** Returns what the events of a run have in common. */
 export function commonFactsOf({ job, environment, project, ...run }: CatalogRun) {
   return {
     ...{ jobId: job.id, jobName: job.name, runId: run.id },
@@ -158,7 +158,7 @@ export interface EventSelection {
 /** Earlier runs that are looked at for failures that a run may have ended. */
 export const MAX_RUNS_BEFORE = 50;
 
-/** Whether a run is a recovery: it succeeded after one that failed, and with it all that had failed. */
+/** Returns whether a run is a recovery: it succeeded after one that failed, and with it all that had failed. */
 export function isRecovery({ transition, selection }: Pick<RunFacts, 'transition' | 'selection'>): boolean {
   if (transition !== 'recovery') return false;
   const recovered = selection?.recovered;

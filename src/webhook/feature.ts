@@ -35,18 +35,18 @@ export async function openOutbox(options: Partial<OutboxOptions> = {}): Promise<
   return new Outbox(options);
 }
 
-/** Webhooks of a configuration, not yet started. */
+/** Creates the webhooks of a configuration, not yet started. */
 export function createWebhooks(config: WebhookConfig, host: WebhookHost): Webhooks {
   return new Webhooks(config, host);
 }
 
-/** Whether there is a subscription, of whichever account. @throws StoreError */
+/** Returns whether there is a subscription, of whichever account. @throws StoreError */
 export async function hasWebhooks({ db }: Pick<State, 'db'>): Promise<boolean> {
   const { SubscriptionStore } = await import('./subscription-store.js');
   return new SubscriptionStore(db).hasAny();
 }
 
-/** What retention removes of webhooks: events, with the log of the attempts to deliver them. */
+/** Returns what retention removes of webhooks: events, with the log of the attempts to deliver them. */
 export function retainedDeliveries(
   { 'retain-deliveries': limits }: Pick<SettingValues, 'retain-deliveries'>,
   { state, nowUnixMs }: { readonly state: Pick<State, 'db'>; readonly nowUnixMs: () => number },
@@ -61,7 +61,7 @@ export function retainedDeliveries(
   };
 }
 
-/** `run-bridge webhook list|events|replay` @param withState opens the state that the command line names */
+/** Describes `run-bridge webhook list|events|replay`. @param withState opens the state that the command line names */
 export function webhookCommand(withState: WithState): CliCommand {
   return {
     name: 'webhook',
@@ -187,7 +187,7 @@ export class Webhooks implements Feature, Component {
     };
   }
 
-  /** What routers and pages work with. */
+  /** Returns what routers and pages work with. */
   private async routing() {
     const { RunDetailsReader } = await import('./run-details.js');
     const { state, measures, reader, clock } = this.host;

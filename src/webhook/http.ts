@@ -238,7 +238,7 @@ function flat(headers: http.IncomingHttpHeaders): Record<string, string> {
 export type ResolveAll = (hostname: string) => Promise<readonly LookupAddress[]>;
 
 /**
- * A `lookup` for sockets that returns only allowed addresses. The socket connects to the address that was checked, so
+ * Makes a `lookup` for sockets that returns only allowed addresses. The socket connects to the address that was checked, so
  * a name that resolves to another address later changes nothing.
  */
 export function guardedLookup(rules: AddressRules, resolve: ResolveAll): LookupFunction {
@@ -254,7 +254,7 @@ export function guardedLookup(rules: AddressRules, resolve: ResolveAll): LookupF
   };
 }
 
-/** The addresses of a name that nothing forbids. @throws ForbiddenAddressError where there is none */
+/** Returns the addresses of a name that nothing forbids. @throws ForbiddenAddressError where there is none */
 function allowedAddresses(
   hostname: string,
   addresses: readonly LookupAddress[],
@@ -326,7 +326,7 @@ export class AddressRules {
   constructor(private readonly allowed: readonly AllowedRange[]) {}
 
   /**
-   * Which rule forbids an address, as the end of a sentence; `undefined` where none does.
+   * Returns which rule forbids an address, as the end of a sentence; `undefined` where none does.
    * @param text an IP address as sockets and resolvers have it
    */
   ruleAgainst(text: string): Rule | undefined {
@@ -360,7 +360,7 @@ function isOutsideOfUnicast(address: IPv4 | IPv6): boolean {
   return address instanceof ipaddr.IPv6 && !address.match(ipaddr.IPv6.parse('2000::'), 3);
 }
 
-/** The IPv4 address embedded in an IPv6 one, if a gateway or the operating system would send to it. */
+/** Returns the IPv4 address embedded in an IPv6 one, if a gateway or the operating system would send to it. */
 function innerAddress(address: IPv6): IPv4 | undefined {
   if (address.isIPv4MappedAddress()) return address.toIPv4Address();
   const bytes = address.toByteArray();

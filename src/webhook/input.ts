@@ -208,7 +208,7 @@ export function parseInput<T extends z.ZodType>(schema: T, body: unknown): z.out
   throw new ApiError(400, `${field}: ${isMissing ? 'is missing' : issue?.message}.`);
 }
 
-/** What is wrong with a field that bodies do not have. */
+/** Returns what is wrong with a field that bodies do not have. */
 function unknownFieldWords(name: string): string {
   if (name in nativeSubscriptionSchema.shape) return 'is only answered, and cannot be set; leave it out';
   const meant = nearestName(name, [...Object.keys(nativeInputSchema.shape), ...Object.keys(filterLists)]);
@@ -225,7 +225,7 @@ const SETTING_NAMES = {
 type SettingName<Field> = Field extends keyof typeof SETTING_NAMES ? (typeof SETTING_NAMES)[Field] : CamelCase<Field>;
 type GivenSettings = { readonly [Field in keyof NativeInput as SettingName<Field>]?: NativeInput[Field] };
 
-/** The given settings, by the program's names. @throws ApiError 400 that names the field */
+/** Returns the given settings, by the program's names. @throws ApiError 400 that names the field */
 async function toDraft(
   input: Input,
   kind: WebhookKind,

@@ -36,7 +36,7 @@ export interface MessageLine {
   readonly more: readonly string[];
 }
 
-/** What a subscription's people read of an event. */
+/** Makes what a subscription's people read of an event. */
 export async function messageOf(
   subscription: Pick<WebhookSubscription, 'accountId' | 'name' | 'eventTypes'>,
   event: OutgoingEvent,
@@ -57,7 +57,7 @@ export async function messageOf(
   return runMessage(event, await detailsOf(subscription.accountId, event, runDetails));
 }
 
-/** The details of the part of a run that an event is about. @param limit of each list; ten if left out */
+/** Reads the details of the part of a run that an event is about. @param limit of each list; ten if left out */
 export function detailsOf(
   accountId: number,
   { facts }: Pick<OutgoingEvent, 'facts'>,
@@ -82,7 +82,7 @@ function testMessage({ name, eventTypes }: Pick<WebhookSubscription, 'name' | 'e
   };
 }
 
-/** Words of an event for people. */
+/** Puts an event into words for people. */
 export function runMessage(
   { eventType, facts }: Pick<OutgoingEvent, 'eventType' | 'facts'>,
   details: RunDetails,
@@ -115,14 +115,14 @@ export function runMessage(
   };
 }
 
-/** How much has recovered of what had failed before, where that is not all of it. */
+/** Returns how much has recovered of what had failed before, where that is not all of it. */
 function recoveredFact({ selection }: RunFacts): RunMessage['facts'] {
   const { recovered } = selection ?? {};
   if (recovered == null || recovered.count === recovered.ofCount) return [];
   return [['Recovered', partialText(recovered)]];
 }
 
-/** Whose failures a message is about, and how many it leaves to others. */
+/** Returns whose failures a message is about, and how many it leaves to others. */
 function selectionFacts({ selection }: RunFacts): RunMessage['facts'] {
   const { owner, otherCount = 0 } = selection ?? {};
   return [
@@ -154,7 +154,7 @@ function outcomeOf({ eventType, facts }: Pick<OutgoingEvent, 'eventType' | 'fact
 /** Maximum length of a cause in a title, in characters. */
 const MAX_CAUSE_LENGTH = 160;
 
-/** `nightly · prod failed: model stg_orders: relation raw.orders does not exist (+3)` */
+/** Returns a title such as `nightly · prod failed: model stg_orders: relation raw.orders does not exist (+3)` */
 function titleOf(facts: RunFacts, outcome: Outcome, details: RunDetails): string {
   const run = facts.environmentName === DEFAULT_NAME ? facts.jobName : `${facts.jobName} · ${facts.environmentName}`;
   switch (outcome) {
@@ -184,7 +184,7 @@ function withCause(words: string, [first]: readonly string[], count: number): st
   return `${words}: ${cause}${count > 1 ? ` (+${count - 1})` : ''}`;
 }
 
-/** What a failed run failed of, the most telling first. */
+/** Returns what a failed run failed of, the most telling first. */
 function failureCauses(details: RunDetails): readonly string[] {
   return [
     ...details.errors.map(causeOf),
@@ -216,7 +216,7 @@ function staleCause({ label, reason }: NodeTrouble): string {
 /** Further lines of an error that a message has. */
 const MAX_MORE_LINES = 6;
 
-/** An error of no node, with its place in front. */
+/** Returns the lines of an error of no node, with its location in front. */
 function errorLines(reason: string): readonly string[] {
   const [first = '', ...more] = readableLines(reason);
   const location = sourceLocation(reason);
@@ -256,7 +256,7 @@ function warningsSection({ warnings, omitted, loggedWarningCount }: RunDetails):
   return [{ ...listed, lines: [...listed.lines, lineOf([`and ${logged}`])] }];
 }
 
-/** `model orders (models/orders.sql:3): Binder Error: …`, and what else the error says. */
+/** Returns a line such as `model orders (models/orders.sql:3): Binder Error: …`, and what else the error says. */
 function nodeLine({ label, path, line, reason }: NodeTrouble): MessageLine {
   const reported = sourceLocation(reason);
   const defined = path === null ? null : locationText(path, line);
@@ -285,7 +285,7 @@ function skippedLine({ causeLabel, labels, count }: SkippedNodes): MessageLine {
   return lineOf([`after ${causeLabel}: ${list}`]);
 }
 
-/** Why the run did not end well, where it says more than the lists. */
+/** Returns why the run did not end well, where it says more than the lists. */
 function statusFact(details: RunDetails): string | null {
   const { statusMessage } = details;
   if (statusMessage === null) return null;
@@ -294,7 +294,7 @@ function statusFact(details: RunDetails): string | null {
 
 const GENERIC_STATUS = /^(?:\d+ (?:nodes?|errors?)(?: failed)?|Executed with errors|error)$/;
 
-/** `Nodes: 1 error, 3 skipped, 1 warned, 15 success, 1 no-op` */
+/** Returns a fact such as `Nodes: 1 error, 3 skipped, 1 warned, 15 success, 1 no-op` */
 function countsFact({ counts, noOpCount }: RunDetails): readonly (readonly [string, string])[] {
   const text = countsText(counts, noOpCount);
   return text === '' ? [] : [['Nodes', text]];
@@ -314,7 +314,7 @@ const CIRCLES: Readonly<Record<MessageMood, string>> = {
   neutral: ':white_circle:',
 };
 
-/** A message as Slack's incoming webhooks take it (https://docs.slack.dev/reference/block-kit/blocks). */
+/** Makes a message as Slack's incoming webhooks take it (https://docs.slack.dev/reference/block-kit/blocks). */
 export function slackMessage({ title, mood, facts, sections, url }: RunMessage) {
   const head = `${CIRCLES[mood]} *${escapedForSlack(title)}*`;
   const linked = url === null ? head : `${head}  <${url}|open>`;
@@ -351,7 +351,7 @@ function textsOf(lines: readonly string[]): readonly string[] {
   return texts;
 }
 
-/** The three characters that Slack gives a meaning. */
+/** Escapes the three characters that Slack gives a meaning. */
 function escapedForSlack(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
@@ -366,7 +366,7 @@ const COLORS: Readonly<Record<MessageMood, string>> = {
 /** Teams takes a message of 28 KB; so many bytes of it are blocks. */
 const MAX_BLOCK_BYTES = 26 * 1024;
 
-/** A message as workflows of Teams take it: an Adaptive Card (https://adaptivecards.io/explorer/AdaptiveCard.html). */
+/** Makes a message as workflows of Teams take it: an Adaptive Card (https://adaptivecards.io/explorer/AdaptiveCard.html). */
 export function teamsMessage({ title, mood, facts, sections, url }: RunMessage) {
   const text = (words: string, more: object = {}) => ({
     type: 'TextBlock',
@@ -421,7 +421,7 @@ const EMBED_COLORS: Readonly<Record<MessageMood, number>> = {
 /** Discord's limits, in characters; an embed may have 6,000 in all. */
 const MAX_EMBED = { title: 256, description: 4_000, name: 256, value: 200, fields: 8 } as const;
 
-/** A message as Discord's webhooks take it (https://docs.discord.com/developers/resources/message#embed-object). */
+/** Makes a message as Discord's webhooks take it (https://docs.discord.com/developers/resources/message#embed-object). */
 export function discordMessage({ title, mood, facts, sections, url }: RunMessage) {
   const lines = sections.flatMap(({ title: name, lines: listed }) => [
     `**${escapedForDiscord(name)}**`,
@@ -461,7 +461,7 @@ export const CHAT_MESSAGES: Readonly<Record<ChatKind, (message: RunMessage) => o
   discord: discordMessage,
 };
 
-/** What an event does to the incident of its job; `null` for nothing. A test resolves an incident that there is not. */
+/** Returns what an event does to the incident of its job; `null` for nothing. A test resolves an incident that there is not. */
 export function pagerDutyAction({
   facts,
   isTest,
@@ -473,7 +473,7 @@ export function pagerDutyAction({
 }
 
 /**
- * An event as PagerDuty's Events API v2 takes it, without the routing key
+ * Makes an event as PagerDuty's Events API v2 takes it, without the routing key
  * (https://developer.pagerduty.com/docs/send-alert-event). A job has one incident in each environment: the failure of
  * one is not resolved by a success in another.
  */
@@ -511,7 +511,7 @@ export function pagerDutyAlert(
   };
 }
 
-/** A message as plain mail. */
+/** Makes a message as plain mail. */
 export function mailMessage({ title, facts, sections, url }: RunMessage): {
   readonly subject: string;
   readonly text: string;

@@ -21,7 +21,7 @@ const AT_A_TIME = 100;
 const STATES = ['active', 'inactive', 'archived'] as const;
 const BREAKER_STATES = ['closed', 'open', 'half_open'] as const;
 
-/** How subscriptions stand, from the state, and what this process did for them. */
+/** Reads how subscriptions stand, from the state, and what this process did for them. */
 export function webhookMetrics({
   subscriptions: store,
   countsBySubscription,
@@ -106,7 +106,7 @@ function breakerState({ pausedUntilUnixMs }: SubscriptionOverview, nowUnixMs: nu
   return pausedUntilUnixMs > nowUnixMs ? 'open' : 'half_open';
 }
 
-/** 0 for `null`, and where the wall clock was set back. */
+/** Returns 0 for `null`, and where the wall clock was set back. */
 function secondsSince(unixMs: number | null, nowUnixMs: number): number {
   return unixMs === null ? 0 : Math.max(0, (nowUnixMs - unixMs) / 1_000);
 }

@@ -20,7 +20,7 @@ import {
   type WebhookTransaction,
 } from './tables.js';
 
-/** One line for people. */
+/** Returns one line for people. */
 export function noticeTitle(notice: Notice, { jobName, environmentName, runId }: RunFacts): string {
   const job = `${jobName} · ${environmentName}`;
   switch (notice.about) {
@@ -38,7 +38,7 @@ export function noticeTitle(notice: Notice, { jobName, environmentName, runId }:
   }
 }
 
-/** A time between runs, to follow the word every: `24 hours`, `hour`, `7 days`. */
+/** Returns a time between runs, to follow the word every: `24 hours`, `hour`, `7 days`. */
 function timeText(seconds: number): string {
   const text = (unitSeconds: number, unit: string) =>
     seconds === unitSeconds ? unit : counted(seconds / unitSeconds, unit);
@@ -199,7 +199,7 @@ export class ExpectationWatch {
     return subscription.expectMs !== null || (this.deps.declared.size > 0 && isNotifiedOfDeclared(subscription));
   }
 
-  /** In which time a run of a job is expected; `undefined` for none. */
+  /** Returns in which time a run of a job is expected; `undefined` for none. */
   private expectedMs(subscription: WebhookSubscription, jobName: string): number | undefined {
     const declaredMs = isNotifiedOfDeclared(subscription) ? this.deps.declared.get(jobName) : undefined;
     return declaredMs ?? subscription.expectMs ?? undefined;
@@ -234,7 +234,7 @@ export class ExpectationWatch {
     return found;
   }
 
-  /** Declared jobs that never ran, as runs without an id that began when the watch did. */
+  /** Lists declared jobs that never ran, as runs without an id that began when the watch did. */
   private async jobsWithoutRun(
     transaction: Transaction<StateTables>,
     subscription: WebhookSubscription,
@@ -305,7 +305,7 @@ async function slowNotice(
   return { about: 'slow', usualSeconds: seconds(usualMs), runningSeconds: seconds(runningMs) };
 }
 
-/** Whether a subscription was notified of the same of a run; not known any more once the event is no longer kept. */
+/** Returns whether a subscription was notified of the same of a run; not known any more once the event is no longer kept. */
 async function isNotified(
   transaction: Transaction<StateTables>,
   { id }: WebhookSubscription,
@@ -324,7 +324,7 @@ async function isNotified(
   return before !== undefined;
 }
 
-/** What successful runs of the same job, environment, project and commands took last. */
+/** Returns what successful runs of the same job, environment, project and commands took last. */
 async function usualLengthMs(
   transaction: Transaction<StateTables>,
   accountId: number,

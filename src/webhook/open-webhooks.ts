@@ -145,7 +145,7 @@ export class WebhookParts {
     this.http.close();
   }
 
-  /** How holders of the data folder's processes begin. */
+  /** Returns how holders of the data folder's processes begin. */
   private get folderHolder(): string {
     return `${this.host.folderId}/`;
   }

@@ -186,7 +186,7 @@ async function missingArtifacts(
 }
 
 /**
- * How a run that has ended, or errored, differs from those before it; `null` where it does not. A success behind a failure may be a
+ * Returns how a run that has ended, or errored, differs from those before it; `null` where it does not. A success behind a failure may be a
  * recovery, and `RecoveryReader` says whether it is; a success that executed nothing ends no failure.
  */
 async function transitionOf(
@@ -253,7 +253,7 @@ interface RunProgress {
   readonly hasError: boolean;
 }
 
-/** The events that are due for a run, in order, and the new value of `executions.notified`. Events that can no longer happen count as created. */
+/** Returns the events that are due for a run, in order, and the new value of `executions.notified`. Events that can no longer happen count as created. */
 function dueEvents(run: RunProgress): { readonly types: readonly WebhookEventType[]; readonly notified: number } {
   if ((run.notified & SUPPRESSED) !== 0) return { types: [], notified: run.notified };
   const isOver = isFinal(run.status);
@@ -268,7 +268,7 @@ function dueEvents(run: RunProgress): { readonly types: readonly WebhookEventTyp
   return { types, notified };
 }
 
-/** Whether a subscription matches an event. */
+/** Returns whether a subscription matches an event. */
 function matchesRun(
   { kind, eventTypes, jobIds, filter }: Pick<WebhookSettings, 'kind' | 'eventTypes' | 'jobIds' | 'filter'>,
   eventType: WebhookEventType,
@@ -289,7 +289,7 @@ function matchesRun(
   return transitions.length === 0 || (facts.transition !== undefined && transitions.includes(facts.transition));
 }
 
-/** Whether a run has a verdict, as far as it is known here: whether one that succeeded has warnings is known only later. */
+/** Returns whether a run has a verdict, as far as it is known here: whether one that succeeded has warnings is known only later. */
 function mayHave({ status, transition }: RunFacts, verdict: WebhookVerdict): boolean {
   switch (verdict) {
     case 'failed':

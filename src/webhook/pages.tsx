@@ -70,7 +70,7 @@ const DISMISSED_COOKIE = 'run_bridge_webhooks_dismissed';
 const ONE = '/webhooks/:webhookId';
 
 /**
- * `/webhooks` and what is below: subscriptions, their delivery logs, and what can be done with them; `/runs/{id}/deliveries`:
+ * Serves `/webhooks` and what is below: subscriptions, their delivery logs, and what can be done with them; `/runs/{id}/deliveries`:
  * whom a run notified.
  */
 export function webhookPages(deps: WebhookPageDeps): Router {
@@ -205,7 +205,7 @@ export function webhookPages(deps: WebhookPageDeps): Router {
   });
   return router;
 
-  /** Events with the attempts to deliver them. */
+  /** Lists events with the attempts to deliver them. */
   async function listed(accountId: number, query: EventQuery) {
     const { items, totalCount } = await events.list(accountId, query);
     const attempts = await events.attemptsOfEach(items.map((event) => event.id));
@@ -281,12 +281,12 @@ function partOf(page: number) {
   return { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
 }
 
-/** The state that a delivery log is narrowed to; `null` for all, and for words that are none. */
+/** Returns the state that a delivery log is narrowed to; `null` for all, and for words that are none. */
 function stateIn({ query }: Pick<Request, 'query'>): WebhookEventState | null {
   return WEBHOOK_EVENT_STATES.find((one) => one === query.state) ?? null;
 }
 
-/** When the browser dismissed the notice of archived subscriptions; 0 for never. */
+/** Returns when the browser dismissed the notice of archived subscriptions; 0 for never. */
 function dismissedIn({ headers }: Pick<Request, 'headers'>): number {
   const text = parseCookie(headers.cookie ?? '')[DISMISSED_COOKIE] ?? '';
   return /^\d{1,15}$/.test(text) ? Number(text) : 0;
@@ -298,7 +298,7 @@ const RESULTS: Readonly<Record<string, string>> = {
   reactivated: 'It is active again.',
 };
 
-/** The result of the form that redirected here, from the address; only known results are shown. */
+/** Returns the result of the form that redirected here, from the address; only known results are shown. */
 function noticeIn({ query }: Pick<Request, 'query'>): WebhookNotice | null {
   const result = typeof query.done === 'string' && Object.hasOwn(RESULTS, query.done) ? RESULTS[query.done] : undefined;
   if (result !== undefined) return { mood: 'good', text: result };
@@ -326,7 +326,7 @@ function replayForm(body: unknown): ReplayForm {
   return { sinceUnixMs };
 }
 
-/** Shown where a run notified nobody. */
+/** Says why a run notified nobody. */
 function NoDelivery({ hasWebhooks, isWriter }: { readonly hasWebhooks: boolean; readonly isWriter: boolean }) {
   return (
     <p class="empty">
@@ -374,7 +374,7 @@ interface WebhookListProps {
   readonly version: string;
 }
 
-/** The webhook subscriptions of an account, and how they stand. */
+/** Shows the webhook subscriptions of an account, and how they stand. */
 function WebhookListPage({ caller, subscriptions, pending, version, ...part }: WebhookListProps) {
   const archived = subscriptions.filter(
     ({ state, updatedUnixMs }) => state === 'archived' && updatedUnixMs > part.dismissedUnixMs,

@@ -53,7 +53,7 @@ export interface WebhookApiDeps {
   readonly clock: Clock;
 }
 
-/** The routers of both APIs. */
+/** Makes the routers of both APIs. */
 export function webhookRouters(deps: WebhookApiDeps): readonly Router[] {
   return [platformRouter(deps), nativeRouter(deps)];
 }
@@ -63,7 +63,7 @@ const PLATFORM_ONE = `${V3_PATH}/accounts/:accountId/webhooks/subscription/:webh
 const PLATFORM_EVENT = `${V3_PATH}/accounts/:accountId/webhooks/event/:eventId`;
 const PLATFORM_RECEIPT = `${V3_PATH}/accounts/:accountId/webhooks/receipt/:receiptId`;
 
-/** Webhook subscriptions as the hosted platform has them. */
+/** Serves webhook subscriptions as the hosted platform has them. */
 function platformRouter(deps: WebhookApiDeps): Router {
   const { subscriptions, events, openService } = deps;
   const router = Router();
@@ -132,7 +132,7 @@ function platformRouter(deps: WebhookApiDeps): Router {
     return event;
   }
 
-  /** One for each attempt, oldest first. */
+  /** Returns one for each attempt, oldest first. */
   async function receiptsOf({ id }: WebhookEvent) {
     return (await events.attemptsOf(id)).map(receiptDocument);
   }
@@ -141,7 +141,7 @@ function platformRouter(deps: WebhookApiDeps): Router {
 const NATIVE_ALL = `${API_PATH}/webhooks`;
 const NATIVE_ONE = `${NATIVE_ALL}/:webhookId`;
 
-/** Subscriptions with the settings that the hosted platform does not have. */
+/** Serves subscriptions with the settings that the hosted platform does not have. */
 function nativeRouter(deps: WebhookApiDeps): Router {
   const { subscriptions, events, openService, wake, clock } = deps;
   const router = Router();
@@ -259,7 +259,7 @@ function addSubscriptionRoutes(
   });
 }
 
-/** The subscription that a path names. @throws ApiError 404 */
+/** Finds the subscription that a path names. @throws ApiError 404 */
 export async function foundSubscription(
   request: Request,
   response: Response,
@@ -270,7 +270,7 @@ export async function foundSubscription(
   return found;
 }
 
-/** What the caller may see of a subscription's secrets. */
+/** Returns what the caller may see of a subscription's secrets. */
 export async function shownSecrets(
   response: Response,
   subscription: WebhookSubscription,
@@ -369,7 +369,7 @@ function subscriptionPaths(routes: DescribedRoutes): ZodOpenApiPathsObject {
   };
 }
 
-/** A path of Express as OpenAPI spells it. */
+/** Spells a path of Express as OpenAPI does. */
 function described(path: string): string {
   return path.replaceAll(/:(\w+)/g, '{$1}');
 }

@@ -181,7 +181,7 @@ export class RunDetailsReader {
     };
   }
 
-  /** The nodes that failed or warn, of all commands of a run. @throws errors of the reader if a log cannot be read */
+  /** Reads the nodes that failed or warn, of all commands of a run. @throws errors of the reader if a log cannot be read */
   async readNodes(accountId: number, runId: number): Promise<RunNodes> {
     const commands = await this.commandsOf(accountId, runId);
     const nodes = commands.flatMap((command) => command.nodes);
@@ -192,14 +192,14 @@ export class RunDetailsReader {
     };
   }
 
-  /** The measures of all commands of a run. @param redactor learns the names in its records */
+  /** Reads the measures of all commands of a run. @param redactor learns the names in its records */
   private async commandsOf(accountId: number, runId: number, redactor?: Redactor): Promise<readonly CommandMeasures[]> {
     const steps = await this.deps.catalog.stepsOf(accountId, [runId]);
     const measured = await this.deps.measures.ofSteps(steps, redactor);
     return measured.map(({ command }) => ({ ...command, ...withLoneMessage(command) }));
   }
 
-  /** Why a run did not end well, alone. */
+  /** Reads why a run did not end well, alone. */
   async statusMessage(accountId: number, runId: number, message: string): Promise<string> {
     const key = `${accountId} ${runId} ${message}`;
     const known = this.statusMessages.get(key);
@@ -266,7 +266,7 @@ function errorsOfNoNode(commands: readonly CommandMeasures[]): readonly string[]
   return [...new Set(commands.flatMap(({ messages, hooks }) => [...messages, ...hooks.flatMap(hookError)]))];
 }
 
-/** Why a hook did not succeed. */
+/** Returns why a hook did not succeed. */
 function hookError({ uniqueId, verdict, message }: HookMeasure): readonly string[] {
   return isBad(verdict) ? [message ?? `${uniqueId}: ${verdict}`] : [];
 }
@@ -300,7 +300,7 @@ function sumOfCounts(all: readonly NodeCounts[]): NodeCounts {
 /** Nodes that a message names of those that one failed node had skipped. */
 const MAX_SKIPPED_NAMED = 5;
 
-/** Skipped nodes by the node whose failure is the cause, those with most first. @param only these causes; all if left out */
+/** Groups skipped nodes by the node whose failure is the cause, those with most first. @param only these causes; all if left out */
 function skippedNodes(nodes: readonly NodeMeasure[], only?: ReadonlySet<string>): readonly SkippedNodes[] {
   const labels = new Map(nodes.map((node) => [node.uniqueId, labelOf(node)]));
   return [...skippedByCause(nodes)]

@@ -109,7 +109,7 @@ export function openSecrets(
   };
 }
 
-/** Custom headers. @throws SecretBoxError */
+/** Opens custom headers. @throws SecretBoxError */
 export function openHeaders(
   { id, sealedHeaders }: Pick<WebhookSubscription, 'id' | 'sealedHeaders'>,
   box: SecretBox,
@@ -118,12 +118,12 @@ export function openHeaders(
   return sealedHeaders === null ? {} : (JSON.parse(box.open(sealedHeaders, id)) as Record<string, string>);
 }
 
-/** Custom headers as stored in the database; `null` for none. */
+/** Seals custom headers for the database; `null` for none. */
 export function sealHeaders(headers: Readonly<Record<string, string>>, owner: string, box: SecretBox): string | null {
   return Object.keys(headers).length === 0 ? null : box.seal(JSON.stringify(headers), owner);
 }
 
-/** A subscription's URL for the database. @param owner the subscription's id */
+/** Seals a subscription's URL for the database. @param owner the subscription's id */
 export function sealUrl(clientUrl: string, kind: WebhookKind, owner: string, box: SecretBox) {
   return { sealedUrl: box.seal(clientUrl, owner), shownUrl: maskedUrl(clientUrl, kind) };
 }
@@ -132,7 +132,7 @@ export function sealUrl(clientUrl: string, kind: WebhookKind, owner: string, box
 export const MASKED_PART = '…';
 
 /**
- * A URL without possible credentials: the path of a chat's URL allows writing to the chat, and queries contain keys. Other
+ * Returns a URL without possible credentials: the path of a chat's URL allows writing to the chat, and queries contain keys. Other
  * endpoints should use headers for credentials.
  */
 function maskedUrl(clientUrl: string, kind: WebhookKind): string {
@@ -146,13 +146,13 @@ function maskedUrl(clientUrl: string, kind: WebhookKind): string {
 const PREFIX = 'whsec_';
 const SECRET_BYTES = 24;
 
-/** A new signing secret, in the form of Standard Webhooks. @param randomBytes gives so many random bytes */
+/** Makes a new signing secret, in the form of Standard Webhooks. @param randomBytes gives so many random bytes */
 export function newWebhookSecret(randomBytes: (count: number) => Uint8Array): string {
   return `${PREFIX}${Buffer.from(randomBytes(SECRET_BYTES)).toString('base64')}`;
 }
 
 /**
- * The hosted platform's signature: lowercase hexadecimal HMAC-SHA256 of the body, keyed with the secret as it is written.
+ * Makes the hosted platform's signature: lowercase hexadecimal HMAC-SHA256 of the body, keyed with the secret as it is written.
  * Goes into `Authorization` without a word before it.
  */
 export function platformSignature(secret: string, body: Uint8Array): string {
@@ -160,7 +160,7 @@ export function platformSignature(secret: string, body: Uint8Array): string {
 }
 
 /**
- * The headers of Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
+ * Makes the headers of Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
  * @param secrets each signs; several while one replaces the other
  * @param timestampS when the attempt is made, in Unix seconds
  */
@@ -184,7 +184,7 @@ const PRIVATE_MODE = 0o600;
 const KEY_BYTES = 32;
 
 /**
- * The key that seals secrets of webhooks, from its file, which is created if missing and readable only by this user.
+ * Reads the key that seals secrets of webhooks, from its file, which is created if missing and readable only by this user.
  * @throws an Error that names the file if it is damaged; errors of the file system
  */
 export async function readWebhookKeyFile(

@@ -169,7 +169,7 @@ function notifiedOf(selections: readonly EventSelection[]): Selected {
   return { kind: 'notified', selections };
 }
 
-/** Whether an earlier event of a run's job is of its environment and project. */
+/** Returns whether an earlier event of a run's job is of its environment and project. */
 function isOfScope({ environmentId, projectId }: RunFacts): (earlier: NotifiedEvent) => boolean {
   return ({ facts }) => facts.environmentId === environmentId && facts.projectId === projectId;
 }
@@ -181,7 +181,7 @@ function selectionOf(run: RunNodes, matching: readonly KnownNode[], allCount: nu
   return { nodeIds: ids, ...(otherCount > 0 && { otherCount }), ...keyed(run, failed) };
 }
 
-/** The verdicts of a run, of which filters name one or several. */
+/** Returns the verdicts of a run, of which filters name one or several. */
 export function verdictsOf(facts: RunFacts, { warned }: RunNodes): readonly WebhookVerdict[] {
   const { status } = facts;
   if (status === RUN_STATUS.cancelled) return ['canceled'];
@@ -219,7 +219,7 @@ class KnownNode {
     this.tested = manifest?.get(this.known?.testedId ?? '');
   }
 
-  /** Its own, else those of the node that it tests. */
+  /** Returns those of the node, else those of the node that it tests. */
   get owners(): readonly string[] {
     const owners = this.known?.owners ?? [];
     return owners.length > 0 ? owners : (this.tested?.owners ?? []);
@@ -244,7 +244,7 @@ class KnownNode {
   }
 }
 
-/** The unique id of the node that a test is of, and its name: with a version where it has one, and without. */
+/** Returns the unique id of the node that a test is of, and its name: with a version where it has one, and without. */
 function namesOfTested(testedId: string | null): readonly string[] {
   if (testedId === null) return [];
   const [type, , ...rest] = testedId.split('.');
@@ -292,7 +292,7 @@ export class ManifestReader {
   constructor(private readonly deps: ManifestReaderDeps) {}
 
   /**
-   * The manifest of a run; that of the latest earlier run of its job and environment while it has none, as when it has just
+   * Reads the manifest of a run; that of the latest earlier run of its job and environment while it has none, as when it has just
    * failed. `undefined` where none of the last ten left one. @throws ArtifactError
    */
   async read({ accountId, runId, jobId, environmentId }: ManifestRun): Promise<Manifest | undefined> {
@@ -344,7 +344,7 @@ export class RecoveryReader {
   constructor(private readonly deps: RecoveryDeps) {}
 
   /**
-   * How much of what had failed in the runs of the same job and environment before a run, of no job those of the same command and
+   * Reads how much of what had failed in the runs of the same job and environment before a run, of no job those of the same command and
    * target, has recovered with it; `null` where nothing had failed that had not recovered before.
    * @param ofIncident whether what is still open of other projects, commands and targets counts as well: PagerDuty has one
    * incident of a job and environment
@@ -395,14 +395,14 @@ export class RecoveryReader {
   }
 }
 
-/** Whether one of two runs says something of what failed in the other; of the same project, where not more is known of one. */
+/** Returns whether one of two runs says something of what failed in the other; of the same project, where not more is known of one. */
 function belongTogether(one: ScopedRun, other: ScopedRun): boolean {
   if (one.judged.digests === undefined || other.judged.digests === undefined)
     return one.run.project.id === other.run.project.id;
   return isComparable(one, other);
 }
 
-/** How much is still open of what failed in runs of several projects, commands and targets. @param runs the last to start first */
+/** Returns how much is still open of what failed in runs of several projects, commands and targets. @param runs the last to start first */
 function openCountOf(runs: readonly ScopedRun[]): number {
   const [last, ...others] = runs;
   if (last === undefined) return 0;

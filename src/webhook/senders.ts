@@ -39,7 +39,7 @@ export interface Sent
 
 /** Delivers events in one way. */
 export interface EventSender {
-  /** One attempt; never rejects for what the other side does. @param signal ends it early */
+  /** Makes one attempt; never rejects for what the other side does. @param signal ends it early */
   send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent>;
 }
 
@@ -51,7 +51,7 @@ const NOTHING_SENT: Sent = {
   ...{ requestHeaders: {}, requestBody: '', responseHeaders: {}, responseBody: '', resentAfter: null },
 };
 
-/** An attempt that could not even be made. */
+/** Returns the result of an attempt that could not even be made. */
 export function notSent(error: unknown): Sent {
   return { ...NOTHING_SENT, error: reasonOf(error) };
 }
@@ -120,7 +120,7 @@ export class PlatformSender implements EventSender {
   }
 }
 
-/** The body of a delivery over HTTP. @throws BodyTemplateError */
+/** Makes the body of a delivery over HTTP. @throws BodyTemplateError */
 export async function bodyOf(
   subscription: PayloadSubscription & Pick<WebhookSubscription, 'kind' | 'eventTypes'>,
   event: OutgoingEvent,
@@ -138,7 +138,7 @@ export async function bodyOf(
   return renderBody(bodyTemplate, { ...payload, ...(message && { message: templateMessage(message) }) }, { isJson });
 }
 
-/** What a template sees of a message for people. */
+/** Returns what a template sees of a message for people. */
 export function templateMessage(message: RunMessage) {
   return { title: message.title, text: mailMessage(message).text, url: message.url };
 }
@@ -158,7 +158,7 @@ function lowerCased(headers: Readonly<Record<string, string>>): Readonly<Record<
 }
 
 /**
- * A payload as an event of CloudEvents 1.0, in structured mode (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md).
+ * Turns a payload into an event of CloudEvents 1.0, in structured mode (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md).
  * Source and id together are unique; names of extensions have no capitals.
  */
 function cloudEventOf({ accountId, eventId, timestamp, eventType, webhookId, webhookName, data, ...rest }: Payload) {
@@ -187,7 +187,7 @@ const UNKNOWN_REASON = 'Started outside of the platform';
 /** What of a subscription makes the payload. */
 export type PayloadSubscription = Pick<WebhookSubscription, 'id' | 'accountId' | 'name' | 'hasRunDetails'>;
 
-/** The JSON body of a delivery, its keys in the order of the hosted platform's. */
+/** Makes the JSON body of a delivery, its keys in the order of the hosted platform's. */
 export async function payloadOf(
   subscription: PayloadSubscription,
   event: OutgoingEvent,
@@ -238,7 +238,7 @@ export async function payloadOf(
 /** Failed nodes in a payload. */
 const MAX_FAILED_NODES = 100;
 
-/** What the bridge knows of a run beside the hosted platform's payload. */
+/** Reads what the bridge knows of a run beside the hosted platform's payload. */
 async function runDetailsOf(
   { accountId }: PayloadSubscription,
   event: OutgoingEvent,
@@ -270,7 +270,7 @@ function payloadVerdict({ facts }: OutgoingEvent, { counts }: RunDetails): Webho
   return counts.warned > 0 ? 'warned' : 'success';
 }
 
-/** `2023-05-04T09:39:44Z` */
+/** Returns a time such as `2023-05-04T09:39:44Z`. */
 function wholeSeconds(unixMs: number): string {
   return new Date(unixMs).toISOString().replace(/\.\d+Z$/, 'Z');
 }
@@ -315,7 +315,7 @@ async function postMessage(
 
 const GONE = 410;
 
-/** What an HTTP answer means for a delivery: 2xx is success, anything else is not. */
+/** Returns what an HTTP answer means for a delivery: 2xx is success, anything else is not. */
 export function sentOf(
   { status, headers, body, error, resentAfter }: HttpOutcome,
   request: Pick<Sent, 'requestHeaders' | 'requestBody'>,
@@ -369,7 +369,7 @@ class PagerDutySender implements EventSender {
   }
 }
 
-/** A sender for each type: `http` and `email` are given, all others make messages. */
+/** Makes a sender for each type: `http` and `email` are given, all others make messages. */
 export function createSenders(
   { http, email }: { readonly http: EventSender; readonly email: EventSender },
   chat: ChatSenderDeps,

@@ -48,7 +48,7 @@ const KINDS_OF: Readonly<Record<string, readonly WebhookKind[]>> = {
   body_template: ['http'],
 };
 
-/** The fields of a form as the browser sent them, by their names. */
+/** Reads the fields of a form as the browser sent them, by their names. */
 export function formValues(body: unknown): FormValues {
   const given = typeof body === 'object' && body !== null ? Object.entries(body) : [];
   return Object.fromEntries(
@@ -68,7 +68,7 @@ export const NEW_SUBSCRIPTION: FormValues = {
   standard_headers: ['on'],
 };
 
-/** What the form of a subscription holds. @param document with its whole URL and template, for those who may change it */
+/** Returns what the form of a subscription holds. @param document with its whole URL and template, for those who may change it */
 export function valuesOf({ filters, ...settings }: NativeSubscriptionDocument): FormValues {
   const lists = NAME_LISTS.map((name) => [name, filters[name].join(', ')]);
   const { verdicts, statuses, transitions } = filters;
@@ -83,7 +83,7 @@ function fieldValues(value: unknown): readonly string[] {
 }
 
 /**
- * What a form says, as a body of the native API. Headers and the routing key are never shown again, so of a form that
+ * Returns what a form says, as a body of the native API. Headers and the routing key are never shown again, so of a form that
  * changes a subscription an empty field leaves them as they are. Fields of other types are left out, whatever they have.
  * @param subscription `null` for a new one
  * @returns what is still to be checked
@@ -136,7 +136,7 @@ function words(text: string): readonly string[] {
     .filter((one) => one !== '');
 }
 
-/** `Name: value`, one a line; what has no colon is a name with an empty value, which the API may refuse. */
+/** Reads `Name: value`, one a line; what has no colon is a name with an empty value, which the API may refuse. */
 function headersIn(text: string): Readonly<Record<string, string>> {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
   return Object.fromEntries(
@@ -159,7 +159,7 @@ export interface FormPageProps {
   readonly version: string;
 }
 
-/** The form that makes a subscription, or changes one. */
+/** Shows the form that makes a subscription, or changes one. */
 export function FormPage({ caller, subscription, values, jobs, problem, version }: FormPageProps) {
   const isNew = subscription === null;
   const kind = subscription?.kind ?? null;
@@ -188,7 +188,7 @@ export function FormPage({ caller, subscription, values, jobs, problem, version 
   );
 }
 
-/** The API's words with the field's name as the form has it. */
+/** Returns the API's words with the field's name as the form has it. */
 function problemText(problem: string): string {
   const [, field = '', part = '', rest = ''] = /^(?:filters\.)?(\w+)(?:\.([^:]*))?: (.*)$/s.exec(problem) ?? [];
   const label = LABELS[field];
@@ -441,7 +441,7 @@ function Tick({ name, values, kind, label }: FieldProps & { readonly label: stri
   );
 }
 
-/** Boxes of which any may be ticked. @param props.offered values with what stands beside them */
+/** Shows boxes of which any may be ticked. @param props.offered values with what stands beside them */
 function Ticks(props: FieldProps & { readonly offered: readonly (readonly [value: string, label: Child])[] }) {
   const { name, values, offered, hint = '' } = props;
   const ticked = values[name] ?? [];
@@ -458,7 +458,7 @@ function Ticks(props: FieldProps & { readonly offered: readonly (readonly [value
   );
 }
 
-/** A secret, shown this once: after a subscription was made, or got a new one. */
+/** Shows a secret this once: after a subscription was made, or got a new one. */
 export function SecretPage(props: {
   readonly caller: Caller;
   readonly subscription: WebhookSubscription;

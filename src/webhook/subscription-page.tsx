@@ -13,7 +13,7 @@ export interface WebhookNotice {
   readonly text: string;
 }
 
-/** The result of a form; nothing where none was sent. */
+/** Shows the result of a form; nothing where none was sent. */
 export function Notice({ notice }: { readonly notice: WebhookNotice | null }) {
   if (notice === null) return null;
   return (
@@ -41,7 +41,7 @@ export interface WebhookPageProps {
   readonly version: string;
 }
 
-/** One subscription: how it stands, what can be done, and its delivery log. */
+/** Shows one subscription: how it stands, what can be done, and its delivery log. */
 export function WebhookPage(props: WebhookPageProps) {
   const { caller, subscription, pendingCount, events, notice, isLive, nowUnixMs, version, ...part } = props;
   const { id, name, state } = subscription;
@@ -88,7 +88,7 @@ export function WebhookPage(props: WebhookPageProps) {
   );
 }
 
-/** A link to the deliveries of a state. */
+/** Shows a link to the deliveries of a state. */
 function StateLink(props: {
   readonly id: string;
   readonly state: WebhookEventState | null;
@@ -133,7 +133,7 @@ function Facts(props: { readonly subscription: WebhookSubscription; readonly pen
   );
 }
 
-/** Which runs a subscription is for, and how they are reported; nothing if it is for all. */
+/** Shows which runs a subscription is for, and how they are reported; nothing if it is for all. */
 function Restrictions({ subscription }: { readonly subscription: WebhookSubscription }) {
   const { filter, jobIds, isPerOwner, holdsRepeats } = subscription;
   const { statuses, ...named } = filter;
@@ -153,7 +153,7 @@ function Restrictions({ subscription }: { readonly subscription: WebhookSubscrip
 /** The form offers to replay events since so long ago, in milliseconds. */
 const OFFERED_AGO_MS = 86_400_000;
 
-/** What can be done with a subscription. */
+/** Shows what can be done with a subscription. */
 function WebhookActions(props: { readonly subscription: WebhookSubscription; readonly nowUnixMs: number }) {
   const { subscription, nowUnixMs } = props;
   const { id, state } = subscription;
@@ -196,7 +196,7 @@ export interface LoggedEvent {
 /** On whose page deliveries stand: each then names the other. */
 type DeliveriesOf = 'webhook' | 'run';
 
-/** Events, newest first, with the result of each attempt. */
+/** Shows events, newest first, with the result of each attempt. */
 export function DeliveryTable(props: {
   readonly of: DeliveriesOf;
   readonly events: readonly LoggedEvent[];
@@ -324,7 +324,7 @@ function ArchivedNotice({ subscription }: { readonly subscription: WebhookSubscr
   );
 }
 
-/** The result of a subscription's last delivery. */
+/** Shows the result of a subscription's last delivery. */
 export function LastOutcome({ standing }: { readonly standing: WebhookStanding }) {
   const { dispatchedUnixMs, httpStatusCode, failedCount, lastError } = standing;
   if (dispatchedUnixMs === null) return <>nothing sent yet</>;
@@ -341,7 +341,7 @@ export function LastOutcome({ standing }: { readonly standing: WebhookStanding }
   );
 }
 
-/** The masked URL of a subscription, as people read it. */
+/** Returns the masked URL of a subscription, as people read it. */
 export function shownAddress({ shownUrl }: Pick<WebhookSubscription, 'shownUrl'>): string {
   return shownUrl.replace(/^mailto:/i, '').replaceAll(',', ', ');
 }
@@ -357,7 +357,7 @@ const MOODS: Readonly<Record<WebhookState | WebhookEventState, Mood>> = {
   pending: 'busy',
 };
 
-/** Where a subscription or an event stands. */
+/** Shows where a subscription or an event stands. */
 export function WebhookMark(props: {
   readonly state: WebhookState | WebhookEventState;
   /** Whether the last delivery to it failed. */
@@ -372,7 +372,7 @@ function stateWord(state: WebhookState | WebhookEventState): string {
   return state === 'pending' ? 'waiting' : state;
 }
 
-/** One event: what was sent in each attempt, and what was answered. */
+/** Shows one event: what was sent in each attempt, and what was answered. */
 export function DeliveryPage(props: {
   readonly caller: Caller;
   readonly subscription: WebhookSubscription;
@@ -432,7 +432,7 @@ export function DeliveryPage(props: {
   );
 }
 
-/** Headers and body of a request, or of an answer. */
+/** Shows headers and body of a request, or of an answer. */
 function Exchange({ headers, body }: { readonly headers: WebhookAttempt['requestHeaders']; readonly body: string }) {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   return (
@@ -443,7 +443,7 @@ function Exchange({ headers, body }: { readonly headers: WebhookAttempt['request
   );
 }
 
-/** JSON on lines of its own; any other body as it is. */
+/** Returns JSON indented; any other body as it is. */
 function indented(body: string): string {
   try {
     return JSON.stringify(JSON.parse(body), null, 2);

@@ -61,7 +61,7 @@ export class SubscriptionService {
   }
 
   /**
-   * The subscription that is notified of the archiving of another; an address gets one of its own, to no events, if it has none.
+   * Finds the subscription that is notified of the archiving of another; for an address without one it makes one, to no events.
    * @param asked the id of a subscription, or `mailto:` and addresses
    * @throws ApiError 400 where there is no such subscription
    */
@@ -100,7 +100,7 @@ export class SubscriptionService {
     return { subscription, secret };
   }
 
-  /** The complete URL of a subscription, for callers who may change it; masked if it cannot be opened. */
+  /** Returns the complete URL of a subscription, for callers who may change it; masked if it cannot be opened. */
   async urlOf(subscription: WebhookSubscription): Promise<string> {
     try {
       return (await this.deps.openBox()).open(subscription.sealedUrl, subscription.id);
@@ -110,7 +110,7 @@ export class SubscriptionService {
     }
   }
 
-  /** The template of a subscription's bodies, for callers who may change it; `null` where it has none, or it cannot be opened. */
+  /** Returns the template of a subscription's bodies, for callers who may change it; `null` where it has none, or it cannot be opened. */
   async templateOf({ id, sealedTemplate }: WebhookSubscription): Promise<string | null> {
     if (sealedTemplate === null) return null;
     try {
@@ -120,7 +120,7 @@ export class SubscriptionService {
     }
   }
 
-  /** A subscription's own headers, to be checked, not to be shown; none if they cannot be opened. */
+  /** Returns a subscription's custom headers, to be checked, not to be shown; none if they cannot be opened. */
   async headersOf(subscription: WebhookSubscription): Promise<Readonly<Record<string, string>>> {
     if (subscription.sealedHeaders === null) return {};
     try {
@@ -219,7 +219,7 @@ export class SubscriptionService {
   }
 
   /**
-   * An event for a run. @param runId `null` for the latest run, or made-up data if there is none
+   * Makes an event for a run. @param runId `null` for the latest run, or made-up data if there is none
    * @returns `undefined` if the run does not exist
    */
   async sample(
@@ -293,7 +293,7 @@ const MAIL_DRAFT: Omit<WebhookDraft, 'name' | 'clientUrl'> = {
 const NO_OLD_SECRET = { sealedOldSecret: null, oldSecretUntilUnixMs: null } as const;
 
 /**
- * The state that follows from a change. A new URL makes an archived subscription active: a client that read its
+ * Returns the state that follows from a change. A new URL makes an archived subscription active: a client that read its
  * `active: false`, and sends it back with a new URL, wants it to work again. One that was made inactive stays so.
  */
 function nextState({ state }: WebhookSubscription, isActive: boolean | undefined, isMoved: boolean): WebhookState {

@@ -38,7 +38,7 @@ export class SubscriptionStore {
     return row && SUBSCRIPTION_ROWS.toItem(row);
   }
 
-  /** The one that sends mail to these addresses, if there is one. @param url `mailto:` and addresses, which are not masked */
+  /** Finds the one that sends mail to these addresses, if there is one. @param url `mailto:` and addresses, which are not masked */
   async findMail(accountId: number, url: string): Promise<WebhookSubscription | undefined> {
     const row = await this.db
       .selectFrom('webhook_subscriptions')
@@ -51,7 +51,7 @@ export class SubscriptionStore {
     return row && SUBSCRIPTION_ROWS.toItem(row);
   }
 
-  /** Oldest first. */
+  /** Lists subscriptions, the oldest first. */
   async list(
     accountId: number,
     { limit, offset }: { limit: number; offset: number },
@@ -124,13 +124,13 @@ export class SubscriptionStore {
     });
   }
 
-  /** Whether any subscription exists, of any account. */
+  /** Returns whether any subscription exists, of any account. */
   async hasAny(): Promise<boolean> {
     return (await this.db.selectFrom('webhook_subscriptions').select('id').limit(1).executeTakeFirst()) !== undefined;
   }
 
   /**
-   * How subscriptions of all accounts stand, in two statements that go by indexes.
+   * Reads how subscriptions of all accounts stand, in two statements that go by indexes.
    * @param limit of subscriptions
    * @throws StoreError
    */
@@ -176,7 +176,7 @@ export class SubscriptionStore {
   }
 }
 
-/** Events that an old URL did not take: the new one gets all attempts. */
+/** Gives events that an old URL did not take all attempts at the new one. */
 async function startAnew(transaction: WebhookTransaction, id: string, nowUnixMs: number): Promise<void> {
   await transaction
     .updateTable('webhook_events')

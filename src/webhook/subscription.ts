@@ -16,13 +16,13 @@ export type ChatKind = (typeof CHAT_KINDS)[number];
 export const WEBHOOK_KINDS = ['http', 'cloudevents', ...CHAT_KINDS, 'email', 'pagerduty'] as const;
 export type WebhookKind = (typeof WEBHOOK_KINDS)[number];
 
-/** Whether people read what is delivered: then a failed run gives one message, when it errors. */
+/** Returns whether people read what is delivered: then a failed run gives one message, when it errors. */
 export function isForPeople(kind: WebhookKind): boolean {
   return kind === 'email' || CHAT_KINDS.some((one) => one === kind);
 }
 
 /**
- * Whether an event closes an incident of PagerDuty. It is sent whatever else its subscription asks for, so that none stays
+ * Returns whether an event closes an incident of PagerDuty. It is sent whatever else its subscription asks for, so that none stays
  * open; PagerDuty ignores it where there is no incident.
  */
 export function closesIncident(
@@ -36,7 +36,7 @@ export function closesIncident(
 /** The longest template of a body, in characters. */
 export const MAX_TEMPLATE_LENGTH = 20_000;
 
-/** The word for a status in filters. */
+/** Returns the word for a status in filters. */
 export function statusWord(status: RunStatus): 'success' | 'errored' | 'cancelled' {
   if (status === RUN_STATUS.success) return 'success';
   return status === RUN_STATUS.cancelled ? 'cancelled' : 'errored';
@@ -75,7 +75,7 @@ export interface WebhookFilter {
   readonly models: readonly string[];
 }
 
-/** Whether a filter asks for what is known of nodes. */
+/** Returns whether a filter asks for what is known of nodes. */
 export function asksForNodes({ tags, owners, groups, models }: WebhookFilter): boolean {
   return tags.length + owners.length + groups.length + models.length > 0;
 }
@@ -149,7 +149,7 @@ export interface WebhookStanding {
   readonly pausedUntilUnixMs: number;
 }
 
-/** Whether the latest delivery to an endpoint arrived. Nothing is known of one that nothing was sent to yet. */
+/** Returns whether the latest delivery to an endpoint arrived. Nothing is known of one that nothing was sent to yet. */
 export function isProven({ failedCount, dispatchedUnixMs }: WebhookStanding): boolean {
   return failedCount === 0 && dispatchedUnixMs !== null;
 }
@@ -177,7 +177,7 @@ export interface WebhookSubscription extends WebhookSettings, WebhookStanding {
   readonly updatedUnixMs: number;
 }
 
-/** Whether what is known of a run's nodes decides about an event. */
+/** Returns whether what is known of a run's nodes decides about an event. */
 export function needsSelection(
   {
     kind,

@@ -44,7 +44,7 @@ export type WebhookTables = {
 export type WebhookDb = Kysely<StateTables & WebhookTables>;
 export type WebhookTransaction = Transaction<StateTables & WebhookTables>;
 
-/** A transaction for changes of subscriptions and events; those of several processes wait for each other. */
+/** Runs a transaction for changes of subscriptions and events; those of several processes wait for each other. */
 export function changeWebhooks<T>(db: StateDb, body: (transaction: WebhookTransaction) => Promise<T>): Promise<T> {
   return changeState(db, (transaction) => body(transaction.withTables<WebhookTables>()), 'webhook');
 }
@@ -104,7 +104,7 @@ const LENGTH = 27;
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /**
- * A K-sortable unique id (https://github.com/segmentio/ksuid): 27 letters and digits, made of a second and 128 random bits.
+ * Makes a K-sortable unique id (https://github.com/segmentio/ksuid): 27 letters and digits, made of a second and 128 random bits.
  * @param randomBytes gives so many random bytes
  */
 export function ksuid(nowUnixMs: number, randomBytes: (count: number) => Uint8Array): string {
