@@ -1,5 +1,5 @@
 import { BRIDGE_PATHS, mergedPaths } from '../src/api/openapi/openapi-router.js';
-import { OWN_PATHS } from '../src/api/own/own-paths.js';
+import { NATIVE_PATHS } from '../src/api/native/native-paths.js';
 import { PERMISSIONS, type Right } from '../src/api/permissions.js';
 import { ARTIFACT_PATHS } from '../src/artifact/openapi.js';
 import type { CliCommand } from '../src/cli/command.js';
@@ -219,7 +219,7 @@ const METHODS = ['get', 'put', 'post', 'patch', 'delete', 'head'] as const;
 /** Every route, as `GET /api/openapi.json` describes it. */
 function routes(): string {
   const paths = mergedPaths([
-    ...[BRIDGE_PATHS, V2_PATHS, jobRunPaths(runSchema), OWN_PATHS, REMOVAL_PATHS, RESEND_PATHS],
+    ...[BRIDGE_PATHS, V2_PATHS, jobRunPaths(runSchema), NATIVE_PATHS, REMOVAL_PATHS, RESEND_PATHS],
     ...[QUERY_PATHS, WEBHOOK_PATHS, ARTIFACT_PATHS],
   ]);
   const rows = Object.entries(paths).flatMap(([path, item]) =>

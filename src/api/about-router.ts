@@ -13,13 +13,13 @@ export interface AboutDocument {
   readonly web_url: string;
   /** The setting `public-url`: where people reach the pages; `null` where that is not set. */
   readonly public_url: string | null;
-  /** Where it exports to, as `https://host:port`: without paths, which may hold secrets. */
+  /** Where it exports to, as `https://host:port`: without paths, which may contain secrets. */
   readonly exports_to: readonly string[];
   /** Whether links of `run-bridge open` sign in to its pages. */
   readonly sign_in_links: boolean;
 }
 
-/** `otlp` takes telemetry, `web` is for people and tools; both answer the bridge's own API. */
+/** `otlp` takes telemetry, `web` is for people and tools; both answer the native API. */
 export type BridgePort = 'otlp' | 'web';
 
 /** The properties of a bridge; addresses are known once it listens. */
@@ -33,7 +33,7 @@ export interface About {
   readonly exportsTo: readonly string[];
 }
 
-/** By which programs find out whether a run-bridge answers somewhere, and where its other port is. */
+/** Serves what programs find out by whether a run-bridge answers somewhere, and where its other port is. */
 export function aboutRouter(
   { version, otlpAddress, webAddress, publicUrl, exportsTo }: About,
   port: BridgePort,

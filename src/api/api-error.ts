@@ -14,7 +14,7 @@ export class ApiError extends Error {
     super(userMessage, options);
   }
 
-  /** Missing objects, and those of other accounts: clients cannot distinguish them. */
+  /** Makes the error of a missing object, and of one of another account: clients cannot distinguish them. */
   static notFound(): ApiError {
     return new ApiError(404, 'The requested resource was not found.');
   }

@@ -24,7 +24,7 @@ export interface ApiRouterDeps {
 }
 
 /**
- * The API behind its tokens: nothing below its paths is answered without one, not even a 404. Unknown
+ * Mounts the API behind its tokens: nothing below its paths is answered without one, not even a 404. Unknown
  * paths get the envelope below all of `/api`: clients read a JSON body whatever they asked for.
  */
 export function apiRouter({ authenticator, isOpen, routers, logger }: ApiRouterDeps): Router {

@@ -15,22 +15,22 @@ const SECRET_BYTES = 32;
 
 const WHOLE = /^rbt_[\w-]{43}$/;
 
-/** A new token as it is shown, once: `rbt_` and 43 letters, digits, `-` and `_`. */
+/** Makes a new token as it is shown, once: `rbt_` and 43 letters, digits, `-` and `_`. */
 export function newSecret(): string {
   return `${PREFIX}${randomBytes(SECRET_BYTES).toString('base64url')}`;
 }
 
-/** Whether a text looks like a token of run-bridge. */
+/** Returns whether a text looks like a token of run-bridge. */
 export function isSecret(text: string): boolean {
   return text.startsWith(PREFIX);
 }
 
-/** Whether a text is a token of run-bridge as they are made. */
+/** Returns whether a text is a token of run-bridge as they are made. */
 export function isWholeSecret(text: string): boolean {
   return WHOLE.test(text);
 }
 
-/** The stored form of a token: SHA-256, 32 bytes. Accepts any text. */
+/** Returns the stored form of a token: SHA-256, 32 bytes. Accepts any text. */
 export function hashOf(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
@@ -106,7 +106,7 @@ export class Authenticator {
   }
 
   /**
-   * The caller of an optional token; `undefined` for everything else. Failures are not counted: the header may contain
+   * Returns the caller of an optional token; `undefined` for everything else. Failures are not counted: the header may contain
    * another program's credentials.
    * @throws StoreError
    */
@@ -118,7 +118,7 @@ export class Authenticator {
     return this.freshCaller(key) ?? (await this.find(key, hash));
   }
 
-  /** For a token that was valid a moment ago. */
+  /** Returns the caller of a token that was valid a moment ago. */
   private freshCaller(key: string): Caller | undefined {
     const known = this.good.get(key);
     return this.granted.get(key) ?? (known !== undefined && this.isFresh(known) ? known.caller : undefined);
@@ -136,7 +136,7 @@ export class Authenticator {
     return clock.monotonicMs() - lookedUpMs < GOOD_MS && (expiresUnixMs === null || expiresUnixMs > clock.nowUnixMs());
   }
 
-  /** The token's row if it is good. Takes the same steps for every one that is not. */
+  /** Finds the token's row if it is good. Takes the same steps for every one that is not. */
   private async lookUp(hash: Buffer): Promise<TokenRow | undefined> {
     const row = await this.deps.tokens.findGood(hash.toString('hex'), this.deps.clock.nowUnixMs());
     return timingSafeEqual(hash, Buffer.from(row?.hash ?? NO_HASH, 'hex')) ? row : undefined;
@@ -197,7 +197,7 @@ export function authenticate(authenticator: Authenticator, isOpen: boolean): Req
   };
 }
 
-/** The response to a request without a token. */
+/** Returns the response to a request without a token. */
 export function tokenNeeded(): ApiError {
   return new ApiError(401, 'A token is needed: send the header "Authorization: Token <token>".', CHALLENGE);
 }
@@ -208,7 +208,7 @@ const CHALLENGE = { 'WWW-Authenticate': 'Bearer realm="run-bridge"' };
 export type Guard = RequestHandler & { readonly right: Right | null };
 
 /**
- * Stands before a route's handler: `router.get(path, authorize('runs:read'), …)`. A path's `:accountId` must be the
+ * Makes what stands before a route's handler: `router.get(path, authorize('runs:read'), …)`. A path's `:accountId` must be the
  * caller's; another's is 404, like one that does not exist.
  * @param right what the caller must have; `null` for every caller with a good token
  */
@@ -229,7 +229,7 @@ export function authorize(right: Right | null): Guard {
   return Object.assign(guard, { right });
 }
 
-/** The caller of a request, after `authenticate`. */
+/** Returns the caller of a request, after `authenticate`. */
 export function callerOf(response: Response): Caller {
   const { caller }: { readonly caller?: Caller } = response.locals;
   if (caller === undefined) throw new Error('this route is mounted before authenticate()');

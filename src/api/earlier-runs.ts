@@ -28,7 +28,7 @@ export interface EarlierQuery extends Pick<RunQuery, 'statuses'> {
 }
 
 /**
- * Whether two runs may be compared: they are of one project and one job; those of no job are of the same commands and targets.
+ * Returns whether two runs may be compared: they are of one project and one job; those of no job are of the same commands and targets.
  * @param scopes what their commands worked on
  */
 export function isComparable(
@@ -41,7 +41,7 @@ export function isComparable(
 }
 
 /**
- * The runs that began before a run and that it may be compared with, the last to start first, whichever were registered or
+ * Lists the runs that began before a run and that it may be compared with, the last to start first, whichever were registered or
  * imported first.
  * @param scopes what the commands of the run worked on
  * @returns them, and whether there are older ones that were not looked at
@@ -63,11 +63,11 @@ export async function earlierRuns(
   const steps = groupBy(await catalog.stepsOf(run.accountId, ids), ({ runId }) => runId);
   async function* comparable(): AsyncGenerator<EarlierRun> {
     for (const one of earlier) {
-      const own = steps.get(one.id) ?? [];
-      let digests = await measures.digestsOf(own);
+      const ofRun = steps.get(one.id) ?? [];
+      let digests = await measures.digestsOf(ofRun);
       if (digests === undefined && measuresNow) {
-        await measures.ofSteps(own);
-        digests = await measures.digestsOf(own);
+        await measures.ofSteps(ofRun);
+        digests = await measures.digestsOf(ofRun);
       }
       const theirs = { run: one, scopes: digests?.map(({ scope }) => scope) ?? [] };
       if (digests === undefined || isComparable({ run, scopes }, theirs)) yield { run: one, digests };

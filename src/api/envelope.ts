@@ -29,7 +29,7 @@ export function success<Data>(data: Data, code = 200): Envelope<Data> {
   return { status: { code, is_success: true, user_message: 'Success!', developer_message: '' }, data };
 }
 
-/** One page of a list. */
+/** Returns one page of a list. */
 export function successList<Item>(data: readonly Item[], extra: ListEnvelope<Item>['extra']): ListEnvelope<Item> {
   return { ...success(data), extra };
 }

@@ -36,7 +36,7 @@ export class FailedTries {
     this.owe(key, this.owedBy(key) - TRY_BACK_MS);
   }
 
-  /** How long until an address has all its tries again, in milliseconds. */
+  /** Returns how long until an address has all its tries again, in milliseconds. */
   private owedBy(key: string): number {
     return Math.max(0, (this.freeAtMs.get(key) ?? 0) - this.clock.monotonicMs());
   }
@@ -57,7 +57,7 @@ function keyOf(address: string): string {
   return isIPv6(plain) ? networkOf(plain) : plain;
 }
 
-/** The first four of an IPv6 address's eight groups. */
+/** Returns the first four of an IPv6 address's eight groups. */
 function networkOf(address: string): string {
   const [head = '', tail] = address.split('::');
   const front = head === '' ? [] : head.split(':');

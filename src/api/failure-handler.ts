@@ -33,7 +33,7 @@ function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** The response to any error: details of a 500 or 503 are only logged. */
+/** Returns the response to any error: details of a 500 or 503 are only logged. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof StoreError && error.code === 'unstorable') {
@@ -44,7 +44,7 @@ export function toApiError(error: unknown): ApiError {
       'Retry-After': '1',
     });
   }
-  // Express's own, about a path or a body that it cannot read.
+  // An error of Express, about a path or a body that it cannot read.
   const status = error instanceof Error && 'status' in error ? error.status : undefined;
   if (typeof status === 'number' && status >= 400 && status < 500) {
     return new ApiError(status, `The request cannot be read: ${error instanceof Error ? error.message : status}.`);

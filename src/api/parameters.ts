@@ -1,4 +1,5 @@
 import type { Request } from 'express';
+import type { z } from 'zod';
 import type { TimeRange } from '../storage/run-catalog.js';
 import { ApiError } from './api-error.js';
 
@@ -9,7 +10,7 @@ export type Parameters = Readonly<Record<string, unknown>>;
 const MAX_VALUES = 1_000;
 
 /**
- * The texts of a parameter, in any notation: `a,b`, repeated, `["a"]`, `['a']`, `[1, 2]` or empty, with or
+ * Reads the texts of a parameter, in any notation: `a,b`, repeated, `["a"]`, `['a']`, `[1, 2]` or empty, with or
  * without `[]` after its name, as some HTTP libraries write lists.
  * `undefined` if it is missing.
  */
@@ -27,18 +28,18 @@ export function textsOf(parameters: Parameters, name: string): readonly string[]
   return texts;
 }
 
-/** A list of numbers; empty where the parameter is. @throws ApiError 400 */
+/** Reads a list of numbers; empty where the parameter is. @throws ApiError 400 */
 export function numbersOf(parameters: Parameters, name: string): readonly number[] | undefined {
   return textsOf(parameters, name)?.map((text) => toNumber(name, text));
 }
 
-/** One number; an empty parameter counts as none. @throws ApiError 400 */
+/** Reads one number; an empty parameter counts as none. @throws ApiError 400 */
 export function numberOf(parameters: Parameters, name: string): number | undefined {
   const [text] = textsOf(parameters, name) ?? [];
   return text === undefined ? undefined : toNumber(name, text);
 }
 
-/** Two times, both included. @throws ApiError 400 */
+/** Reads two times, both included. @throws ApiError 400 */
 export function rangeOf(parameters: Parameters, name: string): TimeRange | undefined {
   const texts = textsOf(parameters, name);
   if (texts === undefined || texts.length === 0) return undefined;
@@ -49,7 +50,7 @@ export function rangeOf(parameters: Parameters, name: string): TimeRange | undef
   return [from, to];
 }
 
-/** What is wrong with a parameter. */
+/** Makes the error that says what is wrong with a parameter. */
 export function refused(name: string, problem: string): ApiError {
   return new ApiError(400, `The parameter ${name} ${problem}.`);
 }
@@ -59,7 +60,7 @@ function toNumber(name: string, text: string): number {
   return Number(text);
 }
 
-/** ISO 8601 with or without a time and a zone (default UTC); a literal plus was decoded to a blank. */
+/** Reads ISO 8601 with or without a time and a zone (default UTC); a literal plus was decoded to a blank. */
 function parseTime(text: string): number | undefined {
   const parts = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.(\d+))?\s*(Z|[+ -]?\d\d:?\d\d)?)?$/i.exec(text);
   if (parts === null) return undefined;
@@ -106,7 +107,7 @@ export function listPart<Order>(
   return { limit: Math.min(limit, MAX_LIMIT), offset, orderBy, isDescending, order };
 }
 
-/** The values that are in all lists; `undefined` if none is given. An empty list counts as not given. */
+/** Returns the values that are in all lists; `undefined` if none is given. An empty list counts as not given. */
 export function among<Value>(...lists: readonly (readonly Value[] | undefined)[]): readonly Value[] | undefined {
   const [first, ...others] = lists.flatMap((list) => (list === undefined || list.length === 0 ? [] : [list]));
   return first?.filter((value) => others.every((other) => other.includes(value)));
@@ -119,12 +120,12 @@ export class ListFilters {
 
   constructor(private readonly parameters: Parameters) {}
 
-  /** One number; more of them count as the first. */
+  /** Reads one number; more of them count as the first. */
   number(name: string): number | undefined {
     return this.remember(name, numberOf(this.parameters, name));
   }
 
-  /** The same as a list of one. */
+  /** Reads the same as a list of one. */
   oneNumber(name: string): readonly number[] | undefined {
     const value = this.number(name);
     return value === undefined ? undefined : [value];
@@ -134,7 +135,7 @@ export class ListFilters {
     return this.remember(name, numbersOf(this.parameters, name));
   }
 
-  /** A text as it stands, blanks and commas too. */
+  /** Reads a text as it stands, blanks and commas too. */
   text(name: string): string | undefined {
     const value = this.parameters[name];
     return this.remember(name, typeof value === 'string' && value !== '' ? value : undefined);
@@ -156,7 +157,7 @@ export class ListFilters {
     return range;
   }
 
-  /** Whether what exists is asked for: `active`, `all` or 1. What was deleted is not kept, so `deleted` and any other number have nothing. */
+  /** Returns whether what exists is asked for: `active`, `all` or 1. What was deleted is not kept, so `deleted` and any other number have nothing. */
   isActive(name = 'state'): boolean {
     const [text = 'all'] = textsOf(this.parameters, name) ?? [];
     if (/^(active|deleted|all)$/i.test(text)) {
@@ -176,14 +177,22 @@ export class ListFilters {
 /** The state of what exists. */
 const ACTIVE = 1;
 
-/** Whether a client speaks TLS: the bridge does not, a proxy before it does and says so. A wrong header harms only its sender. */
+/** Returns whether a client speaks TLS: the bridge does not, a proxy before it does and says so. A wrong header harms only its sender. */
 export function isHttps(request: Pick<Request, 'get'>): boolean {
   return request.get('X-Forwarded-Proto')?.split(',')[0]?.trim().toLowerCase() === 'https';
 }
 
-/** The id in a path. @throws ApiError 404 if it is invalid, like for a missing object */
+/** Reads the id in a path. @throws ApiError 404 if it is invalid, like for a missing object */
 export function idIn(request: Request, name: string): number {
   const text = String(request.params[name]);
   if (!/^\d{1,15}$/.test(text)) throw ApiError.notFound();
   return Number(text);
+}
+
+/** Reads parameters. @throws ApiError 400 that names what is wrong */
+export function parsedParameters<T extends z.ZodType>(schema: T, parameters: unknown): z.output<T> {
+  const result = schema.safeParse(parameters);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new ApiError(400, `${issue?.path.join('.') || 'the request'}: ${issue?.message ?? 'cannot be read'}.`);
 }

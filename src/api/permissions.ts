@@ -44,7 +44,7 @@ export const PERMISSIONS: Readonly<Record<Caller['permission'], readonly Right[]
   sender: ['telemetry:write', 'artifacts:write', 'metrics:read'],
 };
 
-/** Whether a caller has a right. */
+/** Returns whether a caller has a right. */
 export function may({ permission }: Pick<Caller, 'permission'>, right: Right): boolean {
   return PERMISSIONS[permission].includes(right);
 }
@@ -155,7 +155,7 @@ export function goneOf(response: Response): AbortSignal {
 export const UNREDACTED = new Redactor(redactionFor('artifactReader', 'literals'));
 
 /**
- * A run's texts and commands as a caller may see them: unredacted with the right to read artifacts, which contain them as well.
+ * Returns what shows a run's texts and commands as a caller may see them: unredacted with the right to read artifacts, which contain them as well.
  * It learns the words of the run from its records (`learnNames`). @param setting `redaction`
  */
 export function textRedactor(caller: Pick<Caller, 'permission'>, setting: RedactionLevel): Redactor {

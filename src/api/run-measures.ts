@@ -110,11 +110,11 @@ export class RunMeasures implements RunListener, Component {
   ): Promise<readonly StepMeasures[]> {
     this.hasReaders = true;
     const invocations = steps.flatMap((step) => step.invocations);
-    const own = new Set(invocations.map(({ traceId, index }) => `${traceId} ${index}`));
+    const wanted = new Set(invocations.map(({ traceId, index }) => `${traceId} ${index}`));
     const measures: StepMeasures[] = [];
     for (const traceId of new Set(invocations.map((one) => one.traceId))) {
       for (const command of await this.ofTrace(traceId, redactor)) {
-        if (own.has(`${traceId} ${command.invocation.index}`)) measures.push({ traceId, command });
+        if (wanted.has(`${traceId} ${command.invocation.index}`)) measures.push({ traceId, command });
       }
     }
     return measures;
@@ -128,7 +128,7 @@ export class RunMeasures implements RunListener, Component {
   }
 
   /**
-   * The commands of a run's steps in brief, without reading a log. Of a finished trace that has not been measured, this is
+   * Reads the commands of a run's steps in brief, without reading a log. Of a finished trace that has not been measured, this is
    * done in the background, for the next who asks.
    * @returns `undefined` where one of the commands is not measured yet
    * @throws StoreError
@@ -144,14 +144,14 @@ export class RunMeasures implements RunListener, Component {
         if (row?.state === 'finished') this.measureLater(traceId);
         return undefined;
       }
-      const own = new Set(invocations.filter((one) => one.traceId === traceId).map(({ index }) => index));
-      digests.push(...stored.filter(({ index }) => own.has(index)));
+      const wanted = new Set(invocations.filter((one) => one.traceId === traceId).map(({ index }) => index));
+      digests.push(...stored.filter(({ index }) => wanted.has(index)));
     }
     return digests;
   }
 
   /**
-   * The log records of a run's steps, by command. Those of a finished trace are stored beside its measures.
+   * Reads the log records of a run's steps, by command. Those of a finished trace are stored beside its measures.
    * @param redactor learns the names of the steps' traces
    * @throws errors of the reader if a log cannot be read; StoreError
    */
@@ -200,7 +200,7 @@ export class RunMeasures implements RunListener, Component {
     return await reading.upTo(run);
   }
 
-  /** `undefined` if the row cannot be read. */
+  /** Reads the measures of a row; `undefined` if it cannot be read. */
   private async ofFinished(traceId: TraceId, row: MeasuredRun): Promise<TraceMeasures | undefined> {
     const stored = row.content === null ? undefined : await this.unpackKept(row.content);
     return stored ?? (await this.measureOnce(traceId, row));
@@ -277,7 +277,7 @@ class TraceReading {
     return measured;
   }
 
-  /** The measures in brief, and what went wrong, with texts as they are and without literals. */
+  /** Returns the measures in brief, and what went wrong, with texts as they are and without literals. */
   async inBrief({ commands }: TraceMeasures): Promise<{ digest: TraceDigest; errors: readonly CommandErrors[] }> {
     const { learner } = await this.parts;
     const redact = (text: string) => learner.text(text);
@@ -288,7 +288,7 @@ class TraceReading {
   }
 }
 
-/** Loaded when measures are first asked for. */
+/** Loads what reads measures, when they are first asked for. */
 async function readingParts(reader: RecordLogReader) {
   const [{ KnownNames }, { learnNames, Redactor: Learner }, { MeasureReading }] = await Promise.all([
     import('../redaction/known-names.js'),
@@ -313,7 +313,7 @@ const LENGTH_BYTES = 4;
 const compress = promisify(gzip);
 const decompress = promisify(gunzip);
 
-/** The lengths of the first two parts, then the digest, the measures (nothing where they are too large) and the log records, each compressed. */
+/** Packs the lengths of the first two parts, then the digest, the measures (nothing where they are too large) and the log records, each compressed. */
 async function pack(digest: TraceDigest, { commands, names, logs }: ReadTrace): Promise<Uint8Array> {
   const brief = await compress(serialize([VERSION, digest]));
   const measures: TraceMeasures = { commands, names };
@@ -338,7 +338,7 @@ async function unpackLogs(content: Uint8Array): Promise<TraceLogs | undefined> {
   return await unpacked<TraceLogs>(partsOf(content)[2]);
 }
 
-/** Digest, measures and log records; of what another version made, bytes that are none. */
+/** Returns digest, measures and log records; of what another version made, bytes that are none. */
 function partsOf(content: Uint8Array): readonly [digest: Uint8Array, measures: Uint8Array, logs: Uint8Array] {
   const { buffer, byteOffset, byteLength } = content;
   const headBytes = 2 * LENGTH_BYTES;

@@ -7,7 +7,7 @@ import { may } from './permissions.js';
 // How lists of runs say why a run failed, and by which texts it is found there: pages, API and command line alike.
 
 /**
- * The sentence that says why a run failed: `2 nodes failed with an error, 10 tests failed: model orders: relation does not exist`.
+ * Returns the sentence that says why a run failed: `2 nodes failed with an error, 10 tests failed: model orders: relation does not exist`.
  * @param digests of its commands
  * @param level what is shown of texts
  * @returns `null` where nothing is known to have gone wrong
@@ -20,7 +20,7 @@ export function causeText(digests: readonly Pick<CommandDigest, 'cause'>[], leve
   return [title, label, shownReason].filter((part) => part !== null).join(': ');
 }
 
-/** What a caller is shown of texts. @param setting `redaction` */
+/** Returns what a caller is shown of texts. @param setting `redaction` */
 export function levelFor(caller: Pick<Caller, 'permission'>, setting: RedactionLevel): RedactionLevel {
   return redactionFor(may(caller, 'artifacts:read') ? 'artifactReader' : 'anybodyElse', setting);
 }
@@ -31,7 +31,7 @@ const SEARCHED: Readonly<Record<RedactionLevel, ErrorTexts>> = {
   statements: 'none',
 };
 
-/** The filter of a list by a text; a search tells nobody of texts that they may not see. @param level what is shown of texts */
+/** Returns the filter of a list by a text; a search shows nobody texts that they may not see. @param level what is shown of texts */
 export function containing(text: string, level: RedactionLevel) {
   return { textContains: text, errorTexts: SEARCHED[level] };
 }

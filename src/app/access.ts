@@ -1,9 +1,8 @@
 import { Authenticator, newSecret } from '../api/authenticator.js';
 import { SENDER } from '../api/caller.js';
 import { FailedTries } from '../api/failed-tries.js';
-import { OpenGate } from '../api/open-gate.js';
+import { OpenGate, TokenGate } from '../api/sender-gates.js';
 import { SignInLinks } from '../api/sign-in-links.js';
-import { TokenGate } from '../api/token-gate.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
 import { isLoopback } from '../core/http-listener.js';

@@ -1,13 +1,12 @@
 import type { Router } from 'express';
+import { type NativeApiDeps, nativeRouter } from '../api/native/native-router.js';
 import { openApiRouter } from '../api/openapi/openapi-router.js';
-import type { OwnApiDeps } from '../api/own/own-api-deps.js';
-import { ownRouter } from '../api/own/own-router.js';
 import type { Feature } from '../feature.js';
 import type { State } from '../storage/state.js';
 
 /** Dependencies of the API's routers. */
 export interface ApiRoutersDeps
-  extends Pick<OwnApiDeps, 'notes' | 'reader' | 'measures' | 'redaction' | 'clock' | 'stopping'> {
+  extends Pick<NativeApiDeps, 'notes' | 'reader' | 'measures' | 'redaction' | 'clock' | 'stopping'> {
   readonly state: State;
   /** The features, which add routers. */
   readonly features: readonly Pick<Feature, 'api' | 'apiPaths'>[];
@@ -27,6 +26,6 @@ export async function apiRouters({
   return [
     openApiRouter(version, paths),
     ...added.flat(),
-    ownRouter({ ...nativeApi, catalog: state.catalog, traces: state.traces }),
+    nativeRouter({ ...nativeApi, catalog: state.catalog, traces: state.traces }),
   ];
 }

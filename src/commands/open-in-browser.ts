@@ -1,5 +1,5 @@
 import { ApiError } from '../api/api-error.js';
-import { RunFinder } from '../api/own/run-finder.js';
+import { RunFinder } from '../api/native/run-finder.js';
 import { makeSignInLink } from '../api/sign-in-links.js';
 import { openState } from '../app/open-state.js';
 import { askBridge, type FoundBridge } from '../cli/bridge/bridge.js';

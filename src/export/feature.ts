@@ -1,6 +1,6 @@
 import type { Router } from 'express';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
-import { RunFinder } from '../api/own/run-finder.js';
+import { RunFinder } from '../api/native/run-finder.js';
 import type { State } from '../storage/state.js';
 import { RunResender, type RunResenderDeps } from './run-resender.js';
 

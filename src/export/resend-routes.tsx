@@ -6,7 +6,7 @@ import { authorize, callerOf } from '../api/authenticator.js';
 import type { Caller } from '../api/caller.js';
 import { success } from '../api/envelope.js';
 import { answersWith } from '../api/openapi/answers.js';
-import { parsedParameters } from '../api/own/record-filter.js';
+import { parsedParameters } from '../api/parameters.js';
 import { API_PATH } from '../run/api-path.js';
 import { Layout, sendPage } from '../web/page/layout.js';
 import { RunResendError, type RunResender } from './run-resender.js';

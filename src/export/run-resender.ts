@@ -1,4 +1,4 @@
-import type { RunFinder } from '../api/own/run-finder.js';
+import type { RunFinder } from '../api/native/run-finder.js';
 import type { TraceId } from '../record/telemetry-record.js';
 
 /** What sends runs again. */

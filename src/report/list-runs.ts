@@ -1,4 +1,4 @@
-import { runDocument } from '../api/own/run-document.js';
+import { runDocument } from '../api/native/run-document.js';
 import { RunMeasures } from '../api/run-measures.js';
 import { causeText, containing } from '../api/run-search.js';
 import { CliError, EXIT, type ExitCode, type Invocation } from '../cli/command.js';

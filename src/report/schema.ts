@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { commandSchema, comparisonSchema } from '../api/own/measures-answer.js';
+import { commandSchema, comparisonSchema } from '../api/native/measures-answer.js';
 
 /** The document of `--format json`. */
 export const reportDocumentSchema = z.object({

@@ -1,4 +1,4 @@
-import { RunFinder } from '../api/own/run-finder.js';
+import { RunFinder } from '../api/native/run-finder.js';
 import type { RetentionLimits } from '../config/retention-settings.js';
 import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';

@@ -5,7 +5,7 @@ import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import { success } from '../api/envelope.js';
 import { answersWith } from '../api/openapi/answers.js';
-import { parsedParameters } from '../api/own/record-filter.js';
+import { parsedParameters } from '../api/parameters.js';
 import { API_PATH } from '../run/api-path.js';
 import { RunRemovalError, type RunRemover } from './run-remover.js';
 

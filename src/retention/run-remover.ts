@@ -1,4 +1,4 @@
-import type { RunFinder } from '../api/own/run-finder.js';
+import type { RunFinder } from '../api/native/run-finder.js';
 import { reasonOf } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
 import type { RetainedSize, RetentionStore, RunGroup } from '../storage/retention-store.js';

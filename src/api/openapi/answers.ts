@@ -13,12 +13,12 @@ const statusSchema = z
 /** An error in the envelope. */
 const errorSchema = z.object({ status: statusSchema, data: z.null() }).meta({ id: 'Error' });
 
-/** The envelope of a response; `extra` for a list. */
+/** Returns the envelope of a response; `extra` for a list. */
 export function envelopeSchema<T extends z.ZodType>(data: T, extra?: z.ZodType) {
   return z.object({ status: statusSchema, data, ...(extra === undefined ? {} : { extra }) });
 }
 
-/** An answer in JSON. */
+/** Returns an answer in JSON. */
 export function jsonAnswer(schema: z.ZodType, description: string) {
   return { description, content: { 'application/json': { schema } } };
 }
@@ -49,7 +49,7 @@ export function errorAnswers(...statuses: readonly ErrorStatus[]): ZodOpenApiRes
   return Object.fromEntries(all.map((status) => [status, jsonAnswer(errorSchema, ERRORS[status])]));
 }
 
-/** The answers of a route: its data in the envelope, or an error in it. @param extra what a list has beside its data */
+/** Returns the answers of a route: its data in the envelope, or an error in it. @param extra what a list has beside its data */
 export function answersWith(
   data: z.ZodType,
   description: string,

@@ -12,7 +12,7 @@ import {
   stepPositionSchema,
   stepStartSchema,
 } from '../../run/execution-api.js';
-import { OWN_PATHS } from '../own/own-paths.js';
+import { NATIVE_PATHS } from '../native/native-paths.js';
 import { jsonAnswer } from './answers.js';
 
 const STEPS = `${API_PATH}/executions/steps/{stepId}`;
@@ -148,7 +148,7 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
  */
 const API_PATHS: ZodOpenApiPathsObject = {
   ...BRIDGE_PATHS,
-  ...OWN_PATHS,
+  ...NATIVE_PATHS,
 };
 
 /** Describes the API; public, since it contains no data. @param version the program's @param featurePaths the routes of features */
@@ -178,7 +178,7 @@ export function openApiRouter(version: string, featurePaths: readonly ZodOpenApi
   return router;
 }
 
-/** Paths of several routers; one that several have has the methods of all. */
+/** Merges the paths of several routers; one that several have has the methods of all. */
 export function mergedPaths(all: readonly ZodOpenApiPathsObject[]): ZodOpenApiPathsObject {
   const merged: ZodOpenApiPathsObject = {};
   for (const paths of all) {

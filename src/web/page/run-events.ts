@@ -1,8 +1,7 @@
 import { Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import { authorize, callerOf } from '../../api/authenticator.js';
-import { beginEventStream, HEARTBEAT_MS } from '../../api/event-stream.js';
-import { writeOut } from '../../api/own/write-out.js';
+import { beginEventStream, HEARTBEAT_MS, writeOut } from '../../api/event-stream.js';
 import { may } from '../../api/permissions.js';
 import { pause } from '../../core/clock.js';
 import type { CatalogRun } from '../../storage/run-catalog.js';

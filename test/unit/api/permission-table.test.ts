@@ -1,9 +1,8 @@
 import { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { OpenGate } from '../../../src/api/open-gate.js';
 import { PERMISSIONS, type Right } from '../../../src/api/permissions.js';
-import { TokenGate } from '../../../src/api/token-gate.js';
+import { OpenGate, TokenGate } from '../../../src/api/sender-gates.js';
 import { apiRouters } from '../../../src/app/api-routers.js';
 import { artifactRouter } from '../../../src/artifact/downloads.js';
 import { FolderArtifactStore } from '../../../src/artifact/folder-artifact-store.js';

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { RunFinder } from '../../../src/api/own/run-finder.js';
+import { RunFinder } from '../../../src/api/native/run-finder.js';
 import { parseTraceId, type TraceId } from '../../../src/record/telemetry-record.js';
 import { Removals } from '../../../src/retention/removals.js';
 import { NO_LOCK, RetainedTelemetry } from '../../../src/retention/retained-kinds.js';

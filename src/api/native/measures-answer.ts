@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { Redactor } from '../../redaction/redactor.js';
 import { comparisonDocument, measuresDocument } from '../../run/measures/measures-document.js';
 import { compareWithEarlier } from '../../run/measures/run-totals.js';
-import type { CatalogStep } from '../../storage/run-catalog.js';
+import type { CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
 import { RUN_STATUS } from '../../storage/state-tables.js';
-import type { OwnApiDeps } from './own-api-deps.js';
+import type { RunMeasures } from '../run-measures.js';
 import type { FoundRun } from './run-finder.js';
 
 /** Earlier runs that one is compared with. */
@@ -192,12 +192,12 @@ export const nodesSchema = z.array(
 );
 
 /**
- * The measures of a run's commands, in their order. A trace that holds commands of other runs too gives only the run's own.
+ * Reads the measures of a run's commands, in their order. Of a trace that has commands of other runs too, those of the run alone.
  * @param redactor is taught the words of the run
  */
 export async function commandMeasures(
   { steps }: FoundRun,
-  { measures }: Pick<OwnApiDeps, 'measures'>,
+  { measures }: { readonly measures: Pick<RunMeasures, 'ofSteps'> },
   redactor: Redactor,
 ) {
   const measured = await measures.ofSteps(steps, redactor);
@@ -208,12 +208,12 @@ export async function commandMeasures(
 const MAX_LOOKED_AT = 200;
 
 /**
- * A run's duration compared with earlier successful runs of its project and job with the same commands; `null` while it is running, and
+ * Compares a run's duration with earlier successful runs of its project and job with the same commands; `null` while it is running, and
  * if there are none.
  */
 export async function comparisonOf(
   { run, steps }: FoundRun,
-  { catalog }: Pick<OwnApiDeps, 'catalog'>,
+  { catalog }: { readonly catalog: RunCatalog },
 ): Promise<z.input<typeof measuresSchema>['comparison']> {
   if (run.startedUnixMs === null || run.finishedUnixMs === null) return null;
   const { items } = await catalog.listRuns(run.accountId, {
@@ -232,16 +232,16 @@ export async function comparisonOf(
     run.accountId,
     before.map(({ id }) => id),
   );
-  const own = commandsOf(steps);
+  const asked = commandsOf(steps);
   const earlier = before
-    .filter(({ id }) => commandsOf(theirs.filter(({ runId }) => runId === id)) === own)
+    .filter(({ id }) => commandsOf(theirs.filter(({ runId }) => runId === id)) === asked)
     .slice(0, MAX_EARLIER);
   const lengths = earlier.map(({ startedUnixMs, finishedUnixMs }) => (finishedUnixMs ?? 0) - (startedUnixMs ?? 0));
   const comparison = compareWithEarlier(run.finishedUnixMs - run.startedUnixMs, lengths);
   return comparison && { length_ms: comparison.totalMs, ...comparisonDocument(comparison) };
 }
 
-/** The first words of a run's engine commands after the program, such as `build`; of a step without any its program. */
+/** Returns the first words of a run's engine commands after the program, such as `build`; of a step without any its program. */
 function commandsOf(steps: readonly CatalogStep[]): string {
   return steps
     .flatMap(({ command, invocations }) =>

@@ -38,7 +38,7 @@ const artifactsSchema = z.object({
   reason: z.string().nullable(),
 });
 
-/** A run, in the API's own words. */
+/** A run, in the words of the native API. */
 export const runSchema = z
   .object({
     id: z.number().int(),
@@ -83,7 +83,7 @@ export const setAsideSchema = z.object({
   reason: z.string(),
 });
 
-/** A run as `GET /set-aside-runs` shows it. @param redactor what the caller is shown of texts */
+/** Returns a run as `GET /set-aside-runs` shows it. @param redactor what the caller is shown of texts */
 export function setAsideDocument(run: SetAsideRun, redactor: Redactor): z.input<typeof setAsideSchema> {
   return {
     trace_id: run.traceId,
@@ -94,7 +94,7 @@ export function setAsideDocument(run: SetAsideRun, redactor: Redactor): z.input<
   };
 }
 
-/** A run and its steps as `GET /runs/{id}` shows them. @param redactor what the caller is shown of texts */
+/** Returns a run and its steps as `GET /runs/{id}` shows them. @param redactor what the caller is shown of texts */
 export function runDocument(
   { run, steps }: Pick<FoundRun, 'run' | 'steps'>,
   redactor: Redactor,

@@ -3,8 +3,7 @@ import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { API_PATH } from '../../run/api-path.js';
 import { answersWith, errorAnswers } from '../openapi/answers.js';
 import { measuresSchema, nodesSchema } from './measures-answer.js';
-import { recordFilterSchema } from './record-filter.js';
-import { recordPageSchema } from './record-pages.js';
+import { recordFilterSchema, recordPageSchema } from './record-pages.js';
 import { runSchema, setAsideSchema } from './run-document.js';
 
 const path = z.object({
@@ -24,8 +23,8 @@ const recordSchema = z
   })
   .meta({ id: 'Record' });
 
-/** What `ownRouter` answers. */
-export const OWN_PATHS: ZodOpenApiPathsObject = {
+/** What `nativeRouter` answers. */
+export const NATIVE_PATHS: ZodOpenApiPathsObject = {
   [RUN]: {
     get: {
       tags: TAGS,

@@ -1,20 +1,20 @@
 import { parseTraceId, type TraceId } from '../../record/telemetry-record.js';
-import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
+import type { CatalogRun, CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
 import { parseRunNumber } from '../../storage/state-tables.js';
+import type { TraceCatalog } from '../../storage/trace-catalog.js';
 import { ApiError } from '../api-error.js';
-import type { OwnApiDeps } from './own-api-deps.js';
 
 /** A run as a request named it. */
 export interface FoundRun {
   readonly run: CatalogRun;
   readonly steps: readonly CatalogStep[];
-  /** Traces that hold its commands, in their order. */
+  /** Traces that have its commands, in their order. */
   readonly traceIds: readonly TraceId[];
 }
 
 /** Finds runs by what requests call them. */
 export class RunFinder {
-  constructor(private readonly deps: Pick<OwnApiDeps, 'catalog' | 'traces'>) {}
+  constructor(private readonly deps: { readonly catalog: RunCatalog; readonly traces: TraceCatalog }) {}
 
   /**
    * @param name the run's number, or a trace or invocation id of one of its commands; of several runs in one trace the first

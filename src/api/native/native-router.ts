@@ -1,26 +1,52 @@
 import { type Request, type Response, Router } from 'express';
 import type { z } from 'zod';
-import { pause } from '../../core/clock.js';
+import { type Clock, pause } from '../../core/clock.js';
+import type { RecordLogReader } from '../../log/record-log.js';
 import { formatRecordLine } from '../../record/record-line.js';
+import type { RedactionLevel } from '../../redaction/known-names.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import { API_PATH } from '../../run/api-path.js';
+import type { InvocationNotes } from '../../run/invocation-notes.js';
+import type { RunCatalog } from '../../storage/run-catalog.js';
 import { isFinal, STATUS_NAMES } from '../../storage/state-tables.js';
+import type { TraceCatalog } from '../../storage/trace-catalog.js';
 import { ApiError } from '../api-error.js';
 import { authorize, callerOf } from '../authenticator.js';
 import { success } from '../envelope.js';
-import { beginEventStream, HEARTBEAT_MS } from '../event-stream.js';
+import { beginEventStream, HEARTBEAT_MS, writeOut } from '../event-stream.js';
+import { parsedParameters } from '../parameters.js';
 import { Permits, textRedactor, UNREDACTED, withPermit } from '../permissions.js';
-import { formatPosition, type LogPosition, movedPosition, parsePosition } from './log-position.js';
+import type { RunMeasures } from '../run-measures.js';
 import { commandMeasures, comparisonOf } from './measures-answer.js';
-import type { OwnApiDeps } from './own-api-deps.js';
-import { parsedParameters, recordFilter, recordFilterSchema } from './record-filter.js';
-import { recordPageSchema, sendRecordPage } from './record-pages.js';
+import {
+  formatPosition,
+  type LogPosition,
+  movedPosition,
+  parsePosition,
+  recordFilter,
+  recordFilterSchema,
+  recordPageSchema,
+  sendRecordPage,
+} from './record-pages.js';
 import { runDocument, setAsideDocument } from './run-document.js';
 import { type FoundRun, RunFinder } from './run-finder.js';
-import { writeOut } from './write-out.js';
 
-/** The API of run-bridge's own: what the hosted platform's shapes have no place for. */
-export function ownRouter(deps: OwnApiDeps): Router {
+/** What the native API works with. */
+export interface NativeApiDeps {
+  readonly catalog: RunCatalog;
+  readonly traces: TraceCatalog;
+  readonly notes: Pick<InvocationNotes, 'listSetAside'>;
+  readonly reader: RecordLogReader;
+  readonly measures: Pick<RunMeasures, 'ofSteps'>;
+  /** The setting; whose texts are whole is decided by `textRedactor`. */
+  readonly redaction: RedactionLevel;
+  readonly clock: Clock;
+  /** Aborts when the program is stopping: streams end with it. */
+  readonly stopping: AbortSignal;
+}
+
+/** Serves the native API: what the hosted platform's shapes have no fields for. */
+export function nativeRouter(deps: NativeApiDeps): Router {
   const router = Router();
   const finder = new RunFinder(deps);
   const streams = new RunStreams(finder, deps);
@@ -64,7 +90,7 @@ export function ownRouter(deps: OwnApiDeps): Router {
     }));
     response.json(success({ id: the.run.id, comparison: await comparisonOf(the, deps), commands }));
   });
-  // Records are what the artifacts hold: whole, or not at all.
+  // Records have what artifacts have: whole, or not at all.
   router.get(`${run}/records`, authorize('artifacts:read'), async (request, response) => {
     const page = parsedParameters(recordPageSchema, request.query);
     await sendRecordPage(await found(request, response), page, deps.reader, response);
@@ -96,7 +122,7 @@ export class RunStreams {
 
   constructor(
     private readonly finder: RunFinder,
-    private readonly deps: Pick<OwnApiDeps, 'reader' | 'clock' | 'stopping'>,
+    private readonly deps: Pick<NativeApiDeps, 'reader' | 'clock' | 'stopping'>,
   ) {}
 
   /** @throws ApiError 400, 404, 503 before anything is sent */
@@ -113,7 +139,7 @@ export class RunStreams {
       response.status(204).end();
       return;
     }
-    const place =
+    const position =
       lastEventId === undefined || lastEventId === '' ? [] : parsePosition(lastEventId, found.traceIds.length);
     if (this.clientCount >= MAX_CLIENTS) {
       throw new ApiError(503, `${MAX_CLIENTS} clients are already following runs; try again later.`, {
@@ -126,14 +152,14 @@ export class RunStreams {
     try {
       await beginEventStream(response);
       const stop = AbortSignal.any([gone.signal, this.deps.stopping]);
-      await this.tell(found, place, recordFilter(filter), response, stop);
+      await this.send(found, position, recordFilter(filter), response, stop);
     } finally {
       this.clientCount -= 1;
       response.end();
     }
   }
 
-  private async tell(
+  private async send(
     first: FoundRun,
     from: LogPosition,
     isWanted: ReturnType<typeof recordFilter>,
@@ -142,23 +168,26 @@ export class RunStreams {
   ): Promise<void> {
     const { clock } = this.deps;
     let found = first;
-    let place = from;
+    let position = from;
     let sent = '';
-    let saidMs = clock.monotonicMs();
-    let lookedMs = saidMs;
+    let sentMs = clock.monotonicMs();
+    let lookedMs = sentMs;
     while (!stop.aborted) {
       // Checked before the logs are read: once the run has ended, they are complete.
       const isOver = isFinal(found.run.status);
       const status = `${found.run.status} ${found.steps.map((step) => step.status)}`;
       if (status !== sent) {
         // Following records requires the permission to read artifacts.
-        await writeOut(response, event('run', formatPosition(place), JSON.stringify(runDocument(found, UNREDACTED))));
+        await writeOut(
+          response,
+          event('run', formatPosition(position), JSON.stringify(runDocument(found, UNREDACTED))),
+        );
         sent = status;
-        saidMs = clock.monotonicMs();
+        sentMs = clock.monotonicMs();
       }
-      const at = await this.tellRecords(found, place, isWanted, response, stop);
-      if (at !== place) saidMs = clock.monotonicMs();
-      place = at;
+      const at = await this.sendRecords(found, position, isWanted, response, stop);
+      if (at !== position) sentMs = clock.monotonicMs();
+      position = at;
       if (stop.aborted) return;
       if (isOver) {
         await writeOut(
@@ -168,9 +197,9 @@ export class RunStreams {
         return;
       }
       const nowMs = clock.monotonicMs();
-      if (nowMs - saidMs >= HEARTBEAT_MS) {
+      if (nowMs - sentMs >= HEARTBEAT_MS) {
         await writeOut(response, ': alive\n\n');
-        saidMs = nowMs;
+        sentMs = nowMs;
       }
       await pause(clock, POLL_MS, stop);
       if (clock.monotonicMs() - lookedMs >= STATUS_MS) {
@@ -181,32 +210,32 @@ export class RunStreams {
   }
 
   /** @returns the position after the last record sent; `from` itself if there was none. */
-  private async tellRecords(
+  private async sendRecords(
     { traceIds }: FoundRun,
     from: LogPosition,
     isWanted: ReturnType<typeof recordFilter>,
     response: Response,
     stop: AbortSignal,
   ): Promise<LogPosition> {
-    let place = from;
+    let position = from;
     for (const [trace, traceId] of traceIds.entries()) {
-      const fromOffset = place[trace] ?? 0;
+      const fromOffset = position[trace] ?? 0;
       if ((await this.deps.reader.lengthBytes(traceId)) <= fromOffset) continue;
       for await (const chunk of this.deps.reader.read(traceId, { fromOffset })) {
         let text = '';
         for (const logged of chunk) {
-          place = movedPosition(place, trace, logged.endOffset);
-          if (isWanted(logged)) text += event('record', formatPosition(place), formatRecordLine(logged.record));
+          position = movedPosition(position, trace, logged.endOffset);
+          if (isWanted(logged)) text += event('record', formatPosition(position), formatRecordLine(logged.record));
         }
         await writeOut(response, text);
-        if (stop.aborted) return place;
+        if (stop.aborted) return position;
       }
     }
-    return place;
+    return position;
   }
 }
 
-/** Data of one line, which JSON is. */
+/** Makes an event of data of one line, which JSON is. */
 function event(name: string, id: string, data: string): string {
   return `event: ${name}\nid: ${id}\ndata: ${data}\n\n`;
 }
