@@ -2,12 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { appendFile, writeFile } from 'node:fs/promises';
 import { isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { failingSince, type SinceTexts, sinceTexts } from '../api/failing-since.js';
+import { RunMeasures } from '../api/run-measures.js';
 import { CliError, EXIT, type ExitCode, type Invocation, type ProcessContext } from '../cli/command.js';
 import { readConfiguration, refuseShared } from '../cli/command-configuration.js';
 import { otlpReading } from '../cli/otlp-reading.js';
 import type { Configuration } from '../config/configuration.js';
 import { nonEmpty } from '../config/environment.js';
 import { reasonOf } from '../core/errors.js';
+import { silentLogger } from '../core/logger.js';
 import { packageVersion } from '../core/package-file.js';
 import { cleanLine } from '../core/text.js';
 import type { CommandHost } from '../feature.js';
@@ -17,6 +20,8 @@ import { RecordLogFiles } from '../log/record-log-files.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { type RedactionLevel, redactionFor } from '../redaction/known-names.js';
 import { learnNames, Redactor } from '../redaction/redactor.js';
+import { commandDigest } from '../run/measures/command-digest.js';
+import { isBad } from '../run/measures/execution.js';
 import { readMeasures } from '../run/measures/read-measures.js';
 import { type CommandMeasures, compareWithEarlier } from '../run/measures/run-totals.js';
 import { troubleLocation, troublesOf } from '../run/measures/troubles.js';
@@ -24,6 +29,7 @@ import { withDependencies } from '../run/measures/upstream.js';
 import { RunState } from '../run/open-run.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import { type InvocationSummary, killingSignal } from '../run/verdict.js';
+import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { State } from '../storage/state.js';
 import type { UnnamedRun } from '../storage/trace-catalog.js';
 import { type CommandReport, type ReportSetting, redactedReport } from './content.js';
@@ -293,12 +299,58 @@ async function reportsOfFolder(
       const command = await withManifest(measured, places.runIdOf(traceId, measured.invocation), files);
       const earlier = await earlierLengthsMs(command.invocation, traceId, files, { recent, places });
       const comparison = compareWithEarlier(lengthMs(command), earlier);
-      const report = { traceId, command, commandCount: run.invocations.length, comparison };
+      const runId = places.runIdOf(traceId, command.invocation);
+      const since =
+        runId === null ? undefined : await ask((state) => sinceOf(runId, command, { state, files, reader }));
+      const report = {
+        ...{ traceId, command, commandCount: run.invocations.length, comparison },
+        ...(since !== undefined && { since }),
+      };
       reports.push(level === null ? report : redactedReport(report, redactor));
     }
   }
   // Of a log that is read twice each damaged line was reported twice: only their existence is reported.
   return { reports, isDamaged: damagedCount > 0 };
+}
+
+/** Failed nodes of which it is looked up since when they fail, and earlier runs that are read for it because nobody has measured them. */
+const MAX_SINCE = 50;
+const MAX_READ = 5;
+
+/** Since when a failed run of the first account and its nodes fail, from what is stored of earlier runs, and the logs of a few. Stores nothing. */
+async function sinceOf(
+  runId: number,
+  command: CommandMeasures,
+  of: { readonly state: State; readonly files: RunFiles; readonly reader: RecordLogReader },
+): Promise<SinceTexts | undefined> {
+  const { verdict } = command.invocation;
+  const { catalog, measures: store } = of.state;
+  const run = verdict === 'error' ? await catalog.findRun(FIRST_ACCOUNT_ID, runId) : undefined;
+  if (run === undefined) return undefined;
+  const stored = {
+    isUsed: async () => true,
+    find: async (traceId: TraceId) => {
+      const row = await store.find(traceId);
+      return row === undefined || row.content === null ? undefined : row;
+    },
+    save: async () => {},
+  };
+  const tracker = { find: (traceId: TraceId) => of.files.summary(traceId) };
+  const measures = new RunMeasures({ store: stored, tracker, reader: of.reader, logger: silentLogger });
+  let left = MAX_READ;
+  const digestsOf = async (steps: Parameters<RunMeasures['digestsOf']>[0]) => {
+    const known = await measures.digestsOf(steps);
+    if (known !== undefined || left === 0) return known;
+    left -= 1;
+    const read = await measures.ofSteps(steps);
+    return read.map((one) => commandDigest(one.command, (text) => text));
+  };
+  const ids = command.nodes.filter((node) => node.isExecuted && isBad(node.verdict)).map(({ uniqueId }) => uniqueId);
+  const deps = {
+    catalog,
+    measures: { digestsOf, ofSteps: (steps: Parameters<RunMeasures['ofSteps']>[0]) => measures.ofSteps(steps) },
+  };
+  return sinceTexts(await failingSince({ run, commands: [command] }, ids.slice(0, MAX_SINCE), deps, true));
 }
 
 /** How much of a run's texts is shown; `null` for all of it, however long it is. */

@@ -1,3 +1,4 @@
+import type { SinceTexts } from '../api/failing-since.js';
 import { cut } from '../core/text.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { type Redactor, statusText } from '../redaction/redactor.js';
@@ -12,6 +13,8 @@ export interface CommandReport {
   /** Commands that share the trace. */
   readonly commandCount: number;
   readonly comparison: Comparison | null;
+  /** Since when it fails, in words; left out where that is not known. */
+  readonly since?: SinceTexts;
 }
 
 /** What a report is written for. */

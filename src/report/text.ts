@@ -1,4 +1,5 @@
 import wrapAnsi from 'wrap-ansi';
+import type { SinceTexts } from '../api/failing-since.js';
 import { ageText, alignedRows, cleanText, counted, lengthText, withoutCommands } from '../core/text.js';
 import { invocationIdOf } from '../record/telemetry-record.js';
 import type { PathLink } from '../run/measures/critical-path.js';
@@ -6,7 +7,7 @@ import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { longestParts, PATH_WORDS, paceOf, paceWords, percentText } from '../run/measures/pace.js';
 import type { CommandMeasures, Comparison } from '../run/measures/run-totals.js';
 import { shareOf, slowestNodes } from '../run/measures/time-split.js';
-import { troubleLocation, withLoneMessage } from '../run/measures/troubles.js';
+import { retryCommand, troubleLocation, withLoneMessage } from '../run/measures/troubles.js';
 import { commandLengthMs, hasOwnWord, type NodeVerdict } from '../run/verdict.js';
 import { COMMAND_WORDS, countsText, nodeWord } from '../run/words.js';
 import type { CommandReport, ReportSetting } from './content.js';
@@ -21,22 +22,33 @@ export function textReport(reports: readonly CommandReport[], setting: ReportSet
 }
 
 /** A command's report as text for people. Control characters of messages do not reach the terminal. */
-function reportText({ traceId, command, commandCount, comparison }: CommandReport, setting: ReportSetting): string {
+function reportText(report: CommandReport, setting: ReportSetting): string {
+  const { traceId, command, commandCount, comparison, since } = report;
   const { invocation } = command;
   const { columns } = setting;
   const lines = [
     `run ${invocationIdOf(traceId)}${locationText(command, commandCount)}${stepText(command)}`,
     ...headLines(command),
     ...(invocation.statusMessage === null ? [] : [`reason: ${invocation.statusMessage}`]),
+    ...(since?.run == null ? [] : [`since: ${since.run}`]),
     ...(invocation.rawCommand === null ? [] : [`command: ${invocation.rawCommand}`]),
     ...comparisonLines(comparison),
-    ...problemLines(command),
+    ...problemLines(command, since),
     ...timeLines(command, columns),
     ...pathLines(command, columns),
     ...slowestLines(command, columns),
     ...phaseLines(command, columns),
+    ...againLines(command),
   ];
   return lines.map((line) => `${shownLine(line, setting)}\n`).join('');
+}
+
+/** What to run now: what failed, else all of what did not end well. */
+function againLines(command: CommandMeasures): readonly string[] {
+  const { verdict, rawCommand } = command.invocation;
+  if (verdict === 'success' || verdict === null) return [];
+  const again = retryCommand(command) ?? rawCommand;
+  return again === null ? [] : ['', `run again: ${again}`];
 }
 
 /** Of a longer line a terminal shows the beginning, in characters. */
@@ -238,6 +250,9 @@ function middleCut(name: string, maxLength: number): string {
 
 /** Nodes that are listed of each kind; more are counted. */
 const MAX_LISTED = 20;
+/** Of skipped ones: reasons that are listed, and nodes of each. */
+const MAX_REASONS = 8;
+const MAX_SKIPPED = 3;
 /** How a command ended, and the counts of its nodes. */
 export function headLines({ invocation, totals }: CommandMeasures): readonly string[] {
   const { nodeCounts, noOpCount, hookCounts } = totals;
@@ -253,7 +268,7 @@ export function headLines({ invocation, totals }: CommandMeasures): readonly str
 }
 
 /** What did not go well, and why. */
-export function problemLines(command: CommandMeasures): readonly string[] {
+export function problemLines(command: CommandMeasures, since?: SinceTexts): readonly string[] {
   const { hooks } = command;
   const { nodes, messages } = withLoneMessage(command);
   const of = (verdict: NodeVerdict) => nodes.filter((node) => node.verdict === verdict && node.freshness === null);
@@ -261,12 +276,12 @@ export function problemLines(command: CommandMeasures): readonly string[] {
   const skipped = of('skipped').filter(({ skipReason }) => skipReason !== 'noop');
   const badHooks = hooks.filter(({ verdict }) => verdict !== 'success');
   return [
-    ...section('failed with an error', of('error'), ({ message }) => message ?? 'no message came with it'),
+    ...section('failed with an error', of('error'), ({ message }) => message ?? 'no message came with it', since),
     ...list(
       'hooks that did not succeed',
       badHooks.map(({ uniqueId, verdict, message }) => `${uniqueId}: ${indent(message ?? nodeWord(verdict))}`),
     ),
-    ...section('failed tests', of('failed'), testDetail),
+    ...section('failed tests', of('failed'), testDetail, since),
     ...section('tests with a warning', of('warned'), testDetail),
     ...section('stale sources', stale, staleDetail),
     ...list(nodeWord('canceled'), of('canceled').map(idOf)),
@@ -285,10 +300,12 @@ function section(
   title: string,
   nodes: readonly NodeMeasure[],
   detail: (node: NodeMeasure) => string,
+  since?: SinceTexts,
 ): readonly string[] {
   const lines = nodes.map((node) => {
+    const known = since?.nodes.get(node.uniqueId);
     const place = troubleLocation({ path: node.relativePath, line: node.definedAtLine });
-    return `${node.uniqueId}${place === null ? '' : ` (${place})`}: ${indent(detail(node))}`;
+    return `${node.uniqueId}${place === null ? '' : ` (${place})`}: ${indent(`${detail(node).trimEnd()}${known === undefined ? '' : `\n${known}`}`)}`;
   });
   return list(title, lines);
 }
@@ -304,10 +321,14 @@ function skippedItems(nodes: readonly NodeMeasure[]): readonly string[] {
     if (known === undefined) byReason.set(reason, [node.uniqueId]);
     else known.push(node.uniqueId);
   }
-  return [...byReason].map(([reason, ids]) => {
-    const rest = ids.length - MAX_LISTED;
-    return indent([`${reason}:`, ...ids.slice(0, MAX_LISTED), ...(rest > 0 ? [`and ${rest} more`] : [])].join('\n'));
+  const shown = [...byReason].sort(([, a], [, b]) => b.length - a.length);
+  const items = shown.slice(0, MAX_REASONS).map(([reason, ids]) => {
+    const rest = ids.length - MAX_SKIPPED;
+    return indent([`${reason}:`, ...ids.slice(0, MAX_SKIPPED), ...(rest > 0 ? [`and ${rest} more`] : [])].join('\n'));
   });
+  const others = shown.slice(MAX_REASONS);
+  const count = others.reduce((sum, [, ids]) => sum + ids.length, 0);
+  return others.length === 0 ? items : [...items, `and ${count} more, for ${counted(others.length, 'other reason')}`];
 }
 
 function list(title: string, items: readonly string[]): readonly string[] {

@@ -105,8 +105,13 @@ export function runMessage(
       ...(facts.reason === null ? [] : [['Reason', facts.reason] as const]),
       ...(hasEnded ? selectionFacts(facts) : []),
       ...(outcome === 'succeeded' || outcome === 'warned' ? recoveredFact(facts) : []),
+      ...(hasEnded ? ownersFact(facts, details) : []),
       ...(lengthMs === null ? [] : [['Duration', lengthText(lengthMs)] as const]),
+      ...(hasEnded && details.since !== null ? [['Since', details.since] as const] : []),
       ...(hasEnded ? countsFact(details) : []),
+      ...linesFact('Command', details.commands),
+      ...(hasEnded ? linesFact('Run again', details.retryCommands) : []),
+      ...(hasEnded && details.time !== '' ? [['Time', details.time] as const] : []),
       ...(facts.missingArtifacts === undefined ? [] : [['Artifacts', missingText(facts.missingArtifacts)] as const]),
       ...(status === null ? [] : [['Message', status] as const]),
     ],
@@ -120,6 +125,21 @@ function recoveredFact({ selection }: RunFacts): RunMessage['facts'] {
   const { recovered } = selection ?? {};
   if (recovered == null || recovered.count === recovered.ofCount) return [];
   return [['Recovered', partialText(recovered)]];
+}
+
+/** Returns who owns what failed or warns, where the message is not for one of them. */
+function ownersFact({ selection }: RunFacts, { owners }: RunDetails): RunMessage['facts'] {
+  return selection?.owner !== undefined || owners.length === 0 ? [] : [['Owner', owners.join(', ')]];
+}
+
+/** Command lines that a message has, and the longest of one, in characters. */
+const MAX_COMMANDS = 3;
+const MAX_COMMAND = 300;
+
+function linesFact(name: string, lines: readonly string[]): RunMessage['facts'] {
+  if (lines.length === 0) return [];
+  const rest = lines.length > MAX_COMMANDS ? [`and ${lines.length - MAX_COMMANDS} more`] : [];
+  return [[name, [...lines.slice(0, MAX_COMMANDS).map((line) => cut(line, MAX_COMMAND)), ...rest].join('; ')]];
 }
 
 /** Returns whose failures a message is about, and how many it leaves to others. */
@@ -257,15 +277,16 @@ function warningsSection({ warnings, omitted, loggedWarningCount }: RunDetails):
 }
 
 /** Returns a line such as `model orders (models/orders.sql:3): Binder Error: …`, and what else the error says. */
-function nodeLine({ label, path, line, reason }: NodeTrouble): MessageLine {
+function nodeLine({ label, path, line, reason, since }: NodeTrouble): MessageLine {
   const reported = sourceLocation(reason);
   const defined = path === null ? null : locationText(path, line);
   const location = reported !== null && path !== null && reported.startsWith(path) ? reported : defined;
   const [first, ...more] = readableLines(reason);
-  return lineOf([
+  const shown = lineOf([
     `${label}${location === null ? '' : ` (${location})`}${first === undefined ? '' : `: ${first}`}`,
     ...more,
   ]);
+  return since === null ? shown : { ...shown, more: [...shown.more, since] };
 }
 
 function lineOf([text = '', ...more]: readonly string[]): MessageLine {
@@ -419,7 +440,7 @@ const EMBED_COLORS: Readonly<Record<MessageMood, number>> = {
   neutral: 0x868686,
 };
 /** Discord's limits, in characters; an embed may have 6,000 in all. */
-const MAX_EMBED = { title: 256, description: 4_000, name: 256, value: 200, fields: 8 } as const;
+const MAX_EMBED = { title: 256, description: 2_500, name: 256, value: 200, fields: 15 } as const;
 
 /** Makes a message as Discord's webhooks take it (https://docs.discord.com/developers/resources/message#embed-object). */
 export function discordMessage({ title, mood, facts, sections, url }: RunMessage) {

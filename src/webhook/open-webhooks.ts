@@ -81,14 +81,15 @@ export class WebhookParts {
       async () => config.webhookKey ?? (await readWebhookKeyFile(config['data-dir'], randomBytes, logger)),
     );
     const { redaction, 'smtp-url': smtpUrl, 'smtp-from': from } = config;
-    const runDetails = new RunDetailsReader({ catalog, measures, reader, redaction, webUrl });
+    const manifests = new ManifestReader({ catalog, openArtifacts: host.openArtifacts });
+    const context = { catalog, measures, manifests };
+    const runDetails = new RunDetailsReader({ catalog, measures, context, reader, redaction, webUrl });
     const chat = { http: this.http, runDetails, openBox, clock };
     const platform = new PlatformSender({ ...chat, version });
     const email = new MailSender({ runDetails, smtpUrl, from, timeoutMs: TIMEOUT_MS, openBox, clock });
     const senderOf = createSenders({ http: platform, email }, chat);
     const schedule = { ...DEFAULT_ATTEMPT_SCHEDULE, delaysMs: config['webhook-retries'] };
     const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
-    const manifests = new ManifestReader({ catalog, openArtifacts: host.openArtifacts });
     const recoveries = new RecoveryReader({ catalog, measures });
     const selector = new EventSelector({
       runDetails,

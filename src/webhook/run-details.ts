@@ -1,3 +1,4 @@
+import { failingSince, sinceTexts } from '../api/failing-since.js';
 import type { RunMeasures } from '../api/run-measures.js';
 import { ageText, counted, cut } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
@@ -6,10 +7,12 @@ import { type RedactionLevel, redactionFor, TextCache } from '../redaction/known
 import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
 import { isBad } from '../run/measures/execution.js';
 import type { HookMeasure, NodeMeasure } from '../run/measures/node-measure.js';
+import { sumOfParts, timeSentence } from '../run/measures/pace.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
-import { causeFirst, labelOf, skippedByCause, withLoneMessage } from '../run/measures/troubles.js';
+import { causeFirst, labelOf, retryCommand, skippedByCause, withLoneMessage } from '../run/measures/troubles.js';
 import { countVerdicts, hasOwnWord, type NodeCounts, type NodeVerdict } from '../run/verdict.js';
 import type { CatalogStep, RunCatalog } from '../storage/run-catalog.js';
+import type { ManifestReader } from './selection.js';
 
 /** A node that failed, or had another outcome worth a message, and the reason. */
 export interface NodeTrouble {
@@ -23,6 +26,8 @@ export interface NodeTrouble {
   readonly verdict: NodeVerdict;
   /** Its group by the telemetry; `null` if it has none. */
   readonly group: string | null;
+  /** Since when it fails, in words; `null` for others, where that is since the run does, and where it is not known. */
+  readonly since: string | null;
   /** The error's text, redacted; of a failed test how many rows fail, of a stale source its age; empty if unknown. */
   readonly reason: string;
 }
@@ -51,6 +56,15 @@ export type DetailList = (typeof DETAIL_LISTS)[number];
 
 /** The details of a run that a message adds to its event. Each list has the first ten. */
 export interface RunDetails {
+  /** Its engine commands as they were typed, and those that run again what failed; without what may be secret. */
+  readonly commands: readonly string[];
+  readonly retryCommands: readonly string[];
+  /** Since when it fails, in words; `null` if it did not fail, and where that is not known. */
+  readonly since: string | null;
+  /** Who owns the nodes that failed or warn, by the manifest, else their groups; the first five. */
+  readonly owners: readonly string[];
+  /** Where its time went, in words; empty if nothing is known of it. */
+  readonly time: string;
   /** When its first engine command began, by its telemetry: from then on it is counted how long it took; `null` if there is none. */
   readonly startedUnixMs: number | null;
   /** Nodes by verdict, of all its commands. */
@@ -101,12 +115,21 @@ export interface DetailsScope {
   readonly limit?: number;
 }
 
+/** What tells of a run that its telemetry does not. */
+export interface RunContext {
+  readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
+  readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf'>;
+  readonly manifests: Pick<ManifestReader, 'read'>;
+}
+
 /** What details are read from. */
 export interface RunDetailsDeps {
   readonly catalog: {
     stepsOf(...of: Parameters<RunCatalog['stepsOf']>): Promise<readonly Pick<CatalogStep, 'invocations'>[]>;
   };
   readonly measures: Pick<RunMeasures, 'ofSteps'>;
+  /** What is known besides the run's own telemetry: earlier runs, and who owns nodes. Default: nothing. */
+  readonly context?: RunContext;
   readonly reader: Pick<RecordLogReader, 'read'>;
   readonly redaction: RedactionLevel;
   /** Where others reach the web port; `null` where it is not served. */
@@ -120,6 +143,9 @@ const MAX_REASON_LENGTH = 2_000;
 const MAX_REASONS_LENGTH = 5_000;
 /** Where more are asked for than messages name, each has so much room. */
 const ROOM_OF_EACH = MAX_REASONS_LENGTH / MAX_NAMED;
+/** Nodes of which it is looked up since when they fail, and owners that a message names. */
+const MAX_SINCE = 50;
+const MAX_OWNERS = 5;
 /** Status messages that are remembered, in UTF-16 units of their keys, and the longest of those. */
 const MESSAGES_LENGTH = 256 * 1024;
 const MAX_MESSAGE_LENGTH = 4_096;
@@ -156,10 +182,24 @@ export class RunDetailsReader {
       skipped: skippedNodes(nodes, only),
     } satisfies Record<DetailList, readonly unknown[]>;
     const first = <T>(list: readonly T[]) => list.slice(0, limit);
-    const troubleOf = (node: NodeMeasure): NodeTrouble => ({ ...identityOf(node), reason: reasonOf(node, redactor) });
+    const failed = [...lists.errors, ...lists.failedTests, ...lists.staleSources];
+    const context = await this.contextOf(accountId, runId, commands, { failed, warned: lists.warnings });
+    const troubleOf = (node: NodeMeasure): NodeTrouble => ({
+      ...identityOf(node),
+      since: context.sinceOf.get(node.uniqueId) ?? null,
+      reason: reasonOf(node, redactor),
+    });
     const warningCount = commands.reduce((sum, { invocation }) => sum + (invocation.totalWarnings ?? 0), 0);
     const starts = commands.map(({ invocation }) => toUnixMs(invocation.startTimeUnixNano));
     return {
+      commands: unique(
+        commands.flatMap(({ invocation }) => invocation.rawCommand ?? []).map((line) => redactor.command(line)),
+      ),
+      retryCommands: unique(commands.flatMap((command) => retryCommand(command) ?? [])).map((line) =>
+        redactor.command(line),
+      ),
+      ...{ since: context.since, owners: context.owners },
+      time: timeSentence(sumOfParts(commands.map(({ timeParts }) => timeParts))),
       startedUnixMs: starts.length === 0 ? null : Math.min(...starts),
       counts: sumOfCounts(commands.map(({ totals }) => totals.nodeCounts)),
       noOpCount: commands.reduce((sum, { totals }) => sum + totals.noOpCount, 0),
@@ -170,7 +210,11 @@ export class RunDetailsReader {
       ),
       failedTests: shortened(first(lists.failedTests).map(troubleOf), room),
       staleSources: first(lists.staleSources).map(troubleOf),
-      otherOutcomes: first(lists.otherOutcomes).map((node) => ({ ...identityOf(node), reason: node.verdict })),
+      otherOutcomes: first(lists.otherOutcomes).map((node) => ({
+        ...identityOf(node),
+        since: null,
+        reason: node.verdict,
+      })),
       warnings: shortened(first(lists.warnings).map(troubleOf), room),
       skipped: first(lists.skipped),
       skippedCount: lists.skipped.reduce((sum, { count }) => sum + count, 0),
@@ -179,6 +223,38 @@ export class RunDetailsReader {
       statusMessage: statusMessage === null ? null : cut(statusText(statusMessage, redactor), MAX_REASON_LENGTH),
       url: base === null ? null : `${base}/runs/${runId}`,
     };
+  }
+
+  /** Finds since when a run and its nodes fail, and who owns them. What cannot be read is left out: a message is not held up by it. */
+  private async contextOf(
+    accountId: number,
+    runId: number,
+    commands: readonly CommandMeasures[],
+    { failed, warned }: { readonly failed: readonly NodeMeasure[]; readonly warned: readonly NodeMeasure[] },
+  ): Promise<FoundContext> {
+    const { context } = this.deps;
+    const groups = [...failed, ...warned].flatMap(({ group }) => group ?? []);
+    const nothing = { since: null, sinceOf: new Map<string, string>(), owners: unique(groups).slice(0, MAX_OWNERS) };
+    if (context === undefined) return nothing;
+    try {
+      const run = await context.catalog.findRun(accountId, runId);
+      if (run === undefined) return nothing;
+      const ids = failed.filter(({ isExecuted }) => isExecuted).map(({ uniqueId }) => uniqueId);
+      const since = await failingSince({ run, commands }, ids.slice(0, MAX_SINCE), context, true);
+      const named = [...failed, ...warned];
+      const manifest =
+        named.length === 0
+          ? undefined
+          : await context.manifests.read({ accountId, runId, jobId: run.job.id, environmentId: run.environment.id });
+      const owners = named.flatMap(({ uniqueId, group }) => {
+        const known = manifest?.get(uniqueId)?.owners ?? [];
+        return known.length > 0 ? known : (group ?? []);
+      });
+      const { run: ofRun, nodes: sinceOf } = sinceTexts(since);
+      return { since: ofRun, sinceOf, owners: unique(owners).slice(0, MAX_OWNERS) };
+    } catch {
+      return nothing;
+    }
   }
 
   /** Reads the nodes that failed or warn, of all commands of a run. @throws errors of the reader if a log cannot be read */
@@ -236,6 +312,16 @@ export class RunDetailsReader {
   private newRedactor(): Redactor {
     return new Redactor(redactionFor('anybodyElse', this.deps.redaction));
   }
+}
+
+/** What a message says of a run beyond its telemetry. */
+interface FoundContext extends Pick<RunDetails, 'since' | 'owners'> {
+  /** By the unique ids of failed nodes. */
+  readonly sinceOf: ReadonlyMap<string, string>;
+}
+
+function unique(texts: readonly string[]): readonly string[] {
+  return [...new Set(texts)];
 }
 
 function shortened(troubles: readonly NodeTrouble[], allRoom: number): readonly NodeTrouble[] {
@@ -313,7 +399,7 @@ function skippedNodes(nodes: readonly NodeMeasure[], only?: ReadonlySet<string>)
     }));
 }
 
-function identityOf(node: NodeMeasure): Omit<NodeTrouble, 'reason'> {
+function identityOf(node: NodeMeasure): Omit<NodeTrouble, 'reason' | 'since'> {
   const { uniqueId, relativePath: path, definedAtLine: line, verdict, group } = node;
   return { uniqueId, label: labelOf(node), path, line, verdict, group };
 }

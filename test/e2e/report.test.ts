@@ -208,3 +208,27 @@ test('a run that is not there, and one that may be several, are reported in one 
     /^run-bridge: 01a1fb8e matches 2 runs; give more characters of its id: .*\n$/,
   );
 });
+
+/** Imports a sample as a run of its own, so many hours after it happened. */
+async function importLater(name: string, hours: number, change = (line: string) => line): Promise<void> {
+  const laterNano = BigInt(hours) * 3_600_000_000_000n;
+  const text = readFileSync(sample(name), 'utf8')
+    .replaceAll(/"trace_id":"[0-9a-f]{32}"/g, `"trace_id":"${String(hours).repeat(32)}"`)
+    .replaceAll(/_unix_nano":"(\d+)"/g, (_, nano) => `_unix_nano":"${BigInt(nano) + laterNano}"`);
+  const path = join(dir, `${name}-${hours}.jsonl`);
+  writeFileSync(path, text.split('\n').map(change).join('\n'));
+  expect(await run(['import', path, '--data-dir', 'data'])).toMatchObject({ exitCode: 0 });
+}
+
+test('says since when a run and its nodes fail, and ends with what to run again', async () => {
+  await importLater('build-clean', 1, (line) => line.replaceAll('model.shop.revenue', 'model.shop.broken'));
+  await importLater('build-mixed', 2);
+  expect((await report('1002')).stdout).toContain('\nsince: new in this run, last good #1001\n');
+  await importLater('build-mixed', 3);
+  const { stdout } = await report('1003');
+  expect(stdout).toContain('\nsince: failing since #1002 (2 runs), last good #1001\n');
+  // What is so of the run is not said of a node again; this test was not in the run that did well.
+  expect(stdout).toMatch(/ut_wrong [^\n]*\n(?: {6}.*\n)* {6}failing since #1002 \(2 runs\)\n/);
+  expect(stdout).toMatch(/\n\nrun again: dbt build --select broken\+ ut_target\+ 1\+status_strict\n$/);
+  expect((await report('1001')).stdout).not.toMatch(/since:|run again:/);
+});

@@ -68,7 +68,7 @@ export const NO_NODES = { success: 0, warned: 0, failed: 0, error: 0, canceled: 
 /** Nothing is known of a run. */
 export const QUIET: RunDetails = {
   ...{
-    startedUnixMs: null,
+    ...{ startedUnixMs: null, commands: [], retryCommands: [], since: null, owners: [], time: '' },
     counts: NO_NODES,
     noOpCount: 0,
     errors: [],
@@ -88,7 +88,7 @@ export const DETAILS_OF_ONE_ERROR: RunDetails = {
   errors: [
     {
       ...{ uniqueId: 'model.shop.broken', label: 'model broken', path: 'models/broken.sql', line: null },
-      ...{ verdict: 'error', group: null },
+      ...{ verdict: 'error', group: null, since: null },
       reason: 'Table "orders" does not exist',
     },
   ],

@@ -1,16 +1,22 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { FailingSince } from '../../src/api/failing-since.js';
 import { RunMeasures } from '../../src/api/run-measures.js';
+import { FolderArtifactStore } from '../../src/artifact/folder-artifact-store.js';
 import { silentLogger } from '../../src/core/logger.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import { RunState } from '../../src/run/open-run.js';
 import { formatRun } from '../../src/run/run-document.js';
 import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
+import { MANIFEST } from '../../src/storage/manifest.js';
 import type { State } from '../../src/storage/state.js';
-import { type FailingSince, readRunPageModel } from '../../src/web/page/run-page-model.js';
+import { readRunPageModel } from '../../src/web/page/run-page-model.js';
+import { RunDetailsReader } from '../../src/webhook/run-details.js';
+import { ManifestReader } from '../../src/webhook/selection.js';
 import { openFreshState } from '../fake/fresh-state.js';
 import { sampleLines } from '../fake/sample-run.js';
 import { commandNote } from '../fake/webhook-facts.js';
@@ -129,4 +135,31 @@ it('is that of runs of the same command, target and project where they are of no
   });
   const first = (await sinceOn(1042)).get('model.library.broken');
   expect(first).toEqual({ firstRunId: 1042, count: 1, lastGoodRunId: 1048, isAtLeast: false });
+});
+
+it('is said by a message of the run and of its nodes, with who owns them, and what to run', async () => {
+  const store = new FolderArtifactStore(join(folder, 'artifacts'));
+  const key = { runId: 1004, stepIndex: 1, path: MANIFEST };
+  await store.put(key, Readable.from([readFileSync('test/fixture/manifest.json')]));
+  const { catalog } = state;
+  const manifests = new ManifestReader({ catalog, openArtifacts: async () => store });
+  const context = { catalog, measures, manifests };
+  const details = new RunDetailsReader({
+    catalog,
+    measures,
+    context,
+    reader,
+    redaction: 'literals',
+    webUrl: () => null,
+  });
+  const found = await details.read(FIRST_ACCOUNT_ID, 1004, null);
+  expect(found.since).toBe('failing since #1001 (4 runs)');
+  expect(found.errors.map(({ since }) => since)).toEqual(['failing since #1002 (2 runs), last good #1001']);
+  const manifest = await manifests.read({ accountId: FIRST_ACCOUNT_ID, runId: 1004, jobId: 0, environmentId: 0 });
+  const owners = manifest?.get('model.shop.broken')?.owners ?? [];
+  expect(owners.length).toBeGreaterThan(0);
+  expect(found.owners).toEqual(expect.arrayContaining([...owners]));
+  expect(found.commands).toEqual([expect.stringMatching(/^dbt build --exclude tag:slow/)]);
+  expect(found.retryCommands).toEqual([expect.stringMatching(/^dbt build --select broken\+/)]);
+  expect(found.time).toMatch(/^49 % running, 19 % parsing/);
 });

@@ -1,5 +1,5 @@
 import type { Caller } from '../../api/caller.js';
-import { earlierRuns } from '../../api/earlier-runs.js';
+import { type FailingSince, failingSince, type MeasuredRun } from '../../api/failing-since.js';
 import { textRedactor } from '../../api/permissions.js';
 import { counted, cut } from '../../core/text.js';
 import { type Redactor, statusText } from '../../redaction/redactor.js';
@@ -7,7 +7,6 @@ import type { CriticalPath } from '../../run/measures/critical-path.js';
 import type { FailedSql } from '../../run/measures/failed-sql.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { type Pace, paceOf, sumOfParts } from '../../run/measures/pace.js';
-import { scopeOf } from '../../run/measures/run-scope.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
 import { slowestNodes, type TimeParts } from '../../run/measures/time-split.js';
 import {
@@ -22,7 +21,6 @@ import { withDependencies } from '../../run/measures/upstream.js';
 import { commandLengthMs, countVerdicts, type NodeCounts } from '../../run/verdict.js';
 import type { Manifest } from '../../storage/manifest.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
-import { RUN_STATUS } from '../../storage/state-tables.js';
 import type { PageDeps } from './page-deps.js';
 
 /** A failure or another problem; its texts are redacted for the visitor. */
@@ -48,18 +46,6 @@ export interface PageTrouble {
   readonly command: string | null;
   /** Since when it fails; `null` if unknown, or not among the first 50 failed nodes. */
   readonly since: FailingSince | null;
-}
-
-/** Since when something fails. */
-export interface FailingSince {
-  /** The first of the consecutive failed runs that end with the shown run; the shown run if the failure is new. */
-  readonly firstRunId: number;
-  /** The number of consecutive failed runs, including the shown one. */
-  readonly count: number;
-  /** The last successful run before them; `null` if none is known. */
-  readonly lastGoodRunId: number | null;
-  /** Whether the failures may have begun earlier. */
-  readonly isAtLeast: boolean;
 }
 
 /** Troubles of one kind. */
@@ -200,12 +186,6 @@ export async function readNodeTrouble(
   return trouble;
 }
 
-/** A run with the measures of its commands. */
-interface MeasuredRun {
-  readonly run: CatalogRun;
-  readonly commands: readonly CommandMeasures[];
-}
-
 /** Determines since when nodes fail, for the first 50 failed nodes that were executed. */
 async function withSince(
   measured: MeasuredRun,
@@ -219,7 +199,7 @@ async function withSince(
   const uniqueIds = failed
     .flatMap(({ troubles }) => troubles.flatMap(({ uniqueId }) => uniqueId ?? []))
     .filter((uniqueId) => executed.has(uniqueId));
-  const found = await failingSince(measured, uniqueIds.slice(0, MAX_SINCE), deps);
+  const { nodes: found } = await failingSince(measured, uniqueIds.slice(0, MAX_SINCE), deps);
   if (found.size === 0) return sections;
   return sections.map((section) => ({
     ...section,
@@ -305,47 +285,4 @@ function redactedSql(sql: FailedSql, redactor: Redactor): FailedSql | null {
   if (text === undefined) return null;
   const isSameLines = text.split('\n').length === sql.text.split('\n').length;
   return { ...sql, text, errorLine: isSameLines ? sql.errorLine : null };
-}
-
-/** The most earlier runs of the job that are read. */
-const MAX_EARLIER = 30;
-
-/**
- * Determines since when nodes fail, from earlier runs that the run may be compared with. Runs that did not execute a node, such as those that only compiled it, do not count.
- * @param uniqueIds nodes that the run executed and that failed
- * @throws StoreError
- */
-async function failingSince(
-  { run, commands }: MeasuredRun,
-  uniqueIds: readonly string[],
-  deps: Pick<PageDeps, 'catalog' | 'measures'>,
-): Promise<ReadonlyMap<string, FailingSince>> {
-  const found = new Map<string, FailingSince>(
-    uniqueIds.map((id) => [id, { firstRunId: run.id, count: 1, lastGoodRunId: null, isAtLeast: false }]),
-  );
-  const open = new Set(found.keys());
-  if (open.size === 0) return found;
-  const query = { statuses: [RUN_STATUS.error, RUN_STATUS.success], limit: MAX_EARLIER };
-  const { runs, hasMore } = await earlierRuns(run, commands.map(scopeOf), query, deps);
-  const change = (id: string, part: Partial<FailingSince>) => {
-    const known = found.get(id);
-    if (known !== undefined) found.set(id, { ...known, ...part });
-  };
-  let isCut = hasMore;
-  for await (const { run: one, digests } of runs) {
-    if (open.size === 0) return found;
-    isCut ||= digests === undefined;
-    if (digests === undefined) break;
-    const failed = new Set(digests.flatMap((digest) => digest.failed));
-    const good = new Set(digests.flatMap((digest) => digest.good));
-    for (const id of open) {
-      if (failed.has(id)) change(id, { firstRunId: one.id, count: (found.get(id)?.count ?? 0) + 1 });
-      else if (good.has(id)) {
-        change(id, { lastGoodRunId: one.id });
-        open.delete(id);
-      }
-    }
-  }
-  if (isCut) for (const id of open) change(id, { isAtLeast: true });
-  return found;
 }

@@ -1,8 +1,9 @@
 import type { Child } from 'hono/jsx';
+import type { FailingSince } from '../../api/failing-since.js';
 import type { FailedSql } from '../../run/measures/failed-sql.js';
 import type { CatalogRun } from '../../storage/run-catalog.js';
 import { countText } from './parts.js';
-import type { FailingSince, PageSection, PageTrouble, RunPageModel } from './run-page-model.js';
+import type { PageSection, PageTrouble, RunPageModel } from './run-page-model.js';
 
 /** The most troubles of a kind that are open at first; further ones are shown by a click. */
 const MAX_OPEN = 5;

@@ -39,6 +39,20 @@ test('where the time went is said in parts, the longest first, and then what run
   expect(shown).toContain('\ncritical path of 462 ms (by times: what ended last before each began;');
 });
 
+test('of many skipped nodes a few are listed by what they were skipped for, most first, and the others counted', async () => {
+  const shown = await text('big-build', {});
+  const [, skipped = ''] = /\nskipped:\n([\s\S]*?)\n\n/.exec(shown) ?? [];
+  const lines = skipped.split('\n');
+  expect(lines.length).toBeLessThan(30);
+  expect(skipped).toMatch(/^ {2}because of model\.retail\.mart_43:\n(?: {6}\S+\n){3} {6}and 6 more\n/);
+});
+
+test('it ends with what to run again where the command did not succeed', async () => {
+  expect(await text('build-mixed', {})).toMatch(/\n\nrun again: dbt build --select broken\+ \S+ \S+\n$/);
+  expect(await text('interrupted', {})).toMatch(/\n\nrun again: dbt build [^\n]+\n$/);
+  expect(await text('build-clean', {})).not.toContain('run again');
+});
+
 describe('on a terminal', () => {
   test.each(SMALL_SAMPLES.flatMap((sample) => [60, 80, 120].map((columns) => [sample, columns] as const)))(
     'no line of %s is wider than %d columns, and none of its words is lost',

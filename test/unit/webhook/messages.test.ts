@@ -37,7 +37,7 @@ const EVENT: WebhookEvent = {
 };
 const place = (uniqueId: string, label: string, path: string | null, line: number | null) => ({
   ...{ uniqueId, label, path, line },
-  ...{ verdict: 'error' as const, group: null },
+  ...{ verdict: 'error' as const, group: null, since: null },
 });
 const STORY: RunDetails = {
   ...QUIET,
