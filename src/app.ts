@@ -4,7 +4,7 @@ import type { AppDeps } from './app/app-deps.js';
 import { type Host, onHost } from './app/host.js';
 import { openHook } from './app/open-hook.js';
 import type { Ports } from './app/ports.js';
-import { Announcement, type BuildServer, Import, openSpool, Program, Server, Store } from './app/program.js';
+import { Announcement, type BuildServer, Import, openLeftovers, Program, Server, Store } from './app/program.js';
 import { createArtifacts } from './artifact/feature.js';
 import { createKafkaSource, RETENTION_LEASE } from './cluster/feature.js';
 import type { Configuration } from './config/configuration.js';
@@ -77,8 +77,8 @@ export async function openServer(config: Configuration, deps: AppDeps): Promise<
       stopping: stopping.signal,
     });
     const ports: Ports = await Ports.create(config, { ...host, access, api, hook: hosted.hook });
-    const spool = await openSpool(config, host, host.recordLog);
-    const program = new Program(host, spool, host.recordLog, {
+    const leftovers = await openLeftovers(config, host, host.recordLog);
+    const program = new Program(host, leftovers, host.recordLog, {
       retention: building.retention,
       webhooks: webhooks.components,
       sources: [
@@ -89,7 +89,7 @@ export async function openServer(config: Configuration, deps: AppDeps): Promise<
         ports.web,
         ...building.sources,
         ...runMetrics.components,
-        spool,
+        leftovers,
         ...jobs.components,
         new Announcement(host, ports, stopping),
       ],
@@ -120,11 +120,11 @@ export async function openBuilder(config: Configuration, deps: AppDeps): Promise
       connections: () => ({ web: web.connectionCounts }),
     });
     const web: WebServer = createStatusPort(config, { ...host, access, metrics, about: ABOUT_BUILDING });
-    const spool = await openSpool(config, host, host.recordLog);
-    const program = new Program(host, spool, host.recordLog, {
+    const leftovers = await openLeftovers(config, host, host.recordLog);
+    const program = new Program(host, leftovers, host.recordLog, {
       retention: building.retention,
       webhooks: webhooks.components,
-      sources: [host.memory, host.watch, web, ...building.sources, spool],
+      sources: [host.memory, host.watch, web, ...building.sources, leftovers],
     });
     return { program, web };
   });
@@ -154,11 +154,11 @@ export function openStore(config: Configuration, deps: AppDeps): Promise<Store> 
     const removals = createRemovals(config, { ...host, rows: [retainedDeliveries(config, host)] });
     const webhooks = createWebhooks(config, { ...host, webUrl: () => null });
     const consumer = new GuardedConsumer(host.recordLog, host.disk, 'unavailable');
-    const spool = await openSpool(config, host, consumer);
-    const program = new Program(host, spool, consumer, {
+    const leftovers = await openLeftovers(config, host, consumer);
+    const program = new Program(host, leftovers, consumer, {
       retention: [removals],
       webhooks: webhooks.components,
-      sources: [spool],
+      sources: [leftovers],
     });
     return new Store(program, webhooks, createResend(config, host).resender);
   });
@@ -170,8 +170,8 @@ export function openImport(config: Configuration, deps: AppDeps): Promise<Import
   return onHost(config, deps, { isShareable: false, isBuilding: true, imported }, async (host) => {
     const removals = createRemovals(config, { ...host, rows: [] });
     const consumer = new GuardedConsumer(host.recordLog, host.disk, 'refused');
-    const spool = await openSpool(config, host, consumer);
-    const program = new Program(host, spool, consumer, {
+    const leftovers = await openLeftovers(config, host, consumer);
+    const program = new Program(host, leftovers, consumer, {
       retention: [removals],
       webhooks: [],
       runs: [],

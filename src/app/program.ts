@@ -1,7 +1,7 @@
 import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';
 import { type Component, Lifecycle } from '../core/lifecycle.js';
-import { createSpool, type Spool } from '../exec/feature.js';
+import { createLeftovers, type Leftovers } from '../exec/feature.js';
 import type { ResendFeature } from '../export/feature.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { RecordConsumer } from '../record/record-batch.js';
@@ -56,10 +56,10 @@ export class Program {
   readonly state: State;
   private readonly lifecycle: Lifecycle;
 
-  /** @param spool imports what commands left behind */
+  /** @param leftovers imports what commands left behind */
   constructor(
     private readonly host: Host,
-    private readonly spool: Spool,
+    private readonly leftovers: Leftovers,
     consumer: RecordConsumer,
     added: AddedComponents,
   ) {
@@ -99,18 +99,18 @@ export class Program {
 
   /** Imports the folder that a command left in another place. @returns the number of its records @throws DataFolderInUseError */
   takeInCommand(folder: string): Promise<number> {
-    return this.spool.takeIn(folder);
+    return this.leftovers.takeIn(folder);
   }
 
   /** The traces whose leftover records were imported so far. */
   get leftTraceIds(): Iterable<TraceId> {
-    return this.spool.traceIds;
+    return this.leftovers.traceIds;
   }
 
   /** Waits until leftovers of commands are imported and their runs have verdicts and files. */
   async takeInLeftovers(deadline: AbortSignal): Promise<void> {
-    await this.spool.looked(deadline);
-    await this.settled(this.spool.traceIds, deadline);
+    await this.leftovers.looked(deadline);
+    await this.settled(this.leftovers.traceIds, deadline);
   }
 
   /** Waits until these runs have verdicts and files. */
@@ -214,13 +214,13 @@ export class Import {
 }
 
 /** Creates the importer of what commands left behind in a host's data folder. @param consumer receives its records */
-export function openSpool(
+export function openLeftovers(
   config: Pick<Configuration, 'data-dir'>,
   host: Host,
   consumer: RecordConsumer,
-): Promise<Spool> {
+): Promise<Leftovers> {
   const { registry, decoding, clock, logger, pid } = host;
-  return createSpool(config['data-dir'], null, {
+  return createLeftovers(config['data-dir'], null, {
     consumer,
     registry,
     artifacts: new StoreArtifactSink(host.openArtifacts),

@@ -12,7 +12,7 @@ import type { Configuration } from '../config/configuration.js';
 import { pause } from '../core/clock.js';
 import { reachableUrl } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
-import { createSpool, ENTRY_FILE } from '../exec/feature.js';
+import { createLeftovers, ENTRY_FILE } from '../exec/feature.js';
 import type { Intake, IntakeOptions } from '../feature.js';
 import { splitScope } from '../otlp/scope-path.js';
 import { DataFolderInUseError } from '../storage/data-folder.js';
@@ -66,7 +66,7 @@ export async function openIntake(
     const takeInCommand = async (folder: string) => {
       const registry = new HttpStepRegistry(baseUrl, { clock, signal: stop, headers });
       try {
-        const spool = await createSpool(configuration['data-dir'], null, {
+        const leftovers = await createLeftovers(configuration['data-dir'], null, {
           consumer,
           registry,
           artifacts: new HttpArtifactSink(baseUrl, clock, headers),
@@ -76,7 +76,7 @@ export async function openIntake(
           logger,
           pid: context.pid,
         });
-        return await spool.takeIn(folder);
+        return await leftovers.takeIn(folder);
       } finally {
         registry.close();
       }

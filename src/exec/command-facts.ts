@@ -1,4 +1,3 @@
-import { connect } from 'node:net';
 import type { Writable } from 'node:stream';
 import { checkBaseUrl } from '../cli/bridge/bridge.js';
 import { CliError, EXIT, type Invocation, type ProcessContext } from '../cli/command.js';
@@ -12,11 +11,10 @@ import { splitScope } from '../otlp/scope-path.js';
 import { sanitizeCommand } from '../redaction/redactor.js';
 import { hasStepSummary, type ReportOutput } from '../report/feature.js';
 import { type CommandEnding, DEFAULT_JOB, type StepStart } from '../storage/steps.js';
-import type { EngineFile } from './engine-switches.js';
+import type { CommandEntry, LeftFile } from './command-entry.js';
+import type { EngineFile, TracePosition } from './command-environment.js';
+import type { CommandReceiver } from './command-receiver.js';
 import type { ExecHost } from './exec-target.js';
-import type { OtlpInlet } from './otlp-inlet.js';
-import type { SpoolEntry, SpooledFile } from './spool-entry.js';
-import type { TracePosition } from './trace-context.js';
 
 /** What is known of a command before it starts. */
 export interface CommandFacts {
@@ -32,7 +30,7 @@ export interface CommandFacts {
   readonly stepId: string;
   readonly startedUnixMs: number;
   readonly command: readonly string[];
-  readonly inlet: OtlpInlet;
+  readonly receiver: CommandReceiver;
   /** Folder of this command alone; `undefined` where none could be made. */
   readonly folder: string | undefined;
   /** The JSONL to follow; `undefined` where there is nothing to follow. */
@@ -67,11 +65,11 @@ export function stepStartOf({ stepId, startedUnixMs, command, options }: Command
  * @param end `null` while the command is at work
  * @param traces those that are known to be the command's, and those that were seen in its file
  */
-export function spoolEntryOf(
+export function commandEntryOf(
   facts: CommandFacts,
-  end: SpoolEntry['end'],
-  { traceIds, seenTraceIds }: Pick<SpooledFile, 'traceIds' | 'seenTraceIds'> = { traceIds: [], seenTraceIds: [] },
-): SpoolEntry {
+  end: CommandEntry['end'],
+  { traceIds, seenTraceIds }: Pick<LeftFile, 'traceIds' | 'seenTraceIds'> = { traceIds: [], seenTraceIds: [] },
+): CommandEntry {
   const { options, file: engineFile, environment } = facts;
   const file =
     engineFile === undefined ? null : { path: engineFile.path, from: engineFile.from, traceIds, seenTraceIds };
@@ -181,31 +179,4 @@ export class Notices {
     this.reported.add(line);
     this.stderr.write(`run-bridge: ${line}\n`);
   }
-}
-
-/** Tells a command, and an `exec` inside it, that its telemetry is taken care of: the URL it is to send to. */
-export const EXEC_VARIABLE = 'RUN_BRIDGE_EXEC';
-/** How long the other `exec` may take to take a connection, in milliseconds; it is on the same machine. */
-const CONNECT_MS = 500;
-
-/**
- * Whether another `exec` is at work around this one, and takes its command's telemetry: one that has died, or whose wiring
- * was undone in between, does not.
- */
-export function isWrapped(environment: Environment): Promise<boolean> {
-  const url = nonEmpty(environment[EXEC_VARIABLE]);
-  if (url === undefined || url !== environment.OTEL_EXPORTER_OTLP_ENDPOINT || !URL.canParse(url)) {
-    return Promise.resolve(false);
-  }
-  const { hostname, port } = new URL(url);
-  return new Promise((resolve) => {
-    const socket = connect({ host: hostname, port: Number(port) });
-    const settle = (answer: boolean) => {
-      socket.destroy();
-      resolve(answer);
-    };
-    socket.setTimeout(CONNECT_MS, () => settle(false));
-    socket.once('connect', () => settle(true));
-    socket.once('error', () => settle(false));
-  });
 }

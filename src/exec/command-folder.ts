@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:f
 import { dirname, join } from 'node:path';
 import { createFolder } from '../core/folders.js';
 import { endingDocument, stepStartDocument } from '../run/step-documents.js';
-import type { EntryDocument, SpoolEntry, SpooledFile } from './spool-entry.js';
+import type { CommandEntry, EntryDocument, LeftFile } from './command-entry.js';
 
 /** Name of the folder of spooled commands in the data folder; each has a folder of its own there. */
 export const SPOOL_FOLDER = 'spool';
@@ -46,7 +46,7 @@ export function removePrivateFolder(folder: string): void {
 }
 
 /** Writes an entry into its command's folder, in place of an earlier one as a whole. @throws what the file system throws. */
-export function writeSpoolEntry(folder: string, entry: SpoolEntry): void {
+export function writeCommandEntry(folder: string, entry: CommandEntry): void {
   const { start, to, file, resourceAttributes, end } = entry;
   const document: EntryDocument = {
     step_id: start.stepId,
@@ -61,7 +61,7 @@ export function writeSpoolEntry(folder: string, entry: SpoolEntry): void {
   renameSync(`${path}.partial`, path);
 }
 
-function fileDocument({ path, from, traceIds, seenTraceIds }: SpooledFile): NonNullable<EntryDocument['file']> {
+function fileDocument({ path, from, traceIds, seenTraceIds }: LeftFile): NonNullable<EntryDocument['file']> {
   const traces = { trace_ids: [...traceIds], seen_trace_ids: [...seenTraceIds] };
   if (from === undefined) return { path, from_offset: 0, ...traces };
   const { inode, offset, headBytes, headHash } = from;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Environment } from '../config/environment.js';
 import { maskSecrets } from '../redaction/mask-secrets.js';
 import { COMMAND_OUTPUTS } from '../storage/artifacts.js';
-import type { FoundArtifact } from './spooled-artifacts.js';
+import type { FoundArtifact } from './found-artifacts.js';
 
 /** What is kept of each file at most, in bytes: 4 MiB. */
 const MAX_BYTES = 4 * 1024 * 1024;

@@ -9,8 +9,8 @@ import { type Digest, type Digested, logDigest } from '../record/log-digest.js';
 import type { Delivery, RecordBatch, RecordConsumer, Signal } from '../record/record-batch.js';
 import { SpanIdTable, spanIdHalves } from '../record/span-id-table.js';
 import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord, TraceId } from '../record/telemetry-record.js';
+import type { BufferedRequest, BufferedRequests } from './buffered-requests.js';
 import { isProcess } from './command-steps.js';
-import type { PendingRequest, PendingRequests } from './pending-requests.js';
 
 /** What the records of one wrapped command come from and go to. */
 export interface CommandRecordsDeps {
@@ -26,7 +26,7 @@ export interface CommandRecordsDeps {
   readonly onSeen: (traceId: TraceId) => void;
   /** Whether the JSONL has more than what was taken of it, up to `taken`: it may be read late where processors are short. */
   readonly hasUnreadLines: (taken: TailPosition | undefined) => Promise<boolean>;
-  readonly held: PendingRequests;
+  readonly buffered: BufferedRequests;
   /** Reads a request in protobuf. */
   readonly decode: (signal: Signal, bytes: Uint8Array) => Promise<DecodedRequest>;
   /** Lines of the JSONL that are no records. */
@@ -46,14 +46,14 @@ const JSONL_GRACE_MS = 2_000;
  */
 const RESOURCE_LOOKS = 30;
 const RESOURCE_LOOK_MS = 50;
-/** How often held requests are looked at, in milliseconds. */
+/** How often buffered requests are looked at, in milliseconds. */
 const LOOK_MS = 250;
 /** What lines may take in memory that are not known to be the command's, in characters. */
 const MAX_UNNAMED_CHARACTERS = 64 * 1024 * 1024;
 
 /**
  * Brings in the records of a command from both ways they come: the JSONL that the engine writes, which is complete, and
- * the OTLP that it sends, which is held until the JSONL has ended and gives what that lacks (a level filter, a full disk).
+ * the OTLP that it sends, which is buffered until the JSONL has ended and gives what that lacks (a level filter, a full disk).
  * Where a trace has no JSONL, its OTLP is appended as it comes, after a short grace.
  */
 export class CommandRecords {
@@ -66,12 +66,12 @@ export class CommandRecords {
   private readonly unnamed = new Map<TraceId, TelemetryRecord[]>();
   private unnamedCharacters = 0;
   /** How traces are treated that did not come over OTLP. */
-  private unnamedAre: 'waiting' | 'own' | 'of others' = 'waiting';
+  private unnamedAre: 'waiting' | 'of the command' | 'of others' = 'waiting';
   /** Those of engines that were killed before they could send. */
   private readonly killed = new Set<TraceId>();
   /** Lines are delivered one batch after the other. */
   private delivering: Promise<void> = Promise.resolve();
-  private taken: TailPosition | undefined;
+  private position: TailPosition | undefined;
   private readonly lineReader = new LineReader();
 
   constructor(private readonly deps: CommandRecordsDeps) {}
@@ -85,9 +85,9 @@ export class CommandRecords {
    * Takes in a request without decoding it, where the JSONL has brought some of its trace: its lines are read once a second, so that it
    * waits for them, unless all have come.
    * @returns false for any other request, of which nothing was taken
-   * @throws what `PendingRequests.add` throws
+   * @throws what `BufferedRequests.add` throws
    */
-  async holdUnread(signal: Signal, bytes: Uint8Array): Promise<boolean> {
+  async bufferUnread(signal: Signal, bytes: Uint8Array): Promise<boolean> {
     const items = readItemKeys(signal, bytes);
     // The first request of a trace says its resource.
     if (items === undefined || !this.firstOverOtlpMs.has(items.traceId)) return false;
@@ -95,12 +95,12 @@ export class CommandRecords {
     if (keys === undefined) return false;
     if (keys.hasAll(items)) return true;
     const sinceMs = this.deps.clock.monotonicMs();
-    await this.deps.held.add({ signal, traceIds: [items.traceId], hasForeign: undefined, sinceMs }, bytes);
+    await this.deps.buffered.add({ signal, traceIds: [items.traceId], hasForeign: undefined, sinceMs }, bytes);
     return true;
   }
 
-  /** Takes a request in: it is held, unless the JSONL has brought all of it. @throws what holding it throws. */
-  async hold({ delivery }: DecodedRequest, signal: 'traces' | 'logs', bytes: Uint8Array): Promise<void> {
+  /** Takes a request in: it is buffered, unless the JSONL has brought all of it. @throws what buffering it throws. */
+  async buffer({ delivery }: DecodedRequest, signal: 'traces' | 'logs', bytes: Uint8Array): Promise<void> {
     const nowMs = this.deps.clock.monotonicMs();
     for (const { traceId, resource } of delivery.batches) {
       if (!this.firstOverOtlpMs.has(traceId)) {
@@ -112,18 +112,18 @@ export class CommandRecords {
     const hasForeign = delivery.foreign.length > 0;
     if (!hasForeign && this.isInJsonl(signal, bytes)) return;
     const traceIds = delivery.batches.map(({ traceId }) => traceId);
-    await this.deps.held.add({ signal, traceIds, hasForeign, sinceMs: nowMs }, bytes);
+    await this.deps.buffered.add({ signal, traceIds, hasForeign, sinceMs: nowMs }, bytes);
   }
 
   /** Up to where the JSONL was taken, in bytes. */
   get takenBytes(): number {
-    return this.taken?.offset ?? 0;
+    return this.position?.offset ?? 0;
   }
 
   /** Brings everything in until `end()` was called and nothing is left. @throws what the target throws for good. */
   async run(giveUp: AbortSignal): Promise<void> {
     await Promise.all([this.takeLines(giveUp), this.takeDueRequests(giveUp)]);
-    await this.deps.held.drain(
+    await this.deps.buffered.drain(
       () => true,
       async ({ signal }, bytes) => {
         if (this.isInJsonl(signal, bytes)) return;
@@ -143,7 +143,7 @@ export class CommandRecords {
       const { batches, rejects, release } = this.lineReader.read(lines);
       try {
         if (others.length + rejects.length > 0) await this.deps.onRejects([...others, ...rejects]);
-        this.taken = position ?? this.taken;
+        this.position = position ?? this.position;
         await this.inTurn(() => this.deliverLines(batches));
       } finally {
         release();
@@ -156,22 +156,22 @@ export class CommandRecords {
   }
 
   private async deliverLines(batches: readonly RecordBatch[]): Promise<void> {
-    const own: RecordBatch[] = [];
+    const taken: RecordBatch[] = [];
     for (const batch of batches) {
       const { traceId } = batch;
       // Behind those of its trace that still wait, though that has come over OTLP meanwhile.
       const hasWaiting = this.unnamed.has(traceId);
-      if (this.isOwn(traceId) && !hasWaiting) own.push(await this.noted(batch));
+      if (this.isOfCommand(traceId) && !hasWaiting) taken.push(await this.noted(batch));
       else if (this.unnamedAre === 'waiting' || hasWaiting) this.wait(traceId, batch.records);
     }
-    await this.deliver({ batches: own, foreign: [] });
+    await this.deliver({ batches: taken, foreign: [] });
     await this.deliverUnnamed();
     if (this.unnamedCharacters > MAX_UNNAMED_CHARACTERS) await this.settleUnnamed();
   }
 
-  private isOwn(traceId: TraceId): boolean {
+  private isOfCommand(traceId: TraceId): boolean {
     const { isShared, isOtlpExpected } = this.deps;
-    if (!isShared || !isOtlpExpected || this.unnamedAre === 'own') return true;
+    if (!isShared || !isOtlpExpected || this.unnamedAre === 'of the command') return true;
     return this.firstOverOtlpMs.has(traceId) || this.killed.has(traceId);
   }
 
@@ -189,7 +189,7 @@ export class CommandRecords {
   private async deliverUnnamed(): Promise<void> {
     const batches: RecordBatch[] = [];
     for (const [traceId, waiting] of this.unnamed) {
-      if (!this.isOwn(traceId)) continue;
+      if (!this.isOfCommand(traceId)) continue;
       this.unnamed.delete(traceId);
       for (const { line } of waiting) this.unnamedCharacters -= line?.length ?? 0;
       batches.push(await this.noted({ traceId, resource: UNKNOWN_RESOURCE, records: waiting }));
@@ -202,7 +202,7 @@ export class CommandRecords {
    * rest, but for an engine that did not come to its end though nobody writes any more.
    */
   private async settleUnnamed(): Promise<void> {
-    this.unnamedAre = this.firstOverOtlpMs.size === 0 ? 'own' : 'of others';
+    this.unnamedAre = this.firstOverOtlpMs.size === 0 ? 'of the command' : 'of others';
     const isWritten = this.unnamed.size > 0 && (await this.deps.isWritten());
     for (const [traceId, waiting] of this.unnamed) {
       const ofProcess = waiting.filter(isProcess);
@@ -236,8 +236,8 @@ export class CommandRecords {
     while (!this.ended.signal.aborted) {
       giveUp.throwIfAborted();
       if (this.unnamed.size > 0) await this.inTurn(() => this.deliverUnnamed());
-      const isRead = !(await this.deps.hasUnreadLines(this.taken));
-      await this.deps.held.drain(
+      const isRead = !(await this.deps.hasUnreadLines(this.position));
+      await this.deps.buffered.drain(
         (request) => this.isDue(request, isRead),
         (request, bytes) => this.takeDue(request, bytes),
       );
@@ -246,13 +246,13 @@ export class CommandRecords {
   }
 
   /** @param isRead whether all lines are taken that the JSONL has now */
-  private isDue({ hasForeign, traceIds, sinceMs }: PendingRequest, isRead: boolean): boolean {
+  private isDue({ hasForeign, traceIds, sinceMs }: BufferedRequest, isRead: boolean): boolean {
     if (hasForeign === undefined) return this.isLate(sinceMs);
     return hasForeign || (isRead && traceIds.some((traceId) => this.isWithoutJsonl(traceId)));
   }
 
   /** Takes out what is due, and looks into what nobody has looked into: the JSONL has had time to bring all of it. */
-  private async takeDue({ signal, hasForeign }: PendingRequest, bytes: Uint8Array): Promise<void> {
+  private async takeDue({ signal, hasForeign }: BufferedRequest, bytes: Uint8Array): Promise<void> {
     if (hasForeign !== undefined) {
       await this.deliverRequest(signal, bytes, (delivery) => delivery);
       return;
@@ -260,7 +260,7 @@ export class CommandRecords {
     if (this.isInJsonl(signal, bytes)) return;
     const decoded = await this.deps.decode(signal, bytes);
     try {
-      await this.hold(decoded, signal, bytes);
+      await this.buffer(decoded, signal, bytes);
     } finally {
       decoded.delivery.release?.();
     }

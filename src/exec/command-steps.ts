@@ -39,7 +39,7 @@ interface Step extends CommandStep {
   isOver: boolean;
   /** Whether it is known where its records go that it has begun; `undefined` until records are handed over. */
   hasBegun: boolean | undefined;
-  isEndSaid: boolean;
+  isEndReported: boolean;
   /** That the trace is its was said where its records go. */
   isAttached: boolean;
   /** By the resource that came with the records: theirs, which names the step. */
@@ -116,7 +116,7 @@ export class CommandSteps implements RecordConsumer {
       rest = { batches: [], foreign: [] };
     }
     if (ofSteps.size === 0) await consumer.consume(rest);
-    this.sayEnds(registry);
+    this.reportEnds(registry);
   }
 
   /** Says of each trace whose it is, where that was not said. @throws StepRegistryError */
@@ -136,11 +136,11 @@ export class CommandSteps implements RecordConsumer {
   ): Promise<void> {
     await this.saying;
     // What was said in vain before is said again.
-    for (const { start, isEndSaid } of this.all.slice(1)) if (!isEndSaid) await registry.register(start);
+    for (const { start, isEndReported } of this.all.slice(1)) if (!isEndReported) await registry.register(start);
     for (const step of this.all.slice(0, -1)) {
-      if (step.isEndSaid) continue;
+      if (step.isEndReported) continue;
       await registry.end(step.start.stepId, { kind: 'within' }, Math.min(endOf(step) ?? endedUnixMs, endedUnixMs));
-      step.isEndSaid = true;
+      step.isEndReported = true;
     }
     const last = this.all.at(-1);
     await registry.end(
@@ -158,20 +158,20 @@ export class CommandSteps implements RecordConsumer {
   }
 
   /** Says the end of those that are over. Never the last one's: it keeps the run going, and the command's end is its own. */
-  private sayEnds(registry: CommandStepRegistry): void {
+  private reportEnds(registry: CommandStepRegistry): void {
     const last = this.all.findLastIndex(({ hasBegun }) => hasBegun);
     for (const step of this.all.slice(0, Math.max(0, last))) {
       const { start } = step;
       const endedUnixMs = endOf(step);
-      if (!step.isOver || step.isEndSaid || endedUnixMs === null) continue;
-      step.isEndSaid = true;
+      if (!step.isOver || step.isEndReported || endedUnixMs === null) continue;
+      step.isEndReported = true;
       const say = async () => {
         await attach(step, registry);
         await registry.end(start.stepId, { kind: 'within' }, endedUnixMs);
       };
       // What cannot be said now is said when the command has ended.
       this.saying = this.saying.then(say).catch(() => {
-        step.isEndSaid = false;
+        step.isEndReported = false;
       });
     }
   }
@@ -201,7 +201,7 @@ export class CommandSteps implements RecordConsumer {
       ...{ traceId, start: oldest === undefined ? this.start : further },
       ...{ processSpanId: null, invocationSpanId: null, beganUnixNano: null, endedUnixNano: null },
       isFromRoot: first !== undefined && (isProcess(first) || isInvocation(first)),
-      ...{ isOver: false, hasBegun: undefined, isEndSaid: false, isAttached: false, resources: new WeakMap() },
+      ...{ isOver: false, hasBegun: undefined, isEndReported: false, isAttached: false, resources: new WeakMap() },
     };
     this.all.push(step);
     return step;

@@ -6,8 +6,8 @@ import { invocationIdOf, type TelemetryRecord } from '../record/telemetry-record
 import { openRegularFile, STEP_LIMITS } from '../storage/artifacts.js';
 import type { CommandFacts } from './command-facts.js';
 import type { CommandStep } from './command-steps.js';
-import { findArtifacts } from './find-artifacts.js';
-import type { FoundArtifact } from './spooled-artifacts.js';
+import type { FoundArtifact } from './found-artifacts.js';
+import { findArtifacts } from './found-artifacts.js';
 
 /** What engine commands that ended had left, in a command's folder. */
 const SNAPSHOTS_FOLDER = 'snapshots';
@@ -29,7 +29,7 @@ interface Snapshot {
 /**
  * Copies of what each of several engine commands inside a command (make, a script) left, taken when it ends: the next one
  * writes its own in their place, the engine truncates and writes the very files. An engine waits for the answer to its last
- * request before it ends, and that is held back until the copies are made.
+ * request before it ends, and it waits until the copies are made.
  */
 export class EngineSnapshots {
   private readonly snapshots: Snapshot[] = [];

@@ -12,10 +12,10 @@ export interface StepTarget {
   /** Registers runs and their steps. */
   readonly registry: StepRegistry;
   /** The `--to` by which a later start takes in what is left behind; `null` for the next start on the data folder. */
-  readonly spoolTo: string | null;
+  readonly leftFor: string | null;
   /** Where the runs are, in words. */
   readonly where: string;
-  /** Sends what is held back until a span ends: everything was consumed. */
+  /** Sends what waits until a span ends: everything was consumed. */
   settle(): Promise<void>;
   /**
    * Called when the command has ended and is registered as ended: judges the runs and forwards what is left, until `deadline`.

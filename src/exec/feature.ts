@@ -1,19 +1,19 @@
 import type { CliCommand } from '../cli/command.js';
 import type { ExecHost } from './exec-target.js';
-import type { Spool, SpoolDeps } from './spool.js';
+import type { Leftovers, LeftoversDeps } from './leftovers.js';
 
 // The door of `exec`: no other folder imports anything else of this one. It loads the rest when a command is run.
 
 export { ENTRY_FILE, SPOOL_FOLDER } from './command-folder.js';
-export type { Spool } from './spool.js';
+export type { Leftovers } from './leftovers.js';
 
 /**
  * Takes in what commands left behind in a data folder.
  * @param to the bridge that they named; `null` for those that named none
  */
-export async function createSpool(dataFolder: string, to: string | null, deps: SpoolDeps): Promise<Spool> {
-  const { Spool } = await import('./spool.js');
-  return new Spool(dataFolder, to, deps);
+export async function createLeftovers(dataFolder: string, to: string | null, deps: LeftoversDeps): Promise<Leftovers> {
+  const { Leftovers } = await import('./leftovers.js');
+  return new Leftovers(dataFolder, to, deps);
 }
 
 /** The options that have a value, each with its variable: `--run-id` is `RUN_BRIDGE_RUN_ID`. */

@@ -7,7 +7,7 @@ import type { Configuration } from '../config/configuration.js';
 import { destinationPlaces } from '../config/otlp-destinations.js';
 import type { Delivery } from '../record/record-batch.js';
 import type { ExecTarget, TargetChoice } from './exec-target.js';
-import { Spool } from './spool.js';
+import { Leftovers } from './leftovers.js';
 
 /**
  * Hands over to a bridge that runs, and takes along what earlier commands could not hand over to the same `--to`.
@@ -26,7 +26,7 @@ export async function handOverTo(
   const registry = new HttpStepRegistry(baseUrl, { clock, signal: giveUp, headers });
   const artifacts = new HttpArtifactSink(baseUrl, clock, headers);
   const spooled = new HttpConsumer(baseUrl, clock, giveUp, { ...patience, onWaiting() {} }, headers);
-  const spool = new Spool(configuration['data-dir'], to ?? null, {
+  const leftovers = new Leftovers(configuration['data-dir'], to ?? null, {
     ...{
       consumer: spooled,
       registry,
@@ -39,7 +39,7 @@ export async function handOverTo(
     },
   });
   // Without `--to` the bridge that has the folder takes it in itself.
-  if (to !== undefined) await spool.start();
+  if (to !== undefined) await leftovers.start();
   let isUsed = false;
   return {
     consumer: {
@@ -52,16 +52,16 @@ export async function handOverTo(
     artifacts,
     maxArtifactsMs: Number.POSITIVE_INFINITY,
     // The bridge of the user's own endpoint has another data folder than the one in which things are left.
-    spoolTo: to ?? userEndpoint ?? null,
+    leftFor: to ?? userEndpoint ?? null,
     where: baseUrl,
     async finish(_traceIds, deadline) {
-      await spool.looked(deadline);
+      await leftovers.looked(deadline);
       const bridge = isUsed ? await askBridge(baseUrl) : undefined;
       return bridge === undefined ? null : unservedDestinations(configuration, bridge, to !== undefined);
     },
     settle: () => consumer.finish(),
     async close() {
-      await spool.shutdown();
+      await leftovers.shutdown();
       registry.close();
     },
   };

@@ -3,7 +3,7 @@ import { reasonOf } from '../core/errors.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import { ArtifactError, type ArtifactErrorCode, type ArtifactSink } from '../storage/artifacts.js';
 import type { StepPosition, StepStart } from '../storage/steps.js';
-import type { FoundArtifact } from './spooled-artifacts.js';
+import type { FoundArtifact } from './found-artifacts.js';
 
 /** Artifacts of one step that are to be brought to where artifacts are kept. */
 export interface Upload {

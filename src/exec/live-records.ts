@@ -1,10 +1,9 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { askBridge } from '../cli/bridge/bridge.js';
 import { type Clock, pause, type Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
-import { reachableUrl } from '../core/http-listener.js';
 import { type Lazy, lazy } from '../core/lazy.js';
 import { isInheritedByOthers, isWrittenByOthers } from '../core/process-tree.js';
 import { JsonlTail, REJECTS_FILE, type Reject, RejectFile, type TailPosition } from '../files/feature.js';
@@ -12,30 +11,27 @@ import { stepInEnvironment } from '../record/attributes.js';
 import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { commandReports } from '../report/feature.js';
-import { DataFolderInUseError } from '../storage/data-folder.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
-import type { StepStart } from '../storage/steps.js';
-import { hasWebhooks } from '../webhook/feature.js';
+import { BufferedRequests } from './buffered-requests.js';
+import type { CommandEntry } from './command-entry.js';
+import { mayRunSeveral } from './command-environment.js';
 import {
   type ChildEnding,
   type CommandFacts,
+  commandEntryOf,
   type Notices,
-  spoolEntryOf,
   stepStartOf,
   toCommandEnding,
 } from './command-facts.js';
-import { removePrivateFolder, SPOOL_FOLDER, SPOOLED_OTLP_FILE, writeSpoolEntry } from './command-folder.js';
+import { removePrivateFolder, SPOOL_FOLDER, SPOOLED_OTLP_FILE, writeCommandEntry } from './command-folder.js';
 import type { CommandOutput } from './command-output.js';
 import { CommandRecords } from './command-records.js';
 import { type CommandSpan, toForeignBatch } from './command-span.js';
 import { CommandSteps, isProcess } from './command-steps.js';
+import { bridgeChoiceOf, CommandTarget } from './command-target.js';
 import type { EndedEngine } from './engine-snapshots.js';
-import { mayRunSeveral } from './engine-switches.js';
-import type { ExecTarget, StepTarget, TargetChoice } from './exec-target.js';
-import type { OtlpTap } from './otlp-tap.js';
-import { PendingRequests } from './pending-requests.js';
-import { bridgeChoiceOf, findBridge } from './run-identity.js';
-import type { SpoolEntry } from './spool-entry.js';
+import type { ExecTarget, StepTarget } from './exec-target.js';
+import type { RequestReader } from './request-reader.js';
 import { StepArtifacts } from './step-artifacts.js';
 
 /** What OTLP bodies may take in memory while the JSONL is read, in bytes: 64 MiB; beyond it they go to the private folder. */
@@ -60,10 +56,10 @@ export class LiveRecords {
   private readonly hasEnded = new AbortController();
   private readonly records: CommandRecords;
   private readonly tail: JsonlTail;
-  private readonly held: PendingRequests;
+  private readonly buffered: BufferedRequests;
   private readonly rejects: CommandRejects;
   /** Of the command's port; a command that is over at once and sends nothing does without. */
-  private readonly tap: Lazy<OtlpTap>;
+  private readonly reader: Lazy<RequestReader>;
   private readonly warmUp: Timer;
   private readonly target: CommandTarget;
   private readonly steps: CommandSteps;
@@ -81,9 +77,9 @@ export class LiveRecords {
   /** Traces in a shared file that may be the command's. */
   readonly seenTraceIds: TraceId[] = [];
   /** The end that is noted in the command's folder. */
-  private noted: SpoolEntry['end'] = null;
+  private noted: CommandEntry['end'] = null;
   private trouble: string | undefined;
-  private isTroubleSaid = false;
+  private isTroubleReported = false;
 
   private readonly lock: DataFolderLock | undefined;
 
@@ -97,7 +93,7 @@ export class LiveRecords {
     onCancelled: () => void,
   ) {
     this.lock = lock;
-    const { context, inlet, logger, folder, file } = facts;
+    const { context, receiver, logger, folder, file } = facts;
     const { clock } = context;
     this.artifacts = new StepArtifacts(facts, output);
     this.steps = new CommandSteps(
@@ -105,24 +101,24 @@ export class LiveRecords {
       stepStartOf(facts),
       facts.environment.OTEL_RESOURCE_ATTRIBUTES ?? '',
     );
-    this.tap = lazy(async () => {
-      const { OtlpTap: Tap } = await import('./otlp-tap.js');
+    this.reader = lazy(async () => {
+      const { RequestReader: Reader } = await import('./request-reader.js');
       const { 'engine-names': engineNames } = facts.configuration;
-      return new Tap({ clock, logger, engineNames }, async (decoded, signal, bytes) => {
-        await this.records.hold(decoded, signal, bytes);
+      return new Reader({ clock, logger, engineNames }, async (decoded, signal, bytes) => {
+        await this.records.buffer(decoded, signal, bytes);
       });
     });
     // The sender's answer says why it cannot be loaded.
-    this.warmUp = clock.after(WARM_UP_MS, () => void this.tap.get().catch(() => undefined));
-    inlet.answerWith((request, response) => {
-      const answered = this.tap.get().then((tap) => tap.answer(request, response));
+    this.warmUp = clock.after(WARM_UP_MS, () => void this.reader.get().catch(() => undefined));
+    receiver.answerWith((request, response) => {
+      const answered = this.reader.get().then((reader) => reader.answer(request, response));
       answered.catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
     });
-    inlet.parked.handOverTo((signal, bytes) => this.takeAnswered(signal, bytes));
-    this.held = new PendingRequests({
+    receiver.unread.handOverTo((signal, bytes) => this.takeAnswered(signal, bytes));
+    this.buffered = new BufferedRequests({
       path: join(folder ?? context.tempDir, SPOOLED_OTLP_FILE),
       maxMemoryBytes: MAX_MEMORY_BYTES,
-      codecs: async () => (await this.tap.get()).codecs,
+      codecs: async () => (await this.reader.get()).codecs,
     });
     this.rejects = new CommandRejects(join(facts.configuration['data-dir'], REJECTS_FILE), clock, facts.notices);
     this.target = this.chooseTarget();
@@ -141,9 +137,9 @@ export class LiveRecords {
         // Of several none can be told to be the command's.
         if (this.seenTraceIds.length <= 2) this.noteEnd(this.noted);
       },
-      held: this.held,
+      buffered: this.buffered,
       hasUnreadLines: (taken) => this.hasUnreadLines(taken),
-      decode: async (signal, bytes) => (await this.tap.get()).decode(signal, bytes),
+      decode: async (signal, bytes) => (await this.reader.get()).decode(signal, bytes),
       onRejects: (rejects) => this.rejects.addLines(file?.path ?? '', rejects),
       target: { consume: (delivery) => this.consume(delivery) },
       isOtlpExpected: isOtlpExpected(facts),
@@ -164,7 +160,7 @@ export class LiveRecords {
     stop: AbortSignal,
     { span, onStage }: { readonly span: CommandSpan | undefined; readonly onStage: (timeMs: number) => void },
   ): Promise<void> {
-    const { context, options, inlet, notices, folder } = this.facts;
+    const { context, options, receiver, notices, folder } = this.facts;
     const { clock } = context;
     this.hasEnded.abort();
     const endedUnixMs = clock.nowUnixMs();
@@ -178,16 +174,16 @@ export class LiveRecords {
     stop.addEventListener('abort', giveUp, { once: true });
     const hasFailed = ending.kind !== 'exited' || ending.exitCode !== 0;
     const finding = ending.kind === 'notStarted' ? undefined : this.artifacts.find(hasFailed);
-    await inlet.close(AbortSignal.timeout(LAST_REQUESTS_MS));
-    const parked = inlet.parked.settle();
-    await parked.catch(() => undefined);
+    await receiver.close(AbortSignal.timeout(LAST_REQUESTS_MS));
+    const unread = receiver.unread.settle();
+    await unread.catch(() => undefined);
     // Should this process be killed, the process that takes in the folder knows how the command ended.
     this.noteEnd({ ending: toCommandEnding(ending), endedUnixMs });
     const { records } = this;
     this.tail.finish();
     records.end();
     try {
-      await parked;
+      await unread;
       await finding;
       await this.running;
       this.rejects.say();
@@ -203,7 +199,7 @@ export class LiveRecords {
       const target = await this.target.openForEnd();
       await target.settle();
       const end = { ending: toCommandEnding(ending), endedUnixMs };
-      await this.tellEnd(target, end);
+      await this.reportEnd(target, end);
       const hasArtifacts = this.artifacts.count > 0;
       if (hasArtifacts) {
         // However long they take, as long as it goes on; exports have their time afterwards.
@@ -226,11 +222,11 @@ export class LiveRecords {
       this.lock?.release();
     } finally {
       for (const timer of timers) timer.cancel();
-      await this.held.close();
+      await this.buffered.close();
       const closeMs = Math.max(MIN_CLOSE_MS, Math.min(CLOSE_MS, Math.ceil(untilMs - clock.monotonicMs())));
       await this.target.close(AbortSignal.timeout(closeMs)).catch((error: unknown) => {
         // Of one trouble one line: a full disk has the store close badly, too.
-        if (!this.isTroubleSaid) notices.say(reasonOf(error));
+        if (!this.isTroubleReported) notices.say(reasonOf(error));
       });
     }
   }
@@ -319,12 +315,12 @@ export class LiveRecords {
   private async takeAnswered(signal: Signal, bytes: Uint8Array): Promise<void> {
     const { snapshots } = this.artifacts;
     try {
-      const isHeld = await this.records.holdUnread(signal, bytes);
-      if (isHeld && !snapshots.has(bytes)) return;
-      const tap = await this.tap.get();
-      if (!isHeld) await tap.takeAnswered(signal, bytes);
+      const isBuffered = await this.records.bufferUnread(signal, bytes);
+      if (isBuffered && !snapshots.has(bytes)) return;
+      const reader = await this.reader.get();
+      if (!isBuffered) await reader.takeAnswered(signal, bytes);
       if (!snapshots.has(bytes)) return;
-      const { delivery } = await tap.decode(signal, bytes);
+      const { delivery } = await reader.decode(signal, bytes);
       for (const engine of endedEngines(delivery)) snapshots.bind(bytes, engine);
     } catch (error) {
       if (error instanceof ConsumeError) throw error;
@@ -333,9 +329,9 @@ export class LiveRecords {
   }
 
   /** What was not said of the traces before is said now. */
-  private async tellEnd(
+  private async reportEnd(
     { registry }: StepTarget,
-    { ending, endedUnixMs }: NonNullable<SpoolEntry['end']>,
+    { ending, endedUnixMs }: NonNullable<CommandEntry['end']>,
   ): Promise<void> {
     const { notices } = this.facts;
     try {
@@ -343,27 +339,30 @@ export class LiveRecords {
       await this.artifacts.announce(registry);
       await this.steps.end(registry, ending, endedUnixMs);
     } catch (error) {
-      this.isTroubleSaid = true;
+      this.isTroubleReported = true;
       notices.say(reasonOf(error));
     }
   }
 
   /** @returns whether the command's folder is needed for them. */
-  private leaveArtifacts({ registry, spoolTo: to }: StepTarget, end: NonNullable<SpoolEntry['end']>): Promise<boolean> {
+  private leaveArtifacts(
+    { registry, leftFor: to }: StepTarget,
+    end: NonNullable<CommandEntry['end']>,
+  ): Promise<boolean> {
     const { folder } = this.facts;
     const next = `${this.nextStart(folder, to)} takes them in`;
     return this.artifacts.leave(folder, next, registry, async () => {
-      if (folder !== undefined) writeSpoolEntry(folder, { ...spoolEntryOf(this.facts, end), to, file: null });
+      if (folder !== undefined) writeCommandEntry(folder, { ...commandEntryOf(this.facts, end), to, file: null });
     });
   }
 
   /** What could not be brought in stays where the next start, or the user, finds it. */
-  private async leave(error: unknown, end: NonNullable<SpoolEntry['end']>): Promise<void> {
+  private async leave(error: unknown, end: NonNullable<CommandEntry['end']>): Promise<void> {
     const { notices, folder, file, options } = this.facts;
     const reason = this.trouble ?? reasonOf(error);
-    this.isTroubleSaid = true;
+    this.isTroubleReported = true;
     const isLeft = folder !== undefined && (await this.save(folder, end));
-    const isEmpty = this.held.count === 0 && (file === undefined || !existsSync(file.path));
+    const isEmpty = this.buffered.count === 0 && (file === undefined || !existsSync(file.path));
     if (!isLeft || (isEmpty && this.artifacts.count === 0)) {
       if (folder !== undefined) removePrivateFolder(folder);
       notices.say(`${reason}; telemetry of the command is not kept`);
@@ -375,19 +374,19 @@ export class LiveRecords {
 
   /** What imports the records left in a folder. */
   private nextStart(folder: string | undefined, to: string | null): string {
-    const isSpooled = folder?.startsWith(join(this.facts.configuration['data-dir'], SPOOL_FOLDER)) === true;
-    if (!isSpooled) return 'run-bridge import';
+    const isInSpool = folder?.startsWith(join(this.facts.configuration['data-dir'], SPOOL_FOLDER)) === true;
+    if (!isInSpool) return 'run-bridge import';
     return to === null ? 'the next start of run-bridge' : `the next exec --to ${to}`;
   }
 
-  private async save(folder: string, end: NonNullable<SpoolEntry['end']>): Promise<boolean> {
+  private async save(folder: string, end: NonNullable<CommandEntry['end']>): Promise<boolean> {
     try {
-      await this.held.saveAll();
+      await this.buffered.saveAll();
       // Those of which no record could be handed over.
       for (const traceId of this.records.traceIds) this.steps.note(traceId);
       // Without them the records are left all the same.
       await this.saveArtifacts(folder).catch(() => undefined);
-      writeSpoolEntry(folder, spoolEntryOf(this.facts, end, this));
+      writeCommandEntry(folder, commandEntryOf(this.facts, end, this));
       return true;
     } catch {
       return false;
@@ -396,7 +395,7 @@ export class LiveRecords {
 
   private async saveArtifacts(folder: string): Promise<void> {
     await this.artifacts.divide(this.steps.steps);
-    await this.artifacts.spool(folder);
+    await this.artifacts.copyInto(folder);
   }
 
   /** In a file that others write, too, a process that takes in the folder finds no other traces than these. */
@@ -405,11 +404,11 @@ export class LiveRecords {
     if (this.facts.file?.isShared === true) this.noteEnd(this.noted);
   }
 
-  private noteEnd(end: SpoolEntry['end']): void {
+  private noteEnd(end: CommandEntry['end']): void {
     const { folder } = this.facts;
     this.noted = end;
     try {
-      if (folder !== undefined) writeSpoolEntry(folder, spoolEntryOf(this.facts, end, this));
+      if (folder !== undefined) writeCommandEntry(folder, commandEntryOf(this.facts, end, this));
     } catch {
       // The command's end is registered all the same, while this process lives.
     }
@@ -509,132 +508,4 @@ export async function watchCancellation(
     }
     await pause(clock, ASK_MS, hasEnded);
   }
-}
-
-/**
- * Where the records of a command go. The command's start is registered with a running bridge at once. The data folder is opened
- * at once where others can write to its state, or webhooks tell of the beginning; else when the first records come. Of a
- * command that had none, its step alone is noted there.
- */
-export class CommandTarget {
-  private readonly bridge: Promise<ExecTarget | undefined>;
-  private readonly store = lazy(() => this.openStore());
-  private readonly registry = lazy(() => this.openRegistry());
-  /** Resolves when the store is being opened, or need not be before there are records. Never rejects. */
-  private readonly early: Promise<void>;
-
-  constructor(
-    private readonly choice: TargetChoice,
-    private readonly start: StepStart,
-  ) {
-    this.bridge = chooseBridge(choice).then(async (bridge) => bridge && (await this.begun(bridge)));
-    this.early = this.openEarly().catch(() => undefined);
-  }
-
-  /** Opens it for records. @throws StoreError, ConfigurationError, DataFolderInUseError */
-  open(): Promise<ExecTarget> {
-    return this.store.get();
-  }
-
-  /** Opens it to note the step's end; no records come any more. @throws as `open` */
-  async openForEnd(): Promise<StepTarget> {
-    await this.early;
-    if (this.store.isNeeded || this.hasLeftovers()) return await this.open();
-    return await this.registry.get();
-  }
-
-  /**
-   * What knows whether the run was cancelled.
-   * @throws where nobody but this process can cancel it, and as `open`
-   */
-  async forCancellation(): Promise<StepTarget> {
-    const bridge = await this.bridge;
-    if (bridge !== undefined) return bridge;
-    if (this.choice.configuration['database-url'] === 'off') throw new Error('no other process uses the data folder');
-    return await this.open();
-  }
-
-  /** Closes what was opened. */
-  async close(deadline: AbortSignal): Promise<void> {
-    await this.early;
-    const opened = (await this.store.ifNeeded()) ?? (await this.registry.ifNeeded());
-    await (opened ?? (await this.bridge.catch(() => undefined)))?.close(deadline);
-  }
-
-  private async openEarly(): Promise<void> {
-    if ((await this.bridge) !== undefined) return;
-    const { configuration, context, host } = this.choice;
-    const isShared = configuration['database-url'] !== 'off';
-    if (!isShared && (await host.askState(configuration, context.clock, hasWebhooks)) !== true) return;
-    // The sender tries again, and its answer says why it failed.
-    this.open().catch(() => undefined);
-  }
-
-  private async openStore(): Promise<ExecTarget> {
-    const bridge = await this.bridge;
-    if (bridge !== undefined) return bridge;
-    const { openOwnStore } = await import('./own-store.js');
-    return this.begun(await openFolder(this.choice, () => openOwnStore(this.choice)));
-  }
-
-  private async openRegistry(): Promise<StepTarget> {
-    const bridge = await this.bridge;
-    if (bridge !== undefined) return bridge;
-    const { openOwnRegistry } = await import('./own-store.js');
-    return this.begun(await openFolder(this.choice, () => openOwnRegistry(this.choice)));
-  }
-
-  /** Where it fails, the end says it, once more with the beginning. */
-  private async begun<Target extends StepTarget>(target: Target): Promise<Target> {
-    await target.registry.register(this.start).catch(() => undefined);
-    return target;
-  }
-
-  /** Whether other commands left telemetry behind, which is taken in by a store alone. */
-  private hasLeftovers(): boolean {
-    try {
-      const names = readdirSync(join(this.choice.configuration['data-dir'], SPOOL_FOLDER));
-      return names.some((name) => name !== this.start.stepId);
-    } catch {
-      return false;
-    }
-  }
-}
-
-/** How often a data folder that another command holds is tried again, in milliseconds. */
-const FOLDER_RETRY_MS = 300;
-
-/** A bridge that takes the records: `--to`, the user's own endpoint, the one that holds the data folder, the one on the default port. */
-export async function chooseBridge(choice: TargetChoice): Promise<ExecTarget | undefined> {
-  const found = await findBridge(choice);
-  return found === undefined ? undefined : handOver(found.url, choice, found.hasAnswered);
-}
-
-/**
- * The data folder, where no bridge was found. One that another command holds just now is waited for; where a bridge has
- * come to hold it meanwhile, that one takes the records.
- * @param open opens the folder, or as much of it as is needed
- * @throws StoreError, ConfigurationError; DataFolderInUseError when it was waited for in vain.
- */
-export async function openFolder<Target>(
-  choice: TargetChoice,
-  open: () => Promise<Target>,
-): Promise<Target | ExecTarget> {
-  for (;;) {
-    try {
-      return await open();
-    } catch (error) {
-      if (!(error instanceof DataFolderInUseError) || choice.giveUp.aborted) throw error;
-      choice.onTrouble(error.message);
-      const holder = error.holder?.address;
-      const found = typeof holder === 'string' ? await askBridge(reachableUrl(holder)) : undefined;
-      if (found !== undefined) return await handOver(found.otlpUrl, choice, true);
-      await pause(choice.context.clock, FOLDER_RETRY_MS, choice.giveUp);
-    }
-  }
-}
-
-async function handOver(url: string, choice: TargetChoice, hasAnswered: boolean): Promise<ExecTarget> {
-  const { handOverTo } = await import('./hand-over.js');
-  return await handOverTo(url, choice, hasAnswered);
 }

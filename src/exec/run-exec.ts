@@ -1,46 +1,55 @@
-import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { CommandExit, Invocation } from '../cli/command.js';
 import { resolveWithDestinations } from '../cli/command-configuration.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
-import { type Environment, nonEmpty } from '../config/environment.js';
-import { ENGINE_QUEUES } from '../config/otlp-environment.js';
+import type { Environment } from '../config/environment.js';
 import { type Clock, pause, type Timer } from '../core/clock.js';
-import { errorCode, reasonOf } from '../core/errors.js';
-import { fileMask } from '../core/file-mask.js';
+import { reasonOf } from '../core/errors.js';
 import { CANCEL_TIMES, Interruption } from '../core/interruption.js';
 import { silentLogger } from '../core/logger.js';
 import { processTree, signalProcesses } from '../core/process-tree.js';
 import { cleanLine } from '../core/text.js';
 import { hasRunIdentity, withRunIdentity } from '../platform/feature.js';
-import { STEP_ATTRIBUTE } from '../record/attributes.js';
-import { invocationIdOf } from '../record/telemetry-record.js';
 import { reportOutputs } from '../report/feature.js';
 import { STOP_SIGNALS } from '../run/verdict.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
 import {
+  callersTrace,
+  childEnvironment,
+  findUserFile,
+  isWrapped,
+  mayRunSeveral,
+  readEngineSwitches,
+  readUserFile,
+  tracePosition,
+} from './command-environment.js';
+import {
   type ChildEnding,
   type CommandFacts,
-  EXEC_VARIABLE,
-  isWrapped,
+  commandEntryOf,
   Notices,
   readExecOptions,
-  spoolEntryOf,
   stepStartOf,
 } from './command-facts.js';
-import { ENGINE_FILE, makePrivateFolder, SPOOL_FOLDER, writeSpoolEntry } from './command-folder.js';
+import { ENGINE_FILE, makePrivateFolder, SPOOL_FOLDER, writeCommandEntry } from './command-folder.js';
 import { CommandOutput } from './command-output.js';
+import {
+  type ChildProcess,
+  endedChildrenCpuSeconds,
+  exitOf,
+  FORWARDED_SIGNALS,
+  giveWay,
+  isForwarded,
+  isInTerminalForeground,
+  ProcessUsage,
+  startChild,
+} from './command-process.js';
+import { CommandReceiver } from './command-receiver.js';
 import type { CommandSpan } from './command-span.js';
-import { type EngineFile, findUserFile, mayRunSeveral, readEngineSwitches } from './engine-switches.js';
 import type { ExecHost } from './exec-target.js';
-import { endedChildrenCpuSeconds, giveWay, ProcessUsage } from './give-way.js';
 import type { LiveRecords } from './live-records.js';
-import { OtlpInlet } from './otlp-inlet.js';
-import { formatTraceparent, parseTraceparent, type TraceContext, tracePosition } from './trace-context.js';
 
 /**
  * What `run-bridge exec` does: runs the command as if nothing stood between it and the caller, with the bridge at its side.
@@ -153,74 +162,9 @@ async function bridgeFor(invocation: Invocation, host: ExecHost, wanted: Wanted,
 /** Options that say nothing of where telemetry goes and whose it is. */
 const HARMLESS: ReadonlySet<string> = new Set(['quiet', 'summary', 'flush-timeout', 'no-ci']);
 
-function exitOf(ending: ChildEnding): CommandExit {
-  if (ending.kind !== 'killed') return { exitCode: ending.exitCode, signal: null };
-  return { exitCode: signalStatus(ending.signal), signal: DEADLY.has(ending.signal) ? ending.signal : null };
-}
-
-/**
- * Signals by which this process ends, too, so that the caller sees just what it would have seen: a shell that ran the
- * command knows by SIGINT that it is to stop its script. Those that dump core end in 128 and their number: a dump of this
- * process would help nobody.
- */
-const DEADLY: ReadonlySet<NodeJS.Signals> = new Set(['SIGHUP', 'SIGINT', 'SIGTERM', 'SIGKILL', 'SIGPIPE', 'SIGALRM']);
-
 function wordsOf(error: unknown): string {
   if (error instanceof ConfigurationError) return error.problems.join('; ');
   return reasonOf(error);
-}
-
-/** A command that runs on the standard input, output and error of this process, in its process group. */
-export interface ChildProcess {
-  /** `undefined` where it could not be started. */
-  readonly pid: number | undefined;
-  readonly ended: Promise<ChildEnding>;
-  /** Sends it a signal; does nothing once it has ended. */
-  signal(signal: NodeJS.Signals): void;
-}
-
-/**
- * Starts a command as a shell would: found on the environment's PATH, a script without an interpreter line run by `sh`.
- * It inherits the descriptors themselves, so a terminal stays a terminal, and stays in the process group, so the terminal's
- * job control goes on to work.
- * @param extraDescriptors descriptors beyond standard error that it inherits, too
- */
-export function startChild(
-  [program = '', ...args]: readonly string[],
-  environment: Environment,
-  extraDescriptors: readonly number[] = [],
-): ChildProcess {
-  let child: ReturnType<typeof spawn>;
-  try {
-    child = fileMask.asCaller(() => spawn(program, args, { stdio: stdioOf(extraDescriptors), env: environment }));
-  } catch (error) {
-    // What the system refuses before it even looks: an argument list that is too long, for example.
-    return { pid: undefined, ended: Promise.resolve(notStarted(program, error)), signal() {} };
-  }
-  const ended = new Promise<ChildEnding>((resolve) => {
-    // Also each signal that may not be sent, to a program of another user for example, is such an event.
-    child.on('error', (error) => {
-      if (child.pid === undefined) resolve(notStarted(program, error));
-    });
-    child.once('exit', (exitCode, signal) => {
-      resolve(signal === null ? { kind: 'exited', exitCode: exitCode ?? 0 } : { kind: 'killed', signal });
-    });
-  });
-  // Node 20 sends it to the process group of this one until it reports that no more files could be opened for a child.
-  return { pid: child.pid, ended, signal: (signal) => void (child.pid !== undefined && child.kill(signal)) };
-}
-
-function stdioOf(extraDescriptors: readonly number[]): ('inherit' | 'ignore' | number | null)[] {
-  const stdio: ('inherit' | 'ignore' | number | null)[] = ['inherit', 'inherit', 'inherit'];
-  for (const descriptor of extraDescriptors) stdio[descriptor] = descriptor;
-  return stdio;
-}
-
-function notStarted(program: string, error: unknown): ChildEnding {
-  const code = errorCode(error);
-  if (code === 'ENOENT') return { kind: 'notStarted', exitCode: 127, reason: `${program}: command not found` };
-  const reason = code === 'EACCES' ? 'permission denied; is it an executable file?' : (code ?? String(error));
-  return { kind: 'notStarted', exitCode: 126, reason: `${program}: cannot be run: ${reason}` };
 }
 
 /** The command has priority after this time at the latest, in milliseconds. */
@@ -243,7 +187,7 @@ export class CommandBridge {
     // Standard output is the command's.
     const configuration: Configuration = asked.jsonl === '-' ? { ...asked, jsonl: 'off' } : asked;
     const stepId = options.stepId ?? randomUUID();
-    const inlet = await OtlpInlet.open(context.clock, logger);
+    const receiver = await CommandReceiver.open(context.clock, logger);
     const folder = makePrivateFolder([
       join(configuration['data-dir'], SPOOL_FOLDER, stepId),
       join(context.tempDir, `run-bridge-${stepId}`),
@@ -252,9 +196,12 @@ export class CommandBridge {
     const userFile = await readUserFile(findUserFile(switches, context.workingDir));
     const ownFile =
       folder === undefined ? undefined : { path: join(folder, ENGINE_FILE), from: undefined, isShared: false };
-    const { parent, span } = tracePosition(callersTrace(context.environment, notices), options.isSpanWanted);
+    const { parent, span } = tracePosition(
+      callersTrace(context.environment, (message) => notices.say(message)),
+      options.isSpanWanted,
+    );
     const environment = childEnvironment(context.environment, {
-      otlpUrl: inlet.url,
+      otlpUrl: receiver.url,
       jsonlPath: userFile === undefined ? (ownFile?.path ?? null) : null,
       stepId,
       parent: switches.hasOwnTrace ? null : parent,
@@ -273,7 +220,7 @@ export class CommandBridge {
         stepId,
         command,
       },
-      ...{ startedUnixMs: context.clock.nowUnixMs(), inlet, folder, file: userFile ?? ownFile, span, environment },
+      ...{ startedUnixMs: context.clock.nowUnixMs(), receiver, folder, file: userFile ?? ownFile, span, environment },
     });
     if (options.isIdentityWanted && !hasRunIdentity(environment)) await bridge.nameRun();
     return bridge;
@@ -302,10 +249,10 @@ export class CommandBridge {
     this.live.catch(() => undefined);
     const { live } = this;
     this.priority = this.giveWayOnceStored(live);
-    const { command, inlet } = this.facts;
+    const { command, receiver } = this.facts;
     // What one engine command left is copied before the next one can write its own in its place.
     if (mayRunSeveral(command)) {
-      inlet.parked.endAfter((bytes) =>
+      receiver.unread.endAfter((bytes) =>
         live.then(
           (records) => records.copyArtifacts(bytes),
           () => undefined,
@@ -320,7 +267,7 @@ export class CommandBridge {
     this.lock = this.lockFolder();
     await this.lock;
     try {
-      const { bridgeChoiceOf, registerBeforeStart } = await import('./run-identity.js');
+      const { bridgeChoiceOf, registerBeforeStart } = await import('./command-target.js');
       const place = await registerBeforeStart(bridgeChoiceOf(this.facts), stepStartOf(this.facts));
       this.facts = { ...this.facts, environment: withRunIdentity(this.facts.environment, place) };
     } catch (error) {
@@ -339,7 +286,7 @@ export class CommandBridge {
     const { folder, startedUnixMs, context } = this.facts;
     if (folder === undefined) return undefined;
     try {
-      writeSpoolEntry(folder, spoolEntryOf(this.facts, null));
+      writeCommandEntry(folder, commandEntryOf(this.facts, null));
       // The lock says that the rest is there: it comes last. The kernel takes it back when this process dies in whatever way.
       const { DataFolderLock: Lock } = await import('../storage/data-folder-lock.js');
       return Lock.acquire(folder, { pid: context.pid, since: new Date(startedUnixMs).toISOString(), address: null });
@@ -398,144 +345,4 @@ export class CommandBridge {
       peakMemoryBytes: this.usage?.peakMemoryBytes,
     };
   }
-}
-
-async function readUserFile(path: string | undefined): Promise<EngineFile | undefined> {
-  if (path === undefined) return undefined;
-  const { endPosition } = await import('../files/feature.js');
-  return { path, from: endPosition(path), isShared: true };
-}
-
-function callersTrace(environment: Environment, notices: Notices): TraceContext | null {
-  const text = nonEmpty(environment.TRACEPARENT);
-  if (text === undefined) return null;
-  const parent = parseTraceparent(text);
-  if (parent === undefined)
-    notices.say(`TRACEPARENT is ${JSON.stringify(text)}, which is no W3C trace context; it is ignored`);
-  return parent ?? null;
-}
-
-/** What a command is wired to. */
-export interface Wiring {
-  /** Where this process receives OTLP, for example `http://127.0.0.1:40123`. */
-  readonly otlpUrl: string;
-  /** The private file for the engine's JSONL; `null` where the user's own is followed, or there is none. */
-  readonly jsonlPath: string | null;
-  readonly stepId: string;
-  /** The span that the engine's roots are to be below; `null` where they are to be roots, or the user has said it. */
-  readonly parent: TraceContext | null;
-  /** Whether the parent is a span of this program's own, so that `TRACEPARENT` must name it. */
-  readonly isParentOwn: boolean;
-}
-
-const LOOPBACK = ['127.0.0.1', 'localhost'];
-
-/**
- * The environment of a wrapped command: the user's, with the engine's telemetry led to this process. What the user has set
- * stays, but for where traces and logs go: that becomes a destination of the bridge. Metrics go where they went.
- */
-export function childEnvironment(user: Environment, wiring: Wiring): Environment {
-  return {
-    ...withDefaults(user, { DBT_EXPORT_TO_OTLP: 'true', ...ENGINE_QUEUES }),
-    ...endpoints(user, wiring.otlpUrl),
-    ...noProxy(user),
-    ...(wiring.jsonlPath === null ? {} : { DBT_OTEL_FILE_NAME: wiring.jsonlPath }),
-    OTEL_RESOURCE_ATTRIBUTES: resourceAttributes(user.OTEL_RESOURCE_ATTRIBUTES, wiring.stepId),
-    ...traceVariables(wiring),
-    [EXEC_VARIABLE]: wiring.otlpUrl,
-  };
-}
-
-function withDefaults(user: Environment, defaults: Environment): Environment {
-  const missing = Object.entries(defaults).filter(([name]) => nonEmpty(user[name]) === undefined);
-  return { ...user, ...Object.fromEntries(missing) };
-}
-
-function endpoints(user: Environment, otlpUrl: string): Environment {
-  const general = nonEmpty(user.OTEL_EXPORTER_OTLP_ENDPOINT);
-  const metrics = general === undefined ? undefined : `${general.replace(/\/+$/, '')}/v1/metrics`;
-  return {
-    OTEL_EXPORTER_OTLP_ENDPOINT: otlpUrl,
-    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: undefined,
-    OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: undefined,
-    OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: nonEmpty(user.OTEL_EXPORTER_OTLP_METRICS_ENDPOINT) ?? metrics,
-  };
-}
-
-/** The engine heeds HTTP_PROXY even for 127.0.0.1. Programs read either spelling, so both have to say the same. */
-function noProxy(user: Environment): Environment {
-  const spellings = [nonEmpty(user.NO_PROXY), nonEmpty(user.no_proxy)];
-  const extend = (text: string) => {
-    const hosts = text.split(',').map((host) => host.trim());
-    return [text, ...LOOPBACK.filter((host) => !hosts.includes(host) && !hosts.includes('*'))].join(',');
-  };
-  const [upper = spellings[1], lower = spellings[0]] = spellings;
-  const none = LOOPBACK.join(',');
-  return {
-    NO_PROXY: upper === undefined ? none : extend(upper),
-    no_proxy: lower === undefined ? none : extend(lower),
-  };
-}
-
-function resourceAttributes(user: string | undefined, stepId: string): string {
-  const pairs = (user ?? '').split(',').filter((pair) => pair.trim() !== '' && !isStepId(pair));
-  return [...pairs, `${STEP_ATTRIBUTE}=${stepId}`].join(',');
-}
-
-/** Of a command that was wrapped inside this one's caller. */
-function isStepId(pair: string): boolean {
-  return pair.trim().startsWith(`${STEP_ATTRIBUTE}=`);
-}
-
-function traceVariables({ parent, isParentOwn }: Wiring): Environment {
-  if (parent === null) return {};
-  return {
-    DBT_INVOCATION_ID: invocationIdOf(parent.traceId),
-    DBT_PARENT_SPAN_ID: parent.parentSpanId,
-    ...(isParentOwn ? { TRACEPARENT: formatTraceparent(parent) } : {}),
-  };
-}
-
-/** The exit status that shells report for a command that a signal killed: 128 and the signal's number. */
-export function signalStatus(signal: NodeJS.Signals): number {
-  return 128 + constants.signals[signal];
-}
-
-/** What a stand-in is sent and hands on to the command. SIGKILL and SIGSTOP cannot be; Ctrl+Z stops the whole group as it is. */
-export const FORWARDED_SIGNALS: readonly NodeJS.Signals[] = [
-  'SIGHUP',
-  'SIGINT',
-  'SIGQUIT',
-  'SIGTERM',
-  'SIGUSR1',
-  'SIGUSR2',
-];
-
-/** Those that a terminal sends at a key, to all of its foreground. */
-const KEYBOARD_SIGNALS: ReadonlySet<NodeJS.Signals> = new Set(['SIGINT', 'SIGQUIT']);
-
-/**
- * Whether a signal is to be handed on. In a terminal's foreground Ctrl+C has reached the command already, as it is in the
- * same process group; an engine that gets it twice takes the second as "at once" and cleans up nothing.
- */
-export function isForwarded(signal: NodeJS.Signals, isInForeground: () => boolean): boolean {
-  return !(KEYBOARD_SIGNALS.has(signal) && isInForeground());
-}
-
-/**
- * Whether this process belongs to the foreground of its terminal, whose Ctrl+C and Ctrl+\\ reach the whole process group.
- * @param hasTerminal what to answer where there is no /proc: whether a standard stream is a terminal.
- */
-export function isInTerminalForeground(hasTerminal: boolean): boolean {
-  try {
-    return parseStat(readFileSync('/proc/self/stat', 'utf8'));
-  } catch {
-    return hasTerminal;
-  }
-}
-
-/** proc_pid_stat(5): pid (comm) state ppid pgrp session tty_nr tpgid …; the name may hold blanks and parentheses. */
-function parseStat(stat: string): boolean {
-  const [, , groupId, , terminal, foregroundGroupId] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return terminal !== '0' && groupId === foregroundGroupId;
 }

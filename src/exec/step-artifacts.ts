@@ -5,16 +5,15 @@ import { errorCode, reasonOf } from '../core/errors.js';
 import { lazy } from '../core/lazy.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import { STEP_LIMITS } from '../storage/artifacts.js';
+import { type EngineSwitches, findProjectFolder, PROJECT_FILE, readEngineSwitches } from './command-environment.js';
 import { type CommandFacts, stepStartOf } from './command-facts.js';
 import { ENGINE_FILE, SPOOLED_OTLP_FILE } from './command-folder.js';
 import type { CommandOutput } from './command-output.js';
 import type { CommandStep } from './command-steps.js';
 import { EngineSnapshots } from './engine-snapshots.js';
-import { type EngineSwitches, findProjectFolder, PROJECT_FILE, readEngineSwitches } from './engine-switches.js';
 import type { ExecTarget } from './exec-target.js';
-import { findArtifacts } from './find-artifacts.js';
+import { copyArtifactsInto, type FoundArtifact, findArtifacts } from './found-artifacts.js';
 import { announceUploads, type Upload, upload } from './keep-artifacts.js';
-import { type FoundArtifact, spoolArtifacts } from './spooled-artifacts.js';
 
 /** So many artifacts are stored however slow the disk is: handing them over would take as long. */
 const FEW_ARTIFACTS = 200;
@@ -125,9 +124,9 @@ export class StepArtifacts {
   }
 
   /** Copies what is not kept yet into the command's folder. @throws what the file system throws. */
-  async spool(folder: string): Promise<void> {
+  async copyInto(folder: string): Promise<void> {
     for (const { start, artifacts } of this.waiting) {
-      await spoolArtifacts(folder, start.stepId === this.facts.stepId ? null : start.stepId, artifacts);
+      await copyArtifactsInto(folder, start.stepId === this.facts.stepId ? null : start.stepId, artifacts);
     }
     await this.snapshots.remove();
   }
@@ -152,7 +151,7 @@ export class StepArtifacts {
         : `artifacts of the command that are not kept: ${count} (${this.reason})`;
     try {
       if (folder === undefined) throw new Error('there is no folder to store them in');
-      await this.spool(folder);
+      await this.copyInto(folder);
       await writeEntry();
       for (const name of [ENGINE_FILE, SPOOLED_OTLP_FILE]) await rm(join(folder, name), { force: true });
       notices.say(`${what}; they are left in ${folder}: ${next}`);

@@ -229,7 +229,7 @@ describe.skipIf(process.platform !== 'linux')('where processors are short', () =
   test('it takes its own place again when the command has ended, where the system lets it', async () => {
     const compiled = await compileSource('exec/give-way');
     const script = `
-      import { giveWay } from '${join(compiled, 'exec/give-way.js')}';
+      import { giveWay } from '${join(compiled, 'exec/command-process.js')}';
       import { getPriority } from 'node:os';
       const before = getPriority();
       const takeBack = giveWay();

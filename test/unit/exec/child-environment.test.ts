@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { childEnvironment, type Wiring } from '../../../src/exec/run-exec.js';
-import { parseTraceparent } from '../../../src/exec/trace-context.js';
+import { childEnvironment, parseTraceparent, type Wiring } from '../../../src/exec/command-environment.js';
 
 const WIRING: Wiring = {
   otlpUrl: 'http://127.0.0.1:40123',

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { BufferedRequests } from '../../../src/exec/buffered-requests.js';
 import { CommandRecords, JsonlKeys } from '../../../src/exec/command-records.js';
-import { PendingRequests } from '../../../src/exec/pending-requests.js';
 import type { TailChunk } from '../../../src/files/jsonl-tail.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
@@ -87,7 +87,7 @@ class LiveLines implements AsyncIterable<TailChunk> {
 
 /** Takes a body in as the command's port does. */
 async function take(records: CommandRecords, { signal, bytes }: Body): Promise<void> {
-  if (!(await records.holdUnread(signal, bytes))) await records.hold(decodeBody(signal, bytes), signal, bytes);
+  if (!(await records.bufferUnread(signal, bytes))) await records.buffer(decodeBody(signal, bytes), signal, bytes);
 }
 
 /** Brings both ways together in the given order; each turn takes a range of lines, or a body. */
@@ -100,14 +100,14 @@ async function bringIn(
 ): Promise<TelemetryRecord[]> {
   const target = new MemoryConsumer();
   const live = new LiveLines();
-  const held = new PendingRequests({
+  const buffered = new BufferedRequests({
     path: join(folder, 'held.otlp.jsonl'),
     maxMemoryBytes,
     codecs: async () => ({ protobuf, json }),
   });
   const records = new CommandRecords({
     lines: live,
-    held,
+    buffered,
     decode: async (signal, bytes) => decodeBody(signal, bytes),
     target,
     async onRejects() {},
@@ -128,7 +128,7 @@ async function bringIn(
   live.end();
   records.end();
   await running;
-  await held.close();
+  await buffered.close();
   return target.deliveries.flatMap(({ batches }) => batches.flatMap((batch) => batch.records));
 }
 
@@ -223,14 +223,18 @@ describe('a log record whose span a level filter keeps out of the JSONL', () => 
 });
 
 describe('requests of which the JSONL has brought everything', () => {
-  it('are not held, and the others are', async () => {
+  it('are not buffered, and the others are', async () => {
     const [lines, bodies] = [linesOf('build-clean'), bodiesOf('build-clean')];
     const live = new LiveLines();
     const path = join(folder, 'held.otlp.jsonl');
-    const held = new PendingRequests({ path, maxMemoryBytes: 10_000_000, codecs: async () => ({ protobuf, json }) });
+    const buffered = new BufferedRequests({
+      path,
+      maxMemoryBytes: 10_000_000,
+      codecs: async () => ({ protobuf, json }),
+    });
     const target = new MemoryConsumer();
     const records = new CommandRecords({
-      ...{ lines: live, held, target, clock: new FakeClock(), ...ALONE },
+      ...{ lines: live, buffered, target, clock: new FakeClock(), ...ALONE },
       decode: async (signal, bytes) => decodeBody(signal, bytes),
       hasUnreadLines: async () => false,
       async onRejects() {},
@@ -240,8 +244,8 @@ describe('requests of which the JSONL has brought everything', () => {
     live.add(lines.slice(0, -1));
     await new Promise((resolve) => setImmediate(resolve));
     for (const body of bodies) await take(records, body);
-    expect(held.count).toBeGreaterThan(0);
-    expect(held.count).toBeLessThan(bodies.length);
+    expect(buffered.count).toBeGreaterThan(0);
+    expect(buffered.count).toBeLessThan(bodies.length);
     live.add(lines.slice(-1));
     live.end();
     records.end();
@@ -288,11 +292,11 @@ it('is not taken from its OTLP while lines of its JSONL wait to be read, however
   const target = new MemoryConsumer();
   const live = new LiveLines();
   const path = join(folder, 'held.otlp.jsonl');
-  const held = new PendingRequests({ path, maxMemoryBytes: 1_000_000, codecs: async () => ({ protobuf, json }) });
+  const buffered = new BufferedRequests({ path, maxMemoryBytes: 1_000_000, codecs: async () => ({ protobuf, json }) });
   const clock = new FakeClock();
   let isUnread = true;
   const records = new CommandRecords({
-    ...{ lines: live, held, target, clock, ...ALONE },
+    ...{ lines: live, buffered, target, clock, ...ALONE },
     decode: async (signal, bytes) => decodeBody(signal, bytes),
     hasUnreadLines: async () => isUnread,
     async onRejects() {},
@@ -313,7 +317,7 @@ it('is not taken from its OTLP while lines of its JSONL wait to be read, however
   live.end();
   records.end();
   await running;
-  await held.close();
+  await buffered.close();
   const taken = target.deliveries.flatMap(({ batches }) => batches.flatMap((batch) => batch.records));
   expect(taken.slice(0, lines.length).map(({ line }) => line)).toEqual(lines);
 });

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { readEngineSwitches } from '../../../src/exec/engine-switches.js';
+import { readEngineSwitches } from '../../../src/exec/command-environment.js';
 import { findTargetFolder } from '../../../src/exec/step-artifacts.js';
 
 let dir: string;

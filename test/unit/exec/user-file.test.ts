@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { findUserFile } from '../../../src/exec/engine-switches.js';
+import { findUserFile } from '../../../src/exec/command-environment.js';
 
 let dir: string;
 beforeEach(() => {

@@ -2,7 +2,7 @@ import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ParkedRequests } from '../../../src/exec/otlp-inlet.js';
+import { UnreadRequests } from '../../../src/exec/command-receiver.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { until } from '../../tool/until.js';
 
@@ -10,18 +10,18 @@ const PROTOBUF = { 'content-type': 'application/x-protobuf' };
 const MIB = 1024 * 1024;
 
 let clock: FakeClock;
-let parked: ParkedRequests;
+let unread: UnreadRequests;
 let taken: string[];
 let others: string[];
 let server: Server;
 let url: string;
 beforeEach(async () => {
   clock = new FakeClock();
-  parked = new ParkedRequests(clock);
+  unread = new UnreadRequests(clock);
   taken = [];
   others = [];
   server = createServer((incoming, response) => {
-    if (parked.park(incoming, response)) return;
+    if (unread.receive(incoming, response)) return;
     void text(incoming).then((body) => {
       others.push(`${incoming.method} ${incoming.url} ${body.length}`);
       response.writeHead(400).end();
@@ -46,7 +46,7 @@ describe("an engine's last spans", () => {
   it('are answered when what is to be done before its end is done; others at once', async () => {
     let done = () => {};
     const begun: string[] = [];
-    parked.endAfter((bytes) => {
+    unread.endAfter((bytes) => {
       begun.push(String(Buffer.from(bytes)));
       return new Promise((resolve) => {
         done = resolve;
@@ -67,7 +67,7 @@ describe("an engine's last spans", () => {
 
   it('are answered after five seconds, whatever there is to be done', async () => {
     let hasBegun = false;
-    parked.endAfter(() => {
+    unread.endAfter(() => {
       hasBegun = true;
       return new Promise(() => {});
     });
@@ -87,14 +87,14 @@ describe('a plain request in protobuf', () => {
       '',
     ]);
     expect(taken).toEqual([]);
-    parked.handOverTo(take);
+    unread.handOverTo(take);
     await handedOver(1);
     expect(taken).toEqual(['traces spans']);
   });
 
   it('is handed over when it has been answered, one after the other in their order', async () => {
     const taking: (() => void)[] = [];
-    parked.handOverTo(async (signal, bytes) => {
+    unread.handOverTo(async (signal, bytes) => {
       await new Promise<void>((resolve) => taking.push(resolve));
       await take(signal, bytes);
     });
@@ -114,17 +114,17 @@ describe('a plain request in protobuf', () => {
   });
 
   it('is handed over without waiting when no more will come', async () => {
-    parked.handOverTo(take);
+    unread.handOverTo(take);
     await post('/v1/logs', 'a');
     await post('/v1/logs', 'b');
-    await parked.settle();
+    await unread.settle();
     expect(taken).toEqual(['logs a', 'logs b']);
     expect(clock.nextTimerMs).toBeUndefined();
   });
 
   it('is tried again when it could not be taken, before those that came after it', async () => {
     let failures = 0;
-    parked.handOverTo(async (signal, bytes) => {
+    unread.handOverTo(async (signal, bytes) => {
       if (failures < 2) {
         failures += 1;
         throw new Error('the disk is full');
@@ -134,7 +134,7 @@ describe('a plain request in protobuf', () => {
     await post('/v1/logs', 'a');
     await post('/v1/logs', 'b');
     await until('a failure', () => failures === 1);
-    await expect(parked.settle()).rejects.toThrow('the disk is full');
+    await expect(unread.settle()).rejects.toThrow('the disk is full');
     await until('another try', () => {
       clock.advance(1_000);
       return taken.length === 2;
@@ -143,7 +143,7 @@ describe('a plain request in protobuf', () => {
   });
 
   it('is not kept when its sender goes away before all of it is there, and its room is free again', async () => {
-    parked.handOverTo(take);
+    unread.handOverTo(take);
     const headers = { ...PROTOBUF, 'content-length': 12 * MIB };
     const sending = request(`${url}/v1/traces`, { method: 'POST', headers });
     const failed = new Promise((resolve) => sending.once('error', resolve));
@@ -156,17 +156,17 @@ describe('a plain request in protobuf', () => {
     expect((await post('/v1/logs', 'a')).status).toBe(200);
     await closed;
     await until('room', async () => (await post('/v1/logs', Buffer.alloc(12 * MIB))).status === 200);
-    await parked.settle();
+    await unread.settle();
     expect(taken[0]).toBe('logs a');
     expect(taken.every((one) => one.startsWith('logs '))).toBe(true);
   });
 
-  it('is left to others where 16 MiB are parked', async () => {
+  it('is left to others where 16 MiB are unread', async () => {
     await post('/v1/traces', Buffer.alloc(10 * MIB, 'a'));
     expect((await post('/v1/traces', Buffer.alloc(7 * MIB, 'b'))).status).toBe(400);
     expect(others).toEqual([`POST /v1/traces ${7 * MIB}`]);
-    parked.handOverTo(take);
-    await parked.settle();
+    unread.handOverTo(take);
+    await unread.settle();
     expect((await post('/v1/traces', Buffer.alloc(7 * MIB, 'c'))).status).toBe(200);
   });
 });

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { findArtifacts } from '../../../src/exec/find-artifacts.js';
+import { findArtifacts } from '../../../src/exec/found-artifacts.js';
 
 const LIMITS = { maxCount: 100, maxFileBytes: 1_000, maxTotalBytes: 10_000 };
 /** When the command began; files are written at another time where the test says so. */

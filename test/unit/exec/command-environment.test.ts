@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readEngineSwitches } from '../../../src/exec/engine-switches.js';
+import { readEngineSwitches } from '../../../src/exec/command-environment.js';
 
 test('reads flags in either spelling, before variables', () => {
   const command = ['dbt', 'build', '--otel-file-name', 'a.jsonl', '--log-path=here', '--project-dir', 'p'];

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { PendingRequests } from '../../../src/exec/pending-requests.js';
+import { BufferedRequests } from '../../../src/exec/buffered-requests.js';
 import type { ExportRequest } from '../../../src/otlp/export-request.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
@@ -16,23 +16,23 @@ const request = { signal: 'traces', traceIds: [], hasForeign: false, sinceMs: 0 
 
 let dir: string;
 let path: string;
-let held: PendingRequests;
+let buffered: BufferedRequests;
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'run-bridge-held-'));
   path = join(dir, 'held.jsonl');
-  held = new PendingRequests({ path, maxMemoryBytes: body.length * 2, codecs: async () => ({ protobuf, json }) });
+  buffered = new BufferedRequests({ path, maxMemoryBytes: body.length * 2, codecs: async () => ({ protobuf, json }) });
 });
 afterEach(async () => {
-  await held.close();
+  await buffered.close();
   rmSync(dir, { recursive: true });
 });
 
 const add = async (count: number) => {
-  for (let index = 0; index < count; index++) await held.add(request, Uint8Array.from(body));
+  for (let index = 0; index < count; index++) await buffered.add(request, Uint8Array.from(body));
 };
 const drained = async () => {
   const found: ExportRequest[] = [];
-  await held.drain(
+  await buffered.drain(
     () => true,
     async ({ signal }, bytes) => void found.push(protobuf.decode(signal, bytes)),
   );
@@ -46,7 +46,7 @@ it('keeps requests in memory up to its limit, writes those beyond it, and gives 
   await add(2);
   expect(lineCount()).toBe(2);
   expect(await drained()).toEqual([expected, expected, expected, expected]);
-  expect(held.count).toBe(0);
+  expect(buffered.count).toBe(0);
 });
 
 it('has room in memory again for what was let go', async () => {
@@ -59,18 +59,18 @@ it('has room in memory again for what was let go', async () => {
 it('keeps what was not taken', async () => {
   await add(3);
   await expect(
-    held.drain(
+    buffered.drain(
       () => true,
       () => Promise.reject(new Error('not now')),
     ),
   ).rejects.toThrow('not now');
-  expect(held.count).toBe(3);
+  expect(buffered.count).toBe(3);
   expect(await drained()).toHaveLength(3);
 });
 
 it('writes all that is left as OTLP JSON lines', async () => {
   await add(3);
-  await held.saveAll();
+  await buffered.saveAll();
   const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
   expect(lines.map((line) => json.decode('traces', Buffer.from(line)))).toEqual([expected, expected, expected]);
   expect(await drained()).toHaveLength(3);
@@ -80,5 +80,5 @@ it('says so where its file was cut short, and lets nothing go that it did not ha
   await add(3);
   truncateSync(path, 10);
   await expect(drained()).rejects.toThrow();
-  expect(held.count).toBe(1);
+  expect(buffered.count).toBe(1);
 });

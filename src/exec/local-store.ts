@@ -15,7 +15,7 @@ const MAX_ARTIFACTS_MS = 1_000;
  * Opens the data folder for this process alone.
  * @throws DataFolderInUseError, StoreError, ConfigurationError
  */
-export async function openOwnStore({
+export async function openLocalStore({
   configuration,
   context,
   host,
@@ -41,7 +41,7 @@ export async function openOwnStore({
     registry: program.registry,
     artifacts: program.artifacts,
     maxArtifactsMs: configuration.artifacts === 'folder' ? MAX_ARTIFACTS_MS : Number.POSITIVE_INFINITY,
-    spoolTo: null,
+    leftFor: null,
     where: `${configuration['data-dir']}/runs`,
     settle: async () => {},
     async finish(traceIds, deadline) {
@@ -58,7 +58,7 @@ export async function openOwnStore({
  * telemetry needs.
  * @throws DataFolderInUseError, StoreError
  */
-export async function openOwnRegistry(choice: TargetChoice): Promise<StepTarget> {
+export async function openLocalRegistry(choice: TargetChoice): Promise<StepTarget> {
   const { clock, pid } = choice.context;
   const folder = choice.configuration['data-dir'];
   const lock = takeDataFolder(folder, pid, clock.nowUnixMs());
@@ -66,7 +66,7 @@ export async function openOwnRegistry(choice: TargetChoice): Promise<StepTarget>
     const { registry, close } = await openRegistry(choice);
     return {
       registry,
-      spoolTo: null,
+      leftFor: null,
       where: join(folder, 'runs'),
       settle: async () => {},
       finish: async () => null,

@@ -4,7 +4,7 @@ import type { Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 
 /** An OTLP request that was answered and whose records are not appended yet. */
-export interface PendingRequest {
+export interface BufferedRequest {
   readonly signal: Signal;
   /** Traces of the engine's records in it. */
   readonly traceIds: readonly TraceId[];
@@ -15,7 +15,7 @@ export interface PendingRequest {
 }
 
 interface Entry {
-  readonly request: PendingRequest;
+  readonly request: BufferedRequest;
   /** In protobuf; `undefined` once it stands in the file. */
   bytes: Uint8Array | undefined;
   /** In the file. */
@@ -23,8 +23,8 @@ interface Entry {
   byteCount: number;
 }
 
-/** Where and how much is held. */
-export interface PendingRequestsOptions {
+/** Where and how much is buffered. */
+export interface BufferedRequestsOptions {
   /** File for what goes beyond memory: OTLP JSON lines, so that it can be imported as it is. Created when needed. */
   readonly path: string;
   /** What bodies may take in memory, in bytes; beyond it the new ones go to the file. */
@@ -36,7 +36,7 @@ export interface PendingRequestsOptions {
 const LINE_FEED = '\n';
 
 /** OTLP requests in the order in which they came, in memory up to a limit and beyond it in a file. */
-export class PendingRequests {
+export class BufferedRequests {
   private entries: Entry[] = [];
   private memoryBytes = 0;
   private file: FileHandle | undefined;
@@ -44,14 +44,14 @@ export class PendingRequests {
   /** Writes to the file stand one after the other. */
   private writing: Promise<unknown> = Promise.resolve();
 
-  constructor(private readonly options: PendingRequestsOptions) {}
+  constructor(private readonly options: BufferedRequestsOptions) {}
 
   get count(): number {
     return this.entries.length;
   }
 
   /** @param bytes the request in protobuf; not to be changed any more. @throws what the file system throws when the file takes no more. */
-  async add(request: PendingRequest, bytes: Uint8Array): Promise<void> {
+  async add(request: BufferedRequest, bytes: Uint8Array): Promise<void> {
     const entry: Entry = { request, bytes, offset: 0, byteCount: bytes.length };
     if (this.memoryBytes + bytes.length > this.options.maxMemoryBytes) await this.toFile(entry);
     else this.memoryBytes += bytes.length;
@@ -60,8 +60,8 @@ export class PendingRequests {
 
   /** Hands over, one after the other and in protobuf, those that `isDue` picks; one is let go when `deliver` has resolved. @throws what `deliver` throws. */
   async drain(
-    isDue: (request: PendingRequest) => boolean,
-    deliver: (request: PendingRequest, bytes: Uint8Array) => Promise<void>,
+    isDue: (request: BufferedRequest) => boolean,
+    deliver: (request: BufferedRequest, bytes: Uint8Array) => Promise<void>,
   ): Promise<void> {
     for (const entry of this.entries.filter(({ request }) => isDue(request))) {
       await deliver(entry.request, await this.read(entry));

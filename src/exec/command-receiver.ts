@@ -16,33 +16,33 @@ import type { Signal } from '../record/record-batch.js';
 
 /**
  * A port of the loopback address for the OTLP of one command. It is open before what reads requests is loaded, so that the
- * command need not wait for that: what engines send is parked, and other requests wait.
+ * command need not wait for that: what engines send is answered and left unread, and other requests wait.
  */
-export class OtlpInlet {
+export class CommandReceiver {
   /** @throws ListenError */
-  static async open(clock: Clock, logger: Logger): Promise<OtlpInlet> {
+  static async open(clock: Clock, logger: Logger): Promise<CommandReceiver> {
     let setAnswer: (answer: RequestListener) => void = () => {};
     const answering = new Promise<RequestListener>((resolve) => {
       setAnswer = resolve;
     });
-    const parked = new ParkedRequests(clock);
+    const unread = new UnreadRequests(clock);
     const address = { host: '127.0.0.1', port: 0, option: '--http HOST:PORT' };
     const config = { ...address, hosts: new HostCheck(), handlerContinues: true };
     const listener = new HttpListener(
       config,
       (request, response) => {
-        if (!parked.park(request, response)) void answering.then((answer) => answer(request, response));
+        if (!unread.receive(request, response)) void answering.then((answer) => answer(request, response));
       },
       logger,
     );
     await listener.start();
-    return new OtlpInlet(listener, parked, setAnswer);
+    return new CommandReceiver(listener, unread, setAnswer);
   }
 
   private constructor(
     private readonly listener: HttpListener,
     /** Requests that are answered already. */
-    readonly parked: ParkedRequests,
+    readonly unread: UnreadRequests,
     /** Says what answers the others; to be called once. */
     readonly answerWith: (answer: RequestListener) => void,
   ) {}
@@ -58,26 +58,26 @@ export class OtlpInlet {
 }
 
 /** Takes a request that was answered. @param bytes OTLP in protobuf @throws where it cannot be kept just now: it is tried again */
-export type ParkedRequestTaker = (signal: Signal, bytes: Uint8Array) => Promise<void>;
+export type UnreadRequestTaker = (signal: Signal, bytes: Uint8Array) => Promise<void>;
 
 /** What is to be done before an engine may end. Never throws. @param bytes of its last request */
 export type BeforeEnd = (bytes: Uint8Array) => Promise<void>;
 
-interface ParkedRequest {
+interface UnreadRequest {
   readonly signal: Signal;
   readonly bytes: Uint8Array;
   readonly reservation: Reservation;
 }
 
-/** What is parked may take so many bytes together: 16 MiB. What finds no room is not parked. */
-const MAX_PARKED_BYTES = 16 * 1024 * 1024;
+/** Unread requests may take so many bytes together: 16 MiB. What finds no room is not taken. */
+const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 /** Each counts for at least so many bytes, which bounds their number. */
 const MIN_RESERVED_BYTES = 1_024;
 /** Interval until a request that could not be taken is tried again, in milliseconds. */
 const RETRY_MS = 1_000;
 
 /** An engine waits for its last answer at most so long, in milliseconds. */
-const MAX_HOLD_MS = 5_000;
+const MAX_WAIT_MS = 5_000;
 /** Part of the name of the span of an engine's process, the last one that it sends: `dbt process (x86_64-linux)`. */
 const PROCESS_NAME = ' process (';
 
@@ -92,19 +92,19 @@ const SIGNALS: ReadonlyMap<string | undefined, Signal> = new Map([
  * takes longer. Taken are plain requests in protobuf, as engines send them; what else comes, and what would not find room,
  * is answered by a receiver that says what is wrong with it.
  */
-export class ParkedRequests {
-  private readonly requests: ParkedRequest[] = [];
-  private readonly budget = new ByteBudget(MAX_PARKED_BYTES);
+export class UnreadRequests {
+  private readonly requests: UnreadRequest[] = [];
+  private readonly budget = new ByteBudget(MAX_UNREAD_BYTES);
   private readonly pool = new BufferPool();
-  private take: ParkedRequestTaker | undefined;
+  private take: UnreadRequestTaker | undefined;
   private beforeEnd: BeforeEnd | undefined;
   private timer: Timer | undefined;
   private handingOver: Promise<void> | undefined;
 
   constructor(private readonly clock: Clock) {}
 
-  /** Parks a request, and answers it once it is here whole. @returns false where it is not for here; nothing was done with it then. */
-  park(request: IncomingMessage, response: ServerResponse): boolean {
+  /** Receives a request, and answers it once it is here whole. @returns false where it is not for here; nothing was done with it then. */
+  receive(request: IncomingMessage, response: ServerResponse): boolean {
     const { method, url, headers } = request;
     const signal = SIGNALS.get(url);
     const byteCount = parseContentLength(headers);
@@ -118,7 +118,7 @@ export class ParkedRequests {
   }
 
   /** Hands them over from now on, one after the other in the order in which they came. */
-  handOverTo(take: ParkedRequestTaker): void {
+  handOverTo(take: UnreadRequestTaker): void {
     this.take = take;
     this.handOverSoon();
   }
@@ -146,7 +146,7 @@ export class ParkedRequests {
     try {
       const body = await readBody(request, { coding: 'identity', announcedBytes: byteCount }, room);
       const bytes = body.bytes();
-      if (this.beforeEnd !== undefined && isLast(signal, bytes)) await this.hold(this.beforeEnd(bytes));
+      if (this.beforeEnd !== undefined && isLast(signal, bytes)) await this.waitFor(this.beforeEnd(bytes));
       // An empty message: all of it was accepted.
       response.writeHead(200, { 'Content-Type': MEDIA_TYPES.protobuf, 'Content-Length': 0 }).end();
       // The pool does not get its memory back: it is kept.
@@ -158,10 +158,10 @@ export class ParkedRequests {
     }
   }
 
-  private async hold(work: Promise<void>): Promise<void> {
+  private async waitFor(work: Promise<void>): Promise<void> {
     let timer: Timer | undefined;
     const tooLong = new Promise<void>((resolve) => {
-      timer = this.clock.after(MAX_HOLD_MS, resolve);
+      timer = this.clock.after(MAX_WAIT_MS, resolve);
     });
     await Promise.race([work, tooLong]);
     timer?.cancel();

@@ -7,12 +7,12 @@ import { stepStartOf, stepStartSchema } from '../run/execution-api.js';
 import type { CommandEnding, StepStart } from '../storage/steps.js';
 
 /** A command whose records are not, or not all, where they belong. */
-export interface SpoolEntry {
+export interface CommandEntry {
   readonly start: StepStart;
   /** URL of the bridge that the user named for it (`--to`); `null` where any will do. */
   readonly to: string | null;
   /** The engine's JSONL; `null` where there was none to follow. */
-  readonly file: SpooledFile | null;
+  readonly file: LeftFile | null;
   /** The command's OTEL_RESOURCE_ATTRIBUTES. */
   readonly resourceAttributes: string;
   /** `null` where nobody saw the end. */
@@ -20,7 +20,7 @@ export interface SpoolEntry {
 }
 
 /** The engine's JSONL of a command that was left behind. */
-export interface SpooledFile {
+export interface LeftFile {
   readonly path: string;
   /** From where on it is of this command; `undefined` for its beginning. */
   readonly from: TailPosition | undefined;
@@ -39,7 +39,7 @@ const fileSchema = z.object({
   seen_trace_ids: z.array(z.string()).default([]),
 });
 
-/** What `writeSpoolEntry` writes. */
+/** What `writeCommandEntry` writes. */
 export type EntryDocument = z.input<typeof entrySchema>;
 
 const entrySchema = z.object({
@@ -52,14 +52,14 @@ const entrySchema = z.object({
 });
 
 /** Reads the entry of a command's folder, its `ENTRY_FILE`; `undefined` where there is none, or it is damaged. */
-export async function readSpoolEntry(path: string): Promise<SpoolEntry | undefined> {
+export async function readCommandEntry(path: string): Promise<CommandEntry | undefined> {
   try {
     const read = entrySchema.parse(JSON.parse(await readFile(path, 'utf8')));
     const { file, end } = read;
     return {
       start: stepStartOf(read.step_id, read.step),
       to: read.to,
-      file: file === null ? null : await spooledFileOf(file),
+      file: file === null ? null : await leftFileOf(file),
       resourceAttributes: read.resource_attributes,
       end: end === null ? null : { ending: end.ending, endedUnixMs: end.ended_unix_ms },
     };
@@ -68,13 +68,13 @@ export async function readSpoolEntry(path: string): Promise<SpoolEntry | undefin
   }
 }
 
-async function spooledFileOf({
+async function leftFileOf({
   path,
   from_offset: offset,
   from,
   trace_ids,
   seen_trace_ids,
-}: z.output<typeof fileSchema>): Promise<SpooledFile> {
+}: z.output<typeof fileSchema>): Promise<LeftFile> {
   const parsed = (texts: readonly string[]) => texts.flatMap((text) => parseTraceId(text) ?? []);
   const traces = { traceIds: parsed(trace_ids), seenTraceIds: parsed(seen_trace_ids) };
   if (from === undefined) {

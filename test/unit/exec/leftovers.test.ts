@@ -15,8 +15,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { otlpReading } from '../../../src/cli/otlp-reading.js';
 import { systemClock } from '../../../src/core/clock.js';
 import { silentLogger } from '../../../src/core/logger.js';
-import { writeSpoolEntry } from '../../../src/exec/command-folder.js';
-import { Spool } from '../../../src/exec/spool.js';
+import { writeCommandEntry } from '../../../src/exec/command-folder.js';
+import { Leftovers } from '../../../src/exec/leftovers.js';
 import { ArtifactError } from '../../../src/storage/artifacts.js';
 import { DataFolderLock } from '../../../src/storage/data-folder-lock.js';
 import { SAMPLES } from '../../fake/sample-run.js';
@@ -44,7 +44,7 @@ async function leave(to: string | null = null): Promise<DataFolderLock> {
   copyFileSync(sample, file);
   const names = { runKey: null, job: 'nightly', environment: null, project: null, reason: null, isLast: false };
   const start = { stepId: 'step-1', ...names, startedUnixMs: 1, command: ['dbt', 'build'] };
-  writeSpoolEntry(folder, {
+  writeCommandEntry(folder, {
     start,
     to,
     file: { path: file, from: undefined, traceIds: [], seenTraceIds: [] },
@@ -61,7 +61,7 @@ let trouble: Error;
 
 /** One look at the folder. */
 async function look(to: string | null = null): Promise<void> {
-  const spool = new Spool(dir, to, {
+  const spool = new Leftovers(dir, to, {
     consumer: {
       async consume({ batches }) {
         for (const { records } of batches) taken += records.length;

@@ -11,12 +11,12 @@ import { type AcceptedBody, type BodyConsumer, ExportIntake, itemCountOf, otlpHa
 import { ConsumeError, type Signal } from '../record/record-batch.js';
 
 /** A request that was received: what is in it, and its bytes in protobuf. */
-export type TapListener = (decoded: DecodedRequest, signal: Signal, bytes: Uint8Array) => Promise<void>;
+export type ReadRequestTaker = (decoded: DecodedRequest, signal: Signal, bytes: Uint8Array) => Promise<void>;
 
-/** The bridge's receiver, which keeps each request's bytes, to be decoded later. */
-export class OtlpTap implements BodyConsumer {
+/** Reads the requests of a command: as the bridge's receiver does, but that each one's bytes are kept, to be decoded later. */
+export class RequestReader implements BodyConsumer {
   readonly codecs: Decoding['codecs'];
-  /** Answers requests that were not parked. It is loaded for the first of them: what engines send is parked. */
+  /** Answers requests that have no answer yet. It is loaded for the first of them: what engines send is answered at once. */
   private readonly handler: Lazy<RequestListener>;
   private readonly bodies: Decoding['bodies'];
   private readonly intake: ExportIntake;
@@ -27,7 +27,7 @@ export class OtlpTap implements BodyConsumer {
       logger,
       engineNames,
     }: { readonly clock: Clock; readonly logger: Logger } & Pick<DecodingOptions, 'engineNames'>,
-    private readonly listener: TapListener,
+    private readonly listener: ReadRequestTaker,
   ) {
     const { codecs, bodies } = createDecoding({
       engineNames,
@@ -47,7 +47,7 @@ export class OtlpTap implements BodyConsumer {
     this.handler = lazy(() => otlpHandler(this.intake, logger));
   }
 
-  /** Answers a request that was not parked. */
+  /** Answers a request that has no answer yet. */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     (await this.handler.get())(request, response);
   }

@@ -25,14 +25,14 @@ import { ArtifactError, type ArtifactErrorCode, type ArtifactSink } from '../sto
 import { DataFolderInUseError } from '../storage/data-folder.js';
 import { DataFolderLock } from '../storage/data-folder-lock.js';
 import type { StepPosition } from '../storage/steps.js';
+import type { CommandEntry, LeftFile } from './command-entry.js';
 import { ENGINE_FILE, ENTRY_FILE, SPOOL_FOLDER, SPOOLED_OTLP_FILE } from './command-folder.js';
 import { guessResource, JsonlKeys } from './command-records.js';
 import { CommandSteps } from './command-steps.js';
 import { announceUploads, type Upload, upload } from './keep-artifacts.js';
-import type { SpoolEntry, SpooledFile } from './spool-entry.js';
 
 /** What taking in spooled commands needs. */
-export interface SpoolDeps {
+export interface LeftoversDeps {
   readonly consumer: RecordConsumer;
   readonly registry: Pick<StepRegistry, 'register' | 'attach' | 'end' | 'expectArtifacts' | 'endArtifacts'>;
   readonly artifacts: ArtifactSink;
@@ -60,7 +60,7 @@ const LEFT_OUT: ReadonlySet<ArtifactErrorCode> = new Set(['tooLarge', 'tooMany',
  * died is known. What was taken in before is taken again, and written once. An engine that is still writing is left until
  * it has ended, and so is what a command left in the background.
  */
-export class Spool implements Component {
+export class Leftovers implements Component {
   readonly name = 'spool';
   private readonly stop = new AbortController();
   private timer: Timer | undefined;
@@ -73,7 +73,7 @@ export class Spool implements Component {
   constructor(
     private readonly dataFolder: string,
     private readonly to: string | null,
-    private readonly deps: SpoolDeps,
+    private readonly deps: LeftoversDeps,
   ) {
     const { clock, logger } = deps;
     this.rejectFile = new RejectFile(join(dataFolder, REJECTS_FILE), clock, (trouble) => logger.error({}, trouble));
@@ -100,10 +100,10 @@ export class Spool implements Component {
    * @throws DataFolderInUseError while its command is running
    */
   async takeIn(folder: string): Promise<number> {
-    const { readSpoolEntry } = await import('./spool-entry.js');
+    const { readCommandEntry } = await import('./command-entry.js');
     const lock = this.lock(folder);
     try {
-      return await this.take(folder, await readSpoolEntry(join(folder, ENTRY_FILE)), false);
+      return await this.take(folder, await readCommandEntry(join(folder, ENTRY_FILE)), false);
     } finally {
       lock.release();
     }
@@ -131,8 +131,8 @@ export class Spool implements Component {
     const isLockable = (await stat(join(folder, 'lock.db')).catch(() => undefined)) !== undefined;
     if (made === undefined || (!isLockable && clock.nowUnixMs() - made.mtimeMs < YOUNG_MS)) return;
     // Loaded where there is one: most starts find none.
-    const { readSpoolEntry } = await import('./spool-entry.js');
-    const entry = await readSpoolEntry(join(folder, ENTRY_FILE));
+    const { readCommandEntry } = await import('./command-entry.js');
+    const entry = await readCommandEntry(join(folder, ENTRY_FILE));
     if ((entry?.to ?? null) !== this.to) return;
     let lock: DataFolderLock;
     try {
@@ -168,9 +168,9 @@ export class Spool implements Component {
    * @param isRemoved whether the folder goes when all is taken: then each artifact goes when it is kept, so that the next start
    * continues
    */
-  private async take(folder: string, entry: SpoolEntry | undefined, isRemoved: boolean): Promise<number> {
+  private async take(folder: string, entry: CommandEntry | undefined, isRemoved: boolean): Promise<number> {
     const { registry, settle, clock } = this.deps;
-    const { spooledArtifacts, spooledSteps } = await import('./spooled-artifacts.js');
+    const { copiedArtifacts, copiedSteps } = await import('./found-artifacts.js');
     const patient = new RetryingConsumer(this.deps.consumer, clock, this.stop.signal);
     const lastSign = new LastSign(entry?.start.startedUnixMs ?? 0, patient);
     const steps =
@@ -183,13 +183,13 @@ export class Spool implements Component {
       (await this.takeJsonl(file, consumer, inJsonl)) + (await this.takeOtlp(folder, consumer, inJsonl));
     await settle?.();
     if (entry !== undefined && steps !== undefined && place !== undefined) {
-      const uploads = [{ start: entry.start, place, artifacts: await spooledArtifacts(folder, null) }];
-      for (const stepId of await spooledSteps(folder)) {
+      const uploads = [{ start: entry.start, place, artifacts: await copiedArtifacts(folder, null) }];
+      for (const stepId of await copiedSteps(folder)) {
         const start = { ...entry.start, stepId, runOf: entry.start.stepId };
         uploads.push({
           start,
           place: await registry.register(start),
-          artifacts: await spooledArtifacts(folder, stepId),
+          artifacts: await copiedArtifacts(folder, stepId),
         });
       }
       await steps.attach(registry);
@@ -315,10 +315,10 @@ function timeOf(record: TelemetryRecord): UnixNano {
 }
 
 /** @param traceIds `null` for a file of the command alone */
-type CommandFile = Pick<SpooledFile, 'path' | 'from'> & { readonly traceIds: readonly TraceId[] | null };
+type CommandFile = Pick<LeftFile, 'path' | 'from'> & { readonly traceIds: readonly TraceId[] | null };
 
 /** The engine's JSONL of a command: in its folder, wherever that is now, or the user's own. */
-function fileOf(folder: string, entry: SpoolEntry | undefined): CommandFile | null {
+function fileOf(folder: string, entry: CommandEntry | undefined): CommandFile | null {
   const own = { path: join(folder, ENGINE_FILE), from: undefined, traceIds: null };
   if (entry === undefined || existsSync(own.path)) return own;
   return entry.file === null ? null : { ...entry.file, traceIds: ownTraces(entry.file) };
@@ -328,7 +328,7 @@ function fileOf(folder: string, entry: SpoolEntry | undefined): CommandFile | nu
  * The command's traces in a file of the user's own. Where none was known to be the command's, it is the only one that came while the
  * command was at work; what came later is of others.
  */
-function ownTraces({ traceIds, seenTraceIds }: SpooledFile): readonly TraceId[] {
+function ownTraces({ traceIds, seenTraceIds }: LeftFile): readonly TraceId[] {
   if (traceIds.length > 0) return traceIds;
   return seenTraceIds.length === 1 ? seenTraceIds : [];
 }

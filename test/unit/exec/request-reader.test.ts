@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
 import { silentLogger } from '../../../src/core/logger.js';
-import { OtlpTap } from '../../../src/exec/otlp-tap.js';
+import { RequestReader } from '../../../src/exec/request-reader.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 
 const closers: (() => void)[] = [];
@@ -11,13 +11,13 @@ afterEach(() => {
 
 it('answers the first request once its receiver is loaded', async () => {
   const signals: string[] = [];
-  const tap = new OtlpTap(
+  const reader = new RequestReader(
     { clock: new FakeClock(), logger: silentLogger, engineNames: [] },
     async (_decoded, signal) => {
       signals.push(signal);
     },
   );
-  const server = createServer((request, response) => void tap.answer(request, response));
+  const server = createServer((request, response) => void reader.answer(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   closers.push(() => server.close());
   const address = server.address();
