@@ -152,9 +152,9 @@ export class Server {
    * @returns its URL
    * @throws StoreError
    */
-  async makeSignInLink(): Promise<string> {
+  async makeSignInLink(page?: string): Promise<string> {
     const { makeSignInLink } = await import('../api/sign-in-links.js');
-    return `${this.ports.webUrl}${await makeSignInLink(this.host.state.tokens, this.host.clock)}`;
+    return `${this.ports.webUrl}${await makeSignInLink(this.host.state.tokens, this.host.clock, page)}`;
   }
 }
 

@@ -88,9 +88,13 @@ export const demoCommand: CliCommand = {
   operands: '',
   summary: 'replay a real run of dbt 2 that comes with the program and show what becomes of it',
   settings: ['data-dir', 'http', 'web'],
-  flags: [['--to <URL>', 'send it to a bridge that is running, instead of starting one']],
+  flags: [
+    ['--to <URL>', 'send it to a bridge that is running, instead of starting one'],
+    ['--serve', "go on until Ctrl+C, with the run's page, and print a link that opens it"],
+  ],
   examples: [
     ['run-bridge demo', 'start a bridge in a temporary folder and send it the run'],
+    ['run-bridge demo --serve', 'the same, and then look at its page'],
     ['run-bridge demo --data-dir ./data', 'the same, with the files in ./data'],
     ['run-bridge demo --to http://127.0.0.1:4318', 'send the run to a bridge that is running'],
   ],

@@ -3,10 +3,11 @@ import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openServer, type Server } from '../app.js';
 import { bridgeHeaders, checkBaseUrl, type OtlpBody, postOtlp } from '../cli/bridge/bridge.js';
-import { CliError, EXIT, type ExitCode, type Invocation, type ProcessContext } from '../cli/command.js';
+import { CliError, EXIT, type ExitCode, type Invocation, type ProcessContext, stopped } from '../cli/command.js';
 import { resolveWithDestinations } from '../cli/command-configuration.js';
 import { createLogger } from '../cli/logger.js';
 import { type Clock, pause } from '../core/clock.js';
+import { isLoopback } from '../core/http-listener.js';
 import type {
   AnyValue,
   ExportRequest,
@@ -36,7 +37,7 @@ export async function replayDemo(invocation: Invocation): Promise<ExitCode> {
 }
 
 async function replayHere(invocation: Invocation, traceId: TraceId, bodies: readonly OtlpBody[]): Promise<ExitCode> {
-  const { context, flags } = invocation;
+  const { context, flags, switches } = invocation;
   const dataDir = flags['data-dir'] ?? mkdtempSync(join(context.tempDir, 'run-bridge-demo-'));
   const given = {
     http: '127.0.0.1:0',
@@ -59,11 +60,24 @@ async function replayHere(invocation: Invocation, traceId: TraceId, bodies: read
       await pause(clock, POLL_MS, stop);
     }
     for (const line of await describe(server, traceId)) stdout.write(`${line}\n`);
+    if (switches.has('serve')) {
+      for (const line of await pageLines(server, traceId)) stdout.write(`${line}\n`);
+      await stopped(stop);
+    }
   } finally {
     await program.shutdown(AbortSignal.timeout(DRAIN_MS));
   }
   for (const line of nextSteps(traceId, configuration['data-dir'], program.destinations)) stdout.write(`${line}\n`);
   return EXIT.ok;
+}
+
+/** The page of the run; where nobody else can reach it, by a link that signs in. */
+async function pageLines(server: Server, traceId: TraceId): Promise<readonly string[]> {
+  const { webUrl } = server.ports;
+  const page = `/runs/by-trace/${traceId}`;
+  const isLocal = isLoopback(new URL(webUrl).hostname);
+  const url = isLocal ? await server.makeSignInLink(page) : `${webUrl}${page}`;
+  return ['', 'its page, until Ctrl+C:', `  ${url}`];
 }
 
 async function describe({ program, ports }: Server, traceId: TraceId): Promise<readonly string[]> {
@@ -91,7 +105,7 @@ function nextSteps(
     'next:',
     `  duckdb -c "select event_type, count(*) from '${join(folder, 'telemetry.parquet')}' group by all"`,
     `  run-bridge report ${traceId} --data-dir ${dataDir}`,
-    '  run-bridge serve, and then your own run: it says the command',
+    '  run-bridge demo --serve opens its page; run-bridge serve, and then your own run: it says the command',
   ];
 }
 

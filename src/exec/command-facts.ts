@@ -99,6 +99,10 @@ export interface ExecOptions {
   readonly isSpanWanted: boolean;
   readonly isQuiet: boolean;
   readonly isSummaryWanted: boolean;
+  /** Whether somebody watches the command end, who is told in a line how it did: not in CI, nor where the summary says it. */
+  readonly isLineWanted: boolean;
+  /** What names the data folder to commands, where the command line does: ` --data-dir data`. */
+  readonly folderArgument: string;
   /** `--report`; `undefined` for none. */
   readonly report: string | undefined;
   /** Whether the summary of a CI system's step is added to, where there is one. */
@@ -150,6 +154,9 @@ export function readExecOptions({ context, flags, switches }: Invocation): ExecO
     isSpanWanted: isOn('span'),
     isQuiet: isOn('quiet'),
     isSummaryWanted: isOn('summary'),
+    isLineWanted:
+      context.isStderrTerminal && !isOn('quiet') && !isOn('summary') && nonEmpty(environment.CI) === undefined,
+    folderArgument: flags['data-dir'] === undefined ? '' : ` --data-dir ${flags['data-dir']}`,
     report: text('report'),
     isCiSummaryWanted: hasStepSummary(environment) && !isOn('no-ci'),
     isIdentityWanted: job !== null || isOn('platform-env'),

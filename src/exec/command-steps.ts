@@ -8,7 +8,7 @@ import type { SpanId, TelemetryRecord, TraceId, UnixNano } from '../record/telem
 import { eventName } from '../run/node-outcome.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import type { CommandEnding, StepStart } from '../storage/steps.js';
-import { mayRunSeveral } from './engine-switches.js';
+import { mayRunSeveral } from './command-environment.js';
 
 /** Where the records of a command go, and the registry of its steps. */
 export interface StepsTarget {

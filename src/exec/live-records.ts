@@ -6,11 +6,12 @@ import { type Clock, pause, type Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { type Lazy, lazy } from '../core/lazy.js';
 import { isInheritedByOthers, isWrittenByOthers } from '../core/process-tree.js';
+import { cut } from '../core/text.js';
 import { JsonlTail, REJECTS_FILE, type Reject, RejectFile, type TailPosition } from '../files/feature.js';
 import { stepInEnvironment } from '../record/attributes.js';
 import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
-import { commandReports } from '../report/feature.js';
+import { commandReports, type EndedEngineCommand, endedEngineCommands } from '../report/feature.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
 import { BufferedRequests } from './buffered-requests.js';
 import type { CommandEntry } from './command-entry.js';
@@ -45,6 +46,9 @@ const REPORT_MS = 30_000;
 /** How long the parts of the store may take to close, in milliseconds, as far as time is left. */
 const CLOSE_MS = 2_000;
 const MIN_CLOSE_MS = 200;
+/** How long the line about how a command ended may be where the terminal does not say, and how short what stands in it of the cause, in characters. */
+const MAX_LINE = 300;
+const MIN_CAUSE = 60;
 /** What is there when the command has ended is brought in for at least this long, in milliseconds, however short exports are kept. */
 const MIN_BRING_IN_MS = 2_000;
 /** A command that has run for so long gets its decoders loaded, so that no request, and not its end, need wait for that; in milliseconds. */
@@ -231,30 +235,40 @@ export class LiveRecords {
     }
   }
 
-  /** Writes the reports and the summary that were asked for. Never throws. */
+  /** Writes the reports and the summary that were asked for, and the line for who watches. Never throws. */
   private async report(traceIds: readonly TraceId[], target: StepTarget): Promise<void> {
     const { options, outputs, notices, context, configuration, file } = this.facts;
-    const { isSummaryWanted, isCiSummaryWanted } = options;
-    const isWanted = isSummaryWanted || isCiSummaryWanted || outputs.length > 0;
-    if (isWanted && traceIds.length > 0) {
-      const of = { traceIds, configuration, context, file: file?.path, outputs, isSummaryWanted: isCiSummaryWanted };
-      try {
-        const ended = await commandReports(of);
-        if (isSummaryWanted) await this.sayEnded(ended, `${traceIds.join(', ')} in ${target.where}`, target);
-        return;
-      } catch (error) {
-        notices.say(`there is no report of the command: ${reasonOf(error)}`);
+    const { isSummaryWanted, isCiSummaryWanted, isLineWanted } = options;
+    if (traceIds.length === 0) return;
+    const of = { traceIds, configuration, context, file: file?.path };
+    const place = `${traceIds.join(', ')} in ${target.where}`;
+    try {
+      if (isSummaryWanted || isCiSummaryWanted || outputs.length > 0) {
+        const ended = await commandReports({ ...of, outputs, isSummaryWanted: isCiSummaryWanted });
+        if (isSummaryWanted) await this.sayEnded(ended, place, target);
       }
+    } catch (error) {
+      notices.say(`there is no report of the command: ${reasonOf(error)}`);
+      if (isSummaryWanted) notices.say(place);
     }
-    if (isSummaryWanted && traceIds.length > 0) notices.say(`${traceIds.join(', ')} in ${target.where}`);
+    if (isLineWanted) await this.sayInOneLine(await endedEngineCommands(of).catch(() => []), place, target);
+  }
+
+  /** The worst of the engine commands with its cause, and what shows more. */
+  private async sayInOneLine(ended: readonly EndedEngineCommand[], place: string, target: StepTarget): Promise<void> {
+    const { options, notices, context } = this.facts;
+    const shown = ended.find(({ isSuccess }) => !isSuccess) ?? ended.at(-1);
+    const [page] = await this.pagesOf(ended, target);
+    const isHere = !URL.canParse(target.where) && shown !== undefined && shown.runId !== null;
+    const where = page ?? (isHere ? `run-bridge report ${shown.runId}${options.folderArgument}` : place);
+    if (shown === undefined) return notices.say(where);
+    const all = ended.length > 1 ? ` (one of ${ended.length} commands)` : '';
+    const room = (context.stdoutColumns ?? MAX_LINE) - `run-bridge: ${all}; ${where}`.length;
+    notices.say(`${cut(shown.line, Math.max(MIN_CAUSE, room))}${all}; ${where}`);
   }
 
   /** What people look at comes last: the cause, and the page where there is one. @param place where the records are */
-  private async sayEnded(
-    ended: Awaited<ReturnType<typeof commandReports>>,
-    place: string,
-    target: StepTarget,
-  ): Promise<void> {
+  private async sayEnded(ended: readonly EndedEngineCommand[], place: string, target: StepTarget): Promise<void> {
     const { notices } = this.facts;
     const pages = await this.pagesOf(ended, target);
     if (pages.length > 0) notices.say(place);
@@ -265,7 +279,7 @@ export class LiveRecords {
 
   /** Addresses of the runs' pages, where a bridge took the records and tells where its pages are. */
   private async pagesOf(
-    ended: Awaited<ReturnType<typeof commandReports>>,
+    ended: readonly EndedEngineCommand[],
     { registry, where }: StepTarget,
   ): Promise<readonly string[]> {
     const pagesUrl = URL.canParse(where) ? (await askBridge(where))?.pagesUrl : undefined;

@@ -35,7 +35,7 @@ import type { UnnamedRun } from '../storage/trace-catalog.js';
 import { type CommandReport, type ReportSetting, redactedReport } from './content.js';
 import { formatOf, type ReportOutput } from './formats.js';
 import { findRuns, RunFiles, readRun } from './run-files.js';
-import { headLines } from './text.js';
+import { endedLine } from './text.js';
 
 /** What the command needs of the program. */
 export type ReportHost = Pick<CommandHost, 'finishLeftovers' | 'askState'>;
@@ -190,10 +190,30 @@ export async function writeCommandReports(of: EndedCommandReports): Promise<read
     await appendSummary(redacted, context).catch((error: unknown) => void troubles.push(reasonOf(error)));
   }
   if (troubles.length > 0) throw new Error(troubles.join('; '));
-  return whole.map(({ command }) => {
-    const [ended = ''] = headLines(command);
-    return { line: cleanLine([ended, ...causeOf(command)].join(': ')), runId: command.invocation.step?.runId ?? null };
-  });
+  return whole.map(({ command }) => endedCommand(command.invocation, causeOf(command)));
+}
+
+function endedCommand(invocation: InvocationSummary, cause: readonly string[]): EndedEngineCommand {
+  return {
+    line: cleanLine([endedLine(invocation), ...cause].join(': ')),
+    isSuccess: invocation.verdict === 'success',
+    runId: invocation.step?.runId ?? null,
+  };
+}
+
+/**
+ * How each engine command of a command ended, and why. Where all did well no record log is read for it.
+ * @throws what keeps the logs from being read
+ */
+export async function endedCommands(
+  of: Omit<EndedCommandReports, 'outputs' | 'isSummaryWanted'>,
+): Promise<readonly EndedEngineCommand[]> {
+  const files = new RunFiles(of.configuration['data-dir']);
+  const runs = await Promise.all(of.traceIds.map((traceId) => files.summary(traceId)));
+  const invocations = runs.flatMap((run) => run?.invocations ?? []);
+  const isGood = runs.every((run) => run !== undefined) && invocations.every(({ verdict }) => verdict === 'success');
+  if (isGood) return invocations.map((invocation) => endedCommand(invocation, []));
+  return await writeCommandReports({ ...of, outputs: [], isSummaryWanted: false });
 }
 
 /**
@@ -223,6 +243,7 @@ function causeOf(command: CommandMeasures): readonly string[] {
 export interface EndedEngineCommand {
   /** `build: error after 1.8 s: model orders: Binder Error: … (models/orders.sql); and 2 more` */
   readonly line: string;
+  readonly isSuccess: boolean;
   readonly runId: number | null;
 }
 

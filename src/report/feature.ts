@@ -9,6 +9,7 @@ import type { ReportOutput } from './formats.js';
 
 // The door of reports: no other folder imports anything else of this one. It loads nothing but names at run time.
 
+export type { EndedEngineCommand } from './command.js';
 export type { ReportOutput } from './formats.js';
 
 /** `run-bridge report RUN` */
@@ -139,6 +140,14 @@ export function hasStepSummary(environment: Environment): boolean {
 export async function reportOutputs(list: string): Promise<readonly ReportOutput[]> {
   const { parseReportOutputs } = await import('./formats.js');
   return parseReportOutputs(list);
+}
+
+/** Says how each engine command of a command ended, and why. @throws what keeps the logs from being read */
+export async function endedEngineCommands(
+  of: Omit<EndedCommandReports, 'outputs' | 'isSummaryWanted'>,
+): Promise<readonly EndedEngineCommand[]> {
+  const { endedCommands } = await import('./command.js');
+  return endedCommands(of);
 }
 
 /** Writes reports of a command's runs when it has ended, and says how each ended. @throws what keeps them from being written */

@@ -8,7 +8,7 @@ import { longestParts, PATH_WORDS, paceOf, paceWords, percentText } from '../run
 import type { CommandMeasures, Comparison } from '../run/measures/run-totals.js';
 import { shareOf, slowestNodes } from '../run/measures/time-split.js';
 import { retryCommand, troubleLocation, withLoneMessage } from '../run/measures/troubles.js';
-import { commandLengthMs, hasOwnWord, type NodeVerdict } from '../run/verdict.js';
+import { commandLengthMs, hasOwnWord, type InvocationSummary, type NodeVerdict } from '../run/verdict.js';
 import { COMMAND_WORDS, countsText, nodeWord } from '../run/words.js';
 import type { CommandReport, ReportSetting } from './content.js';
 
@@ -253,15 +253,20 @@ const MAX_LISTED = 20;
 /** Of skipped ones: reasons that are listed, and nodes of each. */
 const MAX_REASONS = 8;
 const MAX_SKIPPED = 3;
+/** How a command ended, and after which time: `build: failed after 4.9 s`. */
+export function endedLine(invocation: InvocationSummary): string {
+  const { verdict, command } = invocation;
+  const ended = verdict === null ? NO_END : COMMAND_WORDS[verdict];
+  return `${command ?? 'a command'}: ${ended} after ${lengthText(commandLengthMs(invocation))}`;
+}
+
 /** How a command ended, and the counts of its nodes. */
 export function headLines({ invocation, totals }: CommandMeasures): readonly string[] {
   const { nodeCounts, noOpCount, hookCounts } = totals;
-  const { verdict, command } = invocation;
   const nodes = countsText(nodeCounts, noOpCount);
   const hooks = countsText(hookCounts);
-  const ended = verdict === null ? NO_END : COMMAND_WORDS[verdict];
   return [
-    `${command ?? 'a command'}: ${ended} after ${lengthText(commandLengthMs(invocation))}`,
+    endedLine(invocation),
     `nodes: ${nodes === '' ? 'none' : nodes}`,
     ...(hooks === '' ? [] : [`hooks: ${hooks}`]),
   ];

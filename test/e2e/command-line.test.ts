@@ -1,9 +1,11 @@
+import { spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runInProcess } from '../fake/run-in-process.js';
+import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
 let dir: string;
@@ -196,6 +198,23 @@ describe('convert and import', () => {
       steps: [{ verdict: 'success' }],
     });
   });
+});
+
+test('the demo serves the page of its run until it is stopped, and prints a link that opens it', async () => {
+  const child = spawn(process.execPath, ['dist/main.js', 'demo', '--serve', '--data-dir', join(dir, 'data')]);
+  let stdout = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  await until('the link', () => /its page, until Ctrl\+C:\n {2}\S+\n/.test(stdout));
+  const link = /Ctrl\+C:\n {2}(\S+)\n/.exec(stdout)?.[1] ?? '';
+  const form = await fetch(link, { headers: { accept: 'text/html' }, redirect: 'manual' });
+  expect(form.status).toBeLessThan(400);
+  expect(new URL(link).searchParams.get('to')).toMatch(/^\/runs\/by-trace\/[0-9a-f]{32}$/);
+  child.kill('SIGTERM');
+  expect(await ended).toBe(0);
+  expect(stdout).toContain('\nnext:\n');
 });
 
 test('the demo says what happened in the run, where the files are and what to do next', async () => {

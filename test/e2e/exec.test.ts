@@ -790,9 +790,11 @@ describe('a bridge that fails', () => {
 
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 describe.skipIf(!hasPython)('in a terminal', () => {
-  const pty = (...args: readonly string[]) => {
+  const pty = (...args: readonly string[]) => ptyWith({}, ...args);
+  const ptyWith = (more: Record<string, string>, ...args: readonly string[]) => {
+    const { CI: _ci, ...own } = process.env;
     const { stdout, stderr } = spawnSync('python3', [join('test', 'tool', 'terminal.py'), ...args], {
-      env: { ...process.env, ...env() },
+      env: { ...own, ...env(), ...more },
       encoding: 'utf8',
       timeout: 30_000,
     });
@@ -822,6 +824,39 @@ describe.skipIf(!hasPython)('in a terminal', () => {
     expect(exit).toBe(8);
     expect(output).toContain('stopped');
     expect(output).toContain('went on');
+  });
+
+  test('a line says at the end how it went, why, and where the run is; not in CI, nor where it is to be quiet', async () => {
+    const log = (name: string) => new URL(`../fixture/samples/${name}/otel.jsonl`, import.meta.url).pathname;
+    const engine = (name: string, ...flags: string[]) => [
+      ...[
+        process.execPath,
+        main,
+        'exec',
+        ...flags,
+        '--',
+        'sh',
+        '-c',
+        `cat '${log(name)}' > "$DBT_OTEL_FILE_NAME"; exit 3`,
+      ],
+    ];
+    const failed = pty('none', ...engine('build-mixed-fusion'));
+    expect(failed.exit).toBe(3);
+    expect(failed.output).toMatch(
+      /^run-bridge: build: failed after 1\.8 s: model broken: Binder Error.*; run-bridge report 1001\r\n$/,
+    );
+    expect(failed.output.length).toBeLessThanOrEqual(134);
+    expect(pty('none', ...engine('build-clean', '--data-dir', join(dir, 'other'))).output).toMatch(
+      /^run-bridge: build: .* after 462 ms.*; run-bridge report 1001 --data-dir \S+other\r\n$/,
+    );
+    expect(pty('none', ...engine('joined', '--quiet')).output).toBe('');
+    expect(ptyWith({ CI: 'true' }, 'none', ...engine('parse')).output).toBe('');
+    // Where a bridge has the data folder it shows the page.
+    const bridge = await BridgeProcess.start({ dataFolder: join(dir, 'served'), env: { HOME: dir } });
+    const { output } = pty('none', ...engine('build-mixed', '--data-dir', bridge.dataFolder));
+    expect(output).toMatch(/^run-bridge: build: failed after 2\.0 s: model broken: .*; http:\S+\/runs\/1001\r\n$/);
+    expect(output).toContain(`${bridge.webUrl}/runs/1001`);
+    await bridge.stop();
   });
 
   test('a program that reads keys gets them', () => {
