@@ -119,22 +119,21 @@ const MIN_COLUMNS_OF_BARS = 80;
 /** Where the time went, what runs are compared by, and the engine's totals over all threads. */
 function timeLines(command: CommandMeasures, columns: number | null): readonly string[] {
   const { invocation, totals, timeParts, split, omittedNodeCount } = command;
-  const { lengthNano, durationMs, idleTimeMs, warehouseTimeNano, queryCount, rows } = totals;
-  const barWidth = columns !== null && columns < MIN_COLUMNS_OF_BARS ? 0 : MAX_BAR;
-  const barOf = (nano: bigint) => '█'.repeat(Math.round((Number(nano) / Math.max(1, Number(lengthNano))) * barWidth));
+  const { lengthNano, durationMs, idleTimeMs, warehouseTimeNano, queryCount } = totals;
+  const hasBars = columns === null || columns >= MIN_COLUMNS_OF_BARS;
+  const barOf = (nano: bigint) => '█'.repeat(Math.round((Number(nano) / Math.max(1, Number(lengthNano))) * MAX_BAR));
+  const parts = longestParts(timeParts);
+  const rows = table(
+    parts.map(([part, words]) => [words, lengthText(ms(timeParts[part])), percentText(timeParts[part], lengthNano)]),
+    columns,
+  );
   const queries = counted(queryCount, 'query', 'queries');
   return [
     '',
     `where the ${lengthText(commandLengthMs(invocation))} went:`,
-    ...table(
-      longestParts(timeParts).map(([part, words]) => {
-        const nano = timeParts[part];
-        return [words, lengthText(ms(nano)), percentText(nano, lengthNano), barOf(nano).padEnd(barWidth)];
-      }),
-      columns,
-    ),
+    ...rows.map((row, at) => `${row}  ${hasBars ? barOf(timeParts[parts[at]?.[0] ?? 'restNano']) : ''}`.trimEnd()),
     ...paceWords(paceOf(command)).map(([name, value]) => `  ${name}: ${value}`),
-    `  queries ran for ${percentText(split.warehouseNano, lengthNano)} of it: ${queries}, ${rows} rows`,
+    `  queries ran for ${percentText(split.warehouseNano, lengthNano)} of it: ${queries}, ${totals.rows} rows`,
     `  the engine's sums over all threads: duration_ms ${lengthText(durationMs)}, idle_time_ms ${lengthText(idleTimeMs)}, queries ${lengthText(ms(warehouseTimeNano))}`,
     ...(omittedNodeCount > 0 ? [`not measured: ${omittedNodeCount} further nodes`] : []),
   ];
