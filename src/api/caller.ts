@@ -9,6 +9,8 @@ export interface Caller {
   readonly tokenId: number;
   /** `sender`: anonymous, on an address that takes telemetry without a token. */
   readonly permission: PermissionSet | 'sender';
+  /** Whether there is no other account or user, so that pages need not say which this is. Default: false. */
+  readonly isAlone?: boolean;
 }
 
 /** An anonymous sender, on an address that takes telemetry without a token (a loopback address, by default). */

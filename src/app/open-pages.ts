@@ -25,7 +25,7 @@ export interface OpenPagesDeps
     | 'logger'
     | 'stopping'
   > {
-  readonly state: Pick<State, 'catalog' | 'traces'>;
+  readonly state: Pick<State, 'accounts' | 'catalog' | 'traces'>;
   readonly access: Access;
   readonly features: readonly Pick<Feature, 'pages'>[];
 }
@@ -60,6 +60,7 @@ export async function openPages(
     },
     authenticator: access.authenticator,
     links: isLoopback(configuration.web.host) ? access.links : null,
+    accounts: state.accounts,
     catalog: state.catalog,
     traces: state.traces,
     routers: routers.flat(),

@@ -36,6 +36,20 @@ export class AccountStore {
     });
   }
 
+  /** Returns whether there is one account, and at most one user whom tokens name. */
+  async isAlone(): Promise<boolean> {
+    const accounts = await this.db.selectFrom('accounts').select('id').limit(2).execute();
+    if (accounts.length > 1) return false;
+    const users = await selectTokens(this.db)
+      .select('user_name')
+      .distinct()
+      .where('user_name', 'is not', null)
+      .where('revoked_unix_ms', 'is', null)
+      .limit(2)
+      .execute();
+    return users.length < 2;
+  }
+
   /** Lists all of them, by id. */
   list(): Promise<readonly AccountRow[]> {
     return this.db.selectFrom('accounts').select(['id', 'name']).orderBy('id').execute();

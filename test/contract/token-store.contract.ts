@@ -33,6 +33,20 @@ export function tokenStoreContract(withStores: (body: (stores: AccessStores) => 
         expect(await accounts.find(1)).toBeUndefined();
       }));
 
+    it('knows whether there is another account, or another user with a token', () =>
+      withStores(async ({ accounts, tokens }) => {
+        await tokens.add(token('service'));
+        await tokens.add(token('a', { userName: 'anna' }));
+        await tokens.add(token('b', { userName: 'anna' }));
+        expect(await accounts.isAlone()).toBe(true);
+        const { id } = await tokens.add(token('c', { userName: 'berta' }));
+        expect(await accounts.isAlone()).toBe(false);
+        await tokens.revoke(id, 200);
+        expect(await accounts.isAlone()).toBe(true);
+        await accounts.add({ name: 'finance', id: null }, 100);
+        expect(await accounts.isAlone()).toBe(false);
+      }));
+
     it('adds accounts under numbers that nothing had, or under the one that is wanted', () =>
       withStores(async ({ accounts }) => {
         expect(await accounts.add({ name: 'finance', id: null }, 100)).toEqual({ id: 10_002, name: 'finance' });

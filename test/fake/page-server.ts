@@ -49,6 +49,7 @@ export class PageServer {
       ...{ authenticator, clock, logger, links, publicUrl, ...api.measuring },
       artifacts: new RunArtifacts({ catalog: state.catalog, openStore, dataFolder: api.dataFolder }),
       jobs: api.jobs,
+      accounts: state.accounts,
       traces: state.traces,
       routers: (await Promise.all(features.map(({ pages }) => pages?.() ?? []))).flat(),
       redaction: 'literals',

@@ -74,15 +74,20 @@ function Navigation({ caller }: { readonly caller: Caller }) {
         {may(caller, 'tokens:manage') && <a href="/settings">Settings</a>}
       </nav>
       <form class="who" method="post" action="/sign-out">
-        <span>
-          account {caller.accountId}, {caller.permission.replaceAll('_', ' ')}
-        </span>
+        <span>{whoText(caller)}</span>
         <button type="submit" class="quiet">
           Sign out
         </button>
       </form>
     </>
   );
+}
+
+/** Says which account and rights a visitor has; nothing where there is no other account or user, and they have every right. */
+function whoText({ accountId, permission, isAlone = false }: Caller): string {
+  const rights = permission.replaceAll('_', ' ');
+  if (!isAlone) return `account ${accountId}, ${rights}`;
+  return permission === 'account_admin' ? '' : rights;
 }
 
 /** Allows only scripts, styles and pictures of this program, no embedding in frames, and no forms that lead elsewhere. */

@@ -9,6 +9,7 @@ import type { RecordLogReader } from '../../log/record-log.js';
 import type { RedactionLevel } from '../../redaction/known-names.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
+import type { AccountStore } from '../../storage/account-store.js';
 import type { Artifact, ArtifactFolder, ArtifactPath, ByteRange, OpenArtifact } from '../../storage/artifacts.js';
 import type { CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
 import type { TraceCatalog } from '../../storage/trace-catalog.js';
@@ -16,6 +17,7 @@ import type { TraceCatalog } from '../../storage/trace-catalog.js';
 /** Dependencies of the pages. */
 export interface PageDeps {
   readonly authenticator: Pick<Authenticator, 'admit'>;
+  readonly accounts: Pick<AccountStore, 'isAlone'>;
   /** Links that sign in once; `null` if other machines can reach the pages. */
   readonly links: Pick<SignInLinks, 'exchange'> | null;
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;

@@ -26,7 +26,7 @@ export function pageRouter(deps: PageDeps): Router {
   router.use('/api', cookieToken(session), (_request, _response, next) => next('router'));
   router.use(sameOrigin(deps.publicUrl));
   router.use(assetRouter(), signInRouter(session, deps));
-  router.use(admitVisitor(deps.authenticator, session));
+  router.use(admitVisitor(session, deps));
   router.use(
     runListRouter(deps),
     runEventsRouter(session, deps),

@@ -5,6 +5,7 @@ import type { Admission, Authenticator } from '../../api/authenticator.js';
 import { SENDER } from '../../api/caller.js';
 import { isHttps } from '../../api/parameters.js';
 import { PAGE_COOKIE } from '../lazy-router.js';
+import type { PageDeps } from './page-deps.js';
 
 /** How long a browser stays signed in, in milliseconds: a week. */
 const MAX_AGE_MS = 7 * 86_400_000;
@@ -52,13 +53,16 @@ export function admissionOf(
   return authenticator.admit(authorization, socket.remoteAddress ?? '');
 }
 
+/** What visitors are admitted with. */
+type VisitorDeps = Pick<PageDeps, 'authenticator' | 'accounts'>;
+
 /** Stores the visitor of a page for `authorize` and `callerOf`. Without a token, only pages that need no permission are accessible. */
-export function admitVisitor(authenticator: Pick<Authenticator, 'admit'>, session: PageSession): RequestHandler {
+export function admitVisitor(session: PageSession, { authenticator, accounts }: VisitorDeps): RequestHandler {
   return async (request, response, next) => {
     const admission = await admissionOf(authenticator, session, request);
     switch (admission.kind) {
       case 'admitted':
-        response.locals.caller = admission.caller;
+        response.locals.caller = { ...admission.caller, isAlone: await accounts.isAlone() };
         break;
       case 'missing':
         response.locals.caller = SENDER;
