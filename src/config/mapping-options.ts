@@ -42,7 +42,7 @@ export interface MappingOptions {
   /** How long a span waits for its late events, in milliseconds of the records' own time. Default 2000. */
   readonly eventHoldMs: number;
   /** Spans that may wait at once; beyond, the oldest go out early. Default 8192. */
-  readonly maxHeldSpans: number;
+  readonly maxBufferedSpans: number;
   /** Events of one span; further ones are counted in its `droppedEventsCount` (they remain log records). Default 1000. */
   readonly maxEventsPerSpan: number;
   /** Events that may wait for their spans to end, over all spans; further ones are counted as dropped. Default 50,000. */
@@ -61,7 +61,7 @@ export const DEFAULT_MAPPING_OPTIONS: MappingOptions = {
   resourceOverrides: {},
   publicUrl: null,
   eventHoldMs: 2000,
-  maxHeldSpans: 8192,
+  maxBufferedSpans: 8192,
   maxEventsPerSpan: 1000,
   maxWaitingEvents: 50_000,
   maxRememberedSpans: 200_000,

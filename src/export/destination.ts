@@ -87,7 +87,7 @@ export interface Destination {
 
 /** What became of one attempt to send. */
 export type SendResult =
-  /** 2xx; `status` is `null` where an exporter does not tell it. `rejectedCount` and `message` come from OTLP's partial success. */
+  /** 2xx; `status` is `null` where an exporter does not report it. `rejectedCount` and `message` come from OTLP's partial success. */
   | {
       readonly kind: 'accepted';
       readonly status: number | null;

@@ -16,8 +16,8 @@ const OPEN_RUN_BYTES = 512 * 1024;
 const REMEMBERED_PART = 1 / 6;
 /** A mapper's memory of spans is bounded, so that more than this part of a log changes nothing, in bytes. */
 const MAX_REMEMBERED_BYTES = 256 * 1024 * 1024;
-/** A span that is held with its attributes, in bytes. */
-const HELD_SPAN_BYTES = 1_536;
+/** A span that is buffered with its attributes, in bytes. */
+const BUFFERED_SPAN_BYTES = 1_536;
 
 /**
  * One run on its way to one destination. Everything but the cursor can be thrown away at any time: it is found again by
@@ -97,7 +97,7 @@ export class ExportRun {
     return this.progress.traces.isStuck || this.progress.logs.isStuck;
   }
 
-  /** Bytes of the log of which not everything was sent. Held spans count from the first that is held. */
+  /** Bytes of the log of which not everything was sent. Buffered spans count from the first that is buffered. */
   get lagBytes(): number {
     this.noteSettled();
     return Math.max(0, this.knownBytes - this.settledBytes);
@@ -107,7 +107,7 @@ export class ExportRun {
   get memoryBytes(): number {
     if (this.replay === undefined) return 0;
     const remembered = Math.min(this.replay.readOffset, MAX_REMEMBERED_BYTES) * REMEMBERED_PART;
-    return OPEN_RUN_BYTES + remembered + this.replay.heldCount * HELD_SPAN_BYTES;
+    return OPEN_RUN_BYTES + remembered + this.replay.bufferedCount * BUFFERED_SPAN_BYTES;
   }
 
   /** Begins to read at a cursor. */
@@ -172,7 +172,7 @@ export class ExportRun {
     const isOpen = (progress: SignalProgress) => progress.isOutstanding || progress.isEvicted;
     const ends = [this.replay.readOffset];
     if (isOpen(traces)) ends.push(traces.offset);
-    else if (this.replay.heldCount > 0) ends.push(this.cursor.tracesOffset);
+    else if (this.replay.bufferedCount > 0) ends.push(this.cursor.tracesOffset);
     if (isOpen(logs)) ends.push(logs.offset);
     this.settledBytes = Math.max(this.settledBytes, Math.min(...ends));
   }

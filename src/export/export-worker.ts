@@ -10,7 +10,7 @@ import type { ExportCursor } from '../storage/cursor-store.js';
 import { BacklogKeeper } from './backlog-keeper.js';
 import type { DestinationStatus, ExportWorkerDeps, ExportWorkerOptions } from './destination.js';
 import { CursorSaver, ExportRun } from './export-run.js';
-import { ForeignForwarder } from './foreign-forwarder.js';
+import { PassthroughForwarder } from './passthrough-forwarder.js';
 import { RunReader } from './run-reader.js';
 import { RunSchedule } from './run-schedule.js';
 import { SignalBreaker } from './signal-breaker.js';
@@ -25,7 +25,7 @@ import { SignalSender } from './signal-sender.js';
  * It is a chain: `RunReader` reads and maps the log of the run whose turn it is (`RunSchedule`), `SignalQueue` collects items
  * into requests, `SignalSender` sends them and tries again, `CursorSaver` saves how far that got.
  *
- * An error that none of them handled ends the worker: `onFailed` is told, and another one goes on at its cursors.
+ * An error that none of them handled ends the worker: `onFailed` is notified, and another one goes on at its cursors.
  */
 export class ExportWorker implements Component, AppendListener, ForeignListener {
   readonly name: string;
@@ -37,7 +37,7 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
   private readonly bothSenders: readonly SignalSender[];
   private readonly saver: CursorSaver;
   private readonly backlog: BacklogKeeper;
-  private readonly foreign: ForeignForwarder | undefined;
+  private readonly foreign: PassthroughForwarder | undefined;
   /** Runs that got records and wait a moment for more, so that records that come close together share a request. */
   private readonly lingering = new Set<ExportRun>();
   private lingerTimer: Timer | undefined;
@@ -74,7 +74,7 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     });
     if (deps.foreign === undefined || destination.forward === undefined) return;
     const breakers = { traces: this.senders.traces.breaker, logs: this.senders.logs.breaker };
-    this.foreign = new ForeignForwarder(
+    this.foreign = new PassthroughForwarder(
       { ...deps, reader: deps.foreign, breakers, onRest: () => this.rest.notify() },
       this.stop.signal,
     );
@@ -171,7 +171,7 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
   }
 
   /**
-   * Sends what there is, held spans included, and tries again what fails, until everything is sent or `deadline` aborts.
+   * Sends what there is, buffered spans included, and tries again what fails, until everything is sent or `deadline` aborts.
    * Whether everything is sent.
    */
   async flush(deadline: AbortSignal): Promise<boolean> {
@@ -390,8 +390,8 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
   }
 
   /**
-   * The last link: moves cursors after what was answered. Resolves when that is saved: until then no further request takes
-   * the place of the one that was answered.
+   * The last link: moves cursors after what was answered. Resolves when that is saved: until then no further request
+   * replaces the one that was answered.
    */
   private async onAnswered(batches: readonly RunBatch[]): Promise<void> {
     for (const batch of batches) batch.progress.answered(batch);

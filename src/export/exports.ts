@@ -78,7 +78,7 @@ export class Exports implements Component, AppendListener, ForeignListener, RunL
   private readonly stop = new AbortController();
   private isClosed = false;
 
-  /** @param destinations each one's name and where it is, without secrets; empty if only opening them tells: then `open` them before the start */
+  /** @param destinations each one's name and where it is, without secrets; empty if only opening them shows it: then `open` them before the start */
   constructor(
     private readonly config: ExportsConfig,
     private readonly deps: ExportsDeps,
@@ -134,23 +134,23 @@ export class Exports implements Component, AppendListener, ForeignListener, RunL
   onAppended(appended: Appended): void {
     if (this.stop.signal.aborted) return;
     this.openRuns.appended(appended);
-    for (const worker of this.workers) worker.tell((one) => one.onAppended(appended));
+    for (const worker of this.workers) worker.notify((one) => one.onAppended(appended));
   }
 
   onForeign(batches: readonly ForeignBatch[]): void {
-    for (const worker of this.workers) worker.tell((one) => one.onForeign(batches));
+    for (const worker of this.workers) worker.notify((one) => one.onForeign(batches));
   }
 
   async onRunEvent(event: RunEvent): Promise<void> {
     if (this.stop.signal.aborted) return;
     this.openRuns.runEvent(event);
-    for (const worker of this.workers) worker.tell((one) => one.onRunEvent(event));
+    for (const worker of this.workers) worker.notify((one) => one.onRunEvent(event));
   }
 
   /** A record log is looked after elsewhere: nothing of it is sent any more, but what is under way. */
   drop(traceId: TraceId): void {
     this.openRuns.drop(traceId);
-    for (const worker of this.workers) worker.tell((one) => one.drop(traceId));
+    for (const worker of this.workers) worker.notify((one) => one.drop(traceId));
   }
 
   /** Has exporters in threads of their own free what nothing refers to any more, soon. */

@@ -93,10 +93,10 @@ export class HttpTransport {
 
   private toResult({ status, headers, body }: HttpAnswer): SendResult {
     if (status >= 200 && status < 300) return { kind: 'accepted', status, ...this.readAccepted(body) };
-    const said = this.readError(body, headers['content-type'] ?? '');
+    const answer = this.readError(body, headers['content-type'] ?? '');
     // What servers add to a redirect is a page for people.
-    const isPage = said === '' || said.startsWith('<');
-    const message = isPage && status >= 300 && status < 400 ? this.redirectText(headers.location) : said;
+    const isPage = answer === '' || answer.startsWith('<');
+    const message = isPage && status >= 300 && status < 400 ? this.redirectText(headers.location) : answer;
     if (!isPassingStatus(status)) return refused(status, message);
     return retryable(message, status, parseRetryAfterMs(headers['retry-after'], this.clock.nowUnixMs()));
   }

@@ -48,27 +48,27 @@ export interface RunMapper {
   /** Whether a resource named an unknown step. */
   readonly lacksOrigin?: boolean;
   /**
-   * What is ready: log records at once, spans once their hold for late events is over.
-   * @param isQuiet the log has been read to its end and nothing was appended for the hold time: every held span is ready.
+   * What is ready: log records at once, spans once they have waited for late events.
+   * @param isQuiet the log has been read to its end and nothing was appended for the hold time: every buffered span is ready.
    * @param maxSpans so many of those at most; the next call goes on with the others. Default: all
    */
   take(isQuiet: boolean, maxSpans?: number): MappedItems;
   /**
-   * The run has a verdict: every span still held, spans that never ended (marked unfinished), and a synthetic invocation
+   * The run has a verdict: every span still buffered, spans that never ended (marked unfinished), and a synthetic invocation
    * span where a trace has none. Their anchor is the log's length. Changes nothing else: the mapper may take later lines.
    */
   finish(run: RunSummary): MappedItems;
-  /** Ids of the spans that `finish` would give beside those that are held. */
+  /** Ids of the spans that `finish` would give beside those that are buffered. */
   closingSpanIds(run: RunSummary): readonly string[];
-  /** Spans now held for late events; bounded. */
-  readonly heldCount: number;
+  /** Spans now buffered for late events; bounded. */
+  readonly bufferedCount: number;
 }
 
 const GROUP = new ExportGroup(resourceFromAttributes({}), { name: 'run-bridge' });
 
 /** Maps nothing: each record is a log record that has its line as an attribute, and is sent as that line. */
 export class JsonlRunMapper implements RunMapper {
-  readonly heldCount = 0;
+  readonly bufferedCount = 0;
   private readonly windows = new WindowWriter();
   private firstOffset = 0;
 
@@ -118,7 +118,7 @@ export class JsonlRunMapper implements RunMapper {
 
 /**
  * A mapper that reads a record log from its start, past what a cursor says was sent, and from there on gives what is new.
- * What was released then is released at the same places now, so that late events go where they went.
+ * What was released then is released at the same offsets now, so that late events go where they went.
  */
 export class RunReplay {
   /** Offset up to which lines were pushed. */
@@ -129,7 +129,7 @@ export class RunReplay {
   private originCount = 0;
   /** Offsets at which everything pending was sent, ascending. */
   private readonly boundaries: number[];
-  /** Spans in the place of others that were sent when the run was finished before. */
+  /** Spans that replace others that were sent when the run was finished before. */
   private readonly closedSpanIds = new Set<string>();
 
   /**
@@ -155,8 +155,8 @@ export class RunReplay {
     this.mapper.setOrigins?.(origins);
   }
 
-  get heldCount(): number {
-    return this.mapper.heldCount;
+  get bufferedCount(): number {
+    return this.mapper.bufferedCount;
   }
 
   /**
@@ -200,7 +200,7 @@ export class RunReplay {
     return this.onlyNew(this.mapper.take(false));
   }
 
-  /** The log is read to its end and was quiet for the hold time: everything held is ready. @param maxSpans so many at most */
+  /** The log is read to its end and was quiet for the hold time: everything buffered is ready. @param maxSpans so many at most */
   takePending(maxSpans?: number): MappedItems {
     return this.onlyNew(this.mapper.take(true, maxSpans));
   }

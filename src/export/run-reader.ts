@@ -15,7 +15,7 @@ export interface Reading {
   readonly closingAtBytes?: number;
   /** There is more to read at once. */
   readonly hasMore: boolean;
-  /** Spans are held, and are let go when nothing is appended for so long. */
+  /** Spans are buffered, and are let go when nothing is appended for so long. */
   readonly quietInMs?: number;
 }
 
@@ -30,7 +30,7 @@ const ORIGIN_LOOK_MS = 50;
 const LIVE_MS = 30_000;
 /** What is appended at once is mapped in one go up to so many bytes, some 2,000 spans: more than that is read from the log in turns. */
 const MAX_LIVE_BYTES = 4 * 1024 * 1024;
-/** Held spans that are let go with it. */
+/** Buffered spans that are let go with it. */
 const MAX_LIVE_SPANS = 2_048;
 /** So much of a log is mapped while it is not known yet which run of which job its items belong to. */
 const MAX_UNNAMED_BYTES = 16 * 1024 * 1024;
@@ -40,8 +40,8 @@ const MAX_PIECE_BYTES = 256 * 1024;
 /** A turn that takes longer makes the next one smaller, one that takes less makes it larger; in milliseconds. */
 const LONG_TURN_MS = 8;
 const SHORT_TURN_MS = 3;
-/** A held span that is let go counts as so many bytes of a log. */
-const HELD_SPAN_BYTES = 256;
+/** A buffered span that is let go counts as so many bytes of a log. */
+const BUFFERED_SPAN_BYTES = 256;
 
 /** The first links of the chain: reads a run's record log on from where its mapper stands, a bounded piece at a time, and maps it. */
 export class RunReader {
@@ -49,7 +49,7 @@ export class RunReader {
   /** How much is mapped in a turn: some milliseconds of work, and little while the code is not compiled yet. */
   private pieceBytes = MIN_PIECE_BYTES;
 
-  /** @param eventHoldMs how long spans are held for events that come after them, once their run is quiet. */
+  /** @param eventHoldMs how long spans are buffered for events that come after them, once their run is quiet. */
   constructor(
     private readonly eventHoldMs: number,
     private readonly deps: ExportWorkerDeps,
@@ -59,7 +59,7 @@ export class RunReader {
 
   /**
    * Reads on.
-   * @param isFlushing held spans are let go at once.
+   * @param isFlushing buffered spans are let go at once.
    * @returns `undefined` where the destination is not to get the run, or got all of it.
    */
   async read(run: ExportRun, isFlushing: boolean): Promise<Reading | undefined> {
@@ -201,18 +201,18 @@ export class RunReader {
   private readEnd(run: ExportRun, replay: RunReplay, isFlushing: boolean): Reading {
     const { finished } = run;
     const isFinished = finished?.logBytes === replay.readOffset;
-    if (isFinished && replay.heldCount <= this.maxSpans) {
+    if (isFinished && replay.bufferedCount <= this.maxSpans) {
       return { items: replay.finish(finished), closingAtBytes: finished.logBytes, hasMore: false };
     }
-    if (replay.heldCount === 0) return NOTHING;
+    if (replay.bufferedCount === 0) return NOTHING;
     const quietInMs = run.lastAppendMs + this.eventHoldMs - this.deps.clock.monotonicMs();
     if (!isFinished && !isFlushing && quietInMs > 0) return { ...NOTHING, quietInMs };
-    return { items: this.inTime(() => replay.takePending(this.maxSpans)), hasMore: replay.heldCount > 0 };
+    return { items: this.inTime(() => replay.takePending(this.maxSpans)), hasMore: replay.bufferedCount > 0 };
   }
 
-  /** Held spans that are let go in a turn. */
+  /** Buffered spans that are let go in a turn. */
   private get maxSpans(): number {
-    return this.pieceBytes / HELD_SPAN_BYTES;
+    return this.pieceBytes / BUFFERED_SPAN_BYTES;
   }
 
   /** Does a turn's work, and decides by how long it takes how much the next one does. */

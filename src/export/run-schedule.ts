@@ -113,7 +113,7 @@ export class RunSchedule {
 
   /** Closes a run for the sake of others. What it was about to do, it does when it is its turn again. */
   private evict(run: ExportRun): void {
-    run.isBehind ||= (run.replay?.heldCount ?? 0) > 0;
+    run.isBehind ||= (run.replay?.bufferedCount ?? 0) > 0;
     run.evict();
     this.closed(run);
     if (run.isBehind || run.isEvicted) this.add(run);
@@ -138,10 +138,10 @@ export class RunSchedule {
 
   /** The open run that has had nothing to do for the longest time. */
   private longestIdle(except?: ExportRun): ExportRun | undefined {
-    return this.longest((run) => run !== except && !run.isStuck && run.replay?.heldCount === 0);
+    return this.longest((run) => run !== except && !run.isStuck && run.replay?.bufferedCount === 0);
   }
 
-  /** An open run that only waits for its held spans' time: it reads its log again then. */
+  /** An open run that only waits for its buffered spans' time: it reads its log again then. */
   private longestPending(except: ExportRun): ExportRun | undefined {
     return this.longest((run) => run !== except);
   }

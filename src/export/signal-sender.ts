@@ -42,7 +42,7 @@ interface Shipment {
   timer: Timer | undefined;
   /** Requests that the destination had taken when this one failed first; `undefined` before. */
   takenBefore: number | undefined;
-  /** Whether it is to be sent as it is, for it may hold what the destination never takes: it is not mixed with others again. */
+  /** Whether it is to be sent as it is, for it may contain what the destination never takes: it is not mixed with others again. */
   isApart: boolean;
 }
 

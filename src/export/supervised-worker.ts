@@ -20,8 +20,8 @@ import {
   type ExportWorkerDeps,
 } from './destination.js';
 import { ExportWorker } from './export-worker.js';
-import { RedactedForeign } from './foreign-forwarder.js';
 import type { OpenedExport } from './open-destinations.js';
+import { RedactedPassthrough } from './passthrough-forwarder.js';
 import { JsonlRunMapper } from './run-mapper.js';
 import type { OpenRuns } from './run-schedule.js';
 
@@ -70,12 +70,12 @@ export class SupervisedWorker {
     return this.restarting;
   }
 
-  /** Tells the worker of something. Whoever is not there finds it in the state, or among open runs. */
-  tell(news: (worker: ExportWorker) => void): void {
+  /** Notifies the worker of something. One that is not there finds it in the state, or among open runs. */
+  notify(event: (worker: ExportWorker) => void): void {
     const { worker } = this;
     if (worker === undefined) return;
     try {
-      news(worker);
+      event(worker);
     } catch (error) {
       this.lost(worker, error);
     }
@@ -175,7 +175,7 @@ export interface CreateWorkerDeps extends ExportDeps {
 /** How long after the worker was made its mapper is loaded, in milliseconds. */
 const LOAD_MAPPER_MS = 100;
 
-/** The worker of a destination. @param onFailed is told of an error that ends it */
+/** The worker of a destination. @param onFailed receives an error that ends it */
 export function createWorker(
   opened: OpenedExport,
   deps: CreateWorkerDeps,
@@ -199,7 +199,7 @@ export function createWorker(
       ...deps,
       destination,
       onFailed,
-      foreign: new RedactedForeign(deps.foreign, mapping.redaction, deps),
+      foreign: new RedactedPassthrough(deps.foreign, mapping.redaction, deps),
       createMapper: async () => (isMapped ? (await mappers.get())() : new JsonlRunMapper()),
       createMapperNow: () => (isMapped ? mappers.value?.() : new JsonlRunMapper()),
       retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random),

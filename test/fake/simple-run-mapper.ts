@@ -36,7 +36,7 @@ export class SimpleRunMapper implements RunMapper {
 
   constructor(private readonly holdRecords = 2) {}
 
-  get heldCount(): number {
+  get bufferedCount(): number {
     return this.held.length;
   }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_MAPPING_OPTIONS } from '../../src/config/mapping-options.js';
-import { ForeignRedaction } from '../../src/export/foreign-redaction.js';
 import { OtelRunMapper } from '../../src/export/mapping/otel-run-mapper.js';
+import { PassthroughRedaction } from '../../src/export/passthrough-redaction.js';
 import { RequestEncoder } from '../../src/export/wire/export-request.js';
 import type { LoggedRecord } from '../../src/log/record-log.js';
 import type { ExportRequest, KeyValue } from '../../src/otlp/export-request.js';
@@ -53,7 +53,7 @@ function mapRecords<R extends ExportRequest>(
 
 /** What is passed on of requests, as it leaves the machine. */
 function passedOn(requests: readonly ExportRequest[], level: RedactionLevel): string {
-  const redaction = new ForeignRedaction(level, []);
+  const redaction = new PassthroughRedaction(level, []);
   const passed = requests.flatMap((request) => decodeRequest(request).delivery.foreign);
   return passed.map(({ signal, body }) => redaction.redact(signal, body)).join('\n');
 }
@@ -200,7 +200,7 @@ describe('what is passed on and is not redacted', () => {
   });
 
   it('is byte for byte what another bridge exports, which has redacted it as it was told to', async () => {
-    const redaction = new ForeignRedaction('literals', []);
+    const redaction = new PassthroughRedaction('literals', []);
     const bodies = await exports('literals');
     expect(bodies.map((body) => redaction.redact(signalOf(body), body))).toEqual(bodies);
   });

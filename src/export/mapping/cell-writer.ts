@@ -68,7 +68,7 @@ const DENIED = constant('?');
 
 /**
  * Writes OTLP's bytes of records that have cells, as `SpanWriter` and `LogWriter` do of any: for ends that ended well, and log
- * records that tell no error. Each method says whether it could; where it could not, nothing was written.
+ * records that report no error. Each method says whether it could; where it could not, nothing was written.
  */
 export class CellWriter {
   /** Whether plain code has to write the record. */
@@ -378,7 +378,7 @@ export class CellWriter {
     return copyBytes(to, test.at, test.length);
   }
 
-  /** Writes what stands behind the events. @returns the place behind it */
+  /** Writes what stands behind the events. @returns the offset behind it */
   private putTail(record: CellRecord, droppedEventsCount: number, start: number): number {
     view.setUint8(start, SPAN.droppedEventsCount);
     let to = putVarint(start + 1, droppedEventsCount);
@@ -415,7 +415,7 @@ function traceIdText(): string {
   return buffer.toString('hex', cell(Cell.traceId), cell(Cell.traceId) + 16);
 }
 
-/** Writes the link of the span that is looked at, as `encodeLink` does one without attributes. @returns the place behind it */
+/** Writes the link of the span that is looked at, as `encodeLink` does one without attributes. @returns the offset behind it */
 function putLink(start: number): number {
   // The ids have 35 bytes with what stands round them.
   view.setInt32(start, 0x6a230a10);
@@ -429,7 +429,7 @@ function putLink(start: number): number {
   return to + 17;
 }
 
-/** Writes the status without a message and the flags, as `encodeSpanEnd` does. @returns the place behind them */
+/** Writes the status without a message and the flags, as `encodeSpanEnd` does. @returns the offset behind them */
 function putSpanEnd(to: number): number {
   view.setInt32(to, 0x7a021800 | cell(Cell.code));
   view.setUint16(to + 4, 0x8501);
@@ -437,7 +437,7 @@ function putSpanEnd(to: number): number {
   return to + 10;
 }
 
-/** Writes the ids. @returns the place behind them */
+/** Writes the ids. @returns the offset behind them */
 function putSpanHead(start: number): number {
   view.setUint16(start, 0x0a10);
   let to = copyBytes(start + 2, cell(Cell.traceId), 16);
@@ -464,7 +464,7 @@ function putKindAndTimes(to: number, { isQuery }: RecordPlan): number {
   return to + 20;
 }
 
-/** Copies attributes that stand one behind the other, under another tag. @returns the place behind them */
+/** Copies attributes that stand one behind the other, under another tag. @returns the offset behind them */
 function retagged(to: number, tag: number, start: number, end: number): number {
   const behind = copyBytes(to, start, end - start);
   for (let at = to; at < behind; ) {

@@ -51,7 +51,7 @@ export class EventBuffer {
     const { view } = block;
     const to = block.length;
     for (let at = 0; at < length; at += 4) view.setInt32(to + at, arena.getInt32(start + at, true), true);
-    this.place(row, block, length);
+    this.append(row, block, length);
   }
 
   /** Adds an event that is a text with one byte in each character. */
@@ -60,7 +60,7 @@ export class EventBuffer {
     if (row === NO_ROW) return;
     const block = this.blockFor(event.length);
     block.bytes.write(event, block.length, 'latin1');
-    this.place(row, block, event.length);
+    this.append(row, block, event.length);
   }
 
   /** Takes a span's events out; they are good until the next one is added or taken. */
@@ -114,7 +114,7 @@ export class EventBuffer {
     return this.table.values().sort((a, b) => orderOf(a) - orderOf(b));
   }
 
-  /** A row for one more event of a span, which counts once it is placed; `NO_ROW` where it is dropped. */
+  /** A row for one more event of a span, which counts once it is written; `NO_ROW` where it is dropped. */
   private rowFor(high: number, low: number): number {
     const number = this.table.getHalves(high, low);
     const isFull = this.eventCount >= this.maxWaitingEvents;
@@ -190,18 +190,18 @@ export class EventBuffer {
         const hasRoom = this.block.length + end - start + SLACK <= this.block.bytes.length;
         const block = hasRoom ? this.block : this.newBlock(end - start);
         from.bytes.copy(block.bytes, block.length, start, end);
-        this.setPlace(row, block, end - start);
+        this.setRange(row, block, end - start);
       }
     }
   }
 
-  private place(row: number, block: Block, length: number): void {
-    this.setPlace(row, block, length);
+  private append(row: number, block: Block, length: number): void {
+    this.setRange(row, block, length);
     this.eventCount += 1;
     this.eventBytes += length;
   }
 
-  private setPlace(row: number, block: Block, length: number): void {
+  private setRange(row: number, block: Block, length: number): void {
     this.rows[ROW * row + START] = block.length;
     this.rows[ROW * row + END] = block.length + length;
     this.blocks[row] = block;
@@ -233,7 +233,7 @@ class TakenEvents implements SpanEvents {
   droppedCount = 0;
   count = 0;
   private readonly blocks: Block[] = [];
-  private readonly places: number[] = [];
+  private readonly ranges: number[] = [];
 
   clear(droppedCount: number): void {
     this.byteCount = 0;
@@ -245,15 +245,15 @@ class TakenEvents implements SpanEvents {
 
   add(block: Block, start: number, end: number): void {
     this.blocks[this.count] = block;
-    this.places[2 * this.count] = start;
-    this.places[2 * this.count + 1] = end;
+    this.ranges[2 * this.count] = start;
+    this.ranges[2 * this.count + 1] = end;
     this.count += 1;
     this.byteCount += end - start;
   }
 
   writeTo(out: WireWriter): void {
     for (let index = 0; index < this.count; index++) {
-      out.append(this.blocks[index] as Block, this.places[2 * index] as number, this.places[2 * index + 1] as number);
+      out.append(this.blocks[index] as Block, this.ranges[2 * index] as number, this.ranges[2 * index + 1] as number);
     }
   }
 
@@ -261,7 +261,7 @@ class TakenEvents implements SpanEvents {
     const texts: string[] = [];
     for (let index = 0; index < this.count; index++) {
       const { bytes } = this.blocks[index] as Block;
-      texts.push(bytes.toString('latin1', this.places[2 * index], this.places[2 * index + 1]));
+      texts.push(bytes.toString('latin1', this.ranges[2 * index], this.ranges[2 * index + 1]));
     }
     return texts;
   }

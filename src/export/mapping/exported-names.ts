@@ -21,7 +21,7 @@ export function shortEventType(eventType: string): string {
 }
 
 /**
- * A span's name without what changes from run to run: ids, counts, versions, places in the engine's source. One series
+ * A span's name without what changes from run to run: ids, counts, versions, locations in the engine's source. One series
  * in span metrics is then one thing, whatever run it comes from.
  * @param command the invocation's command, for example `build`, where it is known.
  */

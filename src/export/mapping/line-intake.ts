@@ -44,9 +44,9 @@ export interface LineHost {
   /** Time has passed in the run. @returns whether it has dealt with that; else the line is to be taken again by the next push */
   advance(seconds: number, nanos: number): boolean;
   /** A span has ended and waits for its events. @param item good for the time of the call */
-  hold(anchorOffset: number, resource: Resource, record: MappedRecord, item: PlacedItem): void;
+  bufferSpan(anchorOffset: number, resource: Resource, record: MappedRecord, item: PlacedItem): void;
   /** The same of a span that has no cells. @param line good for the time of the call */
-  holdLine(anchorOffset: number, resource: Resource, record: MappedRecord, line: Buffer): void;
+  bufferLine(anchorOffset: number, resource: Resource, record: MappedRecord, line: Buffer): void;
   /** A log record has come; `LineIntake.plainLog` is what plain code makes of it. @throws SyntaxError when it turns out to be damaged */
   log(anchorOffset: number, resource: Resource, record: CellRecord | PlainRecord): void;
 }
@@ -173,8 +173,8 @@ export class LineIntake {
     const to = this.roomFor(BYTES_A_LINE_BYTE * (end - start) + MORE_BYTES);
     if (to === 0) return false;
     const { scanner, reading } = this;
-    const place = LINES - this.windowStart;
-    const kind = scanner.scan(place + start, place + this.windowEnd, to);
+    const shift = LINES - this.windowStart;
+    const kind = scanner.scan(shift + start, shift + this.windowEnd, to);
     if (kind === LineKind.start) {
       this.settle();
       if (this.isStopped) return true;
@@ -198,7 +198,7 @@ export class LineIntake {
       keepCells(itemStart);
       // The next one's cells stand behind these, too.
       this.next = (itemStart + Math.max(itemEnd - itemStart, waitingBytes()) + 3) & ~3;
-      this.host.hold(anchorOffset, resource, record, this.placed(itemStart, itemEnd));
+      this.host.bufferSpan(anchorOffset, resource, record, this.locatedItem(itemStart, itemEnd));
     }
     return true;
   }
@@ -213,13 +213,13 @@ export class LineIntake {
       this.logStart = chunk.place(index, PLACE.endLine);
       this.logEnd = chunk.place(index, PLACE.lineEnd) - 1;
       this.host.log(anchorOffset, resource, record);
-    } else if (this.addEnd(record, resource)) this.host.hold(anchorOffset, resource, record, chunk.placed(index));
+    } else if (this.addEnd(record, resource)) this.host.bufferSpan(anchorOffset, resource, record, chunk.placed(index));
     return true;
   }
 
   /** Begins with the record that is looked at. @returns `undefined` where plain code has to take it, or it is to be taken again, as `isStopped` says */
   private begin(isLog: boolean): CellRecord | undefined {
-    // An error is told by plain code, which knows what errors say.
+    // An error is written by plain code, which knows what errors say.
     if (isLog && cell(Cell.code) >= ERROR.number) return undefined;
     const plan = this.plans.of(cell(Cell.layout));
     const outcome = plan.isQuery ? attributeText(plan, plan.queryOutcome) : undefined;
@@ -250,7 +250,7 @@ export class LineIntake {
       if (found.recordType === 'LogRecord') {
         memory.nodes.seeLog(record);
         host.log(anchorOffset, resource, record);
-      } else if (this.addEnd(record, resource)) host.holdLine(anchorOffset, resource, record, line);
+      } else if (this.addEnd(record, resource)) host.bufferLine(anchorOffset, resource, record, line);
       return true;
     } catch (error) {
       if (error instanceof SyntaxError) return false;
@@ -294,7 +294,7 @@ export class LineIntake {
     else this.settle();
   }
 
-  /** Copies the line of a start that waits out of the bytes that are only lent. */
+  /** Copies the line of a start that waits out of the bytes that are only borrowed. */
   private keepStart(): void {
     const start = this.waitingStart;
     if (start !== undefined) this.waitingStart = { ...start, line: Buffer.from(start.line) };
@@ -324,7 +324,7 @@ export class LineIntake {
     return this.record;
   }
 
-  private placed(start: number, end: number): PlacedItem {
+  private locatedItem(start: number, end: number): PlacedItem {
     if (this.batch === undefined) throw new Error('an item stands in no batch');
     return { batch: this.batch, start, end, cells: cellsBeside(start), layouts: this.reading.layouts.forgottenCount };
   }
@@ -335,7 +335,7 @@ export class LineIntake {
     bytes.copy(buffer, LINES, start, this.windowEnd);
   }
 
-  /** A place for an item; 0 where there is none. */
+  /** Reserves room for an item; 0 where there is none. */
   private roomFor(byteCount: number): number {
     if (this.batch !== undefined && this.next + byteCount <= this.batch.end) return this.next;
     if (this.batch !== undefined) itemRing.shorten(this.batch, this.next);

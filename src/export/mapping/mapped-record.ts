@@ -224,7 +224,7 @@ export function attributeJson(plan: RecordPlan, index: number): KnownText | unde
 }
 
 /**
- * A record that has cells: the end of a span, or a log record that tells no error. One object for all: what it says is about the
+ * A record that has cells: the end of a span, or a log record that reports no error. One object for all: what it says is about the
  * record that is looked at, and whose plan it was given.
  */
 export class CellRecord implements MappedRecord {
@@ -287,7 +287,7 @@ export class CellRecord implements MappedRecord {
   }
 
   text(name: string): string | undefined {
-    return attributeText(this.plan, this.plan.placeOf(name))?.text;
+    return attributeText(this.plan, this.plan.indexOf(name))?.text;
   }
 
   /** What says so has no cells here. */

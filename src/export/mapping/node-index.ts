@@ -73,7 +73,7 @@ const MAX_QUERIES = 1000;
  */
 export class NodeIndex {
   private readonly nodes = new Map<string, NodeFacts>();
-  /** Stands at the oldest node once there are too many: a new one each time would pass over the places of all that went. */
+  /** Stands at the oldest node once there are too many: a new one each time would pass over the entries of all that went. */
   private oldest: Iterator<string> | undefined;
   /** The node that was seen last: the next record is often of the same. It is in `nodes`, as nothing was added since. */
   private latest: NodeFacts | undefined;
@@ -134,8 +134,10 @@ export class NodeIndex {
   errorOf(uniqueId: string, span: Interval): NodeError | undefined {
     const errors = this.nodes.get(uniqueId)?.errors ?? NONE;
     if (errors.length === 0) return undefined;
-    const own = this.tree.nodePlaceOf(span.spanHigh, span.spanLow);
-    return errors.findLast((error) => isOf(error, span)) ?? errors.findLast((error) => this.isFactOf(error, span, own));
+    const nodeIndex = this.tree.nodeIndexOf(span.spanHigh, span.spanLow);
+    return (
+      errors.findLast((error) => isOf(error, span)) ?? errors.findLast((error) => this.isFactOf(error, span, nodeIndex))
+    );
   }
 
   /** Whether a message of the engine reports that it was interrupted. */
@@ -148,10 +150,10 @@ export class NodeIndex {
     return this.hasCancellations && (this.nodes.get(uniqueId)?.cancellations.length ?? 0) > 0;
   }
 
-  /** The strongest sign that a node was interrupted during its own span (NodeProcessed). */
+  /** The strongest sign that a node was interrupted during its nodeIndex span (NodeProcessed). */
   interruptionOfNode(uniqueId: string, span: Interval): InterruptionSign {
-    const own = this.tree.nodePlaceOf(span.spanHigh, span.spanLow);
-    return this.strongestSign(uniqueId, (fact) => this.isFactOf(fact, span, own));
+    const nodeIndex = this.tree.nodeIndexOf(span.spanHigh, span.spanLow);
+    return this.strongestSign(uniqueId, (fact) => this.isFactOf(fact, span, nodeIndex));
   }
 
   /** The strongest sign that one phase of a node (NodeEvaluated) was interrupted: in that very span, or in a query of it. */
@@ -165,8 +167,8 @@ export class NodeIndex {
     if (all.length === 0) return undefined;
     const last = all.length - PROCESSED;
     if (last === 0) return idAt(all, 0);
-    const own = this.tree.processedSpanOf(ofSpan.spanHigh, ofSpan.spanLow);
-    const known = own === undefined ? undefined : this.tree.invocationOf(own[0], own[1]);
+    const nodeIndex = this.tree.processedSpanOf(ofSpan.spanHigh, ofSpan.spanLow);
+    const known = nodeIndex === undefined ? undefined : this.tree.invocationOf(nodeIndex[0], nodeIndex[1]);
     const invocation = known ?? [ofSpan.parentHigh, ofSpan.parentLow];
     for (let at = 0; at < last; at += PROCESSED) if (isSameId(idAt(all, at + 2), invocation)) return idAt(all, at);
     return idAt(all, last);
@@ -176,14 +178,14 @@ export class NodeIndex {
   queryTimeOf(uniqueId: string, span: Interval): Readonly<QueryTime> | undefined {
     const facts = this.nodes.get(uniqueId);
     if (facts?.queries === undefined || !facts.areQueriesComplete) return undefined;
-    const own = this.tree.nodePlaceOf(span.spanHigh, span.spanLow);
+    const nodeIndex = this.tree.nodeIndexOf(span.spanHigh, span.spanLow);
     let nanos = 0;
     let count = 0;
     const { queries } = facts;
     for (let at = 0; at < queries.length; at += QUERY) {
       const high = queries[at] as number;
       const low = queries[at + 1] as number;
-      if (!this.belongs(high, low, queries[at + 2] as number, queries[at + 3] as number, span, own)) continue;
+      if (!this.belongs(high, low, queries[at + 2] as number, queries[at + 3] as number, span, nodeIndex)) continue;
       nanos += queries[at + 4] as number;
       count++;
     }
@@ -217,9 +219,13 @@ export class NodeIndex {
     return sign;
   }
 
-  /** @param own the interval's place of its node, where it is known */
-  private isFactOf({ spanHigh, spanLow, seconds, nanos }: Fact, span: Interval, own: number | undefined): boolean {
-    return this.belongs(spanHigh, spanLow, seconds, nanos, span, own);
+  /** @param nodeIndex the index of the interval's node, where it is known */
+  private isFactOf(
+    { spanHigh, spanLow, seconds, nanos }: Fact,
+    span: Interval,
+    nodeIndex: number | undefined,
+  ): boolean {
+    return this.belongs(spanHigh, spanLow, seconds, nanos, span, nodeIndex);
   }
 
   private belongs(
@@ -228,13 +234,13 @@ export class NodeIndex {
     seconds: number,
     nanos: number,
     span: Interval,
-    own: number | undefined,
+    nodeIndex: number | undefined,
   ): boolean {
     if (isBefore(seconds, nanos, span.startSeconds, span.startNanos)) return false;
     if (isBefore(span.endSeconds, span.endNanos, seconds, nanos)) return false;
-    if (own === undefined || (high === 0 && low === 0)) return true;
-    const owner = this.tree.nodePlaceOf(high, low);
-    return owner === undefined || this.tree.isSameNode(own, owner);
+    if (nodeIndex === undefined || (high === 0 && low === 0)) return true;
+    const owner = this.tree.nodeIndexOf(high, low);
+    return owner === undefined || this.tree.isSameNode(nodeIndex, owner);
   }
 
   private factsOf(uniqueId: string): NodeFacts {

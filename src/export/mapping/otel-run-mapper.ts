@@ -9,11 +9,11 @@ import type { LoggedLines, RunMapper } from '../run-mapper.js';
 import { ResourceMap } from '../wire/export-group.js';
 import { type MappedItems, WindowWriter } from '../wire/item-window.js';
 import type { SpanEvents } from '../wire/wire-writer.js';
+import { BufferedReader, type BufferedSpan, BufferedSpans } from './buffered-spans.js';
 import { CellWriter } from './cell-writer.js';
 import { adoptOrphanEvents, ClosingSpans } from './closing-spans.js';
 import { EventBuffer } from './event-buffer.js';
 import { EVENT_TYPE } from './exported-names.js';
-import { HeldReader, type HeldSpan, HeldSpans } from './held-spans.js';
 import { type LineHost, LineIntake } from './line-intake.js';
 import { type CellRecord, isBefore, type MappedRecord, PlainRecord } from './mapped-record.js';
 import { NodeIndex } from './node-index.js';
@@ -39,10 +39,10 @@ export class OtelRunMapper implements RunMapper, LineHost {
   private readonly logs: LogWriter;
   private readonly cells: CellWriter;
   private readonly intake: LineIntake;
-  private readonly reader = new HeldReader();
+  private readonly reader = new BufferedReader();
   private readonly windows = new WindowWriter();
   private readonly closing: ClosingSpans;
-  private readonly held = new HeldSpans();
+  private readonly buffered = new BufferedSpans();
   private readonly holdSeconds: number;
   private readonly holdNanos: number;
   /** Items anchored before these were sent. */
@@ -92,8 +92,8 @@ export class OtelRunMapper implements RunMapper, LineHost {
     });
   }
 
-  get heldCount(): number {
-    return this.held.count;
+  get bufferedCount(): number {
+    return this.buffered.count;
   }
 
   skipTo(tracesOffset: number, logsOffset: number): void {
@@ -165,14 +165,14 @@ export class OtelRunMapper implements RunMapper, LineHost {
     return logs.eventText(read);
   }
 
-  hold(anchorOffset: number, resource: Resource, record: MappedRecord, item: PlacedItem): void {
-    this.held.addItem(anchorOffset, resource, record.endSeconds, record.endNanos, item);
-    if (this.heldCount > this.options.maxHeldSpans) this.releaseOldest();
+  bufferSpan(anchorOffset: number, resource: Resource, record: MappedRecord, item: PlacedItem): void {
+    this.buffered.addItem(anchorOffset, resource, record.endSeconds, record.endNanos, item);
+    if (this.bufferedCount > this.options.maxBufferedSpans) this.releaseOldest();
   }
 
-  holdLine(anchorOffset: number, resource: Resource, record: MappedRecord, line: Buffer): void {
-    this.held.addLine(anchorOffset, resource, record.endSeconds, record.endNanos, Buffer.from(line));
-    if (this.heldCount > this.options.maxHeldSpans) this.releaseOldest();
+  bufferLine(anchorOffset: number, resource: Resource, record: MappedRecord, line: Buffer): void {
+    this.buffered.addLine(anchorOffset, resource, record.endSeconds, record.endNanos, Buffer.from(line));
+    if (this.bufferedCount > this.options.maxBufferedSpans) this.releaseOldest();
   }
 
   advance(seconds: number, nanos: number): boolean {
@@ -180,7 +180,7 @@ export class OtelRunMapper implements RunMapper, LineHost {
     const borrowed = nanos < this.holdNanos ? 1 : 0;
     const sinceSeconds = seconds - this.holdSeconds - borrowed;
     const sinceNanos = nanos - this.holdNanos + borrowed * NANOS_PER_SECOND;
-    for (; this.held.isOldestBefore(sinceSeconds, sinceNanos); this.mayRelease--) {
+    for (; this.buffered.isOldestBefore(sinceSeconds, sinceNanos); this.mayRelease--) {
       if (this.mayRelease <= 0) return false;
       this.releaseOldest();
     }
@@ -199,11 +199,11 @@ export class OtelRunMapper implements RunMapper, LineHost {
     this.reader.tidy();
     this.mayRelease = maxSpans;
     this.intake.settle();
-    for (; this.mayRelease > 0 && this.heldCount > 0; this.mayRelease--) this.releaseOldest();
+    for (; this.mayRelease > 0 && this.bufferedCount > 0; this.mayRelease--) this.releaseOldest();
   }
 
   private releaseOldest(): void {
-    const oldest = this.held.takeOldest();
+    const oldest = this.buffered.takeOldest();
     if (oldest === undefined) return;
     const { reader } = this;
     try {
@@ -213,7 +213,7 @@ export class OtelRunMapper implements RunMapper, LineHost {
     }
   }
 
-  private giveSpan(record: CellRecord | PlainRecord, { anchorOffset, resource }: HeldSpan): void {
+  private giveSpan(record: CellRecord | PlainRecord, { anchorOffset, resource }: BufferedSpan): void {
     const { buffer, tree } = this;
     const { spanHigh, spanLow } = record;
     if (record.eventType === EVENT_TYPE.invocation) adoptOrphanEvents(tree, buffer, [adopterOf(record)]);

@@ -72,7 +72,7 @@ export class RecordPlan {
   /** Those that have the result of a check: test, unit test, freshness. */
   readonly checks: readonly number[];
   /** Index of each attribute. */
-  private readonly places: ReadonlyMap<string, number>;
+  private readonly indexByName: ReadonlyMap<string, number>;
 
   constructor({ event, attributes }: Layout) {
     const { eventType } = event;
@@ -81,16 +81,16 @@ export class RecordPlan {
     this.isNaming = isNaming;
     this.attributes = attributes.map((attribute) => planOf(attribute, eventType));
     this.names = attributes.flatMap(({ name }, index) => (teachesName(name, isNaming) ? [index] : []));
-    this.places = new Map(attributes.map(({ name }, index) => [name, index]));
-    this.uniqueId = this.placeOf('unique_id');
-    this.sql = this.placeOf('sql');
-    this.sqlHash = this.placeOf('sql_hash');
-    this.adapterType = this.placeOf('adapter_type');
-    this.queryOutcome = this.placeOf('query_outcome');
-    this.nodeOutcome = this.placeOf('node_outcome');
-    this.rowsAffected = this.placeOf('rows_affected');
-    this.skipDetail = this.placeOf('node_skip_upstream_detail');
-    this.checks = CHECKS.map((name) => this.placeOf(name)).filter((index) => index >= 0);
+    this.indexByName = new Map(attributes.map(({ name }, index) => [name, index]));
+    this.uniqueId = this.indexOf('unique_id');
+    this.sql = this.indexOf('sql');
+    this.sqlHash = this.indexOf('sql_hash');
+    this.adapterType = this.indexOf('adapter_type');
+    this.queryOutcome = this.indexOf('query_outcome');
+    this.nodeOutcome = this.indexOf('node_outcome');
+    this.rowsAffected = this.indexOf('rows_affected');
+    this.skipDetail = this.indexOf('node_skip_upstream_detail');
+    this.checks = CHECKS.map((name) => this.indexOf(name)).filter((index) => index >= 0);
     this.isSpecial = attributes.some(({ name }) => isSpecialName(name) || name === 'node_outcome_detail');
     this.typeName = event.typeName;
     this.shortName = shortNameOf(event.typeName, eventType);
@@ -103,12 +103,12 @@ export class RecordPlan {
   }
 
   has(name: string): boolean {
-    return this.places.has(name);
+    return this.indexByName.has(name);
   }
 
   /** Index of an attribute; -1 for none. */
-  placeOf(name: string): number {
-    return this.places.get(name) ?? -1;
+  indexOf(name: string): number {
+    return this.indexByName.get(name) ?? -1;
   }
 }
 

@@ -252,7 +252,7 @@ export class Statements {
 
   constructor(private readonly level: RedactionLevel) {}
 
-  /** What may be exported of a statement. Its ranges hold until the next one is asked for; of one that is remembered, as long as that is. */
+  /** What may be exported of a statement. Its ranges are valid until the next one is asked for; of one that is remembered, as long as that is. */
   of(statement: KnownText, dialect: SqlDialect): Statement {
     const known = this.memo.get(statement) ?? [];
     for (const one of known) if (one.dialect === dialect) return one;

@@ -11,7 +11,7 @@ const PARENT = 2;
 const PROCESSED = 4;
 const ROW = 6;
 const OPEN = 1;
-const HELD = 2;
+const BUFFERED = 2;
 const SENT = 3;
 const STATE = 3;
 const IS_INVOCATION = 4;
@@ -22,7 +22,7 @@ const IS_ROOT = 8;
  * in arrays of numbers, 25 bytes a span and 24 to 48 for finding it: as objects in a Map they took 300.
  */
 export class SpanTree {
-  private readonly places = new SpanIdTable();
+  private readonly indexById = new SpanIdTable();
   private count = 0;
   private rows = new Int32Array(ROW * MIN_PLACES);
   private flags = new Uint8Array(MIN_PLACES);
@@ -32,48 +32,48 @@ export class SpanTree {
 
   /** A start was read. @returns false, and does nothing, when the span is known already. */
   begin(span: MappedRecord, start: StartLine): boolean {
-    if (this.placeOf(span.spanHigh, span.spanLow) !== undefined) return false;
+    if (this.indexOf(span.spanHigh, span.spanLow) !== undefined) return false;
     this.starts[this.add(span, OPEN)] = start;
     return true;
   }
 
   /** An end was read. @returns false when the span had ended before. */
   end(span: MappedRecord): boolean {
-    const place = this.placeOf(span.spanHigh, span.spanLow);
-    if (place === undefined) {
-      this.add(span, HELD);
+    const index = this.indexOf(span.spanHigh, span.spanLow);
+    if (index === undefined) {
+      this.add(span, BUFFERED);
       return true;
     }
-    if (this.stateAt(place) !== OPEN) return false;
-    this.setState(place, HELD);
-    this.closeStart(place);
-    if (!this.hasProcessed(place)) this.setProcessed(place, span);
+    if (this.stateAt(index) !== OPEN) return false;
+    this.setState(index, BUFFERED);
+    this.closeStart(index);
+    if (!this.hasProcessed(index)) this.setProcessed(index, span);
     return true;
   }
 
   sent(high: number, low: number): void {
-    const place = this.placeOf(high, low);
-    if (place !== undefined) this.setState(place, SENT);
+    const index = this.indexOf(high, low);
+    if (index !== undefined) this.setState(index, SENT);
   }
 
   knows(high: number, low: number): boolean {
-    return this.placeOf(high, low) !== undefined;
+    return this.indexOf(high, low) !== undefined;
   }
 
   isSent(high: number, low: number): boolean {
-    const place = this.placeOf(high, low);
-    return place !== undefined && this.stateAt(place) === SENT;
+    const index = this.indexOf(high, low);
+    return index !== undefined && this.stateAt(index) === SENT;
   }
 
   /** The nearest ancestor that was not sent yet; over OTLP that is often one that did not come yet. */
   nearestUnsentAncestor(high: number, low: number): IdHalves | undefined {
-    let highest = this.placeOf(high, low);
+    let highest = this.indexOf(high, low);
     if (highest === undefined) return undefined;
     let depth = 0;
-    for (let place = this.parentOf(highest); place !== undefined; place = this.parentOf(place)) {
+    for (let index = this.parentOf(highest); index !== undefined; index = this.parentOf(index)) {
       if (depth++ === MAX_DEPTH) break;
-      if (this.stateAt(place) !== SENT) return this.idAt(place, ID);
-      highest = place;
+      if (this.stateAt(index) !== SENT) return this.idAt(index, ID);
+      highest = index;
     }
     if (((this.flags[highest] as number) & IS_ROOT) !== 0) return undefined;
     const above = this.idAt(highest, PARENT);
@@ -81,38 +81,38 @@ export class SpanTree {
   }
 
   /**
-   * Where it stands which node a span works for, as far as its ancestors are known: the place of the span that has its own NodeProcessed
+   * Where it stands which node a span works for, as far as its ancestors are known: the index of the span that has its own NodeProcessed
    * span or links to it. Good until the next span is added.
    */
-  nodePlaceOf(high: number, low: number): number | undefined {
-    let place = this.placeOf(high, low);
-    for (let depth = 0; place !== undefined && depth <= MAX_DEPTH; depth++) {
-      if (this.hasProcessed(place)) return place;
-      place = this.parentOf(place);
+  nodeIndexOf(high: number, low: number): number | undefined {
+    let index = this.indexOf(high, low);
+    for (let depth = 0; index !== undefined && depth <= MAX_DEPTH; depth++) {
+      if (this.hasProcessed(index)) return index;
+      index = this.parentOf(index);
     }
     return undefined;
   }
 
-  /** Whether two such places are of the same node. */
-  isSameNode(place: number, other: number): boolean {
+  /** Whether two such indices are of the same node. */
+  isSameNode(index: number, other: number): boolean {
     const { rows } = this;
-    const [one, two] = [ROW * place + PROCESSED, ROW * other + PROCESSED];
+    const [one, two] = [ROW * index + PROCESSED, ROW * other + PROCESSED];
     return rows[one] === rows[two] && rows[one + 1] === rows[two + 1];
   }
 
   /** The NodeProcessed span of the node that a span works for. */
   processedSpanOf(high: number, low: number): IdHalves | undefined {
-    const place = this.nodePlaceOf(high, low);
-    return place === undefined ? undefined : this.idAt(place, PROCESSED);
+    const index = this.nodeIndexOf(high, low);
+    return index === undefined ? undefined : this.idAt(index, PROCESSED);
   }
 
   /** The invocation span above a span, as far as its ancestors are known. */
   invocationOf(high: number, low: number): IdHalves | undefined {
-    const own = this.placeOf(high, low);
-    let place = own === undefined ? undefined : this.parentOf(own);
-    for (let depth = 0; place !== undefined && depth < MAX_DEPTH; depth++) {
-      if (((this.flags[place] as number) & IS_INVOCATION) !== 0) return this.idAt(place, ID);
-      place = this.parentOf(place);
+    const start = this.indexOf(high, low);
+    let index = start === undefined ? undefined : this.parentOf(start);
+    for (let depth = 0; index !== undefined && depth < MAX_DEPTH; depth++) {
+      if (((this.flags[index] as number) & IS_INVOCATION) !== 0) return this.idAt(index, ID);
+      index = this.parentOf(index);
     }
     return undefined;
   }
@@ -127,72 +127,72 @@ export class SpanTree {
     return starts;
   }
 
-  /** The place of a span's parent; `undefined` where it has none that is known. */
-  private parentOf(place: number): number | undefined {
-    const high = this.rows[ROW * place + PARENT] as number;
-    const low = this.rows[ROW * place + PARENT + 1] as number;
-    return high === 0 && low === 0 ? undefined : this.placeOf(high, low);
+  /** The index of a span's parent; `undefined` where it has none that is known. */
+  private parentOf(index: number): number | undefined {
+    const high = this.rows[ROW * index + PARENT] as number;
+    const low = this.rows[ROW * index + PARENT + 1] as number;
+    return high === 0 && low === 0 ? undefined : this.indexOf(high, low);
   }
 
-  private placeOf(high: number, low: number): number | undefined {
-    return this.places.getHalves(high, low);
+  private indexOf(high: number, low: number): number | undefined {
+    return this.indexById.getHalves(high, low);
   }
 
-  /** Remembers a span, in the place of the oldest one when there are too many. */
+  /** Remembers a span, replacing the oldest one when there are too many. */
   private add(span: MappedRecord, state: number): number {
-    const place = this.count++ % this.maxRememberedSpans;
-    if (place >= this.flags.length) {
+    const index = this.count++ % this.maxRememberedSpans;
+    if (index >= this.flags.length) {
       this.rows = grown(this.rows);
       this.flags = grown(this.flags);
     }
-    if (this.count > this.maxRememberedSpans) this.forget(place);
-    this.setId(place, ID, span.spanHigh, span.spanLow);
-    this.setId(place, PARENT, span.parentHigh, span.parentLow);
-    this.setId(place, PROCESSED, 0, 0);
-    this.setProcessed(place, span);
+    if (this.count > this.maxRememberedSpans) this.forget(index);
+    this.setId(index, ID, span.spanHigh, span.spanLow);
+    this.setId(index, PARENT, span.parentHigh, span.parentLow);
+    this.setId(index, PROCESSED, 0, 0);
+    this.setProcessed(index, span);
     const isInvocation = span.eventType === EVENT_TYPE.invocation;
     const isRoot = isInvocation || span.eventType === EVENT_TYPE.process;
-    this.flags[place] = state | (isInvocation ? IS_INVOCATION : 0) | (isRoot ? IS_ROOT : 0);
-    this.places.setHalves(span.spanHigh, span.spanLow, place);
-    return place;
+    this.flags[index] = state | (isInvocation ? IS_INVOCATION : 0) | (isRoot ? IS_ROOT : 0);
+    this.indexById.setHalves(span.spanHigh, span.spanLow, index);
+    return index;
   }
 
-  private forget(place: number): void {
-    this.closeStart(place);
-    this.places.deleteHalves(this.rows[ROW * place] as number, this.rows[ROW * place + 1] as number);
+  private forget(index: number): void {
+    this.closeStart(index);
+    this.indexById.deleteHalves(this.rows[ROW * index] as number, this.rows[ROW * index + 1] as number);
   }
 
   /** A NodeProcessed span is its own; a NodeEvaluated span links to it first (seen in every run of both engine builds). */
-  private setProcessed(place: number, span: MappedRecord): void {
-    if (span.eventType === EVENT_TYPE.nodeProcessed) this.setId(place, PROCESSED, span.spanHigh, span.spanLow);
-    else if (span.eventType === EVENT_TYPE.nodeEvaluated) this.setId(place, PROCESSED, span.linkHigh, span.linkLow);
+  private setProcessed(index: number, span: MappedRecord): void {
+    if (span.eventType === EVENT_TYPE.nodeProcessed) this.setId(index, PROCESSED, span.spanHigh, span.spanLow);
+    else if (span.eventType === EVENT_TYPE.nodeEvaluated) this.setId(index, PROCESSED, span.linkHigh, span.linkLow);
   }
 
-  private hasProcessed(place: number): boolean {
-    const at = ROW * place + PROCESSED;
+  private hasProcessed(index: number): boolean {
+    const at = ROW * index + PROCESSED;
     return ((this.rows[at] as number) | (this.rows[at + 1] as number)) !== 0;
   }
 
-  private closeStart(place: number): void {
-    if (this.starts[place] !== undefined) this.starts[place] = undefined;
+  private closeStart(index: number): void {
+    if (this.starts[index] !== undefined) this.starts[index] = undefined;
   }
 
-  private stateAt(place: number): number {
-    return (this.flags[place] ?? 0) & STATE;
+  private stateAt(index: number): number {
+    return (this.flags[index] ?? 0) & STATE;
   }
 
-  private setState(place: number, state: number): void {
-    this.flags[place] = ((this.flags[place] ?? 0) & ~STATE) | state;
+  private setState(index: number, state: number): void {
+    this.flags[index] = ((this.flags[index] ?? 0) & ~STATE) | state;
   }
 
-  private setId(place: number, which: number, high: number, low: number): void {
-    this.rows[ROW * place + which] = high;
-    this.rows[ROW * place + which + 1] = low;
+  private setId(index: number, which: number, high: number, low: number): void {
+    this.rows[ROW * index + which] = high;
+    this.rows[ROW * index + which + 1] = low;
   }
 
   /** One of the ids in a span's row; `undefined` for none. */
-  private idAt(place: number, which: number): IdHalves | undefined {
-    const at = ROW * place + which;
+  private idAt(index: number, which: number): IdHalves | undefined {
+    const at = ROW * index + which;
     const id: IdHalves = [this.rows[at] as number, this.rows[at + 1] as number];
     return id[0] === 0 && id[1] === 0 ? undefined : id;
   }

@@ -16,7 +16,7 @@ export class ItemWindow {
   private anchorOffsets = new Float64Array(MIN_ITEMS);
   private itemCount = 0;
 
-  /** @param number its place among its run's windows: one that began earlier has a lower one */
+  /** @param number its position among its run's windows: one that began earlier has a lower one */
   constructor(
     readonly number: number,
     readonly group: ExportGroup,
@@ -128,11 +128,11 @@ export function cutRanges(
   itemCount: number,
 ): readonly [front: readonly ItemRange[], rest: readonly ItemRange[]] {
   let left = itemCount;
-  for (const [place, range] of ranges.entries()) {
+  for (const [position, range] of ranges.entries()) {
     if (left < range.count) {
       const { window, from, to } = range;
-      const rest = [new ItemRange(window, from + left, to), ...ranges.slice(place + 1)];
-      const front = ranges.slice(0, place);
+      const rest = [new ItemRange(window, from + left, to), ...ranges.slice(position + 1)];
+      const front = ranges.slice(0, position);
       if (left > 0) front.push(new ItemRange(window, from, from + left));
       return [front, rest];
     }

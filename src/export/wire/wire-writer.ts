@@ -351,13 +351,13 @@ export function keyOf(name: string): Range {
   return constant(keyText(name));
 }
 
-/** Copies an attribute under another tag. @returns the place behind it */
+/** Copies an attribute under another tag. @returns the offset behind it */
 export function copyTagged(to: number, tag: number, start: number, end: number): number {
   view.setUint8(to, tag);
   return copyBytes(to + 1, start + 1, end - start - 1);
 }
 
-/** Writes a text. @returns the place behind it */
+/** Writes a text. @returns the offset behind it */
 export function putTextAttribute(start: number, tag: number, key: Range, from: number, length: number): number {
   const valueLength = 1 + varintSize(length) + length;
   let to = putKey(start, tag, key, varintSize(valueLength) + valueLength);
@@ -366,7 +366,7 @@ export function putTextAttribute(start: number, tag: number, key: Range, from: n
   return copyText(putVarint(to + 1, length), from, length);
 }
 
-/** Writes a number: a whole one as an integer, as far as 64 bits hold it. @returns the place behind it */
+/** Writes a number: a whole one as an integer, as far as 64 bits hold it. @returns the offset behind it */
 export function putNumberAttribute(start: number, tag: number, key: Range, value: number): number {
   const isInteger = Number.isInteger(value) && Math.abs(value) < 2 ** 63;
   if (isInteger) return putIntegerAttribute(start, tag, key, value);

@@ -107,7 +107,7 @@ describe('a replay of a record log', () => {
         items.push(...said(inParts.pushLines(pieces, maxSpans)));
         pushCount += 1;
       }
-      while (inParts.heldCount > 0) items.push(...said(inParts.takePending(maxSpans)));
+      while (inParts.bufferedCount > 0) items.push(...said(inParts.takePending(maxSpans)));
       items.push(...said(inParts.finish(SUMMARY)));
       expect(items).toEqual(expected);
       if (maxSpans === 1) expect(pushCount).toBeGreaterThan(10);

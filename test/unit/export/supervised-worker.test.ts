@@ -52,7 +52,7 @@ beforeEach(async () => {
   bench.log.listeners.push({
     onAppended: (appended) => {
       openRuns.appended(appended);
-      supervised.tell((worker) => worker.onAppended(appended));
+      supervised.notify((worker) => worker.onAppended(appended));
     },
   });
 });
@@ -61,7 +61,7 @@ afterEach(() => bench.close());
 async function finish(): Promise<void> {
   const run = await bench.saveRun(RUN, 'finished');
   openRuns.runEvent({ type: 'finished', run });
-  supervised.tell((worker) => worker.onRunEvent({ type: 'finished', run }));
+  supervised.notify((worker) => worker.onRunEvent({ type: 'finished', run }));
 }
 
 const messages = () => bench.logger.lines.map(({ message }) => message).filter((text) => text.startsWith('exports to'));
@@ -138,7 +138,7 @@ describe('a worker that fails for a reason that nothing handles', () => {
 
   it('as it is told of something keeps nobody from what they do', async () => {
     await supervised.start();
-    supervised.tell(() => {
+    supervised.notify(() => {
       throw new Error('no luck');
     });
     bench.log.append(RUN, ...spans(0, 5));

@@ -198,7 +198,7 @@ const options = fc.record({
   switches: fc
     .subarray(Object.keys(MAPPING_SWITCHES), { maxLength: 5 })
     .map((off) => mappingSwitchesFrom(Object.fromEntries(off.map((name) => [name, false])))),
-  maxHeldSpans: fc.constantFrom(0, 1, 3, 10, 8192),
+  maxBufferedSpans: fc.constantFrom(0, 1, 3, 10, 8192),
   eventHoldMs: fc.constantFrom(0, 1, 50, 2000),
 });
 const runs = fc.array(fc.array(made, { minLength: 1, maxLength: 14 }), { minLength: 1, maxLength: 2 });

@@ -85,7 +85,7 @@ it('a statement of no known database teaches what it holds by the one that is kn
   const other = { query_outcome: 'QUERY_OUTCOME_SUCCESS', sql: 'select 1', adapter_type: 'bigquery' };
   const log = logLine(UNKNOWN, 'of okapi and zebra', {});
   expectSame([log, spanLine(1, QUERY, query), spanLine(2, QUERY, other), spanLine(3, QUERY, other), log], {
-    maxHeldSpans: 1,
+    maxBufferedSpans: 1,
   });
 });
 

@@ -21,7 +21,7 @@ it('lines that are no records are counted and passed over, wherever they are cut
     // Without a line break, and without bytes behind it.
     const torn = Uint8Array.from(end.subarray(0, length));
     expect(mapper.pushLines({ resource: ENGINE, offset: lines.length, lines: torn })).toBe(1);
-    expect(mapper.heldCount).toBe(0);
+    expect(mapper.bufferedCount).toBe(0);
   }
 });
 

@@ -44,9 +44,11 @@ function attributes({ node = 'a', more }: Node): string {
 const linesOf = (node: Node) => startOf(node) + endOf(node);
 
 /** The lines of a log give the same bytes whether their attributes are copied or put together. */
-function expectSame(log: string, maxHeldSpans = 8192): void {
+function expectSame(log: string, maxBufferedSpans = 8192): void {
   const bytes = Buffer.from(log);
-  expect(mapLines(bytes, { maxHeldSpans }, [7], new SharedMapping())).toEqual(mapBlankLines(bytes, { maxHeldSpans }));
+  expect(mapLines(bytes, { maxBufferedSpans }, [7], new SharedMapping())).toEqual(
+    mapBlankLines(bytes, { maxBufferedSpans }),
+  );
 }
 
 it('a failed node is explained by the errors that were logged for it', () => {
@@ -64,7 +66,7 @@ it('a text is shown by the names that are known as its span is sent, also where 
     return linesOf({ span: span + 1, node, more: text });
   });
   for (const held of [1, 5, 11, 8192]) expectSame(spans.join(''), held);
-  const shown = mapBlankLines(Buffer.from(spans.join('')), { maxHeldSpans: 5 });
+  const shown = mapBlankLines(Buffer.from(spans.join('')), { maxBufferedSpans: 5 });
   expect(shown.filter((span) => span.includes('of zebra or okapi')).length).toBeGreaterThan(9);
   expect(shown.filter((span) => span.includes('of ? or ?')).length).toBeGreaterThan(5);
 });

@@ -25,10 +25,10 @@ describe('a span', () => {
     const subject = mapper();
     pushRecords(subject, logged([end({ id: 1, atMs: 0 }), log({ id: 2, atMs: 2000 })]));
     expect(spanIds(itemsOf(subject.take(false)))).toEqual([]);
-    expect(subject.heldCount).toBe(1);
+    expect(subject.bufferedCount).toBe(1);
     pushRecords(subject, logged([log({ id: 2, atMs: 2001 })]));
     expect(spanIds(itemsOf(subject.take(false)))).toEqual([1]);
-    expect(subject.heldCount).toBe(0);
+    expect(subject.bufferedCount).toBe(0);
   });
 
   it('is ready at once when the log is quiet', () => {
@@ -39,10 +39,10 @@ describe('a span', () => {
   });
 
   it('leaves early when too many are held, oldest first', () => {
-    const subject = mapper({ maxHeldSpans: 2 });
+    const subject = mapper({ maxBufferedSpans: 2 });
     pushRecords(subject, logged([1, 2, 3, 4].map((id) => end({ id, atMs: id }))));
     expect(spanIds(itemsOf(subject.take(false)))).toEqual([1, 2]);
-    expect(subject.heldCount).toBe(2);
+    expect(subject.bufferedCount).toBe(2);
   });
 
   it('is exported once, however often its end was logged', () => {

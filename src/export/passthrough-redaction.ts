@@ -44,9 +44,9 @@ const ANY_EVENT = '';
 
 /**
  * Redacts what is passed on as another service's and yet has a service, scope or attribute of the engine's. Anything else
- * stays as it is, and so do exports of another bridge: that one has redacted them as it was told to.
+ * stays as it is, and so do exports of another bridge: that one has redacted them by its configuration.
  */
-export class ForeignRedaction {
+export class PassthroughRedaction {
   private readonly recognition: EngineRecognition;
   private readonly json = new JsonCodec();
   private readonly shared = new SharedTexts();

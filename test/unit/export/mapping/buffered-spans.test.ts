@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { HeldSpans } from '../../../../src/export/mapping/held-spans.js';
+import { BufferedSpans } from '../../../../src/export/mapping/buffered-spans.js';
 import { buffer } from '../../../../src/record/arena.js';
 import { UNKNOWN_RESOURCE } from '../../../../src/record/attributes.js';
 import { itemRing } from '../../../../src/record/item-ring.js';
@@ -9,7 +9,7 @@ it('spans come out as they went in, however many wait at a time', () => {
   const steps = fc.array(fc.integer({ min: -80, max: 100 }), { minLength: 1, maxLength: 40 });
   fc.assert(
     fc.property(steps, (counts) => {
-      const held = new HeldSpans();
+      const held = new BufferedSpans();
       const expected: number[] = [];
       let next = 0;
       for (const count of counts) {
@@ -32,14 +32,14 @@ it('spans come out as they went in, however many wait at a time', () => {
 });
 
 it('nothing is older than any time where nothing is held', () => {
-  const held = new HeldSpans();
+  const held = new BufferedSpans();
   expect(held.isOldestBefore(2 ** 31, 0)).toBe(false);
   expect(held.takeOldest()).toBeUndefined();
 });
 
 it('items of several runs are what they were, however often others need the room that they stand in', () => {
   const itemBytes = 300 * 1024;
-  const runs = Array.from({ length: 3 }, () => new HeldSpans());
+  const runs = Array.from({ length: 3 }, () => new BufferedSpans());
   const contentOf = (number: number) => `item ${number} `.repeat(2_000);
   let taken = 0;
   for (let number = 0; number < 400; number++) {

@@ -6,7 +6,7 @@ import type { Signal } from '../record/record-batch.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
 import type { ForeignCursor } from '../storage/cursor-store.js';
 import type { ExportDeps, ExportWorkerDeps, SendResult } from './destination.js';
-import type { ForeignRedaction } from './foreign-redaction.js';
+import type { PassthroughRedaction } from './passthrough-redaction.js';
 import {
   ATTEMPTS_BEFORE_HALVING,
   ATTEMPTS_OF_ONE,
@@ -19,14 +19,14 @@ import {
 interface Suspect {
   readonly breaker: SignalBreaker;
   readonly result: SendResult;
-  /** The place behind it. */
+  /** The cursor behind it. */
   readonly next: ForeignCursor;
   /** How many messages behind it have been tried. */
   triedCount: number;
 }
 
 /** The parts of a forwarder. */
-interface ForeignForwarderDeps
+interface PassthroughForwarderDeps
   extends Pick<
     ExportWorkerDeps,
     'destination' | 'cursors' | 'clock' | 'logger' | 'retryPolicy' | 'requestRetryPolicy'
@@ -41,9 +41,9 @@ interface ForeignForwarderDeps
 const MAX_TRIED_AHEAD = 8;
 
 /** Forwards the telemetry of other services to one destination, one message after the other, from its cursor on. */
-export class ForeignForwarder {
+export class PassthroughForwarder {
   private cursor: ForeignCursor | undefined;
-  /** Places behind messages that were taken before those in front of them. */
+  /** Cursors behind messages that were taken before those in front of them. */
   private readonly takenAhead = new Set<string>();
   private running: Promise<void> | undefined;
   private isWokenAgain = false;
@@ -54,7 +54,7 @@ export class ForeignForwarder {
   private retryTimer: Timer | undefined;
 
   constructor(
-    private readonly deps: ForeignForwarderDeps,
+    private readonly deps: PassthroughForwarderDeps,
     private readonly abort: AbortSignal,
   ) {}
 
@@ -208,9 +208,9 @@ const MAX_FOREIGN_BYTES = 256 * 1024;
 const MAX_FOREIGN_ENTRIES = 64;
 
 /** The telemetry of other services as a destination gets it: what in it is the engine's is redacted. */
-export class RedactedForeign implements ForeignLogReader {
+export class RedactedPassthrough implements ForeignLogReader {
   /** Loaded where it is needed: most exports are of the engine's telemetry alone. */
-  private readonly redaction: Lazy<ForeignRedaction>;
+  private readonly redaction: Lazy<PassthroughRedaction>;
 
   constructor(
     private readonly reader: ForeignLogReader,
@@ -218,7 +218,7 @@ export class RedactedForeign implements ForeignLogReader {
     private readonly deps: Pick<ExportDeps, 'turns'> & { readonly engineNames: readonly string[] },
   ) {
     this.redaction = lazy(async () => {
-      const { ForeignRedaction: Redaction } = await import('./foreign-redaction.js');
+      const { PassthroughRedaction: Redaction } = await import('./passthrough-redaction.js');
       return new Redaction(level, deps.engineNames);
     });
   }

@@ -14,7 +14,7 @@ import { CellRecord, isBefore, PlainRecord } from './mapped-record.js';
 import { recordPlans } from './record-plans.js';
 
 /** A span's end that waited for late events: an item in the arena, or a copy of it, or the line of one that has no cells. */
-export interface HeldSpan {
+export interface BufferedSpan {
   readonly anchorOffset: number;
   readonly resource: Resource;
   /** Where its item stands in the arena, unless there is a copy or a line. */
@@ -30,10 +30,10 @@ export interface HeldSpan {
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 
 const MIN_CAPACITY = 64;
-/** A larger ring is given back once nothing is held. */
+/** A larger ring is given back once nothing is buffered. */
 const MAX_IDLE_CAPACITY = 4096;
 
-/** Numbers of a held span's row. */
+/** Numbers of a buffered span's row. */
 const ANCHOR = 0;
 const END_SECONDS = 1;
 const END_NANOS = 2;
@@ -47,17 +47,17 @@ const ROW = 7;
  * A queue of ended spans in the order of the log. At full load they are a hundred thousand, so they are kept in a ring of numbers:
  * as objects they are most of what V8 has to look at and to move when it collects garbage.
  */
-export class HeldSpans implements ItemOwner {
+export class BufferedSpans implements ItemOwner {
   private capacity = MIN_CAPACITY;
   private from = 0;
-  private heldCount = 0;
+  private bufferedCount = 0;
   private numbers = new Float64Array(ROW * MIN_CAPACITY);
   private resources: Resource[] = [];
   private batches: (ItemBatch | undefined)[] = [];
   private items: (Buffer | undefined)[] = [];
   private lines: (Buffer | undefined)[] = [];
   /** The one that was taken last: one object for all of them. */
-  private readonly taken: Writable<HeldSpan> = {
+  private readonly taken: Writable<BufferedSpan> = {
     anchorOffset: 0,
     resource: UNKNOWN_RESOURCE,
     start: 0,
@@ -69,7 +69,7 @@ export class HeldSpans implements ItemOwner {
   };
 
   get count(): number {
-    return this.heldCount;
+    return this.bufferedCount;
   }
 
   /** Holds an item that stands in a batch. */
@@ -99,14 +99,14 @@ export class HeldSpans implements ItemOwner {
 
   /** Whether the oldest one ended before a time; not where there is none. */
   isOldestBefore(seconds: number, nanos: number): boolean {
-    if (this.heldCount === 0) return false;
+    if (this.bufferedCount === 0) return false;
     const row = ROW * this.from;
     return isBefore(this.numbers[row + END_SECONDS] as number, this.numbers[row + END_NANOS] as number, seconds, nanos);
   }
 
-  /** Takes the oldest one, to be used before the next one is taken; its item stands where it does until the next one is held. */
-  takeOldest(): HeldSpan | undefined {
-    if (this.heldCount === 0) return undefined;
+  /** Takes the oldest one, to be used before the next one is taken; its item stands where it does until the next one is buffered. */
+  takeOldest(): BufferedSpan | undefined {
+    if (this.bufferedCount === 0) return undefined;
     const { taken, numbers, from: index } = this;
     const row = ROW * index;
     taken.anchorOffset = numbers[row + ANCHOR] as number;
@@ -119,14 +119,14 @@ export class HeldSpans implements ItemOwner {
     taken.line = this.lines[index];
     this.letGo(index);
     this.from = (index + 1) & (this.capacity - 1);
-    this.heldCount -= 1;
-    if (this.heldCount === 0 && this.capacity > MAX_IDLE_CAPACITY) this.shrink();
+    this.bufferedCount -= 1;
+    if (this.bufferedCount === 0 && this.capacity > MAX_IDLE_CAPACITY) this.shrink();
     return taken;
   }
 
-  /** Copies what is held in a batch out of the arena. */
+  /** Copies what is buffered in a batch out of the arena. */
   spill(batch: ItemBatch): void {
-    for (let nth = 0; nth < this.heldCount; nth++) {
+    for (let nth = 0; nth < this.bufferedCount; nth++) {
       const index = (this.from + nth) & (this.capacity - 1);
       if (this.batches[index] !== batch) continue;
       const row = ROW * index;
@@ -137,9 +137,9 @@ export class HeldSpans implements ItemOwner {
   }
 
   private add(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number): number {
-    if (this.heldCount === this.capacity) this.grow();
-    const index = (this.from + this.heldCount) & (this.capacity - 1);
-    this.heldCount += 1;
+    if (this.bufferedCount === this.capacity) this.grow();
+    const index = (this.from + this.bufferedCount) & (this.capacity - 1);
+    this.bufferedCount += 1;
     const { numbers } = this;
     const row = ROW * index;
     numbers[row + ANCHOR] = anchorOffset;
@@ -190,8 +190,8 @@ export class HeldSpans implements ItemOwner {
 /** Where an item stands that was copied out of the arena. */
 const COPIED = REGION.scratch + 12 * 1024 * 1024;
 
-/** Reads held spans again. */
-export class HeldReader {
+/** Reads buffered spans again. */
+export class BufferedReader {
   private readonly reading = itemReading();
   private readonly plans = recordPlans();
   private record: CellRecord | undefined;
@@ -202,13 +202,13 @@ export class HeldReader {
   private isReading = false;
   private hasCells = false;
 
-  /** Makes room where there is none; others may have forgotten what the layouts of held spans are made of. No record may be in use. */
+  /** Makes room where there is none; others may have forgotten what the layouts of buffered spans are made of. No record may be in use. */
   tidy(): void {
     this.reading.layouts.tidy();
   }
 
   /** Looks at the record of a span: it is good until `end` is called, as it has to be. */
-  begin(held: HeldSpan): CellRecord | PlainRecord {
+  begin(held: BufferedSpan): CellRecord | PlainRecord {
     if (held.line !== undefined) {
       const record = tryParseRecordLine(held.line.toString('utf8'));
       if (record === undefined) throw new Error('a line that was read cannot be read again');
@@ -243,7 +243,7 @@ export class HeldReader {
     return record === undefined ? undefined : new PlainRecord(record);
   }
 
-  private readItem({ start, end, item, cells, layouts }: HeldSpan): CellRecord | PlainRecord {
+  private readItem({ start, end, item, cells, layouts }: BufferedSpan): CellRecord | PlainRecord {
     this.itemStart = item === undefined ? start : COPIED;
     this.itemEnd = item === undefined ? end : COPIED + item.copy(buffer, COPIED);
     const { reading } = this;
