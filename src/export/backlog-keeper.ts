@@ -58,7 +58,7 @@ export class BacklogKeeper {
     };
   }
 
-  /** A run that was pending when the worker started. */
+  /** Takes up a run that was pending when the worker started. */
   takeUp(run: ExportRun, pending: PendingRun, nowUnixMs: number): void {
     run.cursor = pending.cursor;
     run.knownBytes = Math.max(run.knownBytes, pending.logBytes);
@@ -66,7 +66,7 @@ export class BacklogKeeper {
     this.noteSeen(run, pending, nowUnixMs);
   }
 
-  /** A run of which nothing is known but what its summary says. */
+  /** Notes a run of which nothing is known but what its summary says. */
   noteSeen(run: ExportRun, seen: Omit<PendingRun, 'cursor'>, nowUnixMs: number): void {
     if (!run.times.isEmpty) return;
     const nowMs = this.deps.clock.monotonicMs();

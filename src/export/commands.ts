@@ -4,7 +4,7 @@ import type { CommandHost } from '../feature.js';
 
 // A door beside `feature.ts`, for the command of exports: the contract of features names metrics, which know destinations.
 
-/** `run-bridge export RUN`: sends a run to destinations again. */
+/** Describes `run-bridge export RUN`, which sends a run to destinations again. */
 export function exportCommand(host: Pick<CommandHost, 'openStore' | 'withState'>): CliCommand {
   return {
     name: 'export',

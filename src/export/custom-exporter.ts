@@ -61,7 +61,7 @@ function hasMethods(value: unknown, names: readonly string[]): boolean {
 const HEADER_VARIABLES = ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'] as const;
 
 /**
- * OpenTelemetry's exporter for OTLP over HTTP, in JSON. It takes everything from `endpoint` and nothing from the environment.
+ * Makes OpenTelemetry's exporter for OTLP over HTTP, in JSON. It takes everything from `endpoint` and nothing from the environment.
  * @param userAgent for example `run-bridge/0.1.0`
  * @param environment the process's, in which header variables are hidden while the exporter is made
  */

@@ -112,7 +112,7 @@ export const NOT_ASKED: SendResult = refused(0, 'the destination does not get th
 export const TAKES_NO_LOGS: SendResult = refused(0, 'a span exporter takes no log records');
 export const BROKEN_OFF: SendResult = retryable('the export was broken off');
 
-/** An attempt that is to be repeated. @param retryAfterMs as the receiver asks for; `null` where it does not */
+/** Makes the result of an attempt that is to be repeated. @param retryAfterMs as the receiver asks for; `null` where it does not */
 export function retryable(
   message: string,
   status: number | null = null,
@@ -121,7 +121,7 @@ export function retryable(
   return { kind: 'retryable', status, retryAfterMs, message };
 }
 
-/** An attempt that would fail again. */
+/** Makes the result of an attempt that would fail again. */
 export function refused(status: number, message: string): Extract<SendResult, { readonly kind: 'refused' }> {
   return { kind: 'refused', status, message };
 }
@@ -138,7 +138,7 @@ export function secretMask(values: readonly string[]): (message: string) => stri
   return (message) => secrets.reduce((text, secret) => text.replaceAll(secret, MASK), message);
 }
 
-/** The secrets in an endpoint: values of its headers, and of its address its password and what follows the `?`. */
+/** Returns the secrets in an endpoint: values of its headers, and of its address its password and what follows the `?`. */
 export function secretsOf({
   url,
   headers,

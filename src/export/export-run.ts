@@ -72,38 +72,38 @@ export class ExportRun {
     };
   }
 
-  /** Whether it is open and has not read all of its log. */
+  /** Returns whether it is open and has not read all of its log. */
   get isUnread(): boolean {
     return this.replay !== undefined && this.replay.readOffset < this.knownBytes;
   }
 
-  /** Whether something of it waits for a request or an answer. */
+  /** Returns whether something of it waits for a request or an answer. */
   get isOutstanding(): boolean {
     return this.progress.traces.isOutstanding || this.progress.logs.isOutstanding;
   }
 
-  /** Whether items were evicted, which a new replay has to find. */
+  /** Returns whether items were evicted, which a new replay has to find. */
   get isEvicted(): boolean {
     return this.progress.traces.isEvicted || this.progress.logs.isEvicted;
   }
 
-  /** Whether items were evicted of a signal that waits for nothing now: a new replay brings it further. */
+  /** Returns whether items were evicted of a signal that waits for nothing now: a new replay brings it further. */
   get canCatchUp(): boolean {
     return this.progress.traces.canCatchUp || this.progress.logs.canCatchUp;
   }
 
-  /** Whether something of it waits for a destination that takes nothing now. */
+  /** Returns whether something of it waits for a destination that takes nothing now. */
   get isStuck(): boolean {
     return this.progress.traces.isStuck || this.progress.logs.isStuck;
   }
 
-  /** Bytes of the log of which not everything was sent. Buffered spans count from the first that is buffered. */
+  /** Returns the bytes of the log of which not everything was sent. Buffered spans count from the first that is buffered. */
   get lagBytes(): number {
     this.noteSettled();
     return Math.max(0, this.knownBytes - this.settledBytes);
   }
 
-  /** About how much memory it takes while it is open, in bytes. */
+  /** Estimates how much memory it takes while it is open, in bytes. */
   get memoryBytes(): number {
     if (this.replay === undefined) return 0;
     const remembered = Math.min(this.replay.readOffset, MAX_REMEMBERED_BYTES) * REMEMBERED_PART;
@@ -211,12 +211,12 @@ export class AppendTimes {
     if (this.parts.length > MAX_APPENDED_PARTS) this.parts = halved(this.parts);
   }
 
-  /** When the byte at `offset` came, at the earliest; `undefined` when nothing is known of it. */
+  /** Returns when the byte at `offset` came, at the earliest; `undefined` when nothing is known of it. */
   at(offset: number): number | undefined {
     return this.parts.findLast((part) => part.offset <= offset)?.fromMs;
   }
 
-  /** The end of what surely came at or before `atMs`. */
+  /** Returns the end of what surely came at or before `atMs`. */
   before(atMs: number): number {
     return this.parts.findLast((part) => part.toMs <= atMs)?.endOffset ?? 0;
   }

@@ -214,12 +214,12 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     return this.isDrained ? 'idle' : 'sending';
   }
 
-  /** Whether no signal is sent any more before the next start. */
+  /** Returns whether no signal is sent any more before the next start. */
   private get isOff(): boolean {
     return this.bothSenders.every(({ breaker }) => breaker.state === 'off');
   }
 
-  /** Whether there is room for more items: some signal is taken now, and none that is has its queue full. */
+  /** Returns whether there is room for more items: some signal is taken now, and none that is has its queue full. */
   private get hasRoom(): boolean {
     if (this.isOff) return true;
     let isTaken = false;
@@ -231,7 +231,7 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     return isTaken;
   }
 
-  /** Whether nothing can be done before a pause is over, or something comes. */
+  /** Returns whether nothing can be done before a pause is over, or something comes. */
   private get isResting(): boolean {
     return (
       this.inTurn === undefined &&
@@ -242,7 +242,7 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     );
   }
 
-  /** Whether everything was sent that was there. */
+  /** Returns whether everything was sent that was there. */
   private get isDrained(): boolean {
     if (!this.isResting || !this.schedule.isEmpty || this.foreign?.isDrained === false) return false;
     if (!this.bothSenders.every((sender) => sender.isDrained)) return false;
@@ -325,7 +325,7 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     this.inTurn = undefined;
   }
 
-  /** The next run that is worth a turn; where no signal is taken any more there is nothing to do until the next start. */
+  /** Returns the next run that is worth a turn; where no signal is taken any more there is nothing to do until the next start. */
   private nextRun(): ExportRun | undefined {
     const nowMs = this.deps.clock.monotonicMs();
     while (this.hasRoom) {

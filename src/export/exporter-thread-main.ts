@@ -15,7 +15,7 @@ import { unpackSpans } from './exporter-thread.js';
 /** The longest report of an exporter that is logged, in characters. */
 const MAX_REPORT_LENGTH = 1_000;
 
-/** What OpenTelemetry's exporters report beside their results, partial successes for example. */
+/** Passes on what OpenTelemetry's exporters report beside their results, partial successes for example. */
 function reportTo(log: (level: keyof Logger, report: string, message: string) => void): DiagLogger {
   const textOf = (parts: readonly unknown[]) => parts.map(reasonOf).join(' ').slice(0, MAX_REPORT_LENGTH);
   const ignore = () => {};

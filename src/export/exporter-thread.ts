@@ -54,7 +54,7 @@ export class ExporterThreads {
 
   constructor(private readonly deps: ExporterThreadDeps) {}
 
-  /** One that is not started. */
+  /** Makes one that is not started. */
   create(setup: ExporterSetup): ExporterThread {
     const thread = new ExporterThread(setup, this.deps);
     this.threads.push(thread);
@@ -243,7 +243,7 @@ export function packSpans(ranges: readonly ItemRange[]): PackedSpans {
   }
 }
 
-/** The spans that were packed. */
+/** Unpacks the spans that were packed. */
 export function unpackSpans({ bytes, ends, groupOf, groups }: PackedSpans): readonly ItemRange[] {
   const known = groups.map(({ attributes, scope }) => new ExportGroup(resourceFromAttributes(attributes), scope));
   const windows = new WindowWriter();

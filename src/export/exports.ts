@@ -47,9 +47,9 @@ export interface ExportSources {
   readonly cursors: CursorStore;
   /** Finds the runs that a trace's commands belong to. */
   readonly origins: Pick<TraceCatalog, 'originsOf'>;
-  /** Length of the durable part of a record log. */
+  /** Returns the length of the durable part of a record log. */
   lengthBytes(traceId: TraceId): Promise<number>;
-  /** A run as it is known. */
+  /** Finds a run as it is known. */
   findRun(traceId: TraceId): Promise<RunSummary | undefined>;
   readonly foreign: ForeignLogReader;
 }
@@ -158,7 +158,7 @@ export class Exports implements Component, AppendListener, ForeignListener, RunL
     this.threads?.collectGarbage();
   }
 
-  /** How each destination is; nothing while it is being opened. */
+  /** Returns how each destination is; nothing while it is being opened. */
   statuses(): readonly DestinationStatus[] {
     return this.workers.flatMap((worker) => worker.status() ?? []);
   }
@@ -242,7 +242,7 @@ export class Exports implements Component, AppendListener, ForeignListener, RunL
     }
   }
 
-  /** A worker for each destination, which hears of everything from now on; what came before, it finds in the state, or hears of now. */
+  /** Starts a worker for each destination, which hears of everything from now on; what came before, it finds in the state, or hears of now. */
   private async startWorkers(opened: readonly OpenedExport[]): Promise<void> {
     const { sources, deps, turns, openRuns, retryPolicy } = this;
     if (sources === undefined) throw new Error('exports are not connected');

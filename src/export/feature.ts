@@ -27,7 +27,7 @@ export interface ResendFeature {
   readonly pages: () => Promise<Router>;
 }
 
-/** What sends runs again, with its route and its page. */
+/** Creates what sends runs again, with its route and its page. */
 export function createResend(config: { readonly processes: 'one' | 'several' }, host: ResendHost): ResendFeature {
   const { state, exports, version } = host;
   const finder = new RunFinder({ catalog: state.catalog, traces: state.traces });
@@ -41,12 +41,12 @@ export function createResend(config: { readonly processes: 'one' | 'several' }, 
   };
 }
 
-/** What sends metrics to destinations. */
+/** Loads what sends metrics to destinations. */
 export function loadMetricSenders() {
   return import('./metric-sender.js');
 }
 
-/** What sends runs to destinations. */
+/** Loads what sends runs to destinations. */
 export function loadExports() {
   return import('./exports.js');
 }

@@ -18,7 +18,7 @@ import { DecodedSpan, decodeLog } from './wire/wire-reader.js';
 
 /** Writes messages to topics of Kafka; one attempt each. */
 export interface TopicWriter {
-  /** How large a message for a topic should be at most, in bytes; less once the broker has refused one as too large. */
+  /** Returns how large a message for a topic should be at most, in bytes; less once the broker has refused one as too large. */
   maxBytes(topic: string): number;
   /** Resolves when the brokers have the message, or refuse it as too large. @throws Error in any other case */
   send(message: {
@@ -135,7 +135,7 @@ export class KafkaJsonlDestination implements Destination {
   }
 }
 
-/** As many lines from the front as have so many bytes together, or one that has more. */
+/** Takes as many lines from the front as have so many bytes together, or one that has more. */
 function linesThatFit(ranges: readonly ItemRange[], maxBytes: number): readonly Buffer[] {
   const lines: Buffer[] = [];
   let byteCount = 0;
@@ -150,7 +150,7 @@ function linesThatFit(ranges: readonly ItemRange[], maxBytes: number): readonly 
   return lines;
 }
 
-/** A record's line; that of a log record where it stands for none, as a test of the destination does. */
+/** Returns a record's line; that of a log record where it stands for none, as a test of the destination does. */
 function lineOf(message: Buffer): string {
   const log = decodeLog(message);
   const line = log.attributes[BRIDGE_ATTRIBUTE.record];
@@ -197,7 +197,7 @@ function refusedItem(batch: ItemBatch, topic: string, byteCount: number): SendRe
   return tooLarge(`${what} of trace ${traceId}`, topic, byteCount);
 }
 
-/** What the first item of a batch is, in words, and its trace's id. */
+/** Describes what the first item of a batch is, in words, and its trace's id. */
 function firstOf({ signal, ranges }: ItemBatch): { readonly what: string; readonly traceId: string | null } {
   const [first] = ranges;
   if (first === undefined) return { what: 'nothing', traceId: null };

@@ -142,7 +142,7 @@ async function openModule(
   return { destination, ...commonOf(settings, configuration), where: path };
 }
 
-/** What all kinds of destinations have settings for; where one has none, that of the program counts. */
+/** Returns what all kinds of destinations have settings for; where one has none, that of the program counts. */
 function commonOf(
   { redaction, mapping, resource, maxBacklogAgeMs }: CommonSettings,
   configuration: Configuration,

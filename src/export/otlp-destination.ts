@@ -207,7 +207,7 @@ export class OtlpDestination implements Destination {
   }
 }
 
-/** Whether what was not taken whole may be taken in parts. */
+/** Returns whether what was not taken whole may be taken in parts. */
 function isInParts(result: SendResult, isHalved: boolean): boolean {
   const meaning = meaningOf(result);
   return meaning === 'tooLarge' || meaning === 'refused' || (meaning === 'failed' && isHalved);
@@ -296,7 +296,7 @@ function fieldOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
 }
 
-/** `ExportTraceServiceResponse` and its sister have `partial_success` 1, of which `rejected_…` is 1 and `error_message` 2. */
+/** Reads an answer. `ExportTraceServiceResponse` and its sister have `partial_success` 1, of which `rejected_…` is 1 and `error_message` 2. */
 function readProtobufResponse(body: Uint8Array): PartialSuccess {
   let partial = NOTHING_REJECTED;
   readFields(body, (field, reader) => {
@@ -316,7 +316,7 @@ function readPartialSuccess(message: Uint8Array): PartialSuccess {
   return toPartialSuccess(count, text);
 }
 
-/** The message of an error answer: a `google.rpc.Status` in either encoding, or a text. @throws when it is neither. */
+/** Reads the message of an error answer: a `google.rpc.Status` in either encoding, or a text. @throws when it is neither. */
 export function readErrorResponse(body: Uint8Array, contentType: string): string {
   if (contentType.startsWith('application/x-protobuf')) return readStatusMessage(body);
   const text = new TextDecoder().decode(body).trim();
@@ -332,7 +332,7 @@ function toPartialSuccess(count: unknown, message: string): PartialSuccess {
   return { rejectedCount: Number.isSafeInteger(rejectedCount) ? Math.max(0, rejectedCount) : 0, message };
 }
 
-/** `google.rpc.Status`: code 1, message 2, details 3. */
+/** Reads a `google.rpc.Status`: code 1, message 2, details 3. */
 function readStatusMessage(body: Uint8Array): string {
   let message = '';
   readFields(body, (field, reader) => {

@@ -67,7 +67,7 @@ export class PassthroughForwarder {
     if (this.cursor !== undefined) await cursors.saveForeign(destination.name, this.cursor);
   }
 
-  /** Whether it waits before it tries again. */
+  /** Returns whether it waits before it tries again. */
   get isWaiting(): boolean {
     return this.retryTimer !== undefined;
   }
@@ -76,7 +76,7 @@ export class PassthroughForwarder {
     return this.running === undefined;
   }
 
-  /** Whether everything was forwarded that was there. */
+  /** Returns whether everything was forwarded that was there. */
   get isDrained(): boolean {
     return this.isResting && !this.hasMore;
   }
@@ -111,7 +111,7 @@ export class PassthroughForwarder {
     this.deps.onRest();
   }
 
-  /** Whether it read to the end. */
+  /** Forwards what there is. @returns whether it read to the end */
   private async forwardAll(): Promise<boolean> {
     const { destination, breakers, reader } = this.deps;
     let suspect: Suspect | undefined;

@@ -112,7 +112,7 @@ export class PassthroughRedaction {
 }
 
 /**
- * Whether it says that another program than the engine made it, such as dbt 1.x under an agent: single words of its own
+ * Returns whether it says that another program than the engine made it, such as dbt 1.x under an agent: single words of its own
  * are then names, and not values.
  */
 function isOfOthers(resource: readonly KeyValue[]): boolean {

@@ -20,7 +20,7 @@ const resentSchema = z.object({
   destinations: z.array(z.string()).meta({ description: 'names of those that get it' }),
 });
 
-/** `POST /runs/{id}/export` */
+/** Serves `POST /runs/{id}/export`. */
 export function resendRouter(resender: Pick<RunResender, 'resend'>): Router {
   const router = Router();
   router.post(`${API_PATH}/runs/:id/export`, authorize('jobs:run'), async (request, response) => {
@@ -61,7 +61,7 @@ async function orConflict<T>(resending: Promise<T>): Promise<T> {
 
 const MAX_FORM_BYTES = 4_096;
 
-/** `/runs/{id}/export`: sends a run to destinations again, which a button on its page asks for. */
+/** Serves the form of `/runs/{id}/export`: sends a run to destinations again, which a button on its page asks for. */
 export function resendPages(resender: Pick<RunResender, 'resend'>, version: string): Router {
   const router = Router();
   const form = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES });

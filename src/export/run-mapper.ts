@@ -48,7 +48,7 @@ export interface RunMapper {
   /** Whether a resource named an unknown step. */
   readonly lacksOrigin?: boolean;
   /**
-   * What is ready: log records at once, spans once they have waited for late events.
+   * Returns what is ready: log records at once, spans once they have waited for late events.
    * @param isQuiet the log has been read to its end and nothing was appended for the hold time: every buffered span is ready.
    * @param maxSpans so many of those at most; the next call goes on with the others. Default: all
    */
@@ -58,7 +58,7 @@ export interface RunMapper {
    * span where a trace has none. Their anchor is the log's length. Changes nothing else: the mapper may take later lines.
    */
   finish(run: RunSummary): MappedItems;
-  /** Ids of the spans that `finish` would give beside those that are buffered. */
+  /** Returns the ids of the spans that `finish` would give beside those that are buffered. */
   closingSpanIds(run: RunSummary): readonly string[];
   /** Spans now buffered for late events; bounded. */
   readonly bufferedCount: number;
@@ -185,7 +185,7 @@ export class RunReplay {
     };
   }
 
-  /** Whether it takes what is appended at an offset as it comes: everything before it was pushed, and nothing of it was sent before. */
+  /** Returns whether it takes what is appended at an offset as it comes: everything before it was pushed, and nothing of it was sent before. */
   isAt(offset: number): boolean {
     return this.readOffset === offset && this.boundaries.length === 0 && this.mapper.lacksOrigin !== true;
   }
@@ -195,7 +195,7 @@ export class RunReplay {
     pieces.every((piece) => this.pushPiece(piece, maxSpans));
   }
 
-  /** What became ready of what was pushed, and was not sent. */
+  /** Returns what became ready of what was pushed, and was not sent. */
   takeReady(): MappedItems {
     return this.onlyNew(this.mapper.take(false));
   }
@@ -226,7 +226,7 @@ export class RunReplay {
     return stoppedAt === undefined;
   }
 
-  /** Whether the span that closes another one was not given before. */
+  /** Returns whether the span that closes another one was not given before. */
   private isFirstClosing(spanId: string): boolean {
     if (this.closedSpanIds.has(spanId)) return false;
     this.closedSpanIds.add(spanId);

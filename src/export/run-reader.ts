@@ -119,7 +119,7 @@ export class RunReader {
     return replay;
   }
 
-  /** A run's cursor, from the state; `undefined` where the destination is not to get the run. */
+  /** Finds a run's cursor, from the state; `undefined` where the destination is not to get the run. */
   async load(run: ExportRun): Promise<ExportCursor | undefined> {
     const { cursors, destination, reader, runs } = this.deps;
     const { traceId } = run;
@@ -156,7 +156,7 @@ export class RunReader {
     this.finished.drop(traceId);
   }
 
-  /** Whether it is not known yet which run of which job its items belong to, and will be in a moment. */
+  /** Returns whether it is not known yet which run of which job its items belong to, and will be in a moment. */
   private async isTooEarly({ traceId, heardMs, finished }: ExportRun): Promise<boolean> {
     const { origins, clock } = this.deps;
     if (origins === undefined || finished !== undefined || clock.monotonicMs() - heardMs >= ORIGIN_WAIT_MS)
@@ -210,7 +210,7 @@ export class RunReader {
     return { items: this.inTime(() => replay.takePending(this.maxSpans)), hasMore: replay.bufferedCount > 0 };
   }
 
-  /** Buffered spans that are let go in a turn. */
+  /** Returns how many buffered spans are let go in a turn. */
   private get maxSpans(): number {
     return this.pieceBytes / BUFFERED_SPAN_BYTES;
   }

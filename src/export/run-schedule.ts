@@ -35,7 +35,7 @@ export class RunSchedule {
     return this.turns.size === 0 && this.backlog.size === 0;
   }
 
-  /** Whether another run may have a mapper at once, without waiting for its turn or keeping others from theirs. */
+  /** Returns whether another run may have a mapper at once, without waiting for its turn or keeping others from theirs. */
   get mayOpen(): boolean {
     return this.backlog.size === 0 && !this.isFull;
   }
@@ -127,7 +127,7 @@ export class RunSchedule {
     }
   }
 
-  /** An open run that can be closed at no loss of work: one with nothing to do, else one that cannot go on. */
+  /** Finds an open run that can be closed at no loss of work: one with nothing to do, else one that cannot go on. */
   private victim(except?: ExportRun): ExportRun | undefined {
     const idle = this.longestIdle(except);
     if (idle !== undefined) return idle;
@@ -136,12 +136,12 @@ export class RunSchedule {
     return undefined;
   }
 
-  /** The open run that has had nothing to do for the longest time. */
+  /** Finds the open run that has had nothing to do for the longest time. */
   private longestIdle(except?: ExportRun): ExportRun | undefined {
     return this.longest((run) => run !== except && !run.isStuck && run.replay?.bufferedCount === 0);
   }
 
-  /** An open run that only waits for its buffered spans' time: it reads its log again then. */
+  /** Finds an open run that only waits for its buffered spans' time: it reads its log again then. */
   private longestPending(except: ExportRun): ExportRun | undefined {
     return this.longest((run) => run !== except);
   }

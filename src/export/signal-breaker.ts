@@ -39,7 +39,7 @@ const SIZE_WORDS =
 /** Said by gRPC alone, with whatever status. */
 const GRPC_SIZE_WORDS = /received message (after decompression )?larger than max|message larger than max/i;
 
-/** What the answer to a request means. */
+/** Returns what the answer to a request means. */
 export function meaningOf(result: SendResult): AnswerMeaning {
   if (result.kind === 'accepted') return 'taken';
   const { status, message } = result;
@@ -144,7 +144,7 @@ export class SignalBreaker {
     return this.pause === undefined ? 'ready' : 'waiting';
   }
 
-  /** Whether the destination failed so often that it gets one request at a time, until it takes one. */
+  /** Returns whether the destination failed so often that it gets one request at a time, until it takes one. */
   get isProbing(): boolean {
     return this.failedInRow > MAX_CHANCE_FAILURES;
   }
@@ -153,13 +153,13 @@ export class SignalBreaker {
     return { state: this.state, ...this.counts };
   }
 
-  /** How many requests were taken since the start: whether it grows says whether the receiver is well. */
+  /** Returns how many requests were taken since the start: whether it grows says whether the receiver is well. */
   get takenRequestCount(): number {
     return this.takenCount;
   }
 
   /**
-   * Whether an answer may say that the receiver takes no logs at all: it may as well be ill, so it is asked for something else before it counts. One that
+   * Returns whether an answer may say that the receiver takes no logs at all: it may as well be ill, so it is asked for something else before it counts. One that
    * has taken some does take them.
    */
   isDenial(result: SendResult): boolean {
@@ -313,7 +313,7 @@ export class SignalBreaker {
 const CLOSED_TEXT =
   'the destination lets nothing in; check its endpoint, headers and the rights that they give; exports wait on disk, retrying';
 
-/** Whether a destination that has denied logs takes spans and denies logs all the same; for one that cannot be asked its answer counts. */
+/** Returns whether a destination that has denied logs takes spans and denies logs all the same; for one that cannot be asked its answer counts. */
 export async function deniesLogs(
   destination: Destination,
   breaker: SignalBreaker,

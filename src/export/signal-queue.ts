@@ -18,12 +18,12 @@ export class SignalQueue {
     readonly maxItems: number,
   ) {}
 
-  /** Items that wait. */
+  /** Returns how many items wait. */
   get count(): number {
     return this.itemCount;
   }
 
-  /** Items for one request, at most so many: a batch for each run. */
+  /** Takes items for one request, at most so many: a batch for each run. */
   take(maxItems: number): readonly RunBatch[] {
     const batches: RunBatch[] = [];
     let room = maxItems;
@@ -91,27 +91,27 @@ export class SignalProgress {
     return this.count;
   }
 
-  /** Whether the destination does not get the signal. */
+  /** Returns whether the destination does not get the signal. */
   get isOff(): boolean {
     return this.queue.breaker.state === 'off';
   }
 
-  /** Whether something of it waits or is under way. */
+  /** Returns whether something of it waits or is under way. */
   get isOutstanding(): boolean {
     return this.count > 0 || this.underWay.size > 0;
   }
 
-  /** Whether items were evicted, which only a new replay finds again. */
+  /** Returns whether items were evicted, which only a new replay finds again. */
   get isEvicted(): boolean {
     return this.hasEvicted && !this.isOff;
   }
 
-  /** Whether items were evicted that can be sent now, or are not asked for any more. */
+  /** Returns whether items were evicted that can be sent now, or are not asked for any more. */
   get canCatchUp(): boolean {
     return this.hasEvicted && this.queue.breaker.state !== 'waiting';
   }
 
-  /** Whether something of it waits for a destination that takes nothing now. */
+  /** Returns whether something of it waits for a destination that takes nothing now. */
   get isStuck(): boolean {
     return this.queue.breaker.state === 'waiting' && (this.hasEvicted || this.count > 0);
   }
@@ -173,7 +173,7 @@ export class SignalProgress {
     return [first, second];
   }
 
-  /** Whether a batch is still waited for. */
+  /** Returns whether a batch is still waited for. */
   isUnderWay(batch: RunBatch): boolean {
     return this.underWay.has(batch);
   }
@@ -242,7 +242,7 @@ export class SignalProgress {
     return first === undefined ? offset : Math.min(offset, first.firstAnchor);
   }
 
-  /** What is enqueued with a range: at the anchor of the last items a late record may still come. */
+  /** Returns what is enqueued with a range: at the anchor of the last items a late record may still come. */
   private endOf({ window, from, to }: ItemRange): number {
     for (let index = to - 1; index >= from; index--) {
       const anchor = window.anchorOf(index);

@@ -72,22 +72,22 @@ export class SignalSender {
     this.breaker = queue.breaker;
   }
 
-  /** Whether nothing is under way, and nothing can be sent before a pause is over. */
+  /** Returns whether nothing is under way, and nothing can be sent before a pause is over. */
   get isResting(): boolean {
     return this.sendingCount === 0 && !this.canSend(true);
   }
 
-  /** Whether everything was answered that was enqueued. */
+  /** Returns whether everything was answered that was enqueued. */
   get isDrained(): boolean {
     return this.queue.count === 0 && this.shipments.size === 0;
   }
 
-  /** Whether it has something to send and waits before it tries. */
+  /** Returns whether it has something to send and waits before it tries. */
   get isWaiting(): boolean {
     return this.breaker.state === 'waiting' || (this.sendingCount === 0 && this.shipments.size > 0);
   }
 
-  /** Whether a request is under way. */
+  /** Returns whether a request is under way. */
   get isSending(): boolean {
     return this.sendingCount > 0;
   }
@@ -117,7 +117,7 @@ export class SignalSender {
     return shipment;
   }
 
-  /** The smallest of those that were set apart, which says soonest what is wrong; `undefined` where it is the turn of others. */
+  /** Finds the smallest of those that were set apart, which says soonest what is wrong; `undefined` where it is the turn of others. */
   private nextApart(areOthersReady: boolean): Shipment | undefined {
     if (areOthersReady && this.wasApart) return undefined;
     let smallest: Shipment | undefined;
@@ -131,7 +131,7 @@ export class SignalSender {
     return this.mayBegin && (this.apart.size > 0 || this.canSendNew(isAll));
   }
 
-  /** Whether another request may be under way. */
+  /** Returns whether another request may be under way. */
   private get mayBegin(): boolean {
     const { maxInFlight, stop } = this.deps;
     if (stop.aborted || this.breaker.state !== 'ready') return false;
@@ -246,7 +246,7 @@ export class SignalSender {
     }
   }
 
-  /** One attempt. Items that the destination cannot even encode are tried by halves, until the one that is at fault is alone. */
+  /** Makes one attempt. Items that the destination cannot even encode are tried by halves, until the one that is at fault is alone. */
   private async attempt(ranges: readonly ItemRange[]): Promise<BatchOutcome | 'unsendable'> {
     const { destination, stop } = this.deps;
     try {
@@ -297,7 +297,7 @@ function itemCountOf({ batches }: Shipment): number {
   return batches.reduce((count, { itemCount }) => count + itemCount, 0);
 }
 
-/** Whether a shipment is a record alone whose fate only requests behind it decide: it holds none of them up. */
+/** Returns whether a shipment is a record alone whose fate only requests behind it decide: it holds none of them up. */
 function isOneInDoubt(shipment: Shipment): boolean {
   return shipment.isApart && shipment.failedAttempts >= ATTEMPTS_OF_ONE && itemCountOf(shipment) === 1;
 }
@@ -321,7 +321,7 @@ function takeFront(shipment: Shipment, itemCount: number): readonly RunBatch[] {
   return front;
 }
 
-/** The first items of some batches, as a destination takes them. */
+/** Returns the first items of some batches, as a destination takes them. */
 function firstOf(batches: readonly RunBatch[], maxItems: number): readonly ItemRange[] {
   const ranges = batches.flatMap((batch) => batch.ranges);
   return cutRanges(ranges, maxItems)[0];

@@ -175,7 +175,7 @@ export interface CreateWorkerDeps extends ExportDeps {
 /** How long after the worker was made its mapper is loaded, in milliseconds. */
 const LOAD_MAPPER_MS = 100;
 
-/** The worker of a destination. @param onFailed receives an error that ends it */
+/** Makes the worker of a destination. @param onFailed receives an error that ends it */
 export function createWorker(
   opened: OpenedExport,
   deps: CreateWorkerDeps,

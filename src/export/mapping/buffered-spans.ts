@@ -97,7 +97,7 @@ export class BufferedSpans implements ItemOwner {
     this.lines[index] = line;
   }
 
-  /** Whether the oldest one ended before a time; not where there is none. */
+  /** Returns whether the oldest one ended before a time; not where there is none. */
   isOldestBefore(seconds: number, nanos: number): boolean {
     if (this.bufferedCount === 0) return false;
     const row = ROW * this.from;

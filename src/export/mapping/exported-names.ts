@@ -39,12 +39,12 @@ function stableNameOf(eventType: string) {
   return EVENTS.get(eventType)?.span?.stableName;
 }
 
-/** Whether the names of such spans contain nothing that changes from run to run, or might be a value. */
+/** Returns whether the names of such spans contain nothing that changes from run to run, or might be a value. */
 export function isStableName(eventType: string): boolean {
   return stableNameOf(eventType) === true;
 }
 
-/** Whether a span's name contains only names, counts and ids, so that redaction may show it. */
+/** Returns whether a span's name contains only names, counts and ids, so that redaction may show it. */
 export function isStructuralName(eventType: string): boolean {
   return stableNameOf(eventType) !== undefined || eventType === EVENT_TYPE.invocation;
 }
@@ -171,7 +171,7 @@ const INT64_MAPS: ReadonlySet<string> = new Set(
   ALL_FIELDS.flatMap(([name, { entries }]) => (entries === 'int64' ? [name] : [])),
 );
 
-/** Whether a string at this field is a 64-bit integer. @param parent the field that holds it, for the entries of maps. */
+/** Returns whether a string at this field is a 64-bit integer. @param parent the field that holds it, for the entries of maps. */
 export function isInt64Field(field: string, parent: string): boolean {
   return INT64_FIELDS.has(field) || INT64_MAPS.has(parent);
 }
@@ -189,7 +189,7 @@ export function int64Value(text: string): number | string {
 const SPECIAL_NAME =
   /^(?:event_type|error\.type|__proto__|\d+|run_bridge\..*|db\..*|test\.case\..*|body|severity_(?:text|number))$/;
 
-/** Whether two attributes of an item may come to have this name. */
+/** Returns whether two attributes of an item may come to have this name. */
 export function isSpecialName(name: string): boolean {
   return SPECIAL_NAME.test(name);
 }

@@ -24,7 +24,7 @@ export function halvesOf(id: SpanId): IdHalves {
   return [Number.parseInt(id.slice(0, 8), 16) | 0, Number.parseInt(id.slice(8), 16) | 0];
 }
 
-/** Whether two ids are equal. */
+/** Returns whether two ids are equal. */
 export function isSameId(id: IdHalves, other: IdHalves): boolean {
   return id[0] === other[0] && id[1] === other[1];
 }
@@ -39,7 +39,7 @@ export function hrTimeOf(nanos: UnixNano): HrTime {
 /** A time in seconds and nanoseconds. */
 export type Time = readonly [seconds: number, nanos: number];
 
-/** Whether one time is before another, each in seconds and nanoseconds. */
+/** Returns whether one time is before another, each in seconds and nanoseconds. */
 export function isBefore(seconds: number, nanos: number, thanSeconds: number, thanNanos: number): boolean {
   return seconds < thanSeconds || (seconds === thanSeconds && nanos < thanNanos);
 }
@@ -67,7 +67,7 @@ export interface MappedRecord extends Interval {
   readonly uniqueId: string | undefined;
   /** An attribute that is a text. @throws SyntaxError when the record turns out to be damaged, as do the others below */
   text(name: string): string | undefined;
-  /** Whether it says that a node, or the command, was interrupted. */
+  /** Returns the interruption of a node, or of the command, that it reports. */
   interruption(): Interruption | undefined;
 }
 
@@ -203,7 +203,7 @@ function clamp(value: number): number {
   return Math.min(Math.max(value, -MAX_INT32), MAX_INT32);
 }
 
-/** Whether an attribute of the record that is looked at is an object or a list. */
+/** Returns whether an attribute of the record that is looked at is an object or a list. */
 export function isNested(plan: RecordPlan, index: number): boolean {
   if (plan.attributes[index]?.mayBeNested !== true) return false;
   const at = attributeAt(index);

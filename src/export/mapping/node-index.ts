@@ -140,12 +140,12 @@ export class NodeIndex {
     );
   }
 
-  /** Whether a message of the engine reports that it was interrupted. */
+  /** Returns whether a message of the engine reports that it was interrupted. */
   get wasInterrupted(): boolean {
     return this.hasMessageOfInterruption;
   }
 
-  /** Whether anything says that a node was interrupted, at whatever time. */
+  /** Returns whether anything says that a node was interrupted, at whatever time. */
   hasInterruption(uniqueId: string): boolean {
     return this.hasCancellations && (this.nodes.get(uniqueId)?.cancellations.length ?? 0) > 0;
   }
@@ -299,7 +299,7 @@ function remember<T>(list: readonly T[], item: T, maxCount = MAX_FACTS): readonl
 const NONE: readonly never[] = [];
 const NANOS_PER_SECOND = 1_000_000_000;
 
-/** Whether a fact is of that very span. */
+/** Returns whether a fact is of that very span. */
 function isOf(fact: Fact, { spanHigh, spanLow }: Pick<Interval, 'spanHigh' | 'spanLow'>): boolean {
   return fact.spanHigh === spanHigh && fact.spanLow === spanLow;
 }

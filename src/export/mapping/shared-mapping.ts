@@ -138,7 +138,7 @@ export class SharedMapping {
     return made;
   }
 
-  /** Whether a check (test, unit test, freshness) of a node that ended well has passed. @param role its attribute */
+  /** Returns whether a check (test, unit test, freshness) of a node that ended well has passed. @param role its attribute */
   hasPassed(role: string, known: KnownText): boolean {
     const before = this.checks.get(known);
     if (before?.role === role) return before.hasPassed;
@@ -210,7 +210,7 @@ function holdsText(value: OtelAttributes[string]): boolean {
   return typeof value === 'string' || Array.isArray(value);
 }
 
-/** Whether it may be an object or a list as a text, in which other names have other policies. */
+/** Returns whether it may be an object or a list as a text, in which other names have other policies. */
 function isJson(value: OtelAttributes[string]): boolean {
   return typeof value === 'string' && /^[[{]/.test(value);
 }

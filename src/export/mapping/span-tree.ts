@@ -93,7 +93,7 @@ export class SpanTree {
     return undefined;
   }
 
-  /** Whether two such indices are of the same node. */
+  /** Returns whether two such indices are of the same node. */
   isSameNode(index: number, other: number): boolean {
     const { rows } = this;
     const [one, two] = [ROW * index + PROCESSED, ROW * other + PROCESSED];
@@ -127,7 +127,7 @@ export class SpanTree {
     return starts;
   }
 
-  /** The index of a span's parent; `undefined` where it has none that is known. */
+  /** Returns the index of a span's parent; `undefined` where it has none that is known. */
   private parentOf(index: number): number | undefined {
     const high = this.rows[ROW * index + PARENT] as number;
     const low = this.rows[ROW * index + PARENT + 1] as number;
