@@ -245,17 +245,17 @@ function command({ name, operands, summary, flags, settings, examples }: CliComm
 /** What each word says. */
 const WORD_MEANINGS: Readonly<Record<string, string>> = {
   queued: 'it waits for others of its job',
-  starting: 'its command was started, and no telemetry has come',
+  starting: 'no telemetry has come yet',
   running: 'it is under way',
   success: 'nothing failed',
-  failed: 'a run or a command with a failure; a test that found rows, a source that is stale',
-  canceled: 'somebody, or the failure of another node, cut it short',
+  failed: 'with a failure; of nodes a test or a stale source',
+  canceled: 'it was cut short',
   lost: 'no end was seen',
-  error: 'a node that could not be made or tested',
-  unfinished: 'a node whose end was not seen',
-  skipped: 'a node that was not tried, mostly because another one failed',
-  'no-op': 'a skipped node for which there was nothing to do',
-  warned: 'a test or a source that warns',
+  error: 'it could not be made or tested',
+  unfinished: 'its end was not seen',
+  skipped: 'it was not tried',
+  'no-op': 'skipped: there was nothing to do',
+  warned: 'a test or source warns',
 };
 
 function words(): string {
