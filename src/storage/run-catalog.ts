@@ -140,6 +140,12 @@ export interface RunError {
   readonly erroredUnixMs: number | null;
 }
 
+/** The runs of a job beside one of them, by their start. */
+export interface RunNeighbours {
+  readonly before: number | null;
+  readonly after: number | null;
+}
+
 /** From and to, both included, in Unix milliseconds. */
 export type TimeRange = readonly [fromUnixMs: number, toUnixMs: number];
 
@@ -317,6 +323,24 @@ export class RunCatalog {
       .orderBy('id', 'desc')
       .limit(limit)
       .execute();
+  }
+
+  /** Returns the ids of the job's runs that began next before and next after a run; `null` where there is none. */
+  async neighboursOf(run: CatalogRun): Promise<RunNeighbours> {
+    const next = (operator: '<' | '>', direction: 'asc' | 'desc') =>
+      this.db
+        .selectFrom('executions')
+        .select('id')
+        .where('account_id', '=', run.accountId)
+        .where('job_id', '=', run.job.id)
+        .where('created_unix_ms', operator === '<' ? '<=' : '>=', run.createdUnixMs)
+        .where(({ eb, or }) => or([eb('created_unix_ms', operator, run.createdUnixMs), eb('id', operator, run.id)]))
+        .orderBy('created_unix_ms', direction)
+        .orderBy('id', direction)
+        .limit(1)
+        .executeTakeFirst();
+    const [before, after] = [await next('<', 'desc'), await next('>', 'asc')];
+    return { before: before?.id ?? null, after: after?.id ?? null };
   }
 
   /**

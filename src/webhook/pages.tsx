@@ -45,7 +45,7 @@ export interface WebhookPageDeps {
   readonly subscriptions: Pick<SubscriptionStore, 'find' | 'list' | 'remove'>;
   readonly events: Pick<WebhookEventStore, 'list' | 'find' | 'attemptsOfEach' | 'replay' | 'countPendingOf'>;
   readonly jobs: Pick<RunCatalog, 'findJobs' | 'listJobs'>;
-  readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
+  readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf' | 'neighboursOf'>;
   /** The setting: texts for visitors without the right to read artifacts. */
   readonly redaction: RedactionLevel;
   readonly openService: () => Promise<SubscriptionService>;

@@ -140,6 +140,26 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
         expect(await found('sesame', 'whole')).toEqual([]);
       }));
 
+    it('have the runs of their job beside them, by their start', () =>
+      withState(async (state) => {
+        await fill(state);
+        const same = { job: 'nightly', environment: 'production', project: 'shop' };
+        await state.invocations.note([note(5, { scope: same, startedUnixMs: 4_000 })], 9_600);
+        const all = new Map((await runs(state)).map((run) => [run.id, run]));
+        const found = [...all.values()].map(async (run) => [run.id, await state.catalog.neighboursOf(run)] as const);
+        // Nightly began as 4, 3, 1 and 5; hourly has one run.
+        const [first, other, third, fourth, fifth] = [...all.keys()];
+        expect(new Map(await Promise.all(found))).toEqual(
+          new Map([
+            [first, { before: third, after: fifth }],
+            [other, { before: null, after: null }],
+            [third, { before: fourth, after: first }],
+            [fourth, { before: null, after: third }],
+            [fifth, { before: first, after: null }],
+          ]),
+        );
+      }));
+
     it('are noted many at a time', () =>
       withState(async (state) => {
         await state.invocations.note(

@@ -20,7 +20,7 @@ export interface PageDeps {
   readonly accounts: Pick<AccountStore, 'isAlone'>;
   /** Links that sign in once; `null` if other machines can reach the pages. */
   readonly links: Pick<SignInLinks, 'exchange'> | null;
-  readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
+  readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf' | 'neighboursOf'>;
   readonly traces: Pick<TraceCatalog, 'runsOf'>;
   readonly notes: Pick<InvocationNotes, 'listSetAside'>;
   readonly tracker: Pick<RunTracker, 'find'>;

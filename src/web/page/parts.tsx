@@ -147,6 +147,12 @@ export function runLengthMs(
   return fromUnixMs === null ? null : Math.max(0, (finishedUnixMs ?? nowUnixMs) - fromUnixMs);
 }
 
+/** Returns what a run was started by and with: `Started on the pages, main@3f2c1d9`; empty where nothing is known. */
+export function originText({ reason, gitBranch, gitSha }: CatalogRun): string {
+  const code = [gitBranch, gitSha?.slice(0, 7)].filter((part) => part != null && part !== '').join('@');
+  return [reason, code].filter((part) => part !== null && part !== '').join(', ');
+}
+
 /** Sizes of the charts of a history: in a list of runs, in a list of jobs, and on a job's page. Bars of the first are too small to be links. */
 const HISTORY_SIZES = {
   tiny: { height: 16, step: 4 },

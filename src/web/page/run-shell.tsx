@@ -7,11 +7,11 @@ import { may } from '../../api/permissions.js';
 import { cut, lengthText } from '../../core/text.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import type { NodeCounts } from '../../run/verdict.js';
-import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
+import type { CatalogRun, CatalogStep, RunNeighbours } from '../../storage/run-catalog.js';
 import { isFinal, parseRunNumber, RUN_STATUS } from '../../storage/state-tables.js';
 import { Layout } from './layout.js';
 import type { PageDeps } from './page-deps.js';
-import { countText, Moment, RunMark, runLengthMs } from './parts.js';
+import { countText, Moment, originText, RunMark, runLengthMs } from './parts.js';
 
 /** The pages of a run, by the end of their URL. */
 const TABS = [
@@ -34,6 +34,8 @@ export interface ShownRun {
   readonly steps: readonly CatalogStep[];
   /** The chosen step; `null` if there are no steps. */
   readonly step: CatalogStep | null;
+  /** The runs of its job before and after it. */
+  readonly neighbours: RunNeighbours;
 }
 
 /**
@@ -53,7 +55,8 @@ export async function shownRun(
   const steps = await catalog.stepsOf(accountId, [run.id]);
   const named = steps.find(({ index }) => String(index) === request.query.step);
   const failed = steps.find(({ status }) => status === RUN_STATUS.error);
-  return { run, steps, step: named ?? failed ?? steps[0] ?? null };
+  const neighbours = await catalog.neighboursOf(run);
+  return { run, steps, step: named ?? failed ?? steps[0] ?? null, neighbours };
 }
 
 /** The frame of a run's pages: how it ended, and links to its other pages. */
@@ -77,6 +80,7 @@ export function RunShell(props: {
     <Layout title={title} caller={caller} version={version} isLive={isLive} scripts={scripts}>
       <div id="live" {...(isLive && { 'data-live': '2000', 'data-run': String(run.id) })}>
         <div class="run-head">
+          <Neighbours of={shown.neighbours} tab={tab} />
           <h1>
             <span class="name">{run.job.name}</span> <span class="soft">#{run.id}</span> <RunMark status={run.status} />
           </h1>
@@ -87,6 +91,25 @@ export function RunShell(props: {
         {children}
       </div>
     </Layout>
+  );
+}
+
+/** Links to the runs of the job before and after it. */
+function Neighbours({ of: { before, after }, tab }: { readonly of: RunNeighbours; readonly tab: RunTab }) {
+  if (before === null && after === null) return null;
+  return (
+    <nav class="neighbours" aria-label="Runs of the job beside it">
+      {before !== null && (
+        <a href={`/runs/${before}${tab}`} rel="prev" aria-label={`Run before, #${before}`}>
+          ← #{before}
+        </a>
+      )}
+      {after !== null && (
+        <a href={`/runs/${after}${tab}`} rel="next" aria-label={`Run after, #${after}`}>
+          #{after} →
+        </a>
+      )}
+    </nav>
   );
 }
 
@@ -102,17 +125,14 @@ function HeadLine(props: {
   const { run, steps } = shown;
   const lengthMs = runLengthMs(run, nowUnixMs);
   const [step] = steps;
-  const code = run.gitSha === null ? null : run.gitSha.slice(0, 7);
+  const command = step === undefined || steps.length > 1 ? '' : redactor.command(cut(commandOf(step), MAX_COMMAND));
+  const origin = originText(run);
   return (
     <p class="head-line">
       <span class="strong">{sentenceOf(run, lengthMs === null ? '' : lengthText(lengthMs))}</span>
-      {step !== undefined && steps.length === 1 && (
-        <code class="name">{redactor.command(cut(commandOf(step), MAX_COMMAND))}</code>
-      )}
+      {command !== '' && <code class="name">{command}</code>}
       {steps.length > 1 && <span>{countText(steps.length, 'step')}</span>}
-      {(run.gitBranch ?? code) !== null && (
-        <span class="name">{[run.gitBranch, code].filter((part) => part !== null).join('@')}</span>
-      )}
+      {origin !== '' && <span class="name">{origin}</span>}
       <Moment unixMs={run.startedUnixMs ?? run.createdUnixMs} isRelative />
     </p>
   );
