@@ -1,5 +1,5 @@
-import { BRIDGE_PATHS, mergedPaths } from '../src/api/openapi/openapi-router.js';
 import { NATIVE_PATHS } from '../src/api/native/native-paths.js';
+import { BRIDGE_PATHS, mergedPaths } from '../src/api/openapi/openapi-router.js';
 import { PERMISSIONS, type Right } from '../src/api/permissions.js';
 import { ARTIFACT_PATHS } from '../src/artifact/openapi.js';
 import type { CliCommand } from '../src/cli/command.js';
