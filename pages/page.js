@@ -263,15 +263,24 @@ document.addEventListener('visibilitychange', () => {
 /** What was a minute ago is not for long. */
 setInterval(() => localTimes(document), 10_000);
 
-/** `/` searches, as in the tools that people come from. */
+/** `/` searches, and `j` and `k` go down and up a list of runs, as in the tools that people come from; `Enter` follows the link. */
 document.addEventListener('keydown', (event) => {
   const isTyping = event.target instanceof Element && event.target.closest('input, select, textarea') !== null;
-  if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-  const field = document.querySelector('input[type="search"]');
-  if (field === null) return;
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  const next = nextBy(event.key);
+  if (next === null) return;
   event.preventDefault();
-  field.focus();
+  next.focus();
 });
+
+function nextBy(key) {
+  if (key === '/') return document.querySelector('input[type="search"]');
+  if (key !== 'j' && key !== 'k') return null;
+  const links = [...document.querySelectorAll('tr[id^="run-"] > th a')];
+  const row = document.activeElement?.closest('tr[id^="run-"]') ?? null;
+  const at = links.findIndex((link) => row?.contains(link));
+  return links[at < 0 ? 0 : at + (key === 'j' ? 1 : -1)] ?? null;
+}
 
 enhance(document);
 arrange();

@@ -21,6 +21,7 @@ import {
   countText,
   Fact,
   Moment,
+  originText,
   Pager,
   PostButton,
   pageNumber,
@@ -249,7 +250,7 @@ function JobPage(props: JobPageProps) {
   const ended = history.filter(isEnded);
   const isRunnable = commands.length > 0 && may(caller, 'jobs:run');
   const mayRetry = (run: CatalogRun) => isRunnable && isEnded(run) && run.status !== RUN_STATUS.success;
-  const hasReasons = runs.some(({ reason }) => reason !== null && reason !== '');
+  const hasOrigins = runs.some((run) => originText(run) !== '');
   const hasActions = runs.some(mayRetry);
   return (
     <Layout title={job.name} caller={caller} version={version} isLive>
@@ -278,7 +279,7 @@ function JobPage(props: JobPageProps) {
           label="Runs, newest first"
           columns={[
             ...['Run', 'Status', 'Started', { number: 'Duration' }, 'Cause'],
-            ...(hasReasons ? ['Reason'] : []),
+            ...(hasOrigins ? ['Started by'] : []),
             ...(hasActions ? ['Actions'] : []),
           ]}
           isCards
@@ -312,7 +313,7 @@ function JobPage(props: JobPageProps) {
                     </>
                   )}
                 </td>
-                {hasReasons && <td class="text wide">{run.reason}</td>}
+                {hasOrigins && <td class="text wide">{originText(run)}</td>}
                 {hasActions && (
                   <td>
                     {mayRetry(run) && <PostButton action={`/runs/${run.id}/retry`} text="Retry" of={`run ${run.id}`} />}

@@ -24,6 +24,7 @@ import {
   type Column,
   countText,
   Moment,
+  originText,
   Pager,
   pageNumber,
   RunHistory,
@@ -172,6 +173,7 @@ function Row(props: {
       </td>
       <td class="name wide">
         {run.job.name}
+        <Origin run={run} />
         {cause !== null && (
           <span class="sub name cause" title={cause}>
             {cause}
@@ -193,10 +195,15 @@ function Row(props: {
         {lengthMs !== null && run.finishedUnixMs === null && <span class="sub">so far</span>}
         {lastRuns.length >= MIN_HISTORY && <RunHistory runs={lastRuns} nowUnixMs={nowUnixMs} size="tiny" />}
       </td>
-      {hasEnvironments && <td class="name">{run.environment.name}</td>}
-      {hasProjects && <td class="name">{run.project.name}</td>}
+      {hasEnvironments && <td class="name soft-on-card">{run.environment.name}</td>}
+      {hasProjects && <td class="name soft-on-card">{run.project.name}</td>}
     </tr>
   );
+}
+
+function Origin({ run }: { readonly run: CatalogRun }) {
+  const text = originText(run);
+  return text === '' ? null : <span class="soft origin">{text}</span>;
 }
 
 function wordsOf(counts: NodeCounts): string {
