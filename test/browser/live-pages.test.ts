@@ -1,13 +1,17 @@
-import { readFileSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runBridge } from '../e2e/run-bridge.js';
-import { sampleBodies } from '../fake/sample-run.js';
+import { sampleBodies, sampleLines } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { PageBrowser } from '../tool/page-browser.js';
 import { sendSample } from '../tool/send-sample.js';
 import { until } from '../tool/until.js';
+
+const MAIN = new URL('../../dist/main.js', import.meta.url).pathname;
 
 let browser: PageBrowser;
 let bridge: BridgeProcess;
@@ -133,6 +137,75 @@ describe('the page of a run under way', () => {
     await page.getByRole('heading', { name: /adhoc #1001.*failed/ }).waitFor();
     expect(page.url()).toContain('text=status');
     expect(await page.evaluate('document.activeElement.value')).toBe('status');
+  });
+});
+
+describe('a run that sends OTLP', () => {
+  it('says what is done and what ended last, and cannot be cancelled here', async () => {
+    await sendPart('big-build', 0, 20);
+    const { page } = await signedIn();
+    await page.goto(`${bridge.webUrl}/runs/1001`);
+    const box = page.getByRole('region', { name: 'How far it has come' });
+    await box.getByText(/^\d+ nodes so far$/).waitFor();
+    await box.getByText(/^Ended last: \w+ \w+/).waitFor();
+    const before = await box.textContent();
+    await sendPart('big-build', 20, 30);
+    await until('more nodes', async () => (await box.textContent()) !== before);
+    expect(await page.getByRole('button', { name: /Cancel/ }).count()).toBe(0);
+    expect(await box.getByRole('list').count()).toBe(0);
+  });
+});
+
+describe('a run under exec', () => {
+  /** Starts a command that has got as far as its seventh node, and to its last one when there is a file `go`. */
+  function startEngine(): ChildProcess {
+    const lines = sampleLines('build-mixed-fusion');
+    const isNode = (line: string) => line.includes('NodeProcessed') && line.includes('"SpanEnd"');
+    const ends = lines.flatMap((line, index) => (isNode(line) ? [index + 1] : []));
+    const [seventh = 0, last = 0] = [ends[6], ends.at(-1)];
+    const cwd = bridge.dataFolder;
+    writeFileSync(join(cwd, 'half.jsonl'), `${lines.slice(0, seventh).join('\n')}\n`);
+    writeFileSync(join(cwd, 'rest.jsonl'), `${lines.slice(seventh, last).join('\n')}\n`);
+    const engine = `
+      const { appendFileSync, existsSync, readFileSync, unlinkSync } = require('fs');
+      const add = (file) => appendFileSync(process.env.DBT_OTEL_FILE_NAME, readFileSync(file));
+      add('half.jsonl');
+      setInterval(() => {
+        if (!existsSync('go')) return;
+        unlinkSync('go');
+        add('rest.jsonl');
+      }, 50);`;
+    const exec = [MAIN, 'exec', '--job', 'nightly', '--to', bridge.otlpUrl, '--', process.execPath, '-e', engine];
+    return spawn(process.execPath, exec, { cwd, env: { PATH: process.env.PATH ?? '', HOME: cwd }, stdio: 'ignore' });
+  }
+
+  it('shows how far it has come as it goes on, in the list and without a script too, and is cancelled from its page', async () => {
+    const engine = startEngine();
+    const exit = once(engine, 'exit');
+    try {
+      const { page } = await signedIn();
+      await page.getByRole('row', { name: /#1001.* 7\/21, .*running \w+ for/ }).waitFor();
+      await page.goto(`${bridge.webUrl}/runs/1001`);
+      const box = page.getByRole('region', { name: 'How far it has come' });
+      await box.getByText('7 of 21 nodes').waitFor();
+      await box.getByRole('list', { name: 'Running now' }).waitFor();
+      const plain = await browser.page(false);
+      await browser.signIn(plain, bridge);
+      await plain.goto(`${bridge.webUrl}/runs/1001`);
+      await plain.getByText('7 of 21 nodes').waitFor();
+
+      writeFileSync(join(bridge.dataFolder, 'go'), '');
+      await box.getByText('21 of 21 nodes').waitFor();
+      await box.getByText('3 failed').waitFor();
+      await page.locator('.troubles').getByRole('link', { name: 'model broken' }).waitFor();
+
+      await box.getByRole('button', { name: 'Cancel run 1001' }).click();
+      await page.getByRole('heading', { name: /nightly #1001.*cancelled/ }).waitFor();
+      expect(await box.count()).toBe(0);
+    } finally {
+      engine.kill('SIGKILL');
+      await exit;
+    }
   });
 });
 

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { type LiveRun, liveLine } from '../../../src/api/live-runs.js';
+import { countVerdicts } from '../../../src/run/verdict.js';
+
+const NOTHING: LiveRun = {
+  ...{ phase: null, phaseForMs: null, parsedCount: 0, doneCount: 0, counts: countVerdicts([]), totalCount: null },
+  ...{ failedCount: 0, failed: [], running: [], waitingCount: 0, lastEnded: null, hasStarts: true, nodesForMs: null },
+  ...{ leftMs: null, usualCount: null, usualPhaseMs: null, usualMs: null },
+};
+const node = (name: string, forMs: number, usualMs: number | null) => ({
+  ...{ uniqueId: `model.shop.${name}`, name, label: `model ${name}`, forMs, usualMs },
+});
+const LAST = { ...node('orders', 0, null), agoMs: 3_000 };
+
+test.each<[string, Partial<LiveRun>]>([
+  ['no telemetry yet', {}],
+  [
+    'parse for 41 s (usually 85 s), 412 files so far',
+    { phase: 'PARSE', phaseForMs: 41_000, usualPhaseMs: 85_000, parsedCount: 412 },
+  ],
+  // Over OTLP nobody knows since when.
+  ['parse, 412 files so far, about 3 min left', { phase: 'PARSE', parsedCount: 412, leftMs: 170_000 }],
+  ['0/600', { phase: 'RUN', phaseForMs: 1_000, totalCount: 600 }],
+  [
+    '214/600, 2 failed, running mart_12 for 41 s (usually 12 s) and mart_13 for 3 s and 1 more, about 3 min left',
+    {
+      ...{ doneCount: 214, totalCount: 600, failedCount: 2, leftMs: 170_000, lastEnded: LAST },
+      running: [node('mart_12', 41_000, 12_000), node('mart_13', 3_000, null), node('mart_14', 1_000, null)],
+    },
+  ],
+  // No time is left where it takes longer than usual.
+  [
+    '214 of usually 600, last ended orders 3 s ago',
+    { doneCount: 214, usualCount: 600, lastEnded: LAST, hasStarts: false, leftMs: 0 },
+  ],
+  ['214 done, last ended orders 3 s ago', { doneCount: 214, lastEnded: LAST, hasStarts: false }],
+])('says %j', (line, given) => {
+  expect(liveLine({ ...NOTHING, ...given })).toBe(line);
+});
