@@ -16,6 +16,8 @@ import type { RunMeasures } from './run-measures.js';
 /** A run under way: what its records say, beside what its job's last runs took. All times are milliseconds. */
 export interface LiveRun extends Omit<ProgressView, 'running'> {
   readonly running: readonly LiveNode[];
+  /** The step that it is at, from 1; 0 before the first one. */
+  readonly stepIndex: number;
   /** Nodes that its command usually has; `null` where nothing is known of earlier ones. */
   readonly usualCount: number | null;
   /** What its phase usually takes. */
@@ -80,6 +82,7 @@ export class LiveRuns {
     };
     return {
       ...view,
+      stepIndex: step?.index ?? 0,
       running: view.running.map((node) => ({ ...node, usualMs: usualOf(({ tookMs }) => tookMs.get(node.uniqueId)) })),
       usualCount: usualOf(({ nodeCount }) => nodeCount),
       usualPhaseMs: usualOf(({ phaseMs }) => phaseMs[view.phase ?? '']),
@@ -243,11 +246,13 @@ export function liveLine(live: LiveRun): string {
 
 /** `214/600`; where the engine has not said how many there are, `214 of usually 600` or `214 done`; before the first node, the phase. */
 function positionText(live: LiveRun): string {
-  const { doneCount, totalCount, usualCount, parsedCount } = live;
-  if (totalCount !== null) return `${doneCount}/${totalCount}`;
-  if (doneCount > 0) return usualCount === null ? `${doneCount} done` : `${doneCount} of usually ${usualCount}`;
+  const { stepIndex, doneCount, totalCount, usualCount, parsedCount } = live;
+  const step = stepIndex > 1 ? `step ${stepIndex}: ` : '';
+  if (totalCount !== null) return `${step}${doneCount}/${totalCount}`;
+  if (doneCount > 0)
+    return `${step}${usualCount === null ? `${doneCount} done` : `${doneCount} of usually ${usualCount}`}`;
   const files = parsedCount > 0 ? `, ${parsedCount} files so far` : '';
-  return `${phaseText(live)}${files}`;
+  return `${step}${phaseText(live)}${files}`;
 }
 
 /** `parse for 41 s (usually 85 s)`, in the engine's words; `no telemetry yet` where nothing tells of a phase. */

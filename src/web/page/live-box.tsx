@@ -47,6 +47,7 @@ export function LiveBox({ run, shown }: { readonly run: CatalogRun; readonly sho
       <LiveBar live={live} />
       <div class="live-head">
         <p>
+          {live.stepIndex > 1 && `Step ${live.stepIndex}: `}
           <span class="strong">{positionWords(live)}</span>
           {failedCount > 0 && (
             <>

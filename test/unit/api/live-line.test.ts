@@ -5,7 +5,7 @@ import { countVerdicts } from '../../../src/run/verdict.js';
 const NOTHING: LiveRun = {
   ...{ phase: null, phaseForMs: null, parsedCount: 0, doneCount: 0, counts: countVerdicts([]), totalCount: null },
   ...{ failedCount: 0, failed: [], running: [], waitingCount: 0, lastEnded: null, hasStarts: true, nodesForMs: null },
-  ...{ leftMs: null, usualCount: null, usualPhaseMs: null, usualMs: null },
+  ...{ stepIndex: 1, leftMs: null, usualCount: null, usualPhaseMs: null, usualMs: null },
 };
 const node = (name: string, forMs: number, usualMs: number | null) => ({
   ...{ uniqueId: `model.shop.${name}`, name, label: `model ${name}`, forMs, usualMs },
@@ -20,6 +20,7 @@ test.each<[string, Partial<LiveRun>]>([
   ],
   // Over OTLP nobody knows since when.
   ['parse, 412 files so far, about 3 min left', { phase: 'PARSE', parsedCount: 412, leftMs: 170_000 }],
+  ['step 2: 7 done', { stepIndex: 2, doneCount: 7 }],
   ['0/600', { phase: 'RUN', phaseForMs: 1_000, totalCount: 600 }],
   [
     '214/600, 2 failed, running mart_12 for 41 s (usually 12 s) and mart_13 for 3 s and 1 more, about 3 min left',
