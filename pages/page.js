@@ -113,6 +113,62 @@ async function find(form) {
   }
 }
 
+/**
+ * Links with `data-panel` show something beside the list that they stand in, or close it: the address follows, the page stays.
+ * Where that fails the browser follows the link itself.
+ */
+document.addEventListener('click', (event) => {
+  const link = event.target instanceof Element ? event.target.closest('a[data-panel]') : null;
+  if (link === null || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  // Back leads to the list, not through all that was looked at.
+  if (document.querySelector('.panel') === null) history.pushState(null, '', link.href);
+  else history.replaceState(null, '', link.href);
+  // Who goes on before the page has come goes on from here.
+  for (const one of document.querySelectorAll('a[data-panel][aria-current]')) one.removeAttribute('aria-current');
+  if (link.dataset.panel === 'open') link.setAttribute('aria-current', 'true');
+  showPanel();
+});
+addEventListener('popstate', () => {
+  if (document.querySelector('a[data-panel]') !== null) showPanel();
+});
+
+async function showPanel() {
+  latest += 1;
+  const own = latest;
+  const address = location.href;
+  try {
+    const page = await fetched(address);
+    if (own !== latest) return;
+    const parts = page === undefined ? [] : document.querySelectorAll('#nodes');
+    put(page, parts);
+    if (parts.length === 0) location.assign(address);
+  } catch {
+    if (own === latest) location.assign(address);
+  }
+}
+
+/** Beside an open panel, the arrow keys go up and down the list, and Escape closes it. */
+document.addEventListener('keydown', (event) => {
+  const close = document.querySelector('.panel a[data-panel="close"]');
+  const isTyping = event.target instanceof Element && event.target.closest('input, select, textarea, .code') !== null;
+  if (close === null || isTyping || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (event.key !== 'Escape' && by === undefined) return;
+  event.preventDefault();
+  const links = [...document.querySelectorAll('a[data-panel="open"]')];
+  const at = links.findIndex((link) => link.hasAttribute('aria-current'));
+  if (by === undefined) {
+    links[at]?.focus();
+    close.click();
+    return;
+  }
+  const next = links[at + by];
+  if (next === undefined) return;
+  next.focus();
+  next.click();
+});
+
 async function fetched(address) {
   const answer = await fetch(address, { headers: { Accept: 'text/html' } });
   if (answer.status === 401) location.reload();

@@ -51,6 +51,8 @@ type TraceDigest = readonly CommandDigest[];
 const MAX_WAITING = 1_000;
 /** Stored measures that take more than this, compressed, are not kept in memory, in bytes: those of about 15,000 nodes. */
 const MAX_KEPT_BYTES = 4 * 1024 * 1024;
+/** Nodes in the digests that are kept in memory, those that were asked for last: of some 20 MiB. */
+const MAX_KEPT_NODES = 100_000;
 /** Traces under way of which what was read is kept in memory: those that were asked for last. */
 const MAX_UNDER_WAY = 4;
 
@@ -73,6 +75,8 @@ export class RunMeasures implements RunListener, Component {
   /** Traces under way that somebody asked for, the latest last. */
   private readonly underWay = new Map<TraceId, TraceReading>();
 
+  /** Digests of finished traces by their summaries, which are others when late records come; those asked for last are at the end. */
+  private readonly digests = new Map<string, TraceDigest>();
   /** The finished trace that was asked for last, by what is stored of it: somebody goes from page to page of one run. */
   private latest: { readonly content: Uint8Array; readonly measures: TraceMeasures } | undefined;
 
@@ -139,7 +143,7 @@ export class RunMeasures implements RunListener, Component {
     const digests: CommandDigest[] = [];
     for (const traceId of new Set(invocations.map((one) => one.traceId))) {
       const row = await this.deps.store.find(traceId);
-      const stored = row === undefined || row.content === null ? undefined : await unpackDigest(row.content);
+      const stored = row === undefined ? undefined : await this.digestIn(row);
       if (stored === undefined) {
         if (row?.state === 'finished') this.measureLater(traceId);
         return undefined;
@@ -204,6 +208,22 @@ export class RunMeasures implements RunListener, Component {
   private async ofFinished(traceId: TraceId, row: MeasuredRun): Promise<TraceMeasures | undefined> {
     const stored = row.content === null ? undefined : await this.unpackKept(row.content);
     return stored ?? (await this.measureOnce(traceId, row));
+  }
+
+  /** What is stored of a finished trace in brief; comparisons with earlier runs ask for the same ones again and again. */
+  private async digestIn({ summary, content }: MeasuredRun): Promise<TraceDigest | undefined> {
+    if (content === null) return undefined;
+    const known = this.digests.get(summary);
+    const digest = known ?? (await unpackDigest(content));
+    if (digest === undefined) return undefined;
+    this.digests.delete(summary);
+    this.digests.set(summary, digest);
+    let nodeCount = 0;
+    for (const [one, kept] of [...this.digests].reverse()) {
+      nodeCount += kept.reduce((sum, { work }) => sum + work.uniqueIds.length, 0);
+      if (nodeCount > MAX_KEPT_NODES) this.digests.delete(one);
+    }
+    return digest;
   }
 
   private async unpackKept(content: Uint8Array): Promise<TraceMeasures | undefined> {

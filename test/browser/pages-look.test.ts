@@ -279,6 +279,45 @@ describe('the timeline of a large run', () => {
   });
 });
 
+describe('the panel of a node', () => {
+  it('opens beside the list, is walked by arrow keys and closed by Escape, and the address follows', async () => {
+    const page = await browser.page();
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await browser.signIn(page, bridge);
+    await page.goto(`${bridge.webUrl}/runs/1006/nodes?sort=name`);
+    await page.evaluate('document.isSamePage = true');
+    const links = page.locator('a[data-panel="open"]');
+    const heading = page.locator('#node');
+    const idAt = async (at: number) => (await links.nth(at).getAttribute('title')) ?? '';
+    await links.nth(1).click();
+    await heading.waitFor();
+    const isBeside = async () => {
+      const [panel, list] = await Promise.all(['.panel', '#found'].map((part) => page.locator(part).boundingBox()));
+      return panel !== undefined && list != null && (panel?.x ?? 0) >= list.x + list.width;
+    };
+    expect(await isBeside()).toBe(true);
+    const shows = (id: string) =>
+      page
+        .locator('.panel > .hint')
+        .filter({ hasText: new RegExp(`^${id} Close$`) })
+        .waitFor();
+    await shows(await idAt(1));
+    await page.keyboard.press('ArrowDown');
+    await shows(await idAt(2));
+    expect(new URL(page.url()).searchParams.get('node')).toBe(await idAt(2));
+    await page.keyboard.press('ArrowUp');
+    await shows(await idAt(1));
+    expect(await page.locator('a[aria-current="true"]').getAttribute('title')).toBe(await idAt(1));
+    await page.keyboard.press('Escape');
+    await heading.waitFor({ state: 'detached' });
+    expect(new URL(page.url()).search).toBe('?sort=name');
+    // All of it in one page, whose list keeps the focus.
+    expect(await page.evaluate('document.isSamePage')).toBe(true);
+    await page.goBack();
+    await page.context().close();
+  });
+});
+
 describe('the page of a failed run', () => {
   // What failed, the cause, where, and what to do stand in the first window of a laptop.
   it.each([

@@ -643,8 +643,42 @@ describe('the nodes of a run', () => {
     const [id = ''] = bad.filter((one) => one.startsWith('unit_test.'));
     const { html } = await pages.get(`/runs/1001/nodes?node=${id}`, admin);
     expect(html).toContain('expected and actual rows differ');
-    expect(html).toContain('<dt>render</dt>');
+    expect(html).toContain('<th scope="row">render</th>');
     expect((await pages.get('/runs/1001/nodes?node=model.shop.none', admin)).html).toContain('There is no node');
+  });
+
+  it('have a panel that says how they went, what is around them and what to run, also where they succeeded', async () => {
+    const id = 'model.shop.stg_orders';
+    const store = new FolderArtifactStore(pages.api.dataFolder);
+    const keep = (path: string, text: string) =>
+      store.put({ runId: 1001, stepIndex: 1, path: path as ArtifactPath }, Readable.from([Buffer.from(text)]));
+    const nodes = {
+      [id]: { depends_on: { nodes: ['source.shop.raw.orders'] } },
+      'model.shop.revenue': { depends_on: { nodes: [id] } },
+      'test.shop.not_null.1': { depends_on: { nodes: [id] } },
+    };
+    await keep('manifest.json', JSON.stringify({ nodes }));
+    await keep('compiled/shop/models/staging/stg_orders.sql', `select '${SCRIPT}'\n`);
+    const { html } = await pages.get(`/runs/1001/nodes?step=1&outcome=success&node=${id}`, admin);
+    expect(html).toMatch(/<h2 id="node" class="name">model stg_orders <span class="mark good">/);
+    expect(html).toContain('data-copy="dbt build --select stg_orders"');
+    for (const page of [`timeline?step=1&amp;node=${id}`, `graph?step=1&amp;text=${id}`, `logs?step=1&amp;node=${id}`])
+      expect(html).toContain(`href="/runs/1001/${page}`);
+    expect(html).toContain(`href="/models?node=${id}"`);
+    expect(html).toMatch(/aria-label="Phases of the node".*<th scope="row">run<\/th>/s);
+    expect(html).toMatch(/<h3>\d quer(y|ies)<\/h3>/);
+    expect(html).toMatch(/<h3>Depends on \(1\)<\/h3><ul class="tree"><li class="name soft">source raw.orders/);
+    expect(html).toMatch(/<h3>Tests \(1\)<\/h3>/);
+    expect(html).toMatch(/<h3>Used by \(1\)<\/h3><ul class="tree"><li><a href="[^"]*model.shop.revenue"/);
+    expect(html).toContain('Compiled SQL, 1 line');
+    expect(html).toContain('&lt;script&gt;');
+    // The address of the list is that of before, in the rows and behind Close.
+    expect(html).toContain('href="/runs/1001/nodes?step=1&amp;outcome=success" data-panel="close"');
+    expect(html).toMatch(
+      /outcome=success&amp;node=model.shop.stg_orders" title="[^"]+" class="quiet-link" data-panel="open" aria-current/,
+    );
+    for (const path of ['manifest.json', 'compiled/shop/models/staging/stg_orders.sql'])
+      await store.remove({ runId: 1001, stepIndex: 1, path: path as ArtifactPath });
   });
 });
 

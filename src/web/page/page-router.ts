@@ -4,8 +4,10 @@ import { ApiError } from '../../api/api-error.js';
 import { lazy } from '../../core/lazy.js';
 import { packageFile } from '../../core/package-file.js';
 import { cleanLine, cut } from '../../core/text.js';
+import { nodePanels } from './node-panel.js';
 import type { PageDeps } from './page-deps.js';
 import { pageFailures } from './page-failures.js';
+import { PageManifests } from './page-manifests.js';
 import { admitVisitor, cookieToken, PageSession, sameOrigin } from './page-session.js';
 import { runArtifactsRouter } from './run-artifacts-page.js';
 import { runCompareRouter } from './run-compare-page.js';
@@ -21,6 +23,7 @@ import { signInRouter } from './sign-in-router.js';
 /** The pages, all behind tokens except sign-in. Unknown paths get a page that says so. */
 export function pageRouter(deps: PageDeps): Router {
   const session = new PageSession(deps.publicUrl);
+  const manifests = new PageManifests(deps.artifacts);
   const router = Router();
   // Requests to the API are not answered here, since the API checks the token.
   router.use('/api', cookieToken(session), (_request, _response, next) => next('router'));
@@ -30,13 +33,13 @@ export function pageRouter(deps: PageDeps): Router {
   router.use(
     runListRouter(deps),
     runEventsRouter(session, deps),
-    runRouter(deps),
-    runNodesRouter(deps),
-    runTimelineRouter(deps),
+    runRouter(deps, manifests),
+    runNodesRouter(deps, nodePanels(deps, manifests)),
+    runTimelineRouter(deps, manifests),
     runLogsRouter(deps),
     runArtifactsRouter(deps),
     runCompareRouter(deps),
-    runGraphRouter(deps),
+    runGraphRouter(deps, manifests),
   );
   router.use(...deps.routers);
   router.use(({ path }) => {

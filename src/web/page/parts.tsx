@@ -170,26 +170,50 @@ export function RunHistory(props: {
   readonly size: keyof typeof HISTORY_SIZES;
 }) {
   const { runs, nowUnixMs, size } = props;
+  const bars = runs.toReversed().map((run) => {
+    const lengthMs = runLengthMs(run, nowUnixMs) ?? 0;
+    const text = `#${run.id}: ${RUN_WORDS[run.status]}, ${lengthText(lengthMs)}`;
+    return { href: `/runs/${run.id}`, text, mood: MOODS[run.status], lengthMs };
+  });
+  return (
+    <HistoryBars
+      bars={bars}
+      size={size}
+      label={`Durations of ${countText(runs.length, 'run')} of the job, oldest first`}
+    />
+  );
+}
+
+/** Shows bars, as high as they took time. @param props.label what they are; how long the longest is, is added */
+export function HistoryBars(props: {
+  readonly bars: readonly {
+    readonly href: string;
+    /** Which one, how it ended and how long it took. */
+    readonly text: string;
+    readonly mood: Mood;
+    readonly lengthMs: number;
+  }[];
+  readonly size: keyof typeof HISTORY_SIZES;
+  readonly label: string;
+}) {
+  const { bars, size, label } = props;
   const { height, step } = HISTORY_SIZES[size];
-  const bars = runs.toReversed().map((run) => ({ run, lengthMs: runLengthMs(run, nowUnixMs) ?? 0 }));
   const longestMs = Math.max(1, ...bars.map(({ lengthMs }) => lengthMs));
-  const label = `Durations of ${countText(runs.length, 'run')} of the job, oldest first, up to ${lengthText(longestMs)}`;
   return (
     <svg
       class="history"
       width={Math.max(1, bars.length) * step}
       height={height}
-      aria-label={label}
+      aria-label={`${label}, up to ${lengthText(longestMs)}`}
       {...(size === 'tiny' && { role: 'img' })}
     >
-      {bars.map(({ run: { id, status }, lengthMs }, index) => {
-        const word = RUN_WORDS[status];
+      {bars.map(({ href, text, mood, lengthMs }, index) => {
         const high = Math.max(2, (lengthMs / longestMs) * height);
-        const bar = <rect class={MOODS[status]} x={index * step} y={height - high} width={step * 0.75} height={high} />;
+        const bar = <rect class={mood} x={index * step} y={height - high} width={step * 0.75} height={high} />;
         if (size === 'tiny') return bar;
         return (
-          <a href={`/runs/${id}`} aria-label={`#${id} ${word}`}>
-            <title>{`#${id}: ${word}, ${lengthText(lengthMs)}`}</title>
+          <a href={href} aria-label={text}>
+            <title>{text}</title>
             {bar}
           </a>
         );

@@ -17,10 +17,10 @@ import { slowestNodes } from '../../run/measures/time-split.js';
 import { labelOf } from '../../run/measures/troubles.js';
 import { byVerdict, countVerdicts } from '../../run/verdict.js';
 import { countedWords, nodeWord } from '../../run/words.js';
-import { MANIFEST, type Manifest, readManifest } from '../../storage/manifest.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
+import type { PageManifests } from './page-manifests.js';
 import { countText, ScrollTable } from './parts.js';
 import { VerdictMark } from './run-nodes-page.js';
 import { tooMany } from './run-page.js';
@@ -37,8 +37,6 @@ const MAX_FOUND = 20;
 const MAX_TEXT = 200;
 /** The most rows of the table. */
 const MAX_LISTED = 200;
-/** The number of manifests in the cache. */
-const MAX_KEPT = 4;
 
 /** The part of the graph that is shown. */
 interface GraphFilter {
@@ -48,24 +46,9 @@ interface GraphFilter {
 }
 
 /** Serves `/runs/{id}/graph`: the nodes of a step from left to right by their dependencies, drawn by the server. */
-export function runGraphRouter(deps: PageDeps): Router {
-  const { measures, artifacts, redaction, clock, version } = deps;
+export function runGraphRouter(deps: PageDeps, manifests: PageManifests): Router {
+  const { measures, redaction, clock, version } = deps;
   const permits = new Permits('requests for graphs');
-  const kept = new Map<string, Manifest>();
-  const manifestOf = async (step: CatalogStep): Promise<Manifest | null> => {
-    const found = await artifacts.stat(step, MANIFEST);
-    if (found === undefined) return null;
-    const name = `${step.runId} ${step.index} ${found.etag}`;
-    const known = kept.get(name);
-    if (known !== undefined) return known;
-    const opened = await artifacts.open(step, MANIFEST);
-    if (opened === undefined) return null;
-    const manifest = await readManifest(opened.content);
-    const [oldest] = kept.keys();
-    if (kept.size >= MAX_KEPT && oldest !== undefined) kept.delete(oldest);
-    kept.set(name, manifest);
-    return manifest;
-  };
   const router = Router();
   router.get('/runs/:runId/graph', authorize('runs:read'), async (request, response) => {
     const caller = callerOf(response);
@@ -81,7 +64,7 @@ export function runGraphRouter(deps: PageDeps): Router {
       async () => {
         const measured = step === null ? [] : await measures.ofSteps([step]);
         const measuredNodes = measured.flatMap(({ command }) => command.nodes);
-        return { nodes: measuredNodes, manifest: step === null || !mayRead ? null : await manifestOf(step) };
+        return { nodes: measuredNodes, manifest: step === null || !mayRead ? null : await manifests.of(step) };
       },
       tooMany,
     );

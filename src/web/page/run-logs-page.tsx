@@ -498,7 +498,7 @@ function exactTime({ unixMs }: LogLine): string {
 }
 
 /** Formats a record on one line; further lines of its text are indented. */
-function plainLine(line: LogLine): string {
+export function plainLine(line: LogLine): string {
   const node = line.node === null ? '' : cleanLine(`${line.node.uniqueId}: `);
   const head = `${sinceText(line.timeMs).padStart(10)}  ${line.severity.toUpperCase().padEnd(5)}  `;
   return `${head}${node}${cleanText(line.text).replaceAll('\n', `\n${' '.repeat(head.length)}`)}\n`;

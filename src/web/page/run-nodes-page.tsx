@@ -1,20 +1,23 @@
 import { type Request, Router } from 'express';
+import type { Child } from 'hono/jsx';
 import { authorize, callerOf } from '../../api/authenticator.js';
+import type { Caller } from '../../api/caller.js';
 import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
 import { cut, lengthText } from '../../core/text.js';
+import type { Redactor } from '../../redaction/redactor.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import type { CommandMeasures } from '../../run/measures/run-totals.js';
 import { shareOf } from '../../run/measures/time-split.js';
 import { labelOf } from '../../run/measures/troubles.js';
-import { byVerdict } from '../../run/verdict.js';
+import { byVerdict, type NodeVerdict } from '../../run/verdict.js';
 import { NO_OP_WORDS, nodeWord } from '../../run/words.js';
+import type { CatalogStep } from '../../storage/run-catalog.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
-import { Fact, Mark, type Mood, Pager, pageNumber } from './parts.js';
+import { Mark, type Mood, Pager, pageNumber } from './parts.js';
 import { tooMany } from './run-page.js';
-import { MAX_NAME, type PageTrouble, readNodeTrouble } from './run-page-model.js';
-import { RunShell, shownRun } from './run-shell.js';
-import { NodeLink, TroubleOfRun } from './run-troubles.js';
+import { MAX_NAME } from './run-page-model.js';
+import { RunShell, type ShownRun, shownRun } from './run-shell.js';
 
 /** The choices by their word in the URL, with the verdicts that they include. */
 const OUTCOMES = {
@@ -82,7 +85,7 @@ function nodeFilter(request: Pick<Request, 'query'>): NodeFilter {
   };
 }
 
-function hrefOf(runId: number, filter: NodeFilter): string {
+function hrefOf(runId: number, filter: NodeFilter, node?: NodeMeasure): string {
   const { outcome, text, sort, page, step } = filter;
   const parameters = new URLSearchParams({
     ...(step !== null && { step }),
@@ -90,6 +93,7 @@ function hrefOf(runId: number, filter: NodeFilter): string {
     ...(text !== '' && { text }),
     ...(sort !== null && { sort }),
     ...(page > 1 && { page: String(page) }),
+    ...(node !== undefined && { node: node.uniqueId.toWellFormed() }),
   });
   return `/runs/${runId}/nodes${parameters.size === 0 ? '' : `?${parameters}`}`;
 }
@@ -112,15 +116,27 @@ function filtered(nodes: readonly NodeMeasure[], { outcome, text, sort }: NodeFi
   return wanted.sort((a, b) => Number(value(b) ?? -1) - Number(value(a) ?? -1));
 }
 
-/** Serves `/runs/{id}/nodes`: all nodes of a step; `?node=` shows one of them above the list. */
-export function runNodesRouter(deps: PageDeps): Router {
+/** Reads and shows a node beside the list. */
+export type PanelOf = (of: {
+  readonly node: NodeMeasure;
+  readonly command: CommandMeasures;
+  readonly shown: ShownRun;
+  readonly step: CatalogStep;
+  readonly caller: Caller;
+  readonly redactor: Redactor;
+  /** The address of the list without it. */
+  readonly closeHref: string;
+}) => Promise<Child>;
+
+/** Serves `/runs/{id}/nodes`: all nodes of a step; `?node=` shows one of them beside the list. */
+export function runNodesRouter(deps: PageDeps, panelOf: PanelOf): Router {
   const { measures, clock, version } = deps;
   const permits = new Permits('requests for nodes');
   const router = Router();
   router.get('/runs/:runId/nodes', authorize('runs:read'), async (request, response) => {
     const caller = callerOf(response);
     const shown = await shownRun(request, response, deps);
-    const { run, steps, step } = shown;
+    const { run, step } = shown;
     const redactor = textRedactor(caller, deps.redaction);
     const measured =
       step === null ? [] : await withPermit(permits, response, () => measures.ofSteps([step], redactor), tooMany);
@@ -131,32 +147,48 @@ export function runNodesRouter(deps: PageDeps): Router {
     const command = commands.find(({ nodes }) => nodes.some((one) => one === node));
     const all = commands.flatMap(({ nodes }) => nodes);
     const found = filtered(all, filter);
+    const closeHref = hrefOf(run.id, filter);
     const panel =
-      node === undefined || command === undefined
+      node === undefined || command === undefined || step === null
         ? null
-        : { node, command, trouble: await readNodeTrouble(node, { run, steps, command, redactor }, deps) };
+        : await withPermit(
+            permits,
+            response,
+            () => panelOf({ node, command, shown, step, caller, redactor, closeHref }),
+            tooMany,
+          );
     await sendPage(
       response,
       <RunShell {...{ shown, caller, redactor, version }} tab="/nodes" nowUnixMs={clock.nowUnixMs()}>
-        {panel !== null && <NodePanel {...panel} runId={run.id} closeHref={hrefOf(run.id, filter)} />}
-        {typeof named === 'string' && node === undefined && (
-          <p class="notice">There is no node {cut(named, MAX_NAME)} in this step.</p>
-        )}
-        {all.length > 0 && <NodeFilterForm runId={run.id} filter={filter} />}
-        <section id="found" aria-label="Nodes">
-          <NodeTable {...{ filter, found }} runId={run.id} isEmpty={all.length === 0} />
-        </section>
+        <div id="nodes" {...(panel !== null && { class: 'beside' })}>
+          {panel}
+          {typeof named === 'string' && node === undefined && (
+            <p class="notice">There is no node {cut(named, MAX_NAME)} in this step.</p>
+          )}
+          <div>
+            {all.length > 0 && <NodeFilterForm runId={run.id} filter={filter} chosen={node} />}
+            <section id="found" aria-label="Nodes">
+              <NodeTable {...{ filter, found }} chosen={node} runId={run.id} isEmpty={all.length === 0} />
+            </section>
+          </div>
+        </div>
       </RunShell>,
     );
   });
   return router;
 }
 
-function NodeFilterForm({ runId, filter }: { readonly runId: number; readonly filter: NodeFilter }) {
+function NodeFilterForm(props: {
+  readonly runId: number;
+  readonly filter: NodeFilter;
+  readonly chosen: NodeMeasure | undefined;
+}) {
+  const { runId, filter, chosen } = props;
   return (
     <form method="get" action={`/runs/${runId}/nodes`} class="filter" aria-label="Which nodes" data-typed="#found">
       {filter.step !== null && <input type="hidden" name="step" value={filter.step} />}
       {filter.sort !== null && <input type="hidden" name="sort" value={filter.sort} />}
+      {chosen !== undefined && <input type="hidden" name="node" value={chosen.uniqueId} />}
       <label class="wide">
         Name or file <input type="search" name="text" value={filter.text} maxlength={MAX_TEXT} />
       </label>
@@ -180,9 +212,10 @@ function NodeTable(props: {
   readonly runId: number;
   readonly filter: NodeFilter;
   readonly found: readonly NodeMeasure[];
+  readonly chosen: NodeMeasure | undefined;
   readonly isEmpty: boolean;
 }) {
-  const { runId, filter, found, isEmpty } = props;
+  const { runId, filter, found, chosen, isEmpty } = props;
   const { page } = filter;
   const shown = found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
   if (isEmpty) return <p class="empty">No node ran in this step.</p>;
@@ -222,7 +255,7 @@ function NodeTable(props: {
           </thead>
           <tbody>
             {shown.map((node) => (
-              <NodeRow runId={runId} node={node} />
+              <NodeRow href={hrefOf(runId, filter, node)} node={node} isChosen={node === chosen} />
             ))}
           </tbody>
         </table>
@@ -237,13 +270,22 @@ function NodeTable(props: {
   );
 }
 
-function NodeRow({ runId, node }: { readonly runId: number; readonly node: NodeMeasure }) {
+function NodeRow(props: { readonly href: string; readonly node: NodeMeasure; readonly isChosen: boolean }) {
+  const { href, node, isChosen } = props;
   const { uniqueId, idleTimeMs, durationMs, warehouseTimeNano, queryCount, rows, share } = node;
   const time = (ms: number | null) => (ms === null || ms === 0 ? '–' : lengthText(ms));
   return (
-    <tr>
+    <tr {...(isChosen && { class: 'chosen' })}>
       <th scope="row" class="name">
-        <NodeLink runId={runId} uniqueId={uniqueId} text={cut(labelOf(node), MAX_NAME)} />
+        <a
+          href={href}
+          title={uniqueId}
+          class="quiet-link"
+          data-panel="open"
+          {...(isChosen && { 'aria-current': 'true' })}
+        >
+          {cut(labelOf(node), MAX_NAME)}
+        </a>
       </th>
       <td>
         <VerdictMark node={node} />
@@ -268,65 +310,13 @@ const MOODS: Readonly<Record<string, Mood>> = {
   unfinished: 'busy',
 };
 
+/** Returns the color of a verdict. */
+export function verdictMood(verdict: NodeVerdict): Mood {
+  return MOODS[verdict] ?? 'neutral';
+}
+
 /** Shows how a node ended. */
 export function VerdictMark({ node: { verdict, skipReason } }: { readonly node: NodeMeasure }) {
   const word = verdict === 'skipped' && skipReason === 'noop' ? NO_OP_WORDS[0] : nodeWord(verdict);
-  return <Mark word={word} mood={MOODS[verdict] ?? 'neutral'} />;
-}
-
-/** Whether a node is a test, whose row count is that of its failures and not shown as rows. */
-function isTest({ uniqueId, testOutcome, failingRows }: NodeMeasure): boolean {
-  return testOutcome !== null || failingRows !== null || /^(?:unit_)?test\./.test(uniqueId);
-}
-
-/** Shows everything that is known about a node. */
-function NodePanel(props: {
-  readonly node: NodeMeasure;
-  readonly command: CommandMeasures;
-  readonly trouble: PageTrouble | null;
-  readonly runId: number;
-  readonly closeHref: string;
-}) {
-  const { node, command, trouble, runId, closeHref } = props;
-  const { startTimeUnixNano } = command.invocation;
-  return (
-    <section class="panel" aria-labelledby="node">
-      <h2 id="node" class="name">
-        {cut(labelOf(node), MAX_NAME)} <VerdictMark node={node} />
-      </h2>
-      <p class="hint name">{cut(node.uniqueId, MAX_NAME)}</p>
-      {trouble !== null && <TroubleOfRun trouble={trouble} run={{ id: runId }} severity="error" id="trouble" isNamed />}
-      {trouble === null && node.skipUpstream !== null && (
-        <p class="name">
-          Skipped because of{' '}
-          <NodeLink runId={runId} uniqueId={node.skipUpstream} text={cut(node.skipUpstream, MAX_NAME)} />
-        </p>
-      )}
-      <dl class="facts">
-        {node.relativePath !== null && trouble?.location == null && (
-          <Fact isName name="File">
-            <code>{cut(node.relativePath, MAX_NAME)}</code>
-          </Fact>
-        )}
-        {node.group !== null && (
-          <Fact isName name="Group">
-            {cut(node.group, MAX_NAME)}
-          </Fact>
-        )}
-        {node.phases.map((phase) => (
-          <Fact name={phase.phase.toLowerCase()}>
-            {phase.lifetimeNano === null ? 'did not end' : lengthText(Number(phase.lifetimeNano) / 1e6)}
-            <span class="sub">from {lengthText(Number(phase.startTimeUnixNano - startTimeUnixNano) / 1e6)} on</span>
-          </Fact>
-        ))}
-        {node.idleTimeMs !== null && node.idleTimeMs > 0 && <Fact name="Waiting">{lengthText(node.idleTimeMs)}</Fact>}
-        <Fact name="Warehouse">{lengthText(Number(node.warehouseTimeNano) / 1e6)}</Fact>
-        <Fact name="Queries">{node.queryCount.toLocaleString('en')}</Fact>
-        {node.rows !== null && !isTest(node) && <Fact name="Rows">{node.rows.toLocaleString('en')}</Fact>}
-      </dl>
-      <p>
-        <a href={closeHref}>Close</a>
-      </p>
-    </section>
-  );
+  return <Mark word={word} mood={verdictMood(verdict)} />;
 }

@@ -13,12 +13,13 @@ import { shareOf } from '../../run/measures/time-split.js';
 import { labelOf } from '../../run/measures/troubles.js';
 import { countsText } from '../../run/words.js';
 import { type ArtifactPath, encodedArtifactPath, stepTelemetryOf, telemetryPaths } from '../../storage/artifacts.js';
-import { type Manifest, StepManifests } from '../../storage/manifest.js';
+import type { Manifest } from '../../storage/manifest.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import { isFinal } from '../../storage/state-tables.js';
 import { sendPage } from './layout.js';
 import { LiveBox, type ShownLive, shownLive } from './live-box.js';
 import type { PageDeps, TraceViewer } from './page-deps.js';
+import type { PageManifests } from './page-manifests.js';
 import { countText, Fact, Moment, RunMark, ScrollTable } from './parts.js';
 import { MAX_NAME, type RunPageModel, readRunPageModel } from './run-page-model.js';
 import { CountsBar, commandOf, RunShell, type ShownRun, shownRun } from './run-shell.js';
@@ -190,10 +191,9 @@ function Documents(props: {
 }
 
 /** Serves `/runs/{id}`, the page of a run. The hosted platform has it at the same path, for links that clients make or follow (`href`). */
-export function runRouter(deps: PageDeps): Router {
+export function runRouter(deps: PageDeps, manifests: PageManifests): Router {
   const { catalog, clock, version } = deps;
   const permits = new Permits('requests for runs');
-  const manifests = new StepManifests();
   const router = Router();
   router.get(
     '/deploy/:accountId/projects/:projectId/runs/:runId',
@@ -226,23 +226,17 @@ export async function readManifestOf(
   of: {
     readonly caller: Caller;
     readonly run: CatalogRun;
-    readonly manifests: StepManifests;
-    readonly deps: Pick<PageDeps, 'artifacts' | 'logger'>;
+    readonly manifests: PageManifests;
+    readonly deps: Pick<PageDeps, 'logger'>;
   },
 ): Promise<Manifest | undefined> {
   const { caller, run, manifests, deps } = of;
-  const { artifacts, logger } = deps;
   if (!isFinal(run.status) || !may(caller, 'artifacts:read')) return undefined;
-  const source = {
-    ...{ runId: step.runId, stepIndex: step.index },
-    stat: (path: ArtifactPath) => artifacts.stat(step, path),
-    open: (path: ArtifactPath) => artifacts.open(step, path),
-  };
   try {
-    return await manifests.read(source);
+    return (await manifests.of(step)) ?? undefined;
   } catch (error) {
     // The run is shown without it.
-    logger.error({ error: String(error) }, 'failed to read a manifest');
+    deps.logger.error({ error: String(error) }, 'failed to read a manifest');
     return undefined;
   }
 }

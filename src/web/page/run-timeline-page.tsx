@@ -9,9 +9,9 @@ import { slowestNodes } from '../../run/measures/time-split.js';
 import { LANE_GROUPINGS, type LaneGrouping, type TimelinePiece, timelineOf } from '../../run/measures/timeline.js';
 import { labelOf } from '../../run/measures/troubles.js';
 import { withDependencies } from '../../run/measures/upstream.js';
-import { StepManifests } from '../../storage/manifest.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
+import type { PageManifests } from './page-manifests.js';
 import { readManifestOf, SlowestNodes, tooMany } from './run-page.js';
 import { MAX_NAME } from './run-page-model.js';
 import { RunShell, type ShownRun, shownRun } from './run-shell.js';
@@ -26,10 +26,9 @@ const MAX_SLOWEST = 20;
 const MAX_STEPS = 50;
 
 /** Serves `/runs/{id}/timeline`: a step over time, drawn by a script from `timeline.json`, with a table for visitors who cannot see it. */
-export function runTimelineRouter(deps: PageDeps): Router {
+export function runTimelineRouter(deps: PageDeps, manifests: PageManifests): Router {
   const { measures, clock, version } = deps;
   const permits = new Permits('requests for timelines');
-  const manifests = new StepManifests();
   const router = Router();
   const commandsOf = async ({ run, step }: ShownRun, caller: Caller) => {
     if (step === null) return [];

@@ -187,7 +187,7 @@ function Skipped({ labels, id }: { readonly labels: readonly string[]; readonly 
 }
 
 /** A command to copy: the button needs a script; without one, a click selects the text. */
-function Command({ command, label }: { readonly command: string; readonly label: string }) {
+export function Command({ command, label }: { readonly command: string; readonly label: string }) {
   return (
     <div class="copy">
       <code class="name" title={label}>
@@ -229,7 +229,7 @@ interface CodeLine {
 }
 
 /** A text of a program, in an element that scrolls by itself. */
-function Code(props: { readonly label: string; readonly kind?: string; readonly children?: Child }) {
+export function Code(props: { readonly label: string; readonly kind?: string; readonly children?: Child }) {
   const { label, kind = '', children } = props;
   return (
     <section class={`code ${kind}`} tabindex={0} aria-label={label}>
@@ -239,7 +239,7 @@ function Code(props: { readonly label: string; readonly kind?: string; readonly 
 }
 
 /** Code with line numbers; the line with the error is marked, also for screen readers. */
-function Lines(props: {
+export function Lines(props: {
   readonly lines: readonly CodeLine[];
   readonly errorLine: number | null;
   readonly label: string;
