@@ -273,7 +273,9 @@ function History({ seen: { node }, runs }: { readonly seen: Seen; readonly runs:
   }));
   return (
     <Part title={`Last ${countText(runs.length, 'run')}`}>
-      <HistoryBars bars={bars} size="large" label="Share of each run, oldest first" />
+      <section class="scroll" tabindex={0} aria-label="Last runs of the node">
+        <HistoryBars bars={bars} size="large" label="Share of each run, oldest first" />
+      </section>
     </Part>
   );
 }
