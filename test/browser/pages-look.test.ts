@@ -318,6 +318,19 @@ describe('the panel of a node', () => {
   });
 });
 
+it('shows the last runs of a node in its panel, each with a link to it there', async () => {
+  const page = await browser.page();
+  await browser.signIn(page, bridge);
+  // Read once, so that what comes after it is compared with it.
+  await page.goto(`${bridge.webUrl}/runs/1005`);
+  await page.goto(`${bridge.webUrl}/runs/1006/nodes?node=model.retail.mart_118`);
+  await page.getByRole('heading', { name: 'Last 2 runs' }).waitFor();
+  await page.getByRole('link', { name: /^#1005: / }).click();
+  await page.waitForURL(/runs\/1005\/nodes\?node=model.retail.mart_118/);
+  await page.getByRole('heading', { name: /mart_118/, level: 2 }).waitFor();
+  await page.context().close();
+});
+
 describe('the page of a failed run', () => {
   // What failed, the cause, where, and what to do stand in the first window of a laptop.
   it.each([
