@@ -35,6 +35,7 @@ async function runBridge(words) {
     return config(words.slice(1));
   if (command === 'serve' && process.env.DATABASE_URL !== undefined) return config(words.slice(1));
   if (command === 'serve') return await untilItWorks(serving(words), /now run/);
+  if (command === 'demo' && words.includes('--serve')) return await untilItWorks(words, /until Ctrl\+C/);
   if (command === 'follow') return await untilItWorks(words, /follows/);
   if (command === 'pull' && words.includes('--watch')) return await untilItWorks(words, /watches/);
   // It would go on until it is stopped, and says on standard output what it has to say.
@@ -60,18 +61,21 @@ function serving(words) {
   return [...own, ...folder, '--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0', '--web', '127.0.0.1:0'];
 }
 
+/** Stops it once it has said that it works, on whichever output. */
 function untilItWorks(words, sign) {
-  const child = spawn(process.execPath, [main, ...words], { stdio: ['ignore', 'inherit', 'pipe'] });
-  let stderr = '';
-  child.stderr.on('data', (chunk) => {
-    const before = sign.test(stderr);
-    stderr += chunk;
-    if (!before && sign.test(stderr)) child.kill('SIGTERM');
-  });
+  const child = spawn(process.execPath, [main, ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let said = '';
+  const listen = (chunk) => {
+    const before = sign.test(said);
+    said += chunk;
+    if (!before && sign.test(said)) child.kill('SIGTERM');
+  };
+  child.stdout.pipe(process.stdout);
+  for (const output of [child.stdout, child.stderr]) output.on('data', listen);
   return new Promise((resolve) => {
     child.on('close', (exitCode) => {
-      if (exitCode !== 0 || !sign.test(stderr)) process.stderr.write(stderr);
-      resolve(sign.test(stderr) ? (exitCode ?? 1) : 1);
+      if (exitCode !== 0 || !sign.test(said)) process.stderr.write(said);
+      resolve(sign.test(said) ? (exitCode ?? 1) : 1);
     });
   });
 }
