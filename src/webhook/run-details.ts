@@ -11,8 +11,8 @@ import { sumOfParts, timeSentence } from '../run/measures/pace.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
 import { causeFirst, labelOf, retryCommand, skippedByCause, withLoneMessage } from '../run/measures/troubles.js';
 import { countVerdicts, hasOwnWord, type NodeCounts, type NodeVerdict } from '../run/verdict.js';
+import type { Manifest } from '../storage/manifest.js';
 import type { CatalogStep, RunCatalog } from '../storage/run-catalog.js';
-import type { ManifestReader } from './selection.js';
 
 /** A node that failed, or had another outcome worth a message, and the reason. */
 export interface NodeTrouble {
@@ -115,11 +115,19 @@ export interface DetailsScope {
   readonly limit?: number;
 }
 
+/** The run whose nodes are asked for in manifests. */
+export interface ManifestRun {
+  readonly accountId: number;
+  readonly runId: number;
+  readonly jobId: number;
+  readonly environmentId: number;
+}
+
 /** What tells of a run that its telemetry does not. */
 export interface RunContext {
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
   readonly measures: Pick<RunMeasures, 'ofSteps' | 'digestsOf'>;
-  readonly manifests: Pick<ManifestReader, 'read'>;
+  readonly manifests: { read(run: ManifestRun): Promise<Manifest | undefined> };
 }
 
 /** What details are read from. */

@@ -11,7 +11,7 @@ import { type Manifest, type ManifestNode, StepManifests } from '../storage/mani
 import { type CatalogRun, type CatalogStep, commandLinesOf, type RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { type EventSelection, isRecovery, MAX_RUNS_BEFORE, type RunFacts, type WebhookEvent } from './event.js';
-import type { RunDetailsReader, RunNodes } from './run-details.js';
+import type { ManifestRun, RunDetailsReader, RunNodes } from './run-details.js';
 import {
   asksForNodes,
   closesIncident,
@@ -266,14 +266,6 @@ function isLike(name: string, pattern: string): boolean {
     at = found + part.length;
   }
   return name.length - at >= last.length && name.endsWith(last);
-}
-
-/** The run whose nodes are asked for. */
-export interface ManifestRun {
-  readonly accountId: number;
-  readonly runId: number;
-  readonly jobId: number;
-  readonly environmentId: number;
 }
 
 /** What manifests are found with. */

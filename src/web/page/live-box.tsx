@@ -62,7 +62,7 @@ export function LiveBox({ run, shown }: { readonly run: CatalogRun; readonly sho
       </div>
       {doneCount > 0 && live.phase !== null && <p class="soft">Phase: {phaseText(live)}</p>}
       {running.length > 0 && (
-        <ul class="running" aria-label="Running now">
+        <ul class="running-now" aria-label="Running now">
           {running.slice(0, MAX_RUNNING).map(({ uniqueId, label, forMs, usualMs: usual }) => (
             <li>
               <NodeLink runId={run.id} uniqueId={uniqueId || null} text={cut(label, MAX_NAME)} />{' '}
