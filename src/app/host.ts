@@ -12,8 +12,8 @@ import type { Component } from '../core/lifecycle.js';
 import { SPOOL_FOLDER } from '../exec/feature.js';
 import type { DestinationStatus } from '../export/feature.js';
 import type { Feature } from '../feature.js';
-import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlOutput } from '../log/jsonl-output.js';
+import type { PassthroughSegments } from '../log/passthrough-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { WatchedConsumer } from '../log/write-watch.js';
 import { createDecoding, type Decoding } from '../otlp/create-decoding.js';
@@ -38,7 +38,7 @@ export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'fol
   readonly consumer: RecordConsumer;
   /** Stores records of this process's commands; its failures are not counted as disk problems. */
   readonly recordLog: RunParts['recordLog'];
-  readonly foreign: ForeignSegments;
+  readonly passthrough: PassthroughSegments;
   readonly decoding: Decoding;
   /** Notices telemetry that may or may not be the engine's. */
   readonly sightings: EngineSightings;
@@ -134,7 +134,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     return new ExportIntake({ maxBodyBytes }, { codecs, bodies, clock, logger });
   };
   const parts = new RunParts(config, deps, opened, options, { intakeFor, codecs });
-  const { cluster, foreign, recordLog, reader, scopes, notes, tracker } = parts;
+  const { cluster, passthrough, recordLog, reader, scopes, notes, tracker } = parts;
   const registry = new LocalStepRegistry({
     store: state.executions,
     runs: state.runs,
@@ -149,7 +149,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
   const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader, logger })];
   for (const one of output) parts.listen({ appended: one });
   // With several processes, the record log notifies exports of records only when no crash can lose them any more.
-  parts.listen({ appended: cluster === undefined ? exports : undefined, foreign: exports, runs: exports });
+  parts.listen({ appended: cluster === undefined ? exports : undefined, passthrough: exports, runs: exports });
   const measures = new RunMeasures({ store: state.measures, tracker: parts.anyRuns, reader: parts.anyReader, logger });
   parts.listen({ runs: measures });
   const live = new LiveRuns({ catalog: state.catalog, measures, reader: parts.anyReader, maxReadMs: MAX_LIVE_READ_MS });
@@ -158,7 +158,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     findRun: (traceId) => tracker.find(traceId),
     cursors: state.cursors,
     origins: state.traces,
-    foreign,
+    passthrough,
   });
   const limits = createLimits(config, { machine, clock, logger, health });
   limits.memory.collectsWith(() => exports?.collectGarbage());
@@ -201,7 +201,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     health,
     consumer,
     recordLog,
-    foreign,
+    passthrough,
     decoding,
     sightings,
     intake,

@@ -4,8 +4,8 @@ import type { Configuration } from '../config/configuration.js';
 import { openPartBytes } from '../core/guard.js';
 import { packageFile } from '../core/package-file.js';
 import { Appended, type AppendListener } from '../log/appended.js';
-import { type ForeignListener, ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
+import { type PassthroughListener, PassthroughSegments } from '../log/passthrough-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { listTraces, RecordLogFiles } from '../log/record-log-files.js';
 import { ParquetThread } from '../parquet/parquet-thread.js';
@@ -30,7 +30,7 @@ const MAX_OWN_PARQUET_BYTES = 32 * 1024 * 1024;
 
 /** The parts between records and runs: the record logs, their readers, the run model, and its listeners. */
 export class RunParts {
-  readonly foreign: ForeignSegments;
+  readonly passthrough: PassthroughSegments;
   /** The work that several processes share; `undefined` with one process. */
   readonly cluster: Cluster | undefined;
   readonly recordLog: JsonlRecordLog | Cluster['writer'];
@@ -45,7 +45,7 @@ export class RunParts {
   readonly notes: InvocationNotes;
   readonly parquetThread: ParquetThread;
   private readonly appendListeners: AppendListener[] = [];
-  private readonly foreignListeners: ForeignListener[] = [];
+  private readonly passthroughListeners: PassthroughListener[] = [];
   private readonly runListeners: RunListener[] = [];
 
   constructor(
@@ -60,7 +60,10 @@ export class RunParts {
     const onDamage = (traceId: string, offset: number, reason: string) =>
       logger.warn({ traceId, offset, reason }, 'skipped a damaged line');
     const isSynced = durability === 'fsync';
-    this.foreign = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced, listeners: this.foreignListeners });
+    this.passthrough = new PassthroughSegments(join(dataFolder, 'foreign'), {
+      isSynced,
+      listeners: this.passthroughListeners,
+    });
     this.cluster = this.openCluster({ clock, logger, onDamage });
     const { cluster } = this;
     const logFolder = opened.cluster?.folder ?? dataFolder;
@@ -110,11 +113,11 @@ export class RunParts {
   /** Adds listeners: of records, of telemetry of other services, of runs. */
   listen(listeners: {
     readonly appended?: AppendListener | undefined;
-    readonly foreign?: ForeignListener | undefined;
+    readonly passthrough?: PassthroughListener | undefined;
     readonly runs?: RunListener | undefined;
   }): void {
     if (listeners.appended !== undefined) this.appendListeners.push(listeners.appended);
-    if (listeners.foreign !== undefined) this.foreignListeners.push(listeners.foreign);
+    if (listeners.passthrough !== undefined) this.passthroughListeners.push(listeners.passthrough);
     if (listeners.runs !== undefined) this.runListeners.push(listeners.runs);
   }
 
@@ -128,7 +131,7 @@ export class RunParts {
     const { durability, 'data-dir': dataFolder } = configuration;
     return new JsonlRecordLog(
       { dataFolder, durability, maxOpenBytes: openPartBytes(configuration['max-memory']) },
-      { ...deps, foreign: this.foreign, listeners: this.appendListeners },
+      { ...deps, passthrough: this.passthrough, listeners: this.appendListeners },
     );
   }
 
@@ -140,7 +143,7 @@ export class RunParts {
     return opening.join({
       ...deps,
       state,
-      foreign: this.foreign,
+      passthrough: this.passthrough,
       destinations: () => exports?.destinations.map(([name]) => name) ?? [],
       ...this.decoding,
       follower: {

@@ -8,8 +8,8 @@ import type { Logger } from '../core/logger.js';
 import { forEachOf, KeyedTurns, Turns } from '../core/turns.js';
 import { LOG_FILE, RESOURCES_FILE } from '../log/append-file.js';
 import type { Appended } from '../log/appended.js';
-import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
+import type { PassthroughSegments } from '../log/passthrough-segments.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';
@@ -41,7 +41,7 @@ export interface BuilderDeps {
   readonly bucket: Pick<ObjectStore, 'open' | 'get'>;
   readonly journal: JournalStore;
   readonly files: SharedFiles;
-  readonly foreign: ForeignSegments;
+  readonly passthrough: PassthroughSegments;
   readonly follower: TraceFollower;
   /** Takes what came with another key than its trace's id. */
   readonly writer: Custody['writer'];
@@ -150,7 +150,7 @@ export class Builder implements Component, RecordConsumer, Custody {
   private isBroken = false;
 
   constructor(private readonly deps: BuilderDeps) {
-    const { folder, clock, logger, foreign, maxMemoryBytes } = deps;
+    const { folder, clock, logger, passthrough, maxMemoryBytes } = deps;
     this.log = new JsonlRecordLog(
       // Whatever is lost is made again of the bucket and the journal; what is too much, Kafka keeps.
       {
@@ -162,7 +162,7 @@ export class Builder implements Component, RecordConsumer, Custody {
       {
         clock,
         logger,
-        foreign,
+        passthrough,
         listeners: [{ onAppended: (appended) => this.onAppended(appended) }],
         onFailed: () => {
           this.isBroken = true;

@@ -8,7 +8,7 @@ import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
 import type { RejectFile } from '../files/feature.js';
-import type { ForeignSegments } from '../log/foreign-segments.js';
+import type { PassthroughSegments } from '../log/passthrough-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { type DamageReport, RecordLogFiles } from '../log/record-log-files.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
@@ -57,7 +57,7 @@ export interface ClusterOptions {
 /** What sharing the work needs of the program. */
 export interface ClusterHost {
   readonly state: State;
-  readonly foreign: ForeignSegments;
+  readonly passthrough: PassthroughSegments;
   readonly follower: TraceFollower;
   /** Returns the names of destinations. */
   readonly destinations: () => readonly string[];

@@ -14,7 +14,7 @@ import {
 } from '../cluster/feature.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
-import { ForeignSegments } from '../log/foreign-segments.js';
+import { PassthroughSegments } from '../log/passthrough-segments.js';
 import type { CommandRetentionHost } from '../retention/commands.js';
 import type { State } from '../storage/state.js';
 import { retainedDeliveries } from '../webhook/feature.js';
@@ -37,7 +37,10 @@ export async function withRetention<T>(
   const state = await openState(configuration, clock);
   const storage = new ArtifactStorage(configuration);
   const shared = isShared ? await openSharedTelemetry(configuration, state.journal) : undefined;
-  const foreign = new ForeignSegments(join(configuration['data-dir'], 'foreign'), { isSynced: true, listeners: [] });
+  const passthrough = new PassthroughSegments(join(configuration['data-dir'], 'foreign'), {
+    isSynced: true,
+    listeners: [],
+  });
   let release = async () => {};
   try {
     if (!isDry) release = await takeTurn(configuration, context, state);
@@ -53,7 +56,7 @@ export async function withRetention<T>(
       state,
       openArtifacts,
       sharedFiles: shared?.storage,
-      foreign,
+      passthrough,
       destinations,
       rows,
       clock,
@@ -61,7 +64,7 @@ export async function withRetention<T>(
     });
   } finally {
     await release();
-    await foreign.close();
+    await passthrough.close();
     await storage.shutdown();
     await shared?.close();
     await state.close();

@@ -9,7 +9,7 @@ export interface BufferedRequest {
   /** Traces of the engine's records in it. */
   readonly traceIds: readonly TraceId[];
   /** Whether it holds telemetry of another service, too; `undefined` where nobody has looked. */
-  readonly hasForeign: boolean | undefined;
+  readonly hasPassthrough: boolean | undefined;
   /** When it came, on a monotonic clock in milliseconds. */
   readonly sinceMs: number;
 }

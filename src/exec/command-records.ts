@@ -95,7 +95,7 @@ export class CommandRecords {
     if (keys === undefined) return false;
     if (keys.hasAll(items)) return true;
     const sinceMs = this.deps.clock.monotonicMs();
-    await this.deps.buffered.add({ signal, traceIds: [items.traceId], hasForeign: undefined, sinceMs }, bytes);
+    await this.deps.buffered.add({ signal, traceIds: [items.traceId], hasPassthrough: undefined, sinceMs }, bytes);
     return true;
   }
 
@@ -109,10 +109,10 @@ export class CommandRecords {
       }
       if (!this.resources.has(traceId)) this.resources.set(traceId, resource);
     }
-    const hasForeign = delivery.foreign.length > 0;
-    if (!hasForeign && this.isInJsonl(signal, bytes)) return;
+    const hasPassthrough = delivery.passthrough.length > 0;
+    if (!hasPassthrough && this.isInJsonl(signal, bytes)) return;
     const traceIds = delivery.batches.map(({ traceId }) => traceId);
-    await this.deps.buffered.add({ signal, traceIds, hasForeign, sinceMs: nowMs }, bytes);
+    await this.deps.buffered.add({ signal, traceIds, hasPassthrough, sinceMs: nowMs }, bytes);
   }
 
   /** Up to where the JSONL was taken, in bytes. */
@@ -164,7 +164,7 @@ export class CommandRecords {
       if (this.isOfCommand(traceId) && !hasWaiting) taken.push(await this.noted(batch));
       else if (this.unnamedAre === 'waiting' || hasWaiting) this.wait(traceId, batch.records);
     }
-    await this.deliver({ batches: taken, foreign: [] });
+    await this.deliver({ batches: taken, passthrough: [] });
     await this.deliverUnnamed();
     if (this.unnamedCharacters > MAX_UNNAMED_CHARACTERS) await this.settleUnnamed();
   }
@@ -194,7 +194,7 @@ export class CommandRecords {
       for (const { line } of waiting) this.unnamedCharacters -= line?.length ?? 0;
       batches.push(await this.noted({ traceId, resource: UNKNOWN_RESOURCE, records: waiting }));
     }
-    await this.deliver({ batches, foreign: [] });
+    await this.deliver({ batches, passthrough: [] });
   }
 
   /**
@@ -246,14 +246,14 @@ export class CommandRecords {
   }
 
   /** @param isRead whether all lines are taken that the JSONL has now */
-  private isDue({ hasForeign, traceIds, sinceMs }: BufferedRequest, isRead: boolean): boolean {
-    if (hasForeign === undefined) return this.isLate(sinceMs);
-    return hasForeign || (isRead && traceIds.some((traceId) => this.isWithoutJsonl(traceId)));
+  private isDue({ hasPassthrough, traceIds, sinceMs }: BufferedRequest, isRead: boolean): boolean {
+    if (hasPassthrough === undefined) return this.isLate(sinceMs);
+    return hasPassthrough || (isRead && traceIds.some((traceId) => this.isWithoutJsonl(traceId)));
   }
 
   /** Takes out what is due, and looks into what nobody has looked into: the JSONL has had time to bring all of it. */
-  private async takeDue({ signal, hasForeign }: BufferedRequest, bytes: Uint8Array): Promise<void> {
-    if (hasForeign !== undefined) {
+  private async takeDue({ signal, hasPassthrough }: BufferedRequest, bytes: Uint8Array): Promise<void> {
+    if (hasPassthrough !== undefined) {
       await this.deliverRequest(signal, bytes, (delivery) => delivery);
       return;
     }
@@ -301,13 +301,13 @@ export class CommandRecords {
   }
 
   /** What the JSONL of its trace did not bring. */
-  private lacking({ batches, foreign }: Delivery): Delivery {
+  private lacking({ batches, passthrough }: Delivery): Delivery {
     const left = batches.flatMap(({ traceId, resource, records: all }): RecordBatch[] => {
       const keys = this.inJsonl.get(traceId);
       const records = keys === undefined ? all : all.filter((record) => keys.lacks(record));
       return records.length === 0 ? [] : [{ traceId, resource, records }];
     });
-    return { batches: left, foreign };
+    return { batches: left, passthrough };
   }
 
   private async deliverRequest(signal: Signal, bytes: Uint8Array, part: (all: Delivery) => Delivery): Promise<void> {
@@ -320,7 +320,7 @@ export class CommandRecords {
   }
 
   private async deliver(delivery: Delivery): Promise<void> {
-    if (delivery.batches.length > 0 || delivery.foreign.length > 0) await this.deps.target.consume(delivery);
+    if (delivery.batches.length > 0 || delivery.passthrough.length > 0) await this.deps.target.consume(delivery);
   }
 }
 

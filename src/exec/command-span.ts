@@ -1,7 +1,7 @@
 import type { KeyValue } from '../otlp/export-request.js';
 import { JsonCodec } from '../otlp/json-codec.js';
 import { STEP_ATTRIBUTE } from '../record/attributes.js';
-import type { ForeignBatch } from '../record/record-batch.js';
+import type { PassthroughBatch } from '../record/record-batch.js';
 import type { SpanId, TraceId } from '../record/telemetry-record.js';
 import type { ChildEnding } from './command-facts.js';
 
@@ -34,7 +34,7 @@ const SCOPE = 'run-bridge';
  * The span as telemetry of another service than the engine: it is kept beside the runs and passed on as it is. Names of
  * attributes: https://opentelemetry.io/docs/specs/semconv/registry/attributes/process/, and `run_bridge.*` for what has none.
  */
-export function toForeignBatch(span: CommandSpan): ForeignBatch {
+export function toPassthroughBatch(span: CommandSpan): PassthroughBatch {
   const { traceId, spanId, parentSpanId, traceState, stepId, command, ending } = span;
   const resource = { 'service.name': SCOPE, [STEP_ATTRIBUTE]: stepId };
   const [program = ''] = command;

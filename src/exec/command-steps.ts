@@ -91,7 +91,7 @@ export class CommandSteps implements RecordConsumer {
     this.commandsOf(traceId).latest();
   }
 
-  async consume({ batches, foreign }: Delivery): Promise<void> {
+  async consume({ batches, passthrough }: Delivery): Promise<void> {
     const ofSteps = new Map<Step, RecordBatch[]>();
     const others: RecordBatch[] = [];
     for (const batch of batches) {
@@ -108,12 +108,12 @@ export class CommandSteps implements RecordConsumer {
       }
     }
     const { consumer, registry } = await this.open();
-    let rest: Delivery = { batches: others, foreign };
+    let rest: Delivery = { batches: others, passthrough };
     for (const [step, own] of ofSteps) {
       await this.begin(step, registry);
       // What is nobody's goes with the first: of a single engine command all is handed over at once.
       await consumer.consume({ ...rest, batches: [...own, ...rest.batches] });
-      rest = { batches: [], foreign: [] };
+      rest = { batches: [], passthrough: [] };
     }
     if (ofSteps.size === 0) await consumer.consume(rest);
     this.reportEnds(registry);

@@ -225,7 +225,7 @@ export class Leftovers implements Component {
         keys.noteAll(batch);
         return { ...batch, resource: guessResource(batch) };
       });
-      if (batches.length > 0) await consumer.consume({ batches, foreign: [] });
+      if (batches.length > 0) await consumer.consume({ batches, passthrough: [] });
     }
     this.stop.signal.throwIfAborted();
     return recordCount;
@@ -253,7 +253,7 @@ export class Leftovers implements Component {
         recordCount += records.length;
         this.traceIds.add(traceId);
       }
-      if (batches.length > 0 || delivery.foreign.length > 0) await consumer.consume({ ...delivery, batches });
+      if (batches.length > 0 || delivery.passthrough.length > 0) await consumer.consume({ ...delivery, batches });
     }
     return recordCount;
   }

@@ -27,7 +27,7 @@ import {
 import { removePrivateFolder, SPOOL_FOLDER, SPOOLED_OTLP_FILE, writeCommandEntry } from './command-folder.js';
 import type { CommandOutput } from './command-output.js';
 import { CommandRecords } from './command-records.js';
-import { type CommandSpan, toForeignBatch } from './command-span.js';
+import { type CommandSpan, toPassthroughBatch } from './command-span.js';
 import { CommandSteps, isProcess } from './command-steps.js';
 import { bridgeChoiceOf, CommandTarget } from './command-target.js';
 import type { EndedEngine } from './engine-snapshots.js';
@@ -196,7 +196,7 @@ export class LiveRecords {
       }
       if (span !== undefined) {
         const { consumer } = await this.target.open();
-        await consumer.consume({ batches: [], foreign: [toForeignBatch(span)] });
+        await consumer.consume({ batches: [], passthrough: [toPassthroughBatch(span)] });
       }
       await this.artifacts.divide(this.steps.steps);
       if (this.artifacts.count > 0) await this.target.open();

@@ -75,7 +75,7 @@ export class RequestReader implements BodyConsumer {
     }
     const { delivery, rejectedCount, rejectionMessage } = decoded;
     try {
-      const isEmpty = delivery.batches.length === 0 && delivery.foreign.length === 0;
+      const isEmpty = delivery.batches.length === 0 && delivery.passthrough.length === 0;
       if (!isEmpty) await this.listener(decoded, signal, bytes);
     } catch (cause) {
       throw new ConsumeError('unavailable', `the request cannot be stored: ${String(cause)}`, RETRY_MS, { cause });

@@ -2,7 +2,7 @@ import { MASK } from '../config/mask.js';
 import type { Clock, RetryPolicy } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import type { ExportTurns } from '../core/turns.js';
-import type { ForeignLogReader } from '../log/foreign-segments.js';
+import type { PassthroughLogReader } from '../log/passthrough-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
@@ -205,7 +205,7 @@ export interface ExportDeps {
 export interface ExportWorkerDeps extends ExportDeps {
   readonly destination: Destination;
   /** The telemetry of other services; left out where it is not forwarded. */
-  readonly foreign?: ForeignLogReader;
+  readonly passthrough?: PassthroughLogReader;
   /** Makes an empty mapper with the destination's options. */
   readonly createMapper: () => RunMapper | Promise<RunMapper>;
   /** The same without waiting for anything: `undefined` until that can be. Left out: no run is taken live from its first record on. */

@@ -2,8 +2,8 @@ import type { Clock, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Component } from '../core/lifecycle.js';
 import type { Appended, AppendListener } from '../log/appended.js';
-import type { ForeignListener } from '../log/foreign-segments.js';
-import type { ForeignBatch, Signal } from '../record/record-batch.js';
+import type { PassthroughListener } from '../log/passthrough-segments.js';
+import type { PassthroughBatch, Signal } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunEvent } from '../run/run-event.js';
 import type { ExportCursor } from '../storage/cursor-store.js';
@@ -27,7 +27,7 @@ import { SignalSender } from './signal-sender.js';
  *
  * An error that none of them handled ends the worker: `onFailed` is notified, and another one goes on at its cursors.
  */
-export class ExportWorker implements Component, AppendListener, ForeignListener {
+export class ExportWorker implements Component, AppendListener, PassthroughListener {
   readonly name: string;
   /** Runs that are open, or not sent to their end. */
   private readonly runs = new Map<TraceId, ExportRun>();
@@ -37,7 +37,7 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
   private readonly bothSenders: readonly SignalSender[];
   private readonly saver: CursorSaver;
   private readonly backlog: BacklogKeeper;
-  private readonly foreign: PassthroughForwarder | undefined;
+  private readonly passthrough: PassthroughForwarder | undefined;
   /** Runs that got records and wait a moment for more, so that records that come close together share a request. */
   private readonly lingering = new Set<ExportRun>();
   private lingerTimer: Timer | undefined;
@@ -72,10 +72,10 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
       release: (run) => this.release(run),
       resume: (run) => this.forget(run),
     });
-    if (deps.foreign === undefined || destination.forward === undefined) return;
+    if (deps.passthrough === undefined || destination.forward === undefined) return;
     const breakers = { traces: this.senders.traces.breaker, logs: this.senders.logs.breaker };
-    this.foreign = new PassthroughForwarder(
-      { ...deps, reader: deps.foreign, breakers, onRest: () => this.rest.notify() },
+    this.passthrough = new PassthroughForwarder(
+      { ...deps, reader: deps.passthrough, breakers, onRest: () => this.rest.notify() },
       this.stop.signal,
     );
   }
@@ -85,12 +85,12 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     const { destination, cursors, clock } = this.deps;
     const nowUnixMs = clock.nowUnixMs();
     const sinceUnixMs = await cursors.register(destination.name, nowUnixMs);
-    await this.foreign?.start(sinceUnixMs === nowUnixMs);
+    await this.passthrough?.start(sinceUnixMs === nowUnixMs);
     for (const pending of await cursors.listPending(destination.name)) {
       this.backlog.takeUp(this.runFor(pending.traceId), pending, nowUnixMs);
     }
     for (const run of this.runs.values()) this.wake(run);
-    this.foreign?.wake();
+    this.passthrough?.wake();
     this.backlog.watch(this.stop.signal);
     this.reading = this.readUntilStopped().catch((error: unknown) => this.fail(error));
   }
@@ -157,8 +157,8 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     this.wake(run);
   }
 
-  onForeign(_batches: readonly ForeignBatch[]): void {
-    if (this.reading !== undefined && !this.stop.signal.aborted) this.foreign?.wake();
+  onPassthrough(_batches: readonly PassthroughBatch[]): void {
+    if (this.reading !== undefined && !this.stop.signal.aborted) this.passthrough?.wake();
   }
 
   onRunEvent(event: RunEvent): void {
@@ -192,7 +192,7 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     this.resume();
     await this.reading;
     await this.rest.until(() => !this.bothSenders.some((sender) => sender.isSending));
-    await this.foreign?.rest();
+    await this.passthrough?.rest();
     for (const run of this.runs.values()) run.quietTimer?.cancel();
   }
 
@@ -210,7 +210,7 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
 
   private get state(): DestinationStatus['state'] {
     if (this.stop.signal.aborted) return 'stopped';
-    if (this.bothSenders.some((sender) => sender.isWaiting) || this.foreign?.isWaiting === true) return 'waiting';
+    if (this.bothSenders.some((sender) => sender.isWaiting) || this.passthrough?.isWaiting === true) return 'waiting';
     return this.isDrained ? 'idle' : 'sending';
   }
 
@@ -238,13 +238,13 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
       (this.schedule.isEmpty || !this.hasRoom) &&
       this.lingering.size === 0 &&
       this.bothSenders.every((sender) => sender.isResting) &&
-      this.foreign?.isResting !== false
+      this.passthrough?.isResting !== false
     );
   }
 
   /** Returns whether everything was sent that was there. */
   private get isDrained(): boolean {
-    if (!this.isResting || !this.schedule.isEmpty || this.foreign?.isDrained === false) return false;
+    if (!this.isResting || !this.schedule.isEmpty || this.passthrough?.isDrained === false) return false;
     if (!this.bothSenders.every((sender) => sender.isDrained)) return false;
     for (const run of this.runs.values()) if (run.isEvicted || run.failedTurns > 0) return false;
     return true;
@@ -424,7 +424,7 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
   /** A signal waits for nothing any more: what was evicted meanwhile is read again. */
   private onReady(): void {
     for (const run of this.runs.values()) if (run.canCatchUp) this.enqueue(run);
-    this.foreign?.wake();
+    this.passthrough?.wake();
     this.resume();
   }
 
@@ -470,7 +470,7 @@ export class ExportWorker implements Component, AppendListener, ForeignListener 
     this.isFlushing = true;
     this.endLinger();
     for (const run of this.runs.values()) if (run.replay !== undefined || run.isInTurn) this.wake(run);
-    this.foreign?.wake();
+    this.passthrough?.wake();
     await this.rest.until(() => isDone() || this.stop.signal.aborted, deadline);
     this.isFlushing = false;
     return this.isDrained;

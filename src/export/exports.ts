@@ -7,9 +7,9 @@ import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { ExportTurns } from '../core/turns.js';
 import type { Appended, AppendListener } from '../log/appended.js';
-import type { ForeignListener, ForeignLogReader } from '../log/foreign-segments.js';
+import type { PassthroughListener, PassthroughLogReader } from '../log/passthrough-segments.js';
 import { RecordLogFiles } from '../log/record-log-files.js';
-import type { ForeignBatch } from '../record/record-batch.js';
+import type { PassthroughBatch } from '../record/record-batch.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { RunSummary } from '../run/verdict.js';
@@ -51,7 +51,7 @@ export interface ExportSources {
   lengthBytes(traceId: TraceId): Promise<number>;
   /** Finds a run as it is known. */
   findRun(traceId: TraceId): Promise<RunSummary | undefined>;
-  readonly foreign: ForeignLogReader;
+  readonly passthrough: PassthroughLogReader;
 }
 
 /** What does not end by the deadline is left to the next start so much later, in milliseconds; what was answered is saved. */
@@ -64,7 +64,7 @@ const GRACE_MS = 1_000;
  * Where its destinations are known without opening them, a start does not wait for that: it loads code that takes longer than much of the rest.
  * Until it is done, open runs are kept for the workers.
  */
-export class Exports implements Component, AppendListener, ForeignListener, RunListener {
+export class Exports implements Component, AppendListener, PassthroughListener, RunListener {
   readonly name = 'exports';
   private opened: readonly OpenedExport[] | undefined;
   private threads: ExporterThreads | undefined;
@@ -137,8 +137,8 @@ export class Exports implements Component, AppendListener, ForeignListener, RunL
     for (const worker of this.workers) worker.notify((one) => one.onAppended(appended));
   }
 
-  onForeign(batches: readonly ForeignBatch[]): void {
-    for (const worker of this.workers) worker.notify((one) => one.onForeign(batches));
+  onPassthrough(batches: readonly PassthroughBatch[]): void {
+    for (const worker of this.workers) worker.notify((one) => one.onPassthrough(batches));
   }
 
   async onRunEvent(event: RunEvent): Promise<void> {
@@ -219,12 +219,12 @@ export class Exports implements Component, AppendListener, ForeignListener, RunL
 
   private async register(name: string): Promise<void> {
     if (this.sources === undefined) return;
-    const { cursors, foreign } = this.sources;
+    const { cursors, passthrough } = this.sources;
     const nowUnixMs = this.deps.clock.nowUnixMs();
     if ((await cursors.register(name, nowUnixMs)) !== nowUnixMs) return;
     // What other services sent before is not for a destination that is new.
-    const end = await foreign.end();
-    if (end !== undefined) await cursors.saveForeign(name, end);
+    const end = await passthrough.end();
+    if (end !== undefined) await cursors.savePassthrough(name, end);
   }
 
   private async beginUntilItWorks(): Promise<void> {
@@ -258,7 +258,7 @@ export class Exports implements Component, AppendListener, ForeignListener, RunL
       // What is durable of a log, only who writes it knows.
       reader: { read: files.read.bind(files), lengthBytes: (traceId: TraceId) => sources.lengthBytes(traceId) },
       lines: new RecordLogLines(logFolder),
-      foreign: sources.foreign,
+      passthrough: sources.passthrough,
       engineNames: configuration['engine-names'],
       runs: { find: (traceId: TraceId) => sources.findRun(traceId) },
       origins: sources.origins,

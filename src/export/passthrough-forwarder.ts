@@ -1,10 +1,10 @@
 import type { RetryPolicy, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { type Lazy, lazy } from '../core/lazy.js';
-import type { ForeignEntry, ForeignLogReader, ForeignPosition } from '../log/foreign-segments.js';
+import type { PassthroughEntry, PassthroughLogReader, PassthroughPosition } from '../log/passthrough-segments.js';
 import type { Signal } from '../record/record-batch.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
-import type { ForeignCursor } from '../storage/cursor-store.js';
+import type { PassthroughCursor } from '../storage/cursor-store.js';
 import type { ExportDeps, ExportWorkerDeps, SendResult } from './destination.js';
 import type { PassthroughRedaction } from './passthrough-redaction.js';
 import {
@@ -20,7 +20,7 @@ interface Suspect {
   readonly breaker: SignalBreaker;
   readonly result: SendResult;
   /** The cursor behind it. */
-  readonly next: ForeignCursor;
+  readonly next: PassthroughCursor;
   /** How many messages behind it have been tried. */
   triedCount: number;
 }
@@ -32,7 +32,7 @@ interface PassthroughForwarderDeps
     'destination' | 'cursors' | 'clock' | 'logger' | 'retryPolicy' | 'requestRetryPolicy'
   > {
   readonly breakers: Readonly<Record<Signal, SignalBreaker>>;
-  readonly reader: ForeignLogReader;
+  readonly reader: PassthroughLogReader;
   /** Called whenever it has come to rest. */
   readonly onRest: () => void;
 }
@@ -42,7 +42,7 @@ const MAX_TRIED_AHEAD = 8;
 
 /** Forwards the telemetry of other services to one destination, one message after the other, from its cursor on. */
 export class PassthroughForwarder {
-  private cursor: ForeignCursor | undefined;
+  private cursor: PassthroughCursor | undefined;
   /** Cursors behind messages that were taken before those in front of them. */
   private readonly takenAhead = new Set<string>();
   private running: Promise<void> | undefined;
@@ -61,10 +61,10 @@ export class PassthroughForwarder {
   /** @param isNew the destination was registered just now: what is kept already is not for it. */
   async start(isNew: boolean): Promise<void> {
     const { cursors, destination, reader } = this.deps;
-    this.cursor = await cursors.findForeign(destination.name);
+    this.cursor = await cursors.findPassthrough(destination.name);
     if (this.cursor !== undefined || !isNew) return;
     this.cursor = await reader.end();
-    if (this.cursor !== undefined) await cursors.saveForeign(destination.name, this.cursor);
+    if (this.cursor !== undefined) await cursors.savePassthrough(destination.name, this.cursor);
   }
 
   /** Returns whether it waits before it tries again. */
@@ -165,7 +165,7 @@ export class PassthroughForwarder {
   }
 
   /** A message behind it was taken. What stands between the two is read next. */
-  private async giveUp({ breaker, result, next }: Suspect, takenAhead: ForeignCursor): Promise<void> {
+  private async giveUp({ breaker, result, next }: Suspect, takenAhead: PassthroughCursor): Promise<void> {
     breaker.giveUp(result, 1);
     this.failedInRow = 0;
     this.takenAhead.add(nameOf(takenAhead));
@@ -173,10 +173,10 @@ export class PassthroughForwarder {
     await this.moveTo(next);
   }
 
-  private async moveTo(cursor: ForeignCursor): Promise<void> {
+  private async moveTo(cursor: PassthroughCursor): Promise<void> {
     this.cursor = cursor;
     this.takenAhead.delete(nameOf(cursor));
-    await this.deps.cursors.saveForeign(this.deps.destination.name, cursor);
+    await this.deps.cursors.savePassthrough(this.deps.destination.name, cursor);
   }
 
   private fault(error: unknown): void {
@@ -199,21 +199,21 @@ export class PassthroughForwarder {
   }
 }
 
-function nameOf({ segment, offset }: ForeignCursor): string {
+function nameOf({ segment, offset }: PassthroughCursor): string {
   return `${segment}:${offset}`;
 }
 
 /** So much telemetry of other services is read before others get a turn. */
-const MAX_FOREIGN_BYTES = 256 * 1024;
-const MAX_FOREIGN_ENTRIES = 64;
+const MAX_PASSTHROUGH_BYTES = 256 * 1024;
+const MAX_PASSTHROUGH_ENTRIES = 64;
 
 /** The telemetry of other services as a destination gets it: what in it is the engine's is redacted. */
-export class RedactedPassthrough implements ForeignLogReader {
+export class RedactedPassthrough implements PassthroughLogReader {
   /** Loaded where it is needed: most exports are of the engine's telemetry alone. */
   private readonly redaction: Lazy<PassthroughRedaction>;
 
   constructor(
-    private readonly reader: ForeignLogReader,
+    private readonly reader: PassthroughLogReader,
     level: RedactionLevel,
     private readonly deps: Pick<ExportDeps, 'turns'> & { readonly engineNames: readonly string[] },
   ) {
@@ -223,13 +223,13 @@ export class RedactedPassthrough implements ForeignLogReader {
     });
   }
 
-  async *read(from?: ForeignPosition): AsyncIterable<ForeignEntry> {
+  async *read(from?: PassthroughPosition): AsyncIterable<PassthroughEntry> {
     let [byteCount, entryCount] = [0, 0];
     for await (const entry of this.reader.read(from)) {
       byteCount += entry.body.length;
       entryCount += 1;
       // Some that nobody asks for are passed over without waiting for anything.
-      if (byteCount > MAX_FOREIGN_BYTES || entryCount > MAX_FOREIGN_ENTRIES) {
+      if (byteCount > MAX_PASSTHROUGH_BYTES || entryCount > MAX_PASSTHROUGH_ENTRIES) {
         await this.deps.turns.next();
         [byteCount, entryCount] = [0, 0];
       }
@@ -238,7 +238,7 @@ export class RedactedPassthrough implements ForeignLogReader {
     }
   }
 
-  end(): Promise<ForeignPosition | undefined> {
+  end(): Promise<PassthroughPosition | undefined> {
     return this.reader.end();
   }
 }

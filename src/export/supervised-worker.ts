@@ -10,7 +10,7 @@ import {
 import { reasonOf } from '../core/errors.js';
 import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
-import type { ForeignLogReader } from '../log/foreign-segments.js';
+import type { PassthroughLogReader } from '../log/passthrough-segments.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import {
   DEFAULT_EXPORT_WORKER_OPTIONS,
@@ -163,7 +163,7 @@ export class SupervisedWorker {
 
 /** The parts of the program that workers are made with. */
 export interface CreateWorkerDeps extends ExportDeps {
-  readonly foreign: ForeignLogReader;
+  readonly passthrough: PassthroughLogReader;
   /** What the engine is called beside its known names. */
   readonly engineNames: readonly string[];
   /** Memory that the mappers of a destination's open runs may take, as estimated. */
@@ -199,7 +199,7 @@ export function createWorker(
       ...deps,
       destination,
       onFailed,
-      foreign: new RedactedPassthrough(deps.foreign, mapping.redaction, deps),
+      passthrough: new RedactedPassthrough(deps.passthrough, mapping.redaction, deps),
       createMapper: async () => (isMapped ? (await mappers.get())() : new JsonlRunMapper()),
       createMapperNow: () => (isMapped ? mappers.value?.() : new JsonlRunMapper()),
       retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random),

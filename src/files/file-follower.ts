@@ -186,7 +186,7 @@ export async function feedTail(
 ): Promise<void> {
   for await (const { lines, rejects: others, position } of tail.chunks(signal)) {
     const { records, rejects } = readRecords(lines);
-    const delivery = joinBatches({ batches: batchesOf(records), foreign: [] });
+    const delivery = joinBatches({ batches: batchesOf(records), passthrough: [] });
     if (records.length > 0) await consumer.consume(delivery);
     const traceIds = delivery.batches.map(({ traceId }) => traceId);
     await onTaken({ recordCount: records.length, traceIds, rejects: [...others, ...rejects], position });

@@ -16,7 +16,7 @@ export class JsonlFile implements RecordSource {
       for await (const { lines, tooLong, bytesRead } of readLineChunks(this.path, signal, this.maxLineBytes)) {
         const long = tooLong.map((line) => rejectLongLine(line, this.maxLineBytes));
         const { records, rejects } = readRecords(lines);
-        yield { delivery: { batches: batchesOf(records), foreign: [] }, rejects: [...long, ...rejects], bytesRead };
+        yield { delivery: { batches: batchesOf(records), passthrough: [] }, rejects: [...long, ...rejects], bytesRead };
       }
     } catch (cause) {
       throw unreadable(this.path, cause);

@@ -62,7 +62,7 @@ export class ParquetFile implements RecordSource {
           }
         }
         const bytesRead = Math.floor((this.sizeBytes * (firstRow + rows.length)) / totalRows);
-        yield { delivery: { batches: batchesOf(records), foreign: [] }, rejects, bytesRead };
+        yield { delivery: { batches: batchesOf(records), passthrough: [] }, rejects, bytesRead };
       }
     } catch (cause) {
       if (cause instanceof ParquetReadError) throw new SourceError('unreadable', cause.message, { cause });

@@ -3,7 +3,7 @@ import { type Line, MAX_LINE_BYTES, textOf } from '../core/lines.js';
 import { type OtlpCodec, OtlpDecodeError } from '../otlp/otlp-codec.js';
 import type { BodyDecoder } from '../otlp/wire/wire-decoder.js';
 import { isJsonObject, type JsonValue } from '../record/attributes.js';
-import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
+import type { PassthroughBatch, RecordBatch, Signal } from '../record/record-batch.js';
 import { unreadable } from './jsonl-file.js';
 import { readLineChunks } from './line-stream.js';
 import { partsOf, rejectLine, rejectLongLine } from './read-record.js';
@@ -17,7 +17,7 @@ export interface OtlpReading {
 }
 
 /**
- * OTLP JSON lines as a source: each line is an export request of traces, logs or both, as the Collector's file exporter writes them. Spans of other services are returned as foreign telemetry. Any
+ * OTLP JSON lines as a source: each line is an export request of traces, logs or both, as the Collector's file exporter writes them. Spans of other services are returned as pass-through telemetry. Any
  * other line becomes a reject.
  */
 export class OtlpJsonFile implements RecordSource {
@@ -31,7 +31,7 @@ export class OtlpJsonFile implements RecordSource {
     try {
       for await (const { lines, tooLong, bytesRead } of readLineChunks(this.path, signal)) {
         const rejects = tooLong.map((line) => rejectLongLine(line, MAX_LINE_BYTES));
-        const taken: Taken = { batches: [], foreign: [], rejects };
+        const taken: Taken = { batches: [], passthrough: [], rejects };
         for (const line of lines) await this.take(line, taken);
         yield { delivery: taken, rejects, bytesRead };
       }
@@ -61,7 +61,7 @@ export class OtlpJsonFile implements RecordSource {
       try {
         const { delivery, rejectedCount, rejectionMessage } = await this.reading.bodies[signal].decode(line.bytes);
         for (const batch of delivery.batches) into.batches.push(batch);
-        for (const batch of delivery.foreign) into.foreign.push(batch);
+        for (const batch of delivery.passthrough) into.passthrough.push(batch);
         if (rejectedCount > 0) into.rejects.push(rejectLine(line, rejectionMessage, rejectedCount));
       } catch (error) {
         if (!(error instanceof OtlpDecodeError)) throw error;
@@ -78,7 +78,7 @@ export class OtlpJsonFile implements RecordSource {
 /** The contents of a chunk's lines. */
 interface Taken {
   readonly batches: RecordBatch[];
-  readonly foreign: ForeignBatch[];
+  readonly passthrough: PassthroughBatch[];
   readonly rejects: Reject[];
 }
 

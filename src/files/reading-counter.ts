@@ -7,7 +7,7 @@ import type { Reject, SourceChunk } from './record-source.js';
 export interface ReadingResult {
   readonly recordCount: number;
   /** Spans and log records of other services. */
-  readonly foreignCount: number;
+  readonly passthroughCount: number;
   /** Things that were skipped because they are no telemetry. */
   readonly rejectCount: number;
   /** The first 100 of them, with their path if there are several sources. */
@@ -19,14 +19,14 @@ const KEPT_REJECTS = 100;
 /** Counts what is read. */
 export class ReadingCounter {
   private recordCount = 0;
-  private foreignCount = 0;
+  private passthroughCount = 0;
   private rejectCount = 0;
   private readonly rejects: Reject[] = [];
 
   /** Counts a chunk. @param pathForRejects is put before the place of each reject; empty for none */
   add({ delivery, rejects }: SourceChunk, pathForRejects = ''): void {
     for (const { records } of delivery.batches) this.recordCount += records.length;
-    for (const { recordCount } of delivery.foreign) this.foreignCount += recordCount;
+    for (const { recordCount } of delivery.passthrough) this.passthroughCount += recordCount;
     for (const reject of rejects) {
       this.addReject(pathForRejects === '' ? reject : { ...reject, place: `${pathForRejects} ${reject.place}` });
     }
@@ -46,8 +46,8 @@ export class ReadingCounter {
   }
 
   result(): ReadingResult {
-    const { recordCount, foreignCount, rejectCount, rejects } = this;
-    return { recordCount, foreignCount, rejectCount, rejects };
+    const { recordCount, passthroughCount, rejectCount, rejects } = this;
+    return { recordCount, passthroughCount, rejectCount, rejects };
   }
 }
 
@@ -66,10 +66,10 @@ export interface ReadingWords {
 
 /** Reports in a line what was read, and what was not. Returns whether everything could be read. */
 export function reportReading(result: ReadingResult, words: ReadingWords, stderr: Writable): boolean {
-  const { recordCount, foreignCount, rejectCount, rejects } = result;
+  const { recordCount, passthroughCount, rejectCount, rejects } = result;
   const { done, rate = '', rejectsPath } = words;
-  const foreign = foreignCount > 0 ? ` and ${foreignCount} of other services` : '';
-  stderr.write(`${cleanLine(done)}: ${recordCount} records${foreign}${rate && ` ${rate}`}\n`);
+  const passthrough = passthroughCount > 0 ? ` and ${passthroughCount} of other services` : '';
+  stderr.write(`${cleanLine(done)}: ${recordCount} records${passthrough}${rate && ` ${rate}`}\n`);
   if (rejectCount === 0) return true;
   const kept = rejectsPath === undefined ? '' : `, and are kept in ${rejectsPath}`;
   stderr.write(`run-bridge: ${rejectCount} could not be read and were skipped${kept}:\n`);

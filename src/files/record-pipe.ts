@@ -257,7 +257,7 @@ export class PipeStore {
   }
 
   private async deliver(taken: readonly PipedRecord[]): Promise<void> {
-    const delivery = joinBatches({ batches: batchesOf(taken.map(({ record }) => record)), foreign: [] });
+    const delivery = joinBatches({ batches: batchesOf(taken.map(({ record }) => record)), passthrough: [] });
     await offerDelivery(this.consumer, delivery, { clock: this.clock, signal: never, maxElapsedMs: GIVE_UP_MS });
     for (const { traceId } of delivery.batches) this.traceIds.add(traceId);
     this.recordCount += taken.length;

@@ -65,7 +65,7 @@ export function batchesOf(records: readonly TelemetryRecord[]): RecordBatch[] {
 }
 
 /** Joins batches of the same trace and resource; the order within each stays. */
-export function joinBatches({ batches, foreign }: Delivery): Delivery {
+export function joinBatches({ batches, passthrough }: Delivery): Delivery {
   const joined = new Map<string, RecordBatch & { readonly records: TelemetryRecord[] }>();
   for (const batch of batches) {
     const key = batch.traceId + resourceKey(batch.resource);
@@ -73,5 +73,5 @@ export function joinBatches({ batches, foreign }: Delivery): Delivery {
     if (known === undefined) joined.set(key, { ...batch, records: [...batch.records] });
     else for (const record of batch.records) known.records.push(record);
   }
-  return { batches: [...joined.values()], foreign };
+  return { batches: [...joined.values()], passthrough };
 }

@@ -40,6 +40,6 @@ export async function offerRead(
   { clock, signal }: OfferRules,
 ): Promise<void> {
   signal.throwIfAborted();
-  if (delivery.batches.length === 0 && delivery.foreign.length === 0) return;
+  if (delivery.batches.length === 0 && delivery.passthrough.length === 0) return;
   await offerDelivery(consumer, delivery, { clock, signal, maxAttempts: MAX_OFFERS });
 }

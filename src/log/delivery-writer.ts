@@ -72,9 +72,9 @@ export class OtlpJsonWriter implements DeliveryWriter {
     private readonly json: OtlpCodec,
   ) {}
 
-  async write({ batches, foreign }: Delivery): Promise<void> {
+  async write({ batches, passthrough }: Delivery): Promise<void> {
     for (const batch of batches) await this.writeRequests(this.requests.push(batch));
-    for (const { body } of foreign) await this.file.write(Buffer.from(body), LINE_BREAK);
+    for (const { body } of passthrough) await this.file.write(Buffer.from(body), LINE_BREAK);
   }
 
   async close(): Promise<void> {

@@ -11,7 +11,7 @@ import { SpanIdTable } from '../record/span-id-table.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { FolderSync, PENDING_FILE, sizeOf, syncFolder } from './append-file.js';
 import type { AppendListener } from './appended.js';
-import type { ForeignSegments } from './foreign-segments.js';
+import type { PassthroughSegments } from './passthrough-segments.js';
 import { listTraces } from './record-log-files.js';
 import { type Addition, TraceLog, type TraceLogOptions } from './trace-log.js';
 
@@ -85,7 +85,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     private readonly deps: {
       readonly clock: Clock;
       readonly logger: Logger;
-      readonly foreign: ForeignSegments;
+      readonly passthrough: PassthroughSegments;
       readonly listeners: readonly AppendListener[];
       /** Is called when records could not be written; the callee has all of their trace written anew. Left out: what waits is read from the disk. */
       readonly onFailed?: () => void;
@@ -98,7 +98,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   }
 
   async start(): Promise<void> {
-    await this.deps.foreign.start();
+    await this.deps.passthrough.start();
     this.restoring = this.restorePending();
   }
 
@@ -170,7 +170,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   /** Appends what waits for a span's name and is due. */
   async flushPending(): Promise<void> {
     await this.running;
-    if (this.open.waiting.size > 0) await this.enqueue({ batches: [], foreign: [] });
+    if (this.open.waiting.size > 0) await this.enqueue({ batches: [], passthrough: [] });
   }
 
   /** What still waits for a span's name is written without waiting for it. */
@@ -181,7 +181,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     await this.running;
     for (const traceId of [...this.open.waiting]) await this.appendTo(traceId, [], NO_HOLD);
     await Promise.all(this.open.traceIds.map((traceId) => this.open.take(traceId)?.close()));
-    await this.deps.foreign.close();
+    await this.deps.passthrough.close();
   }
 
   private async runRounds(): Promise<void> {
@@ -199,7 +199,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     const nowMs = this.deps.clock.monotonicMs();
     for (const traceId of this.open.due(nowMs)) if (!additions.has(traceId)) additions.set(traceId, []);
     const failures = new Map<TraceId | 'foreign', unknown>();
-    await this.appendForeign(jobs).catch((error: unknown) => failures.set('foreign', error));
+    await this.appendPassthrough(jobs).catch((error: unknown) => failures.set('foreign', error));
     const all = [...additions];
     for (let from = 0; from < all.length; from += MAX_PARALLEL_LOGS) {
       const to = from + MAX_PARALLEL_LOGS;
@@ -305,9 +305,9 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     }
   }
 
-  private async appendForeign(jobs: readonly Job[]): Promise<void> {
-    const batches = jobs.flatMap((job) => job.delivery.foreign);
-    if (batches.length > 0) await this.deps.foreign.append(batches);
+  private async appendPassthrough(jobs: readonly Job[]): Promise<void> {
+    const batches = jobs.flatMap((job) => job.delivery.passthrough);
+    if (batches.length > 0) await this.deps.passthrough.append(batches);
   }
 
   private async logOf(traceId: TraceId, nowMs: number): Promise<TraceLog> {
@@ -364,7 +364,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       try {
         const size = await sizeOf(join(dataFolder, 'runs', traceId, PENDING_FILE));
         if (size > 0)
-          await this.consume({ batches: [{ traceId, resource: UNKNOWN_RESOURCE, records: [] }], foreign: [] });
+          await this.consume({ batches: [{ traceId, resource: UNKNOWN_RESOURCE, records: [] }], passthrough: [] });
       } catch (error) {
         failed.push(String(error));
       }
@@ -464,7 +464,7 @@ class OpenLogs {
 function countRecords(delivery: Delivery): number {
   let count = 0;
   for (const batch of delivery.batches) count += recordCountOf(batch);
-  for (const batch of delivery.foreign) count += batch.recordCount;
+  for (const batch of delivery.passthrough) count += batch.recordCount;
   return count;
 }
 
@@ -522,7 +522,7 @@ function isOneOf({ delivery }: Job, traceIds: ReadonlySet<TraceId>): boolean {
 function failedOf({ delivery }: Job, failures: Failures): TraceId | 'foreign' | undefined {
   if (failures.size === 0) return undefined;
   const failed = delivery.batches.find((batch) => failures.has(batch.traceId))?.traceId;
-  return failed ?? (delivery.foreign.length > 0 && failures.has('foreign') ? 'foreign' : undefined);
+  return failed ?? (delivery.passthrough.length > 0 && failures.has('foreign') ? 'foreign' : undefined);
 }
 
 function answer(job: Job, failures: Failures): void {
@@ -547,15 +547,15 @@ export function* partsOf(delivery: Delivery, maxTraces: number): Iterable<Delive
     yield delivery;
     return;
   }
-  let foreign = delivery.foreign;
+  let passthrough = delivery.passthrough;
   let batches: RecordBatch[] = [];
   let traceCount = 0;
   for (const list of groupBy(delivery.batches, ({ traceId }) => traceId).values()) {
     for (const batch of list) batches.push(batch);
     traceCount += 1;
     if (traceCount < maxTraces) continue;
-    yield { batches, foreign };
-    [batches, foreign, traceCount] = [[], [], 0];
+    yield { batches, passthrough };
+    [batches, passthrough, traceCount] = [[], [], 0];
   }
-  if (batches.length > 0 || foreign.length > 0) yield { batches, foreign };
+  if (batches.length > 0 || passthrough.length > 0) yield { batches, passthrough };
 }

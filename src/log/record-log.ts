@@ -54,12 +54,12 @@ export class GuardedConsumer implements RecordConsumer {
 }
 
 /** About what the records would be as a request body, which is less than half of their lines. */
-function bodyBytesOf({ batches, foreign }: Delivery): number {
+function bodyBytesOf({ batches, passthrough }: Delivery): number {
   let lineBytes = 0;
   for (const batch of batches) {
     if (batch instanceof CellBatch) lineBytes += batch.lineBytes;
     else for (const { line } of batch.records) lineBytes += line?.length ?? RECORD_BYTES;
   }
-  for (const { body } of foreign) lineBytes += body.length;
+  for (const { body } of passthrough) lineBytes += body.length;
   return Math.ceil(lineBytes / 2);
 }

@@ -134,7 +134,7 @@ export class RunPuller {
     try {
       for await (const chunk of file.read(signal)) {
         const batches = chunk.delivery.batches.map((batch) => ({ ...batch, resource }));
-        await offerRead(consumer, { batches, foreign: [] }, { clock: this.deps.clock, signal });
+        await offerRead(consumer, { batches, passthrough: [] }, { clock: this.deps.clock, signal });
         for (const { traceId } of batches) traceIds.add(traceId);
         tally.add(chunk);
         await this.deps.rejects?.add(`run ${placed.run.runId} step ${placed.step.index}`, chunk.rejects);

@@ -191,7 +191,7 @@ function deliveryOf(delivery: Delivery, sender: Sender): Delivery {
 }
 
 function isEmpty(delivery: Delivery): boolean {
-  return delivery.batches.length === 0 && delivery.foreign.length === 0;
+  return delivery.batches.length === 0 && delivery.passthrough.length === 0;
 }
 
 /** Counts of accepted requests of one signal since the start. */
@@ -228,12 +228,12 @@ export class IntakeCounts {
 }
 
 /** Returns the number of spans or log records of a delivery. */
-export function itemCountOf(signal: Signal, { batches, foreign }: Delivery): number {
+export function itemCountOf(signal: Signal, { batches, passthrough }: Delivery): number {
   let recordCount = 0;
   for (const batch of batches) recordCount += recordCountOf(batch);
   // A span makes two records, its start and its end. Another bridge may send them separately; then each counts as half a span.
   let itemCount = signal === 'traces' ? recordCount / 2 : recordCount;
-  for (const one of foreign) itemCount += one.recordCount;
+  for (const one of passthrough) itemCount += one.recordCount;
   return itemCount;
 }
 

@@ -12,7 +12,7 @@ export interface RecordBatch {
  * Telemetry of another service, which is stored as received and forwarded unchanged.
  * `body` is one OTLP JSON message (`{"resourceSpans":[…]}` or `{"resourceLogs":[…]}`) on one line.
  */
-export interface ForeignBatch {
+export interface PassthroughBatch {
   readonly signal: Signal;
   readonly body: string;
   readonly recordCount: number;
@@ -24,7 +24,7 @@ export type Signal = 'traces' | 'logs';
 /** The contents of one request, or of one part of a file. */
 export interface Delivery {
   readonly batches: readonly RecordBatch[];
-  readonly foreign: readonly ForeignBatch[];
+  readonly passthrough: readonly PassthroughBatch[];
   /** Releases borrowed memory. To be called after the delivery was consumed or rejected; nothing of it may be read afterwards. */
   release?(): void;
   /** Called when all of it is durable, by consumers that know that before they resolve; must not throw. */

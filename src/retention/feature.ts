@@ -3,15 +3,21 @@ import type { RetentionLimits } from '../config/retention-settings.js';
 import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
-import type { ForeignSegments } from '../log/foreign-segments.js';
 import type { JsonlRecordLog } from '../log/jsonl-record-log.js';
+import type { PassthroughSegments } from '../log/passthrough-segments.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { RunTracker } from '../run/run-tracker.js';
 import type { ArtifactStore } from '../storage/artifacts.js';
 import type { TelemetryStorage } from '../storage/retention-store.js';
 import type { State } from '../storage/state.js';
 import { Removals } from './removals.js';
-import { NO_LOCK, RetainedArtifacts, RetainedForeign, RetainedTelemetry, type TraceLock } from './retained-kinds.js';
+import {
+  NO_LOCK,
+  RetainedArtifacts,
+  RetainedPassthrough,
+  RetainedTelemetry,
+  type TraceLock,
+} from './retained-kinds.js';
 import { RunRemover } from './run-remover.js';
 import { type RetainedKind, Retention, type SweepOptions, type SweepResult, sweepKind } from './sweep.js';
 import { TelemetryFolder } from './telemetry-storage.js';
@@ -34,7 +40,7 @@ export interface RetentionHost {
   readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'usage' | 'removeRun'>>;
   /** The storage of runs that several processes share; `undefined` with one process. */
   readonly sharedFiles: TelemetryStorage | undefined;
-  readonly foreign: ForeignSegments;
+  readonly passthrough: PassthroughSegments;
   /** The names of the configured destinations. */
   readonly destinations: readonly string[];
   /** Kinds of database rows that other features keep for a limited time. */
@@ -105,7 +111,7 @@ export async function* retainOnce(
   if (!options.isDry) {
     await removals.hideLeftovers();
     for (const removal of await removals.left()) await removals.end(removal);
-    if (!isShared) await host.foreign.start();
+    if (!isShared) await host.passthrough.start();
   }
   for (const kind of [...runs, ...host.rows, ...(isShared ? [] : local)]) yield [kind, await sweepKind(kind, options)];
 }
@@ -126,7 +132,7 @@ export function removeRunOnce(
 
 /** Creates the kinds with their limits: `runs` are shared by several processes, `local` belong to the data folder of each. */
 function kindsOf(config: RetentionConfig, host: RetentionHost, lock: TraceLock) {
-  const { state, openArtifacts, foreign, destinations, clock } = host;
+  const { state, openArtifacts, passthrough, destinations, clock } = host;
   const storage = host.sharedFiles ?? new TelemetryFolder(config['data-dir']);
   const store = state.retention;
   const removals = new Removals({ store, storage, openArtifacts });
@@ -147,7 +153,7 @@ function kindsOf(config: RetentionConfig, host: RetentionHost, lock: TraceLock) 
     removals,
     telemetry: runs,
     runs: [runs, new RetainedArtifacts(artifacts, { store, removals, openArtifacts, nowUnixMs })],
-    local: [new RetainedForeign(limits, { segments: foreign, cursors, destinations, maxBacklogMs, nowUnixMs })],
+    local: [new RetainedPassthrough(limits, { segments: passthrough, cursors, destinations, maxBacklogMs, nowUnixMs })],
   };
 }
 

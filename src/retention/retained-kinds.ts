@@ -1,8 +1,8 @@
 import type { RetentionLimits } from '../config/retention-settings.js';
-import type { EndedSegment, ForeignSegments } from '../log/foreign-segments.js';
+import type { EndedSegment, PassthroughSegments } from '../log/passthrough-segments.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { ArtifactStore } from '../storage/artifacts.js';
-import type { CursorStore, ForeignCursor } from '../storage/cursor-store.js';
+import type { CursorStore, PassthroughCursor } from '../storage/cursor-store.js';
 import type {
   EndedRun,
   Removal,
@@ -150,10 +150,10 @@ export class RetainedArtifacts implements RetainedKind {
   }
 }
 
-/** Dependencies of `RetainedForeign`. */
-export interface RetainedForeignDeps {
-  readonly segments: Pick<ForeignSegments, 'ended' | 'turn' | 'remove'>;
-  readonly cursors: Pick<CursorStore, 'findForeign'>;
+/** Dependencies of `RetainedPassthrough`. */
+export interface RetainedPassthroughDeps {
+  readonly segments: Pick<PassthroughSegments, 'ended' | 'turn' | 'remove'>;
+  readonly cursors: Pick<CursorStore, 'findPassthrough'>;
   /** The names of the configured destinations. */
   readonly destinations: readonly string[];
   /** Age after which data that a destination has not accepted is discarded, in milliseconds; `null` for never. */
@@ -166,13 +166,13 @@ export interface RetainedForeignDeps {
 const SEGMENT_MS = 86_400_000;
 
 /** Telemetry of other services, in its files. */
-export class RetainedForeign implements RetainedKind {
+export class RetainedPassthrough implements RetainedKind {
   readonly name = 'foreign';
   readonly noun = 'files';
 
   constructor(
     readonly limits: RetentionLimits,
-    private readonly deps: RetainedForeignDeps,
+    private readonly deps: RetainedPassthroughDeps,
   ) {}
 
   async totalBytes(): Promise<number> {
@@ -198,15 +198,15 @@ export class RetainedForeign implements RetainedKind {
   }
 
   /** Returns the cursor of each destination, read once per sweep; cursors only advance. */
-  private cursors(): Promise<readonly (ForeignCursor | undefined)[]> {
+  private cursors(): Promise<readonly (PassthroughCursor | undefined)[]> {
     const { cursors, destinations } = this.deps;
-    return Promise.all(destinations.map((destination) => cursors.findForeign(destination)));
+    return Promise.all(destinations.map((destination) => cursors.findPassthrough(destination)));
   }
 
   /** Whether a destination has not received all of a file. */
   private isWaitedFor(
     { segment, sizeBytes, writtenUnixMs }: EndedSegment,
-    cursors: readonly (ForeignCursor | undefined)[],
+    cursors: readonly (PassthroughCursor | undefined)[],
   ): boolean {
     const { maxBacklogMs, nowUnixMs } = this.deps;
     if (maxBacklogMs !== null && writtenUnixMs <= nowUnixMs() - maxBacklogMs) return false;

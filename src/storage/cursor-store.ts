@@ -30,7 +30,7 @@ export interface PendingRun {
 }
 
 /** A position in telemetry of other services: a segment file's name and a byte offset in it. */
-export interface ForeignCursor {
+export interface PassthroughCursor {
   readonly segment: string;
   readonly offset: number;
 }
@@ -170,23 +170,23 @@ export class SqlCursorStore {
     });
   }
 
-  async findForeign(destination: string): Promise<ForeignCursor | undefined> {
+  async findPassthrough(destination: string): Promise<PassthroughCursor | undefined> {
     const row = await this.db
       .selectFrom('destinations')
       .select(['foreign_segment', 'foreign_offset'])
-      .where('name', '=', this.foreignName(destination))
+      .where('name', '=', this.passthroughName(destination))
       .executeTakeFirst();
     if (row === undefined || row.foreign_segment === null || row.foreign_offset === null) return undefined;
     return { segment: row.foreign_segment, offset: row.foreign_offset };
   }
 
   /** @throws StoreError when the destination was never registered. */
-  async saveForeign(destination: string, cursor: ForeignCursor): Promise<void> {
+  async savePassthrough(destination: string, cursor: PassthroughCursor): Promise<void> {
     const position = { foreign_segment: cursor.segment, foreign_offset: cursor.offset };
     if (this.fence !== undefined) {
       await this.db
         .insertInto('destinations')
-        .values({ name: this.foreignName(destination), since_unix_ms: 0, ...position })
+        .values({ name: this.passthroughName(destination), since_unix_ms: 0, ...position })
         .onConflict((conflict) => conflict.column('name').doUpdateSet(position))
         .execute();
       return;
@@ -202,7 +202,7 @@ export class SqlCursorStore {
   }
 
   /** Returns the name under which a destination's position is stored: each of several processes has telemetry of other services. Names of destinations have no slash. */
-  private foreignName(destination: string): string {
+  private passthroughName(destination: string): string {
     return this.fence === undefined ? destination : `${destination}/${this.fence.folderId}`;
   }
 }

@@ -69,7 +69,7 @@ export async function openPostgresState(
   const db = new Kysely<StateTables>({ dialect: patient });
   try {
     const schema = await checkServer(db, where);
-    await refuseForeign(db, schema, where);
+    await refusePassthrough(db, schema, where);
     await migrateToLatest(db, { where, schema, steps });
   } catch (error) {
     await db.destroy();
@@ -103,7 +103,7 @@ async function checkServer(db: StateDb, where: string): Promise<string> {
 }
 
 /** DATABASE_URL may be another program's: its database is left alone. */
-async function refuseForeign(db: StateDb, schema: string, where: string): Promise<void> {
+async function refusePassthrough(db: StateDb, schema: string, where: string): Promise<void> {
   const tables = (await db.introspection.getTables({ withInternalKyselyTables: true })).filter(
     (table) => table.schema === schema && !table.isView,
   );

@@ -129,12 +129,14 @@ export function cursorStoreContract(
     it('keeps a place in the foreign telemetry for each registered destination', () =>
       withStores(async ({ cursors }) => {
         await cursors.register('jaeger', 0);
-        expect(await cursors.findForeign('jaeger')).toBeUndefined();
-        await cursors.saveForeign('jaeger', { segment: 'a.jsonl', offset: 2 ** 40 });
-        await cursors.saveForeign('jaeger', { segment: 'b.jsonl', offset: 7 });
-        expect(await cursors.findForeign('jaeger')).toEqual({ segment: 'b.jsonl', offset: 7 });
-        expect(await cursors.findForeign('tempo')).toBeUndefined();
-        await expect(cursors.saveForeign('tempo', { segment: 'b.jsonl', offset: 7 })).rejects.toThrow('not registered');
+        expect(await cursors.findPassthrough('jaeger')).toBeUndefined();
+        await cursors.savePassthrough('jaeger', { segment: 'a.jsonl', offset: 2 ** 40 });
+        await cursors.savePassthrough('jaeger', { segment: 'b.jsonl', offset: 7 });
+        expect(await cursors.findPassthrough('jaeger')).toEqual({ segment: 'b.jsonl', offset: 7 });
+        expect(await cursors.findPassthrough('tempo')).toBeUndefined();
+        await expect(cursors.savePassthrough('tempo', { segment: 'b.jsonl', offset: 7 })).rejects.toThrow(
+          'not registered',
+        );
       }));
   });
 }

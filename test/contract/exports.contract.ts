@@ -7,7 +7,7 @@ import { until } from '../tool/until.js';
 const RUN = sampleTraceId('build-mixed');
 const RECORDS = sampleRecords('build-mixed');
 const ENDED = endedIds(RECORDS);
-const FOREIGN =
+const PASSTHROUGH =
   '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"task","startTimeUnixNano":"1","endTimeUnixNano":"2"}]}]}]}';
 
 function endedIds(records: readonly TelemetryRecord[]): readonly string[] {
@@ -102,9 +102,9 @@ export function exportsContract(kind: string, open: OpenExports): void {
     });
 
     it('forward the telemetry of other services', async () => {
-      await bench.appendForeign(FOREIGN);
+      await bench.appendPassthrough(PASSTHROUGH);
       await bench.start(open);
-      await bench.appendForeign(FOREIGN);
+      await bench.appendPassthrough(PASSTHROUGH);
       await until('the span', () => bench.receiver.spanNames.length > 0);
       expect(bench.receiver.spanNames).toEqual(['task']);
     });

@@ -183,9 +183,9 @@ describe('under exec', () => {
       expect(new Set(destination.spanIds).size).toBeGreaterThanOrEqual(spanCount);
       const { steps } = JSON.parse(readFileSync(join(dir, 'data', 'runs', TRACE, 'run.json'), 'utf8'));
       expect(steps.length).toBe(1);
-      const foreign = join(dir, 'data', 'foreign');
+      const passthrough = join(dir, 'data', 'foreign');
       const passed = readdirSync(join(dir, 'data')).includes('foreign')
-        ? readdirSync(foreign).map((file) => readFileSync(join(foreign, file), 'utf8'))
+        ? readdirSync(passthrough).map((file) => readFileSync(join(passthrough, file), 'utf8'))
         : [];
       expect(passed.join('')).not.toContain('unique_id');
     },

@@ -253,7 +253,7 @@ describe('a request that a receiver never takes', () => {
 });
 
 describe('telemetry of other services', () => {
-  const foreign = (number: number, count: number) => {
+  const passthrough = (number: number, count: number) => {
     const spans = Array.from({ length: count }, (_, index) => ({
       traceId: traceIdOf(number).replace(/^a/, 'b'),
       spanId: (0x1000 * number + index + 1).toString(16).padStart(16, 'c'),
@@ -266,7 +266,7 @@ describe('telemetry of other services', () => {
     });
   };
   const send = (to: BridgeProcess, number: number, count: number) =>
-    post(to, 'traces', 'application/json', foreign(number, count));
+    post(to, 'traces', 'application/json', passthrough(number, count));
   const names = () => new Set(receiver.spanNames);
   const isIn = (name: string, request: ExportRequest) => spansIn(request).some((span) => span.name === name);
 

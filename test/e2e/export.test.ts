@@ -47,8 +47,8 @@ test('a chain of bridges: the next one keeps what the first exports as it is, ap
   const first = await serve({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: next.otlpUrl, OTEL_LOGS_EXPORTER: 'none' } });
   expect(first.stderr).toContain(`exports   otlp (${next.otlpUrl})\n`);
   await sendSample(first.otlpUrl, RUN);
-  const foreign = join(next.dataFolder, 'foreign', '00000001.otlp.jsonl');
-  await until('every span', () => spansIn(foreign) >= countSpans());
+  const passthrough = join(next.dataFolder, 'foreign', '00000001.otlp.jsonl');
+  await until('every span', () => spansIn(passthrough) >= countSpans());
   expect(next.traceIds()).toEqual([]);
 });
 
@@ -60,8 +60,8 @@ test('what a destination has not got when the bridge stops is exported after its
   expect(await first.stop()).toBe(0);
   const next = await serve();
   await serve({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: next.otlpUrl }, dataFolder: first.dataFolder });
-  const foreign = join(next.dataFolder, 'foreign', '00000001.otlp.jsonl');
-  await until('every span', () => spansIn(foreign) >= countSpans());
+  const passthrough = join(next.dataFolder, 'foreign', '00000001.otlp.jsonl');
+  await until('every span', () => spansIn(passthrough) >= countSpans());
 });
 
 test('ends with 0 after SIGTERM although a destination hangs', async () => {

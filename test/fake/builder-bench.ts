@@ -7,7 +7,7 @@ import { Copies } from '../../src/cluster/bucket/copies.js';
 import { SharedFiles } from '../../src/cluster/bucket/shared-files.js';
 import { Builder, type TraceFollower } from '../../src/cluster/builder.js';
 import type { PartitionOffset } from '../../src/cluster/kafka/kafka-source.js';
-import { ForeignSegments } from '../../src/log/foreign-segments.js';
+import { PassthroughSegments } from '../../src/log/passthrough-segments.js';
 import type { RecordLogReader } from '../../src/log/record-log.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import type { Delivery } from '../../src/record/record-batch.js';
@@ -86,11 +86,11 @@ export class BenchProcess {
     const { followed: follower, logger, processId } = this;
     const { journal } = state;
     this.files = new SharedFiles({ journal, bucket, processId, folder, newId: () => randomUUID() });
-    const foreign = new ForeignSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] });
+    const passthrough = new PassthroughSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] });
     const refuse = () => Promise.reject(new Error('nothing is written to the journal here'));
     const writer = { consume: refuse, consumeBody: refuse };
     this.builder = new Builder({
-      ...{ bucket, journal, files: this.files, foreign, follower, writer, processId, destinations: () => [] },
+      ...{ bucket, journal, files: this.files, passthrough, follower, writer, processId, destinations: () => [] },
       ...{ folder, silenceMs: 600_000, maxMemoryBytes: 2 ** 28, maxUnstoredBytes, clock, logger },
     });
     const lengthOf = (traceId: TraceId) => this.builder.lengthBytes(traceId);

@@ -9,8 +9,8 @@ import { resolveConfiguration } from '../../src/config/resolve-configuration.js'
 import { systemClock } from '../../src/core/clock.js';
 import type { ExportSources, Exports, ExportsConfig } from '../../src/export/exports.js';
 import type { AppendListener } from '../../src/log/appended.js';
-import { type ForeignListener, ForeignSegments } from '../../src/log/foreign-segments.js';
 import { JsonlRecordLog } from '../../src/log/jsonl-record-log.js';
+import { type PassthroughListener, PassthroughSegments } from '../../src/log/passthrough-segments.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import type { TelemetryRecord, TraceId } from '../../src/record/telemetry-record.js';
 import type { RunSummary } from '../../src/run/verdict.js';
@@ -34,9 +34,9 @@ export interface StartOptions {
 export class ExportsBench {
   readonly logger = new RecordingLogger();
   private readonly listeners: AppendListener[] = [];
-  private readonly foreignListeners: ForeignListener[] = [];
+  private readonly passthroughListeners: PassthroughListener[] = [];
   private readonly summaries = new Map<TraceId, RunSummary>();
-  readonly foreign: ForeignSegments;
+  readonly passthrough: PassthroughSegments;
   private readonly log: JsonlRecordLog;
   private readonly reader: RecordLogFiles;
   private exports: Exports | undefined;
@@ -55,10 +55,13 @@ export class ExportsBench {
     readonly state: State,
     readonly receiver: OtlpReceiver,
   ) {
-    this.foreign = new ForeignSegments(join(folder, 'foreign'), { isSynced: false, listeners: this.foreignListeners });
+    this.passthrough = new PassthroughSegments(join(folder, 'foreign'), {
+      isSynced: false,
+      listeners: this.passthroughListeners,
+    });
     this.log = new JsonlRecordLog(
       { dataFolder: folder, durability: 'os', maxOpenLogs: 16, maxQueuedRecords: 100_000, nameHoldMs: 0 },
-      { clock: systemClock, logger: this.logger, foreign: this.foreign, listeners: this.listeners },
+      { clock: systemClock, logger: this.logger, passthrough: this.passthrough, listeners: this.listeners },
     );
     this.reader = new RecordLogFiles(
       folder,
@@ -85,14 +88,14 @@ export class ExportsBench {
         this.failingLookUps -= 1;
         throw new Error('the database is away');
       },
-      foreign: this.foreign,
+      passthrough: this.passthrough,
       origins: this.state.traces,
       cursors: this.state.cursors,
       ...changes,
     });
     await exports.start();
     this.listeners.push(exports);
-    this.foreignListeners.push(exports);
+    this.passthroughListeners.push(exports);
     if (isBegun) exports.begin();
     return exports;
   }
@@ -100,13 +103,13 @@ export class ExportsBench {
   /** Appends records of one trace, as a receiver does. */
   async append(traceId: TraceId, records: readonly TelemetryRecord[]): Promise<void> {
     const resource = { attributes: { 'service.name': 'dbt' }, scope: { name: 'dbt', version: '2' } };
-    await this.log.consume({ batches: [{ traceId, resource, records }], foreign: [] });
+    await this.log.consume({ batches: [{ traceId, resource, records }], passthrough: [] });
     await this.saveRun(traceId, 'open');
   }
 
   /** Appends a message of another service. */
-  async appendForeign(body: string): Promise<void> {
-    await this.log.consume({ batches: [], foreign: [{ signal: 'traces', body, recordCount: 1 }] });
+  async appendPassthrough(body: string): Promise<void> {
+    await this.log.consume({ batches: [], passthrough: [{ signal: 'traces', body, recordCount: 1 }] });
   }
 
   /** Takes down the end of a run and notifies the exports. */
@@ -118,7 +121,7 @@ export class ExportsBench {
   /** Ends exports in good order. */
   async stop(exports: Exports): Promise<void> {
     this.listeners.length = 0;
-    this.foreignListeners.length = 0;
+    this.passthroughListeners.length = 0;
     this.exports = undefined;
     await exports.shutdown(AbortSignal.timeout(30_000));
   }

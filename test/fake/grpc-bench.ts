@@ -6,10 +6,10 @@ import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { DecodedBodies, ExportIntake, type ExportIntakeConfig } from '../../src/receiver/export-intake.js';
 import type { OtlpGrpcReceiverConfig } from '../../src/receiver/grpc/grpc-services.js';
 import { OtlpGrpcReceiver } from '../../src/receiver/grpc/otlp-grpc-receiver.js';
-import { foreignBodies } from './foreign-decoder.js';
 import { GrpcClient } from './grpc-client.js';
 import { RawConnection } from './http-client.js';
 import { MemoryConsumer } from './memory-consumer.js';
+import { passthroughBodies } from './passthrough-decoder.js';
 import { RecordingLogger } from './recording-logger.js';
 
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
@@ -28,7 +28,7 @@ export class GrpcBench {
 
   constructor(config: BenchConfig = {}, guards: readonly Guard[] = [], clock: Clock = systemClock) {
     const { consumer, logger, health } = this;
-    const decoders = { protobuf: foreignBodies(codecs.protobuf), json: foreignBodies(codecs.json) };
+    const decoders = { protobuf: passthroughBodies(codecs.protobuf), json: passthroughBodies(codecs.json) };
     const bodies = new DecodedBodies(decoders, consumer);
     this.intake = new ExportIntake(config, { codecs, bodies, guards, clock, logger });
     const httpUrl = () => 'http://127.0.0.1:4318';

@@ -1,7 +1,7 @@
 import { FolderArtifactStore } from '../../src/artifact/folder-artifact-store.js';
 import type { Clock } from '../../src/core/clock.js';
 import { silentLogger } from '../../src/core/logger.js';
-import { ForeignSegments } from '../../src/log/foreign-segments.js';
+import { PassthroughSegments } from '../../src/log/passthrough-segments.js';
 import { createRetention, type RetentionParts } from '../../src/retention/feature.js';
 import type { State } from '../../src/storage/state.js';
 
@@ -19,7 +19,7 @@ export function idleRetention(state: State, clock: Clock, dataFolder: string): R
       state,
       openArtifacts: async () => new FolderArtifactStore(dataFolder),
       sharedFiles: undefined,
-      foreign: new ForeignSegments(dataFolder, { isSynced: false, listeners: [] }),
+      passthrough: new PassthroughSegments(dataFolder, { isSynced: false, listeners: [] }),
       destinations: [],
       rows: [],
       recordLog: { consume: async () => {} },

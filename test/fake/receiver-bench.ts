@@ -5,9 +5,9 @@ import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { DecodedBodies, ExportIntake, type ExportIntakeConfig } from '../../src/receiver/export-intake.js';
 import { OtlpHttpReceiver, type OtlpHttpReceiverConfig } from '../../src/receiver/otlp-http-receiver.js';
-import { foreignBodies } from './foreign-decoder.js';
 import { type Answer, RawConnection, type Sending, send } from './http-client.js';
 import { MemoryConsumer } from './memory-consumer.js';
+import { passthroughBodies } from './passthrough-decoder.js';
 import { RecordingLogger } from './recording-logger.js';
 
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
@@ -24,7 +24,7 @@ export class ReceiverBench {
 
   private constructor(config: BenchConfig, guards: readonly Guard[]) {
     const { consumer, logger, health } = this;
-    const decoders = { protobuf: foreignBodies(codecs.protobuf), json: foreignBodies(codecs.json) };
+    const decoders = { protobuf: passthroughBodies(codecs.protobuf), json: passthroughBodies(codecs.json) };
     const bodies = new DecodedBodies(decoders, consumer);
     const intake = new ExportIntake(config, { codecs, bodies, guards, clock: systemClock, logger });
     this.receiver = new OtlpHttpReceiver({ host: '127.0.0.1', port: 0, ...config }, { intake, logger, health });

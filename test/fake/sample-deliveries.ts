@@ -9,7 +9,7 @@ export function* sampleDeliveries(run: string): Iterable<Delivery> {
 
 /** The same as records, none of it in pages. */
 export function* sampleDeliveriesOfRecords(run: string): Iterable<Delivery> {
-  for (const { batches, foreign } of sampleDeliveries(run)) {
-    yield { batches: batches.map(({ traceId, resource, records }) => ({ traceId, resource, records })), foreign };
+  for (const { batches, passthrough } of sampleDeliveries(run)) {
+    yield { batches: batches.map(({ traceId, resource, records }) => ({ traceId, resource, records })), passthrough };
   }
 }

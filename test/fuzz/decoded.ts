@@ -26,12 +26,12 @@ export function decodedBy(decode: () => DecodedRequest): Decoded {
       groups.set(key, [...(groups.get(key) ?? []), ...of.map(({ line }) => line)]);
       return of.map((each) => ({ traceId: batch.traceId, ...each }));
     });
-    const foreign = delivery.foreign.map(({ signal, recordCount, body }) => `${signal} ${recordCount} ${body}`);
+    const passthrough = delivery.passthrough.map(({ signal, recordCount, body }) => `${signal} ${recordCount} ${body}`);
     const text = [...groups].map(([key, of]) => `${key}\n${of.join('')}`);
     delivery.release?.();
     return {
       isRefused: false,
-      text: [...text, ...foreign, `${rejectedCount} rejected: ${rejectionMessage}`].join('\n'),
+      text: [...text, ...passthrough, `${rejectedCount} rejected: ${rejectionMessage}`].join('\n'),
       lines,
     };
   } catch (error) {

@@ -19,7 +19,7 @@ function decodedSample(run: string): TelemetryRecord[] {
   return sampleBodies(run).flatMap(({ signal, body }) => {
     const { delivery, rejectedCount } = decodeBody(signal, body);
     expect(rejectedCount).toBe(0);
-    expect(delivery.foreign).toEqual([]);
+    expect(delivery.passthrough).toEqual([]);
     return delivery.batches.flatMap((batch) => batch.records);
   });
 }

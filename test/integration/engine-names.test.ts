@@ -66,7 +66,7 @@ describe.each(NAMES)('telemetry of the engine under %s', (_, to) => {
       const expected = linesOf(await decode(sent, 'protobuf'));
       for (const encoding of ['protobuf', 'json'] as const) {
         const decoded = await decode(request, encoding);
-        expect(decoded.delivery.foreign).toEqual([]);
+        expect(decoded.delivery.passthrough).toEqual([]);
         expect(linesOf(decoded)).toEqual(expected);
       }
     }
@@ -87,7 +87,7 @@ describe('what is not the engine', () => {
     for (const encoding of ['protobuf', 'json'] as const) {
       const { delivery } = await decode(request, encoding);
       expect(delivery.batches).toEqual([]);
-      const [passed, ...more] = delivery.foreign;
+      const [passed, ...more] = delivery.passthrough;
       expect(more).toEqual([]);
       expect(codecs.json.decode('traces', Buffer.from(passed?.body ?? ''))).toEqual(request);
     }
@@ -123,7 +123,7 @@ describe('what is not the engine', () => {
     if (spans?.signal !== 'traces' || older.signal !== 'traces') throw new Error('these are no spans');
     const mixed: ExportRequest = { signal: 'traces', resources: [...older.resources, ...spans.resources] };
     const { delivery } = await decode(mixed, 'protobuf');
-    expect(delivery.foreign.map(({ recordCount }) => recordCount)).toEqual([5]);
+    expect(delivery.passthrough.map(({ recordCount }) => recordCount)).toEqual([5]);
     const own = await decode(spans, 'protobuf');
     expect(delivery.batches.flatMap(({ records }) => records).length).toBe(linesOf(own).length);
   });
@@ -154,7 +154,7 @@ function one(signal: Signal, { service, scope }: Renaming, [name, texts]: Case):
 
 async function isTaken(signal: Signal, names: Renaming, item: Case): Promise<boolean> {
   const { delivery } = await decode(one(signal, names, item), 'protobuf');
-  return delivery.foreign.length === 0 && delivery.batches.length > 0;
+  return delivery.passthrough.length === 0 && delivery.batches.length > 0;
 }
 
 describe('an item by itself', () => {
@@ -295,7 +295,7 @@ describe('a name that is not known', () => {
     const seen = new EngineSightings();
     const by = createDecoding({ engineNames: [], sightings: seen });
     const bare = withSpanName(olderDbtTrace({ service: 'airflow', scope: 'airflow' }), 'GET', []);
-    expect((await decode(bare, 'protobuf', by)).delivery.foreign.length).toBe(1);
+    expect((await decode(bare, 'protobuf', by)).delivery.passthrough.length).toBe(1);
     expect(seen.countOf('passed', 'traces')).toBe(0);
   });
 });

@@ -66,11 +66,12 @@ describe('a run', () => {
   });
 
   it('of nobody, of another account, or misspelt is not there, whatever is asked of it', async () => {
-    const foreign = await api.server.token('admin', { accountId: 10_002 });
+    const passthrough = await api.server.token('admin', { accountId: 10_002 });
     for (const of of ['', '/nodes', '/measures', '/records', '/events']) {
       for (const name of ['4711', '01001', 'x', '1e3', 'f'.repeat(32)])
         expect((await get(`/runs/${name}${of}`)).status).toBe(404);
-      for (const name of ['1001', api.traceIds[0]]) expect((await get(`/runs/${name}${of}`, foreign)).status).toBe(404);
+      for (const name of ['1001', api.traceIds[0]])
+        expect((await get(`/runs/${name}${of}`, passthrough)).status).toBe(404);
     }
   });
 
@@ -229,8 +230,8 @@ describe('SQL', () => {
     const sql = 'SELECT count(DISTINCT trace_id) FROM steps';
     const own = await api.server.ask('POST', `${V1}/query`, await api.server.token('analyst'), { sql });
     expect(own).toMatchObject({ status: 200, body: { data: { rows: [[3]], row_count: 1, is_truncated: false } } });
-    const foreign = await api.server.token('admin', { accountId: 10_002 });
-    expect(await api.server.ask('POST', `${V1}/query`, foreign, { sql })).toMatchObject({
+    const passthrough = await api.server.token('admin', { accountId: 10_002 });
+    expect(await api.server.ask('POST', `${V1}/query`, passthrough, { sql })).toMatchObject({
       body: { data: { rows: [[0]] } },
     });
   });

@@ -28,14 +28,14 @@ const OTHER_ACCOUNT = 20_002;
 
 let pages: PageServer;
 let admin: string;
-let foreign: string;
+let passthrough: string;
 const tokens = new Map<PermissionSet, string>();
 beforeAll(async () => {
   pages = await PageServer.open(['build-mixed', 'build-clean']);
   const { server } = pages.api;
   for (const set of PERMISSION_SETS) tokens.set(set, await server.token(set));
   admin = tokens.get('admin') ?? '';
-  foreign = await server.token('account_admin', { accountId: OTHER_ACCOUNT });
+  passthrough = await server.token('account_admin', { accountId: OTHER_ACCOUNT });
   const place = { job: SCRIPT, environment: SCRIPT, project: SCRIPT };
   const { invocations, subscriptions } = server.state;
   await invocations.note(
@@ -182,7 +182,7 @@ describe('the list of runs', () => {
   });
 
   it('says to who has no run how to send the first one', async () => {
-    const { html } = await pages.get('/', foreign);
+    const { html } = await pages.get('/', passthrough);
     // Without a token it would be a run of the first account.
     expect(html).toContain('RUN_BRIDGE_TOKEN=$TOKEN run-bridge exec --to http://127.0.0.1:4318 -- dbt build');
     expect(html).toContain(
@@ -223,8 +223,8 @@ describe('a run that the database can never keep', () => {
       },
     });
     expect(measuring.notes.health()).toEqual({ ready: true, details: { setAsideCount: 1 } });
-    expect((await pages.get('/', foreign)).html).not.toContain('set aside');
-    expect(await server.ask('GET', of, foreign)).toMatchObject({ status: 200, body: { data: [] } });
+    expect((await pages.get('/', passthrough)).html).not.toContain('set aside');
+    expect(await server.ask('GET', of, passthrough)).toMatchObject({ status: 200, body: { data: [] } });
   });
 });
 
@@ -300,9 +300,9 @@ describe('the page of a run', () => {
 
   it('shows nothing of another account', async () => {
     for (const path of ['/runs/1001', '/runs/0', '/runs/x', '/runs/99999999999999999999', '/webhooks/wsu_a']) {
-      expect((await pages.get(path, foreign)).status, path).toBe(404);
+      expect((await pages.get(path, passthrough)).status, path).toBe(404);
     }
-    for (const html of [(await pages.get('/', foreign)).html, (await pages.get('/webhooks', foreign)).html]) {
+    for (const html of [(await pages.get('/', passthrough)).html, (await pages.get('/webhooks', passthrough)).html]) {
       expect(html).not.toMatch(/nightly|hooks\.slack/);
     }
   });
@@ -753,14 +753,14 @@ describe('the settings', () => {
     // Its address is no page: nothing asks for it again.
     expect(html).not.toContain('data-live');
     expect((await pages.post('/settings/test', owner, { destination: 'none' })).status).toBe(404);
-    expect((await pages.post('/settings/test', foreign, { destination: 'tempo' })).status).toBe(404);
+    expect((await pages.post('/settings/test', passthrough, { destination: 'tempo' })).status).toBe(404);
     expect((await pages.post('/settings/test', admin, { destination: 'tempo' })).status).toBe(403);
     const elsewhere = { Origin: 'https://elsewhere.example', 'Sec-Fetch-Site': 'cross-site' };
     expect((await pages.post('/settings/test', owner, { destination: 'tempo' }, elsewhere)).status).toBe(403);
   });
 
   it('show another account its own tokens, and nothing of the machine', async () => {
-    const { html } = await pages.get('/settings', foreign);
+    const { html } = await pages.get('/settings', passthrough);
     expect(html).toContain('account admin');
     for (const text of ['webhooks only', 'http://tempo:4318', '/data']) expect(html).not.toContain(text);
   });
@@ -779,7 +779,7 @@ describe('deleting a run', () => {
     const asked = await pages.get('/runs/1003/delete', admin);
     expect(asked.html).toContain('Delete run #1003?');
     expect(asked.html).toContain('&lt;script&gt;alert(1)');
-    expect((await pages.get('/runs/1003/delete', foreign)).status).toBe(404);
+    expect((await pages.get('/runs/1003/delete', passthrough)).status).toBe(404);
   });
 
   it('shows why a run stays, without a button', async () => {
@@ -835,8 +835,8 @@ describe('the run of a trace', () => {
 
   it('is another account’s as if it were not there', async () => {
     const [mine, theirs] = [
-      await pages.get(`/runs/by-trace/${trace()}`, foreign),
-      await pages.get(`/runs/by-trace/${'a'.repeat(32)}`, foreign),
+      await pages.get(`/runs/by-trace/${trace()}`, passthrough),
+      await pages.get(`/runs/by-trace/${'a'.repeat(32)}`, passthrough),
     ];
     expect(mine.status).toBe(404);
     expect(mine.html.replaceAll(trace(), '')).toBe(theirs.html.replaceAll('a'.repeat(32), ''));
@@ -1023,7 +1023,7 @@ describe('the pages of jobs', () => {
     const href = /href="(\/jobs\/\d+)"/.exec(nightly)?.[1] ?? '';
     const job = (await pages.get(href, admin)).html;
     expect(job).toMatch(/href="\/runs\/1002">#1002<.*href="\/runs\/1001">#1001</s);
-    expect((await pages.get(href, foreign)).status).toBe(404);
+    expect((await pages.get(href, passthrough)).status).toBe(404);
   });
 
   it('start nothing that is not declared, and cancel nothing that is out of reach, and say why', async () => {
@@ -1032,7 +1032,7 @@ describe('the pages of jobs', () => {
     expect([started.status, started.html.includes('declare them in run-bridge.yaml')]).toEqual([409, true]);
     expect((await pages.post('/runs/1001/retry', admin)).status).toBe(409);
     expect((await pages.post('/runs/1004/cancel', admin)).html).toContain('cannot be interrupted from here');
-    expect((await pages.post('/runs/1001/cancel', foreign)).status).toBe(404);
+    expect((await pages.post('/runs/1001/cancel', passthrough)).status).toBe(404);
   });
 });
 
@@ -1248,8 +1248,8 @@ describe('the pages of webhooks', () => {
     });
     const event_id = items[0]?.id ?? '';
     expect((await pages.post('/webhooks/wsu_a/replay', admin, { event_id })).status).toBe(404);
-    expect((await pages.post('/webhooks/wsu_theirs/replay', foreign, { event_id })).status).toBe(404);
-    expect((await pages.post('/webhooks/wsu_gone/replay', foreign, { event_id })).status).toBe(404);
+    expect((await pages.post('/webhooks/wsu_theirs/replay', passthrough, { event_id })).status).toBe(404);
+    expect((await pages.post('/webhooks/wsu_gone/replay', passthrough, { event_id })).status).toBe(404);
     for (const since of ['', 'yesterday', '2026-13-45T99:99', '2026-01-31T12:00Z']) {
       const { status, html } = await pages.post('/webhooks/wsu_a/replay', admin, { since });
       expect([status, html.includes('must be a time')], since).toEqual([400, true]);
@@ -1292,7 +1292,7 @@ describe('the pages of webhooks', () => {
     await pages.post(`/webhooks/${id}/pause`, admin);
     expect(await subscriptions.find(FIRST_ACCOUNT_ID, id)).toMatchObject({ state: 'inactive' });
     expect((await pages.get(`/webhooks/${id}/delete`, admin)).html).toContain('made here?');
-    expect((await pages.post(`/webhooks/${id}/delete`, foreign)).status).toBe(404);
+    expect((await pages.post(`/webhooks/${id}/delete`, passthrough)).status).toBe(404);
     await pages.post(`/webhooks/${id}/delete`, admin);
     expect(await subscriptions.find(FIRST_ACCOUNT_ID, id)).toBeUndefined();
   });
@@ -1355,7 +1355,7 @@ describe('the pages of webhooks', () => {
     expect(html).toContain('Attempt 1');
     expect(html).toContain('it said &lt;script&gt;');
     expect((await pages.get(`/webhooks/wsu_a/events/${sent?.id}`, admin)).status).toBe(404);
-    expect((await pages.get(`/webhooks/wsu_gone/events/${sent?.id}`, foreign)).status).toBe(404);
+    expect((await pages.get(`/webhooks/wsu_gone/events/${sent?.id}`, passthrough)).status).toBe(404);
     expect((await pages.get('/webhooks/wsu_gone?state=delivered', admin)).html).toContain('No events of this state.');
     expect((await pages.get('/webhooks/wsu_gone?state=nonsense', admin)).html).toContain('job.run.completed');
   });
@@ -1388,7 +1388,7 @@ describe('the pages of webhooks', () => {
     expect((await pages.get(`/runs/${sent.facts.runId}`, tokens.get('analyst'))).html).not.toContain('/deliveries');
     expect((await pages.get(path, tokens.get('analyst'))).status).toBe(403);
     expect((await pages.get(path, tokens.get('webhooks_only'))).status).toBe(403);
-    expect((await pages.get(path, foreign)).status).toBe(404);
+    expect((await pages.get(path, passthrough)).status).toBe(404);
   });
 
   it('say on the page of a run that notified nobody how to be notified of the next', async () => {

@@ -54,7 +54,7 @@ function mapRecords<R extends ExportRequest>(
 /** What is passed on of requests, as it leaves the machine. */
 function passedOn(requests: readonly ExportRequest[], level: RedactionLevel): string {
   const redaction = new PassthroughRedaction(level, []);
-  const passed = requests.flatMap((request) => decodeRequest(request).delivery.foreign);
+  const passed = requests.flatMap((request) => decodeRequest(request).delivery.passthrough);
   return passed.map(({ signal, body }) => redaction.redact(signal, body)).join('\n');
 }
 
@@ -128,11 +128,11 @@ describe('where a sign of the engine stands', () => {
       signal === 'logs' ? [codecs.protobuf.decode(signal, body)] : [],
     );
     if (request === undefined) throw new Error('there are no log records');
-    const foreign = withResource(renamedRequest(request, { service: 'melange', scope: 'x', keeps: [] }), [
+    const passthrough = withResource(renamedRequest(request, { service: 'melange', scope: 'x', keeps: [] }), [
       { key: 'telemetry.sdk.language', value: 'python' },
     ]);
     const plainLog = { attributes: [], body: '', eventName: '' };
-    return mapRecords(foreign, (log) => ({ ...log, ...plainLog, ...change }));
+    return mapRecords(passthrough, (log) => ({ ...log, ...plainLog, ...change }));
   };
   const inScope = (attributes: readonly KeyValue[]): ExportRequest => {
     const resources = spans({}).resources.map((group) => ({

@@ -69,10 +69,10 @@ describe('the OpenTelemetry Collector', () => {
       .split('\n');
     expect(spanEnds(lines)).toEqual(spanEnds(sampleRecords(RUN).map(formatRecordLine)));
     expect(lines.length).toBe(sampleRecords(RUN).length);
-    const foreign = join(bridge.dataFolder, 'foreign', '00000001.otlp.jsonl');
-    await until('the trace of dbt 1.x', () => existsSync(foreign));
+    const passthrough = join(bridge.dataFolder, 'foreign', '00000001.otlp.jsonl');
+    await until('the trace of dbt 1.x', () => existsSync(passthrough));
     expect(bridge.traceIds()).toEqual([traceId]);
-    const passed = readFileSync(foreign, 'utf8');
+    const passed = readFileSync(passthrough, 'utf8');
     expect(passed).toContain('metadata.setup');
     expect(passed).not.toContain('Node evaluated');
   });

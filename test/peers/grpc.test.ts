@@ -28,7 +28,7 @@ async function startBridge(args: readonly string[] = [], dataFolder?: string): P
 }
 
 /** Telemetry of other services that the bridge has, as text. */
-function foreignText(bridge: BridgeProcess): string {
+function passthroughText(bridge: BridgeProcess): string {
   const folder = join(bridge.dataFolder, 'foreign');
   return readdirSync(folder)
     .map((name) => readFileSync(join(folder, name), 'utf8'))
@@ -53,10 +53,10 @@ describe('over gRPC', () => {
       '--workers',
       '2',
     ]);
-    expect(count(foreignText(bridge), '"spanId"')).toBe(2 * 100 * 4);
+    expect(count(passthroughText(bridge), '"spanId"')).toBe(2 * 100 * 4);
     const ids = ['--trace-id', '0af7651916cd43dd8448eb211c80319c', '--span-id', 'b7ad6b7169203331'];
     runPeer('telemetrygen', ['logs', ...where, ...ids, '--rate', '0', '--logs', '100', '--body', 'from telemetrygen']);
-    expect(count(foreignText(bridge), 'from telemetrygen')).toBe(100);
+    expect(count(passthroughText(bridge), 'from telemetrygen')).toBe(100);
   });
 
   it('the Collector brings a run as if the engine had sent it, and again what found no room', async () => {

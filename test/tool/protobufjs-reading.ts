@@ -89,7 +89,7 @@ function misreadItems(request: ExportRequest, delivery: Delivery, rejectedCount:
   }
   if (at < records.length) return `has a record that nobody sent: ${lineOf(records[at])}`;
   if (rejectedCount !== expectedRejections) return `rejects ${rejectedCount}, not ${expectedRejections}`;
-  const found = delivery.foreign.flatMap(({ signal, body }) =>
+  const found = delivery.passthrough.flatMap(({ signal, body }) =>
     [...itemsOf(codecs.json.decode(signal, Buffer.from(body)))].map(({ item }) => item),
   );
   return isDeepStrictEqual(found, passed) ? undefined : difference('passes on', text(found), text(passed));

@@ -47,14 +47,14 @@ export class HttpConsumer implements RecordConsumer {
   ) {}
 
   /** @throws CliError when the bridge does not take it. */
-  async consume({ batches, foreign }: Delivery): Promise<void> {
+  async consume({ batches, passthrough }: Delivery): Promise<void> {
     for (const batch of batches) {
       if (await this.takesLines())
         for (const part of partsOf(batch))
           await this.sendAll(part.isWhole ? linesRequest(part) : this.requests.push(part));
       else await this.sendAll(this.requests.push(batch));
     }
-    for (const { signal, body } of foreign) await this.sendAll([this.json.decode(signal, Buffer.from(body))]);
+    for (const { signal, body } of passthrough) await this.sendAll([this.json.decode(signal, Buffer.from(body))]);
   }
 
   /** Sends the starts of spans that have not ended: at the end, or to show the bridge their current state. */

@@ -118,7 +118,7 @@ export class KafkaJournal implements Component, RecordConsumer, Guard, BodyConsu
   }
 
   /** Takes records that came another way than as a request, as lines. @throws ConsumeError, RequestError */
-  async consume({ batches, foreign }: Delivery): Promise<void> {
+  async consume({ batches, passthrough }: Delivery): Promise<void> {
     const topic = this.settings.topics.traces;
     const messages = encodeRecords(batches).flatMap(({ traceId, header, lines }) =>
       splitLines(lines, this.producer.maxBytes(topic)).map((value) => ({
@@ -129,7 +129,7 @@ export class KafkaJournal implements Component, RecordConsumer, Guard, BodyConsu
       })),
     );
     await this.accept(messages);
-    for (const { signal, body: text } of foreign) {
+    for (const { signal, body: text } of passthrough) {
       const bytes = Buffer.from(text);
       const body = { byteLength: bytes.length, bytes: () => bytes, release: () => {} };
       await this.consumeBody(signal, 'json', body, UNKNOWN_SENDER);

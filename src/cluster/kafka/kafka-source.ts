@@ -545,7 +545,7 @@ export class KafkaSource implements Component {
   /** Makes the records on lines durable. @returns lines that are none */
   private async deliverLines(bytes: Buffer, header: string | undefined): Promise<readonly Reject[]> {
     const { batches, rejects } = decodeRecords(bytes, header);
-    const delivery = { batches, foreign: [] };
+    const delivery = { batches, passthrough: [] };
     if (batches.length > 0) {
       await this.unlessMisplaced(
         () => this.deps.consumer.consume(delivery),

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { buffer } from '../../record/arena.js';
 import { isReserved, type Resource, type ResourceValue } from '../../record/attributes.js';
 import { Cell, cell, pointAt } from '../../record/cells.js';
-import type { Delivery, ForeignBatch, RecordBatch, Signal } from '../../record/record-batch.js';
+import type { Delivery, PassthroughBatch, RecordBatch, Signal } from '../../record/record-batch.js';
 import { isSame } from '../../record/record-line.js';
 import type { TelemetryRecord, TraceId } from '../../record/telemetry-record.js';
 import { lengthDelimited, UNUSUAL, UnusualShape, valueJson, WireCursor, wrapped } from '../any-value.js';
@@ -104,10 +104,10 @@ export class WireDecoder implements PieceDecoder {
       if (isLent) this.chunks.giveBack(chunk);
       isLent = false;
     };
-    const foreign = this.foreignOf(items);
+    const passthrough = this.passthroughOf(items);
     for (const [kind, names, count] of items.sightings) this.sightings.note(kind, names, this.signal, count);
     const { batches, rejectedCount, rejectionMessage } = items;
-    return { delivery: { batches, foreign, release }, rejectedCount, rejectionMessage };
+    return { delivery: { batches, passthrough, release }, rejectedCount, rejectionMessage };
   }
 
   private readRequest(items: DecodedItems): void {
@@ -227,7 +227,7 @@ export class WireDecoder implements PieceDecoder {
     return Buffer.from(protobuf.encode(protobuf.decode(this.signal, request)));
   }
 
-  private foreignOf({ passed, passedCount: recordCount }: DecodedItems): readonly ForeignBatch[] {
+  private passthroughOf({ passed, passedCount: recordCount }: DecodedItems): readonly PassthroughBatch[] {
     const { signal, codecs } = this;
     if (recordCount === 0) return [];
     const request = codecs.protobuf.decode(signal, passed.take());
@@ -723,7 +723,7 @@ const LONG_ITEM = `a span or log record of more than ${MAX_ITEM_BYTES} bytes was
 /** What the pieces of a request became, put together in their order. */
 class DecodedPieces {
   private readonly batches: RecordBatch[] = [];
-  private readonly foreign: ForeignBatch[] = [];
+  private readonly passthrough: PassthroughBatch[] = [];
   private readonly releases: (() => void)[] = [];
   private rejectedCount = 0;
   private rejectionMessage = '';
@@ -739,8 +739,8 @@ class DecodedPieces {
       this.batches.push(batch);
       this.recordCount += recordCountOf(batch);
     }
-    for (const batch of delivery.foreign) {
-      this.foreign.push(batch);
+    for (const batch of delivery.passthrough) {
+      this.passthrough.push(batch);
       this.recordCount += batch.recordCount;
     }
     this.rejectedCount += rejectedCount;
@@ -755,8 +755,8 @@ class DecodedPieces {
   }
 
   whole(): DecodedRequest {
-    const { batches, foreign, rejectedCount, rejectionMessage } = this;
-    return { delivery: { batches, foreign, release: () => this.release() }, rejectedCount, rejectionMessage };
+    const { batches, passthrough, rejectedCount, rejectionMessage } = this;
+    return { delivery: { batches, passthrough, release: () => this.release() }, rejectedCount, rejectionMessage };
   }
 
   /** Gives back what the records stand in. */

@@ -257,7 +257,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
           job: { jobIds: [job] },
           other: { jobIds: [job + 1] },
           ends: { eventTypes: ['job.run.completed'] },
-          foreign: { accountId: 7 },
+          passthrough: { accountId: 7 },
         } as const;
         for (const [name, one] of Object.entries(given)) await state.subscriptions.add(subscription(name, one));
         await state.invocations.note([commandNote(1)], 4_000);

@@ -8,7 +8,7 @@ import { checkStatement, openSandbox, runStatement } from '../../../src/query/sa
 import { queryFolder } from '../../fake/query-folder.js';
 
 const { dataFolder, traceIds } = queryFolder(['build-mixed', 'build-clean'], afterAll);
-const [own, foreign] = traceIds;
+const [own, passthrough] = traceIds;
 const runs = join(dataFolder, 'runs');
 const before = process.cwd();
 let sandbox: DuckDBConnection;
@@ -32,13 +32,13 @@ const HOSTILE: readonly string[] = [
   "SELECT * FROM glob('/etc/*')",
   "SELECT * FROM glob('*/*')",
   "SELECT * FROM read_parquet('*/*.parquet')",
-  `SELECT * FROM read_parquet('${foreign}/telemetry.parquet')`,
-  `SELECT * FROM '${foreign}/telemetry.parquet'`,
-  `SELECT * FROM '${runs}/${foreign}/telemetry.parquet'`,
-  `SELECT * FROM '${own}/../${foreign}/telemetry.parquet'`,
-  `SELECT * FROM parquet_metadata('${foreign}/telemetry.parquet')`,
-  `SELECT * FROM parquet_schema('${runs}/${foreign}/telemetry.parquet')`,
-  `SELECT * FROM read_text('${foreign}/run.json')`,
+  `SELECT * FROM read_parquet('${passthrough}/telemetry.parquet')`,
+  `SELECT * FROM '${passthrough}/telemetry.parquet'`,
+  `SELECT * FROM '${runs}/${passthrough}/telemetry.parquet'`,
+  `SELECT * FROM '${own}/../${passthrough}/telemetry.parquet'`,
+  `SELECT * FROM parquet_metadata('${passthrough}/telemetry.parquet')`,
+  `SELECT * FROM parquet_schema('${runs}/${passthrough}/telemetry.parquet')`,
+  `SELECT * FROM read_text('${passthrough}/run.json')`,
   `SELECT * FROM read_blob('${own}/telemetry.jsonl')`,
   "SELECT * FROM read_parquet('https://example.org/x.parquet')",
   "SELECT * FROM read_parquet('s3://bucket/x.parquet')",
@@ -49,7 +49,7 @@ const HOSTILE: readonly string[] = [
   "SELECT * FROM query_table('/etc/passwd')",
   "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT * FROM read_text(''/etc/passwd'')'))",
   "COPY (SELECT 1) TO '/tmp/run-bridge-query-out.csv'",
-  `COPY (SELECT 1) TO '${foreign}/telemetry.parquet'`,
+  `COPY (SELECT 1) TO '${passthrough}/telemetry.parquet'`,
   "COPY t FROM '/etc/passwd'",
   "EXPORT DATABASE '/tmp/run-bridge-query-out'",
   "IMPORT DATABASE '/tmp/run-bridge-query-out'",
@@ -119,7 +119,7 @@ describe('a query', () => {
       readFileSync(join(runs, `${run}/telemetry.parquet`))
         .subarray(0, 4)
         .toString();
-    expect([own, foreign].map((run) => parquet(run ?? ''))).toEqual(['PAR1', 'PAR1']);
+    expect([own, passthrough].map((run) => parquet(run ?? ''))).toEqual(['PAR1', 'PAR1']);
     expect(['/tmp/run-bridge-query-out', '/tmp/run-bridge-query-out.csv'].filter(existsSync)).toEqual([]);
   });
 

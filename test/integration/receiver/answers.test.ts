@@ -28,7 +28,7 @@ test("the engine's own bodies are taken, and answered with an empty message in p
     expect(answer).toMatchObject({ status: 200, body: Buffer.alloc(0) });
     expect(answer.headers['content-type']).toBe('application/x-protobuf');
     const signal = path === '/v1/traces' ? 'traces' : 'logs';
-    expect(bench.consumer.deliveries.at(-1)?.foreign[0]?.signal).toBe(signal);
+    expect(bench.consumer.deliveries.at(-1)?.passthrough[0]?.signal).toBe(signal);
   }
 });
 
@@ -54,7 +54,7 @@ test('a span without a valid id is counted in partial_success, and the rest is k
   expect(JSON.parse(answer.body.toString())).toEqual({
     partialSuccess: { rejectedSpans: '2', errorMessage: 'without a valid id' },
   });
-  expect(bench.consumer.deliveries.at(-1)?.foreign[0]?.recordCount).toBe(1);
+  expect(bench.consumer.deliveries.at(-1)?.passthrough[0]?.recordCount).toBe(1);
 });
 
 test('partial_success comes in protobuf where the request did', async () => {

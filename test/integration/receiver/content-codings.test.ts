@@ -13,7 +13,7 @@ let plain: string | undefined;
 beforeAll(async () => {
   bench = await ReceiverBench.start();
   await bench.postTraces(TRACES);
-  plain = bench.consumer.deliveries.at(-1)?.foreign[0]?.body;
+  plain = bench.consumer.deliveries.at(-1)?.passthrough[0]?.body;
 });
 afterAll(() => bench.stop());
 
@@ -30,14 +30,14 @@ test.each([
   ['gzip', Buffer.concat([gzipSync(TRACES.subarray(0, 100)), gzipSync(TRACES.subarray(100))])],
 ])('a body in %s arrives as it was', async (coding, body) => {
   expect(await bench.postTraces(body, { 'Content-Encoding': coding })).toMatchObject({ status: 200 });
-  expect(bench.consumer.deliveries.at(-1)?.foreign[0]?.body).toBe(plain);
+  expect(bench.consumer.deliveries.at(-1)?.passthrough[0]?.body).toBe(plain);
 });
 
 test('a body in zstd arrives as it was, in whatever pieces', async () => {
   const tar = readFileSync('test/fixture/packed/build-mixed.traces.zst');
   for (const pieces of [[tar], Array.from(tar, (_, i) => tar.subarray(i, i + 1))]) {
     expect(await bench.postTraces(pieces, { 'Content-Encoding': 'zstd' })).toMatchObject({ status: 200 });
-    expect(bench.consumer.deliveries.at(-1)?.foreign[0]?.body).toBe(plain);
+    expect(bench.consumer.deliveries.at(-1)?.passthrough[0]?.body).toBe(plain);
   }
 });
 
@@ -77,7 +77,7 @@ test('a body in pieces of one byte arrives as it was', async () => {
   expect(await bench.postTraces([...pieces, GZIPPED.subarray(300)], { 'Content-Encoding': 'gzip' })).toMatchObject({
     status: 200,
   });
-  expect(bench.consumer.deliveries.at(-1)?.foreign[0]?.body).toBe(plain);
+  expect(bench.consumer.deliveries.at(-1)?.passthrough[0]?.body).toBe(plain);
 });
 
 test('an empty body is empty in every coding', async () => {

@@ -20,7 +20,7 @@ async function exportSpan(config: ExporterConfig): Promise<void> {
 
 function receivedNames(): string[] {
   return bench.consumer.deliveries.map((delivery) => {
-    const request = JSON.parse(delivery.foreign[0]?.body ?? '{}');
+    const request = JSON.parse(delivery.passthrough[0]?.body ?? '{}');
     return request.resourceSpans[0].scopeSpans[0].spans[0].name;
   });
 }

@@ -13,8 +13,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Appended, loggedRecords } from '../../../src/log/appended.js';
-import { ForeignSegments } from '../../../src/log/foreign-segments.js';
 import { JsonlRecordLog } from '../../../src/log/jsonl-record-log.js';
+import { PassthroughSegments } from '../../../src/log/passthrough-segments.js';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { RecordLogFiles } from '../../../src/log/record-log-files.js';
 import { batchOfAccount } from '../../../src/otlp/wire/item-chunk.js';
@@ -75,7 +75,7 @@ async function open(
     {
       clock,
       logger,
-      foreign: new ForeignSegments(join(folder, 'foreign'), { isSynced: true, listeners: [] }),
+      passthrough: new PassthroughSegments(join(folder, 'foreign'), { isSynced: true, listeners: [] }),
       listeners: [
         {
           onAppended: (event) => {
@@ -95,7 +95,7 @@ function close(): Promise<void> {
 }
 
 function delivery(batch: readonly TelemetryRecord[], resource: Resource = UNKNOWN_RESOURCE): Delivery {
-  return { batches: [{ traceId, resource, records: batch }], foreign: [] };
+  return { batches: [{ traceId, resource, records: batch }], passthrough: [] };
 }
 
 function path(file = 'telemetry.jsonl'): string {
@@ -149,8 +149,8 @@ describe('the record log', () => {
     const batches = [...sampleDeliveries(RUN)].flatMap((one) => one.batches);
     const [first, ...rest] = batches;
     if (first === undefined) throw new Error('no batch');
-    await log.consume({ batches: [first], foreign: [] });
-    await log.consume({ batches: rest.map((batch) => batchOfAccount(batch, 10_002)), foreign: [] });
+    await log.consume({ batches: [first], passthrough: [] });
+    await log.consume({ batches: rest.map((batch) => batchOfAccount(batch, 10_002)), passthrough: [] });
     const found = await read();
     expect(found.length).toBeGreaterThan(100);
     expect(new Set(found.map(({ resource }) => accountOf(resource)))).toEqual(new Set([null]));
@@ -262,10 +262,12 @@ describe('the record log', () => {
     await log.consume(delivery(records.slice(0, 5)));
     for (const id of ['a', 'b', 'c']) {
       const trace = id.repeat(32) as typeof traceId;
-      const foreignRecords = records.slice(0, 5).map(({ line: _line, ...record }) => ({ ...record, traceId: trace }));
+      const passthroughRecords = records
+        .slice(0, 5)
+        .map(({ line: _line, ...record }) => ({ ...record, traceId: trace }));
       await log.consume({
-        batches: [{ traceId: trace, resource: UNKNOWN_RESOURCE, records: foreignRecords as TelemetryRecord[] }],
-        foreign: [],
+        batches: [{ traceId: trace, resource: UNKNOWN_RESOURCE, records: passthroughRecords as TelemetryRecord[] }],
+        passthrough: [],
       });
     }
     expect(log.durableLength(traceId)).toBeUndefined();
@@ -274,7 +276,10 @@ describe('the record log', () => {
   });
 
   it('gives others their turn between the parts of a delivery of very many traces', async () => {
-    const many = log.consume({ batches: Array.from({ length: 1000 }, (_, index) => ofTrace(index + 1)), foreign: [] });
+    const many = log.consume({
+      batches: Array.from({ length: 1000 }, (_, index) => ofTrace(index + 1)),
+      passthrough: [],
+    });
     let isManyDone = false;
     void many.then(() => {
       isManyDone = true;
@@ -286,7 +291,10 @@ describe('the record log', () => {
   });
 
   it('leaves a delivery of very many traces to be sent again when it has to stop in the midst of it', async () => {
-    const many = log.consume({ batches: Array.from({ length: 1000 }, (_, index) => ofTrace(index + 1)), foreign: [] });
+    const many = log.consume({
+      batches: Array.from({ length: 1000 }, (_, index) => ofTrace(index + 1)),
+      passthrough: [],
+    });
     await untilTurned(() => appended.length > 0);
     const refused = expect(many).rejects.toThrow('shutting down');
     await close();
@@ -343,8 +351,11 @@ describe('a log record without the name of its span', () => {
 
   it('keeps whose it is when several that wait are taken up again', async () => {
     const logs = logsOf(records).map(overOtlp);
-    await log.consume({ batches: [{ traceId, resource: UNKNOWN_RESOURCE, records: logs.slice(0, 2) }], foreign: [] });
-    await log.consume({ batches: [{ traceId, resource: other, records: logs.slice(2, 4) }], foreign: [] });
+    await log.consume({
+      batches: [{ traceId, resource: UNKNOWN_RESOURCE, records: logs.slice(0, 2) }],
+      passthrough: [],
+    });
+    await log.consume({ batches: [{ traceId, resource: other, records: logs.slice(2, 4) }], passthrough: [] });
     const waiting = readFileSync(path('pending.jsonl'));
     await close();
     writeFileSync(path(), '');
@@ -436,7 +447,7 @@ describe('who waits for an answer', () => {
   it('hears nothing of what could not be written, and of others what could', async () => {
     await log.consume(delivery(records.slice(0, 10)));
     const known = { ...delivery(records.slice(0, 10)) };
-    const others = { batches: [ofTrace(7)], foreign: [] };
+    const others = { batches: [ofTrace(7)], passthrough: [] };
     rmSync(path());
     const told: string[] = [];
     const consumed = [
@@ -455,7 +466,7 @@ describe('who waits for an answer', () => {
     const onDurable = () => {
       isDurable = true;
     };
-    const consumed = log.consume({ batches: [first, second], foreign: [], onDurable });
+    const consumed = log.consume({ batches: [first, second], passthrough: [], onDurable });
     await untilTurned(() => appended.length === 1);
     await log.whileClosed([second.traceId], async () => {});
     expect(isDurable).toBe(false);
@@ -472,10 +483,10 @@ describe('the log of a run that has ended', () => {
   const isOpen = (id = traceId) => log.durableLength(id) !== undefined;
 
   it('stays open while those that have ended take little, and is closed before others', async () => {
-    await log.consume({ batches: [ofTrace(1), ofTrace(2)], foreign: [] });
+    await log.consume({ batches: [ofTrace(1), ofTrace(2)], passthrough: [] });
     ended(traceIdOf(2));
     expect(isOpen(traceIdOf(2))).toBe(true);
-    await log.consume({ batches: [ofTrace(3)], foreign: [] });
+    await log.consume({ batches: [ofTrace(3)], passthrough: [] });
     expect([1, 2, 3].map((number) => isOpen(traceIdOf(number)))).toEqual([true, false, true]);
   });
 
@@ -543,7 +554,7 @@ describe('what may go wrong on the disk', () => {
       resource: UNKNOWN_RESOURCE,
       records: [{ ...record, traceId: id }],
     }));
-    await log.consume({ batches, foreign: [] });
+    await log.consume({ batches, passthrough: [] });
     let removing: Promise<void> | undefined;
     listener = () => {
       removing ??= log.whileClosed(traceIds, async () => {
@@ -566,7 +577,7 @@ describe('what may go wrong on the disk', () => {
     };
     const before = readdirSync('/dev/fd').length;
     const batches = Array.from({ length: 2000 }, (_, index) => ofTrace(index + 1));
-    await log.consume({ batches, foreign: [] });
+    await log.consume({ batches, passthrough: [] });
     expect(mostFiles - before).toBeLessThan(200);
     expect(readdirSync(join(folder, 'runs'))).toHaveLength(2000);
   });
@@ -577,27 +588,29 @@ describe('what may go wrong on the disk', () => {
     await log.consume(delivery(logsOf(records).slice(0, 3).map(overOtlp)));
     expect(existsSync(path())).toBe(true);
     expect(lines()).toEqual([]);
-    await log.consume({ batches: [ofTrace(1)], foreign: [] });
+    await log.consume({ batches: [ofTrace(1)], passthrough: [] });
     expect(lines()).toHaveLength(3);
-    await log.consume({ batches: [ofTrace(2)], foreign: [] });
+    await log.consume({ batches: [ofTrace(2)], passthrough: [] });
     const isOpen = [traceId, traceIdOf(1), traceIdOf(2)].map((id) => log.durableLength(id) !== undefined);
     expect(isOpen).toEqual([false, false, true]);
     await close();
     await open();
-    for (const number of [1, 2]) await log.consume({ batches: [ofTrace(number)], foreign: [] });
+    for (const number of [1, 2]) await log.consume({ batches: [ofTrace(number)], passthrough: [] });
     expect([1, 2].map((number) => log.durableLength(traceIdOf(number)) !== undefined)).toEqual([true, true]);
   });
 
   it('refuses, and does not take into a file without a name, when its folder is removed', async () => {
-    await log.consume({ ...delivery(records.slice(0, 10)), foreign: [FOREIGN] });
+    await log.consume({ ...delivery(records.slice(0, 10)), passthrough: [PASSTHROUGH] });
     rmSync(join(folder, 'runs'), { recursive: true });
     rmSync(join(folder, 'foreign'), { recursive: true });
     // Known already, yet gone.
     await expect(log.consume(delivery(records.slice(0, 10)))).rejects.toMatchObject({ code: 'unavailable' });
-    await expect(log.consume({ batches: [], foreign: [FOREIGN] })).rejects.toMatchObject({ code: 'unavailable' });
-    await log.consume({ ...delivery(records.slice(10, 20)), foreign: [FOREIGN] });
+    await expect(log.consume({ batches: [], passthrough: [PASSTHROUGH] })).rejects.toMatchObject({
+      code: 'unavailable',
+    });
+    await log.consume({ ...delivery(records.slice(10, 20)), passthrough: [PASSTHROUGH] });
     expect(lines()).toEqual(sampleLines(RUN).slice(10, 20));
-    expect(readFileSync(join(folder, 'foreign', '00000001.otlp.jsonl'), 'utf8')).toBe(`${FOREIGN.body}\n`);
+    expect(readFileSync(join(folder, 'foreign', '00000001.otlp.jsonl'), 'utf8')).toBe(`${PASSTHROUGH.body}\n`);
     expect(logger.lines.map(({ level }) => level)).toEqual(['error', 'info']);
   });
 
@@ -621,7 +634,7 @@ describe('what may go wrong on the disk', () => {
     const lengths = () => ids.map((id) => statSync(join(folder, 'runs', id, 'telemetry.jsonl')).size > 0);
     for (const id of ids) {
       const batch = { traceId: id, resource: UNKNOWN_RESOURCE, records: [{ ...first, traceId: id }] };
-      await log.consume({ batches: [batch], foreign: [] });
+      await log.consume({ batches: [batch], passthrough: [] });
     }
     expect(lengths()).toEqual([true, false, false]);
     await close();
@@ -646,7 +659,7 @@ describe('what may go wrong on the disk', () => {
   });
 });
 
-const FOREIGN = { signal: 'traces' as const, body: '{"resourceSpans":[]}', recordCount: 1 };
+const PASSTHROUGH = { signal: 'traces' as const, body: '{"resourceSpans":[]}', recordCount: 1 };
 
 const OTHER_SPAN = 'abcdef0123456789' as SpanId;
 
@@ -661,9 +674,9 @@ function ofTrace(number: number): RecordBatch {
 describe('telemetry of other services', () => {
   it('is kept as it came and read from a place on', async () => {
     const body = '{"resourceSpans":[]}';
-    await log.consume({ batches: [], foreign: [{ signal: 'traces', body, recordCount: 1 }] });
-    await log.consume({ batches: [], foreign: [{ signal: 'logs', body: '{"resourceLogs":[]}', recordCount: 1 }] });
-    const segments = new ForeignSegments(join(folder, 'foreign'), { isSynced: true, listeners: [] });
+    await log.consume({ batches: [], passthrough: [{ signal: 'traces', body, recordCount: 1 }] });
+    await log.consume({ batches: [], passthrough: [{ signal: 'logs', body: '{"resourceLogs":[]}', recordCount: 1 }] });
+    const segments = new PassthroughSegments(join(folder, 'foreign'), { isSynced: true, listeners: [] });
     await segments.start();
     const entries = [];
     for await (const entry of segments.read()) entries.push(entry);

@@ -161,8 +161,8 @@ describe('the table of permission sets and endpoints', () => {
   it.each(ENDPOINTS.filter(({ path }) => path.includes(':accountId')))(
     '$name of another account is as one that does not exist',
     async ({ method, path }) => {
-      const foreign = await server.token('account_admin', { accountId: 20_002 });
-      const answers = [await server.ask(method, filled(path), foreign)];
+      const passthrough = await server.token('account_admin', { accountId: 20_002 });
+      const answers = [await server.ask(method, filled(path), passthrough)];
       for (const set of PERMISSION_SETS) {
         answers.push(await server.ask(method, filled(path, 20_002), secrets.get(set)));
         answers.push(await server.ask(method, filled(path, 7), secrets.get(set)));
@@ -207,24 +207,24 @@ describe('the endpoints for those who run commands elsewhere', () => {
   });
 
   it('know the steps of one account each, by the names that it gave them', async () => {
-    const [own, foreign] = [await server.token('admin'), await server.token('admin', { accountId: 20_002 })];
+    const [own, passthrough] = [await server.token('admin'), await server.token('admin', { accountId: 20_002 })];
     const step = '/api/run-bridge/v1/executions/steps/same';
     const start = { command: ['dbt', 'build'], started_unix_ms: 1_000, run_key: 'night' };
     const first = runOf(await server.ask('PUT', step, own, start));
-    const second = runOf(await server.ask('PUT', step, foreign, start));
+    const second = runOf(await server.ask('PUT', step, passthrough, start));
     expect(second).not.toBe(first);
     const end = { ending: { kind: 'exited', exit_code: 0 }, ended_unix_ms: 2_000 };
-    expect((await server.ask('PUT', `${step}/end`, foreign, end)).status).toBe(204);
+    expect((await server.ask('PUT', `${step}/end`, passthrough, end)).status).toBe(204);
     const stepOf = (runId: number) => server.state.executions.listSteps(runId);
     expect(await stepOf(first)).toMatchObject([{ stepId: 'same', ending: null }]);
     expect(await stepOf(second)).toMatchObject([{ stepId: '20002/same', ending: { kind: 'exited' } }]);
     expect(await server.state.catalog.findRun(20_002, second)).toMatchObject({ id: second });
     expect(await server.state.catalog.findRun(FIRST_ACCOUNT_ID, second)).toBeUndefined();
 
-    await server.ask('PUT', '/api/run-bridge/v1/executions/steps/theirs', foreign, start);
+    await server.ask('PUT', '/api/run-bridge/v1/executions/steps/theirs', passthrough, start);
     expect((await server.ask('PUT', '/api/run-bridge/v1/executions/steps/theirs/end', own, end)).status).toBe(404);
     const finish = '/api/run-bridge/v1/executions/finish';
-    expect(await server.ask('POST', finish, foreign, { run_key: 'night' })).toMatchObject({
+    expect(await server.ask('POST', finish, passthrough, { run_key: 'night' })).toMatchObject({
       body: { kind: 'closing', run: { run_id: second } },
     });
     expect(await server.ask('POST', finish, own, { run_key: 'night' })).toMatchObject({

@@ -21,7 +21,7 @@ function deliveries(): readonly Delivery[] {
   const parts = [...sampleDeliveriesOfRecords('build-mixed')].flatMap(({ batches }) =>
     batches.flatMap((batch) =>
       [...slices(batch.records, RECORDS_AT_A_TIME)].map(
-        (records): Delivery => ({ batches: [{ ...batch, records }], foreign: [] }),
+        (records): Delivery => ({ batches: [{ ...batch, records }], passthrough: [] }),
       ),
     ),
   );
@@ -54,13 +54,13 @@ const partitionOf = (traceId: TraceId, count: number) =>
 const traceIds = () => Array.from({ length: 20 }, (_, index) => traceIdOf(index + 1));
 
 /** The same records in another run. */
-function ofTrace({ batches, foreign }: Delivery, traceId: TraceId): Delivery {
+function ofTrace({ batches, passthrough }: Delivery, traceId: TraceId): Delivery {
   const own = batches.map((batch) => ({
     ...batch,
     traceId,
     records: batch.records.map((record) => ({ ...record, traceId })),
   }));
-  return { batches: own, foreign };
+  return { batches: own, passthrough };
 }
 
 function isLog({ batches }: Delivery): boolean {

@@ -12,7 +12,7 @@ const protobuf = new ProtobufCodec();
 const json = new JsonCodec();
 const body = readFileSync(join(SAMPLES, 'build-mixed', 'otlp', '002-traces.bin'));
 const expected = protobuf.decode('traces', body);
-const request = { signal: 'traces', traceIds: [], hasForeign: false, sinceMs: 0 } as const;
+const request = { signal: 'traces', traceIds: [], hasPassthrough: false, sinceMs: 0 } as const;
 
 let dir: string;
 let path: string;

@@ -52,9 +52,9 @@ function tracked() {
 
 it('makes the second trace of a command a step of the same run, registered before its records, which name it', async () => {
   const { happened, registry, steps } = tracked();
-  await steps.consume({ batches: [batch(1)], foreign: [] });
-  await steps.consume({ batches: [batch(2), batch(1)], foreign: [] });
-  await steps.consume({ batches: [batch(2)], foreign: [] });
+  await steps.consume({ batches: [batch(1)], passthrough: [] });
+  await steps.consume({ batches: [batch(2), batch(1)], passthrough: [] });
+  await steps.consume({ batches: [batch(2)], passthrough: [] });
   const second = 's.2aaaaaaaaaaaaaaa';
   expect(happened).toEqual([
     '1 of s',
@@ -70,14 +70,14 @@ it('makes the second trace of a command a step of the same run, registered befor
 
 it('names the step in records that name none, and in those that name the command alone', async () => {
   const { happened, steps } = tracked();
-  await steps.consume({ batches: [batch(1), batch(1, 's'), batch(2, 's')], foreign: [] });
+  await steps.consume({ batches: [batch(1), batch(1, 's'), batch(2, 's')], passthrough: [] });
   const second = 's.2aaaaaaaaaaaaaaa';
   expect(happened).toEqual(['1 of s', '1 of s', `${second} begins, of the run of s`, `2 of ${second}`]);
 });
 
 it('says at the end of each trace whose it is, once: another sender may have brought its records first', async () => {
   const { happened, registry, steps } = tracked();
-  await steps.consume({ batches: [batch(1)], foreign: [] });
+  await steps.consume({ batches: [batch(1)], passthrough: [] });
   happened.length = 0;
   await steps.attach(registry);
   await steps.attach(registry);
@@ -96,14 +96,14 @@ it("adds what OTEL_RESOURCE_ATTRIBUTES says and the engine's resource does not",
   const { registry } = tracked();
   const steps = new CommandSteps(async () => ({ consumer, registry }), stepStart('s', {}), variable);
   const resource = { ...UNKNOWN_RESOURCE, attributes: { 'service.name': 'dbt', 'service.version': '2.0.0' } };
-  await steps.consume({ batches: [{ ...batch(1), resource }], foreign: [] });
+  await steps.consume({ batches: [{ ...batch(1), resource }], passthrough: [] });
   const own = { 'service.name': 'dbt', 'service.version': '2.0.0', 'run_bridge.step.id': 's' };
   expect(taken).toEqual([{ team: 'shop', note: 'a=b%20c', ...own }]);
 });
 
 it('leaves records alone that name a step of another command, and ends a command without any', async () => {
   const { happened, registry, steps } = tracked();
-  await steps.consume({ batches: [batch(1, 'other')], foreign: [] });
+  await steps.consume({ batches: [batch(1, 'other')], passthrough: [] });
   await steps.end(registry, { kind: 'exited', exitCode: 0 }, 2_000);
   expect([happened, steps.steps]).toEqual([['1 of other', 's ends: exited'], []]);
 });
@@ -123,7 +123,7 @@ it.each([
   const steps = new CommandSteps(async () => ({ consumer: { async consume() {} }, registry }), start, '');
   const traceId = records[0]?.traceId;
   if (traceId === undefined) throw new Error('no record');
-  await steps.consume({ batches: [{ traceId, resource: UNKNOWN_RESOURCE, records }], foreign: [] });
+  await steps.consume({ batches: [{ traceId, resource: UNKNOWN_RESOURCE, records }], passthrough: [] });
   const exitedUnixMs = Number.MAX_SAFE_INTEGER;
   await steps.end(registry, { kind: 'exited', exitCode: 0 }, exitedUnixMs);
   const lastUnixMs = Math.max(
@@ -166,7 +166,7 @@ describe('engine commands in one trace', () => {
       },
     };
     const steps = new CommandSteps(async () => ({ consumer, registry }), stepStart('s', {}), '');
-    for (const one of batches) await steps.consume({ batches: [one], foreign: [] });
+    for (const one of batches) await steps.consume({ batches: [one], passthrough: [] });
     await steps.attach(registry);
     return { spans, said, steps, registry };
   }

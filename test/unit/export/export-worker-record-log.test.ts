@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { RecordLogLines } from '../../../src/export/record-log-lines.js';
 import type { AppendListener } from '../../../src/log/appended.js';
-import { ForeignSegments } from '../../../src/log/foreign-segments.js';
 import { JsonlRecordLog } from '../../../src/log/jsonl-record-log.js';
+import { PassthroughSegments } from '../../../src/log/passthrough-segments.js';
 import { RecordLogFiles } from '../../../src/log/record-log-files.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
 import type { RunSummary } from '../../../src/run/verdict.js';
@@ -30,10 +30,10 @@ afterEach(async () => {
 
 it('exports a real run from the record log on disk, half of it live and half after a restart', async () => {
   const listeners: AppendListener[] = [];
-  const foreign = new ForeignSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] });
+  const passthrough = new PassthroughSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] });
   const log = new JsonlRecordLog(
     { dataFolder: folder, durability: 'os', maxOpenLogs: 4, maxQueuedRecords: 100_000, nameHoldMs: 0 },
-    { clock: bench.clock, logger: bench.logger, foreign, listeners },
+    { clock: bench.clock, logger: bench.logger, passthrough, listeners },
   );
   await log.start();
   const reader = new RecordLogFiles(
@@ -43,7 +43,7 @@ it('exports a real run from the record log on disk, half of it live and half aft
   );
   const lines = new RecordLogLines(folder);
   const consume = (records: typeof RECORDS) =>
-    log.consume({ batches: [{ traceId: RUN, resource: UNKNOWN_RESOURCE, records }], foreign: [] });
+    log.consume({ batches: [{ traceId: RUN, resource: UNKNOWN_RESOURCE, records }], passthrough: [] });
 
   const first = await bench.worker({ deps: { reader, lines } });
   listeners.push(first);

@@ -32,8 +32,8 @@ function withSave(cursors: CursorStore, save: CursorStore['save']): CursorStore 
     listPending: cursors.listPending.bind(cursors),
     isWanted: cursors.isWanted.bind(cursors),
     register: cursors.register.bind(cursors),
-    findForeign: cursors.findForeign.bind(cursors),
-    saveForeign: cursors.saveForeign.bind(cursors),
+    findPassthrough: cursors.findPassthrough.bind(cursors),
+    savePassthrough: cursors.savePassthrough.bind(cursors),
     save,
   };
 }

@@ -21,7 +21,12 @@ describe.each(SAMPLES)('%s', (sample) => {
     const parquet = folder.path(`${sample}.parquet`);
     const jsonl = folder.path(`${sample}.jsonl`);
     const result = await convertFile(samplePath(sample), parquet, options);
-    expect(result).toEqual({ recordCount: sampleLines(sample).length, foreignCount: 0, rejectCount: 0, rejects: [] });
+    expect(result).toEqual({
+      recordCount: sampleLines(sample).length,
+      passthroughCount: 0,
+      rejectCount: 0,
+      rejects: [],
+    });
     await convertFile(parquet, jsonl, options);
     expect(readFileSync(jsonl, 'utf8')).toBe(readFileSync(samplePath(sample), 'utf8'));
   });
@@ -54,7 +59,7 @@ describe('convertFile', () => {
   });
 
   it("counts other services' telemetry, which only OTLP can hold", async () => {
-    const foreign = {
+    const passthrough = {
       resourceSpans: [
         {
           resource: { attributes: [{ key: 'service.name', value: { stringValue: 'airflow' } }] },
@@ -64,8 +69,8 @@ describe('convertFile', () => {
         },
       ],
     };
-    const path = folder.write('foreign.otlp.jsonl', `${JSON.stringify(foreign)}\n`);
-    expect(await convertFile(path, folder.path('foreign.jsonl'), options)).toMatchObject({ foreignCount: 1 });
+    const path = folder.write('foreign.otlp.jsonl', `${JSON.stringify(passthrough)}\n`);
+    expect(await convertFile(path, folder.path('foreign.jsonl'), options)).toMatchObject({ passthroughCount: 1 });
     await convertFile(path, folder.path('foreign-again.otlp.jsonl'), options);
     expect(folder.lines('foreign-again.otlp.jsonl')[0]).toContain('"name":"task"');
   });

@@ -45,7 +45,13 @@ describe('importPaths', () => {
     const consumer = new Taking();
     const paths = [samplePath('build-clean'), samplePath('parse', 'otel.parquet')];
     const result = await importing(paths, consumer);
-    expect(result).toMatchObject({ recordCount: 254 + 63, foreignCount: 0, rejectCount: 0, rejects: [], fileCount: 2 });
+    expect(result).toMatchObject({
+      recordCount: 254 + 63,
+      passthroughCount: 0,
+      rejectCount: 0,
+      rejects: [],
+      fileCount: 2,
+    });
     expect(new Set(consumer.batches.map((batch) => batch.resource))).toEqual(new Set([UNKNOWN_RESOURCE]));
     expect(consumer.batches.flatMap((batch) => batch.records).map(formatRecordLine)).toEqual([
       ...sampleLines('build-clean'),

@@ -9,8 +9,8 @@ import { LineReader, readLine } from '../../../src/files/read-record.js';
 import { batchesOf } from '../../../src/files/record-source.js';
 import type { Appended, AppendedPiece } from '../../../src/log/appended.js';
 import { FreshRecords, loggedRecords } from '../../../src/log/appended.js';
-import { ForeignSegments } from '../../../src/log/foreign-segments.js';
 import { JsonlRecordLog } from '../../../src/log/jsonl-record-log.js';
+import { PassthroughSegments } from '../../../src/log/passthrough-segments.js';
 import { CellBatch, ItemChunk } from '../../../src/otlp/wire/item-chunk.js';
 import { itemReading } from '../../../src/otlp/wire/read-items.js';
 import { buffer, REGION } from '../../../src/record/arena.js';
@@ -199,7 +199,7 @@ async function storedOf(run: string, ways: readonly Read[]): Promise<string> {
     {
       clock: new FakeClock(),
       logger: new RecordingLogger(),
-      foreign: new ForeignSegments(join(dataFolder, 'foreign'), { isSynced: false, listeners: [] }),
+      passthrough: new PassthroughSegments(join(dataFolder, 'foreign'), { isSynced: false, listeners: [] }),
       listeners: [
         {
           onAppended({ traceId }: Appended) {
@@ -213,7 +213,7 @@ async function storedOf(run: string, ways: readonly Read[]): Promise<string> {
     for (const read of ways) {
       for (const lines of parts(run)) {
         const { batches, release } = read(lines);
-        await log.consume({ batches, foreign: [] });
+        await log.consume({ batches, passthrough: [] });
         release();
       }
     }
@@ -244,7 +244,7 @@ async function stepsOf(run: string, read: Read) {
   );
   for (const lines of parts(run)) {
     const { batches, release } = read(lines);
-    await steps.consume({ batches, foreign: [] });
+    await steps.consume({ batches, passthrough: [] });
     release();
   }
   return {

@@ -5,7 +5,7 @@ import { FakeClock } from '../../fake/fake-clock.js';
 import { untilTurned } from '../../tool/until.js';
 import { running } from './reading.js';
 
-const delivery: Delivery = { batches: [], foreign: [] };
+const delivery: Delivery = { batches: [], passthrough: [] };
 
 /** Fails until it is well. */
 class Failing implements RecordConsumer {

@@ -24,7 +24,7 @@ const lines = sampleLines('parse');
 const records = lines.map(parseRecordLine);
 const traceId = parseTraceId('a'.repeat(32));
 if (traceId === undefined) throw new Error('no trace id');
-const delivery = { batches: [{ traceId, resource: UNKNOWN_RESOURCE, records }], foreign: [] };
+const delivery = { batches: [{ traceId, resource: UNKNOWN_RESOURCE, records }], passthrough: [] };
 
 test('records are handed on where there is room, and counted with half of their lines', async () => {
   const [guard, consumer] = [new OneGuard(), new MemoryConsumer()];

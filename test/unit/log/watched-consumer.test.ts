@@ -5,7 +5,7 @@ import { ConsumeError } from '../../../src/record/record-batch.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
 
-const NOTHING = { batches: [], foreign: [] };
+const NOTHING = { batches: [], passthrough: [] };
 
 function bench() {
   const consumer = new MemoryConsumer();

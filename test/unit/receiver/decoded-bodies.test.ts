@@ -5,12 +5,12 @@ import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import type { BodyDecoder } from '../../../src/otlp/wire/wire-decoder.js';
 import { DecodedBodies } from '../../../src/receiver/export-intake.js';
 import type { Delivery } from '../../../src/record/record-batch.js';
-import { foreignBodies } from '../../fake/foreign-decoder.js';
+import { passthroughBodies } from '../../fake/passthrough-decoder.js';
 
 const BYTES = readFileSync('test/fixture/samples/build-mixed/otlp/002-traces.bin');
 const BODY = { byteLength: BYTES.length, bytes: () => BYTES, release: () => {} };
 const SENDER = { accountId: null, scope: {} };
-const { traces, logs } = foreignBodies(new ProtobufCodec());
+const { traces, logs } = passthroughBodies(new ProtobufCodec());
 
 test.each([
   ['durable', true],
@@ -29,7 +29,7 @@ test.each([
       },
     };
     const bodies = new DecodedBodies(
-      { protobuf: { traces: lending(traces, events), logs }, json: foreignBodies(new JsonCodec()) },
+      { protobuf: { traces: lending(traces, events), logs }, json: passthroughBodies(new JsonCodec()) },
       consumer,
       when,
     );

@@ -59,9 +59,9 @@ describe('a run whose spans and log records have cells', () => {
     const byCells = judge(deliveriesWithOwnWords('big-build'));
     const words = Object.keys(byCells.invocations[0]?.nodeCounts ?? {});
     expect(words).toContain('other');
-    const records = [...deliveriesWithOwnWords('big-build')].map(({ batches, foreign }) => ({
+    const records = [...deliveriesWithOwnWords('big-build')].map(({ batches, passthrough }) => ({
       batches: batches.map(({ traceId, resource, records }) => ({ traceId, resource, records })),
-      foreign,
+      passthrough,
     }));
     expect(byCells).toEqual(judge(records));
   });

@@ -1,8 +1,8 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ForeignSegments } from '../../../src/log/foreign-segments.js';
 import { JsonlRecordLog } from '../../../src/log/jsonl-record-log.js';
+import { PassthroughSegments } from '../../../src/log/passthrough-segments.js';
 import type { LoggedRecord, RecordLogReader } from '../../../src/log/record-log.js';
 import { RecordLogFiles } from '../../../src/log/record-log-files.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
@@ -82,7 +82,7 @@ export class TrackerBench {
 
   async append(records: readonly LoggedRecord[]): Promise<void> {
     const batches = records.map(({ record, resource }) => ({ traceId: record.traceId, resource, records: [record] }));
-    await this.log?.consume({ batches, foreign: [] });
+    await this.log?.consume({ batches, passthrough: [] });
     await this.tracker.idle();
   }
 
@@ -153,7 +153,7 @@ export class TrackerBench {
       {
         clock,
         logger,
-        foreign: new ForeignSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] }),
+        passthrough: new PassthroughSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] }),
         listeners: [this.current],
       },
     );

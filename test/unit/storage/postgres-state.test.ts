@@ -71,9 +71,9 @@ describe('the PostgreSQL state', () => {
     );
     expect((await state.invocations.listUnnoted(9)).map((run) => run.traceId)).toEqual([theirs]);
     expect(await fenced.invocations.listUnnoted(9)).toEqual([]);
-    await fenced.cursors.saveForeign('jaeger', { segment: 'one', offset: 3 });
-    expect(await fenced.cursors.findForeign('jaeger')).toEqual({ segment: 'one', offset: 3 });
-    expect(await state.cursors.findForeign('jaeger')).toBeUndefined();
+    await fenced.cursors.savePassthrough('jaeger', { segment: 'one', offset: 3 });
+    expect(await fenced.cursors.findPassthrough('jaeger')).toEqual({ segment: 'one', offset: 3 });
+    expect(await state.cursors.findPassthrough('jaeger')).toBeUndefined();
     await fenced.close();
   });
 

@@ -23,7 +23,7 @@ test("the engine's own bodies are taken, and answered with an empty message", as
     [LOGS_PATH, LOGS, 'logs'],
   ] as const) {
     expect(await client.call(frame(body), path)).toMatchObject(OK_EMPTY);
-    expect(bench.consumer.deliveries.at(-1)?.foreign[0]?.signal).toBe(signal);
+    expect(bench.consumer.deliveries.at(-1)?.passthrough[0]?.signal).toBe(signal);
   }
 });
 

@@ -35,7 +35,7 @@ async function exportLog(config: ExporterConfig): Promise<void> {
 }
 
 function received(): string[] {
-  return bench.consumer.deliveries.flatMap(({ foreign }) => foreign.map(({ body }) => body));
+  return bench.consumer.deliveries.flatMap(({ passthrough }) => passthrough.map(({ body }) => body));
 }
 
 test.each([

@@ -267,16 +267,16 @@ describe('a request', () => {
     const { delivery, rejectedCount } = decodeRequest(request);
     expect(rejectedCount).toBe(0);
     expect(delivery.batches).toEqual([]);
-    expect(delivery.foreign).toHaveLength(1);
-    expect(json.decode('traces', Buffer.from(delivery.foreign[0]?.body ?? ''))).toEqual(request);
-    expect(delivery.foreign[0]?.body).not.toContain('\n');
+    expect(delivery.passthrough).toHaveLength(1);
+    expect(json.decode('traces', Buffer.from(delivery.passthrough[0]?.body ?? ''))).toEqual(request);
+    expect(delivery.passthrough[0]?.body).not.toContain('\n');
   });
 
   it('that another bridge has mapped already is passed on as it is', () => {
     const mapped = [{ key: 'telemetry.distro.name', value: 'run-bridge' }];
     const { delivery } = decodeRequest(traces([span('Phase: RUN', {})], 'dbt-fusion', mapped));
     expect(delivery.batches).toEqual([]);
-    expect(delivery.foreign[0]?.recordCount).toBe(1);
+    expect(delivery.passthrough[0]?.recordCount).toBe(1);
   });
 
   it('splits records by trace', () => {
@@ -334,6 +334,6 @@ describe('a log record of the engine', () => {
 
   it('without a trace belongs to no run and is passed on', () => {
     const { delivery, rejectedCount } = decodeRequest(request([{ ...log, traceId: '' }]));
-    expect([rejectedCount, delivery.batches.length, delivery.foreign.length]).toEqual([0, 0, 1]);
+    expect([rejectedCount, delivery.batches.length, delivery.passthrough.length]).toEqual([0, 0, 1]);
   });
 });

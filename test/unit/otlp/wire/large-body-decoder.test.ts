@@ -34,7 +34,7 @@ function linesOf(decode: () => DecodedRequest): unknown {
   const lines = delivery.batches.flatMap(({ traceId, resource, records }) =>
     records.map((record) => [traceId, resource, formatRecordLine(record)]),
   );
-  return { lines, foreignCount: delivery.foreign.length, rejectedCount, rejectionMessage };
+  return { lines, passthroughCount: delivery.passthrough.length, rejectedCount, rejectionMessage };
 }
 
 describe('decoding a request piece by piece', () => {

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { closeOnFailure, errorCode } from '../core/errors.js';
 import { readLines, textOf } from '../core/lines.js';
 import { Turns } from '../core/turns.js';
-import type { ForeignBatch, Signal } from '../record/record-batch.js';
+import type { PassthroughBatch, Signal } from '../record/record-batch.js';
 import { AppendFile, makeFolder, syncFolder } from './append-file.js';
 
 /** A segment that has grown beyond this many bytes is followed by a new one. */
@@ -22,14 +22,14 @@ export interface EndedSegment {
  * and so on. Stored unchanged, apart from the runs, and forwarded unchanged. There is no deduplication:
  * what is sent twice is forwarded twice, as any OTLP relay does.
  */
-export class ForeignSegments implements ForeignLogReader {
+export class PassthroughSegments implements PassthroughLogReader {
   private file: AppendFile | undefined;
   private segment = '';
   private readonly turns = new Turns();
 
   constructor(
     private readonly folder: string,
-    private readonly options: { readonly isSynced: boolean; readonly listeners: readonly ForeignListener[] },
+    private readonly options: { readonly isSynced: boolean; readonly listeners: readonly PassthroughListener[] },
   ) {}
 
   /** Finds the last segment and cuts off a torn last line. */
@@ -39,7 +39,7 @@ export class ForeignSegments implements ForeignLogReader {
   }
 
   /** Appends and syncs; then notifies the listeners. */
-  append(batches: readonly ForeignBatch[]): Promise<void> {
+  append(batches: readonly PassthroughBatch[]): Promise<void> {
     return this.turns.run(() => this.write(batches));
   }
 
@@ -68,7 +68,7 @@ export class ForeignSegments implements ForeignLogReader {
     await rm(join(this.folder, segment), { force: true });
   }
 
-  private async write(batches: readonly ForeignBatch[]): Promise<void> {
+  private async write(batches: readonly PassthroughBatch[]): Promise<void> {
     if (this.file === undefined && this.segment !== '') await this.openSegment(this.segment);
     if (this.file === undefined || this.file.lengthBytes > SEGMENT_BYTES) await this.nextSegment();
     const bytes = Buffer.from(batches.map((batch) => `${batch.body}\n`).join(''));
@@ -79,10 +79,10 @@ export class ForeignSegments implements ForeignLogReader {
       await this.close().catch(() => undefined);
       throw error;
     }
-    for (const listener of this.options.listeners) listener.onForeign(batches);
+    for (const listener of this.options.listeners) listener.onPassthrough(batches);
   }
 
-  async *read(from?: ForeignPosition): AsyncIterable<ForeignEntry> {
+  async *read(from?: PassthroughPosition): AsyncIterable<PassthroughEntry> {
     for (const segment of await this.segments()) {
       if (from !== undefined && segment < from.segment) continue;
       const fromOffset = segment === from?.segment ? from.offset : 0;
@@ -96,7 +96,7 @@ export class ForeignSegments implements ForeignLogReader {
     }
   }
 
-  async end(): Promise<ForeignPosition | undefined> {
+  async end(): Promise<PassthroughPosition | undefined> {
     return this.file === undefined ? undefined : { segment: this.segment, offset: this.file.lengthBytes };
   }
 
@@ -143,27 +143,27 @@ function signalOf(body: string): Signal {
 }
 
 /** A position in telemetry of other services: a segment file's name and a byte offset in it. */
-export interface ForeignPosition {
+export interface PassthroughPosition {
   readonly segment: string;
   readonly offset: number;
 }
 
 /** One OTLP JSON message of another service, and the position after it. */
-export interface ForeignEntry {
+export interface PassthroughEntry {
   readonly signal: Signal;
   readonly body: string;
-  readonly next: ForeignPosition;
+  readonly next: PassthroughPosition;
 }
 
 /** Reads the telemetry of other services, stored as OTLP JSON lines in segment files. */
-export interface ForeignLogReader {
+export interface PassthroughLogReader {
   /** Yields everything after `from` (by default everything that still exists), in order, up to the current end. */
-  read(from?: ForeignPosition): AsyncIterable<ForeignEntry>;
+  read(from?: PassthroughPosition): AsyncIterable<PassthroughEntry>;
   /** Returns the position after the last durable entry; `undefined` when nothing was ever written. */
-  end(): Promise<ForeignPosition | undefined>;
+  end(): Promise<PassthroughPosition | undefined>;
 }
 
 /** Is notified of durable telemetry of other services. Called synchronously; must not throw and must not wait. */
-export interface ForeignListener {
-  onForeign(batches: readonly ForeignBatch[]): void;
+export interface PassthroughListener {
+  onPassthrough(batches: readonly PassthroughBatch[]): void;
 }

@@ -2,16 +2,16 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ATTEMPTS_OF_ONE } from '../../../src/export/signal-breaker.js';
 import type { Signal } from '../../../src/record/record-batch.js';
 import { ExportBench } from '../../fake/export-bench.js';
-import { MemoryForeignLog } from '../../fake/memory-foreign-log.js';
+import { MemoryPassthroughLog } from '../../fake/memory-passthrough-log.js';
 import { untilTurned } from '../../tool/until.js';
 
 const never = new AbortController().signal;
 
 let bench: ExportBench;
-let foreign: MemoryForeignLog;
+let passthrough: MemoryPassthroughLog;
 beforeEach(async () => {
   bench = await ExportBench.open();
-  foreign = new MemoryForeignLog();
+  passthrough = new MemoryPassthroughLog();
 });
 afterEach(() => bench.close());
 
@@ -49,10 +49,10 @@ const logs = (body: string) =>
 
 describe('the telemetry of other services', () => {
   it('is forwarded in order, to a destination that speaks JSON byte for byte', async () => {
-    const worker = await bench.worker({ endpoint: { encoding: 'json' }, deps: { foreign } });
-    foreign.append('traces', spans('one'));
-    foreign.append('logs', logs('two'));
-    worker.onForeign([]);
+    const worker = await bench.worker({ endpoint: { encoding: 'json' }, deps: { passthrough } });
+    passthrough.append('traces', spans('one'));
+    passthrough.append('logs', logs('two'));
+    worker.onPassthrough([]);
     await untilTurned(() => bench.receiver.requests.length === 2);
     expect(bench.receiver.requests.map((request) => request.body.toString())).toEqual([spans('one'), logs('two')]);
     expect(await worker.flush(never)).toBe(true);
@@ -60,8 +60,8 @@ describe('the telemetry of other services', () => {
   });
 
   it('is forwarded in protobuf with nothing lost', async () => {
-    const worker = await bench.worker({ deps: { foreign } });
-    foreign.append('traces', spans('one'));
+    const worker = await bench.worker({ deps: { passthrough } });
+    passthrough.append('traces', spans('one'));
     expect(await worker.flush(never)).toBe(true);
     expect(bench.receiver.spanNames).toEqual(['one']);
     expect(bench.receiver.requests[0]?.headers['content-type']).toBe('application/x-protobuf');
@@ -70,25 +70,25 @@ describe('the telemetry of other services', () => {
   });
 
   it('is forwarded from where it was left after an outage and a restart', async () => {
-    const first = await bench.worker({ deps: { foreign } });
-    foreign.append('traces', spans('one'));
+    const first = await bench.worker({ deps: { passthrough } });
+    passthrough.append('traces', spans('one'));
     await first.flush(never);
     bench.receiver.answer = () => ({ status: 503 });
-    foreign.append('traces', spans('two'));
+    passthrough.append('traces', spans('two'));
     await first.shutdown(never);
     bench.receiver.answer = () => ({});
-    foreign.append('traces', spans('three'));
+    passthrough.append('traces', spans('three'));
     bench.clock.advance(1);
-    const second = await bench.worker({ deps: { foreign } });
+    const second = await bench.worker({ deps: { passthrough } });
     await second.flush(never);
     expect(bench.receiver.spanNames).toEqual(['one', 'two', 'three']);
   });
 
   it('is tried again by itself when the destination is back', async () => {
     bench.receiver.answer = () => ({ status: 503 });
-    const worker = await bench.worker({ deps: { foreign } });
-    foreign.append('traces', spans('one'));
-    worker.onForeign([]);
+    const worker = await bench.worker({ deps: { passthrough } });
+    passthrough.append('traces', spans('one'));
+    worker.onPassthrough([]);
     await untilTurned(() => worker.status().state === 'waiting');
     bench.receiver.answer = () => ({});
     await untilTurned(() => {
@@ -100,16 +100,16 @@ describe('the telemetry of other services', () => {
   it('is tried again by itself after a fault of the disk, which is logged once', async () => {
     let faultsLeft = 3;
     const failing = {
-      end: foreign.end.bind(foreign),
-      async *read(...[from]: Parameters<typeof foreign.read>) {
+      end: passthrough.end.bind(passthrough),
+      async *read(...[from]: Parameters<typeof passthrough.read>) {
         faultsLeft -= 1;
         if (faultsLeft >= 0) throw new Error('EIO: i/o error, read');
-        yield* foreign.read(from);
+        yield* passthrough.read(from);
       },
     };
-    const worker = await bench.worker({ deps: { foreign: failing } });
-    foreign.append('traces', spans('one'));
-    worker.onForeign([]);
+    const worker = await bench.worker({ deps: { passthrough: failing } });
+    passthrough.append('traces', spans('one'));
+    worker.onPassthrough([]);
     await untilTurned(() => {
       bench.clock.advance(1_000);
       return bench.receiver.spanNames.length === 1;
@@ -119,9 +119,9 @@ describe('the telemetry of other services', () => {
 
   it('is tried again by itself when a single message was not taken', async () => {
     bench.receiver.answer = () => (bench.receiver.requests.length === 0 ? { status: 500 } : {});
-    const worker = await bench.worker({ deps: { foreign } });
-    foreign.append('traces', spans('one'));
-    worker.onForeign([]);
+    const worker = await bench.worker({ deps: { passthrough } });
+    passthrough.append('traces', spans('one'));
+    worker.onPassthrough([]);
     await untilTurned(() => worker.status().state === 'waiting');
     bench.clock.advance(100);
     await untilTurned(() => bench.receiver.spanNames.length === 1);
@@ -129,17 +129,17 @@ describe('the telemetry of other services', () => {
   });
 
   it('is not forwarded where it came before the destination was known', async () => {
-    foreign.append('traces', spans('old'));
-    const worker = await bench.worker({ deps: { foreign } });
-    foreign.append('traces', spans('new'));
+    passthrough.append('traces', spans('old'));
+    const worker = await bench.worker({ deps: { passthrough } });
+    passthrough.append('traces', spans('new'));
     await worker.flush(never);
     expect(bench.receiver.spanNames).toEqual(['new']);
   });
 
   it('is passed over where the destination does not get its signal', async () => {
-    const worker = await bench.worker({ signals: ['traces'], deps: { foreign } });
-    foreign.append('logs', logs('one'));
-    foreign.append('traces', spans('two'));
+    const worker = await bench.worker({ signals: ['traces'], deps: { passthrough } });
+    passthrough.append('logs', logs('one'));
+    passthrough.append('traces', spans('two'));
     expect(await worker.flush(never)).toBe(true);
     expect(bench.receiver.requests.map((request) => request.signal)).toEqual(['traces']);
   });
@@ -161,10 +161,10 @@ describe('the telemetry of other services', () => {
 
   it('is not lost where a message fails for long before those of a signal that is off', async () => {
     bench.receiver.answer = () => ({ status: 500 });
-    const worker = await bench.worker({ signals: ['traces'], deps: { foreign } });
-    foreign.append('traces', spans('one'));
-    foreign.append('logs', logs('two'));
-    worker.onForeign([]);
+    const worker = await bench.worker({ signals: ['traces'], deps: { passthrough } });
+    passthrough.append('traces', spans('one'));
+    passthrough.append('logs', logs('two'));
+    worker.onPassthrough([]);
     await failOften('traces');
     bench.receiver.answer = () => ({});
     expect(await forwarded()).toEqual(['one']);
@@ -172,10 +172,10 @@ describe('the telemetry of other services', () => {
 
   it('is not given up because the other signal is taken', async () => {
     bench.receiver.answer = (signal) => (signal === 'traces' ? { status: 500 } : {});
-    const worker = await bench.worker({ deps: { foreign } });
-    foreign.append('traces', spans('one'));
-    foreign.append('logs', logs('two'));
-    worker.onForeign([]);
+    const worker = await bench.worker({ deps: { passthrough } });
+    passthrough.append('traces', spans('one'));
+    passthrough.append('logs', logs('two'));
+    worker.onPassthrough([]);
     await failOften('traces');
     expect(worker.status().signals.traces.refusedCount).toBe(0);
     bench.receiver.answer = () => ({});
@@ -188,12 +188,12 @@ describe('the telemetry of other services', () => {
 
   it('goes once each around a message that is never taken', async () => {
     bench.receiver.answerTo = (_, body) => (body.includes('bad') ? { status: 500 } : undefined);
-    const worker = await bench.worker({ deps: { foreign } });
-    foreign.append('traces', spans('bad'));
-    foreign.append('logs', logs('two'));
-    foreign.append('traces', spans('three'));
-    foreign.append('logs', logs('four'));
-    worker.onForeign([]);
+    const worker = await bench.worker({ deps: { passthrough } });
+    passthrough.append('traces', spans('bad'));
+    passthrough.append('logs', logs('two'));
+    passthrough.append('traces', spans('three'));
+    passthrough.append('logs', logs('four'));
+    worker.onPassthrough([]);
     await untilTurned(() => {
       bench.clock.advance(1_000);
       return bench.receiver.logBodies.length === 2;
@@ -206,11 +206,11 @@ describe('the telemetry of other services', () => {
 
   it('goes once each around several in a row that are never taken', async () => {
     bench.receiver.answerTo = (_, body) => (body.includes('bad') ? { status: 500 } : undefined);
-    const worker = await bench.worker({ deps: { foreign } });
+    const worker = await bench.worker({ deps: { passthrough } });
     for (const name of ['bad 1', 'bad 2', 'bad 3', 'good 1', 'bad 4', 'good 2', 'good 3', 'good 4']) {
-      foreign.append('traces', spans(name));
+      passthrough.append('traces', spans(name));
     }
-    worker.onForeign([]);
+    worker.onPassthrough([]);
     await untilTurned(() => {
       bench.clock.advance(1_000);
       return worker.status().signals.traces.refusedCount === 4 && bench.receiver.spanNames.length === 4;
@@ -222,9 +222,9 @@ describe('the telemetry of other services', () => {
 
   it('of logs waits while the receiver answers 501 to everything', async () => {
     bench.receiver.answer = () => ({ status: 501 });
-    const worker = await bench.worker({ deps: { foreign } });
-    foreign.append('logs', logs('one'));
-    worker.onForeign([]);
+    const worker = await bench.worker({ deps: { passthrough } });
+    passthrough.append('logs', logs('one'));
+    worker.onPassthrough([]);
     await failOften('logs');
     // Not between the answer to the logs and the question whether the receiver is well.
     await untilTurned(() => worker.status().signals.logs.state === 'waiting');

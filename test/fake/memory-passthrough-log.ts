@@ -1,21 +1,25 @@
-import type { ForeignEntry, ForeignLogReader, ForeignPosition } from '../../src/log/foreign-segments.js';
+import type {
+  PassthroughEntry,
+  PassthroughLogReader,
+  PassthroughPosition,
+} from '../../src/log/passthrough-segments.js';
 import type { Signal } from '../../src/record/record-batch.js';
 
 const SEGMENT = 'foreign.jsonl';
 
 /** The telemetry of other services in memory; an entry's offset is its number. */
-export class MemoryForeignLog implements ForeignLogReader {
-  private readonly entries: ForeignEntry[] = [];
+export class MemoryPassthroughLog implements PassthroughLogReader {
+  private readonly entries: PassthroughEntry[] = [];
 
   append(signal: Signal, body: string): void {
     this.entries.push({ signal, body, next: { segment: SEGMENT, offset: this.entries.length + 1 } });
   }
 
-  async *read(from?: ForeignPosition): AsyncIterable<ForeignEntry> {
+  async *read(from?: PassthroughPosition): AsyncIterable<PassthroughEntry> {
     yield* this.entries.slice(from?.offset ?? 0);
   }
 
-  async end(): Promise<ForeignPosition | undefined> {
+  async end(): Promise<PassthroughPosition | undefined> {
     return this.entries.at(-1)?.next;
   }
 }

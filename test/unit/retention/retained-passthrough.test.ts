@@ -2,8 +2,8 @@ import { mkdtemp, readdir, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ForeignSegments } from '../../../src/log/foreign-segments.js';
-import { RetainedForeign } from '../../../src/retention/retained-kinds.js';
+import { PassthroughSegments } from '../../../src/log/passthrough-segments.js';
+import { RetainedPassthrough } from '../../../src/retention/retained-kinds.js';
 import { type SweepResult, sweepKind } from '../../../src/retention/sweep.js';
 import type { State } from '../../../src/storage/state.js';
 import { openFreshState } from '../../fake/fresh-state.js';
@@ -14,12 +14,12 @@ const [FIRST, SECOND] = ['00000001.otlp.jsonl', '00000002.otlp.jsonl'];
 
 let folder: string;
 let state: State;
-let segments: ForeignSegments;
+let segments: PassthroughSegments;
 let nowUnixMs: number;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'run-bridge-foreign-'));
   state = await openFreshState(join(folder, 'state.db'));
-  segments = new ForeignSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] });
+  segments = new PassthroughSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] });
   await segments.start();
   await segments.append([BATCH]);
   nowUnixMs = Date.now();
@@ -37,7 +37,7 @@ function sweep(
   destinations: readonly string[] = [],
   maxBacklogMs: number | null = null,
 ): Promise<SweepResult> {
-  const kind = new RetainedForeign(
+  const kind = new RetainedPassthrough(
     { maxAgeMs: limits.maxAgeMs ?? null, maxBytes: limits.maxBytes ?? null },
     { segments, cursors: state.cursors, destinations, maxBacklogMs, nowUnixMs: () => nowUnixMs },
   );
@@ -83,9 +83,9 @@ describe('telemetry of other services', () => {
     await state.cursors.register('own', 1);
     nowUnixMs += 2 * DAY_MS;
     expect(await sweep({ maxAgeMs: 1 }, ['own'])).toMatchObject({ count: 0 });
-    await state.cursors.saveForeign('own', { segment: FIRST, offset: BATCH.body.length });
+    await state.cursors.savePassthrough('own', { segment: FIRST, offset: BATCH.body.length });
     expect(await sweep({ maxAgeMs: 1 }, ['own'], 3 * DAY_MS)).toMatchObject({ count: 0 });
-    await state.cursors.saveForeign('own', { segment: FIRST, offset: BATCH.body.length + 1 });
+    await state.cursors.savePassthrough('own', { segment: FIRST, offset: BATCH.body.length + 1 });
     expect(await sweep({ maxAgeMs: 1 }, ['own'], 3 * DAY_MS)).toMatchObject({ count: 1 });
   });
 

@@ -8,7 +8,7 @@ import { parseSpanId, parseTraceId } from '../../src/record/telemetry-record.js'
 const json = new JsonCodec();
 
 /** Takes every request of an encoding as another service's telemetry; spans without valid ids count as rejected. */
-export function foreignBodies(codec: OtlpCodec): Readonly<Record<Signal, BodyDecoder>> {
+export function passthroughBodies(codec: OtlpCodec): Readonly<Record<Signal, BodyDecoder>> {
   const of = (signal: Signal): BodyDecoder => ({ decode: async (body) => decode(codec.decode(signal, body)) });
   return { traces: of('traces'), logs: of('logs') };
 }
@@ -19,7 +19,7 @@ function decode(request: ExportRequest): DecodedRequest {
   const recordCount = ids.length - rejectedCount;
   const body = new TextDecoder().decode(json.encode(request));
   return {
-    delivery: { batches: [], foreign: recordCount === 0 ? [] : [{ signal: request.signal, body, recordCount }] },
+    delivery: { batches: [], passthrough: recordCount === 0 ? [] : [{ signal: request.signal, body, recordCount }] },
     rejectedCount,
     rejectionMessage: rejectedCount === 0 ? '' : 'without a valid id',
   };
