@@ -40,7 +40,7 @@ export function createRunMetrics(
   const metrics = () => {
     opened ??= import('./run-metrics.js').then(
       ({ RunMetrics }) =>
-        new RunMetrics({ totals: state.runTotals, catalog: state.catalog, measures, maxNodes, clock }),
+        new RunMetrics({ totals: state.runTotals, catalog: state.catalog, measures, maxNodes, clock, logger }),
     );
     return opened;
   };

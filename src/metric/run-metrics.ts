@@ -1,5 +1,7 @@
 import type { Clock } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
 import { groupBy } from '../core/lists.js';
+import type { Logger } from '../core/logger.js';
 import { shareMs } from '../run/measures/compare-commands.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
 import type { NodeVerdict } from '../run/verdict.js';
@@ -20,6 +22,7 @@ export interface RunMetricsDeps {
   /** The nodes of each job that have a metric of their own; 0 for none. */
   readonly maxNodes: number;
   readonly clock: Clock;
+  readonly logger: Logger;
 }
 
 /** Jobs with metrics; of more, those without a later run are left out. */
@@ -40,8 +43,8 @@ const RESULTS = new Map<number, string>([
 /** Reads the metrics of runs: how often and how long each job ran, and what its last run that is over took. */
 export class RunMetrics implements MetricSource {
   readonly name = 'runs';
-  /** Samples of the last runs, by the ids of these. */
-  private measured = new Map<number, readonly Sample[]>();
+  /** Samples of the last runs, by their ids and ends. */
+  private measured = new Map<string, readonly Sample[]>();
 
   constructor(private readonly deps: RunMetricsDeps) {}
 
@@ -56,7 +59,7 @@ export class RunMetrics implements MetricSource {
     const latest = shown.flat().flatMap(({ latestRunId }) => (latestRunId === 0 ? [] : [latestRunId]));
     const examples = new Map((await totals.examples(latest)).map((run) => [run.runId, run]));
     const samples: Sample[] = [{ name: 'run_bridge_left_out_jobs', value: jobs.length - shown.length, labels: {} }];
-    const lastRuns = new Map<number, JobLabels>();
+    const lastRuns: LastRun[] = [];
     for (const ofJob of shown) {
       const [{ accountId, projectId, environmentId, jobId }] = ofJob as [RunTotal];
       const labels: JobLabels = {
@@ -67,34 +70,44 @@ export class RunMetrics implements MetricSource {
       };
       samples.push(...jobSamples(ofJob, labels, examples));
       const over = ofJob.filter(({ status }) => isFinal(status));
-      const [last = 0] = over
-        .toSorted((one, other) => other.finishedUnixMs - one.finishedUnixMs)
-        .map(({ latestRunId }) => latestRunId);
-      if (last > 0) lastRuns.set(last, labels);
+      const [last] = over.toSorted((one, other) => other.finishedUnixMs - one.finishedUnixMs);
+      if (last !== undefined && last.latestRunId > 0) lastRuns.push({ ...last, labels });
     }
     return [...samples, ...(await this.lastRunSamples(lastRuns))];
   }
 
-  /** Samples of the last runs; those that a scrape has no time to measure are left to the next. */
-  private async lastRunSamples(lastRuns: ReadonlyMap<number, JobLabels>): Promise<readonly Sample[]> {
+  /** Returns samples of the last runs; those that a scrape has no time to measure are left to the next. */
+  private async lastRunSamples(lastRuns: readonly LastRun[]): Promise<readonly Sample[]> {
     const { clock } = this.deps;
     const since = clock.monotonicMs();
-    const measured = new Map<number, readonly Sample[]>();
-    for (const [runId, labels] of lastRuns) {
-      const known = this.measured.get(runId);
-      if (known !== undefined) measured.set(runId, known);
-      else if (clock.monotonicMs() - since < MEASURING_MS) measured.set(runId, await this.measure(runId, labels));
+    const measured = new Map<string, readonly Sample[]>();
+    for (const run of lastRuns) {
+      // Records that came late may have changed how it ended.
+      const key = [run.latestRunId, run.status, run.finishedUnixMs].join();
+      const known = this.measured.get(key);
+      if (known !== undefined) measured.set(key, known);
+      else if (clock.monotonicMs() - since < MEASURING_MS) measured.set(key, await this.measure(run));
     }
     this.measured = measured;
     return [...measured.values()].flat();
   }
 
-  private async measure(runId: number, labels: JobLabels): Promise<readonly Sample[]> {
-    const { catalog, measures, maxNodes } = this.deps;
-    const steps = await catalog.stepsOf(Number(labels.account), [runId]);
-    const commands = (await measures.ofSteps(steps)).map(({ command }) => command);
-    return runSamples(commands, labels, maxNodes);
+  private async measure({ latestRunId, accountId, labels }: LastRun): Promise<readonly Sample[]> {
+    const { catalog, measures, maxNodes, logger } = this.deps;
+    try {
+      const steps = await catalog.stepsOf(accountId, [latestRunId]);
+      const commands = (await measures.ofSteps(steps)).map(({ command }) => command);
+      return runSamples(commands, labels, maxNodes);
+    } catch (error) {
+      logger.warn({ runId: latestRunId, reason: reasonOf(error) }, 'failed to measure a run; it has no metrics');
+      return [];
+    }
   }
+}
+
+/** The run of a job that ended last. */
+interface LastRun extends RunTotal {
+  readonly labels: JobLabels;
 }
 
 function lastStart(totals: readonly RunTotal[]): number {
