@@ -198,8 +198,8 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     const additions = groupByTrace(jobs);
     const nowMs = this.deps.clock.monotonicMs();
     for (const traceId of this.open.due(nowMs)) if (!additions.has(traceId)) additions.set(traceId, []);
-    const failures = new Map<TraceId | 'foreign', unknown>();
-    await this.appendPassthrough(jobs).catch((error: unknown) => failures.set('foreign', error));
+    const failures = new Map<TraceId | 'passthrough', unknown>();
+    await this.appendPassthrough(jobs).catch((error: unknown) => failures.set('passthrough', error));
     const all = [...additions];
     for (let from = 0; from < all.length; from += MAX_PARALLEL_LOGS) {
       const to = from + MAX_PARALLEL_LOGS;
@@ -226,7 +226,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   }
 
   /** Logs once when writing starts to fail, and once when it works again. */
-  private report(failures: ReadonlyMap<TraceId | 'foreign', unknown>): void {
+  private report(failures: ReadonlyMap<TraceId | 'passthrough', unknown>): void {
     const [first] = failures;
     if (first !== undefined && !this.isFailing) {
       const [where, error] = first;
@@ -512,17 +512,17 @@ async function notifyDurable(jobs: readonly Job[], isDurable: (job: Job) => bool
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-type Failures = ReadonlyMap<TraceId | 'foreign', unknown>;
+type Failures = ReadonlyMap<TraceId | 'passthrough', unknown>;
 
 function isOneOf({ delivery }: Job, traceIds: ReadonlySet<TraceId>): boolean {
   return traceIds.size > 0 && delivery.batches.some(({ traceId }) => traceIds.has(traceId));
 }
 
 /** Returns what of a job could not be written. */
-function failedOf({ delivery }: Job, failures: Failures): TraceId | 'foreign' | undefined {
+function failedOf({ delivery }: Job, failures: Failures): TraceId | 'passthrough' | undefined {
   if (failures.size === 0) return undefined;
   const failed = delivery.batches.find((batch) => failures.has(batch.traceId))?.traceId;
-  return failed ?? (delivery.passthrough.length > 0 && failures.has('foreign') ? 'foreign' : undefined);
+  return failed ?? (delivery.passthrough.length > 0 && failures.has('passthrough') ? 'passthrough' : undefined);
 }
 
 function answer(job: Job, failures: Failures): void {

@@ -422,7 +422,7 @@ const KINDS: Readonly<Record<string, string>> = {
   telemetry: 'Runs',
   artifacts: 'Artifacts',
   deliveries: 'Deliveries of webhooks',
-  passthrough: 'Telemetry of other services',
+  foreign: 'Telemetry of other services',
 };
 const DAY_MS = 86_400_000;
 
