@@ -47,7 +47,7 @@ it('says on the page of a run how far it has come, what runs and since when, and
   expect(textOf(box)).toMatch(
     /^7 of 21 nodes .*· about \d+ (?:s|min) left · usually 2 s in all Phase: run for 4\d s \(usually \d s\) .* for 4\d s \(usually \d s\)/,
   );
-  expect(box).toMatch(/<ul class="running" aria-label="Running now">.*?<a href="\/runs\/1002\/nodes\?node=/);
+  expect(box).toMatch(/<ul class="running-now" aria-label="Running now">.*?<a href="\/runs\/1002\/nodes\?node=/);
   expect(box).toContain('aria-label="7 of 21 nodes: ');
   expect(html).not.toContain('How it ended');
   // The bar fills up: what is done is a third of it.
