@@ -1,6 +1,6 @@
 import { type Clock, pause } from '../core/clock.js';
 import { LineReader, type Reject, type TailChunk, type TailPosition } from '../files/feature.js';
-import { CellBatch, ENDED, type ItemChunk, PLACE, STARTED, withResource } from '../otlp/wire/item-chunk.js';
+import { CellBatch, ENDED, FIELD, type ItemChunk, STARTED, withResource } from '../otlp/wire/item-chunk.js';
 import { type ItemKeys, readItemKeys } from '../otlp/wire/item-keys.js';
 import { digestedOfCells } from '../otlp/wire/line-chunk.js';
 import type { DecodedRequest } from '../otlp/wire/wire-decoder.js';
@@ -349,9 +349,9 @@ export class JsonlKeys {
 
   private noteItem(chunk: ItemChunk, index: number): void {
     if (!chunk.isLog(index)) {
-      this.addSpan(chunk.place(index, PLACE.idHigh), chunk.place(index, PLACE.idLow), chunk.place(index, PLACE.parts));
+      this.addSpan(chunk.field(index, FIELD.idHigh), chunk.field(index, FIELD.idLow), chunk.field(index, FIELD.parts));
     } else if (chunk.look(index)) {
-      count(this.logs, [chunk.place(index, PLACE.digestHigh), chunk.place(index, PLACE.digestLow)], 1);
+      count(this.logs, [chunk.field(index, FIELD.digestHigh), chunk.field(index, FIELD.digestLow)], 1);
       count(this.logsOfAnySpan, logDigest(digestedOfCells()), 1);
     } else for (const record of chunk.recordsOf(index)) this.note(record);
   }

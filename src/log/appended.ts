@@ -1,4 +1,4 @@
-import { CellBatch, PLACE } from '../otlp/wire/item-chunk.js';
+import { CellBatch, FIELD } from '../otlp/wire/item-chunk.js';
 import type { Resource } from '../record/attributes.js';
 import { formatRecordLine } from '../record/record-line.js';
 import type { TelemetryRecord, TraceId } from '../record/telemetry-record.js';
@@ -50,9 +50,9 @@ export function loggedRecords(piece: AppendedPiece): readonly LoggedRecord[] {
     const { chunk, from, to } = items;
     for (let index = from; index < to; index++) {
       const [first, second] = chunk.recordsOf(index);
-      const startLine = chunk.place(index, PLACE.startLine);
-      const lineEnd = chunk.place(index, PLACE.lineEnd);
-      const endLine = second === undefined ? lineEnd : chunk.place(index, PLACE.endLine);
+      const startLine = chunk.field(index, FIELD.startLine);
+      const lineEnd = chunk.field(index, FIELD.lineEnd);
+      const endLine = second === undefined ? lineEnd : chunk.field(index, FIELD.endLine);
       if (first !== undefined) add(first, endLine - startLine);
       if (second !== undefined) add(second, lineEnd - endLine);
     }
@@ -130,6 +130,6 @@ class RecordPart {
 
 function itemsPiece(items: CellBatch, offset: number): AppendedPiece {
   const { chunk, from, to, resource } = items;
-  const lines = chunk.lines.subarray(chunk.place(from, PLACE.startLine), chunk.place(to - 1, PLACE.lineEnd));
+  const lines = chunk.lines.subarray(chunk.field(from, FIELD.startLine), chunk.field(to - 1, FIELD.lineEnd));
   return { resource, offset, lines, items };
 }

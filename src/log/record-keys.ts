@@ -1,5 +1,5 @@
 import { ByteSource, GrowingBytes, grown } from '../core/bytes.js';
-import { ENDED, type ItemChunk, PLACE, STARTED } from '../otlp/wire/item-chunk.js';
+import { ENDED, FIELD, type ItemChunk, STARTED } from '../otlp/wire/item-chunk.js';
 import { type Digest, eventDigest, logDigest } from '../record/log-digest.js';
 import { SpanIdTable, spanIdHalves } from '../record/span-id-table.js';
 import type { SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
@@ -120,11 +120,11 @@ export class KnownSpans {
 
   /** Adds the records of an item of a chunk. Returns which of them are new: `STARTED`, `ENDED`, both or 0. */
   addItem(chunk: ItemChunk, span: number): number {
-    const slot = this.table.slotFor(chunk.place(span, PLACE.idHigh), chunk.place(span, PLACE.idLow));
+    const slot = this.table.slotFor(chunk.field(span, FIELD.idHigh), chunk.field(span, FIELD.idLow));
     const value = this.table.valueAt(slot);
-    const parts = chunk.place(span, PLACE.parts);
+    const parts = chunk.field(span, FIELD.parts);
     if ((value & parts) === parts) return 0;
-    const name = this.names.add(chunk.out.source, chunk.place(span, PLACE.nameStart), chunk.place(span, PLACE.nameEnd));
+    const name = this.names.add(chunk.out.source, chunk.field(span, FIELD.nameStart), chunk.field(span, FIELD.nameEnd));
     this.table.setValueAt(slot, (name << NAME_SHIFT) | (value & BOTH) | parts);
     return parts & ~value;
   }

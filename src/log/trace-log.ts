@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { closeOnFailure } from '../core/errors.js';
 import { readLines, textOf } from '../core/lines.js';
 import { inferLogSpanName } from '../otlp/attribute-schema.js';
-import { batchOfAccount, CellBatch, ENDED, ItemChunk, PLACE, STARTED } from '../otlp/wire/item-chunk.js';
+import { batchOfAccount, CellBatch, ENDED, FIELD, ItemChunk, STARTED } from '../otlp/wire/item-chunk.js';
 import { itemReading } from '../otlp/wire/read-items.js';
 import {
   accountOf,
@@ -232,7 +232,7 @@ export class TraceLog {
         else fresh.addItem(batch, index);
         continue;
       }
-      const parts = chunk.place(index, PLACE.parts);
+      const parts = chunk.field(index, FIELD.parts);
       const isNew = this.keys.spans.addItem(chunk, index);
       if (isNew === 0) continue;
       if (hasProcess && (parts & ENDED) !== 0) this.noteProcess(chunk, index, resource);
@@ -246,7 +246,7 @@ export class TraceLog {
 
   /** @returns whether the log record is new */
   private addLog(chunk: ItemChunk, index: number, occurrences: Occurrences): boolean {
-    const digest = [chunk.place(index, PLACE.digestHigh), chunk.place(index, PLACE.digestLow)] as const;
+    const digest = [chunk.field(index, FIELD.digestHigh), chunk.field(index, FIELD.digestLow)] as const;
     const eventId = chunk.eventIdOf(index);
     return eventId === null ? this.keys.addNameless(...digest, occurrences) : this.keys.addNamed(digest, eventId);
   }
@@ -303,7 +303,7 @@ export class TraceLog {
 
   /** Makes `NAME` the name of a log record's span. @returns false where it is to wait for it */
   private readName({ chunk, resource, sinceMs }: WaitingLogs, index: number, nowMs: number): boolean {
-    if (this.keys.spans.readName(chunk.place(index, PLACE.idHigh), chunk.place(index, PLACE.idLow), NAME)) return true;
+    if (this.keys.spans.readName(chunk.field(index, FIELD.idHigh), chunk.field(index, FIELD.idLow), NAME)) return true;
     const endedUnixNano = this.endedResources.get(resourceKey(resource));
     const hasEnded = endedUnixNano !== undefined && timeOfLog(chunk, index) <= endedUnixNano;
     const isTooMany = this.waitingCount > MAX_PENDING_LOGS;
@@ -319,8 +319,8 @@ export class TraceLog {
     let lineBytes = 0;
     let itemBytes = 0;
     for (const { chunk, indexes } of arrived) {
-      lineBytes += chunk.sizeOf(indexes, PLACE.startLine, PLACE.lineEnd);
-      itemBytes += chunk.sizeOf(indexes, PLACE.itemStart, PLACE.itemEnd);
+      lineBytes += chunk.sizeOf(indexes, FIELD.startLine, FIELD.lineEnd);
+      itemBytes += chunk.sizeOf(indexes, FIELD.itemStart, FIELD.itemEnd);
     }
     if (lineBytes === 0) return [];
     const kept = new ItemChunk(Math.ceil(lineBytes * NAMED_LINES));

@@ -1,6 +1,6 @@
 import { grown } from '../core/bytes.js';
 import type { LoggedRecord } from '../log/record-log.js';
-import { type CellBatch, type ItemChunk, LOGGED, PLACE } from '../otlp/wire/item-chunk.js';
+import { type CellBatch, FIELD, type ItemChunk, LOGGED } from '../otlp/wire/item-chunk.js';
 import type { EventLayout, Layout } from '../otlp/wire/layouts.js';
 import { itemReading } from '../otlp/wire/read-items.js';
 import { resourceKey } from '../record/attributes.js';
@@ -73,7 +73,7 @@ export class InvocationAssigner {
     this.resolved = null;
     const { chunk } = batch;
     const { layouts } = itemReading();
-    const base = offset - chunk.place(batch.from, PLACE.startLine);
+    const base = offset - chunk.field(batch.from, FIELD.startLine);
     for (let index = batch.from; index < batch.to; index++) {
       texts.tidy();
       const isAdded =
@@ -98,10 +98,10 @@ export class InvocationAssigner {
     arrivalMs: number,
   ): CellItem {
     const kind = kindOf(layout.event);
-    const parts = chunk.place(index, PLACE.parts);
-    const startLine = base + chunk.place(index, PLACE.startLine);
-    const endLine = base + chunk.place(index, PLACE.endLine);
-    const lineEnd = base + chunk.place(index, PLACE.lineEnd);
+    const parts = chunk.field(index, FIELD.parts);
+    const startLine = base + chunk.field(index, FIELD.startLine);
+    const endLine = base + chunk.field(index, FIELD.endLine);
+    const lineEnd = base + chunk.field(index, FIELD.lineEnd);
     const { item } = this;
     if (item === undefined) {
       this.item = { layout, kind, parts, resource, startLine, endLine, lineEnd, arrivalMs };
@@ -119,10 +119,10 @@ export class InvocationAssigner {
   }
 
   private addRecordsOf({ chunk, resource }: CellBatch, index: number, base: number, arrivalMs: number): void {
-    let offset = base + chunk.place(index, PLACE.startLine);
+    let offset = base + chunk.field(index, FIELD.startLine);
     const records = chunk.recordsOf(index);
     for (const [at, record] of records.entries()) {
-      const endOffset = base + chunk.place(index, at === records.length - 1 ? PLACE.lineEnd : PLACE.endLine);
+      const endOffset = base + chunk.field(index, at === records.length - 1 ? FIELD.lineEnd : FIELD.endLine);
       this.add({ record, resource, offset, endOffset }, arrivalMs);
       offset = endOffset;
     }

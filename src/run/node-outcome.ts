@@ -485,10 +485,10 @@ export function rowKind(eventType: string): RowKind {
 export interface CellItem {
   layout: Layout;
   kind: RowKind;
-  /** See `PLACE`. */
+  /** See `FIELD`. */
   parts: number;
   resource: Resource;
-  /** As `PLACE` has them, in the record log. */
+  /** As `FIELD` has them, in the record log. */
   startLine: number;
   endLine: number;
   lineEnd: number;

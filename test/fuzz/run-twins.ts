@@ -1,5 +1,5 @@
 import { type AppendedPiece, loggedRecords } from '../../src/log/appended.js';
-import { CellBatch, PLACE } from '../../src/otlp/wire/item-chunk.js';
+import { CellBatch, FIELD } from '../../src/otlp/wire/item-chunk.js';
 import type { Delivery } from '../../src/record/record-batch.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import { RunState } from '../../src/run/open-run.js';
@@ -59,7 +59,7 @@ export class RunTwins {
 
 function itemsOf(batch: CellBatch, offset: number): AppendedPiece {
   const { chunk, from, to, resource } = batch;
-  const lines = chunk.lines.subarray(chunk.place(from, PLACE.startLine), chunk.place(to - 1, PLACE.lineEnd));
+  const lines = chunk.lines.subarray(chunk.field(from, FIELD.startLine), chunk.field(to - 1, FIELD.lineEnd));
   return { resource, offset, lines, items: batch };
 }
 

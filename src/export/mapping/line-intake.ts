@@ -1,4 +1,4 @@
-import { type CellBatch, PLACE, type PlacedItem } from '../../otlp/wire/item-chunk.js';
+import { type CellBatch, FIELD, type PlacedItem } from '../../otlp/wire/item-chunk.js';
 import { ItemSink } from '../../otlp/wire/line-items.js';
 import { LineKind, LineScanner } from '../../otlp/wire/line-scanner.js';
 import { itemReading } from '../../otlp/wire/read-items.js';
@@ -132,16 +132,16 @@ export class LineIntake {
   /** Takes items by the cells that they were appended by: as `pushLines` takes their lines. */
   private pushItems(items: CellBatch, { offset, resource }: LoggedLines): void {
     const { chunk, from, to } = items;
-    const base = offset - chunk.place(from, PLACE.startLine);
+    const base = offset - chunk.field(from, FIELD.startLine);
     for (let index = from; index < to; index++) {
       texts.tidy();
       // A start whose end is the next line says nothing new.
       this.settle();
       if (this.isStopped) {
-        this.stoppedAt = base + chunk.place(index, PLACE.startLine);
+        this.stoppedAt = base + chunk.field(index, FIELD.startLine);
         break;
       }
-      const anchorOffset = base + chunk.place(index, PLACE.endLine);
+      const anchorOffset = base + chunk.field(index, FIELD.endLine);
       if (!(chunk.look(index) && this.takeItem(items, index, anchorOffset))) {
         this.count(this.takePlain(chunk.lastLineOf(index), anchorOffset, resource));
       }
@@ -210,8 +210,8 @@ export class LineIntake {
     if (record === undefined) return this.isStopped;
     if (isLog) {
       this.logLine = chunk.lines;
-      this.logStart = chunk.place(index, PLACE.endLine);
-      this.logEnd = chunk.place(index, PLACE.lineEnd) - 1;
+      this.logStart = chunk.field(index, FIELD.endLine);
+      this.logEnd = chunk.field(index, FIELD.lineEnd) - 1;
       this.host.log(anchorOffset, resource, record);
     } else if (this.addEnd(record, resource)) this.host.bufferSpan(anchorOffset, resource, record, chunk.placed(index));
     return true;

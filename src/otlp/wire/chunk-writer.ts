@@ -1,7 +1,7 @@
 import { copyText, Outlet, putId, REGION, view } from '../../record/arena.js';
 import { Cell, cell, pointAt } from '../../record/cells.js';
 import { Digester } from '../../record/log-digest.js';
-import { type ItemChunk, PLACE } from './item-chunk.js';
+import { FIELD, type ItemChunk } from './item-chunk.js';
 import type { ItemReading } from './read-items.js';
 
 const BAR = 0x7c;
@@ -46,8 +46,8 @@ export class ChunkWriter {
     if (lines.isUnusual) return false;
     this.digest(linesEnd);
     const item = chunk.reserve();
-    chunk.setPlace(item, PLACE.digestHigh, this.digester.high);
-    chunk.setPlace(item, PLACE.digestLow, this.digester.low);
+    chunk.setField(item, FIELD.digestHigh, this.digester.high);
+    chunk.setField(item, FIELD.digestLow, this.digester.low);
     this.add(chunk, item, linesEnd, REGION.lines);
     return true;
   }
@@ -58,13 +58,13 @@ export class ChunkWriter {
     const { out } = chunk;
     const shift = out.length - REGION.lines;
     LINES.appendTo(out, linesEnd - REGION.lines);
-    chunk.setPlace(item, PLACE.idHigh, cell(Cell.idHigh));
-    chunk.setPlace(item, PLACE.idLow, cell(Cell.idLow));
-    chunk.setPlace(item, PLACE.startLine, REGION.lines + shift);
-    chunk.setPlace(item, PLACE.endLine, endLine + shift);
-    chunk.setPlace(item, PLACE.lineEnd, linesEnd + shift);
-    chunk.setPlace(item, PLACE.nameStart, lines.nameStart + shift);
-    chunk.setPlace(item, PLACE.nameEnd, lines.nameEnd + shift);
+    chunk.setField(item, FIELD.idHigh, cell(Cell.idHigh));
+    chunk.setField(item, FIELD.idLow, cell(Cell.idLow));
+    chunk.setField(item, FIELD.startLine, REGION.lines + shift);
+    chunk.setField(item, FIELD.endLine, endLine + shift);
+    chunk.setField(item, FIELD.lineEnd, linesEnd + shift);
+    chunk.setField(item, FIELD.nameStart, lines.nameStart + shift);
+    chunk.setField(item, FIELD.nameEnd, lines.nameEnd + shift);
     chunk.keep(item, cell(Cell.itemStart), cell(Cell.itemEnd), layouts.layout(cell(Cell.layout)).event.eventType);
   }
 

@@ -10,7 +10,7 @@ import type { LogRecord, TelemetryRecord, TraceId } from '../../record/telemetry
 import { type ItemReading, itemReading } from './read-items.js';
 
 /** Numbers that are kept of each item in its chunk. */
-export const PLACE = {
+export const FIELD = {
   /** Where the item stands in the chunk's body, without its tag and length. One of no bytes has no cells: its records tell all. */
   itemStart: 0,
   itemEnd: 1,
@@ -41,7 +41,7 @@ export const STARTED = 1;
 export const ENDED = 2;
 export const LOGGED = 4;
 
-const PLACES = 15;
+const FIELD_COUNT = 15;
 /** No layouts: cells are still to be filled. */
 const NONE_SEEN = -1;
 const FIRST_ITEMS = 64;
@@ -71,7 +71,7 @@ export class ItemChunk implements ItemOwner {
   /** Full names of the event types that occur. */
   readonly eventTypes = new Set<string>();
   private signal: Signal | 'lines' = 'traces';
-  private places = new Int32Array(FIRST_ITEMS * PLACES);
+  private fields = new Int32Array(FIRST_ITEMS * FIELD_COUNT);
   /** Where the items stand; `undefined` while they are copied out of the arena. */
   private batch: ItemBatch | undefined;
   private bodyLength = 0;
@@ -151,40 +151,40 @@ export class ItemChunk implements ItemOwner {
     return this.batch !== undefined && this.nextCells + MAX_CELLS <= this.cellsEnd ? this.nextCells : -1;
   }
 
-  /** Begins one more item, all zeros; it counts when `itemCount` is raised. @returns the place of its first number, for `setPlace` */
+  /** Begins one more item, all zeros; it counts when `itemCount` is raised. @returns the index of its first field, for `setField` */
   reserve(): number {
-    const at = this.itemCount * PLACES;
-    if (at + PLACES > this.places.length) this.places = grown(this.places);
-    this.places.fill(0, at, at + PLACES);
-    this.places[at + PLACE.parts] = this.isOfLogs ? LOGGED : STARTED | ENDED;
+    const at = this.itemCount * FIELD_COUNT;
+    if (at + FIELD_COUNT > this.fields.length) this.fields = grown(this.fields);
+    this.fields.fill(0, at, at + FIELD_COUNT);
+    this.fields[at + FIELD.parts] = this.isOfLogs ? LOGGED : STARTED | ENDED;
     return at;
   }
 
-  setPlace(at: number, which: number, value: number): void {
-    this.places[at + which] = value;
+  setField(at: number, which: number, value: number): void {
+    this.fields[at + which] = value;
   }
 
   /** The item that was reserved last has the cells that are looked at, which were filled at `freeCells`. */
   keep(at: number, itemStart: number, itemEnd: number, eventType: string): void {
     const shift = this.batch?.start ?? 0;
-    this.places[at + PLACE.itemStart] = itemStart - shift;
-    this.places[at + PLACE.itemEnd] = itemEnd - shift;
-    this.places[at + PLACE.cells] = this.nextCells;
+    this.fields[at + FIELD.itemStart] = itemStart - shift;
+    this.fields[at + FIELD.itemEnd] = itemEnd - shift;
+    this.fields[at + FIELD.cells] = this.nextCells;
     this.nextCells += cellCount();
     this.noteType(eventType);
     this.itemCount += 1;
   }
 
-  place(index: number, which: number): number {
-    return this.places[index * PLACES + which] as number;
+  field(index: number, which: number): number {
+    return this.fields[index * FIELD_COUNT + which] as number;
   }
 
-  /** How much of these items stands between two places of each. */
+  /** How much of these items stands between two fields of each. */
   sizeOf(indexes: readonly number[], from: number, to: number): number {
     let size = 0;
     for (let at = 0; at < indexes.length; at++) {
       const index = indexes[at] as number;
-      size += this.place(index, to) - this.place(index, from);
+      size += this.field(index, to) - this.field(index, from);
     }
     return size;
   }
@@ -204,25 +204,25 @@ export class ItemChunk implements ItemOwner {
   }
 
   isLog(index: number): boolean {
-    return this.place(index, PLACE.parts) === LOGGED;
+    return this.field(index, FIELD.parts) === LOGGED;
   }
 
   /** The event's id of a log record; `null` where it has none, as over OTLP. */
   eventIdOf(index: number): string | null {
-    const start = this.place(index, PLACE.eventIdStart);
-    return start === 0 ? null : this.lines.toString('utf8', start, this.place(index, PLACE.eventIdEnd));
+    const start = this.field(index, FIELD.eventIdStart);
+    return start === 0 ? null : this.lines.toString('utf8', start, this.field(index, FIELD.eventIdEnd));
   }
 
   /** Whether it is a log record that names a span by its id alone, and is to be given the name. */
   lacksName(index: number): boolean {
-    if ((this.place(index, PLACE.idHigh) | this.place(index, PLACE.idLow)) === 0) return false;
-    return this.isOfLogs && this.lines[this.place(index, PLACE.nameStart)] === NULL[0];
+    if ((this.field(index, FIELD.idHigh) | this.field(index, FIELD.idLow)) === 0) return false;
+    return this.isOfLogs && this.lines[this.field(index, FIELD.nameStart)] === NULL[0];
   }
 
   /** The name of the item's span, as its line has it. */
   nameOf(index: number): string {
-    const start = this.place(index, PLACE.nameStart);
-    const end = this.place(index, PLACE.nameEnd);
+    const start = this.field(index, FIELD.nameStart);
+    const end = this.field(index, FIELD.nameEnd);
     for (let at = start; at < end; at++) {
       if (this.lines[at] === BACKSLASH) return JSON.parse(this.lines.toString('utf8', start, end)) as string;
     }
@@ -231,12 +231,12 @@ export class ItemChunk implements ItemOwner {
 
   /** The item's lines, with their line breaks. */
   linesOf(index: number): Buffer {
-    return this.lines.subarray(this.place(index, PLACE.startLine), this.place(index, PLACE.lineEnd));
+    return this.lines.subarray(this.field(index, FIELD.startLine), this.field(index, FIELD.lineEnd));
   }
 
   /** A span's SpanEnd, or the log record, without its line break. */
   lastLineOf(index: number): Buffer {
-    return this.lines.subarray(this.place(index, PLACE.endLine), this.place(index, PLACE.lineEnd) - 1);
+    return this.lines.subarray(this.field(index, FIELD.endLine), this.field(index, FIELD.lineEnd) - 1);
   }
 
   /**
@@ -244,13 +244,13 @@ export class ItemChunk implements ItemOwner {
    * @returns whether it has cells; else its records have to be asked
    */
   look(index: number): boolean {
-    if (this.place(index, PLACE.itemStart) === this.place(index, PLACE.itemEnd)) return false;
+    if (this.field(index, FIELD.itemStart) === this.field(index, FIELD.itemEnd)) return false;
     if (this.isOfLines) {
       // What their cells are numbered by was forgotten, or the room was needed: then their records tell all.
       if (this.batch === undefined || this.layoutsSeen !== this.items.layouts.forgottenCount) return false;
     } else if (this.batch === undefined) return this.lookAtCopy(index);
     else if (this.layoutsSeen !== this.items.layouts.forgottenCount) this.readAgain(this.batch);
-    const cells = this.place(index, PLACE.cells);
+    const cells = this.field(index, FIELD.cells);
     if (cells < 0) return false;
     pointAt(cells);
     return true;
@@ -263,9 +263,9 @@ export class ItemChunk implements ItemOwner {
       if (alone === undefined) throw new Error('an item is wanted that does not stand in the arena');
       return alone;
     }
-    const start = batch.start + this.place(index, PLACE.itemStart);
-    const end = batch.start + this.place(index, PLACE.itemEnd);
-    const cells = this.place(index, PLACE.cells);
+    const start = batch.start + this.field(index, FIELD.itemStart);
+    const end = batch.start + this.field(index, FIELD.itemEnd);
+    const cells = this.field(index, FIELD.cells);
     this.latest ??= { batch, start, end, cells, layouts: this.layoutsSeen };
     const { latest } = this;
     latest.batch = batch;
@@ -278,9 +278,9 @@ export class ItemChunk implements ItemOwner {
 
   /** The item's records in the order of their lines, read from these. */
   recordsOf(index: number): readonly TelemetryRecord[] {
-    if (this.isOfLines) return [this.record(index, PLACE.startLine, PLACE.lineEnd)];
-    const last = this.record(index, PLACE.endLine, PLACE.lineEnd);
-    if (!this.isOfLogs) return [this.record(index, PLACE.startLine, PLACE.endLine), last];
+    if (this.isOfLines) return [this.record(index, FIELD.startLine, FIELD.lineEnd)];
+    const last = this.record(index, FIELD.endLine, FIELD.lineEnd);
+    if (!this.isOfLogs) return [this.record(index, FIELD.startLine, FIELD.endLine), last];
     if (!this.lacksName(index)) return [last];
     // With its line it would count as it stands.
     const { line: _line, ...nameless } = last;
@@ -292,25 +292,25 @@ export class ItemChunk implements ItemOwner {
     const { out } = this;
     const at = this.reserve();
     // What its attributes say, its record tells.
-    this.setPlace(at, PLACE.cells, -1);
-    this.setPlace(at, PLACE.startLine, out.length);
-    this.setPlace(at, PLACE.endLine, out.length);
+    this.setField(at, FIELD.cells, -1);
+    this.setField(at, FIELD.startLine, out.length);
+    this.setField(at, FIELD.endLine, out.length);
     if (record.spanId !== null) {
       const [high, low] = spanIdHalves(record.spanId);
       const name = record.spanName === null ? 'null' : JSON.stringify(record.spanName);
-      this.setPlace(at, PLACE.idHigh, high);
-      this.setPlace(at, PLACE.idLow, low);
-      this.setPlace(at, PLACE.nameStart, out.length + NAME_PLACE);
-      this.setPlace(at, PLACE.nameEnd, out.length + NAME_PLACE + Buffer.byteLength(name));
+      this.setField(at, FIELD.idHigh, high);
+      this.setField(at, FIELD.idLow, low);
+      this.setField(at, FIELD.nameStart, out.length + NAME_PLACE);
+      this.setField(at, FIELD.nameEnd, out.length + NAME_PLACE + Buffer.byteLength(name));
     }
-    this.setPlace(at, PLACE.digestHigh, digestHigh);
-    this.setPlace(at, PLACE.digestLow, digestLow);
+    this.setField(at, FIELD.digestHigh, digestHigh);
+    this.setField(at, FIELD.digestLow, digestLow);
     this.noteType(record.eventType);
     const { line: _line, ...bare } = record;
     out.utf8(formatRecordLine(bare));
     out.reserve(1);
     out.bytes[out.length++] = LINE_BREAK;
-    this.setPlace(at, PLACE.lineEnd, out.length);
+    this.setField(at, FIELD.lineEnd, out.length);
     this.itemCount += 1;
   }
 
@@ -325,24 +325,24 @@ export class ItemChunk implements ItemOwner {
 
   private copyLog(from: ItemChunk, index: number): void {
     const at = this.reserve();
-    const source = index * PLACES;
-    for (let which = 0; which < PLACES; which++) this.setPlace(at, which, from.places[source + which] as number);
+    const source = index * FIELD_COUNT;
+    for (let which = 0; which < FIELD_COUNT; which++) this.setField(at, which, from.fields[source + which] as number);
     this.copyItem(from, index, at);
-    const start = from.place(index, PLACE.startLine);
+    const start = from.field(index, FIELD.startLine);
     this.shiftLine(at, this.out.length - start, 0);
-    this.out.append(from.out.source, start, from.place(index, PLACE.lineEnd));
+    this.out.append(from.out.source, start, from.field(index, FIELD.lineEnd));
     this.itemCount += 1;
   }
 
   /** Adds a log record once more, with the name of its span. @param name its JSON */
   nameLog(index: number, name: GrowingBytes): void {
     const { out } = this;
-    const start = this.place(index, PLACE.startLine);
-    const nameStart = this.place(index, PLACE.nameStart);
-    const nameEnd = this.place(index, PLACE.nameEnd);
-    const end = this.place(index, PLACE.lineEnd);
+    const start = this.field(index, FIELD.startLine);
+    const nameStart = this.field(index, FIELD.nameStart);
+    const nameEnd = this.field(index, FIELD.nameEnd);
+    const end = this.field(index, FIELD.lineEnd);
     const at = this.reserve();
-    this.places.copyWithin(at, index * PLACES, (index + 1) * PLACES);
+    this.fields.copyWithin(at, index * FIELD_COUNT, (index + 1) * FIELD_COUNT);
     this.shiftLine(at, out.length - start, name.length - (nameEnd - nameStart));
     out.reserve(end - start + name.length);
     out.append(out.source, start, nameStart);
@@ -351,12 +351,12 @@ export class ItemChunk implements ItemOwner {
     this.itemCount += 1;
   }
 
-  /** @param at of an item whose places are those of another one, whose line stands so much further on @param growth how much longer its name is */
+  /** @param at the index of the first field of an item whose fields are those of another one, whose line stands so much further on @param growth how much longer its name is */
   private shiftLine(at: number, shift: number, growth: number): void {
-    const { places } = this;
-    for (let which: number = PLACE.startLine; which <= PLACE.nameEnd; which++) {
-      const isBehindName = which === PLACE.lineEnd || which === PLACE.nameEnd;
-      places[at + which] = (places[at + which] as number) + (isBehindName ? shift + growth : shift);
+    const { fields } = this;
+    for (let which: number = FIELD.startLine; which <= FIELD.nameEnd; which++) {
+      const isBehindName = which === FIELD.lineEnd || which === FIELD.nameEnd;
+      fields[at + which] = (fields[at + which] as number) + (isBehindName ? shift + growth : shift);
     }
   }
 
@@ -384,11 +384,11 @@ export class ItemChunk implements ItemOwner {
   private copyItem(from: ItemChunk, index: number, at: number): void {
     const { batch, bodyLength: to } = this;
     const source = from.batch === undefined ? from.copied?.bytes : buffer;
-    const start = from.place(index, PLACE.itemStart);
-    const length = from.place(index, PLACE.itemEnd) - start;
+    const start = from.field(index, FIELD.itemStart);
+    const length = from.field(index, FIELD.itemEnd) - start;
     const hasRoom = batch !== undefined && source !== undefined && batch.start + to + length <= batch.end;
-    this.setPlace(at, PLACE.itemStart, hasRoom ? to : 0);
-    this.setPlace(at, PLACE.itemEnd, hasRoom ? to + length : 0);
+    this.setField(at, FIELD.itemStart, hasRoom ? to : 0);
+    this.setField(at, FIELD.itemEnd, hasRoom ? to + length : 0);
     if (!hasRoom) return;
     const begin = start + (from.batch?.start ?? 0);
     if (source === buffer) buffer.copyWithin(batch.start + to, begin, begin + length);
@@ -421,8 +421,8 @@ export class ItemChunk implements ItemOwner {
   private lookAtCopy(index: number): boolean {
     const { copied } = this;
     this.alone = undefined;
-    const from = this.place(index, PLACE.itemStart);
-    const length = this.place(index, PLACE.itemEnd) - from;
+    const from = this.field(index, FIELD.itemStart);
+    const length = this.field(index, FIELD.itemEnd) - from;
     const batch = copied && itemRing.take(length + BYTES_A_CELL * MAX_CELLS);
     if (copied === undefined || batch === undefined) return false;
     const { start } = batch;
@@ -445,9 +445,9 @@ export class ItemChunk implements ItemOwner {
       const at = this.freeCells;
       pointAt(Math.max(at, 0));
       const isRead =
-        at >= 0 && this.read(shift + this.place(index, PLACE.itemStart), shift + this.place(index, PLACE.itemEnd));
+        at >= 0 && this.read(shift + this.field(index, FIELD.itemStart), shift + this.field(index, FIELD.itemEnd));
       if (isRead) this.nextCells += cellCount();
-      this.setPlace(index * PLACES, PLACE.cells, isRead ? at : -1);
+      this.setField(index * FIELD_COUNT, FIELD.cells, isRead ? at : -1);
     }
     pointAt(before);
   }
@@ -458,7 +458,7 @@ export class ItemChunk implements ItemOwner {
   }
 
   private record(index: number, from: number, to: number): TelemetryRecord {
-    return parseRecordLine(this.lines.toString('utf8', this.place(index, from), this.place(index, to) - 1));
+    return parseRecordLine(this.lines.toString('utf8', this.field(index, from), this.field(index, to) - 1));
   }
 }
 
@@ -495,7 +495,7 @@ export class CellBatch implements RecordBatch {
 
   /** The length of their lines. */
   get lineBytes(): number {
-    return this.chunk.place(this.to - 1, PLACE.lineEnd) - this.chunk.place(this.from, PLACE.startLine);
+    return this.chunk.field(this.to - 1, FIELD.lineEnd) - this.chunk.field(this.from, FIELD.startLine);
   }
 
   get first(): TelemetryRecord | undefined {

@@ -3,7 +3,7 @@ import { Cell, cell, nanosAt, pointAt, setCell } from '../../record/cells.js';
 import { type Digested, logDigest } from '../../record/log-digest.js';
 import { spanIdOf } from '../../record/span-id-table.js';
 import type { TraceId, UnixNano } from '../../record/telemetry-record.js';
-import { ENDED, type ItemChunk, LOGGED, PLACE, STARTED } from './item-chunk.js';
+import { ENDED, FIELD, type ItemChunk, LOGGED, STARTED } from './item-chunk.js';
 import { CellSink } from './line-cells.js';
 import { LineKind, LineScanner } from './line-scanner.js';
 import { itemReading } from './read-items.js';
@@ -66,14 +66,14 @@ export class LineChunkReader {
       setCell(Cell.endLow, cell(Cell.startLow));
       setCell(Cell.endHigh, cell(Cell.startHigh));
     }
-    chunk.setPlace(item, PLACE.parts, isLog ? LOGGED : kind === LineKind.start ? STARTED : ENDED);
-    chunk.setPlace(item, PLACE.idHigh, cell(Cell.idHigh));
-    chunk.setPlace(item, PLACE.idLow, cell(Cell.idLow));
-    chunk.setPlace(item, PLACE.startLine, start);
-    chunk.setPlace(item, PLACE.endLine, kind === LineKind.start ? end : start);
-    chunk.setPlace(item, PLACE.lineEnd, end);
-    chunk.setPlace(item, PLACE.nameStart, scanner.nameAt - shift);
-    chunk.setPlace(item, PLACE.nameEnd, scanner.nameEnd - shift);
+    chunk.setField(item, FIELD.parts, isLog ? LOGGED : kind === LineKind.start ? STARTED : ENDED);
+    chunk.setField(item, FIELD.idHigh, cell(Cell.idHigh));
+    chunk.setField(item, FIELD.idLow, cell(Cell.idLow));
+    chunk.setField(item, FIELD.startLine, start);
+    chunk.setField(item, FIELD.endLine, kind === LineKind.start ? end : start);
+    chunk.setField(item, FIELD.lineEnd, end);
+    chunk.setField(item, FIELD.nameStart, scanner.nameAt - shift);
+    chunk.setField(item, FIELD.nameEnd, scanner.nameEnd - shift);
     this.noteTrace(shift + start);
     chunk.keep(item, shift + start, shift + end, this.reading.layouts.layout(cell(Cell.layout)).event.eventType);
     return true;
@@ -84,12 +84,12 @@ export class LineChunkReader {
     if (eventIdStart !== 0) {
       // Where it has escapes, it does not stand in its line.
       if (eventIdStart >= this.linesEnd) return false;
-      chunk.setPlace(item, PLACE.eventIdStart, eventIdStart - shift);
-      chunk.setPlace(item, PLACE.eventIdEnd, eventIdEnd - shift);
+      chunk.setField(item, FIELD.eventIdStart, eventIdStart - shift);
+      chunk.setField(item, FIELD.eventIdEnd, eventIdEnd - shift);
     }
     const [high, low] = logDigest(this.digested());
-    chunk.setPlace(item, PLACE.digestHigh, high);
-    chunk.setPlace(item, PLACE.digestLow, low);
+    chunk.setField(item, FIELD.digestHigh, high);
+    chunk.setField(item, FIELD.digestLow, low);
     return true;
   }
 

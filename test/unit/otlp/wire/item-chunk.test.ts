@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import { GrowingBytes } from '../../../../src/core/bytes.js';
 import { ItemCells } from '../../../../src/otlp/wire/item-cells.js';
-import { CellBatch, ItemChunk, PLACE } from '../../../../src/otlp/wire/item-chunk.js';
+import { CellBatch, FIELD, ItemChunk } from '../../../../src/otlp/wire/item-chunk.js';
 import { Cell, cell } from '../../../../src/record/cells.js';
 import { itemRing } from '../../../../src/record/item-ring.js';
 import { logDigest } from '../../../../src/record/log-digest.js';
@@ -27,8 +27,8 @@ it('of what has no room in all of it, only what is looked at is read again, what
     const before = readCount();
     for (const chunk of chunks) {
       expect(chunk.look(pass % chunk.itemCount)).toBe(true);
-      expect(cell(Cell.idHigh)).toBe(chunk.place(pass % chunk.itemCount, PLACE.idHigh));
-      expect(cell(Cell.idLow)).toBe(chunk.place(pass % chunk.itemCount, PLACE.idLow));
+      expect(cell(Cell.idHigh)).toBe(chunk.field(pass % chunk.itemCount, FIELD.idHigh));
+      expect(cell(Cell.idLow)).toBe(chunk.field(pass % chunk.itemCount, FIELD.idLow));
     }
     expect(readCount() - before).toBeLessThanOrEqual(chunks.length);
   }
@@ -44,7 +44,7 @@ it('log records that are copied and get a name are what they were but for it, an
     const all = Array.from({ length: chunk.itemCount }, (_, index) => index);
     const waiting = all.filter((index) => chunk.lacksName(index));
     const copies = new ItemChunk(1024);
-    copies.beginCopies(chunk.sizeOf(waiting, PLACE.itemStart, PLACE.itemEnd));
+    copies.beginCopies(chunk.sizeOf(waiting, FIELD.itemStart, FIELD.itemEnd));
     const before = reads.mock.calls.length;
     const indexes = [...waiting];
     copies.copyLogs(chunk, indexes);
@@ -54,7 +54,7 @@ it('log records that are copied and get a name are what they were but for it, an
       copies.nameLog(indexes[at] ?? 0, name);
       const named = copies.itemCount - 1;
       expect(copies.look(named)).toBe(true);
-      expect(cell(Cell.idLow)).toBe(chunk.place(index, PLACE.idLow));
+      expect(cell(Cell.idLow)).toBe(chunk.field(index, FIELD.idLow));
       const [{ line, ...rest } = { line: '' }] = copies.recordsOf(named);
       expect([rest, copies.lastLineOf(named).toString()]).toEqual([{ ...was, spanName: 'a name' }, line]);
     }
