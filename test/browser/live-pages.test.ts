@@ -200,7 +200,7 @@ describe('a run under exec', () => {
       await page.locator('.troubles').getByRole('link', { name: 'model broken' }).waitFor();
 
       await box.getByRole('button', { name: 'Cancel run 1001' }).click();
-      await page.getByRole('heading', { name: /nightly #1001.*cancelled/ }).waitFor();
+      await page.getByRole('heading', { name: /nightly #1001.*canceled/ }).waitFor();
       expect(await box.count()).toBe(0);
     } finally {
       engine.kill('SIGKILL');

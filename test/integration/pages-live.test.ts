@@ -86,6 +86,6 @@ it('offers to cancel a run that is queued here, to those who may', async () => {
   }
   expect((await pages.post(`/runs/${runId}/cancel`, admin)).status).toBe(303);
   const { html } = await pages.get(`/runs/${runId}`, admin);
-  expect(html).toContain('It is being cancelled.');
+  expect(html).toContain('It is being canceled.');
   expect(html).not.toContain(form);
 });

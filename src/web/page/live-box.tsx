@@ -137,6 +137,6 @@ function positionWords(live: LiveRun): string {
 /** A button that cancels a run; nothing where the visitor cannot. */
 function Cancel({ run, cancel }: { readonly run: CatalogRun; readonly cancel: CancelState | null }) {
   if (isFinal(run.status) || cancel === null || cancel === 'outOfReach') return null;
-  if (cancel === 'requested') return <span class="soft">It is being cancelled.</span>;
+  if (cancel === 'requested') return <span class="soft">It is being canceled.</span>;
   return <PostButton action={`/runs/${run.id}/cancel`} text="Cancel" of={`run ${run.id}`} />;
 }
