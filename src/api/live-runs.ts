@@ -4,6 +4,7 @@ import { lengthText } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { CommandDigest } from '../run/measures/command-digest.js';
+import { phaseWords } from '../run/measures/pace.js';
 import { hasSameCommands } from '../run/measures/recovery.js';
 import { type ProgressView, type RunningNode, RunProgress } from '../run/measures/run-progress.js';
 import { type CatalogRun, type CatalogStep, commandLinesOf, type RunCatalog } from '../storage/run-catalog.js';
@@ -258,7 +259,7 @@ function positionText(live: LiveRun): string {
 /** `parse for 41 s (usually 85 s)`, in the engine's words; `no telemetry yet` where nothing tells of a phase. */
 export function phaseText({ phase, phaseForMs, usualPhaseMs }: LiveRun): string {
   if (phase === null) return 'no telemetry yet';
-  const word = phase.toLowerCase().replaceAll('_', ' ');
+  const word = phaseWords(phase);
   return phaseForMs === null ? word : `${word} for ${withUsual(phaseForMs, usualPhaseMs)}`;
 }
 

@@ -143,7 +143,7 @@ interface SignalSender {
   readonly transport: HttpTransport;
 }
 
-export const CONTENT_TYPES = { json: 'application/json', protobuf: 'application/x-protobuf' } as const;
+const CONTENT_TYPES = { json: 'application/json', protobuf: 'application/x-protobuf' } as const;
 /** Requests without a record. */
 const EMPTY_REQUESTS = { json: Buffer.from('{}'), protobuf: Buffer.alloc(0) } as const;
 
@@ -249,25 +249,26 @@ async function forwardParts(
     : { ...taken, rejectedCount: taken.rejectedCount + givenUpCount, message: refusal.message };
 }
 
-async function openSender(
-  signal: Signal,
-  endpoint: SignalEndpoint,
-  { codecs, clock, userAgent }: OtlpDestinationDeps,
-): Promise<SignalSender> {
-  const { encoding, timeoutMs, compression } = endpoint;
-  const transport = new HttpTransport(
+async function openSender(signal: Signal, endpoint: SignalEndpoint, deps: OtlpDestinationDeps): Promise<SignalSender> {
+  const { encoding } = endpoint;
+  const transport = await openTransport(endpoint, deps, (body) => readExportResponse(signal, encoding, body));
+  return { encoder: new RequestEncoder(encoding, deps.codecs, MAX_BODY_BYTES), transport };
+}
+
+/** Opens what posts OTLP requests to an endpoint. @throws Error when a certificate or key file cannot be read */
+export async function openTransport(
+  { url, headers, timeoutMs, compression, encoding, tls }: SignalEndpoint,
+  { userAgent, clock }: Pick<OtlpDestinationDeps, 'userAgent' | 'clock'>,
+  readAccepted: HttpTransportOptions['readAccepted'],
+): Promise<HttpTransport> {
+  return new HttpTransport(
     {
-      url: new URL(endpoint.url),
-      headers: { 'user-agent': userAgent, ...endpoint.headers, 'content-type': CONTENT_TYPES[encoding] },
-      timeoutMs,
-      compression,
-      tls: await loadTls(endpoint.tls),
-      readAccepted: (body) => readExportResponse(signal, encoding, body),
-      readError: readErrorResponse,
+      url: new URL(url),
+      headers: { 'user-agent': userAgent, ...headers, 'content-type': CONTENT_TYPES[encoding] },
+      ...{ timeoutMs, compression, tls: await loadTls(tls), readAccepted, readError: readErrorResponse },
     },
     clock,
   );
-  return { encoder: new RequestEncoder(encoding, codecs, MAX_BODY_BYTES), transport };
 }
 
 /** What a receiver says that it did not take of an accepted request. */
@@ -276,7 +277,7 @@ export interface PartialSuccess {
   readonly message: string;
 }
 
-const NOTHING_REJECTED: PartialSuccess = { rejectedCount: 0, message: '' };
+export const NOTHING_REJECTED: PartialSuccess = { rejectedCount: 0, message: '' };
 
 /** Reads an OTLP export response. @throws when it is none. */
 export function readExportResponse(signal: Signal, encoding: OtlpEncoding, body: Uint8Array): PartialSuccess {

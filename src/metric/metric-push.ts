@@ -11,7 +11,7 @@ import type { MetricSource } from './samples.js';
 export interface MetricPushDeps {
   readonly destinations: readonly MetricDestination[];
   readonly intervalMs: number;
-  /** Opens the source of what is pushed. */
+  /** Returns the source of what is pushed, the same each time. */
   readonly openSource: () => Promise<MetricSource>;
   /** The program's version. */
   readonly version: string;
@@ -28,7 +28,6 @@ export class MetricPush implements Component {
   private readonly task: FixedDelayTask;
   private readonly stopping = new AbortController();
   private readonly targets: Target[];
-  private source: Promise<MetricSource> | undefined;
   private startedUnixMs = 0;
 
   constructor(private readonly deps: MetricPushDeps) {
@@ -56,8 +55,7 @@ export class MetricPush implements Component {
   private async push(): Promise<void> {
     const { openSource, version, clock } = this.deps;
     if (this.targets.length === 0) return;
-    this.source ??= openSource();
-    const samples = await (await this.source).read();
+    const samples = await (await openSource()).read();
     const { encodeMetrics } = await import('./otlp-metrics.js');
     const period = { sinceUnixMs: this.startedUnixMs, nowUnixMs: clock.nowUnixMs() };
     const bodyIn = (encoding: 'protobuf' | 'json') =>

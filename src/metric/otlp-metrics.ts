@@ -1,4 +1,5 @@
-import { type HrTime, ValueType } from '@opentelemetry/api';
+import { ValueType } from '@opentelemetry/api';
+import { millisToHrTime } from '@opentelemetry/core';
 import { JsonMetricsSerializer, ProtobufMetricsSerializer } from '@opentelemetry/otlp-transformer';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { AggregationTemporality, DataPointType, type MetricData } from '@opentelemetry/sdk-metrics';
@@ -76,8 +77,8 @@ function toMetric(name: MetricName, samples: readonly Sample[], period: MetricPe
     aggregationTemporality: AggregationTemporality.CUMULATIVE,
   };
   const point = <Value>({ labels }: Sample, value: Value) => ({
-    startTime: hrTime(period.sinceUnixMs),
-    endTime: hrTime(period.nowUnixMs),
+    startTime: millisToHrTime(period.sinceUnixMs),
+    endTime: millisToHrTime(period.nowUnixMs),
     attributes: Object.fromEntries(
       Object.entries(labels).map(([label, text]) => [OTLP_ATTRIBUTES[label] ?? label, text]),
     ),
@@ -96,9 +97,4 @@ function toMetric(name: MetricName, samples: readonly Sample[], period: MetricPe
     return [point(sample, { buckets: { boundaries: [...bounds], counts: [...counts] }, sum, count })];
   });
   return { ...common, dataPointType: DataPointType.HISTOGRAM, dataPoints };
-}
-
-function hrTime(unixMs: number): HrTime {
-  const seconds = Math.floor(unixMs / 1_000);
-  return [seconds, Math.round((unixMs - seconds * 1_000) * 1e6)];
 }

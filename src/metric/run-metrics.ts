@@ -3,6 +3,7 @@ import { reasonOf } from '../core/errors.js';
 import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import { shareMs } from '../run/measures/compare-commands.js';
+import { criticalWorkNano } from '../run/measures/critical-path.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
 import type { NodeVerdict } from '../run/verdict.js';
 import type { RunCatalog } from '../storage/run-catalog.js';
@@ -172,7 +173,7 @@ function runSamples(commands: readonly CommandMeasures[], labels: JobLabels, max
     { name: 'run_bridge_last_run_duration_seconds', value: seconds(({ totals }) => totals.lengthNano), labels },
     {
       name: 'run_bridge_last_run_critical_path_seconds',
-      value: seconds(({ criticalPath: { links } }) => links.reduce((total, { timeNano }) => total + timeNano, 0n)),
+      value: seconds(({ criticalPath }) => criticalWorkNano(criticalPath)),
       labels,
     },
     {
