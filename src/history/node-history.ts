@@ -3,6 +3,7 @@ import type { CommandDigest } from '../run/measures/command-digest.js';
 import { executesNodes, isBad } from '../run/measures/execution.js';
 import type { CommandScope } from '../run/measures/run-scope.js';
 import type { NodeVerdict } from '../run/verdict.js';
+import { isTestId } from '../storage/manifest.js';
 import type { CatalogRun } from '../storage/run-catalog.js';
 import type { NamedThing } from '../storage/scope-catalog.js';
 import { DEFAULT_JOB } from '../storage/steps.js';
@@ -139,7 +140,7 @@ interface Series extends Pick<NodeHistory, 'uniqueId' | 'scope' | 'label' | 'isT
 }
 
 function newSeries(uniqueId: string, label: string, scope: string, { project }: CatalogRun): Series {
-  const isTest = /^(?:unit_)?test\./.test(uniqueId);
+  const isTest = isTestId(uniqueId);
   return { uniqueId, scope, label, isTest, projectKey: `${project.id} ${uniqueId}`, runs: [], warehouseMs: 0 };
 }
 

@@ -31,6 +31,11 @@ export async function readManifest(content: AsyncIterable<Uint8Array>): Promise<
   return scanner.manifest();
 }
 
+/** Whether a unique id is that of a test, of data or of a unit. */
+export function isTestId(uniqueId: string): boolean {
+  return /^(?:unit_)?test\./.test(uniqueId);
+}
+
 /** Manifests that are kept in memory. */
 const MAX_KEPT = 4;
 
@@ -138,7 +143,7 @@ class ManifestScanner {
       .find((list) => list.length > 0);
     const dependsOn = textsAt(valueAt(value, 'depends_on'), 'nodes');
     const [dependency] = dependsOn;
-    const isTest = /^(?:unit_)?test\./.test(this.uniqueId);
+    const isTest = isTestId(this.uniqueId);
     const testedId = textAt(value, 'attached_node') ?? textAt(value, 'tested_node_unique_id') ?? dependency ?? null;
     this.nodes.set(this.uniqueId, {
       own: {

@@ -7,7 +7,7 @@ import { type JudgedRun, partialText, type Recovery, recoveryOf } from '../run/m
 import type { CommandScope } from '../run/measures/run-scope.js';
 import { nameOf } from '../run/measures/troubles.js';
 import type { ArtifactStore } from '../storage/artifacts.js';
-import { type Manifest, type ManifestNode, StepManifests } from '../storage/manifest.js';
+import { isTestId, type Manifest, type ManifestNode, StepManifests } from '../storage/manifest.js';
 import { type CatalogRun, type CatalogStep, commandLinesOf, type RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { type EventSelection, isRecovery, MAX_RUNS_BEFORE, type RunFacts, type WebhookEvent } from './event.js';
@@ -96,7 +96,7 @@ export class EventSelector {
     }
     const { runId, jobId, environmentId } = facts;
     const isManifestNeeded = isPerOwner || filter.tags.length + filter.owners.length + filter.groups.length > 0;
-    const isTested = bad.some(({ uniqueId }) => TEST_ID.test(uniqueId)) && filter.models.length > 0;
+    const isTested = bad.some(({ uniqueId }) => isTestId(uniqueId)) && filter.models.length > 0;
     const manifest =
       isManifestNeeded || isTested ? await this.manifestOf({ accountId, runId, jobId, environmentId }) : undefined;
     const known = bad.map((node) => new KnownNode(node, manifest));
@@ -204,8 +204,6 @@ function withoutNumbers(text: string): string {
   return text.replaceAll(/\d+/g, '#');
 }
 
-const TEST_ID = /^(?:unit_)?test\./;
-
 /** A node with what its manifest says of it, and of the node that it tests. */
 class KnownNode {
   private readonly known: ManifestNode | undefined;
@@ -238,7 +236,7 @@ class KnownNode {
       (owners.length === 0 || !isKnown || this.owners.some((one) => wantedOwners.includes(one.toLowerCase()))) &&
       (groups.length === 0 || (!isKnown && allGroups.length === 0) || allGroups.some((one) => groups.includes(one))) &&
       (models.length === 0 ||
-        (!isKnown && TEST_ID.test(uniqueId)) ||
+        (!isKnown && isTestId(uniqueId)) ||
         models.some((pattern) => names.some((one) => one !== null && isLike(one, pattern))))
     );
   }

@@ -12,7 +12,7 @@ import { lengthOf, shareOf, withoutWaits } from '../../run/measures/time-split.j
 import { labelOf, selectCommand } from '../../run/measures/troubles.js';
 import { byVerdict, type NodeVerdict } from '../../run/verdict.js';
 import { encodedArtifactPath, parseArtifactPath } from '../../storage/artifacts.js';
-import type { Manifest } from '../../storage/manifest.js';
+import { isTestId, type Manifest } from '../../storage/manifest.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
 import { RUN_STATUS } from '../../storage/state-tables.js';
 import type { PageDeps } from './page-deps.js';
@@ -81,7 +81,7 @@ export function nodePanels(deps: PageDeps, manifests: PageManifests): PanelOf {
         )}
         {trouble?.command == null && rerun !== null && <Command command={rerun} label={`Run ${name} again`} />}
         <Links seen={seen} />
-        <Facts node={node} hasPlace={trouble?.location == null} />
+        <Facts node={node} isFileShown={trouble?.location == null} />
         <Phases node={node} command={command} />
         <Queries node={node} command={command} />
         {sql}
@@ -120,11 +120,11 @@ function Links({ seen: { node, shown, step } }: { readonly seen: Seen }) {
   );
 }
 
-function Facts({ node, hasPlace }: { readonly node: NodeMeasure; readonly hasPlace: boolean }) {
+function Facts({ node, isFileShown }: { readonly node: NodeMeasure; readonly isFileShown: boolean }) {
   const { relativePath, group, idleTimeMs, durationMs, share, warehouseTimeNano, rows } = node;
   return (
     <dl class="facts">
-      {relativePath !== null && hasPlace && (
+      {relativePath !== null && isFileShown && (
         <Fact isName name="File">
           <code>{cut(relativePath, MAX_NAME)}</code>
         </Fact>
@@ -145,7 +145,7 @@ function Facts({ node, hasPlace }: { readonly node: NodeMeasure; readonly hasPla
 
 /** Whether a node is a test, whose row count is that of its failures and not shown as rows. */
 function isTest({ uniqueId, testOutcome, failingRows }: NodeMeasure): boolean {
-  return testOutcome !== null || failingRows !== null || /^(?:unit_)?test\./.test(uniqueId);
+  return testOutcome !== null || failingRows !== null || isTestId(uniqueId);
 }
 
 function Phases({ node, command }: { readonly node: NodeMeasure; readonly command: CommandMeasures }) {
@@ -286,7 +286,6 @@ function Neighbours({ seen, manifest }: { readonly seen: Seen; readonly manifest
   if (manifest === null) return null;
   const id = node.uniqueId;
   const using = [...manifest].filter(([, { dependsOn }]) => dependsOn.includes(id)).map(([one]) => one);
-  const isTestId = (one: string) => /^(?:unit_)?test\./.test(one);
   const parts = [
     ['Depends on', manifest.get(id)?.dependsOn ?? []],
     ['Tests', using.filter(isTestId)],
