@@ -123,12 +123,12 @@ describe.skipIf(mounted === undefined)('a file system that may be mounted here',
   afterEach(() => rmSync(filler, { force: true }));
 
   test('when it is nearly full, requests are refused before it is, and taken again when there is room', async () => {
-    await start('--disk-reserve', '8MiB');
+    await start('--disk-reserve', '24MiB');
     await accept();
-    fill(7 * MIB);
+    fill(22 * MIB);
     const refused = await untilRefused();
     expect(refused).toMatchObject({ status: 503, retryAfter: '5' });
-    expect(refused.message).toMatch(/^The disk of .* is nearly full .* 8 MiB are kept in reserve.*--disk-reserve/);
+    expect(refused.message).toMatch(/^The disk of .* is nearly full .* 24 MiB are kept in reserve.*--disk-reserve/);
     expect(await readiness()).toMatchObject({ status: 503, text: expect.stringMatching(/^disk: The disk of/) });
     // What was accepted is finished from the reserve.
     for (const run of accepted) await bridge.finished(run.traceId);
