@@ -122,9 +122,9 @@ async function prepareExports(
 ): Promise<Exports | undefined> {
   const { destinations, environmentDestination } = configuration;
   if (destinations.length === 0 && environmentDestination === undefined) return undefined;
-  const places = await checkDestinations(configuration, ownHosts);
+  const addresses = await checkDestinations(configuration, ownHosts);
   const { Exports: Made } = await loadExports();
   const config = { configuration, ownHosts, version, logFolder };
   const exporterEntry = packageFile('dist/exporter-thread.js');
-  return new Made(config, { clock, logger, random, createKafkaProducer, exporterEntry }, places);
+  return new Made(config, { clock, logger, random, createKafkaProducer, exporterEntry }, addresses);
 }

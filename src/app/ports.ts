@@ -2,7 +2,7 @@ import type { Router } from 'express';
 import { aboutRouter } from '../api/about-router.js';
 import { METRICS_PATH } from '../api/metrics-path.js';
 import type { Configuration } from '../config/configuration.js';
-import { destinationPlaces } from '../config/otlp-destinations.js';
+import { destinationOrigins } from '../config/otlp-destinations.js';
 import type { Clock } from '../core/clock.js';
 import type { Health } from '../core/health.js';
 import { type ConnectionCounts, HostCheck } from '../core/http-listener.js';
@@ -43,7 +43,7 @@ export class Ports {
       webAddress: () => ports.web.address,
       publicUrl: configuration['public-url'] === 'off' ? null : configuration['public-url'],
       // For programs that check whether this one would send their telemetry back to them.
-      exportsTo: destinationPlaces(configuration).flatMap(({ places }) => places),
+      exportsTo: destinationOrigins(configuration).flatMap(({ origins }) => origins),
     };
     const receiving = await createReceivers(
       {

@@ -50,20 +50,20 @@ export function offDestinationOf({
 }
 
 /** Every destination that another program can name, too, and where it is: origins of URLs, and `kafka://HOST:PORT`. */
-export function destinationPlaces(
+export function destinationOrigins(
   configuration: Configuration,
-): readonly { readonly name: string; readonly isOfEnvironment: boolean; readonly places: readonly string[] }[] {
+): readonly { readonly name: string; readonly isOfEnvironment: boolean; readonly origins: readonly string[] }[] {
   const { environmentDestination } = configuration;
   return [
     ...otlpDestinations(configuration).map((config) => ({
       name: config.name,
       isOfEnvironment: config === environmentDestination,
-      places: originsOf(config),
+      origins: originsOf(config),
     })),
     ...kafkaDestinations(configuration).map((config) => ({
       name: config.name,
       isOfEnvironment: false,
-      places: brokerUrlsOf(config),
+      origins: brokerUrlsOf(config),
     })),
   ];
 }
@@ -74,7 +74,7 @@ function originsOf({ endpoints }: DestinationConfig): readonly string[] {
 }
 
 /** The same in words, for start lines. */
-export function placeOf(config: DestinationConfig): string {
+export function addressOf(config: DestinationConfig): string {
   return originsOf(config).join(' and ');
 }
 
@@ -112,7 +112,7 @@ export async function checkDestinations(
   );
   if (hasModule) return undefined;
   return [
-    ...otlp.map((config): NamedLocation => [config.name, placeOf(config)]),
+    ...otlp.map((config): NamedLocation => [config.name, addressOf(config)]),
     ...kafka.map((config): NamedLocation => [config.name, topicsAndBrokersOf(config)]),
   ];
 }

@@ -60,16 +60,16 @@ export function parseConfigurationFile(
     content,
     locate(keys) {
       let node: unknown = document.contents;
-      let place = path;
+      let line = path;
       for (const key of keys) {
         if (isMap(node)) {
           const pair = node.items.find((item) => (isScalar(item.key) ? String(item.key.value) : '') === String(key));
-          if (pair === undefined) return place;
-          if (isNode(pair.key) && pair.key.range) place = lineOf(pair.key.range[0]);
+          if (pair === undefined) return line;
+          if (isNode(pair.key) && pair.key.range) line = lineOf(pair.key.range[0]);
           node = pair.value;
-        } else return place;
+        } else return line;
       }
-      return place;
+      return line;
     },
   };
 }
@@ -331,7 +331,7 @@ export function fileSchema(context: SettingContext): z.ZodType<FileValues> {
     'is not a list of sources such as kafka',
   );
   const journal = z.strictObject({ kafka: kafkaJournalSchema(context) }, 'is not the setting kafka');
-  const places = {
+  const scopeSections = {
     jobs: namedSchema(jobSchema(context), 'is not a list of named jobs').nullish(),
     projects: namedSchema(projectSchema, 'is not a list of named projects').nullish(),
     environments: namedSchema(environmentSchema, 'is not a list of named environments').nullish(),
@@ -344,7 +344,7 @@ export function fileSchema(context: SettingContext): z.ZodType<FileValues> {
         destinations: destinations.nullish(),
         sources: sources.nullish(),
         journal: journal.nullish(),
-        ...places,
+        ...scopeSections,
       },
       'the file does not hold settings such as "http: 127.0.0.1:4318"',
     )
@@ -386,13 +386,13 @@ export function knownNames(path: readonly PropertyKey[]): readonly string[] {
   if (path.at(-2) === 'match') return RULE_KEYS;
   if (path[0] === 'sources') return path.length === 1 ? ['kafka'] : SOURCE_KEYS;
   if (path[0] === 'journal') return path.length === 1 ? ['kafka'] : JOURNAL_KEYS;
-  if (path[0] === 'projects' || path[0] === 'environments') return PLACE_KEYS;
+  if (path[0] === 'projects' || path[0] === 'environments') return SCOPE_KEYS;
   if (path[0] === 'jobs') return JOB_KEYS;
   return path[2] === 'kafka' ? KAFKA_DESTINATION_KEYS : DESTINATION_KEYS;
 }
 
 const RULE_KEYS: readonly string[] = ['command', 'target', 'resource'];
-const PLACE_KEYS = Object.keys(environmentSchema.in.shape);
+const SCOPE_KEYS = Object.keys(environmentSchema.in.shape);
 const SOURCE_KEYS = Object.keys(kafkaSourceSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 const JOURNAL_KEYS = Object.keys(kafkaJournalSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 const KAFKA_DESTINATION_KEYS = Object.keys(kafkaDestinationSchema({ baseDir: '/', homeDir: '/' }).in.shape);

@@ -98,8 +98,8 @@ export function resolveConfiguration(
   const jobs = fileValues?.jobs ?? [];
   rows.push(...jobs.flatMap((job) => jobRows(job, file?.locate(['jobs', job.name]) ?? '')));
   const { projects = [], environments = [] } = fileValues ?? {};
-  for (const [kind, places] of Object.entries({ projects, environments })) {
-    rows.push(...places.flatMap((place) => scopeRows(kind, place, file?.locate([kind, place.name]) ?? '')));
+  for (const [kind, scopes] of Object.entries({ projects, environments })) {
+    rows.push(...scopes.flatMap((scope) => scopeRows(kind, scope, file?.locate([kind, scope.name]) ?? '')));
   }
   return {
     // Every key of SETTING_KEYS was set just now, or a problem was thrown.
@@ -390,15 +390,15 @@ export function jobRows(job: JobDefinition, origin: string): ConfigurationRow[] 
 /** What a job, project or environment says of itself, as rows of `run-bridge config`. @param kind for example `jobs` */
 export function scopeRows(
   kind: string,
-  place: DeclaredScope & Partial<Pick<DeclaredEnvironment, 'project'>>,
+  scope: DeclaredScope & Partial<Pick<DeclaredEnvironment, 'project'>>,
   origin: string,
 ): ConfigurationRow[] {
   const row = (name: string, value: string | number | null | undefined) =>
-    value == null ? [] : [{ name: `${kind}.${place.name}.${name}`, value: String(value), origin }];
+    value == null ? [] : [{ name: `${kind}.${scope.name}.${name}`, value: String(value), origin }];
   return [
-    ...row('id', place.id),
-    ...row('project', place.project),
-    ...place.match.flatMap((rule, index) => row(`match.${index + 1}`, JSON.stringify(rule))),
+    ...row('id', scope.id),
+    ...row('project', scope.project),
+    ...scope.match.flatMap((rule, index) => row(`match.${index + 1}`, JSON.stringify(rule))),
   ];
 }
 

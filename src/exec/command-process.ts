@@ -127,7 +127,7 @@ const MAX_NICENESS = 19;
  * Gives the command, which keeps the niceness that it was started with, priority over this process.
  * @returns undoes it, where the system allows that: it does to root, and to few others
  */
-export function giveWay(): () => void {
+export function deferToCommand(): () => void {
   const before = getPriority();
   setNiceness(Math.min(before + NICER, MAX_NICENESS));
   return () => setNiceness(before);

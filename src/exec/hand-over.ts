@@ -4,7 +4,7 @@ import { HttpConsumer } from '../cli/bridge/http-consumer.js';
 import { HttpStepRegistry } from '../cli/bridge/http-step-registry.js';
 import { otlpReading } from '../cli/otlp-reading.js';
 import type { Configuration } from '../config/configuration.js';
-import { destinationPlaces } from '../config/otlp-destinations.js';
+import { destinationOrigins } from '../config/otlp-destinations.js';
 import type { Delivery } from '../record/record-batch.js';
 import type { ExecTarget, TargetChoice } from './exec-target.js';
 import { Leftovers } from './leftovers.js';
@@ -77,10 +77,10 @@ export function unservedDestinations(
   isNamed: boolean,
 ): string | null {
   const served = new Set([bridge.otlpUrl, ...bridge.exportsTo].map(originOf));
-  const left = destinationPlaces(configuration).flatMap(({ name, isOfEnvironment, places }) => {
-    if (places.every((place) => served.has(originOf(place)))) return [];
+  const left = destinationOrigins(configuration).flatMap(({ name, isOfEnvironment, origins }) => {
+    if (origins.every((origin) => served.has(originOf(origin)))) return [];
     const label = isOfEnvironment ? ENVIRONMENT : `destination ${name}`;
-    return [`${label} (${places.join(' and ')})`];
+    return [`${label} (${origins.join(' and ')})`];
   });
   if (left.length === 0) return null;
   const [verb, place] = left.length === 1 ? ['gets', 'there'] : ['get', 'to them'];

@@ -64,10 +64,10 @@ export async function announceUploads(
 export async function upload(
   registry: Pick<StepRegistry, 'endArtifacts'>,
   { start, artifacts }: Upload,
-  place: StepPosition,
+  position: StepPosition,
   options: KeepingOptions,
 ): Promise<KeptArtifacts> {
-  const kept = await keepArtifacts(place, artifacts, options);
+  const kept = await keepArtifacts(position, artifacts, options);
   if (kept.left.length === 0) await registry.endArtifacts(start.stepId, kept.reason);
   return kept;
 }
@@ -78,7 +78,7 @@ export async function upload(
  * nothing was kept for a while. Never throws.
  */
 export async function keepArtifacts(
-  place: StepPosition,
+  position: StepPosition,
   artifacts: readonly FoundArtifact[],
   options: KeepingOptions,
 ): Promise<KeptArtifacts> {
@@ -96,7 +96,7 @@ export async function keepArtifacts(
     onProgress?.(doneCount);
   };
   for (;;) {
-    const round = await keepOnce(place, left, options, onDone);
+    const round = await keepOnce(position, left, options, onDone);
     left = round.left;
     refused.push(...round.refused);
     reason = round.reason ?? reason;

@@ -178,17 +178,17 @@ export class Leftovers implements Component {
     const consumer = steps ?? patient;
     const file = fileOf(folder, entry);
     const inJsonl = new Map<TraceId, JsonlKeys>();
-    const place = entry && (await registry.register(entry.start));
+    const position = entry && (await registry.register(entry.start));
     const recordCount =
       (await this.takeJsonl(file, consumer, inJsonl)) + (await this.takeOtlp(folder, consumer, inJsonl));
     await settle?.();
-    if (entry !== undefined && steps !== undefined && place !== undefined) {
-      const uploads = [{ start: entry.start, place, artifacts: await copiedArtifacts(folder, null) }];
+    if (entry !== undefined && steps !== undefined && position !== undefined) {
+      const uploads = [{ start: entry.start, position, artifacts: await copiedArtifacts(folder, null) }];
       for (const stepId of await copiedSteps(folder)) {
         const start = { ...entry.start, stepId, runOf: entry.start.stepId };
         uploads.push({
           start,
-          place: await registry.register(start),
+          position: await registry.register(start),
           artifacts: await copiedArtifacts(folder, stepId),
         });
       }
@@ -259,17 +259,17 @@ export class Leftovers implements Component {
   }
 
   /** @throws ArtifactError when it is to be tried again; what will never be taken is left out, and noted on the run. */
-  private async upload(one: PlacedUpload, endedUnixMs: number, isRemoved: boolean): Promise<void> {
+  private async upload(one: RegisteredUpload, endedUnixMs: number, isRemoved: boolean): Promise<void> {
     const { logger, registry, clock, artifacts: sink } = this.deps;
     const { signal } = this.stop;
-    const { place } = one;
+    const { position } = one;
     const onKept = async ({ file }: { readonly file: string }) => {
       if (isRemoved) await rm(file, { force: true });
     };
     const keeping = { sink, clock, signal, patienceMs: 0, ownFaults: LEFT_OUT, onKept };
-    const { left, refused, reason } = await upload(registry, one, place, keeping);
+    const { left, refused, reason } = await upload(registry, one, position, keeping);
     for (const { path } of refused) {
-      logger.warn({ run: place.runId, step: place.stepIndex, path, reason }, 'skipped an artifact');
+      logger.warn({ run: position.runId, step: position.stepIndex, path, reason }, 'skipped an artifact');
     }
     if (left.length === 0) return;
     // The run waits for them no longer, though they may still come.
@@ -286,7 +286,7 @@ export class Leftovers implements Component {
   }
 }
 
-type PlacedUpload = Upload & { readonly place: StepPosition };
+type RegisteredUpload = Upload & { readonly position: StepPosition };
 
 /** When a command was last heard of whose end nobody saw: its last record, else its start. */
 class LastSign implements RecordConsumer {

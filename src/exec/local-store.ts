@@ -99,8 +99,8 @@ export async function registerInFolder(choice: BridgeChoice, start: StepStart): 
 async function openRegistry({ configuration, context: { clock }, host }: BridgeChoice) {
   const state = await host.openState(configuration, clock);
   const { executions: store, runs } = state;
-  const places = new ScopeFinder(configuration);
-  const registry = new LocalStepRegistry({ store, runs, listeners: [], scopes: places, clock, logger: silentLogger });
+  const scopes = new ScopeFinder(configuration);
+  const registry = new LocalStepRegistry({ store, runs, listeners: [], scopes, clock, logger: silentLogger });
   try {
     // Opening the whole store reports what is wrong with a declaration.
     await state.scopes.declare(configuration, clock.nowUnixMs());

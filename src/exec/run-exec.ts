@@ -37,10 +37,10 @@ import { ENGINE_FILE, makePrivateFolder, SPOOL_FOLDER, writeCommandEntry } from 
 import { CommandOutput } from './command-output.js';
 import {
   type ChildProcess,
+  deferToCommand,
   endedChildrenCpuSeconds,
   exitOf,
   FORWARDED_SIGNALS,
-  giveWay,
   isForwarded,
   isInTerminalForeground,
   ProcessUsage,
@@ -248,7 +248,7 @@ export class CommandBridge {
     // Awaited at the end; until then its failure is nobody's.
     this.live.catch(() => undefined);
     const { live } = this;
-    this.priority = this.giveWayOnceStored(live);
+    this.priority = this.deferOnceStored(live);
     const { command, receiver } = this.facts;
     // What one engine command left is copied before the next one can write its own in its place.
     if (mayRunSeveral(command)) {
@@ -316,11 +316,11 @@ export class CommandBridge {
    * The command has priority once its first records are stored: the code that stores them is loaded while the engine starts,
    * which leaves processors idle that it keeps busy afterwards.
    */
-  private async giveWayOnceStored(live: Promise<LiveRecords>): Promise<() => void> {
+  private async deferOnceStored(live: Promise<LiveRecords>): Promise<() => void> {
     const { signal } = this.ended;
     const stored = live.then((records) => records.firstStored).catch(() => undefined);
     await Promise.race([stored, pause(this.facts.context.clock, MAX_SHARE_MS, signal)]);
-    return signal.aborted ? () => {} : giveWay();
+    return signal.aborted ? () => {} : deferToCommand();
   }
 
   /** Everything that the command has started is signalled, as by a terminal's Ctrl+C: a shell does not pass a signal on. */

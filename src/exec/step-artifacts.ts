@@ -96,7 +96,7 @@ export class StepArtifacts {
     for (const one of this.waiting) {
       try {
         // It has begun already, and says the same again.
-        const place = await registry.register(one.start);
+        const position = await registry.register(one.start);
         // Where nothing could be kept of one step, the next is tried once.
         const patienceMs = left.length === 0 ? options.flushTimeoutMs : 0;
         const before = doneCount;
@@ -104,7 +104,7 @@ export class StepArtifacts {
           doneCount = before + count;
           progress.show(doneCount);
         };
-        const kept = await upload(registry, one, place, { sink, clock, signal, patienceMs, onProgress });
+        const kept = await upload(registry, one, position, { sink, clock, signal, patienceMs, onProgress });
         if (kept.left.length > 0) left.push({ ...one, artifacts: kept.left });
         if (kept.reason !== null) this.reason = kept.reason;
         const [first] = kept.refused;

@@ -13,7 +13,7 @@ import {
 } from '../config/kafka-destinations.js';
 import type { KafkaConnection } from '../config/kafka-settings.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions, mappingSwitchesFrom } from '../config/mapping-options.js';
-import { otlpDestinations, placeOf } from '../config/otlp-destinations.js';
+import { addressOf, otlpDestinations } from '../config/otlp-destinations.js';
 import { type Clock, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Signal } from '../record/record-batch.js';
@@ -84,7 +84,7 @@ export async function openDestinations(
     await collect(async () => ({
       destination: await openOtlpDestination(config, deps),
       ...commonOf(config, configuration),
-      where: placeOf(config),
+      where: addressOf(config),
     }));
   }
   for (const config of kafkaDestinations(configuration)) await collect(() => openKafka(config, configuration, deps));

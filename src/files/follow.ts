@@ -19,7 +19,7 @@ export async function follow(invocation: Invocation, host: IntakeHost): Promise<
   const logger = loggerOf(configuration, context);
   const intake = await host.openIntake(invocation, configuration, logger, { isImport: false });
   const rejectFile = new RejectFile(join(dataFolder, REJECTS_FILE), clock, (reason) => logger.error({}, reason));
-  const tally = new ReadingCounter();
+  const counter = new ReadingCounter();
   stderr.write(`follows   ${cleanLine(operands.join(' '))}\n`);
   for (const line of intake.whereLines) stderr.write(`${line}\n`);
   try {
@@ -32,8 +32,8 @@ export async function follow(invocation: Invocation, host: IntakeHost): Promise<
       workingDir,
       settle: () => intake.settle(),
       async onTaken(path, { recordCount, rejects }) {
-        tally.addRecords(recordCount);
-        for (const reject of rejects) tally.addReject({ ...reject, place: `${path} ${reject.place}` });
+        counter.addRecords(recordCount);
+        for (const reject of rejects) counter.addReject({ ...reject, place: `${path} ${reject.place}` });
         await rejectFile.add(path, rejects);
         const [first] = rejects;
         if (first === undefined) return;
@@ -46,5 +46,5 @@ export async function follow(invocation: Invocation, host: IntakeHost): Promise<
     await intake.shutdown();
   }
   const done = intake.url === undefined ? `taken into ${dataFolder}/runs` : `sent to ${intake.url}`;
-  return reportReading(tally.result(), { done, rejectsPath: rejectFile.path }, stderr) ? EXIT.ok : EXIT.unreadable;
+  return reportReading(counter.result(), { done, rejectsPath: rejectFile.path }, stderr) ? EXIT.ok : EXIT.unreadable;
 }

@@ -78,7 +78,7 @@ async function keepRecords(
   const opening = host.openIntake(patient, configuration, logger, { isImport: true, maxWaitMs: BRIDGE_WAIT_MS });
   opening.catch(() => undefined);
   const rejectFile = new RejectFile(join(dataFolder, REJECTS_FILE), clock, (reason) => logger.error({}, reason));
-  const tally = new ReadingCounter();
+  const counter = new ReadingCounter();
   const records = new RecordPipe(
     { isTee: switches.has('tee') },
     {
@@ -86,7 +86,7 @@ async function keepRecords(
       consumer: { consume: async (delivery) => (await opening).consumer.consume(delivery) },
       passOn: (bytes) => output.write(bytes),
       async onReject(reject) {
-        tally.addReject(reject);
+        counter.addReject(reject);
         await rejectFile.add(INPUT, [reject]);
       },
       onFailed: (error) =>
@@ -95,12 +95,12 @@ async function keepRecords(
   );
   await records.run(input.bytes());
   await output.end();
-  tally.addRecords(records.store.recordCount);
+  counter.addRecords(records.store.recordCount);
   try {
     const intake = await opening;
     await finish(invocation, intake, records);
     const done = intake.url === undefined ? `taken into ${dataFolder}/runs` : `sent to ${intake.url}`;
-    return reportReading(tally.result(), { done, rejectsPath: rejectFile.path }, stderr) ? EXIT.ok : EXIT.unreadable;
+    return reportReading(counter.result(), { done, rejectsPath: rejectFile.path }, stderr) ? EXIT.ok : EXIT.unreadable;
   } catch (error) {
     // Records were reported when the first of them arrived.
     if (!records.store.hasFailed) complain(context, reasonOf(error));

@@ -205,10 +205,10 @@ class Generation {
   }
 
   read(number: number, into: GrowingBytes): boolean {
-    const place = number - this.firstNumber;
-    if (place < 0 || place >= this.count) return false;
+    const index = number - this.firstNumber;
+    if (index < 0 || index >= this.count) return false;
     into.length = 0;
-    into.append(this.stored.source, place === 0 ? 0 : (this.ends[place - 1] as number), this.ends[place] as number);
+    into.append(this.stored.source, index === 0 ? 0 : (this.ends[index - 1] as number), this.ends[index] as number);
     return true;
   }
 }

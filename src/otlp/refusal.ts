@@ -186,7 +186,7 @@ const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['aborted', 'shortage', 'una
 /** Logs why requests or records are refused, without a line for each request of a misconfigured sender. */
 export class RefusalLog {
   /** By reason; reasons are a closed set, so this map is bounded. */
-  private readonly tallies = new Map<string, { loggedAtMs: number; unloggedCount: number }>();
+  private readonly countsByReason = new Map<string, { loggedAtMs: number; unloggedCount: number }>();
 
   constructor(
     private readonly clock: Clock,
@@ -215,12 +215,12 @@ export class RefusalLog {
   /** How often the reason went unlogged; `undefined` while it is still too early to log it again. */
   private count(reason: string): number | undefined {
     const nowMs = this.clock.monotonicMs();
-    const tally = this.tallies.get(reason);
-    if (tally !== undefined && nowMs - tally.loggedAtMs < QUIET_MS) {
-      tally.unloggedCount += 1;
+    const counted = this.countsByReason.get(reason);
+    if (counted !== undefined && nowMs - counted.loggedAtMs < QUIET_MS) {
+      counted.unloggedCount += 1;
       return undefined;
     }
-    this.tallies.set(reason, { loggedAtMs: nowMs, unloggedCount: 0 });
-    return tally?.unloggedCount ?? 0;
+    this.countsByReason.set(reason, { loggedAtMs: nowMs, unloggedCount: 0 });
+    return counted?.unloggedCount ?? 0;
   }
 }

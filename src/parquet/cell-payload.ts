@@ -40,11 +40,11 @@ interface Part {
 }
 
 /** Where the attributes of a record stand as JSON. */
-export interface AttributePlaces {
+export interface AttributeOffsets {
   readonly start: number;
   readonly end: number;
   /** Where each begins there, see `LineScanner`. */
-  readonly places: Int32Array;
+  readonly offsets: Int32Array;
 }
 
 const NOTHING: Range = { at: 0, length: 0 };
@@ -116,12 +116,12 @@ export class CellPayload {
    * @param rowCount 1 or 2
    * @param room where it is made
    */
-  write(row: number, rowCount: number, room: TextRoom, { start, end, places }: AttributePlaces): void {
+  write(row: number, rowCount: number, room: TextRoom, { start, end, offsets }: AttributeOffsets): void {
     const { payloadColumn } = this.event;
     if (this.isRaw) payloadColumn.append(row, rowCount, start, end);
     else if (this.whole === undefined) {
       const from = room.end;
-      room.end = this.make(from, places);
+      room.end = this.make(from, offsets);
       payloadColumn.append(row, rowCount, from, room.end);
     } else if (this.isThere) payloadColumn.appendConstant(row, rowCount, this.whole);
   }
@@ -135,8 +135,8 @@ export class CellPayload {
     });
   }
 
-  /** @returns the place behind it */
-  private make(from: number, places: Int32Array): number {
+  /** @returns the offset behind it */
+  private make(from: number, offsets: Int32Array): number {
     const { parts } = this;
     let to = from + 1;
     for (let number = 0; number < parts.length; number++) {
@@ -150,8 +150,8 @@ export class CellPayload {
       to = copyText(to, head.at, head.length);
       switch (use) {
         case Use.member: {
-          const member = (places[index] as number) + 1;
-          to = copyText(to, member, (places[index + 1] as number) - member);
+          const member = (offsets[index] as number) + 1;
+          to = copyText(to, member, (offsets[index + 1] as number) - member);
           break;
         }
         case Use.text:

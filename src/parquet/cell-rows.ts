@@ -7,7 +7,7 @@ import { buffer, view } from '../record/arena.js';
 import { Attribute, Cell, cell, Value } from '../record/cells.js';
 import { OPEN } from '../record/json-line.js';
 import { INFO } from '../record/severity.js';
-import { type AttributePlaces, attributeAt, CellPayload, type RowAttribute, type TextRoom } from './cell-payload.js';
+import { type AttributeOffsets, attributeAt, CellPayload, type RowAttribute, type TextRoom } from './cell-payload.js';
 import type { BooleanColumn, ConstantText, NumberColumn, TextColumn } from './column.js';
 import { constantText, type EventPlan, type EventPlans } from './event-plan.js';
 import type { RowGroupColumns } from './row-group.js';
@@ -61,7 +61,7 @@ export class CellRows {
     columns.recordType.appendConstant(row + 1, 1, recordTypes.SpanEnd);
     this.span(row, 2, layout);
     this.end(row + 1);
-    this.pairPlan(start).plan.write(row, this.room, this.placesOf(start), this.ownPlaces());
+    this.pairPlan(start).plan.write(row, this.room, this.startOffsets(start), this.attributeOffsets());
   }
 
   /** Writes the start or the end that was scanned. @returns `false` where plain code has to do it; nothing was written then */
@@ -98,7 +98,7 @@ export class CellRows {
 
   private writeValues(row: number, { values, payload }: RowPlan): void {
     values.write(row, 1);
-    payload.write(row, 1, this.room, this.ownPlaces());
+    payload.write(row, 1, this.room, this.attributeOffsets());
   }
 
   /** Writes what a span's start and its end have alike. @param rowCount 1, or 2 where both are written */
@@ -171,15 +171,15 @@ export class CellRows {
   }
 
   /** Where the attributes of the line that was scanned stand. */
-  private ownPlaces(): AttributePlaces {
-    const { places } = this.scanner;
+  private attributeOffsets(): AttributeOffsets {
+    const { offsets } = this.scanner;
     const count = cell(Cell.attributeCount);
     // Behind the last one stands the brace.
-    return { start: places[0] as number, end: (places[count] as number) + (count === 0 ? 2 : 1), places };
+    return { start: offsets[0] as number, end: (offsets[count] as number) + (count === 0 ? 2 : 1), offsets };
   }
 
-  private placesOf({ attributesAt, attributesEnd }: StartLines): AttributePlaces {
-    return { start: attributesAt, end: attributesEnd, places: this.scanner.places };
+  private startOffsets({ attributesAt, attributesEnd }: StartLines): AttributeOffsets {
+    return { start: attributesAt, end: attributesEnd, offsets: this.scanner.offsets };
   }
 
   private plansOfLayout(): LayoutPlans {
@@ -272,7 +272,7 @@ class RowValues {
   }
 }
 
-/** What an attribute has to be, so that it fits its place. */
+/** What an attribute has to be, so that it fits its column. */
 const Check = { text: 0, bool: 1, integer: 2, count: 3, object: 4 } as const;
 
 interface CheckedCell {
@@ -306,7 +306,7 @@ class RowPlan {
     this.isPlain ||= this.payload.isPlain;
   }
 
-  /** Whether the values of the record that is looked at are such as their places can hold. */
+  /** Whether the values of the record that is looked at are such as their columns can hold. */
   fits(): boolean {
     const { checks } = this;
     for (let index = 0; index < checks.length; index++) if (!isFitting(checks[index] as CheckedCell)) return false;
@@ -378,7 +378,7 @@ class PairPlan {
    * @param room as in `CellPayload.write`
    * @param starts where the start's attributes stand; @param ends where those of the end do
    */
-  write(row: number, room: TextRoom, starts: AttributePlaces, ends: AttributePlaces): void {
+  write(row: number, room: TextRoom, starts: AttributeOffsets, ends: AttributeOffsets): void {
     const { both, ofStart, ofEnd, start, end } = this;
     both.write(row, 2);
     ofStart.write(row, 1);

@@ -10,7 +10,7 @@ export class TextDictionary {
   readonly values = new ByteBuffer(1024);
   private readonly slots = new HashSlots();
   /** Of each text where it begins in the values, and its length. */
-  private places = new Int32Array(64);
+  private ranges = new Int32Array(64);
   private least = 0;
   private greatest = 0;
 
@@ -49,17 +49,17 @@ export class TextDictionary {
   }
 
   private isAt(index: number, { bytes, view }: ByteSource, start: number, length: number): boolean {
-    const { places } = this;
-    if (places[2 * index + 1] !== length) return false;
-    return isSameBytes(this.values.source, places[2 * index] as number, bytes, view, start, length);
+    const { ranges } = this;
+    if (ranges[2 * index + 1] !== length) return false;
+    return isSameBytes(this.values.source, ranges[2 * index] as number, bytes, view, start, length);
   }
 
   private add(source: ByteSource, start: number, end: number): number {
     const index = this.slots.add();
-    if (2 * index === this.places.length) this.places = grown(this.places);
+    if (2 * index === this.ranges.length) this.ranges = grown(this.ranges);
     this.values.appendUint32(end - start);
-    this.places[2 * index] = this.values.length;
-    this.places[2 * index + 1] = end - start;
+    this.ranges[2 * index] = this.values.length;
+    this.ranges[2 * index + 1] = end - start;
     this.values.appendBytes(source, start, end);
     if (index === 0 || this.compare(index, this.least) < 0) this.least = index;
     if (index === 0 || this.compare(index, this.greatest) > 0) this.greatest = index;
@@ -67,12 +67,12 @@ export class TextDictionary {
   }
 
   private compare(index: number, other: number): number {
-    const { places } = this;
+    const { ranges } = this;
     const { bytes, view } = this.values;
-    const start = places[2 * index] as number;
-    const otherStart = places[2 * other] as number;
-    const length = places[2 * index + 1] as number;
-    const otherLength = places[2 * other + 1] as number;
+    const start = ranges[2 * index] as number;
+    const otherStart = ranges[2 * other] as number;
+    const length = ranges[2 * index + 1] as number;
+    const otherLength = ranges[2 * other + 1] as number;
     const common = Math.min(length, otherLength);
     let at = 0;
     // Names of one kind begin alike.
@@ -85,8 +85,8 @@ export class TextDictionary {
   }
 
   private copyOf(index: number): Uint8Array {
-    const start = this.places[2 * index] ?? 0;
-    return Uint8Array.prototype.slice.call(this.values.source.bytes, start, start + (this.places[2 * index + 1] ?? 0));
+    const start = this.ranges[2 * index] ?? 0;
+    return Uint8Array.prototype.slice.call(this.values.source.bytes, start, start + (this.ranges[2 * index + 1] ?? 0));
   }
 }
 

@@ -78,17 +78,17 @@ export class LineRows {
       return this.takePlain(bytes.toString('utf8', start, end));
     }
     if (start < this.windowStart || end >= this.windowEnd) this.moveWindow(bytes, start, end);
-    const place = LINES - this.windowStart;
-    const lineStart = place + start;
-    const next = place + end + 1;
-    view.setUint8(place + end, LINE_BREAK);
+    const offset = LINES - this.windowStart;
+    const lineStart = offset + start;
+    const next = offset + end + 1;
+    view.setUint8(offset + end, LINE_BREAK);
     if (this.waitingEnd === lineStart) {
       this.waitingEnd = 0;
       this.cells.writePair(this.starts);
       return undefined;
     }
     this.takeWaiting();
-    const limit = place + this.windowEnd;
+    const limit = offset + this.windowEnd;
     if (mayWait && this.isPair(lineStart, next, limit)) {
       this.waitingStart = lineStart;
       this.waitingEnd = next;

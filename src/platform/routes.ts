@@ -79,7 +79,7 @@ interface V2Deps {
 
 /** Every router of version 2; each stands behind the API's tokens and has whole paths. */
 export function platformRouters(deps: V2Deps): readonly Router[] {
-  return [accountRouter(deps), runRouter(deps), jobRouter(deps), placeRouter(deps), declaredRouter()];
+  return [accountRouter(deps), runRouter(deps), jobRouter(deps), scopeRouter(deps), declaredRouter()];
 }
 
 /** Runs and their steps. */
@@ -313,12 +313,12 @@ function jobRouter(deps: V2Deps): Router {
 }
 
 /** Both versions have the same projects and environments. */
-const PLACE_PATHS = [V2_PATH, V3_PATH].map((version) => `${version}/accounts/:accountId`);
+const SCOPE_PATHS = [V2_PATH, V3_PATH].map((version) => `${version}/accounts/:accountId`);
 
 /** Lists of what the configuration declares: a request to add, change or remove one of them is refused. */
 const DECLARED = [
   { noun: 'Jobs', path: JOBS_PATH, one: `${JOBS_PATH}/:jobId` },
-  ...PLACE_PATHS.flatMap((base) => [
+  ...SCOPE_PATHS.flatMap((base) => [
     { noun: 'Projects', path: `${base}/projects`, one: `${base}/projects/:projectId` },
     ...[`${base}/projects/:projectId/environments`, `${base}/environments`].map((path) => ({
       ...{ noun: 'Environments', path, one: `${path}/:environmentId` },
@@ -363,16 +363,16 @@ function jobListQuery(accountId: number, parameters: Parameters) {
   return { query, filters: { limit, offset, account_id: accountId, ...filters.given }, order };
 }
 
-const PLACE_ORDERS = JOB_ORDERS;
+const SCOPE_ORDERS = JOB_ORDERS;
 /** Environments within a list of projects; more are left out. */
 const MAX_ENVIRONMENTS = 1_000;
 
 /** Projects and environments, read-only: they come into being with the configuration and the runs that name them. */
-function placeRouter({ catalog }: Pick<V2Deps, 'catalog'>): Router {
+function scopeRouter({ catalog }: Pick<V2Deps, 'catalog'>): Router {
   const router = Router();
   const mayRead = authorize('jobs:read');
   router.get(`${V2_PATH}/accounts/:accountId/notifications`, mayRead, (request, response) => {
-    const { limit, offset, order } = listPart(request.query, PLACE_ORDERS);
+    const { limit, offset, order } = listPart(request.query, SCOPE_ORDERS);
     const pagination = { count: 0, total_count: 0 };
     response.json(successList([], { filters: { limit, offset }, order_by: order, pagination }));
   });
@@ -385,7 +385,7 @@ function placeRouter({ catalog }: Pick<V2Deps, 'catalog'>): Router {
       response.json(success({}));
     },
   );
-  for (const base of PLACE_PATHS) {
+  for (const base of SCOPE_PATHS) {
     router.get(`${base}/projects`, mayRead, answerProjects);
     router.get(`${base}/projects/:projectId`, mayRead, async (request, response) => {
       const [document] = await projectDocuments(request, [await projectIn(request, response)]);
@@ -465,7 +465,7 @@ function placeRouter({ catalog }: Pick<V2Deps, 'catalog'>): Router {
 }
 
 function projectListQuery(accountId: number, parameters: Parameters) {
-  const { limit, offset, orderBy, isDescending, order } = listPart(parameters, PLACE_ORDERS);
+  const { limit, offset, orderBy, isDescending, order } = listPart(parameters, SCOPE_ORDERS);
   const filters = new ListFilters(parameters);
   const query = { ...scopeQuery(filters), orderBy, isDescending, limit, offset };
   return { query, filters: { limit, offset, account_id: accountId, ...filters.given }, order };
@@ -473,7 +473,7 @@ function projectListQuery(accountId: number, parameters: Parameters) {
 
 /** @param projectId of the path */
 function environmentListQuery(accountId: number, parameters: Parameters, projectId: number | undefined) {
-  const { limit, offset, orderBy, isDescending, order } = listPart(parameters, PLACE_ORDERS);
+  const { limit, offset, orderBy, isDescending, order } = listPart(parameters, SCOPE_ORDERS);
   const filters = new ListFilters(parameters);
   const projectIds = among(
     filters.oneNumber('project_id'),

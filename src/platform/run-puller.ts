@@ -128,7 +128,7 @@ export class RunPuller {
     const stepId = this.deps.steps?.stepId(placed.accountId, placed.run, placed.step) ?? null;
     const resource = platformResource({ ...placed, stepId });
     const consumer = this.deps.openConsumer();
-    const tally = new ReadingCounter();
+    const counter = new ReadingCounter();
     const traceIds = new Set<TraceId>();
     let reason: string | null = null;
     try {
@@ -136,16 +136,16 @@ export class RunPuller {
         const batches = chunk.delivery.batches.map((batch) => ({ ...batch, resource }));
         await offerRead(consumer, { batches, passthrough: [] }, { clock: this.deps.clock, signal });
         for (const { traceId } of batches) traceIds.add(traceId);
-        tally.add(chunk);
+        counter.add(chunk);
         await this.deps.rejects?.add(`run ${placed.run.runId} step ${placed.step.index}`, chunk.rejects);
-        onProgress?.(tally.progress(chunk.bytesRead, file.sizeBytes));
+        onProgress?.(counter.progress(chunk.bytesRead, file.sizeBytes));
       }
     } catch (error) {
       if (!(error instanceof SourceError)) throw error;
       reason = error.message.replaceAll(file.path, 'its Parquet file');
     }
     await consumer.finish?.();
-    const { recordCount, rejectCount, rejects } = tally.result();
+    const { recordCount, rejectCount, rejects } = counter.result();
     const outcome = reason === null ? 'taken' : 'broken';
     return { step: placed.step, outcome, recordCount, traceIds: [...traceIds], rejectCount, rejects, reason };
   }

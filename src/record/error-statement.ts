@@ -37,10 +37,10 @@ const QUERY_WAS = 'Query was: ';
 function behindStatement(text: string, statementAt: number): string {
   const lines = text.slice(statementAt + QUERY_WAS.length).split('\n');
   let first = lines.length;
-  while (first > 1 && PLACE_LINE.test(lines[first - 1] as string)) first--;
+  while (first > 1 && LOCATION_LINE.test(lines[first - 1] as string)) first--;
   const code = SQL_STATE.exec(lines[first - 1] as string)?.[0] ?? '';
   return [...(code === '' ? [''] : ['', code]), ...lines.slice(first)].join('\n');
 }
 
-const PLACE_LINE = /^\s*(?:\(in |--> |$)/;
+const LOCATION_LINE = /^\s*(?:\(in |--> |$)/;
 const SQL_STATE = / \(SQLSTATE: [0-9A-Z]{5}\)$/;

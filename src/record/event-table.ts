@@ -86,7 +86,7 @@ const NODE_IDENTITY = {
 } as const satisfies Fields;
 
 /** Where a node is defined, its checksum and the rows affected. */
-const NODE_PLACE = {
+const NODE_LOCATION = {
   sao_enabled: { kind: 'bool', column: 'sao_enabled' },
   relative_path: { kind: 'text', policy: 'keep', column: 'relative_path', zero: '' },
   defined_at_line: { kind: 'int32', column: 'code_line' },
@@ -151,7 +151,7 @@ const ROWS: Readonly<Record<string, EventRow>> = {
         start: 'none',
         wholeWith: ['NODE_SKIP_REASON_UPSTREAM', 'NODE_SKIP_REASON_PHASE_SKIPPED'],
       },
-      ...NODE_PLACE,
+      ...NODE_LOCATION,
       dbt_core_event_code: { kind: 'text', policy: 'keep', column: 'dbt_core_event_code' },
       ...NODE_DETAILS,
       idle_time_ms: { kind: 'int64', isInPayload: true, start: 'none' },
@@ -170,7 +170,7 @@ const ROWS: Readonly<Record<string, EventRow>> = {
       },
       ...NODE_IDENTITY,
       node_skip_reason: { kind: 'enum', column: 'node_skip_reason', start: 'none' },
-      ...NODE_PLACE,
+      ...NODE_LOCATION,
       dbt_core_event_code: {
         kind: 'text',
         policy: 'keep',

@@ -60,8 +60,8 @@ function pairLines({ before, after, longerMs, leastMs, contention, ...nodes }: C
   ];
   const atATime = contentionText(contention);
   return [
-    `before: ${headLines(before)[0]}${placeOf(before)}`,
-    `after:  ${headLines(after)[0]}${placeOf(after)}, ${signed(longerMs)}`,
+    `before: ${headLines(before)[0]}${stepLabel(before)}`,
+    `after:  ${headLines(after)[0]}${stepLabel(after)}, ${signed(longerMs)}`,
     ...(atATime === null ? [] : [atATime]),
     ...(sections.length === 0
       ? [`every node ended as before, and none took ${lengthText(leastMs)} more or less of the run's time`]
@@ -69,7 +69,7 @@ function pairLines({ before, after, longerMs, leastMs, contention, ...nodes }: C
   ];
 }
 
-function placeOf({ invocation: { step, startTimeUnixNano } }: CommandMeasures): string {
+function stepLabel({ invocation: { step, startTimeUnixNano } }: CommandMeasures): string {
   const at = new Date(Number(startTimeUnixNano / 1_000_000n)).toISOString().slice(0, 16).replace('T', ' ');
   return `, ${step === null ? '' : `run ${step.runId}, job ${step.job}, `}${at} UTC`;
 }

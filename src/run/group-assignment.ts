@@ -36,7 +36,7 @@ export function assignGroups(groups: Iterable<SpanGroup>): readonly InvocationPa
   invocations.sort(byId);
   const ofSteps = byStep(invocations);
   for (const group of rest.sort((a, b) => a.firstOffset - b.firstOffset)) {
-    if (!strays.has(group)) place(group, ofSteps.get(group.stepId ?? '') ?? invocations);
+    if (!strays.has(group)) assign(group, ofSteps.get(group.stepId ?? '') ?? invocations);
   }
   const byOffset = invocations.map((invocation) => ({ invocation, offset: invocation.firstOffset }));
   return byOffset.sort((a, b) => a.offset - b.offset).map(({ invocation }) => invocation);
@@ -105,7 +105,7 @@ function invocationsWithoutSpan(groups: readonly SpanGroup[]): InvocationParts[]
 }
 
 /** Adds a group to the invocation that the evidence leaves. */
-function place(group: SpanGroup, invocations: readonly InvocationParts[]): void {
+function assign(group: SpanGroup, invocations: readonly InvocationParts[]): void {
   const candidates = candidatesFor(group, invocations);
   if (candidates.length > 1) for (const candidate of candidates) candidate.isAmbiguous = true;
   // Among equals the one that began last: the beginning of the group is nearest to it.

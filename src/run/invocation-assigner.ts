@@ -20,7 +20,7 @@ const SPANLESS_SLICE_NANO = 10_000_000n;
 /** Slices of log records without a span; what goes beyond is assigned as one. */
 const MAX_SPANLESS_SLICES = 10_000;
 /** What the entry of a group takes, also of one that was merged into another. */
-const PLACE_BYTES = 8;
+const GROUP_BYTES = 8;
 
 /**
  * Assigns each record of a trace to an invocation. Records come in any order (over OTLP children come before their
@@ -51,7 +51,7 @@ export class InvocationAssigner {
 
   /** Memory that it takes, in bytes, about. */
   get memoryBytes(): number {
-    let bytes = this.table.byteCount + PLACE_BYTES * this.groups.length;
+    let bytes = this.table.byteCount + GROUP_BYTES * this.groups.length;
     for (const group of this.groups) bytes += group?.memoryBytes ?? 0;
     for (const group of this.spanless.values()) bytes += group.memoryBytes;
     return bytes;

@@ -41,8 +41,8 @@ function nameIn({ attributes }: Resource, name: string): string | undefined {
   return text === '' ? undefined : text;
 }
 
-function first<Place extends DeclaredScope>(places: readonly Place[], command: ScopedCommand): Place | undefined {
-  return places.find(({ match }) => match.some((rule) => isMatch(rule, command)));
+function first<Scope extends DeclaredScope>(scopes: readonly Scope[], command: ScopedCommand): Scope | undefined {
+  return scopes.find(({ match }) => match.some((rule) => isMatch(rule, command)));
 }
 
 function isMatch({ command, target, resource }: MatchRule, { rawCommand, resource: { attributes } }: ScopedCommand) {

@@ -229,10 +229,10 @@ describe.skipIf(process.platform !== 'linux')('where processors are short', () =
   test('it takes its own place again when the command has ended, where the system lets it', async () => {
     const compiled = await compileSource('exec/command-process');
     const script = `
-      import { giveWay } from '${join(compiled, 'exec/command-process.js')}';
+      import { deferToCommand } from '${join(compiled, 'exec/command-process.js')}';
       import { getPriority } from 'node:os';
       const before = getPriority();
-      const takeBack = giveWay();
+      const takeBack = deferToCommand();
       const meanwhile = getPriority();
       takeBack();
       console.log(JSON.stringify({ before, meanwhile, after: getPriority() }));`;

@@ -1,7 +1,7 @@
 import { wrapped } from '../../otlp/any-value.js';
 import type { ItemRecords } from '../../otlp/item-records.js';
 import { ProtobufCodec } from '../../otlp/protobuf-codec.js';
-import type { PlacedItem } from '../../otlp/wire/item-chunk.js';
+import type { LocatedItem } from '../../otlp/wire/item-chunk.js';
 import { itemReading } from '../../otlp/wire/read-items.js';
 import { buffer, REGION, textAt } from '../../record/arena.js';
 import { type Resource, UNKNOWN_RESOURCE } from '../../record/attributes.js';
@@ -20,7 +20,7 @@ export interface BufferedSpan {
   /** Where its item stands in the arena, unless there is a copy or a line. */
   readonly start: number;
   readonly end: number;
-  /** See `PlacedItem`. */
+  /** See `LocatedItem`. */
   readonly cells: number;
   readonly layouts: number;
   readonly item: Buffer | undefined;
@@ -78,7 +78,7 @@ export class BufferedSpans implements ItemOwner {
     resource: Resource,
     endSeconds: number,
     endNanos: number,
-    { batch, start, end, cells, layouts }: PlacedItem,
+    { batch, start, end, cells, layouts }: LocatedItem,
   ): void {
     const index = this.add(anchorOffset, resource, endSeconds, endNanos);
     const { numbers } = this;

@@ -1,4 +1,4 @@
-import { type CellBatch, FIELD, type PlacedItem } from '../../otlp/wire/item-chunk.js';
+import { type CellBatch, FIELD, type LocatedItem } from '../../otlp/wire/item-chunk.js';
 import { ItemSink } from '../../otlp/wire/line-items.js';
 import { LineKind, LineScanner } from '../../otlp/wire/line-scanner.js';
 import { itemReading } from '../../otlp/wire/read-items.js';
@@ -44,7 +44,7 @@ export interface LineHost {
   /** Time has passed in the run. @returns whether it has dealt with that; else the line is to be taken again by the next push */
   advance(seconds: number, nanos: number): boolean;
   /** A span has ended and waits for its events. @param item good for the time of the call */
-  bufferSpan(anchorOffset: number, resource: Resource, record: MappedRecord, item: PlacedItem): void;
+  bufferSpan(anchorOffset: number, resource: Resource, record: MappedRecord, item: LocatedItem): void;
   /** The same of a span that has no cells. @param line good for the time of the call */
   bufferLine(anchorOffset: number, resource: Resource, record: MappedRecord, line: Buffer): void;
   /** A log record has come; `LineIntake.plainLog` is what plain code makes of it. @throws SyntaxError when it turns out to be damaged */
@@ -213,7 +213,7 @@ export class LineIntake {
       this.logStart = chunk.field(index, FIELD.endLine);
       this.logEnd = chunk.field(index, FIELD.lineEnd) - 1;
       this.host.log(anchorOffset, resource, record);
-    } else if (this.addEnd(record, resource)) this.host.bufferSpan(anchorOffset, resource, record, chunk.placed(index));
+    } else if (this.addEnd(record, resource)) this.host.bufferSpan(anchorOffset, resource, record, chunk.locate(index));
     return true;
   }
 
@@ -324,7 +324,7 @@ export class LineIntake {
     return this.record;
   }
 
-  private locatedItem(start: number, end: number): PlacedItem {
+  private locatedItem(start: number, end: number): LocatedItem {
     if (this.batch === undefined) throw new Error('an item stands in no batch');
     return { batch: this.batch, start, end, cells: cellsBeside(start), layouts: this.reading.layouts.forgottenCount };
   }

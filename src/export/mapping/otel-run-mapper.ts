@@ -1,5 +1,5 @@
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../config/mapping-options.js';
-import type { PlacedItem } from '../../otlp/wire/item-chunk.js';
+import type { LocatedItem } from '../../otlp/wire/item-chunk.js';
 import type { Resource } from '../../record/attributes.js';
 import { KnownNames } from '../../redaction/known-names.js';
 import { Redactor } from '../../redaction/redactor.js';
@@ -165,7 +165,7 @@ export class OtelRunMapper implements RunMapper, LineHost {
     return logs.eventText(read);
   }
 
-  bufferSpan(anchorOffset: number, resource: Resource, record: MappedRecord, item: PlacedItem): void {
+  bufferSpan(anchorOffset: number, resource: Resource, record: MappedRecord, item: LocatedItem): void {
     this.buffered.addItem(anchorOffset, resource, record.endSeconds, record.endNanos, item);
     if (this.bufferedCount > this.options.maxBufferedSpans) this.releaseOldest();
   }

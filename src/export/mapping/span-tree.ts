@@ -4,7 +4,7 @@ import { SpanIdTable } from '../../record/span-id-table.js';
 import { EVENT_TYPE } from './exported-names.js';
 import { type IdHalves, type Interval, isBefore, type MappedRecord, type StartLine } from './mapped-record.js';
 
-const MIN_PLACES = 1024;
+const MIN_ROWS = 1024;
 /** Numbers of a span's row: its id, its parent's, and that of the node's NodeProcessed span, which a NodeEvaluated span links to; both halves 0 for none. */
 const ID = 0;
 const PARENT = 2;
@@ -24,8 +24,8 @@ const IS_ROOT = 8;
 export class SpanTree {
   private readonly indexById = new SpanIdTable();
   private count = 0;
-  private rows = new Int32Array(ROW * MIN_PLACES);
-  private flags = new Uint8Array(MIN_PLACES);
+  private rows = new Int32Array(ROW * MIN_ROWS);
+  private flags = new Uint8Array(MIN_ROWS);
   private readonly starts: (StartLine | undefined)[] = [];
 
   constructor(private readonly maxRememberedSpans: number) {}

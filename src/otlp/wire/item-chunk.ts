@@ -52,7 +52,7 @@ const BACKSLASH = 0x5c;
 /** The name of a log record that has none, as it stands in its line. */
 const NULL = Buffer.from('null');
 /** Where the name of its span stands in the line of a log record that names one by its id. */
-const NAME_PLACE = Buffer.byteLength(
+const NAME_OFFSET = Buffer.byteLength(
   `{"record_type":"LogRecord","trace_id":"${'0'.repeat(32)}","span_id":"${'0'.repeat(16)}","span_name":`,
 );
 
@@ -78,9 +78,9 @@ export class ItemChunk implements ItemOwner {
   /** The body, while it does not stand in the arena. */
   private copied: GrowingBytes | undefined;
   /** The item that was looked at last, where it was brought back alone. */
-  private alone: PlacedItem | undefined;
-  /** One object for all that `placed` returns. */
-  private latest: { -readonly [Key in keyof PlacedItem]: PlacedItem[Key] } | undefined;
+  private alone: LocatedItem | undefined;
+  /** One object for all that `locate` returns. */
+  private latest: { -readonly [Key in keyof LocatedItem]: LocatedItem[Key] } | undefined;
   private nextCells = 0;
   private cellsEnd = 0;
   /** How often layouts had been forgotten when the cells were filled: later they name others. `NONE_SEEN` before any was. */
@@ -257,7 +257,7 @@ export class ItemChunk implements ItemOwner {
   }
 
   /** Where the item stands that is looked at, for those who want it longer; good until it is called again. */
-  placed(index: number): PlacedItem {
+  locate(index: number): LocatedItem {
     const { batch, alone } = this;
     if (batch === undefined) {
       if (alone === undefined) throw new Error('an item is wanted that does not stand in the arena');
@@ -300,8 +300,8 @@ export class ItemChunk implements ItemOwner {
       const name = record.spanName === null ? 'null' : JSON.stringify(record.spanName);
       this.setField(at, FIELD.idHigh, high);
       this.setField(at, FIELD.idLow, low);
-      this.setField(at, FIELD.nameStart, out.length + NAME_PLACE);
-      this.setField(at, FIELD.nameEnd, out.length + NAME_PLACE + Buffer.byteLength(name));
+      this.setField(at, FIELD.nameStart, out.length + NAME_OFFSET);
+      this.setField(at, FIELD.nameEnd, out.length + NAME_OFFSET + Buffer.byteLength(name));
     }
     this.setField(at, FIELD.digestHigh, digestHigh);
     this.setField(at, FIELD.digestLow, digestLow);
@@ -463,7 +463,7 @@ export class ItemChunk implements ItemOwner {
 }
 
 /** An item in the arena, whose cells stand beside it. */
-export interface PlacedItem {
+export interface LocatedItem {
   readonly batch: ItemBatch;
   readonly start: number;
   readonly end: number;

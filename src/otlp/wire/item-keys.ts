@@ -46,7 +46,7 @@ export function readItemKeys(signal: Signal, body: Uint8Array): ItemKeys | undef
 function spanKeys(bytes: Buffer): ItemKeys | undefined {
   const spanIds: number[] = [];
   const trace = new OneTrace(bytes);
-  for (const [start, end] of itemPlaces(bytes)) {
+  for (const [start, end] of itemRanges(bytes)) {
     if (end - start < SPAN_HEAD_BYTES || bytes.readUInt16BE(start) !== TRACE_ID_HEAD) return undefined;
     if (bytes.readUInt16BE(start + 18) !== SPAN_ID_HEAD || !trace.has(start + 2)) return undefined;
     spanIds.push(bytes.readInt32BE(start + 20), bytes.readInt32BE(start + 24));
@@ -58,7 +58,7 @@ function spanKeys(bytes: Buffer): ItemKeys | undefined {
 function logKeys(bytes: Buffer): ItemKeys | undefined {
   const logs: Digested[] = [];
   const trace = new OneTrace(bytes);
-  for (const [start, end] of itemPlaces(bytes)) {
+  for (const [start, end] of itemRanges(bytes)) {
     const log = readLog(bytes, start, end, trace);
     if (log === undefined) return undefined;
     logs.push(log);
@@ -108,7 +108,7 @@ function textAt(bytes: Buffer, start: number, end: number): string {
 }
 
 /** Where the content of each item begins and ends. @throws UnusualShape */
-function* itemPlaces(bytes: Buffer): Generator<readonly [start: number, end: number]> {
+function* itemRanges(bytes: Buffer): Generator<readonly [start: number, end: number]> {
   const cursor = new WireCursor(bytes);
   for (const [, , groupEnd] of contents(cursor, bytes.length, GROUP)) {
     for (const [, , scopeEnd] of contents(cursor, groupEnd, SCOPE)) {

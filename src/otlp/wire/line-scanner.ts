@@ -133,7 +133,7 @@ export class LineScanner<Sink extends LineSink> {
   startTimeAt = 0;
   isInfo = false;
   /** Where the first attribute begins, at the brace, and behind that where each ends, at its comma or brace. */
-  readonly places = new Int32Array(MAX_ATTRIBUTES + 1);
+  readonly offsets = new Int32Array(MAX_ATTRIBUTES + 1);
   /** Where the name of the span stands in the line as JSON, or `null` of a log record. */
   nameAt = 0;
   nameEnd = 0;
@@ -403,9 +403,9 @@ export class LineScanner<Sink extends LineSink> {
 
   /** Reads the attributes, the record's own brace and the line's break. */
   private attributes(event: EventLayout): boolean {
-    const { places } = this;
+    const { offsets } = this;
     this.isRun = false;
-    places[0] = this.at;
+    offsets[0] = this.at;
     if (this.byte(0) !== OPEN) return false;
     if (this.byte(1) === CLOSE) {
       this.at += 2;
@@ -415,7 +415,7 @@ export class LineScanner<Sink extends LineSink> {
     for (let count = 0; count < MAX_ATTRIBUTES; count++) {
       step = this.key(step);
       if (step?.attribute === undefined || !this.attribute(step.attribute)) return false;
-      places[count + 1] = this.at;
+      offsets[count + 1] = this.at;
       const next = this.byte(0);
       if (next === CLOSE) {
         this.at += 1;

@@ -39,16 +39,16 @@ export class StartLines {
       this.passesSame(scanner.startTimeAt, TIME_LENGTH) &&
       this.passes(scanner.isInfo ? event.infoSeverity : event.usualSeverity) &&
       this.passes(event.typeHead) &&
-      this.attributes(layout, scanner.places)
+      this.attributes(layout, scanner.offsets)
     );
   }
 
-  private attributes(layout: Layout, places: Int32Array): boolean {
+  private attributes(layout: Layout, offsets: Int32Array): boolean {
     this.attributesAt = this.at;
     for (const { isShared, from, to } of this.stretches) {
       if (isShared) {
-        const place = places[from] as number;
-        if (!this.passesMember(place, (places[to] as number) - place)) return false;
+        const offset = offsets[from] as number;
+        if (!this.passesMember(offset, (offsets[to] as number) - offset)) return false;
       } else {
         for (let index = from; index < to; index++) {
           const atStart = layout.attributes[index]?.atStart;

@@ -176,7 +176,7 @@ export function* cutRequest(signal: Signal, body: Buffer, maxBytes: number): Gen
     yield* splitRequest(body, maxBytes);
     return;
   }
-  const equals = new Map<string, ItemPlace[]>();
+  const equals = new Map<string, ItemRange[]>();
   let logCount = 0;
   for (const item of itemsOf(body)) {
     logCount += 1;
@@ -200,7 +200,7 @@ export function* cutRequest(signal: Signal, body: Buffer, maxBytes: number): Gen
 }
 
 /** Where an item stands, with its tag, and what it shares with others. */
-interface ItemPlace {
+interface ItemRange {
   readonly start: number;
   /** Behind its tag and length. */
   readonly contentStart: number;
@@ -210,7 +210,7 @@ interface ItemPlace {
 }
 
 /** @throws UnusualShape */
-function* itemsOf(request: Buffer): Generator<ItemPlace> {
+function* itemsOf(request: Buffer): Generator<ItemRange> {
   for (const [, groupStart, groupEnd] of fields(cursorAt(request, 0), request.length, GROUP)) {
     const groupHead = headOf(request, groupStart, groupEnd);
     for (const [, scopeStart, scopeEnd] of fields(cursorAt(request, groupStart), groupEnd, SCOPE)) {
@@ -223,7 +223,7 @@ function* itemsOf(request: Buffer): Generator<ItemPlace> {
 }
 
 /** What log records that are equal have in common, as text; `undefined` outside any trace, where all are kept. @throws UnusualShape */
-function equalityOf(bytes: Buffer, { contentStart, end }: ItemPlace): string | undefined {
+function equalityOf(bytes: Buffer, { contentStart, end }: ItemRange): string | undefined {
   const cursor = cursorAt(bytes, contentStart);
   let [traceId, spanId, time, observedTime] = ['', '', '', ''];
   while (cursor.position < end) {
@@ -282,7 +282,7 @@ class TracePart {
   }
 
   /** Adds an item. @returns how many bytes of its resource and scope were added */
-  add({ start, end, groupHead, scopeHead }: ItemPlace): number {
+  add({ start, end, groupHead, scopeHead }: ItemRange): number {
     const { piece } = this;
     let headBytes = 0;
     if (this.scopeHead !== scopeHead) {

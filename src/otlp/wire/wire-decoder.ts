@@ -52,7 +52,7 @@ interface ByteRange {
  * Decodes requests of one signal straight from OTLP's bytes to lines of JSONL, and keeps other services' telemetry as it came.
  * A span or log record that looks otherwise than nearly all do becomes records by itself (`ItemRecords`); a request that is
  * framed as no encoder does it is framed anew first, by protobufjs, which also says what is wrong with it. The chunk that it
- * writes to is lent: the caller of the decoder calls the delivery's `release`.
+ * writes to is borrowed: the caller of the decoder calls the delivery's `release`.
  */
 export class WireDecoder implements PieceDecoder {
   private readonly reading = itemReading();

@@ -12,11 +12,11 @@ export interface CommandLog {
   readonly timesMs: Float64Array;
   /** OpenTelemetry's numbers, 1 to 24; 0 where the record has none. */
   readonly severities: Uint8Array;
-  /** Places in `nodes`; -1 where a record names no node. */
+  /** Indexes in `nodes`; -1 where a record names no node. */
   readonly nodeAt: Int32Array;
   /** What it says, at most 4,000 characters. */
   readonly texts: readonly string[];
-  /** Places of texts that are rows or values of the project, as `dbt show` prints them. */
+  /** Indexes of texts that are rows or values of the project, as `dbt show` prints them. */
   readonly dataAt: readonly number[];
   readonly nodes: readonly LoggedNode[];
   /** Records for which there was no room. */
@@ -97,17 +97,17 @@ export class LogCollector {
   of({ invocation, nodes }: CommandMeasures): CommandLog {
     const { startTimeUnixNano } = invocation;
     const entries = [...this.entries].sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
-    const places = new Map([...this.ids.keys()].map((id, place) => [id, place]));
-    const named = new Map(nodes.filter(({ uniqueId }) => places.has(uniqueId)).map((node) => [node.uniqueId, node]));
+    const indexes = new Map([...this.ids.keys()].map((id, index) => [id, index]));
+    const named = new Map(nodes.filter(({ uniqueId }) => indexes.has(uniqueId)).map((node) => [node.uniqueId, node]));
     const unnamed = { nodeType: null, name: null };
     return {
       startTimeUnixNano,
       timesMs: Float64Array.from(entries, ({ time }) => Number(time - startTimeUnixNano) / 1e6),
       severities: Uint8Array.from(entries, ({ severity }) => severity),
-      nodeAt: Int32Array.from(entries, ({ uniqueId }) => (uniqueId === null ? -1 : (places.get(uniqueId) ?? -1))),
+      nodeAt: Int32Array.from(entries, ({ uniqueId }) => (uniqueId === null ? -1 : (indexes.get(uniqueId) ?? -1))),
       texts: entries.map(({ text }) => text),
       dataAt: entries.flatMap(({ isData }, at) => (isData ? [at] : [])),
-      nodes: [...places.keys()].map((uniqueId) => ({
+      nodes: [...indexes.keys()].map((uniqueId) => ({
         uniqueId,
         label: labelOf(named.get(uniqueId) ?? { uniqueId, ...unnamed }),
       })),

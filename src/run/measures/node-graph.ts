@@ -126,7 +126,7 @@ export function neighbourhood(graph: NodeGraph, ids: readonly string[]): Readonl
 }
 
 /** Where a node is drawn: its column from the left, and its height in rows. */
-export interface GraphPlace {
+export interface GraphPosition {
   readonly uniqueId: string;
   readonly column: number;
   readonly row: number;
@@ -139,7 +139,7 @@ const SWEEPS = 6;
  * Lays out a graph from left to right: each node behind all that it depends on, in the order of its neighbours, so that few
  * lines cross. What is in a circle, which no project has, stands on the left.
  */
-export function graphLayout(graph: NodeGraph): readonly GraphPlace[] {
+export function graphLayout(graph: NodeGraph): readonly GraphPosition[] {
   const columns = columnsOf(graph);
   for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
     const isForward = sweep % 2 === 0;
@@ -152,17 +152,17 @@ export function graphLayout(graph: NodeGraph): readonly GraphPlace[] {
     }
   }
   const rows = new Map<string, number>();
-  const places: GraphPlace[] = [];
+  const positions: GraphPosition[] = [];
   for (const [column, ids] of columns.entries()) {
     let next = 0;
     for (const uniqueId of ids) {
       const row = Math.max(next, Math.floor(meanRow(graph.parents.get(uniqueId) ?? [], rows) ?? next));
       rows.set(uniqueId, row);
-      places.push({ uniqueId, column, row });
+      positions.push({ uniqueId, column, row });
       next = row + 1;
     }
   }
-  return places;
+  return positions;
 }
 
 function meanRow(ids: readonly string[], rows: ReadonlyMap<string, number>): number | null {

@@ -651,15 +651,15 @@ function queryTimes(
 ): QueryTimes {
   const ofNodes = queries.filter(({ uniqueId }) => uniqueId !== null);
   const ms = (time: UnixNano) => Number(time - startTimeUnixNano) / 1e6;
-  const places = new Map<string, number>();
+  const indexes = new Map<string, number>();
   const nodes = Int32Array.from(ofNodes, ({ uniqueId }) => {
     const id = uniqueId ?? '';
-    const place = places.get(id) ?? places.size;
-    places.set(id, place);
-    return place;
+    const index = indexes.get(id) ?? indexes.size;
+    indexes.set(id, index);
+    return index;
   });
   return {
-    uniqueIds: [...places.keys()],
+    uniqueIds: [...indexes.keys()],
     nodes,
     startsMs: Float64Array.from(ofNodes, (query) => ms(query.startTimeUnixNano)),
     endsMs: Float64Array.from(ofNodes, (query) => ms(query.endTimeUnixNano ?? endTimeUnixNano)),

@@ -62,11 +62,11 @@ export function troublesOf(command: CommandMeasures): readonly TroubleSection[] 
 }
 
 /** An error that says where in the project it is; also a redacted one. */
-const NAMES_PLACE = /^\s*--> /m;
+const NAMES_LOCATION = /^\s*--> /m;
 
 /**
  * A command's nodes and the errors that are of none of them, nor of a hook, whose error the engine sends without it as well.
- * The engine sends some errors, such as that of a seed's file, without their node: where it sent one alone, of no place, and one
+ * The engine sends some errors, such as that of a seed's file, without their node: where it sent one alone, with no location, and one
  * node failed without a message, that is the node's.
  */
 export function withLoneMessage({
@@ -78,7 +78,7 @@ export function withLoneMessage({
   const messages = all.filter((message) => !ofHooks.has(message));
   const [message] = messages;
   const [silent, ...others] = nodes.filter(({ verdict }) => verdict === 'error');
-  if (message === undefined || messages.length > 1 || NAMES_PLACE.test(message)) return { nodes, messages };
+  if (message === undefined || messages.length > 1 || NAMES_LOCATION.test(message)) return { nodes, messages };
   if (silent === undefined || others.length > 0 || silent.message !== null) return { nodes, messages };
   return { nodes: nodes.map((node) => (node === silent ? { ...node, message } : node)), messages: [] };
 }
@@ -136,11 +136,11 @@ function nodeTrouble(node: NodeMeasure, skipped: readonly string[]): Trouble {
   };
 }
 
-/** The place in the project that an error names. */
+/** The location in the project that an error names. */
 function errorLocation(text: string): Pick<Trouble, 'path' | 'line'> {
-  const place = sourceLocation(text);
-  if (place === null) return { path: null, line: null };
-  const [, path = place, line] = /^(.*?)(?::(\d+))?$/.exec(place) ?? [];
+  const location = sourceLocation(text);
+  if (location === null) return { path: null, line: null };
+  const [, path = location, line] = /^(.*?)(?::(\d+))?$/.exec(location) ?? [];
   return { path, line: line === undefined ? null : Number(line) };
 }
 
