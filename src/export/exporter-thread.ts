@@ -1,6 +1,5 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { InstrumentationScope } from '@opentelemetry/core';
-import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { SignalEndpoint } from '../config/destination-config.js';
 import type { Clock, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
@@ -245,7 +244,7 @@ export function packSpans(ranges: readonly ItemRange[]): PackedSpans {
 
 /** Unpacks the spans that were packed. */
 export function unpackSpans({ bytes, ends, groupOf, groups }: PackedSpans): readonly ItemRange[] {
-  const known = groups.map(({ attributes, scope }) => new ExportGroup(resourceFromAttributes(attributes), scope));
+  const known = groups.map(({ attributes, scope }) => new ExportGroup(attributes, scope));
   const windows = new WindowWriter();
   let start = 0;
   for (const [index, end] of ends.entries()) {

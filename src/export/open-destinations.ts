@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { type SpanContext, SpanKind, SpanStatusCode } from '@opentelemetry/api';
-import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { type DestinationConfig, findLoops } from '../config/destination-config.js';
@@ -213,7 +212,7 @@ export async function testDestination(
 const GIVEN_UP = retryable('no answer in time');
 
 function testBatch(signal: Signal, context: SpanContext, nowUnixMs: number, version: string): ItemBatch {
-  const resource = resourceFromAttributes({ 'service.name': 'run-bridge', 'service.version': version });
+  const resource = { 'service.name': 'run-bridge', 'service.version': version };
   const group = new ExportGroup(resource, { name: 'run-bridge', version });
   const windows = new WindowWriter(BLOCK_BYTES);
   const write = signal === 'logs' ? writeLog : writeSpan;

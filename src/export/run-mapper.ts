@@ -1,4 +1,3 @@
-import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { AppendedPiece } from '../log/appended.js';
 import { BRIDGE_ATTRIBUTE } from '../otlp/bridge-attributes.js';
 import type { CellBatch } from '../otlp/wire/item-chunk.js';
@@ -64,7 +63,7 @@ export interface RunMapper {
   readonly bufferedCount: number;
 }
 
-const GROUP = new ExportGroup(resourceFromAttributes({}), { name: 'run-bridge' });
+const GROUP = new ExportGroup({}, { name: 'run-bridge' });
 
 /** Maps nothing: each record is a log record that has its line as an attribute, and is sent as that line. */
 export class JsonlRunMapper implements RunMapper {

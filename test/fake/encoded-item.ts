@@ -35,7 +35,7 @@ export function encodedSpans(...spans: readonly ReadableSpan[]): readonly ItemRa
 }
 
 function groupOf({ resource, instrumentationScope }: ReadableSpan | ReadableLogRecord): ExportGroup {
-  return new ExportGroup(resource, instrumentationScope);
+  return new ExportGroup(resource.attributes, instrumentationScope);
 }
 
 /** Writes a span as it stands in a ScopeSpans, its tag and length included: the same bytes as OpenTelemetry's serialiser. */

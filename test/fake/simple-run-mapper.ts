@@ -12,7 +12,7 @@ import { addLog, addSpan } from './encoded-item.js';
 
 const RESOURCE = resourceFromAttributes({ 'service.name': 'dbt-core' });
 const SCOPE = { name: 'dbt-core', version: '2' };
-const GROUP = new ExportGroup(RESOURCE, SCOPE);
+const GROUP = new ExportGroup(RESOURCE.attributes, SCOPE);
 
 interface Held {
   readonly anchorOffset: number;

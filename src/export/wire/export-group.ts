@@ -1,3 +1,4 @@
+import type { Attributes } from '@opentelemetry/api';
 import type { InstrumentationScope } from '@opentelemetry/core';
 import { type Resource as OtelResource, resourceFromAttributes } from '@opentelemetry/resources';
 import {
@@ -17,20 +18,36 @@ const RESOURCE_DROPPED = tagOf(2, VARINT);
 const SCOPE = tagOf(1, LENGTH);
 const SCOPE_NAME = tagOf(1, LENGTH);
 const SCOPE_VERSION = tagOf(2, LENGTH);
+const SCHEMA_URL_FIELD = tagOf(3, LENGTH);
+
+/** The version of OpenTelemetry's semantic conventions whose names resources, spans and log records have. */
+export const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.44.0';
+
+/** The same as the last field of a ResourceSpans, ScopeSpans, ResourceLogs or ScopeLogs. */
+export const SCHEMA_URL_BYTES = encodeSchemaUrl();
+
+function encodeSchemaUrl(): Uint8Array {
+  const out = new WireWriter(64);
+  out.tag(SCHEMA_URL_FIELD);
+  out.text(SCHEMA_URL);
+  return out.bytes.subarray(0, out.length);
+}
 
 /** The resource and scope that items of a request have in common, encoded once. Equal ones of several runs share a key. */
 export class ExportGroup {
+  readonly scope: InstrumentationScope;
   /** Field 1 of ScopeSpans or ScopeLogs. */
   readonly scopeBytes: Uint8Array;
   readonly scopeKey: string;
+  private described: OtelResource;
   private encoded: Buffer;
 
-  constructor(
-    private described: OtelResource,
-    readonly scope: InstrumentationScope,
-  ) {
+  /** @param attributes of the resource */
+  constructor(attributes: Attributes, scope: InstrumentationScope) {
     const scopeBytes = encodeScope(scope);
-    this.encoded = encodeResource(described);
+    this.scope = { ...scope, schemaUrl: SCHEMA_URL };
+    this.described = resourceOf(attributes);
+    this.encoded = encodeResource(attributes);
     this.scopeBytes = scopeBytes;
     this.scopeKey = scopeBytes.toString('latin1');
   }
@@ -49,17 +66,21 @@ export class ExportGroup {
   }
 
   /** More is known of the resource, before any of its items were given away. */
-  describe(resource: OtelResource): void {
-    this.described = resource;
-    this.encoded = encodeResource(resource);
+  describe(attributes: Attributes): void {
+    this.described = resourceOf(attributes);
+    this.encoded = encodeResource(attributes);
   }
 }
 
-function encodeResource(resource: OtelResource): Buffer {
+function resourceOf(attributes: Attributes): OtelResource {
+  return resourceFromAttributes(attributes, { schemaUrl: SCHEMA_URL });
+}
+
+function encodeResource(attributes: Attributes): Buffer {
   const out = new WireWriter(256);
   out.tag(RESOURCE);
   const start = out.open();
-  encodeAttributes(out, RESOURCE_ATTRIBUTES, resource.attributes);
+  encodeAttributes(out, RESOURCE_ATTRIBUTES, attributes);
   out.tag(RESOURCE_DROPPED);
   out.varint(0);
   out.close(start);
@@ -139,7 +160,7 @@ export class ResourceMap {
     });
   }
 
-  private describe(resource: Resource): OtelResource {
+  private describe(resource: Resource): Attributes {
     const attributes = Object.entries({
       ...DEFAULTS,
       ...this.runAttributes(resource),
@@ -147,7 +168,7 @@ export class ResourceMap {
       ...this.overrides,
       ...MAPPED_BY,
     }).map(([name, value]) => [name, otelValue(value)] as const);
-    return resourceFromAttributes(Object.fromEntries(attributes));
+    return Object.fromEntries(attributes);
   }
 
   /** Attributes of the run, by the step that the resource names; without one only if the trace has one run. */

@@ -3,7 +3,7 @@ import type { OtlpCodec, OtlpEncoding } from '../../otlp/otlp-codec.js';
 import { LENGTH, tagOf } from '../../otlp/wire-type.js';
 import { varintSize } from '../../record/arena.js';
 import type { Signal } from '../../record/record-batch.js';
-import type { ExportGroup } from './export-group.js';
+import { type ExportGroup, SCHEMA_URL_BYTES } from './export-group.js';
 import { cutRanges, ItemRange } from './item-window.js';
 import { WireWriter } from './wire-writer.js';
 
@@ -67,8 +67,8 @@ function protobufRequest(ranges: readonly ItemRange[], maxBytes: number): Encode
 
 const RESOURCE_GROUP = tagOf(1, LENGTH);
 const SCOPE_GROUP = tagOf(2, LENGTH);
-/** Tags and lengths round a resource's and a scope's messages, at most. */
-const FRAME_BYTES = 16;
+/** What stands round a resource's and a scope's messages, at most: tags, lengths, and which conventions they follow. */
+const FRAME_BYTES = 16 + SCHEMA_URL_BYTES.length;
 
 interface ScopeItems {
   readonly head: Uint8Array;
@@ -116,12 +116,13 @@ class RequestSlices {
   finish(): Uint8Array {
     const out = new WireWriter(BODIES.take(this.byteCount));
     for (const { head, scopes } of this.resources.values()) {
-      let byteCount = head.length;
+      let byteCount = head.length + SCHEMA_URL_BYTES.length;
       for (const scope of scopes.values()) byteCount += 1 + framed(sizeOf(scope));
       out.tag(RESOURCE_GROUP);
       out.varint(byteCount);
       out.raw(head);
       for (const scope of scopes.values()) writeScope(out, scope);
+      out.raw(SCHEMA_URL_BYTES);
     }
     return out.bytes.subarray(0, out.length);
   }
@@ -154,6 +155,7 @@ function writeScope(out: WireWriter, scope: ScopeItems): void {
   out.varint(sizeOf(scope));
   out.raw(scope.head);
   for (const range of scope.ranges) writeItems(out, range);
+  out.raw(SCHEMA_URL_BYTES);
 }
 
 /** Copies a range's items, those that stand side by side together. */
@@ -168,7 +170,7 @@ function writeItems(out: WireWriter, { window, from, to }: ItemRange): void {
 }
 
 function sizeOf(scope: ScopeItems): number {
-  return scope.head.length + scope.byteCount;
+  return scope.head.length + scope.byteCount + SCHEMA_URL_BYTES.length;
 }
 
 /** A message's bytes with its length before them. */

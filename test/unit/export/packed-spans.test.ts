@@ -1,4 +1,3 @@
-import { resourceFromAttributes } from '@opentelemetry/resources';
 import { expect, it } from 'vitest';
 import { packSpans, unpackSpans } from '../../../src/export/exporter-thread.js';
 import { ExportGroup } from '../../../src/export/wire/export-group.js';
@@ -7,8 +6,7 @@ import { DecodedSpan } from '../../../src/export/wire/wire-reader.js';
 import { RECORD, SPAN } from '../../../src/export/wire/wire-writer.js';
 
 const GROUPS = ['a', 'b'].map(
-  (name) =>
-    new ExportGroup(resourceFromAttributes({ 'service.name': name, list: ['x', 'y'], count: 7, isOn: true }), { name }),
+  (name) => new ExportGroup({ 'service.name': name, list: ['x', 'y'], count: 7, isOn: true }, { name }),
 );
 
 /** Windows of spans with these names, every third of the second group. */

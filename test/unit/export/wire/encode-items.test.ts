@@ -5,7 +5,7 @@ import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ExportGroup } from '../../../../src/export/wire/export-group.js';
+import { ExportGroup, SCHEMA_URL } from '../../../../src/export/wire/export-group.js';
 import { RequestEncoder } from '../../../../src/export/wire/export-request.js';
 import { type ItemRange, WindowWriter } from '../../../../src/export/wire/item-window.js';
 import { DecodedSpan, decodeLog } from '../../../../src/export/wire/wire-reader.js';
@@ -15,11 +15,13 @@ import type { Signal } from '../../../../src/record/record-batch.js';
 import { addLog, addSpan } from '../../../fake/encoded-item.js';
 
 const RESOURCES = [
-  resourceFromAttributes({ 'service.name': 'dbt-core', 'process.pid': 4242 }),
-  resourceFromAttributes({ 'service.name': 'dbt', tags: ['a', 'ü'] }),
-];
+  { 'service.name': 'dbt-core', 'process.pid': 4242 },
+  { 'service.name': 'dbt', tags: ['a', 'ü'] },
+].map((attributes) => resourceFromAttributes(attributes, { schemaUrl: SCHEMA_URL }));
 const SCOPES = [{ name: 'dbt-core', version: '2' }, { name: 'run-bridge' }];
-const GROUPS = RESOURCES.flatMap((resource) => SCOPES.map((scope) => new ExportGroup(resource, scope)));
+const GROUPS = RESOURCES.flatMap((resource) =>
+  SCOPES.map((scope) => ({ resource, group: new ExportGroup(resource.attributes, scope) })),
+);
 
 const text = fc.oneof(fc.string(), fc.string({ unit: 'binary', maxLength: 300 }), fc.constant('x'.repeat(3000)));
 const number = fc.oneof(fc.integer(), fc.maxSafeInteger(), fc.double({ noNaN: true }), fc.constant(-(2 ** 63)));
@@ -57,17 +59,27 @@ const span: fc.Arbitrary<ReadableSpan> = fc
     droppedEventsCount: fc.nat(),
     group,
   })
-  .map(({ context: own, parent, group: { resource, scope }, ...rest }) => ({
-    ...rest,
-    ...(parent === null ? {} : { parentSpanContext: { ...parent, traceId: own.traceId } }),
-    spanContext: () => own,
-    duration: [0, 0],
-    ended: true,
-    resource,
-    instrumentationScope: scope,
-    droppedAttributesCount: 0,
-    droppedLinksCount: 0,
-  }));
+  .map(
+    ({
+      context: own,
+      parent,
+      group: {
+        resource,
+        group: { scope },
+      },
+      ...rest
+    }) => ({
+      ...rest,
+      ...(parent === null ? {} : { parentSpanContext: { ...parent, traceId: own.traceId } }),
+      spanContext: () => own,
+      duration: [0, 0],
+      ended: true,
+      resource,
+      instrumentationScope: scope,
+      droppedAttributesCount: 0,
+      droppedLinksCount: 0,
+    }),
+  );
 
 const log: fc.Arbitrary<ReadableLogRecord> = fc
   .record({
@@ -81,13 +93,22 @@ const log: fc.Arbitrary<ReadableLogRecord> = fc
     attributes,
     group,
   })
-  .map(({ spanContext, group: { resource, scope }, ...rest }) => ({
-    ...rest,
-    ...(spanContext === null ? {} : { spanContext }),
-    resource,
-    instrumentationScope: scope,
-    droppedAttributesCount: 0,
-  }));
+  .map(
+    ({
+      spanContext,
+      group: {
+        resource,
+        group: { scope },
+      },
+      ...rest
+    }) => ({
+      ...rest,
+      ...(spanContext === null ? {} : { spanContext }),
+      resource,
+      instrumentationScope: scope,
+      droppedAttributesCount: 0,
+    }),
+  );
 
 const bytesOf = (body: Uint8Array | undefined) => Buffer.from(body ?? []).toString('hex');
 
@@ -215,7 +236,7 @@ function decodedSpan(span: ReadableSpan): DecodedSpan {
 }
 
 function groupOf({ resource, instrumentationScope }: ReadableSpan | ReadableLogRecord): ExportGroup {
-  const found = GROUPS.find((one) => one.resource === resource && one.scope === instrumentationScope);
+  const found = GROUPS.find((one) => one.resource === resource && one.group.scope === instrumentationScope);
   if (found === undefined) throw new Error('an item of no group');
-  return found;
+  return found.group;
 }

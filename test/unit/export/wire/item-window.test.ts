@@ -1,11 +1,10 @@
-import { resourceFromAttributes } from '@opentelemetry/resources';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BufferPool } from '../../../../src/core/bytes.js';
 import { ExportGroup } from '../../../../src/export/wire/export-group.js';
 import { countOf, cutRanges, type ItemRange, WindowWriter } from '../../../../src/export/wire/item-window.js';
 
-const GROUPS = ['one', 'other'].map((name) => new ExportGroup(resourceFromAttributes({ name }), { name: 'dbt' }));
+const GROUPS = ['one', 'other'].map((name) => new ExportGroup({ name }, { name: 'dbt' }));
 
 /** Has room for two or three of the longest items. */
 const BLOCK_BYTES = 64 * 1024;
