@@ -42,5 +42,13 @@ function behindStatement(text: string, statementAt: number): string {
   return [...(code === '' ? [''] : ['', code]), ...lines.slice(first)].join('\n');
 }
 
+/** The SQLSTATE that a driver wrote behind an error, after any statement that it repeats; `undefined` where there is none. */
+export function sqlStateOf(text: string): string | undefined {
+  let code: string | undefined;
+  for (const found of text.matchAll(SQL_STATE_AT_END)) code = found[1];
+  return code;
+}
+
 const LOCATION_LINE = /^\s*(?:\(in |--> |$)/;
 const SQL_STATE = / \(SQLSTATE: [0-9A-Z]{5}\)$/;
+const SQL_STATE_AT_END = /\(SQLSTATE: ([0-9A-Z]{5})\)$/gm;

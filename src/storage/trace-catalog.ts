@@ -16,6 +16,8 @@ export interface UnnamedRun {
 /** The run that a step's telemetry belongs to. */
 export interface RunOrigin {
   readonly stepId: string;
+  /** Position of the step in its run, from 1. */
+  readonly stepIndex: number;
   readonly runId: number;
   readonly job: string;
   readonly environment: string | null;
@@ -47,7 +49,13 @@ export class TraceCatalog {
   async originsOf(traceId: TraceId): Promise<readonly RunOrigin[]> {
     return await this.stepTraces()
       .where('invocation.trace_id', '=', traceId)
-      .select(['step.step_id as stepId', 'run.id as runId', 'run.job', 'run.environment'])
+      .select([
+        'step.step_id as stepId',
+        'step.step_index as stepIndex',
+        'run.id as runId',
+        'run.job',
+        'run.environment',
+      ])
       .distinct()
       .execute();
   }

@@ -32,6 +32,7 @@ import {
   type SpanEvents,
   WireWriter,
 } from '../wire/wire-writer.js';
+import type { CommandAttributes } from './command-attributes.js';
 import { int64Value } from './exported-names.js';
 import { attributeJson, attributeText, type CellRecord, isNested } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
@@ -73,6 +74,8 @@ const DENIED = constant('?');
 export class CellWriter {
   /** Whether plain code has to write the record. */
   private isOther = false;
+  /** Whether the span is that of a test. */
+  private isTest = false;
   /** Names of the attributes that were made of each of the record's objects: two may make the same. */
   private readonly nestedNames: (readonly string[])[] = [];
   private nestedCount = 0;
@@ -91,6 +94,7 @@ export class CellWriter {
     private readonly switches: MappingSwitches,
     private readonly redactor: Redactor,
     private readonly nodes: NodeIndex,
+    private readonly commands: CommandAttributes,
     private readonly shared: SharedMapping,
   ) {
     this.isRedacted = redactor.level !== 'off';
@@ -107,6 +111,7 @@ export class CellWriter {
     if (plan.isNode && verdict === undefined) return false;
     if (plan.isQuery && attributeText(plan, plan.queryOutcome)?.text !== 'QUERY_OUTCOME_SUCCESS') return false;
     this.isOther = false;
+    this.isTest = false;
     let to = putSpanHead(ITEM);
     const name = this.nameOf(plan);
     if (name === undefined) return false;
@@ -124,6 +129,8 @@ export class CellWriter {
     to += 2;
     const end = this.putTail(record, events.droppedCount, to);
     if (this.isOther) return false;
+    if (this.isTest && uniqueId !== undefined)
+      this.commands.noteTest(record.spanHigh, record.spanLow, uniqueId.text, wordOf(verdict));
     out.tag(RECORD);
     out.varint(end - ITEM + events.byteCount);
     if (events.byteCount === 0) {
@@ -374,7 +381,8 @@ export class CellWriter {
       if (typeof value === 'number') to = putNumberAttribute(to, AttributeTag.span, RETURNED_ROWS, value);
       else this.isOther = true;
     }
-    const test = this.made(this.shared.test(uniqueId, verdict === SUCCESS ? 'success' : 'skipped'));
+    const test = this.made(this.shared.test(uniqueId, wordOf(verdict)));
+    this.isTest = test.length > 0;
     return copyBytes(to, test.at, test.length);
   }
 
@@ -405,6 +413,12 @@ export class CellWriter {
 }
 
 const NOTHING: Range = { at: 0, length: 0 };
+
+/** The word for a verdict that is given here. */
+function wordOf(verdict: Range | undefined): 'success' | 'skipped' {
+  return verdict === SUCCESS ? 'success' : 'skipped';
+}
+
 /** One object for all names that are exported as they stand. */
 const OWN_NAME = { shown: { at: 0, length: 0 }, original: NOTHING };
 const ZERO = 0x30;

@@ -8,6 +8,7 @@ import type { InvocationSummary, RunSummary } from '../../run/verdict.js';
 import type { ResourceMap } from '../wire/export-group.js';
 import type { WindowWriter } from '../wire/item-window.js';
 import { encodeAttributes, RECORD, SPAN, type SpanEvents } from '../wire/wire-writer.js';
+import type { CommandAttributes } from './command-attributes.js';
 import type { EventBuffer } from './event-buffer.js';
 import { EVENT_TYPE } from './exported-names.js';
 import { halvesOf, hrTimeOf, type IdHalves, isBefore, isSameId, type StartLine, type Time } from './mapped-record.js';
@@ -20,7 +21,7 @@ import {
   writeSpanHead,
   writeSpanTail,
 } from './plain-writer.js';
-import { reportedInvocation } from './span-outcomes.js';
+import { type ReportedInvocation, reportedInvocation } from './span-outcomes.js';
 import type { MissingParent, MissingParents, SpanTree } from './span-tree.js';
 
 /** What a run remembers, as far as its end needs it. */
@@ -28,6 +29,7 @@ export interface ClosingMemory {
   readonly switches: MappingSwitches;
   readonly tree: SpanTree;
   readonly nodes: NodeIndex;
+  readonly commands: CommandAttributes;
   readonly missingParents: MissingParents;
   readonly buffer: EventBuffer;
   readonly redactor: Redactor;
@@ -137,21 +139,23 @@ export class ClosingSpans {
 
   /** A span whose run is over without its end; none where its start turns out to be damaged. */
   private writeUnfinished(run: RunSummary, { start, end, invocation, events }: Unfinished): void {
-    const { redactor, spans, windows, resources } = this.memory;
+    const { redactor, spans, windows } = this.memory;
+    const { resource } = start;
     const line = start.read();
     const { startSeconds, startNanos } = line;
     const isBackwards = isBefore(end[0], end[1], startSeconds, startNanos);
     const [endSeconds, endNanos] = isBackwards ? [startSeconds, startNanos] : end;
-    const reported = invocation === undefined ? undefined : reportedInvocation(invocation, redactor);
+    const id = [line.spanHigh, line.spanLow] as const;
+    const reported = invocation === undefined ? undefined : this.reported({ ...invocation, id, resource });
     // A statement is otherwise known with the end of its span; its name may mention what is in it.
     learnStatement(line, redactor);
-    if (!spans.write(windows.begin(), line, events, { endSeconds, endNanos, reported })) return;
-    windows.add('traces', resources.map(start.resource), run.logBytes);
+    if (!spans.write(windows.begin(), line, resource, events, { endSeconds, endNanos, reported })) return;
+    windows.add('traces', this.memory.resources.map(resource), run.logBytes);
   }
 
   /** A span for an invocation whose own never came, so that the trace has its root and its verdict. */
   private writeInvocation(run: RunSummary, invocation: UnendedInvocation, buffer: EventBuffer): void {
-    const reported = reportedInvocation(invocation, this.memory.redactor);
+    const reported = this.reported(invocation);
     this.writeSynthetic(run, invocation.resource, {
       id: invocation.id,
       parent: idOrNone(invocation.outerParentSpanId),
@@ -168,6 +172,14 @@ export class ClosingSpans {
       },
       events: buffer.take(invocation.id[0], invocation.id[1]),
     });
+  }
+
+  private reported(invocation: InvocationSummary & { readonly id: IdHalves }): ReportedInvocation {
+    const { commands, redactor } = this.memory;
+    const reported = reportedInvocation(invocation, redactor);
+    const { id, resource, command, verdict } = invocation;
+    if (verdict !== null) commands.write({ id, resource, word: command, verdict }, reported.attributes);
+    return reported;
   }
 
   private writeSynthetic({ traceId, logBytes }: RunSummary, from: Resource, span: SyntheticSpan): void {

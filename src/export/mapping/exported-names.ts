@@ -159,7 +159,7 @@ class Flattening {
 }
 
 /** The engine's "there is none". */
-const NO_VENDOR_CODE = -2_147_483_648;
+export const NO_VENDOR_CODE = -2_147_483_648;
 
 /** 64-bit integers, which JSON carries as strings; exported as OTel's int. Ids (`parent_span_id`) are left as text. */
 const INT64_FIELDS: ReadonlySet<string> = new Set(
@@ -187,7 +187,7 @@ export function int64Value(text: string): number | string {
  * itself, or because JavaScript's objects put them first.
  */
 const SPECIAL_NAME =
-  /^(?:event_type|error\.type|__proto__|\d+|run_bridge\..*|db\..*|test\.case\..*|body|severity_(?:text|number))$/;
+  /^(?:event_type|error\.type|__proto__|\d+|run_bridge\..*|db\..*|test\..*|cicd\..*|body|severity_(?:text|number))$/;
 
 /** Returns whether two attributes of an item may come to have this name. */
 export function isSpecialName(name: string): boolean {

@@ -4,6 +4,7 @@ import type { Resource } from '../../record/attributes.js';
 import { KnownNames } from '../../redaction/known-names.js';
 import { Redactor } from '../../redaction/redactor.js';
 import type { RunSummary } from '../../run/verdict.js';
+import { isTestId } from '../../storage/manifest.js';
 import type { RunOrigin } from '../../storage/trace-catalog.js';
 import type { LoggedLines, RunMapper } from '../run-mapper.js';
 import { ResourceMap } from '../wire/export-group.js';
@@ -12,6 +13,7 @@ import type { SpanEvents } from '../wire/wire-writer.js';
 import { BufferedReader, type BufferedSpan, BufferedSpans } from './buffered-spans.js';
 import { CellWriter } from './cell-writer.js';
 import { adoptOrphanEvents, ClosingSpans } from './closing-spans.js';
+import { CommandAttributes } from './command-attributes.js';
 import { EventBuffer } from './event-buffer.js';
 import { EVENT_TYPE } from './exported-names.js';
 import { type LineHost, LineIntake } from './line-intake.js';
@@ -68,13 +70,14 @@ export class OtelRunMapper implements RunMapper, LineHost {
     const buffer = new EventBuffer(options.maxEventsPerSpan, options.maxWaitingEvents);
     const redactor = new Redactor(options.redaction, new KnownNames(), shared.prose);
     const resources = new ResourceMap(options.resourceOverrides, options.publicUrl);
-    const spans = new SpanWriter(switches, redactor, nodes);
+    const commands = new CommandAttributes(tree, resources, maxRememberedSpans);
+    const spans = new SpanWriter(switches, redactor, nodes, commands);
     this.tree = tree;
     this.buffer = buffer;
     this.resources = resources;
     this.spans = spans;
     this.logs = new LogWriter(switches, redactor);
-    this.cells = new CellWriter(switches, redactor, nodes, shared);
+    this.cells = new CellWriter(switches, redactor, nodes, commands, shared);
     this.holdSeconds = Math.floor(options.eventHoldMs / 1000);
     this.holdNanos = (options.eventHoldMs % 1000) * 1_000_000;
     this.intake = new LineIntake({ redactor, tree, nodes, missingParents }, this, shared);
@@ -83,6 +86,7 @@ export class OtelRunMapper implements RunMapper, LineHost {
       switches,
       tree,
       nodes,
+      commands,
       missingParents,
       buffer,
       redactor,
@@ -219,16 +223,23 @@ export class OtelRunMapper implements RunMapper, LineHost {
     if (record.eventType === EVENT_TYPE.invocation) adoptOrphanEvents(tree, buffer, [adopterOf(record)]);
     const events = buffer.take(spanHigh, spanLow);
     const isWanted = anchorOffset >= this.sentTraces;
-    if (isWanted && this.writeSpan(record, events)) {
+    if (!isWanted) this.noteTest(record);
+    else if (this.writeSpan(record, resource, events)) {
       this.windows.add('traces', this.resources.map(resource), anchorOffset);
     }
     tree.sent(spanHigh, spanLow);
   }
 
-  private writeSpan(record: CellRecord | PlainRecord, events: SpanEvents): boolean {
+  private writeSpan(record: CellRecord | PlainRecord, resource: Resource, events: SpanEvents): boolean {
     const out = this.windows.begin();
-    if (record instanceof PlainRecord) return this.spans.write(out, record, events);
-    return this.cells.span(out, record, events) || this.spans.write(out, this.reader.plain(), events);
+    if (record instanceof PlainRecord) return this.spans.write(out, record, resource, events);
+    return this.cells.span(out, record, events) || this.spans.write(out, this.reader.plain(), resource, events);
+  }
+
+  /** A span that was sent before may be that of a test, on which depends what its command says later. */
+  private noteTest(record: CellRecord | PlainRecord): void {
+    if (record.eventType !== EVENT_TYPE.nodeProcessed || !isTestId(record.uniqueId ?? '')) return;
+    this.spans.noteTest(record instanceof PlainRecord ? record : this.reader.plain());
   }
 }
 

@@ -8,18 +8,20 @@ import {
   ATTR_DB_SYSTEM_NAME,
 } from '@opentelemetry/semantic-conventions';
 import {
-  ATTR_CICD_PIPELINE_RESULT,
   ATTR_DB_RESPONSE_RETURNED_ROWS,
   ATTR_TEST_CASE_NAME,
   ATTR_TEST_CASE_RESULT_STATUS,
+  ATTR_TEST_SUITE_NAME,
   TEST_CASE_RESULT_STATUS_VALUE_FAIL,
   TEST_CASE_RESULT_STATUS_VALUE_PASS,
 } from '@opentelemetry/semantic-conventions/incubating';
 import type { MappingSwitches } from '../../config/mapping-options.js';
+import type { Resource } from '../../record/attributes.js';
 import { spanIdOf } from '../../record/span-id-table.js';
 import type { TraceId } from '../../record/telemetry-record.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import { FAIL_FAST, type NodeVerdict } from '../../run/verdict.js';
+import { isTestId } from '../../storage/manifest.js';
 import {
   EVENT,
   encodeAttribute,
@@ -35,6 +37,7 @@ import {
   type SpanEvents,
   WireWriter,
 } from '../wire/wire-writer.js';
+import { type CommandAttributes, testSuiteOf } from './command-attributes.js';
 import {
   EVENT_TYPE,
   flattenAttributes,
@@ -45,7 +48,7 @@ import {
 } from './exported-names.js';
 import type { IdHalves, Interval, PlainRecord, Time } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
-import { type Closing, PIPELINE_RESULTS, type SpanOutcome, SpanOutcomes } from './span-outcomes.js';
+import { type Closing, type SpanOutcome, SpanOutcomes } from './span-outcomes.js';
 
 /** Writes spans of any look as OTLP's bytes: this says what is right. `CellWriter` does the same faster for what looks as nearly all do. */
 export class SpanWriter {
@@ -55,18 +58,20 @@ export class SpanWriter {
     private readonly switches: MappingSwitches,
     private readonly redactor: Redactor,
     private readonly nodes: NodeIndex,
+    private readonly commands: CommandAttributes,
   ) {
     this.outcomes = new SpanOutcomes(nodes, redactor, switches);
   }
 
   /**
    * Writes the span of a record, its tag and length included.
+   * @param resource that the record came with
    * @param closing of a start, whose end never came.
    * @returns false when the record turns out to be damaged; what was written is to be passed over.
    */
-  write(out: WireWriter, record: PlainRecord, events: SpanEvents, closing?: Closing): boolean {
+  write(out: WireWriter, record: PlainRecord, resource: Resource, events: SpanEvents, closing?: Closing): boolean {
     try {
-      this.writeSpan(out, record, events, closing);
+      this.writeSpan(out, record, resource, events, closing);
       return true;
     } catch (error) {
       if (error instanceof SyntaxError) return false;
@@ -74,7 +79,19 @@ export class SpanWriter {
     }
   }
 
-  private writeSpan(out: WireWriter, record: PlainRecord, events: SpanEvents, closing: Closing | undefined): void {
+  /** Takes down what became of a test whose span is not written. */
+  noteTest(record: PlainRecord): void {
+    const { uniqueId, spanHigh, spanLow } = record;
+    if (uniqueId !== undefined) this.commands.noteTest(spanHigh, spanLow, uniqueId, this.outcomes.verdictOf(record));
+  }
+
+  private writeSpan(
+    out: WireWriter,
+    record: PlainRecord,
+    resource: Resource,
+    events: SpanEvents,
+    closing: Closing | undefined,
+  ): void {
     const verdict = closing === undefined ? this.outcomes.verdictOf(record) : undefined;
     out.tag(RECORD);
     const start = out.open();
@@ -88,10 +105,13 @@ export class SpanWriter {
         : this.outcomes.ofUnfinished(record, closing, added);
     if (isInvocation && closing === undefined) {
       const isFailed = outcome.status.code === SpanStatusCode.ERROR;
-      added[ATTR_CICD_PIPELINE_RESULT] = PIPELINE_RESULTS[isFailed ? this.failureOf(record) : 'success'];
+      const ended = isFailed ? this.failureOf(record) : 'success';
+      const id = [record.spanHigh, record.spanLow] as const;
+      this.commands.write({ id, resource, word: commandOf(record) ?? null, verdict: ended }, added);
     }
     if (closing === undefined && record.eventType === EVENT_TYPE.nodeProcessed) {
       writeNodeAttributes(record, { nodes: this.nodes, switches: this.switches, verdict }, added);
+      if (isTestId(record.uniqueId ?? '')) this.noteTest(record);
     }
     if (originalName !== undefined) added['run_bridge.span.original_name'] = originalName;
     encodeAttributes(out, SPAN.attributes, added);
@@ -278,11 +298,12 @@ export function writeNodeAttributes(
   writeTestAttributes(uniqueId, verdict, into);
 }
 
-/** Writes the name and the result of a test; nothing of another node. */
+/** Writes the name, the suite and the result of a test; nothing of another node. */
 export function writeTestAttributes(uniqueId: string, verdict: NodeVerdict | undefined, into: Attributes): void {
   const name = testNameOf(uniqueId);
   if (name === undefined) return;
   into[ATTR_TEST_CASE_NAME] = name;
+  into[ATTR_TEST_SUITE_NAME] = testSuiteOf(uniqueId);
   const result = verdict === undefined ? undefined : RESULTS[verdict];
   if (result !== undefined) into[ATTR_TEST_CASE_RESULT_STATUS] = result;
 }

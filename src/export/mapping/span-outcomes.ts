@@ -1,15 +1,9 @@
 import { type Attributes as OtelAttributes, type SpanStatus, SpanStatusCode } from '@opentelemetry/api';
 import type { TimedEvent } from '@opentelemetry/sdk-trace-base';
-import {
-  ATTR_CICD_PIPELINE_RESULT,
-  CICD_PIPELINE_RESULT_VALUE_CANCELLATION,
-  CICD_PIPELINE_RESULT_VALUE_ERROR,
-  CICD_PIPELINE_RESULT_VALUE_FAILURE,
-  CICD_PIPELINE_RESULT_VALUE_SUCCESS,
-} from '@opentelemetry/semantic-conventions/incubating';
+import { ATTR_DB_RESPONSE_STATUS_CODE } from '@opentelemetry/semantic-conventions';
 import type { MappingSwitches } from '../../config/mapping-options.js';
 import { counted, cut } from '../../core/text.js';
-import { withoutStatement } from '../../record/error-statement.js';
+import { sqlStateOf, withoutStatement } from '../../record/error-statement.js';
 import type { Redactor } from '../../redaction/redactor.js';
 import {
   freshnessOutcomeOf,
@@ -19,8 +13,8 @@ import {
   testOutcomeOf,
   withoutFrames,
 } from '../../run/node-outcome.js';
-import type { InvocationSummary, NodeVerdict, Verdict } from '../../run/verdict.js';
-import { EVENT_TYPE, int64Value } from './exported-names.js';
+import type { InvocationSummary, NodeVerdict } from '../../run/verdict.js';
+import { EVENT_TYPE, int64Value, NO_VENDOR_CODE } from './exported-names.js';
 import type { PlainRecord } from './mapped-record.js';
 import type { NodeError, NodeIndex } from './node-index.js';
 
@@ -103,7 +97,7 @@ export class SpanOutcomes {
   private ofVerdict(verdict: NodeVerdict, span: PlainRecord, into: OtelAttributes): SpanOutcome {
     if (verdict === 'canceled') return this.canceledNode(span, into);
     if (!this.switches.verdicts) return this.reported(span);
-    if (verdict === 'error') return this.failed(span, into, this.nodeFailure(span));
+    if (verdict === 'error') return this.failed(span, into, this.nodeFailure(span, into));
     if (verdict === 'failed') return this.ofCheck(span, into, 'failed');
     if (verdict === 'warned') return this.ofCheck(span, into, 'warned');
     return this.reported(span);
@@ -159,9 +153,10 @@ export class SpanOutcomes {
     return { type: `test_${verdict}`, message: [headline, ...details].join('\n'), headline };
   }
 
-  private nodeFailure(span: PlainRecord): Failure {
+  private nodeFailure(span: PlainRecord, into: OtelAttributes): Failure {
     const error = this.errorOf(span);
     const type = error?.codeName ?? nodeErrorTypeOf(span.text('node_error_type'));
+    this.writeStatusCode(undefined, error?.message ?? '', into);
     return { type, message: this.redactor.text(withoutFrames(error?.message ?? span.status.message ?? 'error')) };
   }
 
@@ -176,7 +171,16 @@ export class SpanOutcomes {
     const hasFailed = outcome === 'QUERY_OUTCOME_ERROR' || outcome === 'QUERY_OUTCOME_CANCELED';
     if (!hasFailed || !this.switches.verdicts) return this.reported(span);
     const message = withoutFrames(span.text('query_error_adapter_message') ?? span.status.message ?? '');
+    this.writeStatusCode(span.attributes.get('query_error_vendor_code'), message, into);
     return this.failed(span, into, { type: this.errorClass(message), message: this.redactor.text(message) });
+  }
+
+  /** The database's code of an error: the vendor's, else the SQLSTATE that stands behind the message. */
+  private writeStatusCode(vendorCode: unknown, message: string, into: OtelAttributes): void {
+    if (!this.switches.attributes) return;
+    const hasVendorCode = typeof vendorCode === 'number' && vendorCode !== NO_VENDOR_CODE;
+    const code = hasVendorCode ? String(vendorCode) : sqlStateOf(message);
+    if (code !== undefined) into[ATTR_DB_RESPONSE_STATUS_CODE] = code;
   }
 
   /**
@@ -195,7 +199,7 @@ export class SpanOutcomes {
     if (outcome === 'HOOK_OUTCOME_CANCELED') return canceled(into);
     if (outcome === 'HOOK_OUTCOME_ERROR' && this.switches.verdicts) {
       return this.failed(span, into, {
-        ...this.nodeFailure(span),
+        ...this.nodeFailure(span, into),
         type: this.errorOf(span)?.codeName ?? 'hook_error',
       });
     }
@@ -293,10 +297,7 @@ export function reportedInvocation(invocation: InvocationSummary, redactor: Reda
   const { verdict, totalErrors, totalWarnings, command, rawCommand } = invocation;
   const reason = invocation.statusMessage === null ? undefined : redactor.text(invocation.statusMessage);
   const attributes: OtelAttributes = {};
-  if (verdict !== null) {
-    attributes['run_bridge.verdict'] = verdict;
-    attributes[ATTR_CICD_PIPELINE_RESULT] = PIPELINE_RESULTS[verdict];
-  }
+  if (verdict !== null) attributes['run_bridge.verdict'] = verdict;
   if (command !== null) attributes['eval_args.command'] = command;
   if (rawCommand !== null) attributes.raw_command = redactor.command(rawCommand);
   if (totalErrors !== null) attributes['metrics.total_errors'] = totalErrors;
@@ -307,14 +308,6 @@ export function reportedInvocation(invocation: InvocationSummary, redactor: Reda
   const status = isFailure ? { code: SpanStatusCode.ERROR, message: describe(verdict, reason) } : { code };
   return { outcome: { status, event: undefined }, attributes };
 }
-
-/** How an invocation ended, as OpenTelemetry says it of a pipeline's run. */
-export const PIPELINE_RESULTS: Readonly<Record<Verdict, string>> = {
-  success: CICD_PIPELINE_RESULT_VALUE_SUCCESS,
-  error: CICD_PIPELINE_RESULT_VALUE_FAILURE,
-  canceled: CICD_PIPELINE_RESULT_VALUE_CANCELLATION,
-  lost: CICD_PIPELINE_RESULT_VALUE_ERROR,
-};
 
 function describe(verdict: string, reason: string | undefined): string {
   return reason === undefined || reason === '' || reason === verdict ? verdict : `${verdict}: ${reason}`;

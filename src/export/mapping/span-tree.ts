@@ -24,6 +24,8 @@ const IS_ROOT = 8;
 export class SpanTree {
   private readonly indexById = new SpanIdTable();
   private count = 0;
+  /** Invocation spans that were seen. */
+  invocationCount = 0;
   private rows = new Int32Array(ROW * MIN_ROWS);
   private flags = new Uint8Array(MIN_ROWS);
   private readonly starts: (StartLine | undefined)[] = [];
@@ -152,6 +154,7 @@ export class SpanTree {
     this.setProcessed(index, span);
     const isInvocation = span.eventType === EVENT_TYPE.invocation;
     const isRoot = isInvocation || span.eventType === EVENT_TYPE.process;
+    if (isInvocation) this.invocationCount += 1;
     this.flags[index] = state | (isInvocation ? IS_INVOCATION : 0) | (isRoot ? IS_ROOT : 0);
     this.indexById.setHalves(span.spanHigh, span.spanLow, index);
     return index;

@@ -171,16 +171,31 @@ export class ResourceMap {
     return Object.fromEntries(attributes);
   }
 
+  /** The page of the step that a resource belongs to: the one that it names, else the only one that is known; `undefined` where pages have no public address. */
+  stepUrlOf(resource: Resource): string | undefined {
+    const { origins } = this;
+    const stepId = stepIdOf(resource);
+    const origin = stepId === null ? origins[0] : origins.find((one) => one.stepId === stepId);
+    const isKnown = origin !== undefined && (stepId !== null || origins.length === 1);
+    const runUrl = isKnown ? this.runUrlOf(origin) : undefined;
+    return runUrl === undefined ? undefined : `${runUrl}/nodes?step=${origin?.stepIndex}`;
+  }
+
+  private runUrlOf({ runId }: RunOrigin): string | undefined {
+    const { publicUrl } = this;
+    return publicUrl === null ? undefined : `${publicUrl.replace(/\/+$/, '')}/runs/${runId}`;
+  }
+
   /** Attributes of the run, by the step that the resource names; without one only if the trace has one run. */
   private runAttributes(resource: Resource): Readonly<Record<string, ResourceValue>> {
-    const { origins, publicUrl } = this;
+    const { origins } = this;
     const stepId = stepIdOf(resource);
     const [first] = origins;
     const isSole = stepId === null && origins.every(({ runId }) => runId === first?.runId);
     const origin = isSole ? first : origins.find((one) => one.stepId === stepId);
     this.lacksOrigin ||= origin === undefined && stepId !== null;
     if (origin === undefined) return {};
-    const url = publicUrl === null ? undefined : `${publicUrl.replace(/\/+$/, '')}/runs/${origin.runId}`;
+    const url = this.runUrlOf(origin);
     return {
       [ATTR_CICD_PIPELINE_NAME]: origin.job,
       [ATTR_CICD_PIPELINE_RUN_ID]: String(origin.runId),

@@ -15,13 +15,15 @@ export interface MappedRun {
   readonly logs: readonly MappedLog[];
 }
 
-/** Maps a log to its end. @param invocations what the run model would say; without it the run stays unfinished. */
+/** Maps a log to its end. @param invocations what the run model would say; without it the run stays unfinished. @param prepare what is done before the first record */
 export function mapRun(
   log: readonly LoggedRecord[],
   options: Partial<MappingOptions> = {},
   invocations?: readonly InvocationSummary[],
+  prepare?: (mapper: OtelRunMapper) => void,
 ): MappedRun {
   const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, ...options });
+  prepare?.(mapper);
   pushRecords(mapper, log);
   const items = [...itemsOf(mapper.take(true))];
   if (invocations !== undefined) items.push(...itemsOf(mapper.finish(runSummary(log, invocations))));
