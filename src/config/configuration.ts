@@ -4,6 +4,7 @@ import type { DestinationConfig, SignalEndpoint } from './destination-config.js'
 import type { DestinationSettings } from './destination-settings.js';
 import type { JobDefinition } from './jobs.js';
 import type { KafkaJournalSettings, KafkaSourceSettings } from './kafka-settings.js';
+import type { SetSwitches } from './mapping-options.js';
 import type { SettingKey, SettingValues } from './settings.js';
 
 /** All settings of the program, parsed and complete. */
@@ -11,7 +12,7 @@ export interface Configuration extends SettingValues {
   /** The settings that were set explicitly; the others have their default. */
   readonly chosen: ReadonlySet<SettingKey>;
   /** Mapping switches by name; those left out have their default. */
-  readonly mapping: Readonly<Record<string, boolean>>;
+  readonly mapping: SetSwitches;
   /** The destinations that the configuration file names. */
   readonly destinations: readonly DestinationSettings[];
   /** The topics that it says are read; `null` where there are none. */

@@ -4,6 +4,7 @@ import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { ResourceValue } from '../record/attributes.js';
 import type { Signal } from '../record/record-batch.js';
 import type { RedactionLevel } from '../redaction/known-names.js';
+import type { SetSwitches } from './mapping-options.js';
 
 /** PEM files of a TLS connection; relative paths start from the working directory. */
 export interface TlsFiles {
@@ -45,7 +46,7 @@ export interface DestinationConfig {
   /** `null`: as everywhere. */
   readonly redaction: RedactionLevel | null;
   /** Mapping switches that differ from those set for every destination, by name. */
-  readonly mapping: Readonly<Record<string, boolean>>;
+  readonly mapping: SetSwitches;
   /** Resource attributes of its own, above all others. */
   readonly resource?: Readonly<Record<string, ResourceValue>>;
 }

@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { isSendableHeader, parseHttpUrl } from './destination-config.js';
 import { parseDurationMs } from './duration.js';
 import { type KafkaDestinationSettings, kafkaDestinationSchema } from './kafka-settings.js';
-import { MAPPING_SWITCHES } from './mapping-options.js';
+import { MAPPING_SWITCHES, type SetSwitches } from './mapping-options.js';
 import { quoted } from './mask.js';
 import { choiceSchema, reject, switchSchema } from './schema-parts.js';
-import { parsePath, type SettingContext } from './setting.js';
+import { parsePath, parseSwitch, type SettingContext } from './setting.js';
 import { parseAge, parseTraceUrl, REDACTION_LEVELS, TRACE_URL } from './settings.js';
 
 /** One place that runs are exported to, as `destinations:` in the configuration file describes it. */
@@ -33,7 +33,7 @@ export interface DestinationSettings {
   /** `null`: as the setting `redaction` says. */
   readonly redaction: (typeof REDACTION_LEVELS)[number] | null;
   /** Mapping switches that differ from the setting `mapping`. */
-  readonly mapping: Readonly<Record<string, boolean>>;
+  readonly mapping: SetSwitches;
   /** Resource attributes that what is sent there has, whatever the engine and the environment say. */
   readonly resource: Readonly<Record<string, string | number | boolean>>;
   /**
@@ -45,13 +45,24 @@ export interface DestinationSettings {
   readonly kafka: KafkaDestinationSettings | null;
 }
 
+const eventsSchema = z
+  .union([z.string(), z.boolean(), z.number()], 'is not on, off or logs')
+  .transform((value, context) => {
+    const text = String(value);
+    if (text.trim().toLowerCase() === 'logs') return 'logs';
+    return parseSwitch(text) ?? reject(context, `${quoted(value)} is not on, off or logs`);
+  });
+
 /** Reads `mapping:`: those switches that are set. */
 export const mappingSchema = z
   .strictObject(
-    Object.fromEntries(Object.keys(MAPPING_SWITCHES).map((name) => [name, switchSchema.optional()])),
+    {
+      ...Object.fromEntries(Object.keys(MAPPING_SWITCHES).map((name) => [name, switchSchema.optional()])),
+      events: eventsSchema.optional(),
+    },
     'is not a list of switches',
   )
-  .transform((value): Readonly<Record<string, boolean>> => {
+  .transform((value): SetSwitches => {
     const set = Object.entries(value).flatMap(([name, isOn]) => (isOn === undefined ? [] : [[name, isOn] as const]));
     return Object.fromEntries(set);
   });
@@ -140,6 +151,12 @@ export function destinationSchema(settingContext: SettingContext) {
       }
       if (value.metrics === true && value.endpoint == null) {
         const message = 'has "metrics: on", which needs an "endpoint"; metrics go to its /v1/metrics';
+        context.addIssue({ code: 'custom', message });
+      }
+      const takesNoLogs =
+        value.protocol === 'sdk' || value.exporter != null || value.signals?.includes('logs') === false;
+      if (value.mapping?.events === 'logs' && takesNoLogs) {
+        const message = 'has "events: logs" and gets no log records; it would get no events at all';
         context.addIssue({ code: 'custom', message });
       }
       if (value.protocol === 'sdk' && value.signals?.includes('traces') === false) {

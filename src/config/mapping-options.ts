@@ -6,7 +6,8 @@ import type { RedactionLevel } from '../redaction/known-names.js';
  * `docs/reference/mapping.md` shows them attribute by attribute.
  */
 export const MAPPING_SWITCHES = {
-  events: 'log records become events of their span, too',
+  events:
+    'log records become events of their span, too; `logs`: no span has any event, those that run-bridge makes are log records alone',
   verdicts:
     'failed nodes, tests, hooks and queries and stale sources are spans with status Error and an exception event, warned tests get an event, interrupted nodes say so whatever the engine reported, and a skipped node links to the node that caused it',
   attributes:
@@ -18,14 +19,28 @@ export const MAPPING_SWITCHES = {
 /** Name of one of the switches. */
 export type MappingSwitch = keyof typeof MAPPING_SWITCHES;
 
+/** Whether a switch is on; `events` may be `logs` as well. */
+export type SwitchValue = boolean | 'logs';
+
+/** Switches that are set, by name. */
+export type SetSwitches = Readonly<Record<string, SwitchValue>>;
+
 /** Every switch and whether it is on. */
-export type MappingSwitches = Readonly<Record<MappingSwitch, boolean>>;
+export type MappingSwitches = Readonly<Record<Exclude<MappingSwitch, 'events'>, boolean>> & {
+  readonly events: SwitchValue;
+};
+
+/** A switch as it is written in the configuration file. */
+export function switchText(value: SwitchValue): string {
+  if (value === 'logs') return value;
+  return value ? 'on' : 'off';
+}
 
 /** Every switch at its default: on. */
 export const DEFAULT_MAPPING_SWITCHES: MappingSwitches = mappingSwitchesFrom({});
 
 /** The switches with those that are set differently; names that are no switch are passed over. */
-export function mappingSwitchesFrom(set: Readonly<Record<string, boolean>>): MappingSwitches {
+export function mappingSwitchesFrom(set: SetSwitches): MappingSwitches {
   const names = Object.keys(MAPPING_SWITCHES);
   return Object.fromEntries(names.map((name) => [name, set[name] ?? true])) as MappingSwitches;
 }

@@ -21,7 +21,7 @@ import type {
   KafkaSaslSettings,
   KafkaSourceSettings,
 } from './kafka-settings.js';
-import { DEFAULT_MAPPING_SWITCHES } from './mapping-options.js';
+import { DEFAULT_MAPPING_SWITCHES, type SwitchValue, switchText } from './mapping-options.js';
 import { MASK, maskUrl, quoted } from './mask.js';
 import { type OtlpEnvironment, readOtlpEnvironment } from './otlp-environment.js';
 import type { FileReading } from './read-configuration-file.js';
@@ -66,12 +66,13 @@ export function resolveConfiguration(
     if (found.origin !== DEFAULT) chosen.add(key);
     rows.push({ name: key, value: found.text, origin: found.origin });
   }
-  const mapping: Record<string, boolean> = {};
+  const mapping: Record<string, SwitchValue> = {};
   for (const [name, byDefault] of Object.entries(DEFAULT_MAPPING_SWITCHES)) {
     const set = fileValues?.mapping[name];
-    mapping[name] = set ?? byDefault;
+    const value = set ?? byDefault;
+    mapping[name] = value;
     const origin = set === undefined ? DEFAULT : (file?.locate(['mapping', name]) ?? DEFAULT);
-    rows.push({ name: `mapping.${name}`, value: mapping[name] ? 'on' : 'off', origin });
+    rows.push({ name: `mapping.${name}`, value: switchText(value), origin });
   }
   const standard = readOtlpEnvironment(sources.isExporting === false ? {} : environment);
   const platform = readPlatformSecrets(environment);
@@ -266,7 +267,7 @@ export function destinationRows(destination: DestinationSettings, origin: string
       : [row('max-backlog-age', SETTINGS['max-backlog-age'].format(destination.maxBacklogAgeMs))]),
     ...(destination.traceUrl === null ? [] : [row('trace-url', maskUrl(destination.traceUrl))]),
     ...(destination.redaction === null ? [] : [row('redaction', destination.redaction)]),
-    ...Object.entries(destination.mapping).map(([name, isOn]) => row(`mapping.${name}`, isOn ? 'on' : 'off')),
+    ...Object.entries(destination.mapping).map(([name, value]) => row(`mapping.${name}`, switchText(value))),
     ...Object.entries(destination.resource).map(([name, value]) => row(`resource.${name}`, String(value))),
   ];
 }

@@ -82,7 +82,7 @@ export async function openDestinations(
   for (const config of otlp) {
     await collect(async () => ({
       destination: await openOtlpDestination(config, deps),
-      ...commonOf(config, configuration),
+      ...commonOf(config, configuration, config.usesSdk !== true && config.endpoints.logs !== undefined),
       where: addressOf(config),
     }));
   }
@@ -119,7 +119,7 @@ async function openKafka(
         ? new KafkaJsonlDestination(name, content.topic, { producer, masked })
         : new KafkaDestination(name, signals, content, { producer, codecs, masked }),
     isMapped: content.encoding !== 'jsonl',
-    ...commonOf(config, configuration),
+    ...commonOf(config, configuration, signals.includes('logs')),
     where: topicsAndBrokersOf(config),
   };
 }
@@ -138,19 +138,23 @@ async function openModule(
   const { name, timeoutMs } = settings;
   const destination = threads.create({ name, timeoutMs, exporter: { kind: 'module', path } });
   await destination.open();
-  return { destination, ...commonOf(settings, configuration), where: path };
+  return { destination, ...commonOf(settings, configuration, false), where: path };
 }
 
-/** Returns what all kinds of destinations have settings for; where one has none, that of the program counts. */
+/** Returns what all kinds of destinations have settings for; where one has none, that of the program counts. @param hasLogs whether it gets log records */
 function commonOf(
   { redaction, mapping, resource, maxBacklogAgeMs }: CommonSettings,
   configuration: Configuration,
+  hasLogs: boolean,
 ): Pick<OpenedExport, 'mapping' | 'maxBacklogAgeMs'> {
   const age = maxBacklogAgeMs ?? configuration['max-backlog-age'];
+  const switches = mappingSwitchesFrom({ ...configuration.mapping, ...mapping });
+  // Without log records, events stay where they are.
+  const events = switches.events === 'logs' && !hasLogs ? true : switches.events;
   return {
     mapping: {
       ...DEFAULT_MAPPING_OPTIONS,
-      switches: mappingSwitchesFrom({ ...configuration.mapping, ...mapping }),
+      switches: { ...switches, events },
       redaction: redactionFor('anybodyElse', redaction ?? configuration.redaction),
       resourceOverrides: { ...configuration.resourceOverrides, ...resource },
       publicUrl: configuration['public-url'] === 'off' ? null : configuration['public-url'],

@@ -31,8 +31,9 @@ export interface RunMapper {
   /**
    * Items anchored before these offsets of the log were sent: what later ones need of them is remembered, and the items
    * themselves need not be made. Called before the first push.
+   * @param finishedAtBytes length of the log with which the run was finished and sent to its end. Default: it was not
    */
-  skipTo(tracesOffset: number, logsOffset: number): void;
+  skipTo(tracesOffset: number, logsOffset: number, finishedAtBytes?: number): void;
   /**
    * Takes the next lines of the log; most are never made records of. The items are the same in whatever pieces the log is
    * pushed. Keeps nothing of the bytes.
@@ -142,7 +143,7 @@ export class RunReplay {
   ) {
     const { tracesOffset, logsOffset, finishedAtBytes } = cursor;
     this.boundaries = [finishedAtBytes ?? 0, tracesOffset].filter((offset) => offset > 0).sort((a, b) => a - b);
-    mapper.skipTo(tracesOffset, logsOffset);
+    mapper.skipTo(tracesOffset, logsOffset, finishedAtBytes ?? 0);
   }
 
   /** Passes the runs of the trace's commands to the mapper; they are known shortly after its first records. */

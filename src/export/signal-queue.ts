@@ -253,23 +253,24 @@ export class SignalProgress {
 
   private keyOf(window: ItemWindow, index: number, closingAt: number | undefined): ItemKey {
     const anchor = window.anchorOf(index);
-    return anchor !== closingAt || this.queue.breaker.signal === 'logs' ? anchor : window.spanIdOf(index);
+    const isOfSpan = this.queue.breaker.signal === 'logs' ? window.isOfSpan(index) : anchor === closingAt;
+    return isOfSpan ? window.spanIdOf(index) : anchor;
   }
 }
 
-/** What identifies an item among those of its run and signal: its anchor, and the span's id where it is one of the last. */
+/** What identifies an item among those of its run and signal: its anchor; the span's id where it is one of the last spans, or made of a span. */
 type ItemKey = number | string;
 
-/** Items that were answered beyond the cursor: one number for each but the run's last ones. */
+/** Items that were answered beyond the cursor: one number for each but those that share their anchor with others. */
 class AnsweredItems {
   private anchors = new Float64Array(16);
   private count = 0;
-  /** Ids of the run's last spans, with their anchors. */
-  private readonly closing = new Map<string, number>();
+  /** Ids of spans by which items are identified, with their anchors. */
+  private readonly spanIds = new Map<string, number>();
 
   add(key: ItemKey, anchorOffset: number): void {
     if (typeof key === 'string') {
-      this.closing.set(key, anchorOffset);
+      this.spanIds.set(key, anchorOffset);
       return;
     }
     if (this.count === this.anchors.length) this.anchors = grown(this.anchors);
@@ -285,15 +286,15 @@ class AnsweredItems {
       if (anchor >= offset) anchors[kept++] = anchor;
     }
     this.count = kept;
-    for (const [spanId, anchor] of this.closing) if (anchor < offset) this.closing.delete(spanId);
+    for (const [spanId, anchor] of this.spanIds) if (anchor < offset) this.spanIds.delete(spanId);
   }
 
   keys(): readonly ItemKey[] {
-    return [...this.anchors.subarray(0, this.count), ...this.closing.keys()];
+    return [...this.anchors.subarray(0, this.count), ...this.spanIds.keys()];
   }
 
   clear(): void {
     this.count = 0;
-    this.closing.clear();
+    this.spanIds.clear();
   }
 }

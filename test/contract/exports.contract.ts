@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Signal } from '../../src/record/record-batch.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
 import { ExportsBench, type OpenExports } from '../fake/exports-bench.js';
 import { sampleRecords, sampleTraceId } from '../fake/sample-run.js';
@@ -12,6 +13,21 @@ const PASSTHROUGH =
 
 function endedIds(records: readonly TelemetryRecord[]): readonly string[] {
   return records.flatMap((record) => (record.recordType === 'SpanEnd' ? [`${record.traceId} ${record.spanId}`] : []));
+}
+
+/** What is compared of the records that a receiver accepted. */
+function recordsOf(receiver: ExportsBench['receiver'], signal: Signal) {
+  return receiver.accepted(signal).flatMap(({ resources }) =>
+    resources.flatMap(({ scopes }) =>
+      scopes.flatMap(({ records }) =>
+        records.map((record) => ({
+          spanId: record.spanId,
+          eventName: 'eventName' in record ? record.eventName : undefined,
+          attributes: Object.fromEntries(record.attributes.map(({ key, value }) => [key, value])),
+        })),
+      ),
+    ),
+  );
 }
 
 /** What exports of every kind do. */
@@ -132,6 +148,47 @@ export function exportsContract(kind: string, open: OpenExports): void {
       // Whatever waited is sent as if there had been none.
       await until('all that waited', hasEnded);
       expect(await exports.test('none', AbortSignal.timeout(20_000))).toBeUndefined();
+    });
+
+    it('send events as log records alone where a destination asks for that, each once, also over a restart', async () => {
+      const destinations = `{ jaeger: { endpoint: ${bench.receiver.url}, mapping: { events: logs } } }`;
+      const first = await bench.start(open, destinations);
+      for (let from = 0; from < RECORDS.length; from += 50) {
+        await bench.append(RUN, RECORDS.slice(from, from + 50));
+        if (from === 300) {
+          await until('a span', () => bench.receiver.spanIds.length > 0);
+          await bench.stop(first);
+          await bench.start(open, destinations);
+        }
+      }
+      await bench.finish(RUN);
+      await until('the end of the run', isDone);
+      expect(Object.values(bench.receiver.spanEvents).flat()).toEqual([]);
+      const logs = recordsOf(bench.receiver, 'logs');
+      const records = RECORDS.filter(({ recordType }) => recordType === 'LogRecord');
+      const isMade = (name: unknown) => name === 'exception' || name === 'test_warned';
+      const made = logs.filter(({ eventName }) => isMade(eventName));
+      expect(logs).toHaveLength(records.length + made.length);
+      const failed = recordsOf(bench.receiver, 'traces').filter(
+        ({ attributes }) =>
+          attributes['error.type'] !== undefined || attributes['run_bridge.node.verdict'] === 'warned',
+      );
+      const ids = made.map(({ spanId }) => spanId);
+      expect(ids.toSorted()).toEqual(failed.map(({ spanId }) => spanId).toSorted());
+      expect(new Set(ids).size).toBe(ids.length);
+    });
+
+    it('say which conventions the names of resources and records follow', async () => {
+      await bench.start(open);
+      await bench.append(RUN, RECORDS);
+      await bench.finish(RUN);
+      await until('the end of the run', isDone);
+      const requests = (['traces', 'logs'] as const).flatMap((signal) => bench.receiver.accepted(signal));
+      const urls = requests.flatMap(({ resources }) =>
+        resources.flatMap(({ schemaUrl, scopes }) => [schemaUrl, ...scopes.map((scope) => scope.schemaUrl)]),
+      );
+      expect(urls.length).toBeGreaterThan(3);
+      expect(new Set(urls)).toEqual(new Set(['https://opentelemetry.io/schemas/1.44.0']));
     });
 
     it('refuse a destination that cannot be used', async () => {

@@ -84,6 +84,8 @@ export class LineIntake {
   private isStopped = false;
   /** Offset of that line; `undefined` where all that was pushed last was taken. */
   stoppedAt: number | undefined;
+  /** Offset of the line that is being taken, or was taken last. */
+  lineOffset = 0;
 
   constructor(
     private readonly memory: RunMemory,
@@ -100,6 +102,7 @@ export class LineIntake {
     if (pushed.items === undefined || pushed.items.chunk.isOfLines) this.pushLines(pushed);
     else this.pushItems(pushed.items, pushed);
     this.logLine = NO_BYTES;
+    if (this.stoppedAt !== undefined) this.lineOffset = this.stoppedAt - 1;
     return this.damagedCount;
   }
 
@@ -115,6 +118,7 @@ export class LineIntake {
       const isUsual = lineBreak !== -1 && end - start <= MAX_RECORD_BYTES;
       if (end >= this.windowEnd) this.moveWindow(bytes, start);
       texts.tidy();
+      this.lineOffset = offset + start;
       if (!(isUsual && this.takeUsual(bytes, start, end, offset + start, resource))) {
         this.count(this.takePlain(bytes.subarray(start, end), offset + start, resource));
       }
@@ -135,6 +139,7 @@ export class LineIntake {
     const base = offset - chunk.field(from, FIELD.startLine);
     for (let index = from; index < to; index++) {
       texts.tidy();
+      this.lineOffset = base + chunk.field(index, FIELD.startLine);
       // A start whose end is the next line says nothing new.
       this.settle();
       if (this.isStopped) {
@@ -142,6 +147,7 @@ export class LineIntake {
         break;
       }
       const anchorOffset = base + chunk.field(index, FIELD.endLine);
+      this.lineOffset = anchorOffset;
       if (!(chunk.look(index) && this.takeItem(items, index, anchorOffset))) {
         this.count(this.takePlain(chunk.lastLineOf(index), anchorOffset, resource));
       }

@@ -17,6 +17,7 @@ import { CommandAttributes } from './command-attributes.js';
 import { EventBuffer } from './event-buffer.js';
 import { EVENT_TYPE } from './exported-names.js';
 import { type LineHost, LineIntake } from './line-intake.js';
+import { MadeEvents } from './made-events.js';
 import { type CellRecord, isBefore, type MappedRecord, PlainRecord } from './mapped-record.js';
 import { NodeIndex } from './node-index.js';
 import { LogWriter, movedEvent, SpanWriter } from './plain-writer.js';
@@ -44,6 +45,7 @@ export class OtelRunMapper implements RunMapper, LineHost {
   private readonly reader = new BufferedReader();
   private readonly windows = new WindowWriter();
   private readonly closing: ClosingSpans;
+  private readonly madeEvents: MadeEvents;
   private readonly buffered = new BufferedSpans();
   private readonly holdSeconds: number;
   private readonly holdNanos: number;
@@ -57,6 +59,8 @@ export class OtelRunMapper implements RunMapper, LineHost {
   private latestNanos = 0;
   /** Spans that may be let go in the present call, as far as those after them may wait for the next one. */
   private mayRelease = Number.POSITIVE_INFINITY;
+  /** Whether spans are let go since the run is quiet, or over. */
+  private isQuiet = false;
 
   /** @param shared what was made of texts: runs may share it. */
   constructor(
@@ -82,6 +86,7 @@ export class OtelRunMapper implements RunMapper, LineHost {
     this.holdNanos = (options.eventHoldMs % 1000) * 1_000_000;
     this.intake = new LineIntake({ redactor, tree, nodes, missingParents }, this, shared);
     const { windows } = this;
+    this.madeEvents = new MadeEvents(resources, windows);
     this.closing = new ClosingSpans({
       switches,
       tree,
@@ -100,9 +105,10 @@ export class OtelRunMapper implements RunMapper, LineHost {
     return this.buffered.count;
   }
 
-  skipTo(tracesOffset: number, logsOffset: number): void {
+  skipTo(tracesOffset: number, logsOffset: number, finishedAtBytes = 0): void {
     this.sentTraces = tracesOffset;
     this.sentLogs = logsOffset;
+    this.madeEvents.skipTo(logsOffset, finishedAtBytes);
   }
 
   pushLines(lines: LoggedLines, maxSpans = Number.POSITIVE_INFINITY): number {
@@ -142,7 +148,7 @@ export class OtelRunMapper implements RunMapper, LineHost {
     const { buffer, cells, tree } = this;
     const { spanHigh, spanLow } = record;
     // It becomes an event of its own span, or of the nearest one above it that was not sent.
-    const isEvent = this.options.switches.events && (spanHigh !== 0 || spanLow !== 0);
+    const isEvent = this.options.switches.events === true && (spanHigh !== 0 || spanLow !== 0);
     const isOwn = isEvent && !tree.isSent(spanHigh, spanLow);
     const above = isEvent && !isOwn ? tree.nearestUnsentAncestor(spanHigh, spanLow) : undefined;
     if (!isWanted && !isOwn && above === undefined) return;
@@ -184,6 +190,7 @@ export class OtelRunMapper implements RunMapper, LineHost {
     const borrowed = nanos < this.holdNanos ? 1 : 0;
     const sinceSeconds = seconds - this.holdSeconds - borrowed;
     const sinceNanos = nanos - this.holdNanos + borrowed * NANOS_PER_SECOND;
+    this.madeEvents.advance(this.intake.lineOffset, sinceSeconds, sinceNanos);
     for (; this.buffered.isOldestBefore(sinceSeconds, sinceNanos); this.mayRelease--) {
       if (this.mayRelease <= 0) return false;
       this.releaseOldest();
@@ -203,7 +210,9 @@ export class OtelRunMapper implements RunMapper, LineHost {
     this.reader.tidy();
     this.mayRelease = maxSpans;
     this.intake.settle();
+    this.isQuiet = true;
     for (; this.mayRelease > 0 && this.bufferedCount > 0; this.mayRelease--) this.releaseOldest();
+    this.isQuiet = false;
   }
 
   private releaseOldest(): void {
@@ -223,15 +232,18 @@ export class OtelRunMapper implements RunMapper, LineHost {
     if (record.eventType === EVENT_TYPE.invocation) adoptOrphanEvents(tree, buffer, [adopterOf(record)]);
     const events = buffer.take(spanHigh, spanLow);
     const isWanted = anchorOffset >= this.sentTraces;
-    if (!isWanted) this.noteTest(record);
+    const { lineOffset } = this.intake;
+    if (!isWanted && !this.madeEvents.mayBeWanted(lineOffset, this.isQuiet)) this.noteTest(record);
     else if (this.writeSpan(record, resource, events)) {
-      this.windows.add('traces', this.resources.map(resource), anchorOffset);
+      if (isWanted) this.windows.add('traces', this.resources.map(resource), anchorOffset);
+      this.madeEvents.add([record.endSeconds, record.endNanos], this.spans.made, resource, lineOffset, this.isQuiet);
     }
     tree.sent(spanHigh, spanLow);
   }
 
   private writeSpan(record: CellRecord | PlainRecord, resource: Resource, events: SpanEvents): boolean {
     const out = this.windows.begin();
+    this.spans.made = undefined;
     if (record instanceof PlainRecord) return this.spans.write(out, record, resource, events);
     return this.cells.span(out, record, events) || this.spans.write(out, this.reader.plain(), resource, events);
   }

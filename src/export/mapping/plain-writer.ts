@@ -46,6 +46,7 @@ import {
   shortEventType,
   stableSpanName,
 } from './exported-names.js';
+import type { MadeEvent } from './made-events.js';
 import type { IdHalves, Interval, PlainRecord, Time } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
 import { type Closing, type SpanOutcome, SpanOutcomes } from './span-outcomes.js';
@@ -53,6 +54,8 @@ import { type Closing, type SpanOutcome, SpanOutcomes } from './span-outcomes.js
 /** Writes spans of any look as OTLP's bytes: this says what is right. `CellWriter` does the same faster for what looks as nearly all do. */
 export class SpanWriter {
   private readonly outcomes: SpanOutcomes;
+  /** What was made of the span that was written last; `undefined` for nothing. */
+  made: MadeEvent | undefined;
 
   constructor(
     private readonly switches: MappingSwitches,
@@ -70,6 +73,7 @@ export class SpanWriter {
    * @returns false when the record turns out to be damaged; what was written is to be passed over.
    */
   write(out: WireWriter, record: PlainRecord, resource: Resource, events: SpanEvents, closing?: Closing): boolean {
+    this.made = undefined;
     try {
       this.writeSpan(out, record, resource, events, closing);
       return true;
@@ -115,7 +119,11 @@ export class SpanWriter {
     }
     if (originalName !== undefined) added['run_bridge.span.original_name'] = originalName;
     encodeAttributes(out, SPAN.attributes, added);
-    writeSpanTail(out, events, outcome, () => this.writeLinks(out, record));
+    const { event, status } = outcome;
+    const { traceId, uniqueId } = record;
+    if (event !== undefined) this.made = { event, traceId, spanId: [record.spanHigh, record.spanLow], uniqueId };
+    const shown = this.switches.events === 'logs' ? { event: undefined, status } : outcome;
+    writeSpanTail(out, events, shown, () => this.writeLinks(out, record));
     out.close(start);
   }
 

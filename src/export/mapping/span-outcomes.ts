@@ -249,9 +249,12 @@ const CANCELED_NODE = 'NODE_OUTCOME_CANCELED';
 const DRIVER_CLASS =
   /^(Unknown|NotImplemented|NotFound|AlreadyExists|InvalidArguments|InvalidState|InvalidData|Integrity|Internal|IO|Cancelled|Timeout|Unauthenticated|Unauthorized): /;
 const ERROR_CLASS = /(?:^|: )([A-Z][A-Za-z]*(?: [A-Za-z]+){0,3} (?:Error|Exception))(?::|$)/m;
+/** The event of a test that warned. */
+export const TEST_WARNED = 'test_warned';
+
 function warningEvent(span: PlainRecord, message: string): TimedEvent {
   return {
-    name: 'test_warned',
+    name: TEST_WARNED,
     time: span.endTime,
     attributes: { message },
     droppedAttributesCount: 0,

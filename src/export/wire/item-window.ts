@@ -1,7 +1,7 @@
 import { BufferPool, grown } from '../../core/bytes.js';
 import type { Signal } from '../../record/record-batch.js';
 import type { ExportGroup } from './export-group.js';
-import { WireWriter } from './wire-writer.js';
+import { LOG, WireWriter } from './wire-writer.js';
 
 const MIN_ITEMS = 64;
 
@@ -62,7 +62,12 @@ export class ItemWindow {
     return bytes.subarray(at + 1, this.endOf(index));
   }
 
-  /** The id of a span, in lower-case hex: its message begins with its trace id and span id. */
+  /** Returns whether a log record is one that was made of a span: its message begins as that of a span does, with the ids. */
+  isOfSpan(index: number): boolean {
+    return this.messageOf(index)[0] === LOG.traceId;
+  }
+
+  /** The id of a span, or of the one that a log record was made of, in lower-case hex: its message begins with its trace id and span id. */
   spanIdOf(index: number): string {
     return this.messageOf(index).toString('hex', 20, 28);
   }

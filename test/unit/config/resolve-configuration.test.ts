@@ -360,7 +360,7 @@ test('all problems are reported at once, each with its place and what would be r
 htpp: 127.0.0.1:4318
 parquet: maybe
 colour: red
-mapping: { name: on }
+mapping: { name: on, events: traces }
 destinations:
   jaeger: { endpiont: http://jaeger:4318, endpoint: jaeger:4318, signals: [metrics], trace-url: "javascript:alert({trace_id})" }
   nowhere: {}
@@ -371,6 +371,7 @@ destinations:
   expect(problemsOf({ flags, environment: { RUN_BRIDGE_EVENT_HOLD: '2 parsecs' } })).toMatchInlineSnapshot(`
     [
       "run-bridge.yaml:3: parquet "maybe" is not on or off",
+      "run-bridge.yaml:5: mapping.events "traces" is not on, off or logs",
       "run-bridge.yaml:5: mapping.name is not a setting; did you mean names?",
       "run-bridge.yaml:7: destinations.jaeger.endpoint "jaeger:4318" is not a URL such as http://127.0.0.1:4318",
       "run-bridge.yaml:7: destinations.jaeger.signals is not traces, logs or a list of them",
@@ -386,6 +387,30 @@ destinations:
       "RUN_BRIDGE_EVENT_HOLD: "2 parsecs" is not a time such as 500ms, 2s or 10m",
     ]
   `);
+});
+
+test('events as log records alone are for destinations that get those', () => {
+  write(`
+mapping: { events: off }
+destinations:
+  loki: { endpoint: "http://loki:4318", mapping: { events: logs } }
+`);
+  const { configuration, rows } = resolve();
+  expect(configuration.mapping.events).toBe(false);
+  expect(configuration.destinations[0]?.mapping).toEqual({ events: 'logs' });
+  expect(rows).toContainEqual(expect.objectContaining({ name: 'destinations.loki.mapping.events', value: 'logs' }));
+  write(`
+mapping: { events: LOGS }
+destinations:
+  jaeger: { endpoint: "http://jaeger:4318", signals: traces, mapping: { events: logs } }
+  sdk: { endpoint: "http://jaeger:4318", protocol: sdk, signals: traces, mapping: { events: logs } }
+  tempo: { endpoint: "http://tempo:4318", signals: traces }
+`);
+  const nothing = 'has "events: logs" and gets no log records; it would get no events at all';
+  expect(problemsOf()).toEqual([
+    `run-bridge.yaml:4: destinations.jaeger ${nothing}`,
+    `run-bridge.yaml:5: destinations.sdk ${nothing}`,
+  ]);
 });
 
 test('settings that there were are refused, with what to use now', () => {
