@@ -32,6 +32,11 @@ export const METRICS = {
     ...JOB,
     'cicd_pipeline_result',
   ),
+  run_bridge_run_last_id: gauge(
+    'The number of this run, as its page and the API have it; missing where it was removed.',
+    ...JOB,
+    'cicd_pipeline_result',
+  ),
   run_bridge_last_run_duration_seconds: gauge('How long the last run took that is over.', ...JOB),
   run_bridge_last_run_nodes: gauge(
     'Nodes of this run by their type and outcome; tests are nodes.',

@@ -13,6 +13,7 @@ const OTLP_NAMES: Partial<Record<MetricName, readonly [name: string, unit: strin
   cicd_pipeline_run_active: ['cicd.pipeline.run.active', '{run}'],
   run_bridge_run_last_start_timestamp_seconds: ['run_bridge.run.last_start.timestamp', 's'],
   run_bridge_run_last_end_timestamp_seconds: ['run_bridge.run.last_end.timestamp', 's'],
+  run_bridge_run_last_id: ['run_bridge.run.last_id', '1'],
   run_bridge_last_run_duration_seconds: ['run_bridge.last_run.duration', 's'],
   run_bridge_last_run_nodes: ['run_bridge.last_run.nodes', '{node}'],
   run_bridge_last_run_failing_rows: ['run_bridge.last_run.failing_rows', '{row}'],

@@ -140,12 +140,12 @@ function jobSamples(
   for (const [status, cicd_pipeline_result] of RESULTS) {
     const alike = totals.filter((one) => one.status === status);
     if (alike.length === 0) continue;
-    const ended = Math.max(...alike.map(({ finishedUnixMs }) => finishedUnixMs));
+    const [last] = alike.toSorted((one, other) => other.finishedUnixMs - one.finishedUnixMs) as [RunTotal];
     const withResult = { ...labels, cicd_pipeline_result };
     const byBound = new Map(alike.map((one) => [one.boundSeconds, one]));
     const buckets = [...DURATION_BOUNDS, 0].map((bound) => byBound.get(bound));
     samples.push(
-      { name: 'run_bridge_run_last_end_timestamp_seconds', value: ended / 1_000, labels: withResult },
+      { name: 'run_bridge_run_last_end_timestamp_seconds', value: last.finishedUnixMs / 1_000, labels: withResult },
       {
         name: 'cicd_pipeline_run_duration_seconds',
         value: {
@@ -156,6 +156,9 @@ function jobSamples(
         labels: withResult,
       },
     );
+    if (last.latestRunId > 0) {
+      samples.push({ name: 'run_bridge_run_last_id', value: last.latestRunId, labels: withResult });
+    }
   }
   return samples;
 }

@@ -168,6 +168,9 @@ test('runs are counted by job and result, and stay counted after a restart and w
   });
   const { data } = (await runs.json()) as { readonly data: readonly { readonly id: number }[] };
   expect(data).toHaveLength(2);
+  const idOf = (metrics: ParsedMetrics, cicd_pipeline_result: string) =>
+    metrics.value('run_bridge_run_last_id', { ...job, cicd_pipeline_result });
+  expect([idOf(before, 'success'), idOf(before, 'failure')].toSorted()).toEqual(data.map(({ id }) => id).toSorted());
   for (const { id } of data) {
     const removed = await fetch(`${again.webUrl}/api/run-bridge/v1/runs/${id}`, {
       method: 'DELETE',
@@ -178,6 +181,7 @@ test('runs are counted by job and result, and stay counted after a restart and w
   const after = await scrape(again);
   expect(lines(after)).toEqual(lines(before));
   expect(after.value(NODES, { type: 'unit_test', outcome: 'failed' })).toBeUndefined();
+  expect(idOf(after, 'failure')).toBeUndefined();
 });
 
 test('metrics of runs are pushed to each destination that takes them, and a receiver without metrics is asked once', async () => {
