@@ -1,5 +1,5 @@
 import { Router } from 'express';
-import { isLoopback, type ListenAddress } from '../core/http-listener.js';
+import { arePagesLocal, type ListenAddress } from '../core/http-listener.js';
 import { API_PATH } from '../run/api-path.js';
 
 /** The description of a bridge at `GET /api/run-bridge/v1`. */
@@ -44,7 +44,7 @@ export function aboutRouter(
     const urls = { otlp_url: urlFor(otlpAddress(), host), web_url: urlFor(webAddress(), host) };
     const document: AboutDocument = {
       ...{ name: 'run-bridge', version, port, ...urls, public_url: publicUrl, exports_to: exportsTo },
-      sign_in_links: isLoopback(webAddress().host),
+      sign_in_links: arePagesLocal(webAddress().host, publicUrl),
     };
     response.set('Cache-Control', 'no-store').json(document);
   });

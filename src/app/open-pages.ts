@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import type { Configuration } from '../config/configuration.js';
 import { destinationNames } from '../config/otlp-destinations.js';
-import { isLoopback } from '../core/http-listener.js';
+import { arePagesLocal } from '../core/http-listener.js';
 import type { Feature } from '../feature.js';
 import type { State } from '../storage/state.js';
 import type { PageDeps, TraceViewer } from '../web/page/page-deps.js';
@@ -40,7 +40,8 @@ export async function openPages(
 ): Promise<Router> {
   const { state, access, features, otlpUrl, version, clock, logger, stopping } = deps;
   const { notes, tracker, reader, measures, live, artifacts, jobs } = deps;
-  const { redaction, 'public-url': publicUrl } = configuration;
+  const { redaction, 'public-url': url } = configuration;
+  const publicUrl = url === 'off' ? null : url;
   const routers = await Promise.all(features.map(({ pages }) => pages?.() ?? []));
   return pageRouter({
     ...{
@@ -59,12 +60,12 @@ export async function openPages(
       stopping,
     },
     authenticator: access.authenticator,
-    links: isLoopback(configuration.web.host) ? access.links : null,
+    links: arePagesLocal(configuration.web.host, publicUrl) ? access.links : null,
     accounts: state.accounts,
     catalog: state.catalog,
     traces: state.traces,
     routers: routers.flat(),
-    publicUrl: publicUrl === 'off' ? null : publicUrl,
+    publicUrl,
     traceViewers: traceViewers(configuration),
     // With several processes, each can send only its own runs.
     destinations: configuration.processes === 'several' ? [] : destinationNames(configuration),

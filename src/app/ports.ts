@@ -5,7 +5,7 @@ import type { Configuration } from '../config/configuration.js';
 import { destinationOrigins } from '../config/otlp-destinations.js';
 import type { Clock } from '../core/clock.js';
 import type { Health } from '../core/health.js';
-import { type ConnectionCounts, HostCheck } from '../core/http-listener.js';
+import { arePagesLocal, type ConnectionCounts, HostCheck, isLoopback } from '../core/http-listener.js';
 import { type Component, ComponentGroup } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import type { Metrics } from '../metric/feature.js';
@@ -36,12 +36,13 @@ export class Ports {
   static async create(configuration: Configuration, deps: PortsDeps): Promise<Ports> {
     const { access, api, hook, health, logger } = deps;
     const { http, grpc, web, chosen } = configuration;
+    const publicUrl = configuration['public-url'] === 'off' ? null : configuration['public-url'];
     const hosts = new HostCheck(namesOf(configuration, deps.ownHosts), logger);
     const about = {
       version: deps.version,
       otlpAddress: () => ports.receiving.httpAddress,
       webAddress: () => ports.web.address,
-      publicUrl: configuration['public-url'] === 'off' ? null : configuration['public-url'],
+      publicUrl,
       // For programs that check whether this one would send their telemetry back to them.
       exportsTo: destinationOrigins(configuration).flatMap(({ origins }) => origins),
     };
@@ -65,7 +66,8 @@ export class Ports {
       api.whole(),
       api.lost(),
     ];
-    const ports: Ports = new Ports(receiving, new WebServer({ ...web, hosts }, { logger, health, routers }), access);
+    const webServer = new WebServer({ ...web, hosts }, { logger, health, routers });
+    const ports: Ports = new Ports(receiving, webServer, access, publicUrl);
     return ports;
   }
 
@@ -76,6 +78,7 @@ export class Ports {
     private readonly receiving: Receivers,
     readonly web: WebServer,
     private readonly access: Access,
+    private readonly publicUrl: string | null,
   ) {
     this.receivers = new ComponentGroup('receivers', receiving.components);
   }
@@ -103,6 +106,13 @@ export class Ports {
   /** The URL of health, the API and the pages; available after the start. */
   get webUrl(): string {
     return this.web.address.url;
+  }
+
+  /** Where links sign in to the pages; `null` where other machines can reach them. Available after the start. */
+  get signInUrl(): string | null {
+    const { host, url } = this.web.address;
+    if (isLoopback(host)) return url;
+    return arePagesLocal(host, this.publicUrl) ? this.publicUrl : null;
   }
 }
 

@@ -154,7 +154,7 @@ export class Server {
    */
   async makeSignInLink(page?: string): Promise<string> {
     const { makeSignInLink } = await import('../api/sign-in-links.js');
-    return `${this.ports.webUrl}${await makeSignInLink(this.host.state.tokens, this.host.clock, page)}`;
+    return `${this.ports.signInUrl ?? this.ports.webUrl}${await makeSignInLink(this.host.state.tokens, this.host.clock, page)}`;
   }
 }
 

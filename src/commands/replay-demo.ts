@@ -7,7 +7,6 @@ import { CliError, EXIT, type ExitCode, type Invocation, type ProcessContext, st
 import { resolveWithDestinations } from '../cli/command-configuration.js';
 import { createLogger } from '../cli/logger.js';
 import { type Clock, pause } from '../core/clock.js';
-import { isLoopback } from '../core/http-listener.js';
 import type {
   AnyValue,
   ExportRequest,
@@ -73,10 +72,9 @@ async function replayHere(invocation: Invocation, traceId: TraceId, bodies: read
 
 /** The page of the run; where nobody else can reach it, by a link that signs in. */
 async function pageLines(server: Server, traceId: TraceId): Promise<readonly string[]> {
-  const { webUrl } = server.ports;
+  const { webUrl, signInUrl } = server.ports;
   const page = `/runs/by-trace/${traceId}`;
-  const isLocal = isLoopback(new URL(webUrl).hostname);
-  const url = isLocal ? await server.makeSignInLink(page) : `${webUrl}${page}`;
+  const url = signInUrl !== null ? await server.makeSignInLink(page) : `${webUrl}${page}`;
   return ['', 'its page, until Ctrl+C:', `  ${url}`];
 }
 

@@ -9,7 +9,7 @@ import { offDestinationOf } from '../config/otlp-destinations.js';
 import { ENGINE_QUEUES } from '../config/otlp-environment.js';
 import { pause } from '../core/clock.js';
 import { heapGrowth } from '../core/guard.js';
-import { isLoopback, reachableUrl } from '../core/http-listener.js';
+import { reachableUrl } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
 import type { Signal } from '../record/record-batch.js';
 import { appDeps } from './app-deps.js';
@@ -67,7 +67,7 @@ async function serveAll(configuration: Configuration, deps: AppDeps, isTerminal:
     grpcUrl: ports.grpcUrl,
     webUrl: ports.webUrl,
     firstTokenFile: await makeFirstToken(server, configuration['data-dir'], logger),
-    signIn: await makeSignIn(server, configuration, isTerminal, logger),
+    signIn: await makeSignIn(server, isTerminal, logger),
     isTokenNeeded: ports.isTokenNeeded,
     handsOver: configuration.role === 'web' ? configuration.journal : null,
     ...factsOfRuns(configuration, program),
@@ -133,13 +133,8 @@ async function makeFirstToken(server: Server, dataFolder: string, logger: Logger
 }
 
 /** Failing to make a link keeps nobody from serving, either. */
-async function makeSignIn(
-  server: Server,
-  { web }: Configuration,
-  isTerminal: boolean,
-  logger: Logger,
-): Promise<SignInWay> {
-  if (!isLoopback(web.host)) return { kind: 'token' };
+async function makeSignIn(server: Server, isTerminal: boolean, logger: Logger): Promise<SignInWay> {
+  if (server.ports.signInUrl === null) return { kind: 'token' };
   // What is no terminal may be a log that is kept, and that others read.
   if (!isTerminal) return { kind: 'command' };
   try {

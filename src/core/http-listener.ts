@@ -76,6 +76,15 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || /^\[?::1\]?$/.test(host) || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
+/**
+ * Whether people reach the pages from this machine only.
+ * @param host on which the pages listen
+ * @param publicUrl their public address, which a container has where its port is published; `null` if not configured
+ */
+export function arePagesLocal(host: string, publicUrl: string | null): boolean {
+  return isLoopback(host) || (publicUrl !== null && isLoopback(new URL(publicUrl).hostname));
+}
+
 /** Where to listen, and the time limits for senders. */
 export interface HttpListenerConfig extends PortChoice {
   /** The time until the header of a request is complete; then 408. Default 15 s. */

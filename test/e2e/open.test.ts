@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { freePorts } from '../crash/free-ports.js';
 import { sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';
@@ -114,6 +115,14 @@ describe('run-bridge open', () => {
     expect(await visit(`${stdout.trim()}sign-in?link=rbt_x`)).toMatchObject({ status: 200, cookie: '' });
   });
 
+  test('signs in by a link where the pages have a public address that only this machine reaches, as in a container', async () => {
+    const [port = 0] = await freePorts(1, 27_000);
+    const bridge = await serve('--web', `0.0.0.0:${port}`, '--public-url', `http://localhost:${port}`);
+    expect(bridge.stderr).toContain('(run-bridge open signs in; ');
+    const { stdout } = await open(['--print']);
+    expect(await visit(stdout.trim())).toMatchObject({ status: 303, location: '/' });
+  });
+
   test('says what to do where no bridge serves the folder, and what is no run', async () => {
     expect(await open([])).toMatchObject({
       exitCode: 1,
@@ -127,10 +136,17 @@ describe('run-bridge open', () => {
   });
 });
 
-test('a start shows a terminal a link that signs in, and a log none', async () => {
+test.each([
+  { where: 'on this machine', web: ['--web', '127.0.0.1:0'], host: '127\\.0\\.0\\.1' },
+  {
+    where: 'in a container whose port is published on this machine',
+    web: ['--web', '0.0.0.0:0', '--public-url', 'http://localhost:4380'],
+    host: 'localhost',
+  },
+])('a start $where shows a terminal a link that signs in, and a log none', async ({ web, host }) => {
   const data = join(dir, 'data');
   const command = [process.execPath, 'dist/main.js', 'serve', '--data-dir', data];
-  const ports = ['--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0', '--web', '127.0.0.1:0'];
+  const ports = ['--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0', ...web];
   // Ctrl+C, once it has said where health is.
   const shown = execFileSync('python3', ['test/tool/terminal.py', 'ctrl-c', ...command, ...ports], {
     encoding: 'utf8',
@@ -138,8 +154,9 @@ test('a start shows a terminal a link that signs in, and a log none', async () =
   const { exit, output } = JSON.parse(shown);
   expect(exit).toBe(0);
   // The terminal's echo of the key may stand before it.
-  const path = /^(?:\^C)?sign in +http:\/\/127\.0\.0\.1:\d+(\/sign-in\?link=rbt_[\w-]{43}) /m.exec(output)?.[1] ?? '';
-  const bridge = await serve();
+  const link = new RegExp(`^(?:\\^C)?sign in +http://${host}:\\d+(/sign-in\\?link=rbt_[\\w-]{43}) `, 'm');
+  const path = link.exec(output)?.[1] ?? '';
+  const bridge = await serve(...web);
   expect(bridge.stderr).toContain('(run-bridge open signs in; ');
   expect(bridge.stderr).not.toContain('link=');
   expect(await visit(bridge.webUrl + path)).toMatchObject({ status: 303, location: '/' });
