@@ -22,6 +22,7 @@ import {
 } from '../src/record/event-table.js';
 
 export { reportSchema } from '../src/report/schema.js';
+export { grafanaDashboards } from './dashboards.js';
 
 import { RESEND_PATHS } from '../src/export/resend-routes.js';
 import { attributePolicyOf, KNOWN_EVENTS } from '../src/redaction/known-names.js';

@@ -130,7 +130,7 @@ describe('serve', () => {
   test('takes the entry point and configuration of the container', async () => {
     const config = new URL('../../deploy/run-bridge.yaml', import.meta.url).pathname;
     const bridge = await serve({ args: ['--config', config] });
-    expect(bridge.stderr).toContain('exports   jaeger (http://jaeger:4318), tempo (http://tempo:4318)\n');
+    expect(bridge.stderr).toContain('exports   traces (http://traces:4318)\n');
     await sendSample(bridge.otlpUrl, RUN);
     await bridge.finished(traceId);
     expect(await bridge.stop()).toBe(0);

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { describe, expect, test } from 'vitest';
-import { referenceBlocks, withBlocks } from '../../build/reference.js';
+import { grafanaDashboards, referenceBlocks, withBlocks } from '../../build/reference.js';
 import { METRICS } from '../../src/metric/metrics.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -36,6 +36,12 @@ describe('documentation', () => {
       expect(withBlocks(read(page), blocks)).toBe(read(page));
     },
   );
+
+  test('has dashboards for Grafana of the metrics that there are: else run npm run docs', () => {
+    const folder = 'deploy/grafana/dashboards';
+    const files = readdirSync(join(root, folder)).map((name) => [name, read(join(folder, name))]);
+    expect(Object.fromEntries(files)).toEqual(grafanaDashboards());
+  });
 
   test('has a place for everything that is made of tables, and names no metric that there is not', () => {
     const all = [...pages, 'deploy/prometheus/alerts.yaml'].map(read).join('\n');

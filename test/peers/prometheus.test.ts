@@ -1,16 +1,30 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
 import { sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { buildPeer, PeerProcess, peersFolder } from '../tool/peer-process.js';
 import { sendSample } from '../tool/send-sample.js';
+import { subscribe } from '../tool/subscribe.js';
 import { until } from '../tool/until.js';
 
 const PORT = 19_090;
+const JAEGER_PORT = 14_338;
 const ALERTS = 'deploy/prometheus/alerts.yaml';
+const DASHBOARDS = 'deploy/grafana/dashboards';
+
+/** A dashboard, as far as it is read here. */
+interface Dashboard {
+  readonly templating: { readonly list: readonly { readonly query: string | { readonly query: string } }[] };
+  readonly panels: readonly {
+    readonly title: string;
+    readonly type: string;
+    readonly targets: readonly { readonly expr: string; readonly exemplar?: boolean }[];
+  }[];
+}
 
 interface Series {
   readonly metric: Readonly<Record<string, string>>;
@@ -23,10 +37,21 @@ async function ask<Data>(path: string): Promise<Data> {
   return answer.data;
 }
 
+/** Returns the trace ids of a metric's exemplars, the latest last. */
+async function tracesOf(expression: string): Promise<readonly string[]> {
+  const path = `/query_exemplars?query=${encodeURIComponent(expression)}&start=0&end=${Date.now() / 1_000}`;
+  const found =
+    await ask<readonly { readonly exemplars: readonly { readonly labels: { readonly trace_id: string } }[] }[]>(path);
+  return found.flatMap((series) => series.exemplars.map(({ labels }) => labels.trace_id));
+}
+
 const query = async (expression: string) =>
   (await ask<{ readonly result: readonly Series[] }>(`/query?query=${encodeURIComponent(expression)}`)).result;
 
-beforeAll(() => buildPeer('prometheus'));
+beforeAll(() => {
+  buildPeer('prometheus');
+  buildPeer('jaeger');
+});
 
 it('takes the rules of alerts, and the configuration of Compose that names them', () => {
   const promtool = (...args: readonly string[]) =>
@@ -36,13 +61,22 @@ it('takes the rules of alerts, and the configuration of Compose that names them'
 });
 
 describe('Prometheus, of real runs', () => {
+  const PAGES = 'http://localhost:4380';
   const folder = mkdtempSync(join(tmpdir(), 'run-bridge-prometheus-'));
+  const adminToken = () => readFileSync(join(bridge.dataFolder, 'admin-token'), 'utf8').trim();
   let bridge: BridgeProcess;
   let prometheus: PeerProcess;
+  let jaeger: PeerProcess;
 
   beforeAll(async () => {
+    jaeger = await PeerProcess.start('jaeger', 'test/tool/peers/conf/jaeger.yaml', JAEGER_PORT, {
+      OTLP_HTTP_PORT: String(JAEGER_PORT),
+      OTLP_GRPC_PORT: '14337',
+    });
     bridge = await BridgeProcess.start({
+      args: ['--node-metrics', '20', '--public-url', PAGES],
       env: {
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `http://127.0.0.1:${JAEGER_PORT}/v1/traces`,
         OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `http://127.0.0.1:${PORT}/api/v1/otlp/v1/metrics`,
         OTEL_METRIC_EXPORT_INTERVAL: '500',
       },
@@ -51,10 +85,13 @@ describe('Prometheus, of real runs', () => {
     await sendSample(bridge.otlpUrl, 'fail-fast');
     await bridge.finished(sampleTraceId('fail-fast'));
     cpSync(ALERTS, join(folder, 'alerts.yaml'));
-    const configuration = readFileSync('deploy/prometheus/prometheus.yaml', 'utf8')
-      .replaceAll('15s', '1s')
-      .replace('run-bridge:4380', new URL(bridge.webUrl).host);
-    writeFileSync(join(folder, 'prometheus.yaml'), configuration);
+    await subscribe(bridge, adminToken(), 'chat', 'https://chat.example.com/hook');
+    await fetch(`${bridge.otlpUrl}/v1/traces`, { method: 'POST', body: 'no telemetry' });
+    const configuration = parse(readFileSync('deploy/prometheus/prometheus.yaml', 'utf8').replaceAll('15s', '1s'));
+    // There is one bridge, which has no name here.
+    const [{ job_name }] = configuration.scrape_configs;
+    configuration.scrape_configs = [{ job_name, static_configs: [{ targets: [new URL(bridge.webUrl).host] }] }];
+    writeFileSync(join(folder, 'prometheus.yaml'), stringify(configuration));
     const args = [
       `--config.file=${join(folder, 'prometheus.yaml')}`,
       `--storage.tsdb.path=${join(folder, 'data')}`,
@@ -68,6 +105,7 @@ describe('Prometheus, of real runs', () => {
   afterAll(async () => {
     await prometheus?.stop();
     await bridge?.remove();
+    await jaeger?.stop();
     rmSync(folder, { recursive: true, force: true });
   });
 
@@ -83,12 +121,7 @@ describe('Prometheus, of real runs', () => {
     const p95 = 'histogram_quantile(0.95, sum by (le) (cicd_pipeline_run_duration_seconds_bucket{job="run-bridge"}))';
     expect(Number((await query(p95))[0]?.value[1])).toBeGreaterThan(0);
     const exemplars = await until('a trace for each', async () => {
-      const path = `/query_exemplars?query=cicd_pipeline_run_duration_seconds_bucket&start=0&end=${Date.now() / 1_000}`;
-      const found =
-        await ask<readonly { readonly exemplars: readonly { readonly labels: { readonly trace_id: string } }[] }[]>(
-          path,
-        );
-      const traces = found.flatMap((series) => series.exemplars.map(({ labels }) => labels.trace_id));
+      const traces = await tracesOf('cicd_pipeline_run_duration_seconds_bucket');
       return traces.length > 0 && traces;
     });
     expect([sampleTraceId('build-clean'), sampleTraceId('fail-fast')]).toContain(exemplars[0]);
@@ -103,7 +136,9 @@ describe('Prometheus, of real runs', () => {
           readonly annotations: { readonly summary: string };
         }[];
       }>('/alerts');
-      return new Set(all.map(({ labels }) => labels.alertname)).size > 1 && all;
+      // Before the first scrape there seems to be no bridge.
+      const isSettled = all.every(({ state }) => state === 'firing');
+      return isSettled && new Set(all.map(({ labels }) => labels.alertname)).size > 1 && all;
     });
     // Of what was pushed, too, where both have come.
     expect([...new Set(alerts.map(({ labels }) => labels.alertname))].toSorted()).toEqual([
@@ -111,6 +146,54 @@ describe('Prometheus, of real runs', () => {
       'TestsFailing',
     ]);
     expect(alerts.map(({ annotations }) => annotations.summary)).toContain('the last run of adhoc failed');
+  });
+
+  it.each(readdirSync(DASHBOARDS))('answers every query of %s', async (name) => {
+    const { templating, panels }: Dashboard = JSON.parse(readFileSync(join(DASHBOARDS, name), 'utf8'));
+    for (const variable of templating.list) {
+      if (typeof variable.query === 'string') continue;
+      const [, metric, label] = /^label_values\((\w+), (\w+)\)$/.exec(variable.query.query) ?? [];
+      expect(await ask<readonly string[]>(`/label/${label}/values?match[]=${metric}`)).not.toEqual([]);
+    }
+    for (const { title, type, targets } of panels) {
+      const answers: (readonly Series[])[] = [];
+      for (const { expr, exemplar } of targets) {
+        const expression = expr.replaceAll(/\$(job|environment)/g, '.+').replaceAll('$__rate_interval', '1m');
+        // What only several processes have is understood, and not there.
+        if (title.includes('(several processes)')) expect(await query(expression)).toEqual([]);
+        else {
+          const found = await until(`${title}: ${expression}`, async () => {
+            const series = await query(expression);
+            return series.length > 0 && series;
+          });
+          answers.push(found);
+        }
+        if (exemplar === true) expect(await tracesOf(expression)).toContain(sampleTraceId('fail-fast'));
+      }
+      // Rows of a table are joined by their labels.
+      if (type !== 'table') continue;
+      const rows = answers.map((series) => series.map(({ metric: { __name__, ...labels } }) => JSON.stringify(labels)));
+      for (const one of rows) expect(one.toSorted()).toEqual(rows[0]?.toSorted());
+    }
+  });
+
+  it('leads from a run that failed to its page, from its trace as well, and from there to the page again', async () => {
+    const [failed] = await until('the number', () =>
+      query('run_bridge_run_last_id{job="run-bridge", instance=~"127.*", cicd_pipeline_result="failure"}'),
+    );
+    const page = async (path: string) => {
+      const headers = { accept: 'text/html', authorization: `Token ${adminToken()}` };
+      const { status, url } = await fetch(`${bridge.webUrl}${path}`, { headers });
+      return [status, new URL(url).pathname];
+    };
+    const path = `/runs/${failed?.value[1]}`;
+    expect(await page(path)).toEqual([200, path]);
+    expect(await page(`/runs/by-trace/${sampleTraceId('fail-fast')}`)).toEqual([200, path]);
+    const trace = await until('the trace in Jaeger', async () => {
+      const response = await fetch(`http://127.0.0.1:16686/api/traces/${sampleTraceId('fail-fast')}`);
+      return response.ok && (await response.text());
+    });
+    expect(trace).toContain(`"${PAGES}${path}"`);
   });
 
   it('gets the same by OTLP', async () => {

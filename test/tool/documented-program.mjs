@@ -98,7 +98,7 @@ function npm(words) {
 }
 
 function docker(words) {
-  const known = ['compose up --build --detach --wait'];
+  const known = ['compose up --build --detach --wait', 'compose logs run-bridge'];
   readFileSync(join(REPOSITORY, 'docker-compose.yml'));
   return known.includes(words.join(' ')) ? 0 : 1;
 }

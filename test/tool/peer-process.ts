@@ -7,6 +7,7 @@ import { until } from './until.js';
 
 /** Programs that run-bridge is tested with, and what `peers-up.sh` calls each: built from Go modules (Kafka: brought by Maven) once into the cache, minutes the first time. */
 export const PEERS = {
+  deployment: 'deployment',
   jaeger: 'jaeger',
   kafka: 'kafka',
   otelcol: 'collector',
