@@ -53,10 +53,11 @@ beforeAll(() => {
   buildPeer('jaeger');
 });
 
-it('takes the rules of alerts, and the configuration of Compose that names them', () => {
+it('takes the rules of alerts, which fire as they should, and the configuration of Compose that names them', () => {
   const promtool = (...args: readonly string[]) =>
     execFileSync(join(peersFolder(), 'bin', 'promtool'), args, { encoding: 'utf8' });
   expect(promtool('check', 'rules', ALERTS)).toContain('SUCCESS');
+  expect(promtool('test', 'rules', 'test/peers/conf/alerts.yaml')).toContain('SUCCESS');
   expect(promtool('check', 'config', 'deploy/prometheus/prometheus.yaml')).toContain('SUCCESS');
 });
 
