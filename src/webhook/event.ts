@@ -178,7 +178,25 @@ export type Notice =
       readonly reason: string;
     }
   | { readonly about: 'overdue'; readonly expectedEverySeconds: number; readonly lastStartedAt: string | null }
-  | { readonly about: 'slow'; readonly usualSeconds: number; readonly runningSeconds: number };
+  | {
+      readonly about: 'slow';
+      readonly usualSeconds: number;
+      /** How long it has been running, or took. */
+      readonly runningSeconds: number;
+      /** Left out while it goes on. */
+      readonly endedAt?: string;
+      /** The node that took most more of the run than usual; left out where no node is the cause. */
+      readonly node?: SlowNode;
+    };
+
+/** What of a run fell to a node, and usually does. */
+export interface SlowNode {
+  readonly uniqueId: string;
+  /** `model orders` */
+  readonly label: string;
+  readonly seconds: number;
+  readonly usualSeconds: number;
+}
 
 /** Count of missing artifacts and the reason. */
 export interface MissingArtifactFacts {

@@ -135,7 +135,7 @@ const nativeInputSchema = z.strictObject({
     .nullable()
     .meta({
       description:
-        'such as every 24h: is notified of a job that has not run for so long, and of runs that take three times as long as usual',
+        'such as every 24h: is notified of a job that has not run for so long, and of runs that take far longer than usual',
     }),
   max_per_minute: z
     .int('must be a whole number, or null for no limit')

@@ -1,15 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import type { Transaction } from 'kysely';
+import type { RunMeasures } from '../api/run-measures.js';
 import type { Clock, Timer } from '../core/clock.js';
-import { quantile } from '../core/lists.js';
+import { groupBy, quantile } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
 import { counted, lengthText } from '../core/text.js';
+import type { CommandDigest } from '../run/measures/command-digest.js';
 import { hasSameCommands } from '../run/measures/recovery.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { changeState } from '../storage/database.js';
 import { commandLinesByRun, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS, type StateDb, type StateTables } from '../storage/state-tables.js';
-import { commonFactsOf, NO_RUN, type Notice, type RunFacts } from './event.js';
+import { commonFactsOf, NO_RUN, type Notice, type RunFacts, type SlowNode } from './event.js';
 import type { NoticeType, WebhookSubscription } from './subscription.js';
 import {
   addEvents,
@@ -32,10 +34,22 @@ export function noticeTitle(notice: Notice, { jobName, environmentName, runId }:
     case 'overdue':
       return `${job} did not run: a run is expected every ${timeText(notice.expectedEverySeconds)}`;
     case 'slow': {
-      const usual = lengthText(notice.usualSeconds * 1_000);
-      return `${job} is slow: #${runId} has been running for ${lengthText(notice.runningSeconds * 1_000)}, and usually takes ${usual}`;
+      const length = secondsText(notice.runningSeconds);
+      const usual = secondsText(notice.usualSeconds);
+      if (notice.endedAt === undefined)
+        return `${job} is slow: #${runId} has been running for ${length}, and usually takes ${usual}`;
+      const cause = notice.node === undefined ? '' : `; ${slowNodeText(notice.node)}`;
+      return `${job} was slow: #${runId} took ${length}, and usually takes ${usual}${cause}`;
     }
   }
+}
+
+function slowNodeText({ label, seconds: length, usualSeconds }: SlowNode): string {
+  return `${label} took ${secondsText(length)} of it, usually ${secondsText(usualSeconds)}`;
+}
+
+function secondsText(length: number): string {
+  return lengthText(length * 1_000);
 }
 
 /** Returns a time between runs, to follow the word every: `24 hours`, `hour`, `7 days`. */
@@ -63,7 +77,7 @@ export function noticeFacts(notice: Notice, { runId }: RunFacts): readonly (read
         ...(notice.lastStartedAt === null ? [] : [['Last started', notice.lastStartedAt] as const]),
       ];
     case 'slow':
-      return [['Run', `#${runId}`]];
+      return [['Run', `#${runId}`], ...(notice.node === undefined ? [] : [['Node', notice.node.uniqueId] as const])];
   }
 }
 
@@ -118,8 +132,9 @@ export async function noticeArchiving(
 
 /** Between two looks, in milliseconds. */
 const LOOK_MS = 60_000;
-/** A run is slow that takes so many times its usual length. */
+/** A run is slow that takes so many times its usual length, while it goes on and when it has succeeded. */
 const SLOW_FACTOR = 3;
+const SLOW_END_FACTOR = 2;
 /** The usual length is the median of so many successful runs, if there are as many as the second. */
 const USUAL_OF = 20;
 const USUAL_FROM = 3;
@@ -127,6 +142,12 @@ const USUAL_FROM = 3;
 const MAX_LOOKED_AT = 100;
 /** Nobody waits for less, in milliseconds: short runs vary. */
 const MIN_SLOW_MS = 60_000;
+/** Nobody is notified of what was slow longer ago, in milliseconds. */
+const MAX_ENDED_AGO_MS = 86_400_000;
+/** A run that is over is measured in the background; so long it is waited for, in milliseconds. */
+const MEASURED_WITHIN_MS = 600_000;
+/** A node is the cause of a delay if at least this part of it fell to the node. */
+const MIN_PART_OF_DELAY = 1 / 3;
 
 /**
  * Notifies of jobs that should have run and did not, and of runs that take far longer than usual. Jobs are expected to run
@@ -140,6 +161,7 @@ export class ExpectationWatch {
   constructor(
     private readonly deps: {
       readonly db: StateDb;
+      readonly measures: Pick<RunMeasures, 'digestsOf'>;
       /** In which time a run of a job of the first account is expected, in milliseconds, by the job's name. */
       readonly declared: ReadonlyMap<string, number>;
       readonly clock: Clock;
@@ -181,13 +203,18 @@ export class ExpectationWatch {
       const subscription = SUBSCRIPTION_ROWS.toItem(row);
       if (!this.expectsAny(subscription)) continue;
       const nowUnixMs = clock.nowUnixMs();
+      const found = await this.findUnexpected(subscription, nowUnixMs);
+      if (found.length === 0) continue;
       // Several processes look, and one after the other writes.
       count += await changeState(
         db,
         async (transaction) => {
-          const found = await this.findUnexpected(transaction, subscription, nowUnixMs);
-          await addNotices(transaction.withTables<WebhookTables>(), found, nowUnixMs);
-          return found.length;
+          const fresh: Unexpected[] = [];
+          for (const one of found) {
+            if (!(await isNotified(transaction, subscription, one.eventType, one.facts))) fresh.push(one);
+          }
+          await addNotices(transaction.withTables<WebhookTables>(), fresh, nowUnixMs);
+          return fresh.length;
         },
         'webhook',
       );
@@ -205,46 +232,76 @@ export class ExpectationWatch {
     return declaredMs ?? subscription.expectMs ?? undefined;
   }
 
-  private async findUnexpected(
-    transaction: Transaction<StateTables>,
-    subscription: WebhookSubscription,
-    nowUnixMs: number,
-  ): Promise<readonly (NewEvent & { readonly eventType: NoticeType })[]> {
+  private async findUnexpected(subscription: WebhookSubscription, nowUnixMs: number): Promise<readonly Unexpected[]> {
+    const { db } = this.deps;
     const { filter, updatedUnixMs } = subscription;
-    const runs = [
-      ...(await latestRuns(transaction, subscription)),
-      ...(await this.jobsWithoutRun(transaction, subscription)),
-    ];
-    const found: (NewEvent & { readonly eventType: NoticeType })[] = [];
-    for (const { facts, isRunning } of runs) {
+    const runs = [...(await latestRuns(db, subscription)), ...(await this.jobsWithoutRun(subscription))];
+    const found: Unexpected[] = [];
+    for (const run of runs) {
+      const { facts } = run;
       const expectedMs = this.expectedMs(subscription, facts.jobName);
       if (expectedMs === undefined) continue;
       if (filter.environments.length > 0 && !filter.environments.includes(facts.environmentName)) continue;
       if (filter.projects.length > 0 && !filter.projects.includes(facts.projectName)) continue;
       // What was expected only now has as long from now on.
       const sinceUnixMs = Math.max(facts.startedUnixMs, updatedUnixMs);
-      const notice = isRunning
-        ? await slowNotice(transaction, subscription.accountId, facts, nowUnixMs)
-        : overdueNotice(facts, expectedMs, nowUnixMs - sinceUnixMs);
-      if (notice === undefined) continue;
-      const eventType = notice.about === 'overdue' ? 'job.run.overdue' : 'job.run.slow';
-      if (await isNotified(transaction, subscription, eventType, facts)) continue;
-      found.push({ subscription, eventType, facts: { ...facts, notice } });
+      const overdue = run.isRunning ? undefined : overdueNotice(facts, expectedMs, nowUnixMs - sinceUnixMs);
+      const eventType = overdue === undefined ? 'job.run.slow' : 'job.run.overdue';
+      if (await isNotified(db, subscription, eventType, facts)) continue;
+      const notice = overdue ?? (await this.slowNotice(subscription, run, nowUnixMs));
+      if (notice !== undefined) found.push({ subscription, eventType, facts: { ...facts, notice } });
     }
     return found;
   }
 
+  private async slowNotice(
+    { accountId, updatedUnixMs }: WebhookSubscription,
+    { facts, isRunning, endedUnixMs }: LatestRun,
+    nowUnixMs: number,
+  ): Promise<Notice | undefined> {
+    const isSucceeded = facts.status === RUN_STATUS.success && endedUnixMs !== null;
+    const isNews = isSucceeded && endedUnixMs >= Math.max(updatedUnixMs, nowUnixMs - MAX_ENDED_AGO_MS);
+    if (!isRunning && !isNews) return undefined;
+    const runningMs = (endedUnixMs ?? nowUnixMs) - facts.startedUnixMs;
+    if (runningMs < MIN_SLOW_MS) return undefined;
+    const catalog = new RunCatalog(this.deps.db);
+    const before = await runsAlike(catalog, accountId, facts);
+    const usualMs =
+      before.length < USUAL_FROM
+        ? undefined
+        : quantile(
+            before.map(({ lengthMs }) => lengthMs),
+            0.5,
+          );
+    const factor = isRunning ? SLOW_FACTOR : SLOW_END_FACTOR;
+    if (usualMs === undefined || runningMs < factor * usualMs) return undefined;
+    const notice = { about: 'slow', usualSeconds: seconds(usualMs), runningSeconds: seconds(runningMs) } as const;
+    if (endedUnixMs === null) return notice;
+    const digests = await this.digestsOf(catalog, accountId, [facts.runId, ...before.map(({ id }) => id)]);
+    const [own, ...others] = digests;
+    if (own === undefined && nowUnixMs - endedUnixMs < MEASURED_WITHIN_MS) return undefined;
+    const node = own && slowNode(own, others, runningMs - usualMs);
+    return { ...notice, endedAt: new Date(endedUnixMs).toISOString(), ...(node !== undefined && { node }) };
+  }
+
+  /** Reads the digests of runs, in their order; of those that are not measured yet `undefined`. */
+  private async digestsOf(
+    catalog: RunCatalog,
+    accountId: number,
+    runIds: readonly number[],
+  ): Promise<readonly (readonly CommandDigest[] | undefined)[]> {
+    const steps = groupBy(await catalog.stepsOf(accountId, runIds), ({ runId }) => runId);
+    return Promise.all(runIds.map((runId) => this.deps.measures.digestsOf(steps.get(runId) ?? [])));
+  }
+
   /** Lists declared jobs that never ran, as runs without an id that began when the watch did. */
-  private async jobsWithoutRun(
-    transaction: Transaction<StateTables>,
-    subscription: WebhookSubscription,
-  ): Promise<readonly LatestRun[]> {
+  private async jobsWithoutRun(subscription: WebhookSubscription): Promise<readonly LatestRun[]> {
     const names = [...this.deps.declared.keys()];
     if (names.length === 0 || !isNotifiedOfDeclared(subscription)) return [];
     const { accountId, jobIds } = subscription;
-    const rows = await new RunCatalog(transaction).listJobsWithoutRun(accountId, names, jobIds);
+    const rows = await new RunCatalog(this.deps.db).listJobsWithoutRun(accountId, names, jobIds);
     return rows.map((row) => ({
-      isRunning: false,
+      ...{ isRunning: false, endedUnixMs: null },
       facts: {
         ...NO_RUN,
         ...{ jobId: row.id, jobName: row.name, environmentId: row.environmentId, environmentName: row.environment },
@@ -264,24 +321,26 @@ function isNotifiedOfDeclared({ accountId, eventTypes }: WebhookSubscription): b
 interface LatestRun {
   readonly facts: RunFacts;
   readonly isRunning: boolean;
+  readonly endedUnixMs: number | null;
 }
 
-async function latestRuns(
-  transaction: Transaction<StateTables>,
-  { accountId, jobIds }: WebhookSubscription,
-): Promise<readonly LatestRun[]> {
-  const latest = await new RunCatalog(transaction).listJobEnvironments(accountId, jobIds);
+/** A notice that is to be written. */
+type Unexpected = NewEvent & { readonly eventType: NoticeType };
+
+async function latestRuns(db: StateDb, { accountId, jobIds }: WebhookSubscription): Promise<readonly LatestRun[]> {
+  const catalog = new RunCatalog(db);
+  const latest = await catalog.listJobEnvironments(accountId, jobIds);
   const runs: LatestRun[] = [];
   for (const { jobId, environmentId } of latest) {
     // By its start: an imported run of last week is not the last one.
     const last = { jobId, environmentId, orderBy: 'created', isDescending: true, limit: 1, offset: 0 } as const;
-    const { items } = await new RunCatalog(transaction).listRuns(accountId, last);
+    const { items } = await catalog.listRuns(accountId, last);
     const [run] = items;
     if (run === undefined) continue;
     const { status } = run;
     const startedUnixMs = run.dequeuedUnixMs ?? run.createdUnixMs;
     const facts = { ...NO_RUN, ...commonFactsOf(run), status, startedUnixMs };
-    runs.push({ isRunning: status === RUN_STATUS.running, facts });
+    runs.push({ isRunning: status === RUN_STATUS.running, endedUnixMs: run.finishedUnixMs, facts });
   }
   return runs;
 }
@@ -292,27 +351,14 @@ function overdueNotice(facts: RunFacts, expectedMs: number, waitedMs: number): N
   return { about: 'overdue', expectedEverySeconds: seconds(expectedMs), lastStartedAt };
 }
 
-async function slowNotice(
-  transaction: Transaction<StateTables>,
-  accountId: number,
-  facts: RunFacts,
-  nowUnixMs: number,
-): Promise<Notice | undefined> {
-  const runningMs = nowUnixMs - facts.startedUnixMs;
-  if (runningMs < MIN_SLOW_MS) return undefined;
-  const usualMs = await usualLengthMs(transaction, accountId, facts);
-  if (usualMs === undefined || runningMs < SLOW_FACTOR * usualMs) return undefined;
-  return { about: 'slow', usualSeconds: seconds(usualMs), runningSeconds: seconds(runningMs) };
-}
-
 /** Returns whether a subscription was notified of the same of a run; not known any more once the event is no longer kept. */
 async function isNotified(
-  transaction: Transaction<StateTables>,
+  db: StateDb | Transaction<StateTables>,
   { id }: WebhookSubscription,
   type: NoticeType,
   { jobId, runId }: RunFacts,
 ): Promise<boolean> {
-  const before = await transaction
+  const before = await db
     .withTables<WebhookTables>()
     .selectFrom('webhook_events')
     .select('id')
@@ -324,21 +370,50 @@ async function isNotified(
   return before !== undefined;
 }
 
-/** Returns what successful runs of the same job, environment, project and commands took last. */
-async function usualLengthMs(
-  transaction: Transaction<StateTables>,
+/** Lists the last successful runs of the same job, environment, project and commands, without the run itself. */
+async function runsAlike(
+  catalog: RunCatalog,
   accountId: number,
   { jobId, environmentId, projectId, runId }: RunFacts,
-): Promise<number | undefined> {
-  const rows = await new RunCatalog(transaction).lengthsOf({ jobId, environmentId, projectId }, MAX_LOOKED_AT);
+): Promise<readonly { readonly id: number; readonly lengthMs: number }[]> {
+  const rows = await catalog.lengthsOf({ jobId, environmentId, projectId }, MAX_LOOKED_AT);
   const ids = [runId, ...rows.map(({ id }) => id)];
-  const commandLines = await commandLinesByRun(new RunCatalog(transaction), accountId, ids);
+  const commandLines = await commandLinesByRun(catalog, accountId, ids);
   const asked = (id: number) => ({ commandLines: commandLines(id) });
-  const lengths = rows
-    .filter(({ id }) => hasSameCommands(asked(id), asked(runId)))
-    .slice(0, USUAL_OF)
-    .map(({ lengthMs }) => lengthMs);
-  return lengths.length < USUAL_FROM ? undefined : quantile(lengths, 0.5);
+  return rows.filter(({ id }) => id !== runId && hasSameCommands(asked(id), asked(runId))).slice(0, USUAL_OF);
+}
+
+/** Finds the node whose share of a run has grown most against its median in others; `undefined` where that is a small part of the delay. */
+function slowNode(
+  digests: readonly CommandDigest[],
+  others: readonly (readonly CommandDigest[] | undefined)[],
+  delayMs: number,
+): SlowNode | undefined {
+  const before = others.flatMap((one) => (one === undefined ? [] : [sharesOf(one)]));
+  const grown = [...sharesOf(digests)].map(([uniqueId, { label, ms }]) => {
+    const usualMs =
+      quantile(
+        before.map((shares) => shares.get(uniqueId)?.ms ?? 0),
+        0.5,
+      ) ?? 0;
+    return { node: { uniqueId, label, seconds: seconds(ms), usualSeconds: seconds(usualMs) }, byMs: ms - usualMs };
+  });
+  const [most] = grown.toSorted((one, other) => other.byMs - one.byMs);
+  return before.length > 0 && most !== undefined && most.byMs >= MIN_PART_OF_DELAY * delayMs ? most.node : undefined;
+}
+
+/** What of a run fell to each node, by its unique id. */
+function sharesOf(
+  digests: readonly CommandDigest[],
+): ReadonlyMap<string, { readonly label: string; readonly ms: number }> {
+  const shares = new Map<string, { readonly label: string; readonly ms: number }>();
+  for (const { work } of digests) {
+    for (const [at, uniqueId] of work.uniqueIds.entries()) {
+      const ms = (shares.get(uniqueId)?.ms ?? 0) + (work.sharesMs[at] ?? 0);
+      shares.set(uniqueId, { label: work.labels[at] ?? uniqueId, ms });
+    }
+  }
+  return shares;
 }
 
 function seconds(ms: number): number {

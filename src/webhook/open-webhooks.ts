@@ -115,7 +115,7 @@ export class WebhookParts {
       config.jobs.flatMap(({ name, expectMs }) => (expectMs === null ? [] : [[name, expectMs]])),
     );
     const wake = () => this.dispatcher.wake();
-    this.expectations = new ExpectationWatch({ db: host.state.db, declared, clock, logger, wake });
+    this.expectations = new ExpectationWatch({ db: host.state.db, measures, declared, clock, logger, wake });
     this.service = new SubscriptionService({ subscriptions, catalog, senderOf, openBox, clock, newKsuid, randomBytes });
   }
 

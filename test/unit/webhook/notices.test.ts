@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RunMeasures } from '../../../src/api/run-measures.js';
+import type { CommandDigest } from '../../../src/run/measures/command-digest.js';
 import { DEFAULT_BREAKER_LIMITS } from '../../../src/webhook/circuit-breaker.js';
 import { ExpectationWatch } from '../../../src/webhook/notices.js';
 import { WebhookBench } from '../../fake/webhook-bench.js';
+import { commandNote } from '../../fake/webhook-facts.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -93,12 +96,24 @@ describe('a subscription that is asked to hear of another one', () => {
 describe('a subscription that expects runs', () => {
   const watch = () => {
     const { clock, logger, state } = bench;
-    return new ExpectationWatch({ db: state.db, declared, clock, logger, wake: () => bench.dispatcher.wake() });
+    const wake = () => bench.dispatcher.wake();
+    return new ExpectationWatch({ db: state.db, measures: { digestsOf }, declared, clock, logger, wake });
   };
   let declared: ReadonlyMap<string, number>;
+  /** What of each run fell to nodes, in minutes, the first run first; `undefined` for one that is not measured. */
+  let shares: readonly (Readonly<Record<string, number>> | undefined)[];
   beforeEach(() => {
     declared = new Map();
+    shares = [];
   });
+  const digestsOf: RunMeasures['digestsOf'] = async ([step]) => {
+    const number = Number(step?.invocations[0]?.traceId.slice(-4));
+    const found = shares[number - 1];
+    const uniqueIds = Object.keys(found ?? {});
+    const sharesMs = Float64Array.from(Object.values(found ?? {}), (minutes) => minutes * MINUTE_MS);
+    const labels = uniqueIds.map((id) => id.replace('.', ' '));
+    return found && [{ work: { uniqueIds, labels, sharesMs } } as unknown as CommandDigest];
+  };
   /** Lets time pass and looks, as often as a server does it by the minute. */
   const passAndLook = async (ms: number) => {
     bench.clock.advance(ms);
@@ -155,6 +170,81 @@ describe('a subscription that expects runs', () => {
         ),
       },
     ]);
+  });
+
+  describe('and has had some that took ten minutes', () => {
+    const USUAL = { 'model.orders': 2, 'model.items': 8 };
+    beforeEach(async () => {
+      for (let at = 0; at < 3; at += 1) {
+        await run('nightly', 10 * MINUTE_MS);
+        bench.clock.advance(HOUR_MS);
+      }
+      await bench.subscribe('a', { eventTypes: [], expectMs: 24 * HOUR_MS });
+      shares = [USUAL, { ...USUAL, 'model.orders': 3 }, USUAL];
+    });
+
+    it('hears of one that took twice as long, once, with the node whose share has grown most', async () => {
+      shares = [...shares, { 'model.orders': 14, 'model.items': 9 }];
+      await run('nightly', 23 * MINUTE_MS);
+      await passAndLook(23 * MINUTE_MS);
+      await passAndLook(HOUR_MS);
+      expect(noticesTo('/a')).toMatchObject([
+        {
+          ...{ eventType: 'job.run.slow', about: 'slow', usualSeconds: 600, runningSeconds: 1_380 },
+          node: { uniqueId: 'model.orders', label: 'model orders', seconds: 840, usualSeconds: 120 },
+          title: expect.stringMatching(
+            /^nightly · production was slow: #\d+ took 23 min 0 s, and usually takes 10 min 0 s; model orders took 14 min 0 s of it, usually 2 min 0 s$/,
+          ),
+        },
+      ]);
+    });
+
+    it('waits for ten minutes until that one is measured, and then hears without a node', async () => {
+      await run('nightly', 23 * MINUTE_MS);
+      await passAndLook(32 * MINUTE_MS);
+      expect(noticesTo('/a')).toEqual([]);
+      await passAndLook(MINUTE_MS);
+      const [notice, ...others] = noticesTo('/a');
+      expect([notice?.about, notice?.node, others]).toEqual(['slow', undefined, []]);
+    });
+
+    it('hears of no node where all of them took longer', async () => {
+      shares = [...shares, { 'model.orders': 6, 'model.items': 11, 'model.new': 3, 'model.other': 3 }];
+      await run('nightly', 23 * MINUTE_MS);
+      await passAndLook(23 * MINUTE_MS);
+      expect(noticesTo('/a')).toMatchObject([{ about: 'slow', endedAt: expect.any(String) }]);
+      expect(noticesTo('/a')[0]?.node).toBeUndefined();
+    });
+
+    it('hears once of a run that was slow while it went on', async () => {
+      shares = [...shares, { 'model.orders': 22, 'model.items': 8 }];
+      const startedUnixMs = bench.clock.nowUnixMs();
+      await run('nightly', null);
+      await passAndLook(30 * MINUTE_MS);
+      const ended = commandNote(4, { startedUnixMs, endedUnixMs: startedUnixMs + 31 * MINUTE_MS });
+      await bench.state.invocations.note([ended], bench.clock.nowUnixMs());
+      await passAndLook(HOUR_MS);
+      expect(noticesTo('/a')).toMatchObject([{ about: 'slow', runningSeconds: 1_800 }]);
+    });
+
+    it.each<[string, number, Parameters<typeof bench.endRun>[1]]>([
+      ['that took less than that', 19, {}],
+      ['that failed', 23, { verdict: 'error' }],
+    ])('hears of none %s', async (_which, minutes, given) => {
+      shares = [...shares, { 'model.orders': 14, 'model.items': 9 }];
+      await run('nightly', minutes * MINUTE_MS, given);
+      await passAndLook(HOUR_MS);
+      expect(noticesTo('/a')).toEqual([]);
+    });
+
+    it('hears of none that was over before it was asked for', async () => {
+      shares = [...shares, { 'model.orders': 14, 'model.items': 9 }];
+      await run('nightly', 23 * MINUTE_MS);
+      bench.clock.advance(HOUR_MS);
+      await bench.subscribe('late', { eventTypes: [], expectMs: 24 * HOUR_MS, createdUnixMs: bench.clock.nowUnixMs() });
+      await passAndLook(MINUTE_MS);
+      expect([noticesTo('/a').length, noticesTo('/late').length]).toEqual([1, 0]);
+    });
   });
 
   it('hears of no run that takes longer than those of other commands and projects', async () => {
