@@ -15,8 +15,9 @@ export class ArtifactStorage implements Component {
   readonly open: () => Promise<ArtifactStore>;
   private readonly store: Lazy<ArtifactStore>;
 
-  constructor(configuration: Configuration) {
-    this.store = lazy(() => openStore(configuration));
+  /** @param isShared whether another process may be writing to it: then what is unfinished is left alone, and nothing may be put */
+  constructor(configuration: Configuration, isShared = false) {
+    this.store = lazy(() => openStore(configuration, isShared));
     this.open = this.store.get;
   }
 
@@ -27,7 +28,7 @@ export class ArtifactStorage implements Component {
   }
 }
 
-async function openStore(configuration: Configuration): Promise<ArtifactStore> {
+async function openStore(configuration: Configuration, isShared: boolean): Promise<ArtifactStore> {
   const location = bucketOf(configuration);
   if (location !== null) {
     const { S3ArtifactStore } = await import('./s3-artifact-store.js');
@@ -36,6 +37,6 @@ async function openStore(configuration: Configuration): Promise<ArtifactStore> {
   const { FolderArtifactStore } = await import('./folder-artifact-store.js');
   const folder = join(configuration['data-dir'], ARTIFACTS_FOLDER);
   const store = new FolderArtifactStore(folder, configuration.durability === 'fsync');
-  await store.removeUnfinished();
+  if (!isShared) await store.removeUnfinished();
   return store;
 }

@@ -1,23 +1,39 @@
 import { extname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { type Request, type Response, Router } from 'express';
+import { z } from 'zod';
 import { ApiError } from '../api/api-error.js';
 import { V2_PATH } from '../api/api-router.js';
 import { authorize, callerOf } from '../api/authenticator.js';
 import { success } from '../api/envelope.js';
-import { idIn } from '../api/parameters.js';
+import { idIn, parsedParameters } from '../api/parameters.js';
 import type { Logger } from '../core/logger.js';
+import { API_PATH } from '../run/api-path.js';
 import {
   type Artifact,
   type ArtifactPath,
   type ByteRange,
+  encodedArtifactPath,
   type OpenArtifact,
   stepTelemetryOf,
 } from '../storage/artifacts.js';
 import type { CatalogStep } from '../storage/run-catalog.js';
 import { parseRunNumber } from '../storage/state-tables.js';
-import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError } from './requests.js';
-import type { RunArtifacts } from './run-artifacts.js';
+import { findStep, readArtifactParameter, readStepParameter, sentence, toArtifactApiError } from './requests.js';
+import { noArtifactOf, type RunArtifacts } from './run-artifacts.js';
+
+const nameSchema = z.string().min(1).max(200);
+
+/** Which runs of a job are asked for an artifact. */
+export const jobRunsSchema = z.object({
+  job: nameSchema,
+  project: nameSchema.optional(),
+  environment: nameSchema.optional(),
+  last_good: z
+    .enum(['true', 'false'])
+    .default('false')
+    .meta({ description: 'true: only runs that ended with success' }),
+});
 
 /** Dependencies of the router. */
 export interface ArtifactRouterDeps {
@@ -27,7 +43,7 @@ export interface ArtifactRouterDeps {
 
 /**
  * Serves `…/runs/{id}/artifacts/` and `…/runs/{id}/artifacts/{path}`, the artifacts of the step `?step=N` (default: the last one), and `…/jobs/{id}/artifacts/{path}`, those of the job's latest run
- * that has ended.
+ * that has ended. `GET /api/run-bridge/v1/artifacts/{path}?job=NAME` is that of the newest run that has it; `Content-Location` says which.
  */
 export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Router {
   const router = Router();
@@ -51,7 +67,26 @@ export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Route
     if (runId === undefined) throw ApiError.notFound();
     await send(request, response, await stepsOf(accountId, String(runId)));
   });
+  router.get(`${API_PATH}/artifacts/*path`, authorize('artifacts:read'), async (request, response) => {
+    const { accountId } = callerOf(response);
+    const { job, project, environment, last_good } = parsedParameters(jobRunsSchema, request.query);
+    const path = readArtifactParameter(request.params.path);
+    if (path === undefined) throw ApiError.notFound();
+    const of = { jobName: job, projectName: project, environmentName: environment, isGood: last_good === 'true' };
+    const found = await artifacts.ofJob(accountId, of, path).catch(fail);
+    if (found === undefined) throw new ApiError(404, sentence(noArtifactOf(of, path)));
+    const { step, artifact } = found;
+    response.set(
+      'Content-Location',
+      `${V2_PATH}/accounts/${accountId}/runs/${step.runId}/artifacts/${encodedArtifactPath(path)}?step=${step.index}`,
+    );
+    await sendArtifact(request, response, { artifact, open: opener(step, path) });
+  });
   return router;
+
+  function opener(step: CatalogStep, path: ArtifactPath): SendableArtifact['open'] {
+    return (range) => artifacts.open(step, path, range).catch(fail);
+  }
 
   async function send(request: Request, response: Response, steps: readonly CatalogStep[]): Promise<void> {
     const path = readArtifactParameter(request.params.path);
@@ -61,8 +96,7 @@ export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Route
     const step = findStep(steps, index);
     const artifact = step && (await artifacts.stat(step, path).catch(fail));
     if (step === undefined || artifact === undefined) throw ApiError.notFound();
-    const open = (range?: Parameters<RunArtifacts['open']>[2]) => artifacts.open(step, path, range).catch(fail);
-    await sendArtifact(request, response, { artifact, open });
+    await sendArtifact(request, response, { artifact, open: opener(step, path) });
   }
 
   async function stepsOf(accountId: number, runId: unknown) {

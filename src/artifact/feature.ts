@@ -1,5 +1,7 @@
 import type { Router } from 'express';
+import type { CliCommand, WithState } from '../cli/command.js';
 import type { Configuration } from '../config/configuration.js';
+import { STATE_SETTINGS } from '../config/settings.js';
 import type { Guard } from '../core/guard.js';
 import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
@@ -22,6 +24,40 @@ export interface ArtifactHost {
   /** Finds Parquet files that are not in the data folder. */
   readonly shared: TelemetryFiles | undefined;
   readonly logger: Logger;
+}
+
+/** `run-bridge artifact get PATH` */
+export function artifactCommand(withState: WithState): CliCommand {
+  return {
+    name: 'artifact',
+    operands: '<get> <PATH>',
+    summary:
+      'write an artifact of a job, such as manifest.json, for state:modified and --defer: that of the newest run that has it; a server may be at work',
+    settings: [...STATE_SETTINGS, 'artifacts'],
+    flags: [
+      ['--job <NAME>', 'the job'],
+      ['--last-good', 'of runs that ended with success (default: of all that ended)'],
+      ['--environment <NAME>', 'only of runs of this environment'],
+      ['--project <NAME>', 'only of runs of this project'],
+      ['--output <FILE>', 'write it to this file, whose folder is made (default: standard output)'],
+      ['--account <ID>', 'the account that the runs belong to (default: the first)'],
+      ['--to <URL>', 'ask this bridge (default: read the data folder)'],
+    ],
+    examples: [
+      [
+        'run-bridge artifact get --job nightly --last-good manifest.json --output state/manifest.json',
+        'then: dbt build --select state:modified+ --defer --state state',
+      ],
+      [
+        'run-bridge artifact get --job nightly --last-good manifest.json --to http://bridge:4380',
+        'of a bridge elsewhere, with RUN_BRIDGE_TOKEN',
+      ],
+    ],
+    async run(invocation) {
+      const { getArtifact } = await import('./command.js');
+      return getArtifact(invocation, withState);
+    },
+  };
 }
 
 /** Creates the artifacts of a configuration. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { answersWith, envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
 import { API_PATH } from '../run/api-path.js';
-import { ARTIFACT_CONTENT_TYPES } from './downloads.js';
+import { ARTIFACT_CONTENT_TYPES, jobRunsSchema } from './downloads.js';
 
 const runId = z.string();
 const path = z.string().meta({ description: 'names with / between them: target/manifest.json' });
@@ -13,15 +13,18 @@ const BYTES = Object.fromEntries(
   ARTIFACT_CONTENT_TYPES.map((type) => [type.replace(/;.*$/, ''), { schema: z.unknown() }]),
 );
 
-/** Describes the GET of a file. @param of parameters that name its run or job */
-function download(summary: string, of: Readonly<Record<string, z.ZodString>>): ZodOpenApiPathsObject[string] {
+/** Describes the GET of a file. */
+function download(
+  summary: string,
+  of: { readonly tag: string; readonly path: z.ZodObject; readonly query: z.ZodObject },
+): ZodOpenApiPathsObject[string] {
   return {
     get: {
-      tags: ['v2: artifacts'],
+      tags: [of.tag],
       summary,
       requestParams: {
-        path: z.object({ accountId: z.string(), ...of, path }),
-        query: z.object({ step }),
+        path: of.path,
+        query: of.query,
         header: z.object({ Range: z.string().optional(), 'If-None-Match': z.string().optional() }),
       },
       responses: {
@@ -44,10 +47,26 @@ export const ARTIFACT_PATHS: ZodOpenApiPathsObject = {
       responses: answersWith(z.array(z.string()), 'Paths.', [404]),
     },
   },
-  [`${RUN}/{path}`]: download('An artifact, or a part of it', { runId }),
+  [`${RUN}/{path}`]: download('An artifact, or a part of it', {
+    tag: 'v2: artifacts',
+    path: z.object({ accountId: z.string(), runId, path }),
+    query: z.object({ step }),
+  }),
   '/api/v2/accounts/{accountId}/jobs/{jobId}/artifacts/{path}': download(
     "An artifact of a job's latest run that is over",
-    { jobId: z.string() },
+    {
+      tag: 'v2: artifacts',
+      path: z.object({ accountId: z.string(), jobId: z.string(), path }),
+      query: z.object({ step }),
+    },
+  ),
+  [`${API_PATH}/artifacts/{path}`]: download(
+    "An artifact of a job's newest run that has it; Content-Location says which",
+    {
+      tag: 'run-bridge: artifacts',
+      path: z.object({ path }),
+      query: jobRunsSchema,
+    },
   ),
   [`${API_PATH}/runs/{runId}/artifacts/{path}`]: {
     put: {

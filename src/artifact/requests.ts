@@ -65,6 +65,7 @@ export function tooLarge(maxBytes: number): ArtifactError {
   );
 }
 
-function sentence(message: string): string {
+/** A message for the log as one for clients. */
+export function sentence(message: string): string {
   return `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
 }

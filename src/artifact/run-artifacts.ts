@@ -18,16 +18,35 @@ import {
   telemetryPaths,
 } from '../storage/artifacts.js';
 import type { CatalogInvocation, CatalogStep, RunCatalog } from '../storage/run-catalog.js';
+import { RUN_STATUS } from '../storage/state-tables.js';
 
 /** What is needed to find artifacts of runs. */
 export interface RunArtifactsDeps {
-  readonly catalog: Pick<RunCatalog, 'findRun' | 'stepsOf'> & Pick<RunCatalog, 'latestRunsOf'>;
+  readonly catalog: Pick<RunCatalog, 'findRun' | 'stepsOf' | 'latestRunsOf' | 'listRuns'>;
   /** Opens the store; called for each request. */
   readonly openStore: () => Promise<ArtifactStore>;
   /** The data folder; Parquet files are in its `runs/<trace id>/`. */
   readonly dataFolder: string;
   /** Finds Parquet files that are not in the data folder. */
   readonly telemetry?: TelemetryFiles;
+}
+
+/** The runs of which the newest one with an artifact is taken. */
+export interface JobRuns {
+  readonly jobName: string;
+  /** Only those of this project, or environment; all where left out. */
+  readonly projectName?: string | undefined;
+  readonly environmentName?: string | undefined;
+  /** Whether only runs that ended with success count. */
+  readonly isGood: boolean;
+}
+
+/** The most runs of a job in which an artifact is looked for. */
+const MAX_RUNS = 50;
+
+/** Says in half a sentence that `ofJob` found nothing. */
+export function noArtifactOf({ jobName, isGood }: JobRuns, path: string): string {
+  return `no run of job ${JSON.stringify(jobName)} that ended${isGood ? ' with success' : ''} has the artifact ${path}`;
 }
 
 /**
@@ -48,6 +67,31 @@ export class RunArtifacts {
   /** Returns the latest run of an account's job that has ended; `undefined` if there is none. @throws StoreError */
   async latestRunOf(accountId: number, jobId: number): Promise<number | undefined> {
     return (await this.deps.catalog.latestRunsOf(accountId, [jobId])).get(jobId)?.completed ?? undefined;
+  }
+
+  /**
+   * Finds an artifact of a job: that of the newest run that has ended and has it, in the last of its steps that has it. The last 50
+   * runs are looked at.
+   * @throws StoreError, ArtifactError
+   */
+  async ofJob(
+    accountId: number,
+    { isGood, ...scope }: JobRuns,
+    path: ArtifactPath,
+  ): Promise<{ readonly step: CatalogStep; readonly artifact: Artifact } | undefined> {
+    const { catalog } = this.deps;
+    const { success, error, cancelled } = RUN_STATUS;
+    const { items } = await catalog.listRuns(accountId, {
+      ...{ ...scope, statuses: isGood ? [success] : [success, error, cancelled] },
+      ...{ orderBy: 'created', isDescending: true, limit: MAX_RUNS, offset: 0 },
+    });
+    for (const { id } of items) {
+      for (const step of (await catalog.stepsOf(accountId, [id])).toReversed()) {
+        const artifact = await this.stat(step, path);
+        if (artifact !== undefined) return { step, artifact };
+      }
+    }
+    return undefined;
   }
 
   /** Returns the sorted paths of all downloads of a step. @throws ArtifactError */

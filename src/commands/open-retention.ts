@@ -35,7 +35,7 @@ export async function withRetention<T>(
   const problems = isShared ? sharedLocationProblems(configuration) : [];
   if (problems.length > 0) throw new ConfigurationError(problems);
   const state = await openState(configuration, clock);
-  const storage = new ArtifactStorage(configuration);
+  const storage = new ArtifactStorage(configuration, isDry);
   const shared = isShared ? await openSharedTelemetry(configuration, state.journal) : undefined;
   const passthrough = new PassthroughSegments(join(configuration['data-dir'], 'foreign'), {
     isSynced: true,

@@ -1,3 +1,4 @@
+import { artifactCommand } from '../artifact/feature.js';
 import {
   type CliCommand,
   CliError,
@@ -66,7 +67,15 @@ const COMMAND_GROUPS: Readonly<Record<string, readonly CliCommand[]>> = {
     pullCommand(HOST),
     demoCommand,
   ],
-  Look: [openCommand, runsCommand(HOST), reportCommand(HOST), diffCommand(HOST), topCommand(HOST), queryCommand(HOST)],
+  Look: [
+    openCommand,
+    runsCommand(HOST),
+    reportCommand(HOST),
+    diffCommand(HOST),
+    topCommand(HOST),
+    queryCommand(HOST),
+    artifactCommand(HOST.withState),
+  ],
   Share: [tokenCommand, webhookCommand(HOST.withState), exportCommand(HOST), convertCommand],
   Keep: [retainCommand(HOST), deleteCommand(HOST), backupCommand, restoreCommand, rebuildCommand],
   'run-bridge itself': [configCommand, completionCommand(() => COMMANDS), versionCommand],

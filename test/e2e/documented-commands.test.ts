@@ -56,9 +56,13 @@ beforeAll(async () => {
   // What pages speak of as there: a run that is known by its id, one with artifacts, one with a name of its own. Nobody has the data folder yet.
   await shell(`run-bridge import ${resolve(sampleFolder('build-mixed-fusion'), 'otel.jsonl')}`);
   await shell('run-bridge exec -- dbt build');
+  const engine = `node ${join(root, 'test/tool/stand-in-engine.mjs')} ${resolve(sampleFolder('build-clean'))} --no-otlp`;
+  const nightly = `mkdir -p target; cp package.json target/manifest.json; ${engine} --trace ${'c'.repeat(32)}`;
+  await shell(`run-bridge exec --job nightly -- sh -c '${nightly}'`);
   await shell('run-bridge exec --run-id "night $(date -I)" -- true');
   bridge = await BridgeProcess.start({ dataFolder, env: { HOME: dir } });
-  env = { ...env, TOKEN: readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim() };
+  const token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim();
+  env = { ...env, TOKEN: token, RUN_BRIDGE_TOKEN: token };
 });
 afterAll(async () => {
   platform.close();

@@ -21,6 +21,7 @@ export const ENDPOINT_TABLE: Readonly<Record<string, readonly PermissionSet[]>> 
   'GET /api/v2/accounts/:accountId/runs/:runId/artifacts': READERS,
   'GET /api/v2/accounts/:accountId/runs/:runId/artifacts/*path': READERS,
   'PUT /api/run-bridge/v1/runs/:runId/artifacts/*path': ['account_admin', 'admin', 'developer'],
+  'GET /api/run-bridge/v1/artifacts/*path': READERS,
   'GET /api/v2/accounts/:accountId/jobs': READERS,
   'GET /api/v2/accounts/:accountId/jobs/:jobId': READERS,
   'GET /api/v2/accounts/:accountId/jobs/:jobId/artifacts/*path': READERS,

@@ -109,7 +109,14 @@ describe('retention by age', () => {
       exitCode: 2,
       stderr: expect.stringContaining('is in use by process'),
     });
-    expect(await retain('--dry-run', '--retain-telemetry', '1d')).toMatchObject({ exitCode: 0 });
+    // What the server is being sent stays.
+    const incoming = join(data, 'artifacts', 'incoming');
+    mkdirSync(incoming, { recursive: true });
+    writeFileSync(join(incoming, 'half'), 'half of it');
+    expect(await retain('--dry-run', '--retain-telemetry', '1d', '--retain-artifacts', '1d')).toMatchObject({
+      exitCode: 0,
+    });
+    expect(readdirSync(incoming)).toEqual(['half']);
   });
 
   test('takes artifacts away and leaves their run', async () => {

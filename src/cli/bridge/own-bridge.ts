@@ -78,9 +78,7 @@ export async function askOfRun<Data>(
   schema: z.ZodType<Data>,
 ): Promise<Data> {
   const { method, name, suffix } = ask;
-  const bridge = await askBridge(baseUrl);
-  if (bridge === undefined) throw new CliError(EXIT.failed, `no run-bridge answers at ${baseUrl}`);
-  const url = new URL(`${bridge.webUrl}${API_PATH}/runs/${encodeURIComponent(name)}${suffix}`);
+  const url = new URL(`${await webUrlOf(baseUrl)}${API_PATH}/runs/${encodeURIComponent(name)}${suffix}`);
   const { status, body } = await exchange(
     { method, url, headers, onStale() {} },
     { signal: AbortSignal.timeout(ANSWER_MS), maxBodyBytes: MAX_ANSWER_BYTES },
@@ -88,8 +86,21 @@ export async function askOfRun<Data>(
   const { data: answer } = answerSchema.safeParse(parseAnswer(body));
   const { data } = schema.safeParse(answer?.data);
   if (data !== undefined) return data;
-  if (status === 401)
-    throw new CliError(EXIT.failed, `${baseUrl} asks for a token that is good there: set RUN_BRIDGE_TOKEN`);
   if (status === 404) throw unknownRun(name, baseUrl);
-  throw new CliError(EXIT.failed, answer?.status.user_message ?? `${baseUrl} answered ${status}`);
+  throw refusalOf(baseUrl, status, body);
+}
+
+/** The address of a bridge's pages and API, by that of either of its ports. @throws CliError where none answers */
+export async function webUrlOf(baseUrl: string): Promise<string> {
+  const bridge = await askBridge(baseUrl);
+  if (bridge === undefined) throw new CliError(EXIT.failed, `no run-bridge answers at ${baseUrl}`);
+  return bridge.webUrl;
+}
+
+/** What a bridge says that did not do what it was asked. */
+export function refusalOf(baseUrl: string, status: number, body: Uint8Array): CliError {
+  if (status === 401)
+    return new CliError(EXIT.failed, `${baseUrl} asks for a token that is good there: set RUN_BRIDGE_TOKEN`);
+  const { data: answer } = answerSchema.safeParse(parseAnswer(body));
+  return new CliError(EXIT.failed, answer?.status.user_message ?? `${baseUrl} answered ${status}`);
 }

@@ -9,7 +9,7 @@ import { uploadRouter } from '../../../src/artifact/uploads.js';
 import { parseTraceId } from '../../../src/record/telemetry-record.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import { parseArtifactPath } from '../../../src/storage/artifacts.js';
-import type { CatalogInvocation, CatalogStep } from '../../../src/storage/run-catalog.js';
+import type { CatalogInvocation, CatalogStep, RunQuery } from '../../../src/storage/run-catalog.js';
 import { ApiServer } from '../../fake/api-server.js';
 import { type Sending, send } from '../../fake/http-client.js';
 
@@ -53,6 +53,10 @@ function catalogOf(steps: readonly CatalogStep[]) {
     stepsOf: async () => {
       lookups += 1;
       return steps;
+    },
+    listRuns: async (accountId: number, { jobName, statuses = [] }: RunQuery) => {
+      const isFound = accountId === FIRST_ACCOUNT_ID && jobName === 'nightly' && statuses.length > 1;
+      return { items: isFound ? [{ id: RUN } as never] : [], totalCount: 0 };
     },
     latestRunsOf: async (accountId: number) =>
       new Map(
@@ -159,6 +163,35 @@ describe('what is there', () => {
     ])('is 404 where there is %s', async (_name, path) => {
       await keep('run_results.json', '{}');
       expect((await ask(path)).status).toBe(404);
+    });
+  });
+
+  describe('an artifact of a job by its name', () => {
+    const ofJob = (query: string) => ask(`/api/run-bridge/v1/artifacts/manifest.json?${query}`);
+
+    it('is the raw file of the last step that has it, whose address comes with it', async () => {
+      await keep('manifest.json', '{"step":1}', 1);
+      await keep('manifest.json', '{"step":2}', 2);
+      const answer = await ofJob('job=nightly');
+      expect([answer.status, answer.body.toString()]).toEqual([200, '{"step":2}']);
+      expect(answer.headers).toMatchObject({
+        'content-location': `${BASE}/manifest.json?step=2`,
+        'content-type': 'application/json; charset=utf-8',
+      });
+      const again = await ask(String(answer.headers['content-location']), { headers: { 'If-None-Match': '*' } });
+      expect(again.status).toBe(304);
+    });
+
+    it.each([
+      ['job=nightly', 404, 'No run of job "nightly" that ended has the artifact manifest.json.'],
+      ['job=nightly&last_good=true', 404, 'No run of job "nightly" that ended with success has the artifact'],
+      ['', 400, 'job: '],
+      ['job=a&job=b', 400, 'job: '],
+      ['job=nightly&last_good=yes', 400, 'last_good: '],
+    ])('asked for with %j is %i in words where there is none', async (query, status, message) => {
+      const answer = await ofJob(query);
+      expect(answer.status).toBe(status);
+      expect(jsonOf(answer).status.user_message).toContain(message);
     });
   });
 
